@@ -29,13 +29,13 @@ from replacing import replace
 from rich.console import Console
 from rich.table import Table
 
-from bot.cli.measure import measure
 from bot.compiler.toolchain import resolve
+from bot.config.configuration import load_config
 from bot.core.report import Report
 from bot.core.snapshot import CellKey, Snapshot
-from bot.core.snapshot_json import from_json
 from bot.render.terminal.progress import MeasureProgress
-from bot.study.prepare import Request
+from bot.reporting.writing import write_snapshot
+from bot.study.prepare import Request, measured, prepare, repository_at
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 
@@ -79,10 +79,12 @@ class Run:
 
 def run_measure(request: Request) -> Run:
     """Measure in this process; the time includes everything but Python's own start."""
-    show, began = _Show(), time.monotonic()
-    measure(request, show, Cancel())
-    seconds = time.monotonic() - began
-    return Run(seconds, show.cpu_ms, from_json(request.out.read_text(encoding="utf-8")))
+    show, cancel, began = _Show(), Cancel(), time.monotonic()
+    config, repository = load_config(request.config), repository_at(request.config, cancel)
+    plan = prepare("head", request.specs["head"], request, config, repository, show, cancel)
+    snapshot = measured([plan], {}, request, config, show, cancel)["head"]
+    write_snapshot(request.out, snapshot)
+    return Run(time.monotonic() - began, show.cpu_ms, snapshot)
 
 
 def plain_loop(snapshot: Snapshot, binary: Path, models: Path, scratch: Path, jobs: int) -> float:

@@ -2,26 +2,52 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from bot.compiler.storage import KINDS, Entry, entries, evict
-from bot.render.text.filters import human
-from bot.study.cache_limit import removed_words
+from bot.cli.options import add_cache, limit, limit_told
+
+if TYPE_CHECKING:
+    from bot.cli.showing import TerminalShow
+    from bot.compiler.storage import Entry
+    from bot.system.processes import Cancel
+
+EXAMPLES = ("--prune --limit 2GiB",)
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    add_cache(parser)
+    about = "remove what was unused for the longest time until the rest is within the limit; what a run uses now stays"
+    parser.add_argument("--prune", action="store_true", help=about)
+    about = "with --prune: what may stay, such as 2GiB, or 0B for nothing"
+    parser.add_argument("--limit", type=limit, metavar="SIZE", help=f"{about} {limit_told()}")
+
+
+def run(arguments: argparse.Namespace, _show: TerminalShow, _cancel: Cancel) -> None:
+    from bot.study.cache_limit import limit_of_environment
+
+    if arguments.prune:
+        print(prune(arguments.cache, limit_of_environment() if arguments.limit is None else arguments.limit))
+    else:
+        print(show(arguments.cache))
 
 
 def show(cache: Path) -> str:
     """A table: what is in the cache, how many, how large, and when the first and the last was used."""
+    from bot.compiler.storage import KINDS, entries
+
     stored = entries(cache)
+    head = f"{'what':14}{'entries':>9}{'size':>12}  {'unused since':18}{'last used':18}".rstrip()
     rows = [_row(words, [entry for entry in stored if entry.kind == kind]) for kind, words in KINDS.items()]
-    total = _row("all", stored)
-    return "\n".join([str(cache), _HEAD, *(row for row in rows if row), total or "empty"])
-
-
-_HEAD = f"{'what':14}{'entries':>9}{'size':>12}  {'unused since':18}{'last used':18}".rstrip()
+    return "\n".join([str(cache), head, *(row for row in rows if row), _row("all", stored) or "empty"])
 
 
 def _row(words: str, stored: list[Entry]) -> str:
+    from datetime import datetime
+
+    from bot.render.text.filters import human
+
     if not stored:
         return ""
     first, last = (datetime.fromtimestamp(choose(entry.used_ns for entry in stored) / 10**9) for choose in (min, max))
@@ -31,6 +57,10 @@ def _row(words: str, stored: list[Entry]) -> str:
 
 def prune(cache: Path, limit_bytes: int) -> str:
     """Let go of what is above the limit; what went, and what is left."""
+    from bot.compiler.storage import evict
+    from bot.render.text.filters import human
+    from bot.study.cache_limit import removed_words
+
     gone, remaining = evict(cache, limit_bytes)
     went = f"removed {removed_words(gone)}" if gone else "nothing was removed"
     above = f", above the limit of {human(limit_bytes)}: compilers in use stay" if remaining > limit_bytes else ""

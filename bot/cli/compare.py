@@ -1,137 +1,67 @@
-"""`compare`: read the configurations, open both sides, measure what is not known yet, report.
-
-To try flags or a configuration is to compare two repository states with one compiler, as a pull request does: the base
-side's configuration has the rules, and a compiler that is named for one side is both sides'.
-"""
+"""`compare`: both sides measured where they are not known yet, and a report of what changed."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
+import argparse
+from typing import TYPE_CHECKING
 
-from bot.cli.report import publish
-from bot.config.configuration import Config, load_config, top_above
-from bot.config.requirements import requirements_file, sought_compiler
-from bot.core.planned import SIDES
-from bot.core.policy import Verdict
-from bot.core.report import Baseline
-from bot.core.snapshot import Snapshot
-from bot.core.spec import Sought
+from bot.cli.options import add_format, add_out, add_selectors, add_sides, add_suspects, path, spec
 from bot.errors import UsageError
-from bot.study.prepare import (
-    Request,
-    Show,
-    is_snapshot,
-    load_snapshot,
-    measured,
-    prepare,
-    repository_at,
-    require_writable,
+
+if TYPE_CHECKING:
+    from bot.cli.showing import TerminalShow
+    from bot.system.processes import Cancel
+
+EXAMPLES = (
+    "3.11.0 3.13.0 --config quick",
+    "--base 3.13.0 --head 3.13.0 --flags='--iree-opt-level=O2' --model 'bert*'",
+    "--compiler 3.13.0 --head-config edited.yml --format json",
 )
-from bot.study.run import SidePlan
-from bot.study.tracing import traced
-from bot.system.processes import Cancel
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """One side as it was asked for.
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        f"{parser.description}. With --flags, --base-config or --head-config it tries them: a compiler that is named "
+        "for one side is then both sides'; where none is, each side has the head of its configuration."
+    )
+    parser.add_argument("sides", nargs="*", type=spec, metavar="SPEC", help="the base and the head side, in this order")
+    add_sides(parser, "compiler or snapshot")
+    for side, rules in (("base", ", and the rules"), ("head", "")):
+        text = f"models, targets and flags of the {side} side{rules} (default: --config)"
+        parser.add_argument(f"--{side}-config", type=path, metavar="FILE", help=text)
+    add_suspects(parser)
+    add_format(parser, "what report.json has, and nothing else,")
+    add_out(parser)
+    add_selectors(parser)
 
-    Attributes:
-        sought: its compiler or snapshot; the SPEC is empty where nobody named one.
-        rule: how it was found, without directories.
-        path: of its configuration; None for the packaged one.
-    """
 
-    sought: Sought
-    rule: str
-    path: Path | None
-    config: Config
+def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> int:
+    specs = {"base": arguments.base, "head": arguments.head, "both": arguments.compiler}
+    if len(arguments.sides) > 2:
+        raise UsageError(
+            "two sides are compared", where=" ".join(arguments.sides), hint="`history` takes more releases"
+        )
+    for side, word in zip(("base", "head"), arguments.sides, strict=False):
+        if specs[side]:
+            raise UsageError(f"the {side} side is named twice", where=f"{word} and --{side} {specs[side]}")
+        specs[side] = word
 
+    from dataclasses import replace
 
-def compare(request: Request, show: Show, cancel: Cancel) -> Verdict:
-    """Measure both sides where they are not known yet, compare, judge, and write the report."""
+    from bot.cli.report import publish
+    from bot.cli.work import request_of
+    from bot.compiler.cell_cache import TextStore
+    from bot.config.configuration import chosen_config
+    from bot.study.comparison import reported
+    from bot.study.sides import both_sides
+    from bot.study.tracing import traced
+
+    own = {"base": arguments.base_config, "head": arguments.head_config}
+    configs = {side: chosen_config(file, show.say) for side, file in own.items() if file}
+    if len(configs) == len(own):
+        arguments.config = arguments.config or arguments.base_config  # nothing is left to be looked for
+    request = replace(request_of(arguments, show, specs), configs=configs, tried=tuple(arguments.flags))
     both = both_sides(request, show, cancel)
-    both = replace(both, sides=traced(both.plans, both.sides, both.rules, request, show, cancel))
-    return publish(request, both.rules, both.sides["base"], both.sides["head"], both.baseline, show, cancel)
-
-
-@dataclass(frozen=True, slots=True)
-class BothSides:
-    """Both sides measured or read, and what they are judged by; plans of those whose compilers are here."""
-
-    rules: Config
-    sides: Mapping[str, Snapshot]
-    baseline: Baseline
-    plans: tuple[SidePlan, ...] = ()
-
-
-def both_sides(request: Request, show: Show, cancel: Cancel) -> BothSides:
-    """Measure both sides where they are not known yet; raises where nobody names their compilers."""
-    read = cache(load_config)
-    paths = {side: request.configs.get(side, request.config) for side in SIDES}
-    requested = {
-        side: _Side(*_found(request, side, read(path), path), path, read(path)) for side, path in paths.items()
-    }
-    require_writable(request.out)
-    _require_compilers(request, requested)
-    known = {
-        side: load_snapshot(Path(one.sought.spec)) for side, one in requested.items() if is_snapshot(one.sought.spec)
-    }
-    plans = [_plan(side, one, request, show, cancel) for side, one in requested.items() if side not in known]
-    rules = replace(requested["base"].config, timeout_seconds=requested["head"].config.timeout_seconds)
-    sides = measured(plans, known, request, rules, show, cancel)
-    return BothSides(rules, sides, Baseline(requested["base"].rule, sides["base"].source.sha), tuple(plans))
-
-
-def _plan(side: str, one: _Side, request: Request, show: Show, cancel: Cancel) -> SidePlan:
-    """The side, ready to be measured; flags that are tried are the head's."""
-    if side == "head":
-        request = replace(request, flags=(*request.flags, *request.tried))
-    return prepare(side, one.sought, request, one.config, repository_at(one.path, cancel), show, cancel)
-
-
-def _found(request: Request, side: str, config: Config, path: Path | None) -> tuple[Sought, str]:
-    tries = _tries(request)
-    other = request.specs.get("head" if side == "base" else "base", "")
-    lends = ("head", "base") if tries and not is_snapshot(other) else ()
-    for name in (side, "both", *lends):
-        if spec := request.specs.get(name):
-            option = "--compiler" if name == "both" else f"--{name}"
-            return Sought(spec), f"{'snapshot' if is_snapshot(spec) else option} {Path(spec).name}"
-    key = side if not tries else "head" if config.compiler.head else "base"
-    return pinned(config, path, key), f"compiler.{key} of the configuration"
-
-
-def pinned(config: Config, path: Path | None, side: str) -> Sought:
-    """A side's compiler as a configuration names it; the SPEC is empty where it does not.
-
-    `path`: of the configuration; None for the packaged one.
-    """
-    if config.compiler.requirements is not None:
-        here = path.parent if path else Path()
-        top = Path(os.path.relpath(top_above(here)))
-        return sought_compiler(requirements_file(config.compiler.requirements, top, here))
-    pins: Mapping[str, str | None] = {"base": config.compiler.base, "head": config.compiler.head}
-    return Sought(pins[side] or "")
-
-
-def _tries(request: Request) -> bool:
-    """True where the sides differ in flags or configuration: what is compared is then not two compilers."""
-    return bool(request.tried or request.configs)
-
-
-def _require_compilers(request: Request, requested: Mapping[str, _Side]) -> None:
-    missing = [side for side, one in requested.items() if not one.sought.spec]
-    if missing:
-        sides, options = " and ".join(missing), " and ".join(f"--{side} SPEC" for side in missing)
-        wanted = ("--compiler SPEC", "--compiler") if _tries(request) else (options, f"--{missing[0]}")
-        hint = f"give {wanted[0]}, such as {wanted[1]} 3.13.0, or a --config that names compiler.{missing[0]}"
-        raise UsageError(f"no compiler for the {sides} side", hint=hint)
-    head = requested["head"].sought.spec
-    if is_snapshot(head) and (request.tried or "head" in request.configs):
-        what = "was measured before, so that no flags or configuration can be tried on it"
-        raise UsageError(what, where=head, hint="name a compiler for the head side")
+    sides = traced(both.plans, both.sides, both.rules, request, show, cancel)
+    report = reported(both.rules, sides["base"], sides["head"], both.baseline, TextStore(request.cache).load)
+    return publish(report, both.rules, request, show, cancel)

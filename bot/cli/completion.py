@@ -4,15 +4,31 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-import shtab
+if TYPE_CHECKING:
+    from bot.cli.showing import TerminalShow
+    from bot.system.processes import Cancel
 
-from bot.cli.grammar import build_parser
+EXAMPLES = ("bash",)
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = f"{parser.description}, for your shell's start-up file"
+    parser.add_argument("shell", choices=("bash", "zsh"), help="which shell")
+
+
+def run(arguments: argparse.Namespace, _show: TerminalShow, _cancel: Cancel) -> None:
+    print(script(arguments.shell))
 
 
 def script(shell: str) -> str:
     """The text for the shell's start-up file; `shell` is `bash` or `zsh`."""
-    parser = build_parser()
+    import shtab
+
+    from bot.cli.main import build_parser
+
+    parser = build_parser(listed=True)
     for action in _actions(parser):
         if action.metavar in ("FILE", "DIR", "SPEC", "report.json", "part.json"):
             action.complete = shtab.DIRECTORY if action.metavar == "DIR" else shtab.FILE  # type: ignore[attr-defined]

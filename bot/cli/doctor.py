@@ -1,30 +1,31 @@
-"""`code-size-bot doctor`: what is here, what is missing, and how to fix it."""
+"""`doctor`: what is here, what is missing, and how to fix it."""
 
 from __future__ import annotations
 
+import argparse
 import os
-import shutil
 import sys
-from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from bot.compiler.ptxas import HOW_TO_GET_IT, installed
-from bot.compiler.toolchain import newest_release
-from bot.config.configuration import CONFIG_NAMES, load_config
-from bot.core.spec import PROJECT, without_secrets
+from bot.cli.options import add_cache
 from bot.errors import BotError
-from bot.render.text.filters import plural
-from bot.running import runner as runtime
 from bot.system.defaults import cores
-from bot.system.files import write_atomically
-from bot.system.processes import Cancel, run
 
+if TYPE_CHECKING:
+    from bot.cli.showing import TerminalShow
+    from bot.system.processes import Cancel
+
+EXAMPLES = ("",)
 _NEEDED_FREE_BYTES = 2 << 30
+arguments = add_cache
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+def run(arguments: argparse.Namespace, _show: TerminalShow, cancel: Cancel) -> int:
+    return 0 if examine(arguments.cache, cancel) else 2
+
+
+class Check(NamedTuple):
     """One line: what was looked at, what was found, and how to fix it (empty where all is well)."""
 
     what: str
@@ -38,12 +39,18 @@ def _python() -> Check:
 
 
 def _git(cancel: Cancel) -> Check:
+    import shutil
+
+    from bot.system.processes import run
+
     if shutil.which("git") is None:
         return Check("git", "not found", "install git: without it the report cannot name commits")
     return Check("git", run(["git", "--version"], cancel=cancel).output.strip())
 
 
 def _pip(cancel: Cancel) -> Check:
+    from bot.system.processes import run
+
     outcome = run([sys.executable, "-m", "pip", "--version"], cancel=cancel)
     if outcome.ok:
         return Check("pip", " ".join(outcome.output.split()[:2]))
@@ -51,6 +58,8 @@ def _pip(cancel: Cancel) -> Check:
 
 
 def _onnx() -> Check:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return Check("onnx (optional)", version("onnx"))
     except PackageNotFoundError:
@@ -58,18 +67,25 @@ def _onnx() -> Check:
 
 
 def _ptxas() -> Check:
+    from bot.compiler.ptxas import HOW_TO_GET_IT, installed
+
     ptxas = installed()
     need = f"not installed; only the machine code of cuda targets needs it: {HOW_TO_GET_IT}"
     return Check("ptxas (cuda)", ptxas.version if ptxas else need)
 
 
 def _runtime() -> Check:
-    installed = runtime.installed()
-    need = f"not installed; only running artifacts needs it: {runtime.HOW_TO_GET_IT}"
-    return Check("runtime (run)", installed.version if installed else need)
+    from bot.running import runner
+
+    runtime = runner.installed()
+    need = f"not installed; only running artifacts needs it: {runner.HOW_TO_GET_IT}"
+    return Check("runtime (run)", runtime.version if runtime else need)
 
 
 def _index(cancel: Cancel) -> Check:
+    from bot.compiler.toolchain import newest_release
+    from bot.core.spec import PROJECT
+
     try:
         return Check("package index", f"has {PROJECT} {newest_release(cancel)}")
     except BotError as error:
@@ -79,6 +95,9 @@ def _index(cancel: Cancel) -> Check:
 
 def _links() -> Check:
     """The pages that the environment gives pip, and those of the configuration here, in this order."""
+    from bot.config.configuration import load_config
+    from bot.core.spec import without_secrets
+
     try:
         config = load_config(_here()).compiler.find_links
     except BotError:  # told in a line of its own
@@ -88,6 +107,9 @@ def _links() -> Check:
 
 
 def _loaded(what: str, path: Path | None, hint: str) -> Check:
+    from bot.config.configuration import load_config
+    from bot.render.text.filters import plural
+
     try:
         config = load_config(path)
     except BotError as error:
@@ -98,11 +120,15 @@ def _loaded(what: str, path: Path | None, hint: str) -> Check:
 
 
 def _here() -> Path | None:
+    from bot.config.configuration import CONFIG_NAMES
+
     return next((Path(name) for name in CONFIG_NAMES if Path(name).is_file()), None)
 
 
 def _config() -> Check:
     """The one that the action would take if this directory was the top of the repository."""
+    from bot.config.configuration import CONFIG_NAMES
+
     path = _here()
     if path is None:
         return Check("configuration", f"none here ({', '.join(CONFIG_NAMES)}): code-size-bot init writes one")
@@ -110,6 +136,10 @@ def _config() -> Check:
 
 
 def _cache(cache: Path) -> Check:
+    import shutil
+
+    from bot.system.files import write_atomically
+
     probe = cache / ".doctor"
     try:
         write_atomically(probe, b"")

@@ -2,36 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Protocol
+import argparse
+from typing import TYPE_CHECKING
 
-from bot.cli.compare import pinned
-from bot.config.configuration import Config, load_config
-from bot.core.fold import FoldAudit, FoldOptions
-from bot.errors import NoVerdict, UsageError
-from bot.show.fold import write_folds
-from bot.study.fold_audit import audit_request, audited
-from bot.study.prepare import Request, Show, require_writable
-from bot.system.processes import Cancel
+from bot.cli.options import add_compiler, add_flags, add_out, add_selectors, share
 
+if TYPE_CHECKING:
+    from bot.cli.showing import TerminalShow
+    from bot.system.processes import Cancel
 
-class FoldShow(Show, Protocol):
-    """What the story tells, its outcome included."""
-
-    def folded(self, audit: FoldAudit, files: Sequence[Path]) -> None:
-        """What a fold audit found, and where it was written."""
+EXAMPLES = (
+    "--compiler 3.13.0 --model 'mobilenet_v1*' --target x86_64 --out out",
+    "--compiler 3.13.0 --model 'mobilebert*int8*' --max-slowdown 1% --out out",
+)
 
 
-def fold(request: Request, options: FoldOptions, show: FoldShow, cancel: Cancel) -> FoldAudit:
-    """Fold what the request selects, and write `fold.json` and `fold.md` to `request.out`.
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        f"{parser.description}. Executables that deduplication left apart are made one, with what they differ in as "
+        "operands; the result is compiled, and on the CPU run and timed beside the original. Writes fold.json, fold.md "
+        "and the folded modules. What is not equal, or has no gain, is left and listed: that is no failure."
+    )
+    add_compiler(parser, "the compiler (default: compiler.head of the configuration)")
+    about = (
+        "the most run time that a fold may cost, such as 1%% "
+        "(default: fold.max_slowdown of the configuration, else every fold with gain is kept)"
+    )
+    parser.add_argument("--max-slowdown", type=share, metavar="PERCENT", help=about)
+    about = "compile only: outputs are not compared, and nothing is timed"
+    parser.add_argument("--no-run", action="store_true", help=about)
+    add_flags(parser, "for every cell")
+    add_out(parser, "the files")
+    add_selectors(parser)
 
-    What folding breaks is left unfolded and listed in the audit.
 
-    Raises:
-        UsageError: nobody names a compiler, or a price is set that nothing is timed for.
-        NoVerdict: no cell could be measured; the files are written all the same.
-    """
+def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+    """Raises UsageError where nobody names a compiler; NoVerdict, with the files written, where nothing compiled."""
+    from dataclasses import replace
+
+    from bot.cli.work import request_of
+    from bot.config.configuration import load_config
+    from bot.core.fold import FoldOptions
+    from bot.errors import NoVerdict, UsageError
+    from bot.show.blocks import TERMINAL
+    from bot.show.fold import fold_blocks, write_folds
+    from bot.show.renderers import print_blocks
+    from bot.study.fold_audit import audited
+    from bot.study.prepare import require_writable
+    from bot.study.sides import with_compiler
+
+    request = replace(request_of(arguments, show, {"head": arguments.compiler}), flags=tuple(arguments.flags))
+    options = FoldOptions(arguments.max_slowdown, not arguments.no_run)
     if options.max_slowdown is not None and not options.run:
         what = "needs run times, and with --no-run there are none"
         raise UsageError(what, where="--max-slowdown", hint="leave out one of the two")
@@ -41,22 +62,11 @@ def fold(request: Request, options: FoldOptions, show: FoldShow, cancel: Cancel)
     if options.run and options.max_slowdown is None and config.fold:
         options = config.fold
     audit = audited(request, config, options, show, cancel)
-    show.folded(audit, write_folds(audit, config.templates, request.out))
+    files = write_folds(audit, config.templates, request.out)
+    show.answer(lambda out: print_blocks(fold_blocks(audit, TERMINAL), out), files=files)
     if all(cell.artifact_bytes.before is None for cell in audit.cells):
         first, count = audit.cells[0], len(audit.cells)
         what = f"{first.model} on {first.target} was not" if count == 1 else f"none of {count} cells was"
         reason = next((cell.note for cell in audit.cells if cell.note), "")
         where = str(request.out / "fold.json")
         raise NoVerdict(f"nothing to fold: {what} measured", where=where, hint=reason[:200])
-    return audit
-
-
-def with_compiler(request: Request, config: Config, show: Show) -> tuple[Request, Config]:
-    """The request and the configuration, with the compiler that the latter names where the former does not."""
-    if request.specs.get("head"):
-        return request, config
-    sought = pinned(config, request.config, "head")
-    if not sought.spec:
-        hint = "give --compiler SPEC, such as --compiler 3.13.0, or a --config that names compiler.head"
-        raise UsageError("no compiler is named", hint=hint)
-    return audit_request(request, config, sought, show.say)

@@ -1,193 +1,89 @@
-"""Stored baselines along the first parents of a branch: which store is meant here, and its commits between two."""
+"""`history`: what each release of the compiler, or each stored baseline, did to the code of the suite."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
+import argparse
+from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
+from bot.cli.options import add_flags, add_format, add_out, add_selectors, positive, spec
 
-from bot.compiler.cell_cache import TextStore
-from bot.config.configuration import BaselineChoice, Config, load_config
-from bot.core.baseline import Entry
-from bot.core.history import History
-from bot.core.snapshot import Snapshot
-from bot.core.spec import Places
-from bot.core.study import Study
-from bot.errors import NoVerdict, UsageError
-from bot.reporting.history_telling import told_history
-from bot.show.history import write_history
-from bot.store.data_branch import DataBranch
-from bot.store.directory import DirectoryStore
-from bot.store.entries import Store, by_commit
-from bot.study.history import asked_for, release_study, stored_study
-from bot.study.prepare import Request, Show, require_writable
-from bot.system.files import write_atomically
-from bot.system.git import Git
-from bot.system.processes import Cancel
+if TYPE_CHECKING:
+    from bot.cli.showing import TerminalShow
+    from bot.system.processes import Cancel
 
-_SHOWN_DIGITS = 12
+EXAMPLES = (
+    "--releases 3.8.0..3.13.0 --target 'llvm-cpu-*'",
+    "--releases 3.11.0,3.13.0,build/tools/iree-compile --model 'mobilenet*'",
+    "--store data-branch --last 50",
+)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredLine:
-    """Commits with a stored baseline, from GOOD to BAD.
-
-    Attributes:
-        backward: True where GOOD is the newer end.
-    """
-
-    store: Store
-    entries: tuple[Entry, ...]
-    backward: bool
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The commits, shortened."""
-        return tuple(entry.sha[:_SHOWN_DIGITS] for entry in self.entries)
-
-    def load(self, place: int) -> Snapshot:
-        """The baseline at a place of the line; raises InputError, NetworkError."""
-        return self.store.load(self.entries[place])
-
-
-@contextmanager
-def opened_store(chosen: BaselineChoice, git: Git, option: str) -> Iterator[Store]:
-    """The store that is chosen; `auto` is the directory where it is there, else the data branch.
-
-    Raises UsageError, with the option that asks for it, where only a run on GitHub can read it.
-    """
-    if chosen.store == "artifact":
-        hint = "download them, and name the files or their directory instead"
-        raise UsageError("baselines that are workflow artifacts can only be read on GitHub", where=option, hint=hint)
-    directory = Path(chosen.directory)
-    if chosen.store == "directory" or (chosen.store == "auto" and directory.is_dir()):
-        yield DirectoryStore(directory, write_atomically)
-        return
-    with DataBranch(git, chosen.branch, default_branch=git.default_branch()) as store:
-        yield store
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        f"{parser.description}: when each number of each cell moved, by how much and why. Measures what the cache does "
+        "not have, and writes history.json, history.md and history.html. Where a model does not compile there is a "
+        "gap with its reason."
+    )
+    about = (
+        "a range of releases with all that are offered between (3.8.0..3.13.0, 3.11.0..latest), or any SPECs and "
+        "snapshots; repeatable, and with commas between"
+    )
+    parser.add_argument("--releases", type=spec, action="append", default=[], metavar="SPECS", help=about)
+    about = (
+        "the stored baselines in place of releases: data-branch, directory, or a directory "
+        "(default: where the configuration keeps them)"
+    )
+    parser.add_argument("--store", type=spec, nargs="?", const="configured", metavar="PLACE", help=about)
+    about = "with --store: only the last N that were stored (default: %(default)s)"
+    parser.add_argument("--last", type=positive, default=100, metavar="N", help=about)
+    add_flags(parser, "for every cell")
+    add_format(parser, "what history.json has, and nothing else,")
+    add_out(parser, "the three files")
+    add_selectors(parser)
 
 
-def default_line(git: Git, most: int) -> tuple[str, ...]:
-    """The default branch's newest commit as origin has it, and at most so many first parents; empty without one."""
-    name = git.default_branch()
-    sha = (git.resolve(f"origin/{name}") or git.resolve(name)) if name else None
-    return (sha, *git.ancestors(sha, most)) if sha else ()
-
-
-@contextmanager
-def stored_line(config: Config, top: Path, good: str, bad: str, cancel: Cancel) -> Iterator[StoredLine]:
-    """The stored commits from GOOD to BAD, both refs of the repository at `top`.
-
-    Raises UsageError where a ref names no commit, has no baseline, or neither is a first-parent ancestor of the other.
-    """
-    git = Git(top, cancel)
-    ends = tuple(_commit(git, ref) for ref in (good, bad))
-    if ends[0] == ends[1]:
-        raise UsageError("GOOD and BAD are the same commit", where=bad, hint="name two between which the value moved")
-    line, backward = _way(git, ends[0], ends[1], config.baseline.ancestors)
-    with opened_store(config.baseline, git, "--stored") as store:
-        at = by_commit(store, config.report_id)
-        for ref, sha in zip((good, bad), ends, strict=True):
-            if sha not in at:
-                hint = "name commits of the default branch whose run has stored one"
-                raise UsageError("no baseline is stored for this commit", where=ref, hint=hint)
-        places = [at[sha] for sha in line if sha in at]
-        entries = tuple(each[0] if len(each) == 1 else store.in_order(each)[-1] for each in places)
-        yield StoredLine(store, entries, backward)
-
-
-def _commit(git: Git, ref: str) -> str:
-    sha = git.resolve(ref)
-    if sha is None:
-        raise UsageError("is no commit, branch or tag here", where=ref, hint="with --stored, name commits")
-    return sha
-
-
-def _way(git: Git, good: str, bad: str, most: int) -> tuple[list[str], bool]:
-    """The commits from good to bad, both with them, and whether good is the newer one."""
-    for newer, older in ((bad, good), (good, bad)):
-        line = [newer, *git.ancestors(newer, most)]
-        if older in line:
-            way = line[: line.index(older) + 1]
-            return (way, True) if newer == good else (way[::-1], False)
-    what = f"neither is a first parent of the other, within {most} commits"
-    raise UsageError(what, where=f"{good[:_SHOWN_DIGITS]} and {bad[:_SHOWN_DIGITS]}", hint="see baseline.ancestors")
-
-
-# `history`: what each release of the compiler, or each stored baseline, did to the code of the suite.
-
-
-CONFIGURED = "configured"
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryOptions:
-    """What the history is of: either is given, not both.
-
-    Attributes:
-        releases: as they were written: SPECs, ranges, lists.
-        store: where baselines are: `data-branch`, `directory`, a directory, or what the configuration says; empty
-            where releases are named.
-        last: of the stored baselines, how many.
-    """
-
-    releases: tuple[str, ...] = ()
-    store: str = ""
-    last: int = 1
-
-
-class HistoryShow(Show, Protocol):
-    """What the story tells, its outcome included."""
-
-    def history(self, history: History, files: Sequence[Path]) -> None:
-        """What a history found, and where it was written."""
-
-
-def history(request: Request, options: HistoryOptions, show: HistoryShow, cancel: Cancel) -> History:
-    """Measure what is missing, and write `history.json`, `history.md` and `history.html` to `request.out`.
-
-    A release that cannot be had is a gap with its reason, and the others go on.
+def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+    """A release that cannot be had is a gap with its reason, and the others go on.
 
     Raises:
         UsageError: releases and a store are named, or neither, or nothing is found.
         CompilerUnavailable: not one release can be had.
         NoVerdict: nothing was measured; the files are written all the same.
     """
-    if bool(options.releases) == bool(options.store):
+    from dataclasses import replace
+
+    from bot.cli.work import request_of
+    from bot.compiler.cell_cache import TextStore
+    from bot.config.configuration import load_config
+    from bot.core.spec import Places
+    from bot.core.study_json import history_lines
+    from bot.errors import NoVerdict, UsageError
+    from bot.reporting.history_telling import told_history
+    from bot.show.blocks import TERMINAL
+    from bot.show.history import history_blocks, write_history
+    from bot.show.renderers import print_blocks
+    from bot.study.history import asked_for, release_study
+    from bot.study.prepare import require_writable
+    from bot.study.stored import last_stored
+
+    request = replace(request_of(arguments, show), flags=tuple(arguments.flags))
+    if bool(arguments.releases) == bool(arguments.store):
         hint = "such as --releases 3.8.0..3.13.0, or --store for the stored baselines"
         raise UsageError("name releases or a store, one of the two", hint=hint)
-    config = load_config(request.config, models=not options.store)
+    config = load_config(request.config, models=not arguments.store)
     require_writable(request.out)
-    study = _study(request, options, config, show, cancel)
+    if arguments.store:
+        study = last_stored(arguments.store, arguments.last, config, request, show, cancel)
+    else:
+        specs = asked_for(tuple(arguments.releases), Places(config.compiler.find_links), cancel, show.say)
+        study = release_study(specs, request, config, show, cancel)
     answer = told_history(study, config, TextStore(request.cache).load)
-    show.history(answer, write_history(answer, config.templates, request.out))
+    files = write_history(answer, config.templates, request.out)
+    show.answer(
+        lambda out: print_blocks(history_blocks(answer, TERMINAL), out), lambda: history_lines(answer), files=files
+    )
     if not study.measured:
         of_cells = (row[at].reason for at in range(len(study.variants)) for row in study.rows.values())
         reasons = (*of_cells, *(one.reason for one in study.variants))
-        raise NoVerdict(
-            "nothing was measured", where=str(request.out / "history.json"), hint=next(filter(None, reasons), "")[:200]
-        )
-    return answer
-
-
-def _study(request: Request, options: HistoryOptions, config: Config, show: Show, cancel: Cancel) -> Study:
-    if options.store:
-        git = Git(request.config.resolve().parent if request.config else Path.cwd(), cancel)
-        with opened_store(_chosen(options.store, config.baseline), git, "--store") as store:
-            line = default_line(git, config.baseline.ancestors)
-            return stored_study(store, config.report_id, line, options.last, request, show.say)
-    specs = asked_for(options.releases, Places(config.compiler.find_links), cancel, show.say)
-    return release_study(specs, request, config, show, cancel)
-
-
-def _chosen(where: str, configured: BaselineChoice) -> BaselineChoice:
-    if where == CONFIGURED:
-        return configured
-    if where == "data-branch":
-        return replace(configured, store="data-branch")
-    directory = configured.directory if where == "directory" else where
-    return replace(configured, store="directory", directory=directory)
+        hint = next(filter(None, reasons), "")[:200]
+        raise NoVerdict("nothing was measured", where=str(request.out / "history.json"), hint=hint)

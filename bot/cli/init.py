@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import json
+import argparse
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from bot.compiler.repository import repository_of
-from bot.config.configuration import CONFIG_NAMES, configs_dir, load_config
-from bot.config.starter import Offer, configuration, discover, offer_lines
-from bot.core.acceptance import APPROVAL_LABEL
+from bot.cli.options import directory
 from bot.errors import OutputError, UsageError
-from bot.system.files import write_atomically
-from bot.system.git import Git
-from bot.system.processes import Cancel
 
+if TYPE_CHECKING:
+    from bot.cli.showing import TerminalShow
+    from bot.config.starter import Offer
+    from bot.system.processes import Cancel
+
+EXAMPLES = ("--action OWNER/REPO@COMMIT",)
 WORKFLOWS = ("code-size.yml", "code-size-post.yml")
 """Of the workflows ready to copy, those that are written: everything on one runner, and its trusted half."""
 PLACEHOLDER = "OWNER/REPO@v1"
@@ -28,61 +28,60 @@ _SHORTENED = re.compile(r"@[0-9a-f]{7,39}$", re.IGNORECASE)
 _NEEDS = re.compile(r"^# Needs: .*\n(?:# .*\n)*(?:#\n)?", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
-    """What `init` has done.
-
-    Attributes:
-        written: the files, as paths that can be opened from here.
-        notes: what was found, and what was not taken; one line each.
-        steps: what is left for a person to do.
-    """
-
-    written: tuple[Path, ...]
-    notes: tuple[str, ...]
-    steps: tuple[str, ...]
+def arguments(parser: argparse.ArgumentParser) -> None:
+    description = "Finds its models (.mlir and .mlirbc), the file that pins its compiler, and its default branch."
+    parser.description = f"{parser.description}. {description}"
+    where = "a directory of the repository (default: the current one)"
+    parser.add_argument("--directory", type=directory, default=Path(), metavar="DIR", help=where)
+    action = "what the workflows use: OWNER/REPO@COMMIT of this action (default: to be filled in)"
+    parser.add_argument("--action", default="", metavar="ACTION", help=action)
+    parser.add_argument("--force", action="store_true", help="write over files that are there")
 
 
-def init(directory: Path, action: str, force: bool, cancel: Cancel) -> Started:
-    """Write a configuration and workflows for the repository that holds `directory`.
+def run(arguments: argparse.Namespace, _show: TerminalShow, cancel: Cancel) -> None:
+    """Raises UsageError where something is there already, or the action is none: nothing was written then."""
+    from bot.cli.showing import for_log
+    from bot.compiler.repository import repository_of
+    from bot.config.configuration import load_config
+    from bot.config.starter import discover
+    from bot.render.text.escape import visible
+    from bot.system.files import write_atomically
+    from bot.system.git import Git
 
-    Args:
-        action: what the workflows use, such as `acme/code-size-bot@COMMIT`; empty where it is not known yet.
-        force: write over what is there.
-
-    Raises:
-        UsageError: something is there already, or the action is none. Nothing was written then.
-        OutputError: a file cannot be written.
-    """
+    action, place = arguments.action, arguments.directory
     if action and not _ACTION.fullmatch(action):
         hint = "write OWNER/REPO@COMMIT, or ./ for the repository's own"
         raise UsageError(f"{action!r} is no action", where="--action", hint=hint)
     if _SHORTENED.search(action):
         what = f"{action!r} names a shortened commit, which GitHub does not look for"
         raise UsageError(what, where="--action", hint="write all of its 40 digits")
-    if not directory.is_dir():
-        raise OutputError("is no directory", where=str(directory), hint="name the repository's directory")
-    top = repository_of(directory, cancel).top
+    if not place.is_dir():
+        raise OutputError("is no directory", where=str(place), hint="name the repository's directory")
+    top = repository_of(place, cancel).top
     git = Git(top, cancel) if top else None
-    root = top or directory.resolve()
+    root = top or place.resolve()
     offer, branch = discover(root, git), (git and git.default_branch()) or "main"
     texts = _texts(root, offer, branch, action)
     there = [name for name in texts if os.path.lexists(root / name)]
-    if there and not force:
+    if there and not arguments.force:
         raise UsageError("already there", where=", ".join(there), hint="--force writes over it, and keeps no copy")
     for name, text in texts.items():
         write_atomically(root / name, text.encode())
     name = next(iter(texts))
     load_config(root / name)  # what is written has to be taken
-    return Started(
-        tuple(Path(os.path.relpath(root / name)) for name in texts),
-        tuple(_notes(root, offer, branch, in_git=git is not None)),
-        tuple(_steps(name, branch, action, in_git=git is not None)),
-    )
+    lines = [f"wrote {os.path.relpath(root / name)}" for name in texts]
+    if not arguments.quiet:
+        steps = enumerate(_steps(name, branch, action, in_git=git is not None), 1)
+        lines[:0] = [*_notes(root, offer, branch, in_git=git is not None), ""]
+        lines += ["", "next:", *(f"{number}. {step}" for number, step in steps)]
+    print(for_log("\n".join(map(visible, lines))), flush=True)
 
 
 def _texts(root: Path, offer: Offer, branch: str, action: str) -> dict[str, str]:
     """File → what is to be in it; the configuration first. One that is there already keeps its place."""
+    from bot.config.configuration import CONFIG_NAMES
+    from bot.config.starter import configuration
+
     name = next((name for name in CONFIG_NAMES if os.path.lexists(root / name)), CONFIG_NAMES[-1])
     workflows = {f".github/workflows/{file}": workflow(file, branch, action) for file in WORKFLOWS}
     return {name: configuration(root, name, offer), **workflows}
@@ -90,8 +89,12 @@ def _texts(root: Path, offer: Offer, branch: str, action: str) -> dict[str, str]
 
 def workflow(file: str, branch: str, action: str) -> str:
     """A workflow ready to copy, for this default branch and this action; what it needs is no longer said, but done."""
+    from bot.config.configuration import configs_dir
+
     text = (configs_dir() / "workflows" / file).read_text(encoding="utf-8")
     if branch != "main":
+        import json
+
         escaped = re.sub(r"([*+?!\[\]\\])", r"\\\1", branch)
         text = text.replace("branches: [main]", f"branches: [{json.dumps(escaped, ensure_ascii=False)}]")
     if not action:
@@ -107,6 +110,8 @@ def _remark(action: str, unpinned: str) -> str:
 
 
 def _notes(root: Path, offer: Offer, branch: str, *, in_git: bool) -> Iterator[str]:
+    from bot.config.starter import offer_lines
+
     if not in_git:
         yield f"{root} is in no git repository: all files below it were looked through"
     yield from offer_lines(offer)
@@ -114,6 +119,8 @@ def _notes(root: Path, offer: Offer, branch: str, *, in_git: bool) -> Iterator[s
 
 
 def _steps(config: str, branch: str, action: str, *, in_git: bool) -> Iterator[str]:
+    from bot.core.acceptance import APPROVAL_LABEL
+
     if not in_git:
         yield "Put the files into a git repository, at the same places from its top."
     if not action:

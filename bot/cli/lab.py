@@ -2,53 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import Protocol
+import argparse
+from typing import TYPE_CHECKING
 
-from bot.cli.fold import with_compiler
-from bot.config.configuration import load_config
-from bot.config.experiments import chosen_experiment, load_experiments
-from bot.core.lab import Lab
-from bot.render.text.escape import clean
-from bot.show.lab import write_lab
-from bot.study.lab import experimented, require_measured
-from bot.study.prepare import Request, Show, require_writable
-from bot.system.processes import Cancel
+from bot.cli.options import add_compiler, add_flags, add_out, add_selectors, path
 
+if TYPE_CHECKING:
+    from bot.cli.showing import TerminalShow
+    from bot.system.processes import Cancel
 
-class LabShow(Show, Protocol):
-    """What the story tells, its outcome included."""
-
-    def experimented(self, lab: Lab, files: Sequence[Path]) -> None:
-        """What an experiment gave, and where it was written."""
+EXAMPLES = (
+    "llvm-size-passes --compiler 3.13.0 --model 'mobilenet_v1*' --target x86_64 --out out",
+    "opt-level --compiler 3.13.0 --model bert_l4_f32_s128 --no-run",
+    "--list",
+)
 
 
-def lab(name: str, experiments: Path | None, request: Request, *, run: bool, show: LabShow, cancel: Cancel) -> Lab:
-    """Measure what the request selects of an experiment; write `lab.json`, `lab.md` and `lab.html` to `request.out`.
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        f"{parser.description}. Its variants are measured as any cell is, and compared with the first of them; where "
+        "the experiment asks for it, artifacts are run and timed. Writes lab.json, lab.md and lab.html."
+    )
+    about = "the experiment; without one, they are listed"
+    parser.add_argument("experiment", nargs="?", metavar="EXPERIMENT", help=about)
+    parser.add_argument("--list", action="store_true", help="list the experiments, and end")
+    about = "your own experiments (default: the packaged ones)"
+    parser.add_argument("--experiments", type=path, metavar="FILE", help=about)
+    add_compiler(parser, "compiler of the variants that name none (default: compiler.head of the configuration)")
+    parser.add_argument("--no-run", action="store_true", help="compile only: nothing is run, and nothing timed")
+    add_flags(parser, "for every cell")
+    add_out(parser, "the three files")
+    add_selectors(parser)
 
-    Args:
-        experiments: the file that defines it; None for the packaged one.
-        run: False where no artifact is to be run, whatever the experiment says.
 
-    Raises:
-        UsageError: there is no such experiment, nobody names a compiler, or nothing is left to measure.
-        NoVerdict: no cell could be measured; the files are written all the same.
-    """
-    experiment = chosen_experiment(name, experiments)
+def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+    """Raises UsageError where there is no such experiment, or nothing to measure; NoVerdict where nothing was."""
+    from dataclasses import replace
+
+    from bot.cli.showing import for_log
+    from bot.cli.work import request_of
+    from bot.config.configuration import load_config
+    from bot.config.experiments import chosen_experiment, load_experiments
+    from bot.render.text.escape import clean
+    from bot.show.blocks import TERMINAL
+    from bot.show.lab import lab_blocks, write_lab
+    from bot.show.renderers import print_blocks
+    from bot.study.lab import experimented, require_measured
+    from bot.study.prepare import require_writable
+    from bot.study.sides import with_compiler
+
+    if arguments.list or arguments.experiment is None:
+        known = load_experiments(arguments.experiments)
+        width = max(map(len, known))
+        print(for_log("\n".join(f"{name:{width}}  {clean(each.question)}" for name, each in known.items())))
+        return
+    request = replace(request_of(arguments, show, {"head": arguments.compiler}), flags=tuple(arguments.flags))
+    experiment = chosen_experiment(arguments.experiment, arguments.experiments)
     config = load_config(request.config)
     require_writable(request.out)
     if not all(variant.compiler for variant in experiment.variants):
         request, config = with_compiler(request, config, show)
-    result = experimented(replace(experiment, run=experiment.run and run), request, config, show, cancel)
-    show.experimented(result, write_lab(result, config.templates, request.out))
+    runs = experiment.run and not arguments.no_run
+    result = experimented(replace(experiment, run=runs), request, config, show, cancel)
+    files = write_lab(result, config.templates, request.out)
+    show.answer(lambda out: print_blocks(lab_blocks(result, TERMINAL), out), files=files)
     require_measured(result, request.out)
-    return result
-
-
-def told_experiments(path: Path | None) -> list[str]:
-    """A line for each experiment of a file, the packaged one where there is none: its name and its question."""
-    known = load_experiments(path)
-    width = max(map(len, known))
-    return [f"{name:{width}}  {clean(each.question)}" for name, each in known.items()]

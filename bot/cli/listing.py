@@ -2,144 +2,87 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+import argparse
+from typing import TYPE_CHECKING
 
-import msgspec
+from bot.cli.options import add_config, add_format, add_globs
 
-from bot.config.configuration import configs_dir, load_config
-from bot.core.planned import short_names
-from bot.core.record import Count, Record
-from bot.render.text.escape import clean
-from bot.render.text.filters import human
-from bot.study.prepare import Request, planned, repository_at
-from bot.system.processes import Cancel
+if TYPE_CHECKING:
+    from bot.cli.showing import TerminalShow
+    from bot.system.processes import Cancel
 
-MODELS_SCHEMA = "code-size-models/1"
-TARGETS_SCHEMA = "code-size-targets/1"
-PACKAGED = "the packaged suite"
+EXAMPLES = ("--model 'bert*' --target vulkan", "--format json")
 
 
-class ModelRow(Record, frozen=True):
-    """One model.
-
-    Attributes:
-        file: as reports name it; PACKAGED for a model that comes with the program.
-        size_bytes: of the file; None for one that is fetched when it is measured.
-        cells: how many targets it is compiled for.
-    """
-
-    name: str
-    file: str
-    size_bytes: Count | None
-    cells: Count
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = f"{parser.description}, as far as the configuration has them"
+    add_config(parser)
+    add_globs(parser)
+    add_format(parser, "the same as JSON")
 
 
-class TargetRow(Record, frozen=True):
-    """One target.
+def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+    from collections import Counter
+    from pathlib import Path
 
-    Attributes:
-        short: what reports call it, and selectors may.
-        flags: all of them, with those that were inherited.
-        cells: how many models are compiled for it.
-        unsupported: why none is; empty where it is supported.
-        extends: the target that it was derived from; empty where it was not.
-        releases: range of releases → what stands there in place of `flags`; the first that has a release counts.
-    """
+    from bot.cli.showing import for_log
+    from bot.cli.work import request_of
+    from bot.config.configuration import configs_dir, load_config
+    from bot.core.json_text import canonical
+    from bot.core.planned import short_names
+    from bot.render.text.escape import clean
+    from bot.render.text.filters import human
+    from bot.study.prepare import planned, repository_at
 
-    name: str
-    short: str
-    backend: str
-    flags: tuple[str, ...]
-    cells: Count
-    unsupported: str = ""
-    extends: str = ""
-    releases: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-
-
-class Models(Record, frozen=True):
-    """The models, by name; `configuration` is None for the packaged one."""
-
-    configuration: str | None
-    models: tuple[ModelRow, ...]
-    schema: str = MODELS_SCHEMA
-
-
-class Targets(Record, frozen=True):
-    """The targets, in the order of the configuration, which is None for the packaged one."""
-
-    configuration: str | None
-    targets: tuple[TargetRow, ...]
-    schema: str = TARGETS_SCHEMA
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """Both lists."""
-
-    models: Models
-    targets: Targets
-
-
-def listed(request: Request, cancel: Cancel) -> Listing:
-    """What the request's selectors leave of the configuration."""
+    request = request_of(arguments, show)
     config = load_config(request.config)
     chosen = planned(request, config, repository_at(request.config, cancel))
     compiled = [cell.key for cell in chosen.cells if not cell.target.unsupported]
-    by_model, by_target = Counter(key.model for key in compiled), Counter(key.target for key in compiled)
-    named = {target.name: target.backend for target in (*config.targets, *chosen.targets)}
-    short = short_names(named, named)
-    packaged = configs_dir().resolve()
-    files = {m.name: PACKAGED if Path(m.path).is_relative_to(packaged) else m.shown for m in chosen.models}
-    sizes = {m.name: m.size_bytes if m.digest else None for m in chosen.models}
-    models = (ModelRow(m.name, files[m.name], sizes[m.name], by_model[m.name]) for m in chosen.models)
-    targets = (
-        TargetRow(
-            name=t.name,
-            short=short[t.name],
-            backend=t.backend,
-            flags=t.flags,
-            cells=by_target[t.name],
-            unsupported=t.unsupported or "",
-            extends=t.extends or "",
-            releases=dict(t.releases),
-        )
-        for t in chosen.targets
-    )
-    name = request.config.as_posix() if request.config else None
-    return Listing(Models(name, tuple(models)), Targets(name, tuple(targets)))
-
-
-def table(given: Models | Targets) -> str:
-    """The list in columns; of a target's flags and why it is unsupported, what there is."""
-    lines: Sequence[tuple[str, ...]]
-    if isinstance(given, Models):
-        sizes = ["not fetched" if m.size_bytes is None else human(m.size_bytes) for m in given.models]
-        rows = [(m.name, f"{m.cells:,}", size, m.file) for m, size in zip(given.models, sizes, strict=True)]
-        lines = [("model", "cells", "size", "from"), *rows]
+    rows, lines = list[dict[str, object]](), list[tuple[str, ...]]()
+    if arguments.command == "models":
+        packaged, cells = configs_dir().resolve(), Counter(key.model for key in compiled)
+        lines = [("model", "cells", "size", "from")]
+        for model in chosen.models:
+            file = "the packaged suite" if Path(model.path).is_relative_to(packaged) else model.shown
+            size = model.size_bytes if model.digest else None  # of one that is not fetched it is a guess
+            rows.append({"name": model.name, "file": file, "size_bytes": size, "cells": cells[model.name]})
+            lines.append((model.name, f"{cells[model.name]:,}", human(size) if model.digest else "not fetched", file))
     else:
-        lines = _target_lines(given.targets)
-    return "\n".join(_aligned([tuple(map(clean, line)) for line in lines]))
-
-
-def _target_lines(targets: Sequence[TargetRow]) -> Sequence[tuple[str, ...]]:
-    """A header, a line for each and one for each of its ranges; what they were derived from is told where any was."""
-    rows = []
-    for t in targets:
-        rows.append((t.name, f"{t.cells:,}", t.short, t.extends, t.backend, t.unsupported or " ".join(t.flags)))
-        if not t.unsupported:
-            rows += [
-                ("", "", "", "", "", f"{where}: {' '.join(flags) or '(none)'}") for where, flags in t.releases.items()
-            ]
-    lines = [("target", "cells", "short name", "extends", "backend", "flags"), *rows]
-    return lines if any(target.extends for target in targets) else [(*line[:3], *line[4:]) for line in lines]
-
-
-def _aligned(lines: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    numbers = {at for at, header in enumerate(lines[0]) if header in ("cells", "size")}
-    for line in lines:
-        columns = enumerate(zip(line, widths, strict=True))
-        yield "  ".join(t.rjust(w) if at in numbers else t.ljust(w) for at, (t, w) in columns).rstrip()
+        named = {target.name: target.backend for target in (*config.targets, *chosen.targets)}
+        short, cells = short_names(named, named), Counter(key.target for key in compiled)
+        lines = [("target", "cells", "short name", "extends", "backend", "flags")]
+        for t in chosen.targets:
+            rows.append(
+                {
+                    "name": t.name,
+                    "short": short[t.name],
+                    "backend": t.backend,
+                    "flags": t.flags,
+                    "cells": cells[t.name],
+                    "unsupported": t.unsupported or "",
+                    "extends": t.extends or "",
+                    "releases": dict(t.releases),
+                }
+            )
+            names = t.name, f"{cells[t.name]:,}", short[t.name], t.extends or "", t.backend
+            lines.append((*names, t.unsupported or " ".join(t.flags)))
+            for where, instead in () if t.unsupported else t.releases:
+                lines.append(("", "", "", "", "", f"{where}: {' '.join(instead) or '(none)'}"))
+        if not any(target.extends for target in chosen.targets):
+            lines = [(*line[:3], *line[4:]) for line in lines]
+    if arguments.format == "json":
+        configuration = request.config.as_posix() if request.config else None
+        schema = f"code-size-{arguments.command}/1"
+        text = canonical({"schema": schema, "configuration": configuration, arguments.command: rows}).decode()
+    else:
+        lines = [tuple(map(clean, line)) for line in lines]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        numbers = {at for at, header in enumerate(lines[0]) if header in ("cells", "size")}
+        text = "\n".join(
+            "  ".join(
+                word.rjust(width) if at in numbers else word.ljust(width)
+                for at, (word, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in lines
+        )
+    print(for_log(text))

@@ -1,44 +1,139 @@
-"""The command line: from arguments to an exit code. Only here BotError is caught.
+"""The command line: all commands in their groups, and the way from words to an exit code.
 
-What the commands need is imported when the arguments are known to be right: help, version and mistakes do not wait.
+Help, version and mistakes do not wait: a command's file imports what its run needs when it runs. Only here BotError is
+caught.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import sys
 from collections.abc import Sequence
 
-from bot.cli.grammar import build_parser
+from bot import __version__
+from bot.cli import (
+    action,
+    bisect,
+    cache,
+    calibrate,
+    compare,
+    completion,
+    doctor,
+    explain,
+    fold,
+    goldens,
+    history,
+    init,
+    lab,
+    listing,
+    measure,
+    merge,
+    pin_report,
+    plan,
+    ratchet,
+    report,
+    trace,
+)
+from bot.cli.options import Parser
 from bot.errors import BotError, InternalError, Interrupted, OutputError
 
+GROUPS = {
+    "ask": {
+        "compare": (compare, "measure two sides and report what changed"),
+        "report": (report, "compare two snapshots"),
+        "explain": (explain, "tell why one cell changed"),
+        "trace": (trace, "follow one dispatch through the passes of both compilers"),
+        "history": (history, "tell what each release did to the code of the suite"),
+        "bisect": (bisect, "find where a number moved, among releases, wheels or snapshots"),
+        "lab": (lab, "compare several variants of flags, releases or models"),
+        "fold": (fold, "fold what deduplication left apart, and tell what that saves"),
+    },
+    "keep": {
+        "measure": (measure, "measure one side into a snapshot"),
+        "ratchet": (ratchet, "print a patch that makes limits as tight as what is measured"),
+        "goldens": (goldens, "print a patch of the suites' goldens with the measured values"),
+        "calibrate": (calibrate, "measure how much time and memory vary, or replay thresholds"),
+    },
+    "set up": {
+        "init": (init, "write a configuration and workflows for a repository"),
+        "doctor": (doctor, "say what is here, what is missing and how to fix it"),
+        "models": (listing, "list the models, where they come from and their cells"),
+        "targets": (listing, "list the targets, their short names, backends and flags"),
+        "cache": (cache, "show what the cache holds, and prune it"),
+        "completion": (completion, "print what completes commands and options in a shell"),
+    },
+    "in CI": {
+        "pin-report": (pin_report, "tell what another release of the compiler does"),
+        "plan": (plan, "print the shards of a run as JSON for strategy.matrix"),
+        "merge": (merge, "join the snapshots of shards"),
+        "review": (action, "on GitHub: measure a pull request or a manual run, and report"),
+        "post": (action, "on GitHub: the trusted half, for forks and comments"),
+        "baseline": (action, "on GitHub: measure a push and store its snapshot"),
+        "action": (action, "on GitHub: what the event asks for"),
+    },
+}
+"""Group → command → its file, and what it is for."""
+COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
+_EPILOG = """examples:
+  code-size-bot compare 3.11.0 3.13.0 --config quick
+  code-size-bot compare 3.13.0 ../iree-build --model 'bert*' --target 'llvm-cpu-*'
+  code-size-bot compare --compiler 3.13.0 --flags=--iree-opt-level=O2 --model 'bert*'
+  code-size-bot compare --compiler 3.13.0 --head-config edited.yml
+  code-size-bot measure --compiler 3.13.0 --out main.json
+  code-size-bot compare main.json dist/iree_base_compiler-3.14.0-cp311-cp311-linux_x86_64.whl
+  code-size-bot report --base main.json --head head.json --out out
+
+SPEC is a release (3.13.0, iree-base-compiler==3.13.0, the dated 3.14.0rc20261101), latest or nightly, a wheel file or a
+directory of wheels, an iree-compile binary, a virtual environment or build directory holding one, or (compare) a
+snapshot.json measured earlier, or a directory with one; a glob ('dist/*.whl') stands for the one path that it matches.
+Nightly releases need compiler.find_links of a configuration, or PIP_FIND_LINKS.
+
+exit codes: 0 pass or warn, 1 the verdict is fail, 2 bad usage, configuration or input, 3 GitHub or network,
+4 a compiler could not be had, 5 no verdict: nothing could be compared, or an internal error, 130 interrupted
+"""
 _AGAIN = "run the same command again: finished cells are in the cache"
+
+
+def build_parser(*, listed: bool = False) -> argparse.ArgumentParser:
+    """The grammar; `listed`: commands have their help one by one, as completion wants it, and not in their groups."""
+    lines = ["What did this change do to the code that ships?"]
+    for group, known in GROUPS.items():
+        lines += ["", f"{group}:", *(f"    {name:12}{about}" for name, (_, about) in known.items())]
+    form = argparse.RawDescriptionHelpFormatter
+    parser = Parser("code-size-bot", description="\n".join(lines), epilog=_EPILOG, formatter_class=form)
+    parser.add_argument("-V", "--version", action="version", version=f"code-size-bot {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, (command, about) in COMMANDS.items():
+        epilog = "\n".join(("example:", *(f"  code-size-bot {name} {one}" for one in command.EXAMPLES)))
+        sub = commands.add_parser(name, help=about, description=about, epilog=epilog, formatter_class=form)
+        sub.add_argument("-q", "--quiet", action="store_true", help="only errors, the verdict, and where the files are")
+        sub.set_defaults(run=command.run)
+        command.arguments(sub)
+    if not listed:
+        commands._choices_actions.clear()
+    return parser
 
 
 def _on_sigterm(_number: int, _frame: object) -> None:
     raise Interrupted("ended by SIGTERM", hint=_AGAIN)
 
 
-def _joined(argv: Sequence[str]) -> list[str]:
-    """The words, `--flags --x` as `--flags=--x`: argparse takes a value that begins with dashes for an option."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
     words: list[str] = []
-    for word in argv:
-        if words and words[-1] == "--flags":
+    for word in sys.argv[1:] if argv is None else argv:
+        if words and words[-1] == "--flags":  # argparse takes a value that begins with dashes for an option
             words[-1] += f"={word}"
         else:
             words.append(word)
-    return words
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code."""
-    arguments = build_parser().parse_args(_joined(sys.argv[1:] if argv is None else argv))
+    arguments = build_parser().parse_args(words)
     signal.signal(signal.SIGTERM, _on_sigterm)
     try:
-        from bot.cli.handlers import run
+        from bot.cli.work import perform
 
-        return run(arguments)
+        return perform(arguments)
     except BotError as error:
         return _complain(error)
     except KeyboardInterrupt:

@@ -125,21 +125,20 @@ class Parser(argparse.ArgumentParser):
         return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
-        """End with the usage, the message and code 2."""
+        """End with one line and code 2."""
         choices = _CHOICES.search(message)
         near = _nearest(choices["given"], re.findall(r"[\w-]+", choices["known"])) if choices else ""
         if choices and near:
             message = f"{message[: choices.start()]}invalid choice: {choices['given']!r} (did you mean {near}?)"
-        super().error(message)
+        self.exit(2, f"{self.prog}: error: {message}\n")
 
 
-# Options that several commands have, each with its default and help text; imported by the grammar alone.
+# Options that several commands have, each with its default and help text; light to import.
 
 
-CACHE_HELP = "cells and compilers (default: %(default)s)"
 CONFIG_HELP = (
-    "configuration, or `default` for the packaged suite (default: .github/code-size.yml or code-size.yml, here or "
-    "above in the repository, else the packaged suite)"
+    "configuration, or quick or full for a packaged suite (default: .github/code-size.yml or code-size.yml, here or "
+    "above in the repository, else the full suite)"
 )
 SHORT_NAMES = "short names as in reports are understood"
 
@@ -156,9 +155,36 @@ def add_globs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", action="append", default=[], metavar="GLOB", help=about)
 
 
+def add_cell(parser: argparse.ArgumentParser) -> None:
+    """--model and --target, of which each means one."""
+    about = "the cell's model: its name, its beginning, or a glob of it"
+    parser.add_argument("--model", required=True, metavar="M", help=about)
+    parser.add_argument("--target", required=True, metavar="T", help=f"the cell's target: likewise; {SHORT_NAMES}")
+
+
+def add_sides(parser: argparse.ArgumentParser, what: str) -> None:
+    """--base, --head, --compiler and --flags; `what` a SPEC may name."""
+    for side in ("base", "head"):
+        text = f"{what} of the {side} side (default: compiler.{side} of the configuration)"
+        parser.add_argument(f"--{side}", type=spec, metavar="SPEC", help=text)
+    add_compiler(parser, "compiler of a side that is not named")
+    add_flags(parser, "for the head side alone")
+
+
+def add_compiler(parser: argparse.ArgumentParser, about: str, *, required: bool = False) -> None:
+    """--compiler."""
+    parser.add_argument("--compiler", type=spec, required=required, metavar="SPEC", help=about)
+
+
 def add_config(parser: argparse.ArgumentParser) -> None:
     """--config."""
     parser.add_argument("--config", type=path, metavar="FILE", help=CONFIG_HELP)
+
+
+def add_cache(parser: argparse.ArgumentParser, about: str = "cells and compilers") -> None:
+    """--cache."""
+    help_text = f"{about} (default: %(default)s)"
+    parser.add_argument("--cache", type=directory, default=default_cache(), metavar="DIR", help=help_text)
 
 
 def add_format(parser: argparse.ArgumentParser, json: str) -> None:
@@ -178,7 +204,7 @@ def add_work(parser: argparse.ArgumentParser) -> None:
     """--jobs, and the cache."""
     jobs = "compiles side by side (default: %(default)s)"
     parser.add_argument("--jobs", type=positive, default=cores(), metavar="N", help=jobs)
-    parser.add_argument("--cache", type=directory, default=default_cache(), metavar="DIR", help=CACHE_HELP)
+    add_cache(parser)
     about = "size limit of the cache after the run; what was unused for the longest time is removed first"
     parser.add_argument("--cache-limit", type=limit, metavar="SIZE", help=f"{about} {limit_told()}")
 
@@ -187,6 +213,12 @@ def add_out(parser: argparse.ArgumentParser, files: str = "the six files") -> No
     """--out, a directory; `files`: what goes there."""
     text = f"where {files} go (default: %(default)s)"
     parser.add_argument("--out", type=path, default=Path("out"), metavar="DIR", help=text)
+
+
+def add_patch(parser: argparse.ArgumentParser) -> None:
+    """--out, a file."""
+    about = "where to write it (default: standard output)"
+    parser.add_argument("--out", dest="file", type=path, metavar="FILE", help=about)
 
 
 def add_flags(parser: argparse.ArgumentParser, where: str) -> None:

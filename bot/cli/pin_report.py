@@ -2,41 +2,63 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import argparse
+from typing import TYPE_CHECKING
 
-from bot.cli.compare import BothSides, both_sides
-from bot.cli.report import suspected
-from bot.compiler.cell_cache import TextStore
-from bot.compiler.toolchain import offered
-from bot.config.configuration import load_config
-from bot.core.policy import Verdict
-from bot.core.report import Report
-from bot.core.spec import MOVING, PROJECT, Places, Sought, release_in, release_of
-from bot.errors import UsageError
-from bot.render.markdown.comment import render_pin
-from bot.reporting.writing import write_report
-from bot.study.between import Steps, way_between
-from bot.study.comparison import reported, require_verdict, stepped
-from bot.study.prepare import Request, Show, is_snapshot, prepare, repository_at
-from bot.study.run import SidePlan
-from bot.study.tracing import traced
-from bot.system.files import write_atomically
-from bot.system.processes import Cancel
+from bot.cli.options import add_format, add_out, add_selectors, add_suspects, spec, steps
 
-_OPTIONS = {"base": "--from", "head": "--to"}
+if TYPE_CHECKING:
+    from bot.cli.showing import TerminalShow
+    from bot.study.run import SidePlan
+    from bot.system.processes import Cancel
+
+EXAMPLES = ("--from 3.11.0 --to 3.13.0 --steps all --model 'mobilenet*'",)
 
 
-def pin_report(request: Request, most: Steps, show: Show, cancel: Cancel) -> Verdict:
-    """Compare two releases, and those between as far as they are wanted; writes the six files and `pin.md`.
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        f"{parser.description}. The root causes lead; with --steps the releases between are measured as well, and each "
+        "root cause is told with the step that has the very same. Writes pin.md beside the six files."
+    )
+    for option, side, text in (("from", "base", "pin before"), ("to", "head", "pin after")):
+        parser.add_argument(f"--{option}", dest=side, type=spec, required=True, metavar="SPEC", help=f"the {text}")
+    about = "releases between that are measured: all, none, or how many, spread evenly (default: none)"
+    parser.add_argument("--steps", type=steps, default=0, metavar="N", help=about)
+    add_suspects(parser)
+    add_format(parser, "what report.json has, and nothing else,")
+    add_out(parser)
+    add_selectors(parser)
 
-    `most`: how many releases between are measured; None for all, 0 for the two ends alone.
-    Raises UsageError where steps are wanted, and a side is no release.
-    """
+
+def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> int:
+    """Raises UsageError where steps are wanted, and a side is no release."""
+    from dataclasses import replace
+
+    from bot.cli.report import publish
+    from bot.cli.work import request_of
+    from bot.compiler.cell_cache import TextStore
+    from bot.compiler.toolchain import offered
+    from bot.config.configuration import load_config
+    from bot.core.spec import MOVING, PROJECT, Places, Sought, release_in, release_of
+    from bot.errors import UsageError
+    from bot.study.between import way_between
+    from bot.study.comparison import reported, stepped
+    from bot.study.prepare import is_snapshot, prepare, repository_at
+    from bot.study.sides import both_sides
+    from bot.study.tracing import traced
+
+    most = arguments.steps
+    request = request_of(arguments, show, {"base": arguments.base, "head": arguments.head})
+    options = {"base": "--from", "head": "--to"}
+
+    def require_release(side: str, known: bool) -> None:
+        if not known:
+            what = "is no release, so that there are none between"
+            raise UsageError(what, where=options[side], hint="leave out --steps")
+
     if most != 0:  # found out before the two ends are measured: without releases there are no steps
-        for side, option in _OPTIONS.items():
-            spec = request.specs[side]
-            if spec not in MOVING and not is_snapshot(spec) and not release_of(spec):
-                raise _no_release(option)
+        for side, spec in request.specs.items():
+            require_release(side, spec in MOVING or is_snapshot(spec) or bool(release_of(spec)))
         offered(Places(load_config(request.config, models=False).compiler.find_links), cancel)
     both = both_sides(request, show, cancel)
     texts = TextStore(request.cache).load
@@ -44,30 +66,15 @@ def pin_report(request: Request, most: Steps, show: Show, cancel: Cancel) -> Ver
     report = replace(reported(both.rules, sides["base"], sides["head"], both.baseline, texts), pin=True)
     if most == 0:
         show.say("releases between the two were not looked at: --steps all measures them")
-    else:
-        report = _with_steps(report, both, request, most, show, cancel)
-    report = suspected(report, request, both.rules, cancel)
-    files = write_report(report, both.rules.templates, request.out)
-    write_atomically(request.out / "pin.md", render_pin(report, both.rules.templates).encode())
-    show.report(report, [*files, request.out / "pin.md"])
-    require_verdict(report, request.out)
-    return report.verdict
-
-
-def _no_release(option: str) -> UsageError:
-    return UsageError("is no release, so that there are none between", where=option, hint="leave out --steps")
-
-
-def _with_steps(report: Report, both: BothSides, request: Request, most: Steps, show: Show, cancel: Cancel) -> Report:
+        return publish(report, both.rules, request, show, cancel)
     config = load_config(request.config)
     places, repository = Places(config.compiler.find_links), repository_at(request.config, cancel)
-    for side, option in _OPTIONS.items():
-        if release_in(both.sides[side].compiler.spec) is None:
-            raise _no_release(option)
+    for side in options:
+        require_release(side, release_in(both.sides[side].compiler.spec) is not None)
 
     def plan(release: str) -> SidePlan:
-        sought = Sought(f"{PROJECT}=={release}")
-        return prepare("head", sought, request, config, repository, show, cancel)
+        return prepare("head", Sought(f"{PROJECT}=={release}"), request, config, repository, show, cancel)
 
-    way, offered = way_between(both.sides, most, places, plan, request, both.rules, show, cancel)
-    return stepped(report, way, offered, both.rules, TextStore(request.cache).load)
+    way, between = way_between(both.sides, most, places, plan, request, both.rules, show, cancel)
+    report = stepped(report, way, between, both.rules, texts)
+    return publish(report, both.rules, request, show, cancel)

@@ -1,59 +1,65 @@
-"""A report made, written and shown: what `compare` and `report` have in common."""
+"""`report`: two snapshots to a verdict, six files and the terminal; no compiler is needed."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
+import argparse
+from typing import TYPE_CHECKING
 
-from bot.compiler.cell_cache import TextStore
-from bot.config.configuration import Config, load_config
-from bot.core.policy import Verdict
-from bot.core.report import Baseline, Report
-from bot.core.snapshot import Snapshot
-from bot.explain.suspects import Source, clone_source, github_source, with_suspects
-from bot.reporting.writing import write_report
-from bot.study.comparison import reported, require_verdict
-from bot.study.prepare import Request, Show, load_snapshot, require_writable, selected
-from bot.system.processes import Cancel
+from bot.cli.options import add_cache, add_config, add_format, add_globs, add_out, add_suspects, path
 
+if TYPE_CHECKING:
+    from bot.cli.showing import TerminalShow
+    from bot.config.configuration import Config
+    from bot.core.report import Report
+    from bot.study.prepare import Request
+    from bot.system.processes import Cancel
 
-def publish(
-    request: Request, config: Config, base: Snapshot, head: Snapshot, baseline: Baseline, show: Show, cancel: Cancel
-) -> Verdict:
-    """Write the report of two sides to `request.out`, show it and return its verdict; raises where it has none."""
-    report = reported(config, base, head, baseline, TextStore(request.cache).load)
-    report = suspected(report, request, config, cancel)
-    show.report(report, write_report(report, config.templates, request.out))
-    require_verdict(report, request.out)
-    return report.verdict
+EXAMPLES = ("--base base.json --head head.json --out out",)
 
 
-def suspected(report: Report, request: Request, config: Config, cancel: Cancel) -> Report:
-    """The report with the commits that may have made its root causes, where the request wants them."""
-    source = source_of(request, config, cancel)
-    return with_suspects(report, source) if source else report
+def arguments(parser: argparse.ArgumentParser) -> None:
+    for side in ("base", "head"):
+        parser.add_argument(f"--{side}", type=path, required=True, metavar="FILE", help=f"snapshot of the {side} side")
+    add_config(parser)
+    add_globs(parser)
+    add_cache(parser, "where the IR of both sides may be kept, for differences")
+    add_suspects(parser)
+    add_format(parser, "what report.json has, and nothing else,")
+    add_out(parser)
 
 
-def source_of(request: Request, config: Config, cancel: Cancel) -> Source | None:
-    """Where the request says that commits of the compiler are looked up, on GitHub with the environment's token."""
-    repository, environ = config.compiler.repository, os.environ
-    if request.source is not None:
-        return clone_source(request.source, repository, cancel)
-    if not request.suspects or not repository:
-        return None
-    token = environ.get("GITHUB_TOKEN") or environ.get("GH_TOKEN") or ""
-    api_url, server_url = environ.get("GITHUB_API_URL"), environ.get("GITHUB_SERVER_URL")
-    hosts = api_url or "https://api.github.com", server_url or "https://github.com"
-    return github_source(*hosts, token, repository, request.cache)
+def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> int:
+    from bot.cli.work import request_of
+    from bot.compiler.cell_cache import TextStore
+    from bot.config.configuration import load_config
+    from bot.core.report import Baseline
+    from bot.study.comparison import reported
+    from bot.study.prepare import load_snapshot, require_writable, selected
 
-
-# `report`: two snapshots to a verdict, six files and the terminal; no compiler is needed.
-
-
-def report(request: Request, base: Path, head: Path, show: Show, cancel: Cancel) -> Verdict:
-    """Compare two snapshots that were measured before; no compiler is needed."""
+    request = request_of(arguments, show)
     config = load_config(request.config)
     require_writable(request.out)
-    sides = selected({"base": load_snapshot(base), "head": load_snapshot(head)}, request)
-    baseline = Baseline(f"snapshot {base.name}", sides["base"].source.sha)
-    return publish(request, config, sides["base"], sides["head"], baseline, show, cancel)
+    sides = selected({side: load_snapshot(getattr(arguments, side)) for side in ("base", "head")}, request)
+    baseline = Baseline(f"snapshot {arguments.base.name}", sides["base"].source.sha)
+    report = reported(config, sides["base"], sides["head"], baseline, TextStore(request.cache).load)
+    return publish(report, config, request, show, cancel)
+
+
+def publish(report: Report, config: Config, request: Request, show: TerminalShow, cancel: Cancel) -> int:
+    """Write a report, with suspects where the request wants them, and show it; the exit code of its verdict."""
+    from bot.explain.suspects import with_suspects
+    from bot.render.markdown.comment import render_pin
+    from bot.reporting.writing import write_report
+    from bot.study.comparison import require_verdict
+    from bot.study.sides import source_of
+    from bot.system.files import write_atomically
+
+    if source := source_of(request, config, cancel):
+        report = with_suspects(report, source)
+    files = write_report(report, config.templates, request.out)
+    if report.pin:
+        files = [*files, request.out / "pin.md"]
+        write_atomically(files[-1], render_pin(report, config.templates).encode())
+    show.report(report, files)
+    require_verdict(report, request.out)
+    return 1 if report.verdict.status == "fail" else 0

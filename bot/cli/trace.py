@@ -2,119 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Protocol
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from bot.cli.compare import both_sides
-from bot.cli.report import source_of
-from bot.core.delta import diff
-from bot.core.explanation import DispatchDelta, PassChange
-from bot.core.parting import Traced, parting, texts_around
-from bot.core.planned import matching, near_or_known
-from bot.core.snapshot import Cell, Snapshot
-from bot.errors import NoVerdict, UsageError
-from bot.explain.explanations import explanations
-from bot.explain.root_causes import PIPELINE, turned
-from bot.explain.suspects import UNFINISHED, Answer, Clue, Source, looked_up
-from bot.study.prepare import Request, Show, workshop
-from bot.study.tracing import trace_commands, with_traces
-from bot.system.processes import Cancel
+from bot.cli.options import add_cell, add_config, add_format, add_sides, add_suspects, add_work
 
-_SHOWN = 8
+if TYPE_CHECKING:
+    from bot.cli.showing import TerminalShow
+    from bot.system.processes import Cancel
+
+EXAMPLES = (
+    "--model bert_l4_f32_dyn --target x86_64 --dispatch dispatch_1 --base 3.11.0 --head 3.13.0",
+    "--model 'mobilenet_v1*f32*' --target riscv64 --dispatch dispatch_9 --format json",
+)
 
 
-class TraceShow(Show, Protocol):
-    """What the story tells, its outcome included."""
-
-    def traced(self, traced: Traced) -> None:
-        """The passes on both sides."""
-
-
-def trace(request: Request, dispatch: str, show: TraceShow, cancel: Cancel) -> Traced:
-    """Measure one cell on both sides where it is not known yet, and trace one of its dispatches.
-
-    `dispatch`: its name on either side, as it is shown, its beginning, or a glob.
-    Raises UsageError where several cells or dispatches are meant, or none; NoVerdict where a side could not be
-    compiled, or traced.
-    """
-    both = both_sides(request, show, cancel)
-    keys = sorted({cell.key for side in both.sides.values() for cell in side.cells})
-    if len(keys) != 1:
-        what = f"{len(keys)} cells are meant: {', '.join(map(str, keys[:_SHOWN]))}{', …' if len(keys) > _SHOWN else ''}"
-        raise UsageError(what, where="--model and --target", hint="name one model and one target")
-    cells = {name: side.cells[0] for name, side in both.sides.items()}
-    for name, cell in cells.items():
-        if not cell.measured:
-            why = cell.failure.first_line if cell.failure else cell.status
-            raise NoVerdict(f"was not compiled: {why}", where=f"{keys[0]}, {name}")
-    deltas = diff(both.sides["base"], both.sides["head"])
-    causes = explanations(both.sides["base"], both.sides["head"], deltas, both.rules.sections)
-    changed = causes[keys[0]].dispatches if keys[0] in causes else ()
-    delta = _chosen(dispatch, cells, changed)
-    with workshop(request, both.rules, show, cancel) as shop:
-        sides = with_traces(both.plans, both.sides, [(keys[0], delta)], shop)
-    rows = {name: row for name, row in (("base", delta.base), ("head", delta.head)) if row is not None}
-    traces = {name: sides[name].cells[0].traces.get(row.name) for name, row in rows.items()}
-    apart = parting(traces.get("base"), traces.get("head"))
-    place = apart.named(delta.cause)
-    traced = Traced(
-        key=keys[0],
-        compilers={name: side.compiler.version for name, side in sides.items()},
-        rows=rows,
-        traces={name: one for name, one in traces.items() if one is not None},
-        commands={name: trace_commands(cells[name].command, row) for name, row in rows.items()},
-        parting=apart,
-        around=() if place is None else texts_around(apart, place, traces.get("base"), traces.get("head")),
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        f"{parser.description}: it is compiled alone with its IR printed after each pass, and its operations are "
+        "counted. Tells the passes, the first after which the sides are apart by a good part of what they are in the "
+        "end, and the commands that print all of it."
     )
-    if source := source_of(request, both.rules, cancel):
-        (known, suspects), why = _looked_up(traced, delta, both.sides, source)
-        traced = replace(traced, looked_up=known, suspects=suspects)
-        if why:
-            show.say(f"{UNFINISHED}{why}")
-    show.traced(traced)
-    if not traced.parting.rows:
-        raise NoVerdict(f"was not traced: {traced.parting.why}", where=f"{delta.name} of {keys[0]}")
-    return traced
+    add_cell(parser)
+    about = "the dispatch: its name on either side, its beginning (dispatch_9), or a glob"
+    parser.add_argument("--dispatch", required=True, metavar="D", help=about)
+    add_sides(parser, "compiler")
+    add_suspects(parser)
+    add_format(parser, "the passes as JSON")
+    parser.set_defaults(out=Path())
+    add_config(parser)
+    add_work(parser)
 
 
-def _looked_up(
-    traced: Traced, delta: DispatchDelta, sides: Mapping[str, Snapshot], source: Source
-) -> tuple[Answer, str]:
-    """Who touched what chose the configuration, where that is another one, else the pass that parts the sides."""
-    base, head = (row.strategy or "" if row else "" for row in (delta.base, delta.head))
-    knobs = sorted(turned(base, head).items(), key=lambda one: one[0] != PIPELINE) if delta.cause == "strategy" else []
-    row, target = traced.parting.row, traced.key.target
-    if not knobs and row is None:
-        return (None, ()), ""
-    passed = PassChange(row.name, traced.parting.operations, class_name=row.class_name) if row and not knobs else None
-    knob, backend = " ".join(knobs[0]) if knobs else "", sides["head"].targets.get(target, "")
-    revisions = sides["base"].compiler.revision, sides["head"].compiler.revision
-    (answer,), why = looked_up([Clue(passed, knob, [target], [backend], delta.name)], revisions, source)
-    return answer, why
+def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+    from dataclasses import replace
 
+    from bot.cli.work import request_of
+    from bot.core.json_text import canonical
+    from bot.errors import NoVerdict
+    from bot.render.terminal.trace_text import print_trace, trace_json
+    from bot.study.trace import trace
 
-def _chosen(wanted: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDelta]) -> DispatchDelta:
-    """The dispatch on both sides: as they were matched where it changed, else by its name."""
-    pairs = [delta for delta in changed if delta.base and delta.head]
-    paired = {row.name for delta in pairs for row in (delta.base, delta.head) if row}
-    heads = {row.name: row for row in cells["head"].dispatches}
-    same = [row for row in cells["base"].dispatches if row.name in heads and row.name not in paired]
-    pairs += [DispatchDelta(row, heads[row.name], "same-name", None) for row in same]
-    names = list(dict.fromkeys(row.name for delta in pairs for row in (delta.head, delta.base) if row))
-    fitting = matching(names, wanted, None) or _beginning(names, wanted)
-    meant = [delta for delta in pairs if any(row and row.name in fitting for row in (delta.base, delta.head))]
-    if len(meant) > 1:
-        shown = ", ".join(delta.name for delta in meant[:_SHOWN])
-        what = f"{wanted!r} matches several: {shown}{', …' if len(meant) > _SHOWN else ''}"
-        raise UsageError(what, where="--dispatch", hint="name one of them")
-    if not meant:
-        hint = near_or_known(wanted, names, None)
-        raise UsageError(f"no dispatch that both sides have is {wanted!r}", where="--dispatch", hint=hint)
-    return meant[0]
-
-
-def _beginning(names: Sequence[str], wanted: str) -> list[str]:
-    """Names that begin so, whatever function they are of: `dispatch_1` is not `dispatch_10_matmul`."""
-    begin = [name for name in names if name.startswith(wanted) or f"_{wanted}" in name]
-    return [name for name in begin if f"{name}_".partition(wanted)[2].startswith("_")] or begin
+    specs = {"base": arguments.base, "head": arguments.head, "both": arguments.compiler}
+    request = replace(request_of(arguments, show, specs), tried=tuple(arguments.flags))
+    result = trace(request, arguments.dispatch, show, cancel)
+    show.answer(lambda out: print_trace(result, out), lambda: [canonical(trace_json(result)), b"\n"])
+    if not result.parting.rows:
+        raise NoVerdict(f"was not traced: {result.parting.why}", where=f"{arguments.dispatch} of {result.key}")

@@ -9,8 +9,7 @@ import needs
 import pytest
 
 from bot.cli.completion import script
-from bot.cli.grammar import COMMANDS
-from bot.cli.main import main
+from bot.cli.main import COMMANDS, main
 
 
 def completed(folder: Path, *words: str) -> set[str]:

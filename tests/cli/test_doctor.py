@@ -113,7 +113,7 @@ def test_what_is_missing_is_said_with_its_mend(
 def test_a_machine_without_ptxas_is_sound_and_told_how_to_get_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.cli.doctor.installed", lambda: None)
+    monkeypatch.setattr("bot.compiler.ptxas.installed", lambda: None)
     examine(tmp_path / "cache", Cancel())
     mark, found = rows(capsys.readouterr().out)["ptxas (cuda)"]
     assert mark == "ok" and found.endswith("pip install 'code-size-bot[cuda]'")

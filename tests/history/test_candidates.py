@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from fake_wheels import wheel_name
 
-from bot.cli.bisect import expanded, row_of
 from bot.core.spec import Places
 from bot.errors import UsageError
+from bot.study.bisect import expanded, row_of
 from bot.system.processes import Cancel
 
 RELEASES = ("3.8.0", "3.9.0", "3.10.0", "3.11.0")

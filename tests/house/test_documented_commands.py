@@ -15,7 +15,7 @@ from fake_compiler import TEMPLATES, install
 from fake_wheels import entries, wheel_name, write_wheel
 from places import ROOT
 
-from bot.cli.grammar import COMMANDS
+from bot.cli.main import COMMANDS
 from bot.compiler.toolchain import NATIVE_BINARY, resolve
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from places import ROOT
 
-from bot.cli.grammar import COMMANDS
-from bot.cli.handlers import HANDLERS
+from bot.cli.main import COMMANDS
 
 LIGHT = ("bot.cli.", "bot.system.defaults")
 """What reads the words of a command line, and where things are by default."""
@@ -75,13 +74,9 @@ def test_help_version_and_mistakes_import_next_to_nothing(
 def test_the_walls_of_this_test_would_fall_for_a_command(tmp_path: Path) -> None:
     code, modules, _ = started(tmp_path, "cache", "--cache", str(tmp_path / "cache"))
     assert code == 0
-    assert {"rich", "jinja2", "yaml"} <= tops(modules) and tops(modules) & SLOW
+    assert {"rich", "yaml"} <= tops(modules) and tops(modules) & SLOW
 
 
 def test_what_asks_nothing_of_github_imports_no_client_of_it(tmp_path: Path) -> None:
     _, imported, _ = started(tmp_path, "targets", "--config", "default")
-    assert "bot.cli.report" in imported and "github" not in imported
-
-
-def test_every_command_of_the_grammar_has_a_handler() -> None:
-    assert COMMANDS.keys() == HANDLERS.keys()
+    assert "bot.study.prepare" in imported and "github" not in imported

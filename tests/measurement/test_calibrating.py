@@ -1,4 +1,4 @@
-"""bot.cli.calibrate: which cells are compiled again, what their spread is, and the lines that come of it."""
+"""bot.study.calibrate: which cells are compiled again, what their spread is, and the lines that come of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pytest
 import yaml
 from fake_compiler import ROCM, TEMPLATES, VMVX, X86, FakeCompiler, cells_of, install, install_native, write_model
 
-from bot.cli.calibrate import FEW, Spread, band_percent, calibrate, chosen, repeated, spreads
 from bot.cli.main import main
 from bot.compiler.cell_cache import CellCache, cell_key
 from bot.compiler.iree import Iree
@@ -21,6 +20,7 @@ from bot.core.planned import Model, Target, plan
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey, Failure, SourceInfo
 from bot.errors import InputError, UsageError
+from bot.study.calibrate import FEW, Spread, band_percent, calibrate, chosen, repeated, spreads
 from bot.study.prepare import Request
 from bot.study.run import Progress, SidePlan, Workshop
 from bot.system.processes import Cancel

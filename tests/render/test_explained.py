@@ -17,10 +17,10 @@ from replacing import replace
 from rich.cells import cell_len
 from rich.console import Console
 
-from bot.cli.explain import explain
 from bot.cli.main import main
 from bot.core.report import Report
 from bot.errors import BotError, InputError, UsageError
+from bot.show.explained import explain
 
 DISPATCH = "main_dispatch_1_matmul_128x768x768_f32"
 PLAIN: dict[str, Any] = json.loads(report_to_json(make.explained_small()))

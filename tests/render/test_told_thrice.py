@@ -15,13 +15,13 @@ from json_texts import report_to_json
 from page_texts import content
 from rich.console import Console
 
-from bot.cli.explain import explain
 from bot.config.configuration import load_config
 from bot.core.explanation import PartDelta
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import Cell, Outcome, Snapshot
 from bot.render.html.page import render_html
 from bot.render.markdown.comment import render_comment
+from bot.show.explained import explain
 from bot.study.comparison import reported
 
 FALLS = {"codegen": -120, "host": 900, "strategy": 32_772}

@@ -1,0 +1,29 @@
+"""`merge`: the snapshots of shards become the one of an unsharded run."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from bot.cli.options import path
+
+if TYPE_CHECKING:
+    from bot.cli.showing import TerminalShow
+    from bot.system.processes import Cancel
+
+EXAMPLES = ("part-1.json part-2.json --out head.json",)
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("parts", nargs="+", type=path, metavar="part.json", help="snapshots of one run")
+    parser.add_argument("--out", type=path, required=True, metavar="FILE", help="the snapshot to write")
+
+
+def run(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) -> None:
+    from bot.core.sharding import merge_snapshots
+    from bot.reporting.writing import write_snapshot
+    from bot.study.prepare import load_snapshot
+
+    merged = merge_snapshots([(str(part), load_snapshot(part)) for part in arguments.parts])
+    write_snapshot(arguments.out, merged)
+    show.say(f"wrote {arguments.out}: {len(merged.cells)} cells")

@@ -1,0 +1,73 @@
+"""A command at work: the request that its arguments make, and what each one does before and after its own run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+from bot.cli.showing import TerminalShow, for_log
+from bot.config.configuration import chosen_config
+from bot.core.sharding import agreed
+from bot.errors import InputError
+from bot.github.secrecy import hide_secrets
+from bot.study.between import named_file
+from bot.study.cache_limit import limit_of_environment, limited
+from bot.study.prepare import Request
+from bot.system.files import sweep_temporary, write_atomically
+from bot.system.processes import Cancel, require_none_left
+
+
+def perform(arguments: argparse.Namespace) -> int:
+    """Run the command that was asked for; returns the exit code."""
+    hide_secrets()
+    sweep_temporary()
+    show = TerminalShow(quiet=arguments.quiet, as_json=getattr(arguments, "format", "text") == "json")
+    with ExitStack() as stack:
+        stack.callback(require_none_left)
+        if "cache_limit" in arguments:
+            limit = limit_of_environment() if arguments.cache_limit is None else arguments.cache_limit
+            stack.enter_context(limited(arguments.cache, limit, show.say))
+        return arguments.run(arguments, show, Cancel()) or 0
+
+
+def request_of(
+    arguments: argparse.Namespace, show: TerminalShow, specs: dict[str, str | None] | None = None
+) -> Request:
+    """What the arguments ask for, as far as the command has them.
+
+    `specs`: side, or `both` → SPEC.
+    """
+    values = vars(arguments)
+    same = {name: values[name] for name in ("jobs", "cache", "out", "shard", "suspects", "source") if name in values}
+    plan_at: Path | None = values.get("plan")
+    try:
+        plan = plan_at.read_text(encoding="utf-8") if plan_at else None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "is not UTF-8"
+        raise InputError(f"cannot be read: {reason}", where=str(plan_at)) from None
+    return Request(
+        specs={side: named_file(spec) for side, spec in (specs or {}).items() if spec},
+        config=chosen_config(arguments.config, show.say),
+        models=_selectors(values.get("model", ())),
+        targets=_selectors(values.get("target", ())),
+        plan=plan,
+        plan_at=str(plan_at or ""),
+        releases=agreed(plan, str(plan_at)) if plan else {},
+        **same,
+    )
+
+
+def _selectors(given: str | list[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def write_patch(text: str, file: Path | None, show: TerminalShow) -> None:
+    """A patch to a file, or byte by byte to standard output."""
+    if file is None:
+        sys.stdout.buffer.write(for_log(text).encode())
+        sys.stdout.flush()
+    else:
+        write_atomically(file, text.encode())
+        show.say(f"wrote {file}")

@@ -1,0 +1,217 @@
+"""`calibrate`: how much the same compile differs from itself on this machine.
+
+A few cells are compiled several times over, each from its model as the printed command does, and nothing comes from the
+cache. All are compiled once before any is compiled again, as many side by side as when measuring, so that the repeats
+lie as far apart in time as the run allows. A cell's spread is (max − min) / min; the band is the largest spread of all
+cells, rounded up to whole percent, and never less than 1 %: a few equal runs prove no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
+from pathlib import Path
+from statistics import median_low
+
+import msgspec
+
+from bot.compiler.cell_cache import CellCache
+from bot.compiler.compiler import Result
+from bot.compiler.schedule import run_all
+from bot.config.configuration import load_config
+from bot.core.history import HISTORY_SCHEMA
+from bot.core.json_text import Headed
+from bot.core.metrics import INEXACT
+from bot.core.planned import PlannedCell
+from bot.core.replaying import counts, least_levels, replayed, variants_of
+from bot.core.snapshot import Cell, CellKey, Failure
+from bot.core.study import Variant
+from bot.errors import InputError, UsageError
+from bot.render.terminal.replay_text import replay_lines
+from bot.render.text.escape import clean
+from bot.render.text.filters import plural
+from bot.study.bisect import expanded
+from bot.study.prepare import Request, Show, load_snapshot, prepare, repository_at, selected
+from bot.study.run import SidePlan, Workshop, open_side
+from bot.system.files import temporary_directory, whole_or_nothing
+from bot.system.processes import Cancel, Meter
+
+FEW = 4
+"""So many cells are compiled where none were selected."""
+LEAST_RUNS = 2
+LEAST_PERCENT = 1
+
+Runs = Mapping[CellKey, Sequence[Cell]]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """One metric of one cell over all its runs, in the metric's unit."""
+
+    key: CellKey
+    lowest: int
+    median: int
+    highest: int
+
+    @property
+    def share(self) -> Fraction:
+        """(max − min) / min."""
+        return Fraction(self.highest - self.lowest, self.lowest)
+
+
+def calibrate(request: Request, runs: int, show: Show, cancel: Cancel) -> list[str]:
+    """Compile the selected cells (else the cheapest few) `runs` times; the lines to print.
+
+    Raises UsageError for fewer than two runs, InputError where no cell could be compiled in every run.
+    """
+    if runs < LEAST_RUNS:
+        raise UsageError(f"{runs} run shows no difference", where="--runs", hint=f"at least {LEAST_RUNS}")
+    config = load_config(request.config)
+    side = prepare("head", request.specs["head"], request, config, repository_at(request.config, cancel), show, cancel)
+    cells = chosen(side.cells, everything=bool(request.models or request.targets))
+    show.say(f"{plural(len(cells), 'cell')}, each compiled {runs} times")
+    with show.progress() as progress:
+        cache = CellCache(request.cache)
+        workshop = Workshop(cache, request.jobs, config.timeout_seconds, cancel, progress)
+        result = repeated(side, cells, runs, workshop)
+    return list(_said(result, show))
+
+
+def chosen(cells: Sequence[PlannedCell], *, everything: bool) -> tuple[PlannedCell, ...]:
+    """All cells that can be compiled, or the cheapest few of them, of as many targets and models as there are."""
+    rest = [cell for cell in cells if not cell.hindered]
+    if everything:
+        return tuple(rest)
+    few: list[PlannedCell] = []
+    while rest and len(few) < FEW:
+        targets, models = {cell.key.target for cell in few}, {cell.key.model for cell in few}
+        few.append(min(rest, key=lambda c: (c.key.target in targets, c.key.model in models, c.cost, c.key)))
+        rest.remove(few[-1])
+    return tuple(sorted(few, key=lambda cell: cell.key))
+
+
+def repeated(side: SidePlan, cells: Sequence[PlannedCell], runs: int, workshop: Workshop) -> Runs:
+    """Every cell, compiled plainly so many times; nothing is read from the cache or kept in it."""
+    cells_by_key: dict[CellKey, list[Cell]] = {cell.key: [] for cell in cells}
+
+    def finish(planned: PlannedCell, result: Result) -> None:
+        if isinstance(result, Failure):
+            cell = Cell(planned.key, "failed", failure=result)
+        else:  # what the kernel counted, and nothing of what was made
+            counted = {"compile_cpu_ms": result.cpu_ms, "compile_peak_rss_kib": result.peak_rss_kib}
+            cell = Cell(planned.key, "ok", metrics=counted)
+        cells_by_key[planned.key].append(cell)
+        workshop.progress.measured(side.label, cell, planned.cost)
+
+    workshop.progress.plan(len(cells) * runs, 0, sum(cell.cost for cell in cells) * runs)
+    meter = Meter()
+    with temporary_directory("run-") as scratch, open_side(side, workshop, scratch, meter, finish) as tasks:
+        for _ in range(runs):
+            run_all(tasks(cells), workshop.jobs, workshop.cancel.set, workshop.progress)
+    workshop.progress.spent(meter.cpu_ms, workshop.jobs)
+    return cells_by_key
+
+
+def spreads(runs: Runs, metric_id: str) -> tuple[Spread, ...]:
+    """The spread of one metric in every cell where each run knows it; sorted by cell."""
+    values = {key: [cell.value(metric_id) or 0 for cell in cells] for key, cells in runs.items()}
+    known = {key: each for key, each in values.items() if each and min(each) > 0}
+    return tuple(Spread(key, min(known[key]), median_low(known[key]), max(known[key])) for key in sorted(known))
+
+
+def band_percent(spreads: Sequence[Spread]) -> int:
+    """The noise band over these cells (at least one), in whole percent."""
+    return max(LEAST_PERCENT, ceil(100 * max(spread.share for spread in spreads)))
+
+
+def _said(runs: Runs, show: Show) -> Iterator[str]:
+    """The table and the configuration; what is missing there is said as news."""
+    for key in sorted(runs):
+        if (failure := next((cell.failure for cell in runs[key] if not cell.measured), None)) is not None:
+            show.say(f"{clean(str(key))} could not be compiled: {clean(failure.message, 200)}")
+    by_metric = {id_: spreads(runs, id_) for id_ in INEXACT}
+    bands = {id_: band_percent(each) for id_, each in by_metric.items() if each}
+    if not bands:
+        raise InputError("no cell could be compiled in every run", hint="choose others with --model and --target")
+    for id_ in (id_ for id_ in INEXACT if id_ not in bands):
+        show.say(f"{id_} is left out: the kernel did not report it for every run of any cell")
+    headers = ("model", "target", "min ms", "median ms", "max ms", "spread")
+    lines = [headers, *map(_row, by_metric["compile_cpu_ms"])]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        names = (text.ljust(width) for text, width in zip(line[:2], widths[:2], strict=True))
+        numbers = (text.rjust(width) for text, width in zip(line[2:], widths[2:], strict=True))
+        yield "  ".join((*names, *numbers))
+    yield ""
+    yield f"noise: {{{', '.join(f'{id_}: {percent}%' for id_, percent in bands.items())}}}"
+
+
+def _row(spread: Spread) -> tuple[str, ...]:
+    amounts = (f"{value:,}" for value in (spread.lowest, spread.median, spread.highest))
+    return clean(spread.key.model), clean(spread.key.target), *amounts, f"{float(100 * spread.share):.1f} %"
+
+
+# `calibrate --replay`: what the thresholds of a configuration would have said of changes that were measured before.
+
+
+UNSEEN = "a history has statuses and metrics alone: other bytes of the same size and edited models are not seen"
+
+
+def replay(request: Request, files: Sequence[Path], most: int | None, say: Callable[[str], None]) -> list[str]:
+    """The lines to print; nothing is compiled.
+
+    Args:
+        files: snapshots in their order, directories of them, or one history.
+        most: in how many steps a rule may alarm at most, for the smallest level that does so; None to leave that out.
+    """
+    config = load_config(request.config, models=False)
+    variants = _history(files, say) if _is_history(files[0]) else _snapshots(files)
+    gaps: list[str] = []
+    steps = list(replayed(_selected(variants, request, gaps), config.thresholds, config.states, config.noise))
+    least = [] if most is None else least_levels(steps, most)
+    return list(replay_lines(steps, gaps, counts(steps), least, most))
+
+
+def _selected(variants: Iterable[Variant], request: Request, gaps: list[str]) -> Iterator[Variant]:
+    """Each with the selected cells; names of those that could not be had go to `gaps`."""
+    must_match = True
+    for one in variants:
+        if one.snapshot is None:
+            gaps.append(one.name)
+            yield one
+        else:
+            yield replace(one, snapshot=selected({"": one.snapshot}, request, must_match=must_match)[""])
+            must_match = False
+
+
+def _is_history(path: Path) -> bool:
+    try:
+        return msgspec.json.decode(whole_or_nothing(path), type=Headed).schema == HISTORY_SCHEMA
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+
+
+def _history(files: Sequence[Path], say: Callable[[str], None]) -> list[Variant]:
+    if len(files) > 1:
+        raise UsageError("a history is replayed alone", where=f"--replay {files[0]}", hint="leave out the other files")
+    try:
+        variants = variants_of(files[0].read_bytes(), str(files[0]))
+    except UnicodeDecodeError:
+        raise InputError("is not UTF-8 text, so no history", where=str(files[0])) from None
+    _require_two([one.name for one in variants if one.snapshot], str(files[0]))
+    say(UNSEEN)
+    return variants
+
+
+def _snapshots(files: Sequence[Path]) -> Iterator[Variant]:
+    """One at a time: a snapshot of many cells is large."""
+    paths = [spec for file in files for spec in expanded(str(file))]
+    _require_two(paths, " ".join(paths))
+    return (Variant(path, path, load_snapshot(Path(path))) for path in paths)
+
+
+def _require_two(names: Sequence[str], where: str) -> None:
+    if len(names) < 2:
+        raise UsageError(f"holds {len(names)} of the two that a step has", where=where, hint="name more snapshots")

@@ -1,0 +1,117 @@
+"""`ratchet`: the limits of a configuration as tight as what is measured now, as a patch of its file.
+
+Above the patch is a line for each limit that changes, and for each that is left although it could be too loose: `git
+apply` skips what stands before a patch, so that the same text is a commit message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+from bot.compiler.probe import flags_of
+from bot.config.configuration import Configuration, load_config
+from bot.config.schema import read_as
+from bot.config.thresholds import parse_rules
+from bot.config.torch_models import patch, read_exactly
+from bot.config.units import in_style, parse_ratio
+from bot.config.yaml_file import KeyPath, YamlFile, parse_yaml, read_yaml, with_values
+from bot.core.metrics import METRIC_BY_ID
+from bot.core.planned import LIFTED_LIMIT_FLAG, PlannedCell
+from bot.core.ratcheting import Evidence, Kept, Tighter, ratcheted
+from bot.core.snapshot import Cell, Snapshot
+from bot.errors import ConfigError, UsageError
+from bot.render.text.escape import clean
+from bot.render.text.filters import amount
+from bot.study.prepare import Request, load_snapshot, planned, repository_at
+from bot.system.processes import Cancel
+
+_LINE_CHARACTERS = 300
+_REPORT, _SNAPSHOTS = "report.json", ("head.json", "snapshot.json")
+"""What a compare writes, and the names under which a directory has a snapshot."""
+
+
+def ratchet(request: Request, measured: Path, headroom: str, cancel: Cancel) -> str:
+    """The lines and the patch.
+
+    Args:
+        measured: a snapshot, or the directory or `report.json` of a compare, whose head it is then.
+        headroom: a percentage, as it was written.
+
+    Raises ConfigError where the configuration has no thresholds of its own.
+    """
+    if request.config is None:
+        hint = "give the thresholds a configuration of your own: code-size-bot init writes one"
+        raise UsageError("the packaged configuration is not for you to change", where="--config", hint=hint)
+    config, file = load_config(request.config), read_yaml(request.config)
+    if "thresholds" not in file.data:
+        raise ConfigError("has no thresholds of its own", where=str(request.config), hint="write some with limits")
+    repository = repository_at(request.config, cancel)
+    cells = planned(request, config, repository).cells
+    snapshot = load_snapshot(_snapshot_in(measured))
+    there = {cell.key: cell for cell in snapshot.cells}
+    alive = [cell for cell in cells if not cell.target.unsupported]
+    doubts = {cell.key: _doubt(cell, there[cell.key], snapshot) for cell in alive if cell.key in there}
+    doubtful = {key: why for key, why in doubts.items() if why}
+    evidence = Evidence(snapshot, frozenset(cell.key for cell in alive), doubtful, frozenset(config.noise))
+    rules = [rule for rule in config.thresholds if not rule.beside]
+    outcomes = tuple(ratcheted(rules, evidence, _headroom(headroom)))
+    unchanged = [f"{one.rule.name} (line {one.rule.line}): {one.why}" for one in outcomes if isinstance(one, Kept)]
+    tighter = {_place(file, one): one for one in outcomes if isinstance(one, Tighter)}
+    new = {place: in_style(one.old.text, one.limit) for place, one in tighter.items()}
+    text, refused = with_values(file.path, read_exactly(file.path), new)
+    proposed = parse_yaml(file.path, text)
+    parse_rules(proposed, read_as(proposed, Configuration).thresholds)  # what is proposed has to be taken
+    unchanged += [f"{tighter[at].rule.name} (line {tighter[at].rule.line}): {why.what}" for at, why in refused.items()]
+    changes = []
+    for place, one in tighter.items():
+        if place not in refused:
+            most = f"the largest is {one.metric} of {one.key}, {amount(one.value, METRIC_BY_ID[one.metric].unit)}"
+            changes.append(f"{one.rule.name}: {one.old.text} -> {new[place]}; {most}")
+    top, whole = (repository.top or request.config.parent).resolve(), request.config.resolve()
+    path = whole.relative_to(top) if whole.is_relative_to(top) else request.config
+    diff = patch(path.as_posix(), read_exactly(request.config), text)
+    return "".join(_told(changes, unchanged, snapshot.compiler.version, diff))
+
+
+def _snapshot_in(path: Path) -> Path:
+    if path.name == _REPORT:
+        path = path.parent
+    there = (path / name for name in _SNAPSHOTS if (path / name).is_file())
+    return next(there, path / _SNAPSHOTS[0]) if path.is_dir() else path
+
+
+def _headroom(text: str) -> Fraction:
+    try:
+        return parse_ratio(text).value
+    except ValueError as error:
+        raise UsageError(str(error), where="--headroom") from None
+
+
+def _doubt(planned: PlannedCell, cell: Cell, snapshot: Snapshot) -> str:
+    """Why a cell's measurement is not of the configuration as it is now; empty where it is."""
+    if planned.model.digest and snapshot.models.get(planned.key.model) != planned.model.digest:
+        return "was measured with another text of the model"
+    lifted = LIFTED_LIMIT_FLAG in cell.command
+    if flags_of(cell.command) != flags_of(planned.command(lifted=lifted)):
+        return "was measured with other flags"
+    return ""
+
+
+def _place(file: YamlFile, one: Tighter) -> KeyPath:
+    rule = file.data["thresholds"][one.place]
+    own = one.level == "fail" and "limit" in rule
+    return ("thresholds", one.place, "limit") if own else ("thresholds", one.place, one.level, "limit")
+
+
+def _told(changes: Sequence[str], unchanged: Sequence[str], version: str, diff: str) -> Iterator[str]:
+    subject = "Limits as tight as measured" if changes else "No limit can be tighter than it is, as measured"
+    lines = [f"{subject} with IREE {version}"]
+    if changes:
+        lines += ["", *changes]
+    if unchanged:
+        lines += ["", "Left as they are:", *unchanged]
+    yield from (f"{clean(line, _LINE_CHARACTERS)}\n" for line in lines)
+    if diff:
+        yield f"\n{diff}"

@@ -1,0 +1,108 @@
+"""`trace`: one dispatch through the passes of both compilers, and the one after which they are apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from bot.core.delta import diff
+from bot.core.explanation import DispatchDelta, PassChange
+from bot.core.parting import Traced, parting, texts_around
+from bot.core.planned import matching, near_or_known
+from bot.core.snapshot import Cell, Snapshot
+from bot.errors import NoVerdict, UsageError
+from bot.explain.explanations import explanations
+from bot.explain.root_causes import PIPELINE, turned
+from bot.explain.suspects import UNFINISHED, Answer, Clue, Source, looked_up
+from bot.study.prepare import Request, Show, workshop
+from bot.study.sides import both_sides, source_of
+from bot.study.tracing import trace_commands, with_traces
+from bot.system.processes import Cancel
+
+_SHOWN = 8
+
+
+def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced:
+    """Measure one cell on both sides where it is not known yet, and trace one of its dispatches.
+
+    `dispatch`: its name on either side, as it is shown, its beginning, or a glob.
+    Raises UsageError where several cells or dispatches are meant, or none; NoVerdict where a side could not be
+    compiled.
+    """
+    both = both_sides(request, show, cancel)
+    keys = sorted({cell.key for side in both.sides.values() for cell in side.cells})
+    if len(keys) != 1:
+        what = f"{len(keys)} cells are meant: {', '.join(map(str, keys[:_SHOWN]))}{', …' if len(keys) > _SHOWN else ''}"
+        raise UsageError(what, where="--model and --target", hint="name one model and one target")
+    cells = {name: side.cells[0] for name, side in both.sides.items()}
+    for name, cell in cells.items():
+        if not cell.measured:
+            why = cell.failure.first_line if cell.failure else cell.status
+            raise NoVerdict(f"was not compiled: {why}", where=f"{keys[0]}, {name}")
+    deltas = diff(both.sides["base"], both.sides["head"])
+    causes = explanations(both.sides["base"], both.sides["head"], deltas, both.rules.sections)
+    changed = causes[keys[0]].dispatches if keys[0] in causes else ()
+    delta = _chosen(dispatch, cells, changed)
+    with workshop(request, both.rules, show, cancel) as shop:
+        sides = with_traces(both.plans, both.sides, [(keys[0], delta)], shop)
+    rows = {name: row for name, row in (("base", delta.base), ("head", delta.head)) if row is not None}
+    traces = {name: sides[name].cells[0].traces.get(row.name) for name, row in rows.items()}
+    apart = parting(traces.get("base"), traces.get("head"))
+    place = apart.named(delta.cause)
+    traced = Traced(
+        key=keys[0],
+        compilers={name: side.compiler.version for name, side in sides.items()},
+        rows=rows,
+        traces={name: one for name, one in traces.items() if one is not None},
+        commands={name: trace_commands(cells[name].command, row) for name, row in rows.items()},
+        parting=apart,
+        around=() if place is None else texts_around(apart, place, traces.get("base"), traces.get("head")),
+    )
+    if source := source_of(request, both.rules, cancel):
+        (known, suspects), why = _looked_up(traced, delta, both.sides, source)
+        traced = replace(traced, looked_up=known, suspects=suspects)
+        if why:
+            show.say(f"{UNFINISHED}{why}")
+    return traced
+
+
+def _looked_up(
+    traced: Traced, delta: DispatchDelta, sides: Mapping[str, Snapshot], source: Source
+) -> tuple[Answer, str]:
+    """Who touched what chose the configuration, where that is another one, else the pass that parts the sides."""
+    base, head = (row.strategy or "" if row else "" for row in (delta.base, delta.head))
+    knobs = sorted(turned(base, head).items(), key=lambda one: one[0] != PIPELINE) if delta.cause == "strategy" else []
+    row, target = traced.parting.row, traced.key.target
+    if not knobs and row is None:
+        return (None, ()), ""
+    passed = PassChange(row.name, traced.parting.operations, class_name=row.class_name) if row and not knobs else None
+    knob, backend = " ".join(knobs[0]) if knobs else "", sides["head"].targets.get(target, "")
+    revisions = sides["base"].compiler.revision, sides["head"].compiler.revision
+    (answer,), why = looked_up([Clue(passed, knob, [target], [backend], delta.name)], revisions, source)
+    return answer, why
+
+
+def _chosen(wanted: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDelta]) -> DispatchDelta:
+    """The dispatch on both sides: as they were matched where it changed, else by its name."""
+    pairs = [delta for delta in changed if delta.base and delta.head]
+    paired = {row.name for delta in pairs for row in (delta.base, delta.head) if row}
+    heads = {row.name: row for row in cells["head"].dispatches}
+    same = [row for row in cells["base"].dispatches if row.name in heads and row.name not in paired]
+    pairs += [DispatchDelta(row, heads[row.name], "same-name", None) for row in same]
+    names = list(dict.fromkeys(row.name for delta in pairs for row in (delta.head, delta.base) if row))
+    fitting = matching(names, wanted, None) or _beginning(names, wanted)
+    meant = [delta for delta in pairs if any(row and row.name in fitting for row in (delta.base, delta.head))]
+    if len(meant) > 1:
+        shown = ", ".join(delta.name for delta in meant[:_SHOWN])
+        what = f"{wanted!r} matches several: {shown}{', …' if len(meant) > _SHOWN else ''}"
+        raise UsageError(what, where="--dispatch", hint="name one of them")
+    if not meant:
+        hint = near_or_known(wanted, names, None)
+        raise UsageError(f"no dispatch that both sides have is {wanted!r}", where="--dispatch", hint=hint)
+    return meant[0]
+
+
+def _beginning(names: Sequence[str], wanted: str) -> list[str]:
+    """Names that begin so, whatever function they are of: `dispatch_1` is not `dispatch_10_matmul`."""
+    begin = [name for name in names if name.startswith(wanted) or f"_{wanted}" in name]
+    return [name for name in begin if f"{name}_".partition(wanted)[2].startswith("_")] or begin
