@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from evidence_page import begin, table, written
+from lab_reading import read_lab
 from places import ROOT
 
 from bot.config.experiments import load_experiments
 from bot.core.lab import Fit, Lab, Sums, fits, sums
 from bot.core.spread import certain, difference, ends
-from bot.core.study_json import lab_of
 from bot.render.text.environment import md_words
 from bot.render.text.filters import plural
 from bot.render.text.phrase import Phrase
@@ -62,8 +62,8 @@ def page_lines(lab: Lab) -> list[str]:
     leading = tables(lab, every, _ROWS)[0]
     said = [*answers(lab, every, lines), *beyond_stack(lab, every, _NAMES)]
     missing = [*unmeasured(lab, _ROWS, _NAMES), *remarks(lab, _ROWS)]
-    compilers = dict.fromkeys(variant.compiler.version for variant in lab.variants if variant.compiler)
-    models = plural(len({cell.model for cell in lab.cells}), "model")
+    compilers = dict.fromkeys(variant.compiler.version for variant in lab.study.variants if variant.compiler)
+    models = plural(len({cell.key.model for _, cell in lab.cells}), "model")
     ran = f" Run on {lab.machine}." if lab.machine else ""
     told = [f"IREE {', '.join(compilers)}, {models}.{ran}", "", *listed(said), ""]
     shown = [line for one in (*leading, fit_table(lab, lines, _ROWS)) if one for line in drawn(one)]
@@ -72,13 +72,16 @@ def page_lines(lab: Lab) -> list[str]:
 
 def readme_lines(labs: Sequence[Lab]) -> list[str]:
     """One line for each experiment: its question, and what was measured."""
-    rows = [[f"[{lab.experiment}](docs/lab.md#{lab.experiment})", lab.question, short_answer(lab)] for lab in labs]
+    rows = [
+        [f"[{lab.experiment.name}](docs/lab.md#{lab.experiment.name})", lab.experiment.question, short_answer(lab)]
+        for lab in labs
+    ]
     return table(["experiment", "question", f"measured, on {SHOWN_IN_README}"], rows, left=3)
 
 
 def short_answer(lab: Lab) -> str:
     """What differs most, in a few words."""
-    if lab.axis:
+    if lab.experiment.axis:
         return _along(lab, [fit for fit in fits(lab) if fit.target == SHOWN_IN_README] or list(fits(lab)))
     every = {each.target: each for each in sums(lab) if each.models}
     shown = every.get(SHOWN_IN_README) or next(iter(every.values()), None)
@@ -107,7 +110,7 @@ def _few(told: Sequence[str]) -> list[str]:
 
 def _size(lab: Lab, shown: Sums, name: str) -> float:
     """The part of the first change that is sure."""
-    for column in lab.columns:
+    for column in lab.experiment.columns:
         before, after = shown.value(shown.variants[0].name, column), shown.value(name, column)
         if before and (sure := certain(difference(before, after))):
             return abs(sure) / ends(before)[1]
@@ -119,15 +122,15 @@ def _along(lab: Lab, lines: Sequence[Fit]) -> str:
         return "nothing was measured"
     first = [fit for fit in lines if (fit.model, fit.target) == (lines[0].model, lines[0].target)]
     told = [f"{number(fit.slope, fit.column)} {label(fit.column)} ({quality(fit)})" for fit in first]
-    return f"{first[0].model}, for each {lab.axis}: {', '.join(told)}"
+    return f"{first[0].model}, for each {lab.experiment.axis}: {', '.join(told)}"
 
 
 def main(paths: Sequence[str]) -> None:
     """Write each experiment's part of docs/lab.md; README's table, where it has the markers and all are given."""
     labs: dict[str, list[Lab]] = {name: [] for name in load_experiments()}
     for path in paths:
-        lab = lab_of(Path(path).read_text(encoding="utf-8"), path)
-        labs[lab.experiment].append(lab)
+        lab = read_lab(Path(path))
+        labs[lab.experiment.name].append(lab)
     page = ROOT / "docs" / "lab.md"
     text = page.read_text(encoding="utf-8")
     for name, found in labs.items():

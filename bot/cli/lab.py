@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
     experiment = chosen_experiment(arguments.experiment, arguments.experiments)
     config = load_config(request.config)
     require_writable(request.out)
-    if not all(variant.compiler for variant in experiment.variants):
+    if not all(variant.spec for variant in experiment.variants):
         request, config = with_compiler(request, config, show)
     runs = experiment.run and not arguments.no_run
     result = experimented(replace(experiment, run=runs), request, config, show, cancel)

@@ -25,8 +25,9 @@ from bot.config.schema import (
 from bot.config.targets import Targets, packaged_targets, parse_targets
 from bot.config.yaml_file import YamlFile
 from bot.core.constraint import Divisible, Range, Static
-from bot.core.lab import COLUMN_BY_ID, FOLDED_AWAY, Experiment, Variant
+from bot.core.lab import COLUMN_BY_ID, FOLDED_AWAY, Experiment
 from bot.core.planned import Target, near_or_known
+from bot.core.study import Variant
 from bot.errors import UsageError
 
 COLUMNS = (*COLUMN_BY_ID, FOLDED_AWAY)
@@ -210,7 +211,7 @@ def _variant(file: YamlFile, name: str, entry: VariantKeys) -> Variant:
     return Variant(
         name=name,
         flags=entry.flags,
-        compiler=entry.compiler or None,
+        spec=entry.compiler,
         files=files,
         shapes=entry.shapes or None,
         folded=entry.folded,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 
 from msgspec.structs import replace
 
@@ -11,6 +12,7 @@ from bot.core.fold import FOLD_SCHEMA, FoldAudit
 from bot.core.history import HISTORY_SCHEMA, History
 from bot.core.json_text import decoded, require_schema
 from bot.core.lab import LAB_SCHEMA, Lab
+from bot.core.snapshot import Cell
 from bot.core.snapshot_json import lines
 from bot.core.study import Variant
 from bot.errors import InputError
@@ -60,7 +62,7 @@ def history_lines(history: History) -> Iterator[bytes]:
         for at, one in enumerate(variants)
         for key, row in rows.items()
     )
-    fields = {
+    record = {
         "schema": HISTORY_SCHEMA,
         "targets": history.study.targets,
         "releases": [_release(order, one) for order, one in enumerate(variants)],
@@ -70,7 +72,7 @@ def history_lines(history: History) -> Iterator[bytes]:
         "planned": len(history.rows),
         "notes": history.notes,
     }
-    return lines(fields, points)
+    return lines(record, points)
 
 
 def _release(order: int, one: Variant) -> dict[str, object]:
@@ -81,30 +83,45 @@ def _release(order: int, one: Variant) -> dict[str, object]:
     return own | _set(**known, sha=side.source.sha, repeats=one.repeats, notes=one.remarks)
 
 
-def _set(**fields: object) -> dict[str, object]:
+def _set(**values: object) -> dict[str, object]:
     """Those that say something."""
-    return {name: value for name, value in fields.items() if value or (value == 0 and value is not False)}
+    return {name: value for name, value in values.items() if value or isinstance(value, int)}
 
 
-# How an experiment's result becomes `lab.json`, and how that is read again.
+# How an experiment's result becomes `lab.json`.
 
 
-MEASURE_AGAIN = "make it again with this version of code-size-bot: code-size-bot lab EXPERIMENT --out DIR"
+_FAILURE_CHARACTERS = 500
 
 
 def lab_lines(lab: Lab) -> Iterator[bytes]:
-    """The text of `lab.json`: canonical, cells sorted, each on a line of its own."""
-    return lines(replace(lab, cells=tuple(sorted(lab.cells, key=lambda cell: cell.key))))
+    """The text of `lab.json`: canonical, cells by model, target and variant, each on a line of its own."""
+    asked = lab.experiment
+    variants = (
+        {"name": one.name, "compiler": one.compiler, "flags": one.flags}
+        | _set(targets=one.targets, files=one.files, shapes=one.shapes, folded=one.folded or None)
+        | _set(at=one.at, reason=one.reason)
+        for one in lab.study.variants
+    )
+    record = {
+        "schema": LAB_SCHEMA,
+        "experiment": asked.name,
+        **{name: getattr(asked, name) for name in ("question", "columns", "axis", "run")},
+        **{name: getattr(lab, name) for name in ("machine", "flags", "targets", "notes")},
+        "variants": tuple(variants),
+        "cells": (),
+    }
+    return lines(record, (_lab_cell(lab, *pair) for pair in lab.cells))
 
 
-def lab_of(text: bytes | str, where: str = "lab.json") -> Lab:
-    """Read `lab.json`; raises InputError for text that is torn, foreign, of another schema, or out of order."""
-    require_schema(text, LAB_SCHEMA, "lab result", where, MEASURE_AGAIN)
-    lab = decoded(text, Lab, where, MEASURE_AGAIN, "lab result")
-    keys = [cell.key for cell in lab.cells]
-    if keys != sorted(set(keys)):
-        raise InputError("cells are not sorted and unique", where=where, hint=MEASURE_AGAIN)
-    names = [variant.name for variant in lab.variants]
-    if len(set(names)) != len(names) or not {cell.variant for cell in lab.cells} <= set(names):
-        raise InputError("a variant is there twice, or not at all", where=where, hint=MEASURE_AGAIN)
-    return lab
+def _lab_cell(lab: Lab, variant: str, cell: Cell) -> dict[str, object]:
+    own = {"model": cell.key.model, "target": cell.key.target, "variant": variant}
+    run = lab.run(variant, cell)
+    return (
+        own
+        | {"status": cell.status, "metrics": cell.metrics}
+        | _set(reasons=cell.reasons, failure=cell.reason[:_FAILURE_CHARACTERS], command=cell.command)
+        | _set(artifact_digest=cell.artifact_digest, varies=bool(cell.others) or None, seen=seen_values(cell))
+        | _set(**{each.name: getattr(run, each.name) for each in fields(run)})
+        | _set(module=lab.modules.get((variant, cell.key)))
+    )

@@ -9,6 +9,7 @@ from itertools import compress
 from pathlib import Path
 
 from bot.core.constraint import Divisible, Range, Static
+from bot.core.delta import value_of
 from bot.core.fold import Price
 from bot.core.lab import (
     COLUMN_BY_ID,
@@ -16,17 +17,17 @@ from bot.core.lab import (
     SAME,
     Fit,
     Lab,
-    LabCell,
-    LabVariant,
     Mean,
+    Run,
     Sums,
     fits,
     is_largest,
-    references,
     share_away,
     sums,
 )
+from bot.core.snapshot import CellKey
 from bot.core.spread import Value, certain, difference, ends, lowest
+from bot.core.study import Variant
 from bot.core.study_json import lab_lines
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import MINUS, UNKNOWN, amount, plural, relative
@@ -75,9 +76,13 @@ def lab_blocks(lab: Lab, room: Room) -> tuple[Block, ...]:
     answered = section("What it says", List(said), name="answers")
     measured = section("", *leading, fit_table(lab, lines, room.rows), name="tables")
     drawn = Picture(tuple(pictures(lab, every, lines)))
-    variants = List(listing([_variant(lab, variant) for variant in lab.variants], len(lab.variants), "variant"))
+    variants = List(listing([_variant(lab, one) for one in lab.study.variants], len(lab.study.variants), "variant"))
     return (
-        Sentence(phrase(strong(f"Lab: {clean(lab.experiment)}"), f". {clip(clean(lab.question), _TEXT_LIMIT)}")),
+        Sentence(
+            phrase(
+                strong(f"Lab: {clean(lab.experiment.name)}"), f". {clip(clean(lab.experiment.question), _TEXT_LIMIT)}"
+            )
+        ),
         *((measured, answered) if room.place == "terminal" else (answered, drawn, measured)),
         section("Not measured", List(unmeasured(lab, room.lines, room.names)), name="not-measured"),
         section("What to know", List(remarks(lab, room.lines), small=True), name="remarks"),
@@ -158,14 +163,14 @@ def quality(fit: Fit) -> str:
 
 def answers(lab: Lab, every: Sequence[Sums], lines: Sequence[Fit]) -> list[Phrase]:
     """One sentence for each target, or for each model and target where there is an axis."""
-    if not lab.axis:
+    if not lab.experiment.axis:
         return [_answer(lab, one) for one in every if one.models and len(one.variants) > 1]
     slopes: dict[tuple[str, str], list[str]] = {}
     for fit in lines:
         slope = f"{number(fit.slope, fit.column)} {label(fit.column)} ({quality(fit)})"
         slopes.setdefault((fit.model, fit.target), []).append(slope)
     return [
-        phrase(name(model), " on ", name(target), f", for each {lab.axis}: {', '.join(each)}.")
+        phrase(name(model), " on ", name(target), f", for each {lab.experiment.axis}: {', '.join(each)}.")
         for (model, target), each in slopes.items()
     ]
 
@@ -179,7 +184,9 @@ def _answer(lab: Lab, one: Sums) -> Phrase:
     if len(moved) > _VARIANTS:
         parts.append(phrase(f"{len(moved) - _VARIANTS} more in the table"))
     columns = [
-        column for column in lab.columns if column != FOLDED_AWAY and one.value(one.reference, column) is not None
+        column
+        for column in lab.experiment.columns
+        if column != FOLDED_AWAY and one.value(one.reference, column) is not None
     ]
     still: dict[bool, list[str]] = {True: [], False: []}
     for variant in others:
@@ -193,7 +200,7 @@ def _answer(lab: Lab, one: Sums) -> Phrase:
 
 def differences(lab: Lab, one: Sums, variant: str) -> list[str]:
     """`artifact +0.4 %`, for the first columns that changed and hold still from run to run; and the time."""
-    exact = [column for column in lab.columns if column == FOLDED_AWAY or COLUMN_BY_ID[column].exact]
+    exact = [column for column in lab.experiment.columns if column == FOLDED_AWAY or COLUMN_BY_ID[column].exact]
     changes = [words for column in exact if (words := _difference(one, variant, column))][:_COLUMNS]
     mean = one.time(variant)
     if mean is None or not (changes or round(mean.ratio, 2) != 1):
@@ -220,12 +227,12 @@ def beyond_stack(lab: Lab, every: Sequence[Sums], names: int) -> Iterator[Phrase
 
     Not of folded ones: where a model is over the limit, that is lifted for all that is tried of it.
     """
-    measured = [cell for one in every for cell in one.cells.values() if cell.measured]
-    cells = [cell for cell in measured if cell.status == "over-stack-limit"]
-    groups: dict[frozenset[tuple[str, str]], list[str]] = {}
-    for variant in (one.name for one in lab.variants if not one.folded):
-        mine = frozenset((cell.model, cell.target) for cell in cells if cell.variant == variant)
-        if mine or (cells and any(cell.variant == variant for cell in measured)):
+    measured = [(name, cell) for one in every for (_, name), cell in one.cells.items() if cell.measured]
+    over = [(name, cell.key) for name, cell in measured if cell.status == "over-stack-limit"]
+    groups: dict[frozenset[CellKey], list[str]] = {}
+    for variant in (one.name for one in lab.study.variants if not one.folded):
+        mine = frozenset(key for name, key in over if name == variant)
+        if mine or (over and any(name == variant for name, _ in measured)):
             groups.setdefault(mine, []).append(variant)
     for mine, variants in groups.items():
         needs = f" {plural(len(mine), 'cell')} {'needs' if len(mine) == 1 else 'need'} the stack limit raised: "
@@ -233,26 +240,26 @@ def beyond_stack(lab: Lab, every: Sequence[Sums], names: int) -> Iterator[Phrase
         yield phrase("With ", _names(variants), said, ".")
 
 
-def _where(keys: Iterable[tuple[str, str]], names: int) -> Phrase:
-    """Models by target, of pairs of model and target."""
+def _where(keys: Iterable[CellKey], names: int) -> Phrase:
+    """Models by target."""
     models: dict[str, list[str]] = {}
-    for model, target in sorted(set(keys)):
-        models.setdefault(target, []).append(model)
+    for key in sorted(set(keys)):
+        models.setdefault(key.target, []).append(key.model)
     return joined((phrase(_names(models[target], names), " on ", name(target)) for target in sorted(models)), "; ")
 
 
 def unmeasured(lab: Lab, limit: int, names: int) -> Listing[Phrase]:
     """What was not measured, and why: a line for each reason."""
-    groups: dict[tuple[str, str], list[LabCell]] = {}
-    for cell in lab.cells:
+    groups: dict[tuple[str, str], list[tuple[str, CellKey]]] = {}
+    for variant, cell in lab.cells:
         if not cell.measured:
-            why = clip(clean(cell.failure or cell.status), _WHY_LIMIT)
-            groups.setdefault((cell.status, why), []).append(cell)
+            why = clip(clean(cell.reason or cell.status), _WHY_LIMIT)
+            groups.setdefault((cell.status, why), []).append((variant, cell.key))
     lines = [
         phrase(
-            _names(list(dict.fromkeys(cell.variant for cell in cells)), names),
+            _names(list(dict.fromkeys(variant for variant, _ in cells)), names),
             f": {plural(len(cells), 'cell')} {status.replace('-', ' ')}: {why}: ",
-            _where(((cell.model, cell.target) for cell in cells), names),
+            _where((key for _, key in cells), names),
         )
         for (status, why), cells in sorted(groups.items())
     ]
@@ -262,32 +269,31 @@ def unmeasured(lab: Lab, limit: int, names: int) -> Listing[Phrase]:
 def remarks(lab: Lab, limit: int) -> Listing[Phrase]:
     """What a reader should know: chance, outputs that differ, why nothing was timed, notes of the measurements."""
     lines = list[Phrase]()
-    if cells := [cell for cell in lab.cells if cell.varies]:
+    if cells := [(variant, cell.key) for variant, cell in lab.cells if cell.others]:
         varies = "The compiler does not repeat itself with these, which are told as the range of all that was seen: "
         lines.append(phrase(varies, _listed(cells), "."))
-    if cells := [cell for cell in lab.cells if cell.equal is False]:
-        reference = references(lab.variants, lab.cells)
-        than = joined(map(name, dict.fromkeys(reference[cell.target] for cell in cells)), " or ")
+    if cells := [(variant, cell.key) for variant, cell in lab.cells if lab.run(variant, cell).equal is False]:
+        references = lab.study.references
+        than = joined(map(name, dict.fromkeys(references[key.target].name for _, key in cells)), " or ")
         lines.append(phrase(strong("⚠️ Outputs differ"), " from those of ", than, ": ", _listed(cells), "."))
-    lines += map(phrase, _ran(lab)) if lab.run else ()
+    lines += map(phrase, _ran(lab)) if lab.experiment.run else ()
     lines += (phrase(clip(clean(note), _WHY_LIMIT)) for note in lab.notes)
     return first(lines, limit, "remark")
 
 
 def _ran(lab: Lab) -> Iterator[str]:
     """In how many cells outputs are equal; and why times or instructions of cells are not known, each reason once."""
-    unknown = _reasons(
-        cell.equal_note for cell in lab.cells if cell.equal is None and cell.equal_note != cell.price_note
-    )
-    if compared := [cell for cell in lab.cells if cell.price or (cell.equal is not None and cell.equal_note != SAME)]:
-        equal, were = sum(cell.equal is True for cell in compared), "was" if len(compared) == 1 else "were"
+    runs = [lab.run(*pair) for pair in lab.cells]
+    unknown = _reasons(run.equal_note for run in runs if run.equal is None and run.equal_note != run.price_note)
+    if compared := [run for run in runs if run.price or (run.equal is not None and run.equal_note != SAME)]:
+        equal, were = sum(run.equal is True for run in compared), "was" if len(compared) == 1 else "were"
         but = f" Not known: {unknown}." if unknown else ""
         yield f"Outputs equal in {equal:,} of {plural(len(compared), 'cell')} that {were} run.{but}"
     elif unknown:
         yield f"Outputs not known to be equal: {unknown}."
-    if untimed := _reasons(cell.price_note for cell in lab.cells):
+    if untimed := _reasons(run.price_note for run in runs):
         yield f"Not timed: {untimed}."
-    if uncounted := _reasons(cell.instructions_note for cell in lab.cells):
+    if uncounted := _reasons(run.instructions_note for run in runs):
         yield f"No instructions: {uncounted}."
 
 
@@ -297,9 +303,9 @@ def _reasons(notes: Iterable[str]) -> str:
     return "; ".join(f"{text} ({plural(count, 'cell')})" for text, count in by_count)
 
 
-def _listed(cells: Sequence[LabCell]) -> Phrase:
+def _listed(cells: Sequence[tuple[str, CellKey]]) -> Phrase:
     shown = [
-        phrase(name(cell.model), " on ", name(cell.target), " with ", name(cell.variant)) for cell in cells[:_CELLS]
+        phrase(name(key.model), " on ", name(key.target), " with ", name(variant)) for variant, key in cells[:_CELLS]
     ]
     more = [phrase(f"{len(cells) - _CELLS} more")] if len(cells) > _CELLS else []
     return joined([*shown, *more], ", ")
@@ -311,7 +317,7 @@ def _listed(cells: Sequence[LabCell]) -> Phrase:
 def tables(lab: Lab, every: Sequence[Sums], limit: int) -> tuple[list[Table], list[Table]]:
     """The tables to lead with, and those that have every model; without an axis sums lead."""
     each = [_model_table(lab, one, limit) for one in every]
-    if lab.axis:
+    if lab.experiment.axis:
         return each, []
     wide = [len({model for model, _ in one.cells}) > 1 or not one.models for one in every]
     return [_total_table(lab, one) for one in every if one.models], list(compress(each, wide))
@@ -319,12 +325,16 @@ def tables(lab: Lab, every: Sequence[Sums], limit: int) -> tuple[list[Table], li
 
 def _picture_column(lab: Lab) -> str:
     """What the bars show: the first column that is a metric."""
-    return next((column for column in lab.columns if column != FOLDED_AWAY), "artifact_bytes")
+    return next((column for column in lab.experiment.columns if column != FOLDED_AWAY), "artifact_bytes")
 
 
 def _is_run(one: Sums) -> bool:
     """True where artifacts were run, so that there is something to say of time."""
-    return any(cell.price or cell.instructions is not None for cell in one.cells.values())
+    return any(run.price or run.instructions is not None for run in _runs(one))
+
+
+def _runs(one: Sums) -> Iterator[Run]:
+    return (one.run(*key) for key in one.cells)
 
 
 def _on(one: Sums) -> Phrase:
@@ -342,7 +352,7 @@ def _total_table(lab: Lab, one: Sums) -> Table:
     rows = []
     for variant in one.variants:
         drawn = bar(one.value(variant.name, shown), largest)
-        values = [_total(one, variant.name, column) for column in (*lab.columns, *ratios)]
+        values = [_total(one, variant.name, column) for column in (*lab.experiment.columns, *ratios)]
         rows.append((name(variant.name), phrase(code(drawn) if drawn else ABSENT), *map(phrase, values)))
     missing = f" ({plural(one.more, 'model')} left out: not measured in every variant)" if one.more else ""
     over = (
@@ -351,7 +361,7 @@ def _total_table(lab: Lab, one: Sums) -> Table:
         else (", ", code(clip(one.models[0], NAME_LIMIT)))
     )
     about = []
-    metrics = [column for column in lab.columns if column != FOLDED_AWAY]
+    metrics = [column for column in lab.experiment.columns if column != FOLDED_AWAY]
     if several and (highest := [label(column) for column in metrics if is_largest(column)]):
         about.append(f"Of {', '.join(highest)} the largest of all models.")
     if several and timed:
@@ -359,7 +369,7 @@ def _total_table(lab: Lab, one: Sums) -> Table:
         about.append(f"CPU time: geometric mean over {plural(models, 'model')}.")
     if varying := [label(column) for column in metrics if not COLUMN_BY_ID[column].exact]:
         about.append(f"What varies from run to run: {', '.join(varying)}.")
-    headers = ("variant", label(shown), *map(_header, lab.columns), *ratios)
+    headers = ("variant", label(shown), *map(_header, lab.experiment.columns), *ratios)
     caption = phrase(_on(one), *over, missing)
     return Table(headers, listing(rows, len(rows), "variant"), 2, caption=caption, about=" ".join(about))
 
@@ -373,37 +383,38 @@ def _total(one: Sums, variant: str, column: str) -> str:
         return _mean_ratio(one.instructions(variant), is_first=is_first)
     if column != _TIME:
         return _valued(one.value(variant, column), one.value(one.reference, column), is_first=is_first)
-    cell = one.cells.get((one.models[0], variant)) if len(one.models) == 1 else None
-    return _priced(cell.price) if cell and cell.price else _mean_ratio(one.time(variant), is_first=is_first)
+    price = one.run(one.models[0], variant).price if len(one.models) == 1 else None
+    return _priced(price) if price else _mean_ratio(one.time(variant), is_first=is_first)
 
 
 def _model_table(lab: Lab, one: Sums, limit: int) -> Table:
     """A row for each model and variant."""
-    counted = any(cell.instructions is not None for cell in one.cells.values())
+    counted = any(run.instructions is not None for run in _runs(one))
     more = [_TIME, *[_INSTRUCTIONS] * counted, "outputs"] if _is_run(one) else []
-    headers = ("model", "variant", *map(_header, lab.columns), *more)
+    headers = ("model", "variant", *map(_header, lab.experiment.columns), *more)
     order = {variant.name: place for place, variant in enumerate(one.variants)}
     keys = sorted(one.cells, key=lambda key: (key[0], order[key[1]]))
-    rows = [_model_row(one, one.cells[key], (*lab.columns, *more)) for key in keys[:limit]]
+    rows = [_model_row(one, *key, (*lab.experiment.columns, *more)) for key in keys[:limit]]
     return Table(headers, listing(rows, len(keys), "row"), numbers_from=2, small=True, caption=_on(one))
 
 
-def _model_row(one: Sums, cell: LabCell, columns: Sequence[str]) -> Row:
-    names, is_first = (name(cell.model), name(cell.variant)), cell.variant == one.reference
+def _model_row(one: Sums, model: str, variant: str, columns: Sequence[str]) -> Row:
+    cell, run = one.cells[model, variant], one.run(model, variant)
+    names, is_first = (name(model), name(variant)), variant == one.reference
     if not cell.measured:
         return (*names, phrase(strong(cell.status.replace("-", " "))), *[phrase(ABSENT)] * (len(columns) - 1))
-    reference = one.cells.get((cell.model, one.reference))
-    same = UNKNOWN if one.time_ratio(cell) is None else "× 1 (same artifact)"
+    reference = one.cells.get((model, one.reference))
+    same = UNKNOWN if one.time_ratio(model, variant) is None else "× 1 (same artifact)"
     special: dict[str, Callable[[], str]] = {
         FOLDED_AWAY: lambda: _share(share_away(cell)),
-        _TIME: lambda: "× 1" if is_first else _priced(cell.price) if cell.price else same,
-        _INSTRUCTIONS: lambda: amount(cell.instructions, "count"),
-        "outputs": lambda: ABSENT if is_first else _EQUAL[cell.equal],
+        _TIME: lambda: "× 1" if is_first else _priced(run.price) if run.price else same,
+        _INSTRUCTIONS: lambda: amount(run.instructions, "count"),
+        "outputs": lambda: ABSENT if is_first else _EQUAL[run.equal],
     }
     values = (
         special[column]()
         if column in special
-        else _valued(cell.value(column), reference.value(column) if reference else None, is_first=is_first)
+        else _valued(value_of(cell, column), value_of(reference, column) if reference else None, is_first=is_first)
         for column in columns
     )
     return (*names, *map(phrase, values))
@@ -411,7 +422,7 @@ def _model_row(one: Sums, cell: LabCell, columns: Sequence[str]) -> Row:
 
 def fit_table(lab: Lab, lines: Sequence[Fit], limit: int) -> Table:
     """A line of its own for each model, target and column."""
-    headers = ("model", "target", "column", f"for each {lab.axis}", f"at 0 {lab.axis}s", "fit")
+    headers = ("model", "target", "column", f"for each {lab.experiment.axis}", f"at 0 {lab.experiment.axis}s", "fit")
     rows = [
         (
             *(name(fit.model), name(fit.target), phrase(label(fit.column))),
@@ -429,12 +440,12 @@ def fit_table(lab: Lab, lines: Sequence[Fit], limit: int) -> Table:
 def pictures(lab: Lab, every: Sequence[Sums], lines: Sequence[Fit]) -> Iterator[tuple[str, str]]:
     """Titles, and numbers as `page/lab.js` reads them: sizes and times of each target's variants, or along the axis."""
     column = _picture_column(lab)
-    if lab.axis:
+    if lab.experiment.axis:
         for target in dict.fromkeys(fit.target for fit in lines if fit.column == column):
             mine = [fit for fit in lines if (fit.column, fit.target) == (column, target)]
             places = sorted({at for fit in mine for at, _ in fit.points})
             series = {_short(fit.model): [dict(fit.points).get(at) for at in places] for fit in mine}
-            title = f"{_short(target)}: {_header(column)} by {lab.axis}s"
+            title = f"{_short(target)}: {_header(column)} by {lab.experiment.axis}s"
             yield _picture(title, _header(column), [str(at) for at in places], series, is_line=True)
         return
     for one in (one for one in every if one.models):
@@ -458,14 +469,14 @@ def _short(text: str) -> str:
     return clip(clean(text), NAME_LIMIT)
 
 
-def _variant(lab: Lab, variant: LabVariant) -> Phrase:
+def _variant(lab: Lab, variant: Variant) -> Phrase:
     """What makes it another one than the others."""
-    parts = [phrase(plural(variant.at, lab.axis))] if variant.at is not None else []
-    if variant.compiler and len({one.compiler for one in lab.variants}) > 1:
+    parts = [phrase(plural(variant.at, lab.experiment.axis))] if variant.at is not None else []
+    if variant.compiler and len({one.compiler for one in lab.study.variants}) > 1:
         parts.append(phrase("IREE ", _code(variant.compiler.version)))
     if variant.flags:
         parts.append(_code(" ".join(variant.flags)))
-    for target, flags in sorted(variant.targets.items()):
+    for target, flags in sorted((variant.targets or {}).items()):
         parts.append(phrase("on ", _code(target), " ", _code(" ".join(flags)) if flags else ""))
     if variant.shapes:
         parts.append(phrase(f"dynamic dimensions: {_shape_words(variant.shapes)}"))
@@ -491,7 +502,7 @@ def _code(text: str) -> Phrase:
 
 def _made(lab: Lab) -> Phrase:
     """With what it was measured."""
-    versions = dict.fromkeys(variant.compiler.version for variant in lab.variants if variant.compiler)
+    versions = dict.fromkeys(variant.compiler.version for variant in lab.study.variants if variant.compiler)
     flags = phrase(", flags ", _code(" ".join(lab.flags))) if lab.flags else ()
     ran = phrase(" Run on ", _code(lab.machine), ".") if lab.machine else ()
     return phrase(

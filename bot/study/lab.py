@@ -24,9 +24,8 @@ from bot.config.configuration import Config
 from bot.config.targets import merged
 from bot.core.backends import backend_of
 from bot.core.constraint import Constraint
-from bot.core.delta import seen_values
 from bot.core.fold import FAILED, FoldAudit, FoldCell, FoldOptions, Price
-from bot.core.lab import BEFORE_FUSION, LAB_SCHEMA, SAME, Experiment, Lab, LabCell, LabVariant, Variant, references
+from bot.core.lab import BEFORE_FUSION, SAME, Experiment, Lab, Run
 from bot.core.planned import (
     COMMON_FLAGS,
     LIFTED_LIMIT_FLAG,
@@ -41,15 +40,16 @@ from bot.core.planned import (
     plan as plan_cells,
 )
 from bot.core.policy import here
-from bot.core.snapshot import Cell, Failure, Snapshot
+from bot.core.snapshot import Cell, CellKey, Failure, Snapshot
 from bot.core.spec import Places, release_in
+from bot.core.study import Study, Variant
 from bot.errors import CompilerUnavailable, MalformedBinary, NoVerdict, UsageError
 from bot.readers.ir_facts import interface
 from bot.running.runner import MISSING, Runner, Runtime, installed, machine, of_release
 from bot.study.fold_audit import audited
 from bot.study.prepare import Request, Show, fetched, load_models, repository_at, workshop
 from bot.study.recheck import recheck, repeat_unsteady
-from bot.study.run import SidePlan, Workshop, measure_sides
+from bot.study.run import SidePlan, measure_sides
 from bot.system.files import make_directory, temporary_directory
 from bot.system.processes import Cancel, Meter
 
@@ -85,7 +85,7 @@ def _at(model: Model, path: Path, shown: str) -> Model:
     return Model(model.name, str(path), shown, hashlib.sha256(data).hexdigest(), len(data))
 
 
-# From an experiment to a planned side for each of its variants, or the reason why a variant has none.
+# From an experiment to a planned side for each of its variants.
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,20 +107,27 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class VariantPlan:
-    """One variant, ready to be measured.
+    """One variant, ready to be measured; its `reason` says why none of its cells is.
 
     Attributes:
-        cells: what it is about; without one it has no target here.
-        reason: why none of them is measured; empty where they are.
+        side: its cells are what it is about; without one it has no target here.
         flags: of all its cells, beside the targets'.
     """
 
     variant: Variant
     toolchain: Toolchain
-    cells: tuple[PlannedCell, ...]
     side: SidePlan
-    reason: str = ""
-    flags: tuple[str, ...] = ()
+    flags: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The variant's."""
+        return self.variant.name
+
+    @property
+    def cells(self) -> tuple[PlannedCell, ...]:
+        """What it is about."""
+        return self.side.cells
 
 
 def scope_of(experiment: Experiment, request: Request, config: Config, repository: Repository) -> Scope:
@@ -148,9 +155,9 @@ def _named(targets: Sequence[Target], globs: Sequence[str]) -> tuple[Target, ...
     return tuple(target for target in targets if target.name in wanted)
 
 
-def planned_variant(about: Scope, variant: Variant, spec: str, show: Show, cancel: Cancel) -> VariantPlan:
+def planned_variant(about: Scope, variant: Variant, show: Show, cancel: Cancel) -> VariantPlan:
     """One variant with its compiler; raises CompilerUnavailable."""
-    compiler = fetched(spec, about.request, about.config, show, cancel)
+    compiler = fetched(variant.spec or about.request.specs["head"], about.request, about.config, show, cancel)
     toolchain = toolchain_of(compiler)
     flags = (*about.config.flags, *about.request.flags, *variant.flags)
     targets = variant_targets(about.targets, variant.targets)
@@ -158,10 +165,10 @@ def planned_variant(about: Scope, variant: Variant, spec: str, show: Show, cance
     if variant.shapes is not None and targets:
         models = shaped(models, variant.shapes, variant.name, toolchain, about.request.out, cancel)
     cells = in_its_words(toolchain, plan_cells(models, targets, flags), cancel)
-    unknown = unknown_option(toolchain, cells, cancel) if cells else None
-    reason = f"IREE {toolchain.info.version} does not know the option {unknown}" if unknown else ""
-    side = SidePlan(variant.name, compiler, cells, about.repository.source)
-    return VariantPlan(variant, toolchain, cells, side, reason, flags)
+    if cells and (unknown := unknown_option(toolchain, cells, cancel)):
+        reason = f"IREE {toolchain.info.version} does not know the option {unknown}"
+        variant = replace(variant, reason=reason)
+    return VariantPlan(variant, toolchain, SidePlan(variant.name, compiler, cells, about.repository.source), flags)
 
 
 def variant_models(about: Scope, variant: Variant) -> tuple[Model, ...]:
@@ -186,124 +193,31 @@ def variant_targets(targets: Sequence[Target], wanted: Mapping[str, tuple[str, .
     return tuple(result)
 
 
-# Measured cells and folded ones as the cells of an experiment.
-
-
-_FAILURE_CHARACTERS = 500
-
-
-def variant_told(plan: VariantPlan) -> LabVariant:
-    """What is said of a variant."""
-    return LabVariant(
-        name=plan.variant.name,
-        compiler=plan.toolchain.info,
-        flags=plan.variant.flags,
-        targets=dict(plan.variant.targets or {}),
-        files={cell.key.model: cell.model.shown for cell in plan.cells} if plan.variant.files else {},
-        shapes=plan.variant.shapes,
-        folded=plan.variant.folded,
-        at=plan.variant.at,
-        reason=plan.reason,
-    )
-
-
-def unsupported(plan: VariantPlan) -> list[LabCell]:
-    """The cells of a variant that this compiler does not know."""
-    return [
-        LabCell(cell.key.model, cell.key.target, plan.variant.name, "unsupported", failure=plan.reason)
-        for cell in plan.cells
-    ]
-
-
-def cell_told(variant: str, cell: Cell, module: str = "") -> LabCell:
-    """A measured cell, or a failed one.
-
-    `module`: the model that was made for it, relative to the directory of `lab.json`.
-    """
-    before = cell.program.linalg_ops_before if cell.program else None
-    added = {BEFORE_FUSION.id: before} if cell.measured else {}
-    unknown = {BEFORE_FUSION.id: "global optimization could not be read"} if added and before is None else {}
-    return LabCell(
-        model=cell.key.model,
-        target=cell.key.target,
-        variant=variant,
-        status=cell.status,
-        metrics={**cell.metrics, **added},
-        reasons={**cell.reasons, **unknown},
-        failure=cell.failure.first_line[:_FAILURE_CHARACTERS] if cell.failure else "",
-        command=cell.command,
-        artifact_digest=cell.artifact_digest,
-        varies=bool(cell.others),
-        module=module if cell.command else "",
-        seen=seen_values(cell),
-    )
-
-
-def folded_told(variant: str, audit: FoldAudit, others: Mapping[tuple[str, str], str]) -> list[LabCell]:
-    """The cells of a folded variant.
-
-    `others`: model and target of cells whose outputs and time were held against another program than the reference's,
-    which is none of the experiment's questions → what is said of that.
-    """
-    regions = {model.model: model.regions for model in audit.models}
-    return [_folded(variant, cell, regions, others.get((cell.model, cell.target), "")) for cell in audit.cells]
-
-
-def _folded(variant: str, cell: FoldCell, regions: Mapping[str, int | None], why: str) -> LabCell:
-    status = {"unsupported": "unsupported", FAILED: "failed"}.get(cell.state, "ok")
-    after = {
-        "executables": cell.executables.after,
-        "artifact_bytes": cell.artifact_bytes.after,
-        "executable_bytes": cell.executable_bytes.after,
-        "dispatch_regions": regions.get(cell.model),
-    }
-    lab_cell = LabCell(cell.model, cell.target, variant, status, failure=cell.note[:_FAILURE_CHARACTERS])
-    if status != "ok":
-        return lab_cell
-    return LabCell(
-        model=cell.model,
-        target=cell.target,
-        variant=variant,
-        status=status,
-        metrics=after,
-        reasons={name: "is not measured of a folded program" for name, value in after.items() if value is None},
-        failure="" if cell.state == "folded" else "nothing to fold",
-        command=cell.command,
-        equal=None if why else cell.equal,
-        equal_note=why or cell.equal_note,
-        price=None if why else cell.price,
-        price_note=why or cell.price_note,
-        module=cell.module,
-    )
-
-
 # Artifacts of variants run on this machine beside that of the reference: outputs, CPU time, instructions.
 
 
 RUN_SECONDS = 120
-
-Cells = list[LabCell]
+Runs = dict[tuple[str, CellKey], Run]
 
 
 def timed(
     plans: Sequence[VariantPlan],
-    cells: Sequence[LabCell],
-    against: Mapping[str, VariantPlan],
+    study: Study,
+    runs: Runs,
     request: Request,
     config: Config,
     show: Show,
     cancel: Cancel,
-) -> tuple[Cells, str]:
-    """The cells with what running them gave, and the machine in one line; that is empty where nothing was run.
+) -> str:
+    """Add to `runs` what running the cells gives; the machine in one line, empty where nothing was run.
 
     Nothing else runs beside it, as it takes times.
-
-    `against`: target → the variant that the others are compared with there.
     """
+    cells = {(one.name, cell.key): cell for one in study.variants if one.snapshot for cell in one.snapshot.cells}
     runtime = installed()
     if runtime is None:
-        return [_without(cell, MISSING) if cell.measured else cell for cell in cells], ""
-    result = {cell.key: cell for cell in cells}
+        runs |= {key: _not_run(runs.get(key), MISSING) for key, cell in cells.items() if cell.measured}
+        return ""
     releases = {}
     for info in {plan.toolchain.info.digest: plan.toolchain.info for plan in plans}.values():
         releases[info.digest] = runtime
@@ -313,39 +227,34 @@ def timed(
                 releases[info.digest] = of_release(release, request.cache, cancel, show.say, places)
             except CompilerUnavailable as error:
                 show.say(f"artifacts of {release} are run by {runtime.name}: {error.line}")
-    with _open(plans, releases, config.timeout_seconds, cancel) as session:
-        for model, target in sorted({(cell.model, cell.target) for cell in cells}):
-            rows = [_Row(plan, result[key]) for plan in plans if (key := (model, target, plan.variant.name)) in result]
-            if target not in against:
-                continue
-            show.say(f"{model} on {target} is run")
-            for cell in session.all(rows, against[target]):
-                result[cell.key] = cell
-    ran = any(cell.price or cell.equal is not None or cell.instructions is not None for cell in result.values())
+    with _open(plans, releases, config.timeout_seconds, cancel) as bench:
+        for key in study.keys:
+            if reference := study.references.get(key.target):
+                show.say(f"{key} is run")
+                rows = [_Row(plan, cells[plan.name, key]) for plan in plans if (plan.name, key) in cells]
+                for row, run in bench.all(rows, reference, runs):
+                    runs[row.plan.name, key] = run
+    ran = any(run.price or run.equal is not None or run.instructions is not None for run in runs.values())
     others = sorted({one.name for one in releases.values()} - {runtime.name})
-    return list(result.values()), ", ".join((machine(runtime), *others)) if ran else ""
+    return ", ".join((machine(runtime), *others)) if ran else ""
 
 
-def _without(cell: LabCell, why: str) -> LabCell:
-    """A cell that is not run; what folding found out of its own stays."""
-    return structs.replace(
-        cell,
-        equal_note=cell.equal_note or why,
-        price_note="" if cell.price else cell.price_note or why,
-        instructions_note=why,
-    )
+def _not_run(run: Run | None, why: str) -> Run:
+    """That a cell is not run; what folding found out of its own stays."""
+    run = run or Run()
+    price_note = "" if run.price else run.price_note or why
+    return replace(run, equal_note=run.equal_note or why, price_note=price_note, instructions_note=why)
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
     plan: VariantPlan
-    cell: LabCell
+    cell: Cell
 
     @property
     def planned(self) -> PlannedCell:
         """What is compiled, with the stack limit lifted where that was needed."""
-        [planned] = [one for one in self.plan.cells if (one.key.model, one.key.target) == self.cell.key[:2]]
-        return planned
+        return next(one for one in self.plan.cells if one.key == self.cell.key)
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -373,21 +282,21 @@ class _Bench:
     kits: dict[Path, Kit] = field(default_factory=dict)
     made: int = 0
 
-    def all(self, rows: Sequence[_Row], reference: VariantPlan) -> Iterator[LabCell]:
+    def all(self, rows: Sequence[_Row], reference: Variant, runs: Runs) -> Iterator[tuple[_Row, Run]]:
         if len(rows) < 2:
             return
         measured = [row for row in rows if row.cell.measured]
-        first = next((row for row in measured if row.plan is reference and not row.plan.variant.folded), None)
+        first = next((row for row in measured if row.plan.name == reference.name and not reference.folded), None)
         data = self.scratch / "data"
-        prepared = self._runner(first, data) if first else f"{reference.variant.name} has no unfolded artifact here"
+        prepared = self._runner(first, data) if first else f"{reference.name} has no unfolded artifact here"
         if first is None or isinstance(prepared, str):
-            yield from (_without(row.cell, str(prepared)) for row in measured)
+            yield from ((row, _not_run(runs.get((row.plan.name, row.cell.key)), str(prepared))) for row in measured)
             return
         runner, before = prepared
-        measured.remove(first)
-        yield _counted(first.cell, runner.instructions(before, before))
+        yield first, _counted(Run(), runner.instructions(before, before))
         for row in measured:
-            yield self._ran(first, row, runner, before)
+            if row is not first:
+                yield row, self._ran(first, row, runner, before, runs.get((row.plan.name, row.cell.key)))
         shutil.rmtree(data, ignore_errors=True)
 
     def _runner(self, first: _Row, data: Path) -> tuple[Runner, Path] | str:
@@ -399,7 +308,7 @@ class _Bench:
         source = tools.source(first)
         if isinstance(source, str):
             return source
-        if failed := flow_of(tools.kit, first.argv, Source(first.cell.model, source), flow):
+        if failed := flow_of(tools.kit, first.argv, Source(first.planned.model.name, source), flow):
             return failed.first_line
         try:
             answer = tools.kit.bindings.ask("interface", flow=str(flow))
@@ -416,7 +325,7 @@ class _Bench:
             data,
             self.cancel,
             timeout_seconds=RUN_SECONDS,
-            names=(f"{first.plan.variant.name}'s artifact", "its artifact"),
+            names=(f"{first.plan.name}'s artifact", "its artifact"),
             runtimes=self.runtimes,
             compiled=lambda artifact, text: module_of(self.kits[artifact], artifact, text),
         )
@@ -429,38 +338,31 @@ class _Bench:
         if isinstance(source, str):
             return source
         self.runtimes[out], self.kits[out] = tools.runtime, tools.kit
-        failed = artifact_of(tools.kit, row.argv, Source(row.cell.model, source), out)
+        failed = artifact_of(tools.kit, row.argv, Source(row.planned.model.name, source), out)
         return failed.first_line if failed else out
 
     def _path(self, suffix: str) -> Path:
         self.made += 1
         return self.scratch / f"{self.made}.{suffix}"
 
-    def _ran(self, first: _Row, row: _Row, runner: Runner, before: Path) -> LabCell:
-        cell = row.cell
+    def _ran(self, first: _Row, row: _Row, runner: Runner, before: Path, known: Run | None) -> Run:
         if row.plan.variant.folded:
-            return _without(cell, "instructions of a folded program are not counted")
+            return _not_run(known, "instructions of a folded program are not counted")
         if row.planned.model.digest != first.planned.model.digest:
-            name = first.plan.variant.name
-            return _without(cell, f"another program than {name}'s: its inputs are its own")
-        if cell.artifact_digest == first.cell.artifact_digest:
-            return _without(structs.replace(cell, equal=True, equal_note=SAME), SAME)
+            return _not_run(known, f"another program than {first.plan.name}'s: its inputs are its own")
+        if row.cell.artifact_digest == first.cell.artifact_digest:
+            return _not_run(Run(equal=True, equal_note=SAME), SAME)
         after = self._artifact(row)
         if isinstance(after, str):
-            return _without(cell, after)
-        equal = runner.outputs_equal(before, after)
-        price = runner.price(before, after)
-        known = price if isinstance(price, Price) else None
-        compared = structs.replace(
-            cell, equal=equal.equal, equal_note=equal.equal_note, price=known, price_note="" if known else str(price)
-        )
-        return _counted(compared, runner.instructions(before, after))
+            return _not_run(known, after)
+        equality, price = runner.outputs_equal(before, after), runner.price(before, after)
+        cost = price if isinstance(price, Price) else None
+        run = Run(equality.equal, equality.equal_note, cost, "" if cost else str(price))
+        return _counted(run, runner.instructions(before, after))
 
 
-def _counted(cell: LabCell, count: int | str) -> LabCell:
-    if isinstance(count, str):
-        return structs.replace(cell, instructions_note=count)
-    return structs.replace(cell, instructions=count)
+def _counted(run: Run, count: int | str) -> Run:
+    return replace(run, instructions_note=count) if isinstance(count, str) else replace(run, instructions=count)
 
 
 @contextmanager
@@ -475,7 +377,7 @@ def _open(
         yield _Bench(tools, scratch, cancel)
 
 
-# An experiment measured: its variants planned, their cells measured, folded, run and told.
+# An experiment measured: its variants planned, their cells measured, folded and run.
 
 
 def experimented(experiment: Experiment, request: Request, config: Config, show: Show, cancel: Cancel) -> Lab:
@@ -484,120 +386,144 @@ def experimented(experiment: Experiment, request: Request, config: Config, show:
     Raises UsageError where nothing is left to measure; CompilerUnavailable where a compiler could not be had.
     """
     about = scope_of(experiment, request, config, repository_at(request.config, cancel))
-    plans = [
-        planned_variant(about, each, each.compiler or request.specs["head"], show, cancel)
-        for each in experiment.variants
-    ]
-    ready = [plan for plan in plans if plan.cells and not plan.reason]
-    cells = [cell for plan in plans if plan.reason for cell in unsupported(plan)]
-    snapshots = _measured([plan for plan in ready if not plan.variant.folded], about, show, cancel)
-    for plan in ready:
-        if plan.variant.name in snapshots:
-            cells += _told(plan, snapshots[plan.variant.name])
+    plans = [planned_variant(about, each, show, cancel) for each in experiment.variants]
+    ready = [plan for plan in plans if plan.cells and not plan.variant.reason]
+    sides = _measured([plan for plan in ready if not plan.variant.folded], about, show, cancel)
+    unfolded = _study([plan for plan in ready if not plan.variant.folded], sides)
+    runs, modules = Runs(), dict[tuple[str, CellKey], str]()
     for plan in ready:
         if plan.variant.folded:
-            cells += _folded_variant(plan, _references(ready, cells), about, show, cancel)
-    machine = ""
-    if experiment.run:
-        cells, machine = timed(ready, cells, _references(ready, cells), request, config, show, cancel)
-    idle = {f"{plan.variant.name}: none of its targets is measured here" for plan in plans if not plan.cells}
-    notes = idle | {f"{name}: {note}" for name, side in snapshots.items() for note in side.notes}
-    experiment = about.experiment
+            audit = _audit(plan, about, show, cancel)
+            cells = tuple(sorted((_folded(cell, audit) for cell in audit.cells), key=lambda cell: cell.key))
+            sides[plan.name] = Snapshot(plan.toolchain.info, plan.side.source, cells)
+            runs |= _compared(plan, audit, unfolded, ready)
+            modules |= {(plan.name, CellKey(one.model, one.target)): one.module for one in audit.cells}
+        elif plan.variant.shapes is not None:
+            shown = {cell.key: cell.model.shown for cell in plan.cells}
+            modules |= {(plan.name, cell.key): shown[cell.key] for cell in sides[plan.name].cells if cell.command}
+    machine = timed(ready, _study(ready, sides), runs, request, config, show, cancel) if experiment.run else ""
+    idle = {f"{plan.name}: none of its targets is measured here" for plan in plans if not plan.cells}
     return Lab(
-        schema=LAB_SCHEMA,
-        experiment=experiment.name,
-        question=experiment.question,
-        columns=experiment.columns,
-        axis=experiment.axis,
-        run=experiment.run,
+        experiment=experiment,
+        study=_study(plans, sides),
+        runs=runs,
+        modules=modules,
         machine=machine,
         flags=(*COMMON_FLAGS, *about.config.flags, *about.request.flags),
         targets={target.name: target.backend for target in about.targets},
-        variants=tuple(variant_told(plan) for plan in plans),
-        cells=tuple(sorted(cells, key=lambda cell: cell.key)),
-        notes=tuple(sorted(notes)),
+        notes=tuple(sorted(idle | {f"{name}: {note}" for name, side in sides.items() for note in side.notes})),
     )
 
 
-def _told(plan: VariantPlan, side: Snapshot) -> list[LabCell]:
-    models = {cell.key: cell.model.shown for cell in plan.cells} if plan.variant.shapes is not None else {}
-    return [cell_told(plan.variant.name, cell, models.get(cell.key, "")) for cell in side.cells]
+def _study(plans: Sequence[VariantPlan], sides: Mapping[str, Snapshot]) -> Study:
+    """The variants with what was measured of them; the cells of one that its compiler refuses are unsupported."""
+    variants = []
+    for plan in plans:
+        refused = Failure("option", plan.variant.reason)
+        cells = tuple(Cell(one.key, "unsupported", failure=refused) for one in plan.cells if plan.variant.reason)
+        side = sides.get(plan.name) or Snapshot(plan.toolchain.info, plan.side.source, cells)
+        files = {cell.key.model: cell.model.shown for cell in plan.cells} if plan.variant.files else {}
+        variants.append(replace(plan.variant, files=files, snapshot=side))
+    return Study(tuple(variants))
 
 
 def require_measured(lab: Lab, out: Path) -> None:
     """Raise NoVerdict where there is not a single artifact: then the experiment says nothing."""
-    if any(cell.measured for cell in lab.cells):
-        return
-    reason = next((cell.failure for cell in lab.cells if cell.failure), "")
-    what = f"none of {len(lab.cells)} cells was measured"
-    raise NoVerdict(what, where=str(out / "lab.json"), hint=reason[:200])
+    if not lab.study.measured:
+        reason = next((cell.reason for _, cell in lab.cells if cell.reason), "")
+        what = f"none of {len(lab.cells)} cells was measured"
+        raise NoVerdict(what, where=str(out / "lab.json"), hint=reason[:200])
 
 
 def _measured(plans: Sequence[VariantPlan], about: Scope, show: Show, cancel: Cancel) -> dict[str, Snapshot]:
-    """Each variant's cells; one variant after the other, so that no more than one reads IR at a time."""
-    snapshots: dict[str, Snapshot] = {}
+    """Each variant's cells; one variant after the other, so that no more than one reads IR at a time.
+
+    What differs from the reference is compiled again, as a comparison does: some of it may be the compiler's chance.
+    """
+    sides: dict[str, Snapshot] = {}
     if not plans:
-        return snapshots
+        return sides
     with workshop(about.request, about.config, show, cancel) as shop:
         for plan in plans:
-            show.say(f"variant {plan.variant.name}")
-            snapshots |= measure_sides([plan.side], shop)
-        against = _references(plans, [cell for plan in plans for cell in _told(plan, snapshots[plan.variant.name])])
-        beside = [(against.get(cell.key.target, plan), plan) for plan in plans for cell in plan.cells]
-        pairs = {frozenset((first.variant.name, plan.variant.name)): (first, plan) for first, plan in beside}
-        for first, plan in pairs.values():
-            if first is not plan:
-                _doubt(first, plan, snapshots, about.config, shop)
-        sides = [replace(plan.side, label=plan.variant.name) for plan in plans]
-        return repeat_unsteady(sides, snapshots, about.config, shop)
+            show.say(f"variant {plan.name}")
+            sides |= measure_sides([plan.side], shop)
+        references, by_name = _study(plans, sides).references, {plan.name: plan for plan in plans}
+        beside = [(references.get(cell.key.target, plan.variant).name, plan) for plan in plans for cell in plan.cells]
+        for first, plan in {frozenset((first, plan.name)): (by_name[first], plan) for first, plan in beside}.values():
+            if first is not plan and not plan.variant.files:
+                pair = {"base": first, "head": plan}
+                again = recheck(
+                    [replace(one.side, label=side) for side, one in pair.items()],
+                    {side: sides[one.name] for side, one in pair.items()},
+                    about.config,
+                    shop,
+                )
+                sides |= {one.name: again[side] for side, one in pair.items()}
+        sides = repeat_unsteady([plan.side for plan in plans], sides, about.config, shop)
+    return {name: replace(side, cells=tuple(map(_before_fusion, side.cells))) for name, side in sides.items()}
 
 
-def _references(plans: Sequence[VariantPlan], cells: Sequence[LabCell]) -> dict[str, VariantPlan]:
-    names = references([variant_told(plan) for plan in plans], cells)
-    by_name = {plan.variant.name: plan for plan in plans}
-    return {target: by_name[name] for target, name in sorted(names.items())}
+def _before_fusion(cell: Cell) -> Cell:
+    """The cell with a number that no rule judges, so that other commands do not have it."""
+    if not cell.measured:
+        return cell
+    before = cell.program.linalg_ops_before if cell.program else None
+    unknown = {BEFORE_FUSION.id: "global optimization could not be read"} if before is None else {}
+    return replace(cell, metrics={**cell.metrics, BEFORE_FUSION.id: before}, reasons={**cell.reasons, **unknown})
 
 
-def _doubt(
-    first: VariantPlan, other: VariantPlan, snapshots: dict[str, Snapshot], rules: Config, shop: Workshop
-) -> None:
-    """Compile again what differs from the reference, as a comparison does: some of it may be the compiler's chance."""
-    if other.variant.files:
-        return
-    names = {"base": first.variant.name, "head": other.variant.name}
-    plans = [replace(plan.side, label=side) for side, plan in zip(names, (first, other), strict=True)]
-    again = recheck(plans, {side: snapshots[name] for side, name in names.items()}, rules, shop)
-    snapshots.update({name: again[side] for side, name in names.items()})
-
-
-def _folded_variant(
-    plan: VariantPlan, against: Mapping[str, VariantPlan], about: Scope, show: Show, cancel: Cancel
-) -> list[LabCell]:
-    """Fold the cells of a variant; they are folded on all of their targets together, and measured from the cache.
-
-    An audit holds what was folded against its own unfolded program: that says something here where that is the
-    reference's.
-    """
+def _audit(plan: VariantPlan, about: Scope, show: Show, cancel: Cancel) -> FoldAudit:
+    """A variant folded on all of its targets together, and measured from the cache; under the names of its rows."""
     paths = {cell.key.model: Path(cell.model.path) for cell in plan.cells}
     targets = {cell.key.target: cell.target for cell in plan.cells}
     config = replace(
         about.config, models=tuple(paths.values()), targets=tuple(targets.values()), suites=(), flags=plan.flags
     )
-    spec = plan.variant.compiler or about.request.specs["head"]
+    spec = plan.variant.spec or about.request.specs["head"]
     request = replace(about.request, models=(), targets=(), flags=(), specs={"head": spec})
     audit = audited(request, config, FoldOptions(run=about.experiment.run), show, cancel)
     rows = {path.stem: row for row, path in paths.items()}
-    audit = structs.replace(
+    return structs.replace(
         audit,
         cells=tuple(structs.replace(cell, model=rows[cell.model]) for cell in audit.cells),
         models=tuple(structs.replace(model, model=rows[model.model]) for model in audit.models),
     )
-    others = {}
-    for cell in plan.cells:
-        first = against.get(cell.key.target)
-        theirs = next((one for one in first.cells if one.key == cell.key), None) if first else None
-        is_same = theirs is not None and (theirs.argv, theirs.model.digest) == (cell.argv, cell.model.digest)
+
+
+def _folded(cell: FoldCell, audit: FoldAudit) -> Cell:
+    """A folded cell as one of the experiment's."""
+    key, failure = CellKey(cell.model, cell.target), Failure("fold", cell.note) if cell.note else None
+    status = {"unsupported": "unsupported", FAILED: "failed"}.get(cell.state, "ok")
+    if status != "ok":
+        return Cell(key, status, failure=failure)
+    after = {
+        "executables": cell.executables.after,
+        "artifact_bytes": cell.artifact_bytes.after,
+        "executable_bytes": cell.executable_bytes.after,
+        "dispatch_regions": next((model.regions for model in audit.models if model.model == cell.model), None),
+    }
+    reasons = {name: "is not measured of a folded program" for name, value in after.items() if value is None}
+    failure = None if cell.state == "folded" else Failure("fold", "nothing to fold")
+    return Cell(key, status, after, failure=failure, command=cell.command, reasons=reasons)
+
+
+def _compared(plan: VariantPlan, audit: FoldAudit, unfolded: Study, plans: Sequence[VariantPlan]) -> Runs:
+    """What the audit says of outputs and time: nothing of the experiment's where it folded another program.
+
+    An audit holds what was folded against its own unfolded program, which has to be that of the reference.
+    """
+    by_name, own, runs = {one.name: one for one in plans}, {cell.key: cell for cell in plan.cells}, Runs()
+    for cell in audit.cells:
+        key = CellKey(cell.model, cell.target)
+        if cell.state in ("unsupported", FAILED):
+            continue
+        reference, why = unfolded.references.get(key.target), ""
+        first = by_name[reference.name] if reference else None
+        theirs = next((one for one in first.cells if one.key == key), None) if first else None
+        is_same = theirs is not None and (theirs.argv, theirs.model.digest) == (own[key].argv, own[key].model.digest)
         if first is None or not is_same or first.toolchain.info != plan.toolchain.info:
-            name = f"{first.variant.name}'s" if first else "that of a variant that others are compared with"
-            others[cell.key.model, cell.key.target] = f"the program that was folded is not {name}"
-    return folded_told(plan.variant.name, audit, others)
+            name = f"{first.name}'s" if first else "that of a variant that others are compared with"
+            why = f"the program that was folded is not {name}"
+        run = Run(cell.equal, cell.equal_note, cell.price, cell.price_note)
+        runs[plan.name, key] = Run(equal_note=why, price_note=why) if why else run
+    return runs

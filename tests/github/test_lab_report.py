@@ -13,7 +13,7 @@ from fake_github import FakeGitHub
 
 from bot.config.configuration import Config
 from bot.core.lab import Experiment, Lab
-from bot.core.study_json import lab_of
+from bot.core.study_json import lab_lines
 from bot.errors import InputError
 from bot.study.prepare import Request
 
@@ -67,7 +67,7 @@ def test_a_run_by_hand_asks_its_head_and_compares_nothing(stage: Stage, labs: La
     assert experiment.name == "opt-level" and request.specs == {"head": stage.spec("one")}
     assert [path.name for path in config.models] == ["a.mlir"] and request.targets == ("vmvx",)
     assert {path.name for path in ran.out.iterdir()} == FILES
-    assert lab_of((ran.out / "lab.json").read_bytes()) == labs.made
+    assert (ran.out / "lab.json").read_bytes() == b"".join(lab_lines(labs.made))
     assert ran.summary.endswith((ran.out / "lab.md").read_text(encoding="utf-8")) and "Code size: " not in ran.summary
 
 

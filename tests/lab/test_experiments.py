@@ -50,7 +50,7 @@ def test_a_users_own_with_everything(tmp_path: Path) -> None:
     assert found.own_targets == (Target("mine", "vmvx", ("--y",), extends="vmvx"), Target("other", "cuda"))
     one, two = found.variants
     assert (one.at, one.flags, one.files, one.targets) == (1, ("--x=1",), {"net": str(tmp_path / "one.mlir")}, None)
-    assert (two.compiler, two.targets) == ("3.11.0", {"m*": ("--z",)})
+    assert (two.spec, two.targets) == ("3.11.0", {"m*": ("--z",)})
     assert (found.axis, found.run, found.columns, found.targets) == ("layer", True, ("fills", "folded_away"), ())
 
 

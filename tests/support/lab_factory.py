@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from report_factory import COMMON, HOSTILE, MODELS, TARGETS, digest, metrics
 
 from bot.core.fold import Price
-from bot.core.lab import LAB_SCHEMA, SAME, Lab, LabCell, LabVariant
-from bot.core.snapshot import CompilerInfo, Metrics
+from bot.core.lab import SAME, Experiment, Lab, Run
+from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Metrics, Outcome, Snapshot, SourceInfo
+from bot.core.study import Study, Variant
 
 COMPILER = CompilerInfo("3.13.0rc20261016", "", digest("lab"), "3.13.0")
 WRITABLE = tuple(text for text in HOSTILE if text and text == text.encode("utf-8", "ignore").decode("utf-8"))
@@ -16,47 +19,90 @@ WRITABLE = tuple(text for text in HOSTILE if text and text == text.encode("utf-8
 COUNTS: Metrics = {"artifact_bytes": 1000, "executables": 10, "dispatch_regions": 40, "stack_max_bytes": 64}
 
 
+class Measured(NamedTuple):
+    """A variant's cell, and what running it gave."""
+
+    variant: str
+    cell: Cell
+    run: Run = Run()
+
+
 def cell(
-    model: str, target: str, variant: str, values: Mapping[str, int | None] | None = None, **fields: object
-) -> LabCell:
+    model: str,
+    target: str,
+    variant: str,
+    values: Mapping[str, int | None] | None = None,
+    *,
+    status: str = "ok",
+    failure: str = "",
+    varies: bool = False,
+    artifact_digest: str | None = None,
+    **run: Any,
+) -> Measured:
     """A measured cell; `values` in place of COUNTS."""
-    told = {
-        "status": "ok",
-        "metrics": {**COUNTS, **(values or {})},
-        "command": f"iree-compile - -o {model}.vmfb",
-        **fields,
-    }
-    return LabCell(model, target, variant, **told)  # type: ignore[arg-type]
+    known = {**COUNTS, **(values or {})}
+    made = Cell(
+        CellKey(model, target),
+        status,
+        known,
+        failure=Failure("stack-limit", failure) if failure else None,
+        command=f"iree-compile - -o {model}.vmfb",
+        artifact_digest=artifact_digest,
+        others=(Outcome(status, known, "other"),) if varies else (),
+    )
+    return Measured(variant, made, Run(**run))
 
 
-def failed(model: str, target: str, variant: str, why: str = "error: no", status: str = "failed") -> LabCell:
+def failed(model: str, target: str, variant: str, why: str = "error: no", status: str = "failed") -> Measured:
     """A cell that was not measured."""
-    return LabCell(model, target, variant, status, failure=why)
+    return Measured(variant, Cell(CellKey(model, target), status, failure=Failure("compile", why)))
 
 
-def variants(*names: str) -> tuple[LabVariant, ...]:
+def variants(*names: str) -> tuple[Variant, ...]:
     """Variants, each of a flag of its own."""
-    return tuple(LabVariant(name, COMPILER, (f"--{name}",)) for name in names)
+    return tuple(Variant(name, flags=(f"--{name}",)) for name in names)
 
 
-def lab(*cells: LabCell, names: tuple[str, ...] = ("a", "b"), **fields: object) -> Lab:
-    """A result of these cells."""
-    told: dict[str, object] = {
-        "schema": LAB_SCHEMA,
-        "experiment": "sizes",
-        "question": "Which of them is smaller?",
-        "columns": ("artifact_bytes", "executables", "folded_away"),
-        "axis": "",
-        "run": False,
-        "machine": "",
-        "flags": COMMON,
-        "targets": {each.target: TARGETS.get(each.target, "vmvx") for each in cells},
-        "variants": variants(*names),
-        "cells": tuple(sorted(cells, key=lambda each: each.key)),
-        "notes": (),
-        **fields,
-    }
-    return Lab(**told)  # type: ignore[arg-type]
+def lab(
+    *cells: Measured,
+    names: tuple[str, ...] = ("a", "b"),
+    variants: tuple[Variant, ...] | None = None,
+    machine: str = "",
+    notes: tuple[str, ...] = (),
+    **asked: Any,
+) -> Lab:
+    """A result of these cells; `asked`: of the experiment."""
+    columns = ("artifact_bytes", "executables", "folded_away")
+    experiment = Experiment(
+        **{"name": "sizes", "question": "Which of them is smaller?", "columns": columns, "variants": (), **asked}
+    )
+    sides = []
+    for one in variants if variants is not None else _variants(*names):
+        own = sorted((each.cell for each in cells if each.variant == one.name), key=lambda each: each.key)
+        sides.append(replace(one, snapshot=Snapshot(COMPILER, SourceInfo(), tuple(own))))
+    return Lab(
+        experiment,
+        Study(tuple(sides)),
+        runs={(each.variant, each.cell.key): each.run for each in cells},
+        modules={},
+        machine=machine,
+        flags=COMMON,
+        targets={each.cell.key.target: TARGETS.get(each.cell.key.target, "vmvx") for each in cells},
+        notes=notes,
+    )
+
+
+_variants = variants
+
+
+def only(found: Lab, model: str) -> Lab:
+    """The result with the cells of one model alone."""
+    sides = []
+    for one in found.study.variants:
+        assert one.snapshot
+        cells = tuple(cell for cell in one.snapshot.cells if cell.key.model == model)
+        sides.append(replace(one, snapshot=replace(one.snapshot, cells=cells)))
+    return replace(found, study=Study(tuple(sides)))
 
 
 def price(ratio: float) -> Price:
@@ -98,8 +144,8 @@ def along() -> Lab:
         for name, at in places.items()
     ]
     columns = ("artifact_bytes", "executables", "stack_max_bytes")
-    told = tuple(LabVariant(name, COMPILER, at=at) for name, at in places.items())
-    return lab(*cells, names=tuple(places), axis="layer", columns=columns, variants=told)
+    told = tuple(Variant(name, at=at) for name, at in places.items())
+    return lab(*cells, axis="layer", columns=columns, variants=told)
 
 
 def many() -> Lab:
@@ -112,7 +158,7 @@ def many() -> Lab:
                 if hash_of(model, target, name) % 9 == 0:
                     cells.append(failed(model, target, name, WRITABLE[hash_of(model) % len(WRITABLE)]))
                 else:
-                    cells.append(LabCell(model, target, name, "ok", metrics(f"{model}{target}{name}", target)))
+                    cells.append(cell(model, target, name, metrics(f"{model}{target}{name}", target)))
     return lab(*cells, names=names, question=WRITABLE[0], notes=WRITABLE)
 
 

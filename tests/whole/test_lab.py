@@ -11,14 +11,15 @@ from pathlib import Path
 import pytest
 from browser import chromium, opened, violations
 from fold_programs import layers
+from json_rows import JsonRow, read_json
+from lab_reading import read_lab
 from places import ROOT
 from product_model import PRODUCT
 
 from bot.cli.main import main
 from bot.compiler.toolchain import resolve
 from bot.config.experiments import load_experiments
-from bot.core.lab import Lab, LabCell, fits
-from bot.core.study_json import lab_of
+from bot.core.lab import fits
 from bot.running import runner as retiring
 from bot.running.runner import installed
 from bot.system.defaults import default_cache
@@ -48,18 +49,19 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def asked(home: Path, name: str, *arguments: str, config: Path | None = None) -> Lab:
+def asked(home: Path, name: str, *arguments: str, config: Path | None = None) -> JsonRow:
     """What an experiment gave."""
     out = home / f"out-{name}"
     argv = ["lab", name, "--config", str(config or home / "c.yml"), "--cache", str(home / "cache"), "--out", str(out)]
     assert main([*argv, "--compiler", COMPILER, *arguments]) == 0
-    lab = lab_of((out / "lab.json").read_bytes())
+    lab = read_json(out / "lab.json")
     assert {path.name for path in out.iterdir()} >= {"lab.json", "lab.md", "lab.html"}
     return lab
 
 
-def cell(lab: Lab, model: str, variant: str, target: str = "llvm-cpu-x86_64") -> LabCell:
-    (found,) = [each for each in lab.cells if each.key == (model, target, variant)]
+def cell(lab: JsonRow, model: str, variant: str, target: str = "llvm-cpu-x86_64") -> JsonRow:
+    found: JsonRow
+    (found,) = [each for each in lab.cells if (each.model, each.target, each.variant) == (model, target, variant)]
     return found
 
 
@@ -97,7 +99,7 @@ def test_depth_has_a_row_for_each_depth_and_a_line_through_them(home: Path) -> N
     variants = {variant.name: variant.at for variant in lab.variants}
     assert len(lab.cells) == len(variants) >= 3 and all(each.measured for each in lab.cells)
     sizes = {variants[each.variant]: each.metrics["artifact_bytes"] for each in lab.cells}
-    slope = next(fit for fit in fits(lab) if fit.column == "artifact_bytes")
+    slope = next(fit for fit in fits(read_lab(home / "out-depth/lab.json")) if fit.column == "artifact_bytes")
     assert dict(slope.points) == sizes and slope.slope > 0
 
 

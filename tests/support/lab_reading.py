@@ -1,0 +1,55 @@
+"""A `lab.json` as the value that it was written of, as far as its tables go."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bot.core.constraint import Constraint
+from bot.core.fold import Price
+from bot.core.lab import Experiment, Lab, Run
+from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Outcome, Snapshot, SourceInfo
+from bot.core.study import Study, Variant
+
+_RUN = ("equal", "equal_note", "price_note", "instructions", "instructions_note")
+
+
+def read_lab(path: Path) -> Lab:
+    """What the file says."""
+    plain = json.loads(path.read_bytes())
+    rows: list[dict[str, Any]] = plain["cells"]
+    variants = []
+    for one in plain["variants"]:
+        own = (_cell(row) for row in rows if row["variant"] == one["name"])
+        side = Snapshot(msgspec.convert(one["compiler"], CompilerInfo), SourceInfo(), tuple(own))
+        shapes = msgspec.convert(one.get("shapes"), Constraint | None)
+        named = {name: one[name] for name in ("name", "targets", "files", "folded", "at", "reason") if name in one}
+        variants.append(Variant(**named, flags=tuple(one["flags"]), shapes=shapes, snapshot=side))
+    columns = tuple(plain["columns"])
+    asked = Experiment(plain["experiment"], plain["question"], columns, (), run=plain["run"], axis=plain["axis"])
+    runs = {(row["variant"], CellKey(row["model"], row["target"])): _run(row) for row in rows}
+    rest = plain["machine"], tuple(plain["flags"]), plain["targets"], tuple(plain["notes"])
+    return Lab(asked, Study(tuple(variants)), runs, {}, *rest)
+
+
+def _cell(row: dict[str, Any]) -> Cell:
+    seen: dict[str, list[int]] = row.get("seen", {})
+    largest = {**row["metrics"], **{name: max(values) for name, values in seen.items()}}
+    return Cell(
+        CellKey(row["model"], row["target"]),
+        row["status"],
+        row["metrics"],
+        failure=Failure("", row["failure"]) if "failure" in row else None,
+        command=row.get("command", ""),
+        artifact_digest=row.get("artifact_digest"),
+        others=(Outcome(row["status"], largest, "the largest"),) if row.get("varies") else (),
+    )
+
+
+def _run(row: dict[str, Any]) -> Run:
+    return Run(
+        **{name: row[name] for name in _RUN if name in row}, price=msgspec.convert(row.get("price"), Price | None)
+    )
