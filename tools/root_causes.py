@@ -70,7 +70,7 @@ def moved_of(comparison: Comparison) -> dict[str, Moved]:
     for side in SIDES:
         for cell in json.loads((comparison.out / f"{side}.json").read_text(encoding="utf-8"))["cells"]:
             targets[cell["target"]].compile_ms += cell["metrics"].get("compile_cpu_ms") or 0
-            targets[cell["target"]].trace_ms += sum(one["cpu_ms"] for one in cell.get("traces", {}).values())
+            targets[cell["target"]].trace_ms += sum(one.get("cpu_ms", 0) for one in cell.get("traces", {}).values())
     for name, target in targets.items():
         if (known := target.named.total() + target.unnamed.total()) != target.bytes:
             raise ValueError(f"{comparison.name}, {name}: causes have {known:,} of {target.bytes:,} B")

@@ -1,0 +1,161 @@
+"""A year of nightlies on a data branch: how large the branch becomes, and what `history` over it costs.
+
+    PYTHONPATH=tests/support python tools/simulated_year.py SNAPSHOT SNAPSHOT… [--nights 365] [--copies 1]
+
+Snapshots of real releases, oldest first, are its sources. Between two of them every cell changes from one to the other
+in a night of its own, so that each night some cells move and most do not. Each night is stored as a push to main stores
+it; then `code-size-bot history --store data-branch` reads them all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from evidence_page import table
+from places import ROOT
+from replacing import replace
+
+from bot.core.baseline import Entry
+from bot.core.snapshot import CellKey, Snapshot
+from bot.core.snapshot_json import from_json
+from bot.store.data_branch import DataBranch
+from bot.system.git import Git
+from bot.system.processes import Cancel
+
+# A child's own peak is in /proc: what the kernel tells the parent is never below the parent's own.
+_CHILD = """
+import resource, sys
+from bot.cli.main import main
+code = main(sys.argv[1:])
+used = resource.getrusage(resource.RUSAGE_SELF)
+peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(used.ru_utime + used.ru_stime, peak, file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def copied(snapshot: Snapshot, copies: int) -> Snapshot:
+    """The snapshot with so many copies of each model, under other names."""
+    pairs = [
+        (cell, replace(cell.key, model=_name(cell.key.model, at))) for cell in snapshot.cells for at in range(copies)
+    ]
+    cells = sorted((replace(cell, key=key) for cell, key in pairs), key=lambda cell: cell.key)
+    models = {_name(name, at): digest for name, digest in snapshot.models.items() for at in range(copies)}
+    only = {_name(name, at): target for name, target in snapshot.only.items() for at in range(copies)}
+    return replace(snapshot, cells=tuple(cells), models=models, only=only)
+
+
+def _name(model: str, copy: int) -> str:
+    return f"{model}_{copy:03d}" if copy else model
+
+
+def nightlies(sources: Sequence[Snapshot], nights: int) -> Iterator[Snapshot]:
+    """One snapshot a night, from the first source to the last."""
+    cells = [{cell.key: cell for cell in source.cells} for source in sources]
+    keys = sorted(set.intersection(*(set(each) for each in cells)))
+    steps = len(sources) - 1
+    for night in range(nights):
+        chosen = [
+            cells[sum(night >= _moves_at(key, step, nights, steps) for step in range(steps))][key] for key in keys
+        ]
+        digest = hashlib.sha256(f"night {night}".encode()).hexdigest()
+        compiler = replace(sources[-1].compiler, version=f"nightly {night}", digest=digest)
+        yield replace(sources[-1], compiler=compiler, cells=tuple(chosen))
+
+
+def _moves_at(key: CellKey, step: int, nights: int, steps: int) -> int:
+    """The night in which a cell goes over to source `step + 1`: anywhere in that step's part of the year."""
+    number = int.from_bytes(hashlib.sha256(f"{key} {step}".encode()).digest()[:4], "big")
+    return 1 + (step * nights + number % nights) // steps
+
+
+def stored(snapshots: Iterator[Snapshot], folder: Path) -> tuple[Path, int]:
+    """A clone whose origin has each night's snapshot on its data branch; and the bytes of that branch, packed."""
+    origin, clone = folder / "origin.git", folder / "clone"
+    _git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(origin))
+    _git(folder, "clone", "--quiet", str(origin), str(clone))
+    git = Git(clone, Cancel())
+    with DataBranch(git) as store:
+        for night, snapshot in enumerate(snapshots):
+            _git(clone, "commit", "--quiet", "--allow-empty", "-m", f"Night {night}")
+            sha = _git(clone, "rev-parse", "HEAD")
+            store.save(Entry("default", sha, snapshot.compiler.digest), snapshot)
+            print(f"\r{night + 1} nights stored", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    _git(clone, "push", "--quiet", "origin", "HEAD:main")
+    _git(clone, "remote", "set-head", "origin", "main")
+    _git(origin, "gc", "--quiet", "--prune=now")
+    sizes = dict(line.split(": ") for line in _git(origin, "count-objects", "-v").splitlines())
+    return clone, 1024 * int(sizes["size-pack"])
+
+
+def _git(folder: Path, *words: str) -> str:
+    identity = {f"GIT_{role}_{field}": "nobody" for role in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL")}
+    done = subprocess.run(
+        ["git", *words], cwd=folder, env={**os.environ, **identity}, check=True, stdout=subprocess.PIPE
+    )
+    return done.stdout.decode().strip()
+
+
+def history_cost(clone: Path, nights: int, out: Path) -> tuple[float, float]:
+    """CPU seconds and peak MiB of `history` over all nights; its files are in `out` then."""
+    words = ["history", "--quiet", "--store", "data-branch", "--last", str(nights), "--out", str(out)]
+    (clone / "code-size.yml").write_text(
+        f"schema: code-size-config/1\nbaseline: {{ancestors: {nights}}}\n", encoding="utf-8"
+    )
+    command = [sys.executable, "-c", _CHILD, *words, "--config", "code-size.yml"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=clone, env=environment, check=True, stderr=subprocess.PIPE)
+    seconds, peak_kib = done.stderr.split()[-2:]
+    return float(seconds), int(peak_kib) / 1024
+
+
+def main(words: Sequence[str]) -> int:
+    """Print the table of docs/scale.md."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("snapshots", nargs="+", type=Path, metavar="SNAPSHOT")
+    parser.add_argument("--nights", type=int, default=365)
+    parser.add_argument("--copies", type=int, default=1, help="of each model, for a larger suite")
+    parser.add_argument("--out", type=Path, help="where the history's files stay (default: they are removed)")
+    chosen = parser.parse_args(words)
+    sources = [copied(from_json(path.read_bytes(), str(path)), chosen.copies) for path in chosen.snapshots]
+    with tempfile.TemporaryDirectory(prefix="code-size-year-") as name:
+        folder = Path(name)
+        clone, branch_bytes = stored(nightlies(sources, chosen.nights), folder)
+        out = chosen.out.resolve() if chosen.out else folder / "out"
+        seconds, peak_mib = history_cost(clone, chosen.nights, out)
+        sizes = {path.name: path.stat().st_size for path in out.iterdir()}
+        answer = json.loads((out / "history.json").read_bytes())
+    cells = len({(point["model"], point["target"]) for point in answer["points"]})
+    head = [
+        "nights",
+        "cells",
+        "steps",
+        "branch MB",
+        "KB a night",
+        "CPU s",
+        "peak MiB",
+        *(f"{name} MB" for name in sorted(sizes)),
+    ]
+    figures = [
+        branch_bytes / 1e6,
+        branch_bytes / 1e3 / chosen.nights,
+        seconds,
+        peak_mib,
+        *(size / 1e6 for _, size in sorted(sizes.items())),
+    ]
+    row = [str(chosen.nights), str(cells), str(len(answer["steps"])), *(f"{figure:,.1f}" for figure in figures)]
+    print("\n".join(table(head, [row])))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
