@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from bot.core.record import Amount, Count, Record
 from bot.core.snapshot import Cell, comparable
@@ -29,7 +29,7 @@ BISECT_SCHEMA = "code-size-bisect/1"
 Judged = Literal["good", "bad", "skipped"]
 
 
-class Look(Record, frozen=True):
+class Candidate(Record, frozen=True):
     """One candidate that was looked at.
 
     Attributes:
@@ -43,7 +43,7 @@ class Look(Record, frozen=True):
     reason: str = ""
 
 
-class StepCause(Record, frozen=True):
+class CauseBytes(Record, frozen=True):
     """One root cause of the step that was found, and its net bytes."""
 
     cause: str | None
@@ -72,20 +72,20 @@ class Bisection(Record, frozen=True):
     rule: str
     limit: Count
     candidates: Count
-    looks: tuple[Look, ...]
+    looks: tuple[Candidate, ...]
     last_good: str
     first_bad: str
     could_be: tuple[str, ...]
     state: str
     cause: str | None
     why: str
-    root_causes: tuple[StepCause, ...]
+    root_causes: tuple[CauseBytes, ...]
     notes: tuple[str, ...]
     commands: tuple[str, ...]
     schema: str = BISECT_SCHEMA
 
-    def look(self, name: str) -> Look:
-        """The look at one of the candidates."""
+    def candidate(self, name: str) -> Candidate:
+        """One of those that were looked at."""
         return next(look for look in self.looks if look.name == name)
 
 
@@ -113,15 +113,14 @@ def half_way(good: int, bad: int) -> int:
     return (good + bad) // 2
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Bracket(NamedTuple):
     """The last candidate known to be good, and the first known to be bad, by their places."""
 
     good: int
     bad: int
 
 
-def search(count: int, judge: Callable[[int], Judged]) -> Found:
+def bracket(count: int, judge: Callable[[int], Judged]) -> Bracket:
     """Where good turns to bad among `count` candidates, of which the first is good and the last is bad.
 
     Args:
@@ -134,7 +133,7 @@ def search(count: int, judge: Callable[[int], Judged]) -> Found:
         judged = judge(at)
         good, bad = (at if judged == "good" else good), (at if judged == "bad" else bad)
         between = [place for place in between if good < place < bad and place != at]
-    return Found(good, bad)
+    return Bracket(good, bad)
 
 
 def values_of(cell: Cell | None, good: Cell | None, metric: str) -> tuple[tuple[int, ...], str]:
@@ -155,11 +154,11 @@ def values_of(cell: Cell | None, good: Cell | None, metric: str) -> tuple[tuple[
     return tuple(sorted(value for value in values if value is not None)), ""
 
 
-def elsewhere(looks: Sequence[Look], found: tuple[str, str]) -> list[tuple[Look, Look]]:
-    """Neighbours among the looks whose values differ although good does not turn to bad there.
+def other_moves(candidates: Sequence[Candidate], step: tuple[str, str]) -> list[tuple[Candidate, Candidate]]:
+    """Neighbours among the candidates whose values differ although good does not turn to bad there.
 
     Args:
-        found: names of the last good and the first bad one.
+        step: names of the last good and the first bad one.
     """
-    known = [look for look in looks if look.values and look.judged != "skipped"]
-    return [(a, b) for a, b in pairwise(known) if a.values != b.values and (a.name, b.name) != found]
+    known = [one for one in candidates if one.values and one.judged != "skipped"]
+    return [(a, b) for a, b in pairwise(known) if a.values != b.values and (a.name, b.name) != step]

@@ -52,7 +52,7 @@ class _Points(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ReplayStep:
     """From one side to the next: the verdict, and its alarms, worst first.
 
     Attributes:
@@ -86,7 +86,7 @@ class RuleCount:
 
 
 @dataclass(frozen=True, slots=True)
-class Least:
+class SmallestLevel:
     """The smallest level at which a rule alarms in no more steps than are wanted.
 
     Attributes:
@@ -138,7 +138,7 @@ def replayed(
     rules: Sequence[Rule],
     states: Mapping[str, Weight],
     noise: Mapping[str, Ratio],
-) -> Iterator[Step]:
+) -> Iterator[ReplayStep]:
     """What the rules say of each variant against the one before."""
     for (old, base), (new, head), gaps, across in neighbours(variants, is_outcome):
         since = {key: side for side, keys in across for key in keys}
@@ -156,10 +156,10 @@ def replayed(
             deltas += [diff_cell(earlier, head, pair[0].key, pair) for pair in cells]
         verdict = judge(deltas, rules, states, noise)
         names = {key: name for key, (name, _) in since.items()}
-        yield Step(old, new, verdict.status, verdict.news, gaps, names, tuple(unmeasured))
+        yield ReplayStep(old, new, verdict.status, verdict.news, gaps, names, tuple(unmeasured))
 
 
-def counts(steps: Sequence[Step]) -> list[RuleCount]:
+def counts(steps: Sequence[ReplayStep]) -> list[RuleCount]:
     """What each rule would have said, by its name, fail before warn."""
     result = []
     for rule in sorted({alarm.rule for step in steps for alarm in step.alarms}):
@@ -170,7 +170,7 @@ def counts(steps: Sequence[Step]) -> list[RuleCount]:
     return result
 
 
-def least_levels(steps: Sequence[Step], most: int) -> list[Least]:
+def least_levels(steps: Sequence[ReplayStep], most: int) -> list[SmallestLevel]:
     """For each rule, level and kind that alarms in more than `most` steps, the smallest level that does not."""
     result = []
     alarms = [alarm for step in steps for alarm in step.alarms if alarm.kind in ("change", "limit")]
@@ -189,5 +189,5 @@ def least_levels(steps: Sequence[Step], most: int) -> list[Least]:
             )
             worst = sorted((max(values) for values in each if values), reverse=True)
             if len(worst) > most and len(units) == 1 and any(alarm.level == level for alarm in mine):
-                result.append(Least(rule, level, kind, len(worst), worst[most], min(units)))
+                result.append(SmallestLevel(rule, level, kind, len(worst), worst[most], min(units)))
     return result

@@ -6,12 +6,10 @@ import glob
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TypeVar
 
-from msgspec import structs
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
@@ -19,15 +17,27 @@ from bot.compiler.cell_cache import TextStore
 from bot.compiler.toolchain import between, newest, only_fitting
 from bot.config.configuration import Config
 from bot.config.units import parse_amount, parse_ratio
-from bot.core.bisecting import Bisection, Bound, Found, Judged, Look, StepCause, elsewhere, half_way, search, values_of
+from bot.core.bisecting import (
+    Bisection,
+    Bound,
+    Bracket,
+    Candidate,
+    CauseBytes,
+    Judged,
+    bracket,
+    half_way,
+    other_moves,
+    values_of,
+)
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, Metric
 from bot.core.planned import SIDES, narrowed, near_or_known
 from bot.core.report import Baseline, Report
-from bot.core.snapshot import Cell, CellKey, Snapshot
+from bot.core.snapshot import CellKey, Snapshot
 from bot.core.spec import MOVING, PROJECT, Places, release_of
+from bot.core.study import Variant
 from bot.errors import BotError, CompilerUnavailable, InputError, Interrupted, NoVerdict, UsageError
 from bot.explain.suspects import UNFINISHED, Source, with_suspects
-from bot.render.terminal.bisect_text import look_words, moved_words
+from bot.render.terminal.bisect_text import candidate_words, moved_words
 from bot.render.text.escape import clip
 from bot.render.text.filters import amount, plural
 from bot.study.between import in_order
@@ -43,7 +53,6 @@ from bot.study.prepare import (
     repository_at,
     selected,
 )
-from bot.study.run import SidePlan
 from bot.study.sides import source_of
 from bot.study.stored import stored_line
 from bot.study.tracing import traced
@@ -75,14 +84,6 @@ def metric_of(name: str) -> Metric:
     if name not in METRIC_BY_ID:
         raise UsageError(f"no metric is called {name!r}", where="--metric", hint=near_or_known(name, METRIC_IDS))
     return METRIC_BY_ID[name]
-
-
-def end_values(place: str, name: str, found: tuple[tuple[int, ...], str]) -> tuple[int, ...]:
-    """The values of an end (`place`: GOOD or BAD); raises NoVerdict where it has none."""
-    values, reason = found
-    if not values:
-        raise NoVerdict(f"{place} has no value: {reason[:200]}", where=name, hint="name another one")
-    return values
 
 
 def bound_of(options: BisectOptions, ends: tuple[Sequence[int], Sequence[int]], config: Config) -> tuple[Bound, str]:
@@ -265,107 +266,233 @@ def _fitting(wheels: Sequence[Path]) -> list[str]:
     return sorted(fitting, key=versions.__getitem__) if versions else fitting
 
 
-# From the looks of a bisection to what it found: the report of its step, the causes, and what shows it.
+# The search: the first bad one among variants that are measured when they are asked for, in as few as there can be.
+#
+# Both ends are measured, then always the candidate in the middle of those that are left. Each is held against the good
+# end, so that what moved is compiled again to see whether that holds.
 
 
 _CAUSES = 5
 _TITLE = 100
-_T = TypeVar("_T")
+_SHOWN_CELLS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Hunted:
-    """A search that has ended.
+@dataclass
+class _Search:
+    """One cell's metric over variants from GOOD to BAD.
 
     Attributes:
-        names, specs: of all candidates, from GOOD to BAD; no specs where no command line names them.
+        variants: both ends are measured; those between when they are first looked at.
+        measure: measures or reads the one at a place between.
         backward: True where GOOD is the newer end.
-        looks: place → what was seen there.
-        sides: the snapshots of the last good and the first bad one.
-        ends: those of GOOD and BAD.
+        candidates: place → how the variant there is judged.
+        step: places of the last good and the first bad one; both ends before the search.
     """
 
     metric: Metric
-    key: CellKey
-    bound: Bound
-    rule: str
-    names: tuple[str, ...]
-    specs: tuple[str, ...]
+    variants: list[Variant]
+    measure: Callable[[int], Snapshot]
     backward: bool
-    looks: Mapping[int, Look]
-    found: Found
-    sides: tuple[Snapshot, Snapshot]
-    ends: tuple[Snapshot, Snapshot]
+    show: Show
+    bound: Bound = field(default_factory=lambda: Bound(0))
+    candidates: dict[int, Candidate] = field(default_factory=dict)
+    step: Bracket = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Raise UsageError where more or less than one cell is meant."""
+        self.step = Bracket(0, len(self.variants) - 1)
+        ends = (self.snapshot(place) for place in self.step)
+        self.key = _only_cell({cell.key for end in ends for cell in end.cells})
+
+    def snapshot(self, place: int) -> Snapshot:
+        """What was measured at a place; measures it where that is not yet done."""
+        side = self.variants[place].snapshot or self.measure(place)
+        self.variants[place] = replace(self.variants[place], snapshot=side)
+        return side
+
+    def values(self, place: int) -> tuple[tuple[int, ...], str]:
+        """All values at a place, and why there are none."""
+        good, cell = (next((one for one in self.snapshot(at).cells if one.key == self.key), None) for at in (0, place))
+        return values_of(cell, good, self.metric.id)
+
+    def end_values(self, place: int, word: str) -> tuple[int, ...]:
+        """The values of an end (`word`: GOOD or BAD); raises NoVerdict where it has none."""
+        values, reason = self.values(place)
+        if not values:
+            what = f"{word} has no value: {reason[:200]}"
+            raise NoVerdict(what, where=self.variants[place].name, hint="name another one")
+        return values
+
+    def judge(self, place: int) -> Judged:
+        """How a variant is judged, with a line of news."""
+        judged: Judged = "skipped"
+        values: tuple[int, ...] = ()
+        try:
+            values, reason = self.values(place)
+        except (CompilerUnavailable, UsageError, InputError) as error:  # gone, without an option, a damaged file
+            reason = error.line
+        if values and (judged := self.bound.judged(values)) == "skipped":
+            reason = "its values lie on both sides of the limit" if len(values) > 1 else "within the noise band"
+        self.candidates[place] = Candidate(self.variants[place].name, judged, values, reason)
+        self.show.say(candidate_words(self.candidates[place], self.metric.unit))
+        return judged
+
+    def in_time(self, good: int, bad: int) -> tuple[int, int]:
+        """Two places, the older one first."""
+        return (bad, good) if self.backward else (good, bad)
 
 
-def _found_step(hunted: Hunted, request: Request, config: Config, cancel: Cancel) -> tuple[Bisection, Report]:
-    """The last good one compared with the first bad one."""
-    key, (base, head) = hunted.key, _in_time(hunted, hunted.sides)
-    sides = narrowed(
-        {"base": base, "head": head}, model_globs=(key.model,), target_globs=(key.target,), must_match=False
-    )
-    older, _ = _in_time(hunted, (hunted.names[hunted.found.good], hunted.names[hunted.found.bad]))
-    report = reported(config, sides["base"], sides["head"], Baseline(older), TextStore(request.cache).load)
+def bisect(
+    options: BisectOptions, request: Request, config: Config, show: Show, cancel: Cancel
+) -> tuple[Bisection, Report]:
+    """The first bad candidate, and the report of its step.
+
+    Raises:
+        UsageError: the ends are the same, swapped, or of no row; or not one cell is selected.
+        NoVerdict: an end has no value.
+    """
+    with ExitStack() as stack:
+        opened = _stored if options.stored else _specs
+        search = opened(options, request, config, stack, show, cancel)
+        ends = search.end_values(0, "GOOD"), search.end_values(len(search.variants) - 1, "BAD")
+        search.bound, rule = bound_of(options, ends, config)
+        for place in search.step:
+            search.judge(place)
+        search.step = bracket(len(search.variants), search.judge)
+        repository = repository_at(request.config, cancel)
+        sides = {side: search.snapshot(place) for side, place in zip(SIDES, search.step, strict=True)}
+        specs = {side: search.variants[place].spec for side, place in zip(SIDES, search.step, strict=True)}
+        plans = [
+            prepare(side, spec, request, config, repository, show, cancel)
+            for side, spec in specs.items()
+            if spec and not is_snapshot(spec)
+        ]
+        sides = traced(plans, sides, config, request, show, cancel)
+    for side, place in zip(SIDES, search.step, strict=True):
+        search.variants[place] = replace(search.variants[place], snapshot=sides[side])
+    return _result(search, rule, request, config, cancel)
+
+
+def _specs(
+    options: BisectOptions, request: Request, config: Config, _stack: ExitStack, show: Show, cancel: Cancel
+) -> _Search:
+    """Compilers and snapshots that SPECs name; both ends are measured at once."""
+    row = row_of(options.good, options.bad, options.among, Places(config.compiler.find_links), cancel)
+    repository, ends = repository_at(request.config, cancel), {"base": row.specs[0], "head": row.specs[-1]}
+    known = {side: load_snapshot(Path(spec)) for side, spec in ends.items() if is_snapshot(spec)}
+    if len(known) < len(ends):
+        _only_cell({cell.key for cell in planned(request, config, repository).cells})
+    show.say(f"{len(row.specs)} candidates from {row.names[0]} to {row.names[-1]}")
+    plans = [
+        prepare(side, spec, request, config, repository, show, cancel)
+        for side, spec in ends.items()
+        if side not in known
+    ]
+    sides = measured(plans, known, request, config, show, cancel)
+
+    def measure(place: int) -> Snapshot:
+        if is_snapshot(spec := row.specs[place]):
+            return load_snapshot(Path(spec))
+        plan = prepare("head", spec, request, config, repository, show, cancel)
+        return measured([plan], {"base": sides["base"]}, request, config, show, cancel)["head"]
+
+    variants = [Variant(name, spec) for name, spec in zip(row.names, row.specs, strict=True)]
+    return _search(options, variants, sides, measure, row.backward, show)
+
+
+def _stored(
+    options: BisectOptions, request: Request, config: Config, stack: ExitStack, show: Show, cancel: Cancel
+) -> _Search:
+    """Stored baselines, which no command line names."""
+    top = repository_at(request.config, cancel).top
+    if top is None:
+        raise UsageError("is in no git repository", where="--stored", hint="run it in the repository of the baselines")
+    line = stack.enter_context(stored_line(config, top, options.good, options.bad, cancel))
+    show.say(f"{len(line.names)} stored commits from {line.names[0]} to {line.names[-1]}")
+    sides = selected({"base": line.load(0), "head": line.load(len(line.names) - 1)}, request)
+    return _search(options, [Variant(name) for name in line.names], sides, line.load, line.backward, show)
+
+
+def _search(
+    options: BisectOptions,
+    variants: list[Variant],
+    ends: Mapping[str, Snapshot],
+    measure: Callable[[int], Snapshot],
+    backward: bool,
+    show: Show,
+) -> _Search:
+    variants[0] = replace(variants[0], snapshot=ends["base"])
+    variants[-1] = replace(variants[-1], snapshot=ends["head"])
+    return _Search(options.metric, variants, measure, backward, show)
+
+
+def _only_cell(keys: Collection[CellKey]) -> CellKey:
+    if len(keys) == 1:
+        return next(iter(keys))
+    shown = ", ".join(map(str, sorted(keys)[:_SHOWN_CELLS])) + (", …" if len(keys) > _SHOWN_CELLS else "")
+    what = f"{len(keys)} cells are meant: {shown}" if keys else "no cell is meant"
+    raise UsageError(what, where="--model and --target", hint="name one model and one target")
+
+
+def _result(search: _Search, rule: str, request: Request, config: Config, cancel: Cancel) -> tuple[Bisection, Report]:
+    """The last good variant compared with the first bad one."""
+    key, (good, bad) = search.key, search.step
+    places = search.in_time(good, bad)
+    older, newer = (search.variants[place] for place in places)
+    both = dict(zip(SIDES, map(search.snapshot, places), strict=True))
+    sides = narrowed(both, model_globs=(key.model,), target_globs=(key.target,), must_match=False)
+    report = reported(config, sides["base"], sides["head"], Baseline(older.name), TextStore(request.cache).load)
     source = source_of(request, config, cancel)
     report = with_suspects(report, source) if source else report
-    result = _told(hunted, report, request)
-    if source:
-        result = structs.replace(result, notes=(*result.notes, *_suspects(hunted, report, source)))
+    delta = next(one for one in report.deltas if one.key == key)
+    explanation = report.explanations.get(key)
+    roots = sorted(report.root_causes, key=lambda root: -root.total.absolute_bytes)
+    names = tuple(one.name for one in search.variants)
+    notes = (*_notes(search), *report.notes, *(_suspects(search, report, source) if source else ()))
+    result = Bisection(
+        metric=search.metric.id,
+        model=key.model,
+        target=key.target,
+        rule=rule,
+        limit=search.bound.limit,
+        candidates=len(names),
+        looks=tuple(search.candidates[place] for place in sorted(search.candidates)),
+        last_good=names[good],
+        first_bad=names[bad],
+        could_be=names[good + 1 : bad + 1] if bad - good > 1 else (),
+        state=delta.state,
+        cause=explanation.cause if explanation else None,
+        why=explanation.why if explanation else "",
+        root_causes=tuple(CauseBytes(root.cause, root.what, root.total.net_bytes) for root in roots[:_CAUSES]),
+        notes=notes,
+        commands=tuple(_commands(search, older.spec, newer.spec, request)),
+    )
     return result, report
 
 
-def _in_time(hunted: Hunted, pair: tuple[_T, _T]) -> tuple[_T, _T]:
-    """Of the good and the bad one, the older first."""
-    return (pair[1], pair[0]) if hunted.backward else pair
-
-
-def _told(hunted: Hunted, made: Report, request: Request) -> Bisection:
-    good, bad = hunted.found.good, hunted.found.bad
-    looks = tuple(hunted.looks[place] for place in sorted(hunted.looks))
-    delta = next(one for one in made.deltas if one.key == hunted.key)
-    explained = made.explanations.get(hunted.key)
-    roots = sorted(made.root_causes, key=lambda root: -root.total.absolute_bytes)
-    return Bisection(
-        metric=hunted.metric.id,
-        model=hunted.key.model,
-        target=hunted.key.target,
-        rule=hunted.rule,
-        limit=hunted.bound.limit,
-        candidates=len(hunted.names),
-        looks=looks,
-        last_good=hunted.names[good],
-        first_bad=hunted.names[bad],
-        could_be=hunted.names[good + 1 : bad + 1] if bad - good > 1 else (),
-        state=delta.state,
-        cause=explained.cause if explained else None,
-        why=explained.why if explained else "",
-        root_causes=tuple(StepCause(root.cause, root.what, root.total.net_bytes) for root in roots[:_CAUSES]),
-        notes=(*_notes(hunted, looks), *made.notes),
-        commands=tuple(_commands(hunted, request)),
-    )
-
-
-def _notes(hunted: Hunted, looks: tuple[Look, ...]) -> Iterator[str]:
-    if hunted.backward:
+def _notes(search: _Search) -> Iterator[str]:
+    if search.backward:
         yield "GOOD is the newer one: the first bad one is the last in time that is bad"
-    found = hunted.names[hunted.found.good], hunted.names[hunted.found.bad]
-    unit = hunted.metric.unit
-    moves = [moved_words(a, b, unit) for a, b in elsewhere(looks, found)]
+    good, bad = search.step
+    candidates = [search.candidates[place] for place in sorted(search.candidates)]
+    ends = search.variants[good].name, search.variants[bad].name
+    moves = [moved_words(a, b, search.metric.unit) for a, b in other_moves(candidates, ends)]
     if moves:
         yield f"it moves elsewhere, too, as far as was looked: {', '.join(moves)}"
-    known = sum(look.judged != "skipped" for look in looks) + hunted.found.bad - hunted.found.good - 1
-    if unknown := len(hunted.names) - known:
-        of = plural(len(hunted.names), "candidate")
+    known = sum(one.judged != "skipped" for one in candidates) + bad - good - 1
+    if unknown := len(search.variants) - known:
+        of = plural(len(search.variants), "candidate")
         if_so = "" if moves else "where the value goes up and down, "
         yield f"nothing is known of {unknown} of {of}: {if_so}there may be other places where good turns to bad"
 
 
-def _suspects(hunted: Hunted, made: Report, source: Source) -> Iterator[str]:
-    """Which suspects of the whole way from GOOD to BAD lie in the step that was found, and which do not."""
-    older, newer = (side.compiler.revision for side in _in_time(hunted, hunted.ends))
-    step = made.base.compiler.revision, made.head.compiler.revision
-    whole = with_suspects(replace(made, notes=()), source, revisions=(older, newer))
-    where = f"between {hunted.names[hunted.found.good]} and {hunted.names[hunted.found.bad]}"
+def _suspects(search: _Search, report: Report, source: Source) -> Iterator[str]:
+    """Which suspects of the whole way from GOOD to BAD lie in the step, and which do not."""
+    ends = search.in_time(0, len(search.variants) - 1)
+    older, newer = (search.snapshot(place).compiler.revision for place in ends)
+    step = report.base.compiler.revision, report.head.compiler.revision
+    whole = with_suspects(replace(report, notes=()), source, revisions=(older, newer))
+    where = f"between {' and '.join(search.variants[place].name for place in search.step)}"
     files = {
         one.commit: (one.title, known.files)
         for root in whole.root_causes
@@ -384,182 +511,12 @@ def _suspects(hunted: Hunted, made: Report, source: Source) -> Iterator[str]:
     yield from whole.notes
 
 
-def _commands(hunted: Hunted, request: Request) -> Iterator[str]:
+def _commands(search: _Search, base: str, head: str, request: Request) -> Iterator[str]:
     """What makes the report of the step again, and what tells all of it."""
-    places = hunted.found.good, hunted.found.bad
-    named = [hunted.specs[place] for place in places] if hunted.specs else []
-    base, head = _in_time(hunted, (named[0], named[1])) if named else _kept(request)
-    cell = ["--model", hunted.key.model, "--target", hunted.key.target]
+    base, head = base or str(request.out / "base.json"), head or str(request.out / "head.json")
+    cell = ["--model", search.key.model, "--target", search.key.target]
     config = ["--config", str(request.config or "default")]
     command = "report" if is_snapshot(base) and is_snapshot(head) else "compare"
     out = ["--out", str(request.out)]
     yield shlex.join(["code-size-bot", command, "--base", base, "--head", head, *cell, *config, *out])
     yield shlex.join(["code-size-bot", "explain", str(request.out / "report.json"), *cell])
-
-
-def _kept(request: Request) -> tuple[str, str]:
-    return str(request.out / "base.json"), str(request.out / "head.json")
-
-
-# `bisect`: the first bad one among releases, wheels or snapshots, found in as few measurements as there can be.
-#
-# Both ends are measured, then always the candidate in the middle of those that are left. Each is held against the good
-# end, so that what moved is compiled again to see whether that holds.
-
-
-_SHOWN_CELLS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class _Candidates:
-    """The candidates in their order, from GOOD to BAD.
-
-    Attributes:
-        ends: the snapshots of both ends.
-        at: measures or reads the one at a place between.
-        specs: what names each one's compiler or snapshot; () for stored baselines, which no command line names.
-        backward: True where GOOD is the newer end.
-    """
-
-    names: tuple[str, ...]
-    ends: tuple[Snapshot, Snapshot]
-    at: Callable[[int], Snapshot]
-    specs: tuple[str, ...]
-    backward: bool
-
-
-def bisect(
-    options: BisectOptions, request: Request, config: Config, show: Show, cancel: Cancel
-) -> tuple[Bisection, Report]:
-    """The first bad candidate, and the report of its step.
-
-    Raises:
-        UsageError: the ends are the same, swapped, or of no row; or not one cell is selected.
-        NoVerdict: an end has no value.
-    """
-    with ExitStack() as stack:
-        opened = _stored if options.stored else _specs
-        row = opened(options, request, config, stack, show, cancel)
-        key = _only_cell({cell.key for end in row.ends for cell in end.cells})
-        hunt = _Hunt(options.metric, key, row, show)
-        bound, rule = bound_of(options, hunt.end_values(), config)
-        hunted = hunt.followed(bound, rule)
-        sides = dict(zip(SIDES, hunted.sides, strict=True))
-        places = dict(zip(SIDES, (hunted.found.good, hunted.found.bad), strict=True))
-        specs = {side: hunted.specs[place] for side, place in places.items()} if hunted.specs else {}
-        repository = repository_at(request.config, cancel)
-        plans = [
-            prepare(side, spec, request, config, repository, show, cancel)
-            for side, spec in specs.items()
-            if not is_snapshot(spec)
-        ]
-        sides = traced(plans, sides, config, request, show, cancel)
-        return _found_step(replace(hunted, sides=(sides["base"], sides["head"])), request, config, cancel)
-
-
-def _specs(
-    options: BisectOptions, request: Request, config: Config, _stack: ExitStack, show: Show, cancel: Cancel
-) -> _Candidates:
-    """Compilers and snapshots that SPECs name; both ends are measured at once."""
-    row = row_of(options.good, options.bad, options.among, Places(config.compiler.find_links), cancel)
-    repository, specs = repository_at(request.config, cancel), row.specs
-    known = {side: load_snapshot(Path(spec)) for side, spec in _ends(specs).items() if is_snapshot(spec)}
-    if len(known) < len(_ends(specs)):
-        _only_cell({cell.key for cell in planned(request, config, repository).cells})
-
-    def plan(side: str, spec: str) -> SidePlan:
-        return prepare(side, spec, request, config, repository, show, cancel)
-
-    show.say(f"{len(specs)} candidates from {row.names[0]} to {row.names[-1]}")
-    plans = [plan(side, spec) for side, spec in _ends(specs).items() if side not in known]
-    ends = measured(plans, known, request, config, show, cancel)
-
-    def at(place: int) -> Snapshot:
-        if is_snapshot(specs[place]):
-            return load_snapshot(Path(specs[place]))
-        ready = plan("head", specs[place])
-        return measured([ready], {"base": ends["base"]}, request, config, show, cancel)["head"]
-
-    return _Candidates(row.names, (ends["base"], ends["head"]), at, specs, row.backward)
-
-
-def _ends(specs: tuple[str, ...]) -> dict[str, str]:
-    return {"base": specs[0], "head": specs[-1]}
-
-
-def _stored(
-    options: BisectOptions, request: Request, config: Config, stack: ExitStack, show: Show, cancel: Cancel
-) -> _Candidates:
-    top = repository_at(request.config, cancel).top
-    if top is None:
-        raise UsageError("is in no git repository", where="--stored", hint="run it in the repository of the baselines")
-    line = stack.enter_context(stored_line(config, top, options.good, options.bad, cancel))
-    show.say(f"{len(line.names)} stored commits from {line.names[0]} to {line.names[-1]}")
-    ends = selected({"base": line.load(0), "head": line.load(len(line.names) - 1)}, request)
-    return _Candidates(line.names, (ends["base"], ends["head"]), line.load, (), line.backward)
-
-
-def _only_cell(keys: Collection[CellKey]) -> CellKey:
-    if len(keys) == 1:
-        return next(iter(keys))
-    shown = ", ".join(map(str, sorted(keys)[:_SHOWN_CELLS])) + (", …" if len(keys) > _SHOWN_CELLS else "")
-    what = f"{len(keys)} cells are meant: {shown}" if keys else "no cell is meant"
-    raise UsageError(what, where="--model and --target", hint="name one model and one target")
-
-
-class _Hunt:
-    def __init__(self, metric: Metric, key: CellKey, row: _Candidates, show: Show) -> None:
-        self._metric, self._key, self._row, self._show = metric, key, row, show
-        self._last = len(row.names) - 1
-        self._snapshots = {0: row.ends[0], self._last: row.ends[1]}
-        self._good = self._cell(row.ends[0])
-        self._looks: dict[int, Look] = {}
-
-    def end_values(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """What GOOD and BAD have; raises NoVerdict where one has nothing."""
-        good, bad = (
-            end_values(place, self._row.names[at], values_of(self._cell(end), self._good, self._metric.id))
-            for place, at, end in zip(("GOOD", "BAD"), (0, self._last), self._row.ends, strict=True)
-        )
-        return good, bad
-
-    def _cell(self, snapshot: Snapshot) -> Cell | None:
-        return next((cell for cell in snapshot.cells if cell.key == self._key), None)
-
-    def followed(self, bound: Bound, rule: str) -> Hunted:
-        """Look at both ends and at what the search asks for, a line of news each."""
-        self._judged(0, bound)
-        self._judged(self._last, bound)
-        result = search(self._last + 1, lambda place: self._judged(place, bound))
-        return Hunted(
-            metric=self._metric,
-            key=self._key,
-            bound=bound,
-            rule=rule,
-            names=self._row.names,
-            specs=self._row.specs,
-            backward=self._row.backward,
-            looks=self._looks,
-            found=result,
-            sides=(self._snapshots[result.good], self._snapshots[result.bad]),
-            ends=self._row.ends,
-        )
-
-    def _judged(self, place: int, bound: Bound) -> Judged:
-        look = self._look(place, bound)
-        self._looks[place] = look
-        self._show.say(look_words(look, self._metric.unit))
-        return look.judged
-
-    def _look(self, place: int, bound: Bound) -> Look:
-        name = self._row.names[place]
-        try:
-            if place not in self._snapshots:
-                self._snapshots[place] = self._row.at(place)
-        except (CompilerUnavailable, UsageError, InputError) as error:  # gone, without an option, a damaged file
-            return Look(name, "skipped", reason=error.line)
-        values, reason = values_of(self._cell(self._snapshots[place]), self._good, self._metric.id)
-        judged = bound.judged(values) if values else "skipped"
-        if values and judged == "skipped":
-            reason = "its values lie on both sides of the limit" if len(values) > 1 else "within the noise band"
-        return Look(name, judged, values, reason)

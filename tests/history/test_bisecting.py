@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from replacing import replace
 from report_factory import MODELS, TARGETS, cell, failed, with_metrics
 
-from bot.core.bisecting import Bound, Found, Judged, Look, elsewhere, half_way, search, values_of
+from bot.core.bisecting import Bound, Bracket, Candidate, Judged, bracket, half_way, other_moves, values_of
 from bot.core.snapshot import CellKey, Outcome
 
 KEY = CellKey(MODELS[0], "vmvx")
@@ -33,7 +33,7 @@ def test_the_step_is_found_in_the_logarithm_of_looks(between: int, data: st.Data
     count = between + 2
     first_bad = data.draw(st.integers(1, count - 1))
     row = Row([*["good"] * first_bad, *["bad"] * (count - first_bad)])  # type: ignore[list-item]
-    assert search(count, row.judge) == Found(first_bad - 1, first_bad)
+    assert bracket(count, row.judge) == Bracket(first_bad - 1, first_bad)
     assert len(row.looks) <= ceil(log2(between + 1)) and len(row.looks) + 2 <= ceil(log2(count)) + 2
     assert set(row.looks) <= set(range(1, count - 1)), "the ends are known"
 
@@ -43,7 +43,7 @@ def test_whatever_the_row_is_a_good_one_is_left_before_a_bad_one_and_only_skippe
     middle: list[Judged],
 ) -> None:
     row = Row(["good", *middle, "bad"])
-    found = search(len(row.told), row.judge)
+    found = bracket(len(row.told), row.judge)
     assert row.told[found.good] == "good" and row.told[found.bad] == "bad" and found.good < found.bad
     assert {row.told[place] for place in range(found.good + 1, found.bad)} <= {"skipped"}
     assert len(row.looks) == len(set(row.looks)), "nobody is asked twice"
@@ -53,7 +53,7 @@ def test_whatever_the_row_is_a_good_one_is_left_before_a_bad_one_and_only_skippe
 
 def test_two_ends_without_anything_between_need_no_look() -> None:
     row = Row(["good", "bad"])
-    assert search(2, row.judge) == Found(0, 1) and row.looks == []
+    assert bracket(2, row.judge) == Bracket(0, 1) and row.looks == []
 
 
 @given(st.integers(0, 10**12), st.integers(1, 10**12))
@@ -99,12 +99,12 @@ def test_what_another_assembler_made_is_not_held_against_it() -> None:
 
 def test_what_moves_beside_the_step_is_told() -> None:
     looks = [
-        Look("a", "good", (5,)),
-        Look("b", "good", (3,)),
-        Look("c", "skipped", (), "gone"),
-        Look("d", "bad", (9,)),
-        Look("e", "bad", (9,)),
-        Look("f", "bad", (8,)),
+        Candidate("a", "good", (5,)),
+        Candidate("b", "good", (3,)),
+        Candidate("c", "skipped", (), "gone"),
+        Candidate("d", "bad", (9,)),
+        Candidate("e", "bad", (9,)),
+        Candidate("f", "bad", (8,)),
     ]
-    moved = elsewhere(looks, ("b", "d"))
+    moved = other_moves(looks, ("b", "d"))
     assert [(one.name, other.name) for one, other in moved] == [("a", "b"), ("e", "f")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bot.core.bisecting import Bisection, Look
+from bot.core.bisecting import Bisection, Candidate
 from bot.core.metrics import METRIC_BY_ID
 from bot.render.text.escape import clean
 from bot.render.text.filters import amount, change, plural, sides, signed
@@ -12,13 +12,13 @@ from bot.render.text.filters import amount, change, plural, sides, signed
 _REASON_CHARACTERS = 200
 
 
-def look_words(look: Look, unit: str) -> str:
+def candidate_words(look: Candidate, unit: str) -> str:
     """`3.12.0: 83,990 B, bad`."""
     told = [" or ".join(amount(value, unit) for value in look.values), look.judged, look.reason]
     return f"{clean(look.name)}: {', '.join(clean(part, _REASON_CHARACTERS) for part in told if part)}"
 
 
-def moved_words(one: Look, other: Look, unit: str) -> str:
+def moved_words(one: Candidate, other: Candidate, unit: str) -> str:
     """`−9,376 B from 3.11.0 to 3.13.0`, of the lowest values."""
     return f"{signed(other.values[0] - one.values[0], unit)} from {one.name} to {other.name}"
 
@@ -27,10 +27,10 @@ def bisect_lines(told: Bisection) -> Iterator[str]:
     """What was found, as lines without markup."""
     unit = METRIC_BY_ID[told.metric].unit
     yield f"{told.metric} of {clean(told.model)} on {clean(told.target)}; bad is {told.rule}"
-    yield from (f"  {look_words(look, unit)}" for look in told.looks)
+    yield from (f"  {candidate_words(look, unit)}" for look in told.looks)
     yield ""
     yield from _answer(told)
-    good, bad = (told.look(name).values for name in (told.last_good, told.first_bad))
+    good, bad = (told.candidate(name).values for name in (told.last_good, told.first_bad))
     whole = told.looks[-1].values[0] - told.looks[0].values[0]
     yield f"{sides(good[0], bad[0], unit)}: {change(good[0], bad[0], unit)} of {signed(whole, unit)} from GOOD to BAD"
     yield from _why(told)

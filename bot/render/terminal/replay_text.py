@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from bot.core.policy import Finding, VerdictStatus
-from bot.core.replaying import Least, RuleCount, Step
+from bot.core.replaying import ReplayStep, RuleCount, SmallestLevel
 from bot.render.text.escape import clean
 from bot.render.text.filters import amount, plural
 
@@ -20,7 +20,11 @@ _WORDS: Mapping[VerdictStatus, str] = {
 
 
 def replay_lines(
-    steps: Sequence[Step], gaps: Sequence[str], counts: Sequence[RuleCount], least: Sequence[Least], most: int | None
+    steps: Sequence[ReplayStep],
+    gaps: Sequence[str],
+    counts: Sequence[RuleCount],
+    least: Sequence[SmallestLevel],
+    most: int | None,
 ) -> Iterator[str]:
     """The whole replay, as lines without markup.
 
@@ -47,7 +51,7 @@ def replay_lines(
             yield "  no rule alarms more often"
 
 
-def _step(step: Step) -> Iterator[str]:
+def _step(step: ReplayStep) -> Iterator[str]:
     across = f", across {', '.join(map(clean, step.gaps))}" if step.gaps else ""
     yield f"{clean(step.base)} → {clean(step.head)}{across}: {step.status}"
     yield from (f"  {_alarm(one, step)}" for one in step.alarms[:_ALARMS_AT_ONCE])
@@ -59,17 +63,17 @@ def _step(step: Step) -> Iterator[str]:
         yield f"  not measured: {clean(told)}"
 
 
-def _alarm(one: Finding, step: Step) -> str:
+def _alarm(one: Finding, step: ReplayStep) -> str:
     what = f"{one.metric} of {one.key}" if one.metric else str(one.key)
     since = f" (since {step.since[one.key]})" if one.key in step.since else ""
     return clean(f"{one.level}: {one.rule} ({one.limit}): {what}: {one.actual}{since}", 240)
 
 
-def _least(one: Least) -> str:
+def _least(one: SmallestLevel) -> str:
     key = "absolute" if one.kind == "change" else "limit"
     return f"{clean(one.rule)}: {one.level}: {{{key}: {_written(one)}}} in place of {plural(one.now, 'step')}"
 
 
-def _written(one: Least) -> str:
+def _written(one: SmallestLevel) -> str:
     """As a configuration has it: without thousands separators."""
     return amount(one.least, one.unit).replace(",", "").replace(" ", "")
