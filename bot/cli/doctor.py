@@ -13,16 +13,23 @@ from bot.errors import BotError
 from bot.system.defaults import cores
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from bot.cli.showing import TerminalShow
     from bot.system.processes import Cancel
 
 EXAMPLES = ("",)
 _NEEDED_FREE_BYTES = 2 << 30
-arguments = add_cache
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    about = "also say who reads the IR of this compiler: its own bindings, with which Python, or those of a release"
+    parser.add_argument("compiler", nargs="*", metavar="SPEC", help=about)
+    add_cache(parser)
 
 
 def run(arguments: argparse.Namespace, _show: TerminalShow, cancel: Cancel) -> int:
-    return 0 if examine(arguments.cache, cancel) else 2
+    return 0 if examine(arguments.cache, cancel, arguments.compiler) else 2
 
 
 class Check(NamedTuple):
@@ -36,6 +43,19 @@ class Check(NamedTuple):
 def _python() -> Check:
     version = ".".join(map(str, sys.version_info[:3]))
     return Check("Python", version, "" if sys.version_info >= (3, 10) else "use Python 3.10 or newer")
+
+
+def _reader(spec: str, cache: Path, cancel: Cancel) -> Check:
+    """Who reads the IR of a compiler, which more than half of all metrics come from."""
+    from bot.compiler.bindings import with_reader
+    from bot.compiler.toolchain import resolve
+
+    try:
+        toolchain = with_reader(resolve(spec, cache, cancel, lambda _: None), cache, cancel, lambda _: None)
+    except BotError as error:
+        return Check("compiler", error.line, "name another one")
+    hint = "" if toolchain.read_by else "put a Python of the wheel's tag on PATH: without it most metrics are n/a"
+    return Check("compiler", f"{spec}: IR read by {toolchain.read_by or toolchain.no_bindings}", hint)
 
 
 def _git(cancel: Cancel) -> Check:
@@ -151,11 +171,12 @@ def _cache(cache: Path) -> Check:
     return Check("cache", f"{cache}, {free >> 30} GiB free", hint)
 
 
-def examine(cache: Path, cancel: Cancel) -> bool:
-    """Print one line a check; True where nothing has to be fixed."""
+def examine(cache: Path, cancel: Cancel, specs: Sequence[str] = ()) -> bool:
+    """Print one line a check, and one for each compiler; True where nothing has to be fixed."""
     suite = _loaded("default suite", None, "install the bot again")
     fetching = (_python(), _git(cancel), _pip(cancel), _index(cancel), _links(), _onnx(), _ptxas(), _runtime())
-    checks = (*fetching, suite, _config(), _cache(cache), Check("cores", str(cores())))
+    readers = [_reader(spec, cache, cancel) for spec in specs]
+    checks = (*fetching, suite, _config(), _cache(cache), Check("cores", str(cores())), *readers)
     for check in checks:
         mark = "missing" if check.hint else "ok"
         print(f"{mark:8}{check.what:16}{check.found}" + (f" -> {check.hint}" if check.hint else ""))

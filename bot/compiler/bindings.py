@@ -7,16 +7,26 @@ import re
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from bot.compiler.diagnostics import failure, trim
-from bot.compiler.toolchain import Toolchain
+from bot.compiler.probe import UNTHREADED
+from bot.compiler.toolchain import LIBRARY, NATIVE_BINARY, Toolchain, fetch_release, hashed, interpreter, newest
 from bot.core.planned import Model
-from bot.core.policy import here
+from bot.core.policy import here, is_local
 from bot.core.snapshot import UNFETCHED, Failure
+from bot.core.spec import LATEST, PROJECT, Places
+from bot.errors import CompilerUnavailable
+from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Worker, run
+
+IR_WORKER = Path(__file__).parents[1] / "readers" / "ir_worker" / "ir_worker.py"
+"""Run as a script, beside MLIR bindings; never imported here."""
 
 
 class Bindings:
@@ -27,10 +37,17 @@ class Bindings:
     """
 
     def __init__(
-        self, script: Path, root: Path | None, reason: str, cancel: Cancel, timeout_seconds: float = 120
+        self,
+        script: Path,
+        root: Path | None,
+        reason: str,
+        cancel: Cancel,
+        timeout_seconds: float = 120,
+        python: str = sys.executable,
+        lent: bool = False,
     ) -> None:
-        self._script, self._root, self._cancel = script, root, cancel
-        self._timeout_seconds = timeout_seconds
+        self._argv, self._root, self._cancel = [python, "-E", "-s", str(script), str(root)], root, cancel
+        self._timeout_seconds, self._lent = timeout_seconds, lent
         self.reason = reason if root is None else None
         self._worker: Worker | None = None
         self._lock = threading.Lock()
@@ -39,10 +56,12 @@ class Bindings:
         """The worker's answer as JSON text (`{"error": …}` included); None where there are no bindings."""
         if self._root is None:
             return None
+        if self._lent and operation not in _QUESTIONS:
+            return json.dumps({"error": self.reason or here("needs bindings of this compiler's own")})
         request = json.dumps({"op": operation, **fields})
         with self._lock:
             if self._worker is None:
-                self._worker = Worker([sys.executable, "-E", "-s", str(self._script), str(self._root)])
+                self._worker = Worker(self._argv)
                 greeting = self._worker.ask(None, self._cancel, self._timeout_seconds)
                 if greeting is None or "ready" not in greeting:
                     self.close()
@@ -51,6 +70,9 @@ class Bindings:
             if answer is None:
                 self.close()
                 return json.dumps({"error": self.reason or here("the IR reader ended without an answer")})
+            if self._lent and answer.startswith('{"error"'):
+                error = json.loads(answer)["error"]
+                return json.dumps({"error": here(f"bindings of another release do not read it: {error}")})
             return answer
 
     def close(self) -> None:
@@ -58,6 +80,90 @@ class Bindings:
         if self._worker is not None:
             self._worker.close()
             self._worker = None
+
+
+def working(script: Path, toolchain: Toolchain, cancel: Cancel) -> Bindings:
+    """A worker of its own bindings, which what it writes comes from too."""
+    return Bindings(script, toolchain.bindings, toolchain.no_bindings, cancel, python=toolchain.python)
+
+
+def reading(toolchain: Toolchain, cancel: Cancel, worker: Path = IR_WORKER) -> Bindings:
+    """What reads the IR of a compiler: its own bindings, or those that are lent."""
+    root, lent = toolchain.bindings or toolchain.lent, toolchain.bindings is None
+    return Bindings(worker, root, toolchain.no_bindings, cancel, python=toolchain.python, lent=lent)
+
+
+# A compiler whose bindings no Python here can load: the release's own for this Python, where its library has the same
+# bytes, else those of the newest release, where they read the IR of a sample. Reading text of another release has one
+# of two ends: the answer that its own bindings give, or an error. tests/compiler/test_lent.py holds the releases to it.
+
+_SAMPLE = """func.func @sample(%a: tensor<?x64xf32>, %b: tensor<64x32xf32>) -> tensor<?x32xf32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %n = tensor.dim %a, %c0 : tensor<?x64xf32>
+  %empty = tensor.empty(%n) : tensor<?x32xf32>
+  %fill = linalg.fill ins(%zero : f32) outs(%empty : tensor<?x32xf32>) -> tensor<?x32xf32>
+  %product = linalg.matmul ins(%a, %b : tensor<?x64xf32>, tensor<64x32xf32>)
+    outs(%fill : tensor<?x32xf32>) -> tensor<?x32xf32>
+  %result = linalg.softmax dimension(1) ins(%product : tensor<?x32xf32>)
+    outs(%empty : tensor<?x32xf32>) -> tensor<?x32xf32>
+  return %result : tensor<?x32xf32>
+}
+"""
+_QUESTIONS = {
+    "program": ("input", "global_optimization", "dispatch_creation", "flow", "stream"),
+    "allocas": ("executable_targets",),
+    "strategies": ("executable_configurations",),
+}
+"""What bindings of another release are asked, and by which phases."""
+
+
+def with_reader(toolchain: Toolchain, cache: Path, cancel: Cancel, say: Callable[[str], None]) -> Toolchain:
+    """The compiler with bindings that read its IR, lent where no Python here loads its own."""
+    if toolchain.bindings is not None or not is_local(toolchain.no_bindings):
+        return toolchain
+    root = toolchain.binary.parents[len(NATIVE_BINARY.parts) - 1]
+    releases = [path.stem.split("-")[1] for path in root.glob(f"{PROJECT.replace('-', '_')}-*.dist-info")]
+    for release in (*releases, LATEST):
+        try:
+            release = newest(release, Places(), cancel) if release == LATEST else release
+            lender = fetch_release(release, cache.absolute(), cancel, say)
+        except CompilerUnavailable:
+            continue
+        python = interpreter(lender, cancel)
+        if not python:
+            continue
+        if _python_and_library(lender) == _python_and_library(root):
+            read_by = f"the MLIR bindings of {PROJECT}=={release}, the same compiler to the byte, with {python}"
+            return replace(toolchain, bindings=lender, no_bindings="", python=python, read_by=read_by)
+        read_by = f"the MLIR bindings of {PROJECT}=={release}, which read a sample of its IR, with {python}"
+        lent = replace(toolchain, lent=lender, python=python, read_by=read_by)
+        if _reads_sample(lent, cancel):
+            say(f"its IR is read by {read_by}")
+            return lent
+    return toolchain
+
+
+def _python_and_library(root: Path) -> dict[str, str]:
+    files = [root / NATIVE_BINARY.parent / LIBRARY, *root.glob("iree/compiler/**/*.py")]
+    return {path.relative_to(root).as_posix(): hashed(path) for path in files}
+
+
+def _reads_sample(toolchain: Toolchain, cancel: Cancel) -> bool:
+    """True where each question of the IR worker has an answer for a sample that this compiler compiles."""
+    backend = next((name for name in ("llvm-cpu", *toolchain.backends) if name in toolchain.backends), "vmvx")
+    with temporary_directory("sample-") as scratch, closing(reading(toolchain, cancel)) as bindings:
+        (scratch / "sample.mlir").write_text(_SAMPLE)
+        argv = [str(toolchain.binary), "-", f"--iree-hal-target-backends={backend}", "--mlir-print-debuginfo"]
+        argv += ["--dump-compilation-phases-to=phases", UNTHREADED, "-o", "sample.vmfb"]
+        limit_seconds = toolchain.patience_seconds
+        run(argv, cancel=cancel, stdin=scratch / "sample.mlir", cwd=scratch, timeout_seconds=limit_seconds)
+        phases = {path.name.split(".")[-2].replace("-", "_"): str(path) for path in scratch.glob("phases/*.mlir")}
+        for question, names in _QUESTIONS.items():
+            paths = {name: phases[name] for name in names if name in phases}
+            if len(paths) < len(names) or "error" in json.loads(bindings.ask(question, **paths) or '{"error": ""}'):
+                return False
+    return True
 
 
 # Models as files that the compiler takes on standard input: `.mlir` and `.mlirbc` as they are, `.onnx` imported.
@@ -107,7 +213,7 @@ class Importer:
             return Failure("import", f"cannot import ONNX: {self._toolchain.no_bindings}")
         output = Path(tempfile.mkdtemp(prefix="onnx-", dir=self._scratch)) / f"{path.stem}.mlir"
         outcome = run(
-            [sys.executable, "-m", _IMPORTER, str(path), "-o", str(output)],
+            [self._toolchain.python, "-m", _IMPORTER, str(path), "-o", str(output)],
             cancel=self._cancel,
             cwd=output.parent,
             environment={"PYTHONPATH": str(self._toolchain.bindings), "PYTHONDONTWRITEBYTECODE": "1"},
@@ -116,7 +222,9 @@ class Importer:
         if outcome.ok and output.is_file():
             return output
         if "No module named 'onnx'" in outcome.output or "iree-import-onnx requires" in outcome.output:
-            return Failure("import", _MISSING, outcome.exit_code)
+            python = self._toolchain.python
+            missing = _MISSING if python == sys.executable else here(f"needs the onnx package: {python} has none")
+            return Failure("import", missing, outcome.exit_code)
         if "Traceback (most recent call last)" in outcome.output:  # the importer's last word is the one that counts
             last = outcome.output.rstrip().splitlines()[-1]
             message = trim(f"not imported: {last}")

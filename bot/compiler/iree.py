@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.compiler.bindings import Bindings, Importer
+from bot.compiler.bindings import IR_WORKER, Importer, reading
 from bot.compiler.compiler import AtWork, Compiler, Job, Result, Session
 from bot.compiler.compiling import Kit, Source, compile_directly
 from bot.compiler.probe import for_release, in_its_words, known_measuring_options, unknown_option_of
@@ -17,9 +17,6 @@ from bot.core.snapshot import CompilerInfo, Failure
 from bot.errors import UsageError
 from bot.system.files import temporary_directory
 from bot.system.processes import Cancel
-
-IR_WORKER = Path(__file__).parents[1] / "readers" / "ir_worker" / "ir_worker.py"
-"""Run as a script, under the measured compiler's own bindings; never imported here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +78,7 @@ def toolchain_of(compiler: Compiler) -> Toolchain:
 def open_kit(toolchain: Toolchain, worker: Path, session: Session) -> Iterator[tuple[Kit, Importer]]:
     """What compiles with one compiler, and what imports its models; the process that reads IR ends with the context."""
     scratch, timeout_seconds, cancel = session.scratch, session.timeout_seconds, session.cancel
-    bindings = Bindings(worker, toolchain.bindings, toolchain.no_bindings, cancel)
+    bindings = reading(toolchain, cancel, worker)
     try:
         options = known_measuring_options(toolchain, scratch, cancel)
         kit = Kit(session.label, toolchain, options, bindings, scratch, timeout_seconds, cancel, session.meter)

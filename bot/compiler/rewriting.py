@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from bot.compiler.bindings import Bindings
+from bot.compiler.bindings import Bindings, working
 from bot.compiler.compiling import Kit, Source, compile_to
 from bot.compiler.toolchain import Toolchain
 from bot.core.constraint import Constraint
@@ -149,7 +149,7 @@ class _Constrained(Record, frozen=True):
 
 def shaping(toolchain: Toolchain, cancel: Cancel) -> Bindings:
     """What `constrained` asks; the caller closes it."""
-    return Bindings(SHAPE_WORKER, toolchain.bindings, toolchain.no_bindings, cancel)
+    return working(SHAPE_WORKER, toolchain, cancel)
 
 
 def constrained(

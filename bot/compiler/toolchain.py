@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from packaging.tags import Tag, platform_tags
+from packaging.tags import Tag, platform_tags, sys_tags
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
@@ -209,9 +209,8 @@ def _fits(wheel: Path) -> bool:
 
 def only_fitting(candidates: Sequence[Path], directory: Path) -> Path:
     """The one wheel of several that is for this machine and, if there is a choice, this Python."""
-    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
     fitting = [wheel for wheel in candidates if _fits(wheel)]
-    exact = [wheel for wheel in fitting if python in {tag.interpreter for tag in _tags(wheel)}] or fitting
+    exact = [wheel for wheel in fitting if not _tags(wheel).isdisjoint(sys_tags())] or fitting
     if len(exact) == 1:
         return exact[0]
     names = ", ".join(wheel.name for wheel in exact or candidates)
@@ -344,6 +343,9 @@ class Toolchain:
         binary: the native `iree-compile`.
         bindings: directory to put on `sys.path` for its own MLIR bindings; None with the reason in `no_bindings`.
         patience_seconds: for the answer to one question, such as a trivial module.
+        python: the interpreter that loads them.
+        lent: bindings of another release, which read the IR of this compiler and are used for nothing else.
+        read_by: who reads its IR, in words.
     """
 
     binary: Path
@@ -352,6 +354,9 @@ class Toolchain:
     bindings: Path | None
     no_bindings: str = ""
     patience_seconds: float = PATIENCE_SECONDS
+    python: str = sys.executable
+    lent: Path | None = None
+    read_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,17 +386,47 @@ def resolve(
     patience = min(timeout_seconds, PATIENCE_SECONDS)
     version, revision = _version(binary, spec, cancel, patience)
     info = CompilerInfo(version, revision, compiler_digest(binary, bindings, cache), named.shown)
-    tag = f"cpython-{sys.version_info.major}{sys.version_info.minor}"
-    libraries = bindings / NATIVE_BINARY.parent if bindings else None
-    if libraries is None or not list(libraries.glob("_mlir.*")):
+    python = interpreter(bindings, cancel) if bindings else None
+    if bindings is None or python is None:
         bindings, no_bindings = None, "no MLIR Python bindings beside this compiler"
-    elif not list(libraries.glob(f"_mlir.{tag}*")) and not list(libraries.glob("_mlir.abi3*")):
-        reason = f"this compiler's MLIR bindings are not for Python {tag.removeprefix('cpython-')}"
-        bindings, no_bindings = None, here(reason)
+    elif not python:
+        bindings, no_bindings = None, here("no Python on PATH can load this compiler's MLIR bindings")
     listing = _ask(binary, "--iree-hal-list-target-backends", cancel, binary.name, patience)
     lines = listing.output.splitlines() if listing.ok else []
     backends = sorted(line.strip() for line in lines if re.fullmatch(r" +[\w-]+", line))
-    return Toolchain(binary, info, tuple(backends), bindings, no_bindings, patience)
+    read_by = f"its own MLIR bindings, with {python}" if bindings else ""
+    return Toolchain(
+        binary, info, tuple(backends), bindings, no_bindings, patience, python or sys.executable, read_by=read_by
+    )
+
+
+_LOADS = "import sys; sys.path.insert(0, sys.argv[1]); sys.modules['numpy'] = None; import iree.compiler.ir"
+_OLDEST_ABI3, _NEWEST_ABI3 = 12, 20
+"""The minor versions of Python that may load extensions of the stable ABI, which these have from 3.12 on."""
+
+
+def interpreter(root: Path, cancel: Cancel) -> str | None:
+    """The Python that loads the MLIR bindings below `root`: this one, else one on PATH that is seen to load them.
+
+    Empty where there is none, None where there are no bindings.
+    """
+    libraries = sorted(path.name for path in (root / NATIVE_BINARY.parent).glob("_mlir.*"))
+    own = f"_mlir.cpython-{sys.version_info.major}{sys.version_info.minor}-"
+    if any(name.startswith(own) for name in libraries):
+        return sys.executable
+    minors = [int(match[1]) for name in libraries if (match := re.match(r"_mlir\.cpython-3(\d+)-", name))]
+    candidates = []
+    if "_mlir.abi3.so" in libraries:
+        candidates.append(sys.executable)
+        minors += range(_OLDEST_ABI3, _NEWEST_ABI3)
+    for minor in minors:
+        candidates += [os.path.join(place, f"python3.{minor}") for place in os.get_exec_path()]
+    for python in candidates:
+        if os.access(python, os.X_OK):
+            with contextlib.suppress(OSError):
+                if run([python, "-E", "-s", "-B", "-c", _LOADS, str(root)], cancel=cancel, timeout_seconds=60).ok:
+                    return python
+    return "" if libraries else None
 
 
 def _locate(spec: str, cache: Path) -> _Located | None:

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from msgspec import structs
 
-from bot.compiler.bindings import Bindings
+from bot.compiler.bindings import IR_WORKER, working
 from bot.compiler.cell_cache import CellCache
 from bot.compiler.compiler import Session
 from bot.compiler.compiling import Source
-from bot.compiler.iree import IR_WORKER, open_kit
+from bot.compiler.iree import open_kit
 from bot.compiler.ptxas import Assembler
 from bot.compiler.ptxas import installed as assembler_here
 from bot.compiler.rewriting import FOLD_WORKER, Group, Groups, flow_of, groups_of
@@ -227,7 +227,7 @@ def _tools(plan: SidePlan, request: Request, config: Config, cancel: Cancel) -> 
     toolchain, timeout = plan.toolchain, config.timeout_seconds
     with (
         temporary_directory("fold-") as scratch,
-        closing(Bindings(FOLD_WORKER, toolchain.bindings, toolchain.no_bindings, cancel)) as folding,
+        closing(working(FOLD_WORKER, toolchain, cancel)) as folding,
         open_kit(toolchain, IR_WORKER, Session("head", scratch, timeout, cancel, Meter())) as (kit, importer),
     ):
         cache = CellCache(request.cache, is_writable(request.cache.absolute()))

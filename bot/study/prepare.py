@@ -17,6 +17,7 @@ from typing import Protocol
 
 import msgspec
 
+from bot.compiler.bindings import with_reader
 from bot.compiler.cell_cache import CellCache, TextStore, cell_key, digest_of
 from bot.compiler.compiler import Compiler
 from bot.compiler.iree import Iree
@@ -310,6 +311,7 @@ def fetched(spec: str | Sought, request: Request, config: Config, show: Show, ca
         show.say(note)
     name, places = request.releases.get(sought.spec, sought.spec), sought.places + Places(config.compiler.find_links)
     toolchain = resolve(name, request.cache, cancel, show.say, places, config.timeout_seconds)
+    toolchain = with_reader(toolchain, request.cache, cancel, show.say)
     if name != sought.spec:
         shown = f"{sought.spec}{RESOLVED}{toolchain.info.spec}"
         toolchain = replace(toolchain, info=msgspec.structs.replace(toolchain.info, spec=shown))

@@ -18,11 +18,10 @@ from pathlib import Path
 
 from msgspec import structs
 
-from bot.compiler.bindings import Bindings, Importer
+from bot.compiler.bindings import Importer, reading
 from bot.compiler.cell_cache import cell_key
 from bot.compiler.compiling import Kit, Source, compile_to
 from bot.compiler.diagnostics import failure, unknown_option
-from bot.compiler.iree import IR_WORKER
 from bot.compiler.probe import UNTHREADED
 from bot.compiler.schedule import Task, run_all
 from bot.config.configuration import Config
@@ -280,7 +279,7 @@ def _tracers(plans: Sequence[SidePlan], workshop: Workshop) -> Iterator[dict[str
     with temporary_directory("trace-") as scratch, ExitStack() as stack:
         tracers = {}
         for plan in plans:
-            bindings = Bindings(IR_WORKER, plan.toolchain.bindings, plan.toolchain.no_bindings, workshop.cancel)
+            bindings = reading(plan.toolchain, workshop.cancel)
             stack.callback(bindings.close)
             timeout = workshop.timeout_seconds
             kit = Kit(plan.label, plan.toolchain, (), bindings, scratch, timeout, workshop.cancel, Meter())

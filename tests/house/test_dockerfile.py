@@ -67,10 +67,14 @@ def test_the_image_fits_the_python_versions_of_the_project() -> None:
     assert f"by pip-compile with Python {minor[1]}\n" in LOCK
 
 
-def test_nothing_but_git_and_certificates_is_installed_and_no_lists_stay() -> None:
+def test_nothing_but_git_certificates_and_a_second_python_is_installed_and_no_lists_stay() -> None:
     (command,) = [rest for rest in of("RUN") if "apt-get" in rest]
     install = next(part for part in command.split("&&") if "apt-get install" in part)
-    assert [word for word in install.split()[2:] if not word.startswith("-")] == ["ca-certificates", "git"]
+    assert [word for word in install.split()[2:] if not word.startswith("-")] == [
+        "ca-certificates",
+        "git",
+        "python3.11",
+    ]
     assert "--no-install-recommends" in install
     assert command.endswith("rm -rf /var/lib/apt/lists/*")
 

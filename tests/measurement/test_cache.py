@@ -21,8 +21,8 @@ from replacing import replace
 
 from bot.compiler import bindings as importing
 from bot.compiler import cell_cache as cache_module
+from bot.compiler.bindings import IR_WORKER
 from bot.compiler.cell_cache import CellCache, TextStore, cell_key, digest_of, measured_by
-from bot.compiler.iree import IR_WORKER
 from bot.core import policy as lasting
 from bot.core.json_text import canonical
 from bot.core.metrics import METRIC_IDS
