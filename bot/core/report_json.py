@@ -1,85 +1,183 @@
-"""The rows of `report.json`: every field of it, and its type."""
+"""`report.json`: written of a report's own values, and read again as far as `explain` tells of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
-from msgspec import UNSET, UnsetType, field, structs
+import msgspec
 
 from bot.core.delta import CellDelta
-from bot.core.explanation import ComponentDelta, Explanation, LookedUp, PartDelta, RootCause, Suspect, Tally
+from bot.core.explanation import ComponentDelta, Explanation, PartDelta, RootCause, Tally
 from bot.core.json_text import decoded, require_schema
-from bot.core.policy import Accepted, Finding
-from bot.core.program import Argument, Family
-from bot.core.record import Amount, Count, Record
-from bot.core.report import REPORT_SCHEMA, Baseline, Report
-from bot.core.snapshot import (
-    CellKey,
-    CompilerInfo,
-    Dispatch,
-    Failure,
-    FoldCounts,
-    Fusion,
-    ModelEdit,
-    Pair,
-    Snapshot,
-    SourceInfo,
-)
+from bot.core.policy import Finding
+from bot.core.program import Family
+from bot.core.record import Amount, Count
+from bot.core.report import REPORT_SCHEMA, Report
+from bot.core.snapshot import CellKey, CompilerInfo, Dispatch, Failure, FoldCounts
 from bot.core.snapshot_json import lines
 from bot.core.spread import lowest, range_of
 
-
-class SideRow(Record, frozen=True):
-    """What was measured on one side, and with what."""
-
-    compiler: CompilerInfo
-    source: SourceInfo
-    flags: tuple[str, ...] = ()
-    targets: Mapping[str, str] = {}
-    models: Mapping[str, str] = {}
-    notes: tuple[str, ...] = ()
-
-
-class Numbers(Record, frozen=True):
-    """A metric on both sides."""
-
-    base: Count | None
-    head: Count | None
+_SIDE = ("compiler", "source", "flags", "targets", "models", "notes")
+_EXPLAINED = (
+    *("cause", "why", "waterfall", "parts", "unchanged", "rebased", "renamed_bytes", "short_digests"),
+    *("first_compiles", "components", "tree"),
+)
+_FOLD = ("regions", "executables", "families", "surplus_executables", "surplus_bytes", "folded")
+_FINDING = (
+    *("level", "metric", "rule", "kind", "limit", "actual", "base", "head", "line", "accepted", "outcomes"),
+    *("allowed", "known"),
+)
+_BUDGET = ("metric", "rule", "base", "head", "limit")
+_EXAMPLE = ("dispatch", "component", "base_bytes", "head_bytes", "change_bytes", "note")
+_ROOT = ("cause", "what", "targets", "models", "cells", "dispatches", "share", "command")
+_STEP = ("base", "head", "skipped", "larger", "smaller", "broken", "causes")
+_UNEXPLAINED = Explanation(None, None, "")
 
 
-class SeenNumbers(Record, frozen=True):
-    """Every value that a metric was seen to have on both sides, the lowest first."""
+def report_lines(report: Report) -> Iterator[bytes]:
+    """The text of `report.json`, its cells made one at a time, so that they are not held twice.
 
-    base: tuple[Count, ...]
-    head: tuple[Count, ...]
+    What broke is the first of the notes, and that base has no configuration the next.
+    """
+    broke = (f"the analysis broke: {report.broke}",) if report.broke else ()
+    first = ("base has no configuration: code size is measured from now on",) if report.adoption else ()
+    verdict, overview, explanations = report.verdict, report.overview, report.explanations
+    folding = [
+        _key(each.key) | {side: _fold(getattr(each, side)) for side in ("base", "head")} for each in overview.folding
+    ]
+    record: dict[str, Any] = {
+        "schema": REPORT_SCHEMA,
+        "base": _fields(report.base, _SIDE),
+        "head": _fields(report.head, _SIDE),
+        "baseline": report.baseline,
+        "verdict": {
+            "status": verdict.status,
+            "findings": [_finding(one) for one in verdict.findings],
+            "budgets": [_key(one.key) | _fields(one, _BUDGET) for one in verdict.budgets],
+        },
+        "cells": (),
+        "root_causes": [_root_cause(one) for one in report.root_causes],
+        "overview": {"fusion": overview.fusion, "folding": folding, "pairs": overview.pairs},
+        "edits": report.edits,
+        "notes": (*broke, *first, *report.notes),
+    }
+    if report.steps:
+        record["steps"] = [
+            _fields(step, _STEP)
+            | {"base_bytes": lowest(step.base_bytes), "head_bytes": lowest(step.head_bytes)}
+            | _known(base_range=range_of(step.base_bytes), head_range=range_of(step.head_bytes))
+            for step in report.steps
+        ]
+    return lines(record, (_cell(delta, explanations.get(delta.key)) for delta in report.deltas))
 
 
-class Words(Record, frozen=True):
+def _fields(value: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in names}
+
+
+def _key(key: CellKey) -> dict[str, Any]:
+    return {"model": key.model, "target": key.target}
+
+
+def _known(**values: Any) -> dict[str, Any]:
+    """What is seldom, where it says something."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _fold(counts: FoldCounts | None) -> dict[str, Any] | None:
+    return _fields(counts, _FOLD) if counts else None
+
+
+def _cell(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
+    told, sides = explanation or _UNEXPLAINED, {"base": delta.base, "head": delta.head}
+    program = delta.head.program if explanation and delta.head else None
+    dispatches = [
+        _fields(one, ("name", "cause", "component", "base", "head", "matched", "note", "diff"))
+        | ({"pass": one.passed.name, "operations": one.passed.operations} if one.passed else {})
+        | _known(untraced=one.untraced or None)
+        for one in told.dispatches
+    ]
+    seen = {one.id: {"base": one.seen[0], "head": one.seen[1]} for one in delta.metrics.values() if one.seen}
+    row = _key(delta.key) | _fields(delta, ("state", "identical", "reason")) | _fields(told, _EXPLAINED)
+    row |= {name: {side: getattr(one, name, None) for side, one in sides.items()} for name in _OF_SIDES}
+    return row | {
+        "metrics": {one.id: {"base": one.base, "head": one.head} for one in delta.metrics.values()},
+        "first": told.phase,
+        "unchanged": told.unchanged if explanation else None,
+        "rebased": told.rebased if explanation else None,
+        "dispatches": dispatches,
+        "arguments": program.arguments if program else (),
+        "phases_ms": {side: one.phases_ms if explanation and one else {} for side, one in sides.items()},
+        "families": delta.head.families if delta.head else (),
+        **_known(seen=seen or None),
+    }
+
+
+_OF_SIDES = ("status", "failure", "command")
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    seldom = _known(is_open=finding.is_open or None, seen=finding.seen)
+    return _key(finding.key) | _fields(finding, _FINDING) | seldom
+
+
+def _root_cause(root: RootCause) -> dict[str, Any]:
+    looked_up = {"suspects": root.suspects, "looked_up": root.looked_up} if root.looked_up else {}
+    return _fields(root, _ROOT) | {
+        "bytes": _tally(root.total),
+        "by_target": {target: _tally(tally) for target, tally in root.by_target.items()},
+        "example": _key(root.example.key) | _fields(root.example, _EXAMPLE),
+        "pass": root.passed.name if root.passed else None,
+        "operations": root.passed.operations if root.passed else {},
+        "traced": dict(zip(("dispatches", "bytes"), root.traced, strict=True)),
+        **_known(seen=root.seen),
+        **looked_up,
+    }
+
+
+def _tally(tally: Tally) -> dict[str, int]:
+    return {"deltas": tally.deltas, "net": tally.net_bytes, "absolute": tally.absolute_bytes}
+
+
+# What is read of it: what `explain` tells of a cell. Other fields are for others.
+
+
+class _Read(msgspec.Struct, frozen=True):
+    pass
+
+
+class Sides(_Read, frozen=True):
     """A text on both sides; None where the side has none."""
 
     base: str | None = None
     head: str | None = None
 
 
-class Failures(Record, frozen=True):
+class Failures(_Read, frozen=True):
     """Why a side has no artifact; None where it has one, or no cell."""
 
     base: Failure | None = None
     head: Failure | None = None
 
 
-class Phases(Record, frozen=True):
-    """Phase → wall time, on both sides."""
+class Numbers(_Read, frozen=True):
+    """A metric on both sides."""
 
-    base: Mapping[str, Count] = {}
-    head: Mapping[str, Count] = {}
+    base: Count | None
+    head: Count | None
 
 
-class DispatchRow(Record, frozen=True):
+class SeenNumbers(_Read, frozen=True):
+    """Every value that a metric was seen to have on both sides, the lowest first."""
+
+    base: tuple[Count, ...]
+    head: tuple[Count, ...]
+
+
+class DispatchRow(_Read, frozen=True):
     """One entry point that is not the same; None where a side does not have it."""
 
-    name: str
     cause: str | None
     component: str
     base: Dispatch | None
@@ -87,23 +185,22 @@ class DispatchRow(Record, frozen=True):
     matched: str
     note: str = ""
     diff: tuple[str, ...] = ()
-    passed: str | UnsetType = field(default=UNSET, name="pass")
-    operations: Mapping[str, Amount] | UnsetType = UNSET
-    untraced: str | UnsetType = UNSET
+    passed: str | None = msgspec.field(default=None, name="pass")
+    operations: Mapping[str, Amount] = {}
+    untraced: str = ""
 
 
-class ReportCell(Record, frozen=True):
+class CellRow(_Read, frozen=True):
     """One cell; the fields from `cause` on are those of its explanation."""
 
     model: str
     target: str
     state: str
-    identical: bool | None
     reason: str
     metrics: Mapping[str, Numbers]
-    status: Words
+    status: Sides
     failure: Failures
-    command: Words
+    command: Sides
     cause: str | None = None
     first: str | None = None
     why: str = ""
@@ -112,18 +209,21 @@ class ReportCell(Record, frozen=True):
     dispatches: tuple[DispatchRow, ...] = ()
     unchanged: Count | None = None
     rebased: Count | None = None
-    renamed_bytes: Amount = 0
     short_digests: bool = False
     first_compiles: bool = False
     components: tuple[ComponentDelta, ...] = ()
-    tree: tuple[ComponentDelta, ...] = ()
-    arguments: tuple[Argument, ...] = ()
-    phases_ms: Phases = Phases()
     families: tuple[Family, ...] = ()
-    seen: Mapping[str, SeenNumbers] | UnsetType = UNSET
+    seen: Mapping[str, SeenNumbers] = {}
 
 
-class FindingRow(Record, frozen=True):
+class SideRow(_Read, frozen=True):
+    """What was measured on one side, and with what."""
+
+    compiler: CompilerInfo
+    targets: Mapping[str, str] = {}
+
+
+class FindingRow(_Read, frozen=True):
     """One finding."""
 
     model: str
@@ -131,289 +231,43 @@ class FindingRow(Record, frozen=True):
     level: str
     metric: str | None
     rule: str
-    kind: str
     limit: str
     actual: str
-    base: Count | None = None
-    head: Count | None = None
-    line: Count | None = None
-    accepted: Accepted | None = None
-    outcomes: tuple[str, str] | None = None
-    allowed: Amount | None = None
-    known: bool = False
-    is_open: bool | UnsetType = UNSET
-    seen: tuple[tuple[Count, ...], tuple[Count, ...]] | UnsetType = UNSET
 
 
-class BudgetRow(Record, frozen=True):
-    """A value that uses most of a limit."""
-
-    model: str
-    target: str
-    metric: str
-    rule: str
-    base: Count | None
-    head: Count
-    limit: Count
-
-
-class VerdictRow(Record, frozen=True):
+class VerdictRow(_Read, frozen=True):
     """The verdict."""
 
     status: str
     findings: tuple[FindingRow, ...]
-    budgets: tuple[BudgetRow, ...] = ()
 
 
-class TallyRow(Record, frozen=True):
-    """Deltas added up, their bytes signed and absolute."""
+class TallyRow(_Read, frozen=True):
+    """Bytes added up, with their signs."""
 
-    deltas: Count
     net: Amount
-    absolute: Count
 
 
-class ExampleRow(Record, frozen=True):
-    """The delta with the largest change."""
-
-    model: str
-    target: str
-    dispatch: str
-    component: str
-    base_bytes: Count | None
-    head_bytes: Count | None
-    change_bytes: Amount
-    note: str
-
-
-class TracedRow(Record, frozen=True):
-    """Dispatches that were traced to a pass, and the amounts of their changes in bytes."""
-
-    dispatches: Count
-    bytes: Count
-
-
-class RootRow(Record, frozen=True):
+class RootRow(_Read, frozen=True):
     """One root cause."""
 
     cause: str | None
     what: str
-    targets: tuple[str, ...]
-    models: tuple[str, ...]
     cells: tuple[CellKey, ...]
-    dispatches: Count
     bytes: TallyRow
-    share: float | None
-    by_target: Mapping[str, TallyRow]
-    example: ExampleRow
-    command: str
-    passed: str | None = field(default=None, name="pass")
-    operations: Mapping[str, Amount] = {}
-    traced: TracedRow = TracedRow(0, 0)
-    seen: tuple[str, ...] | UnsetType = UNSET
-    suspects: tuple[Suspect, ...] | UnsetType = UNSET
-    looked_up: LookedUp | UnsetType = UNSET
 
 
-class StepRow(Record, frozen=True):
-    """One step between the two compilers."""
+class ReportRow(_Read, frozen=True):
+    """The contract's `report.json`, as far as it is read."""
 
-    base: str
-    head: str
-    skipped: Count
-    base_bytes: Count | None
-    head_bytes: Count | None
-    larger: Count
-    smaller: Count
-    broken: Count
-    causes: tuple[tuple[str, Amount], ...]
-    base_range: tuple[Count, Count] | UnsetType = UNSET
-    head_range: tuple[Count, Count] | UnsetType = UNSET
-
-
-class FoldRow(Record, frozen=True):
-    """What deduplication did to one cell; `folded` is a share."""
-
-    regions: Count | None
-    executables: Count | None
-    families: Count
-    surplus_executables: Count
-    surplus_bytes: Count | None
-    folded: float | None
-
-
-class FoldingRow(Record, frozen=True):
-    """That of one cell on both sides."""
-
-    model: str
-    target: str
-    base: FoldRow | None
-    head: FoldRow | None
-
-
-class OverviewRow(Record, frozen=True):
-    """What there is to say of whole models."""
-
-    fusion: tuple[Fusion, ...] = ()
-    folding: tuple[FoldingRow, ...] = ()
-    pairs: tuple[Pair, ...] = ()
-
-
-class ReportRow(Record, frozen=True):
-    """The contract's `report.json`."""
-
-    schema: str
     base: SideRow
     head: SideRow
-    baseline: Baseline
     verdict: VerdictRow
-    cells: tuple[ReportCell, ...]
+    cells: tuple[CellRow, ...]
     root_causes: tuple[RootRow, ...] = ()
-    overview: OverviewRow = OverviewRow()
-    edits: tuple[ModelEdit, ...] = ()
-    notes: tuple[str, ...] = ()
-    steps: tuple[StepRow, ...] | UnsetType = UNSET
-
-
-# How a report becomes `report.json`, and how that is read again.
-
-
-_Row = TypeVar("_Row", bound=Record)
-
-
-def report_lines(report: Report) -> Iterator[bytes]:
-    """The text of `report.json`, its cells made one at a time, so that they are not held twice."""
-    explained = report.explanations
-    cells = (_cell(delta, explained.get(delta.key)) for delta in report.deltas)
-    return lines(_head(report), cells)
 
 
 def report_of(text: bytes | str, where: str, hint: str) -> ReportRow:
     """Read `report.json`; raises InputError for text that is torn, foreign or of another schema."""
     require_schema(text, REPORT_SCHEMA, "report", where, hint)
     return decoded(text, ReportRow, where, hint, "report")
-
-
-def _head(report: Report) -> ReportRow:
-    """All but the cells; what broke is the first of the notes, and that base has no configuration the next."""
-    verdict = report.verdict
-    broke = (f"the analysis broke: {report.broke}",) if report.broke else ()
-    first = ("base has no configuration: code size is measured from now on",) if report.adoption else ()
-    overview = report.overview
-    return ReportRow(
-        REPORT_SCHEMA,
-        base=_side(report.base),
-        head=_side(report.head),
-        baseline=report.baseline,
-        verdict=VerdictRow(
-            verdict.status,
-            tuple(map(_finding, verdict.findings)),
-            tuple(_row(BudgetRow, budget) for budget in verdict.budgets),
-        ),
-        cells=(),
-        root_causes=tuple(map(_root_cause, report.root_causes)),
-        overview=OverviewRow(
-            overview.fusion,
-            tuple(
-                FoldingRow(folding.key.model, folding.key.target, _fold(folding.base), _fold(folding.head))
-                for folding in overview.folding
-            ),
-            overview.pairs,
-        ),
-        edits=report.edits,
-        notes=(*broke, *first, *report.notes),
-        steps=tuple(
-            StepRow(
-                *(step.base, step.head, step.skipped, lowest(step.base_bytes), lowest(step.head_bytes)),
-                *(step.larger, step.smaller, step.broken, step.causes),
-                *(range_of(step.base_bytes) or UNSET, range_of(step.head_bytes) or UNSET),
-            )
-            for step in report.steps
-        )
-        or UNSET,
-    )
-
-
-def _row(kind: type[_Row], value: Any) -> _Row:
-    """A row that has a value's model and target first, and its other fields as they are."""
-    names = kind.__struct_fields__[2:]
-    return kind(value.key.model, value.key.target, **{name: getattr(value, name) for name in names})
-
-
-def _side(snapshot: Snapshot) -> SideRow:
-    return SideRow(**{name: getattr(snapshot, name) for name in SideRow.__struct_fields__})
-
-
-def _fold(counts: FoldCounts | None) -> FoldRow | None:
-    return FoldRow(**{name: getattr(counts, name) for name in FoldRow.__struct_fields__}) if counts else None
-
-
-def _cell(delta: CellDelta, explanation: Explanation | None) -> ReportCell:
-    base, head = delta.base, delta.head
-    explained: dict[str, Any] = {}
-    if explanation:
-        program = head.program if head else None
-        explained = {name: getattr(explanation, name) for name in _AS_THEY_ARE}
-        explained["first"] = explanation.phase
-        explained["arguments"] = program.arguments if program else ()
-        explained["phases_ms"] = Phases(*(side.phases_ms if side else {} for side in (base, head)))
-        explained["dispatches"] = tuple(
-            DispatchRow(
-                *(one.name, one.cause, one.component, one.base, one.head, one.matched, one.note, one.diff),
-                passed=one.passed.name if one.passed else UNSET,
-                operations=one.passed.operations if one.passed else UNSET,
-                untraced=one.untraced or UNSET,
-            )
-            for one in explanation.dispatches
-        )
-    return ReportCell(
-        model=delta.key.model,
-        target=delta.key.target,
-        state=delta.state,
-        identical=delta.identical,
-        reason=delta.reason,
-        metrics={one.id: Numbers(one.base, one.head) for one in delta.metrics.values()},
-        status=Words(*(cell.status if cell else None for cell in (base, head))),
-        failure=Failures(*(cell.failure if cell else None for cell in (base, head))),
-        command=Words(*(cell.command if cell else None for cell in (base, head))),
-        families=head.families if head else (),
-        seen={one.id: SeenNumbers(*one.seen) for one in delta.metrics.values() if one.seen} or UNSET,
-        **explained,
-    )
-
-
-_AS_THEY_ARE = (
-    *("cause", "why", "waterfall", "parts", "unchanged", "rebased", "renamed_bytes", "short_digests"),
-    *("first_compiles", "components", "tree"),
-)
-
-
-def _finding(finding: Finding) -> FindingRow:
-    row = _row(FindingRow, finding)  # with what is seldom where it says something
-    return structs.replace(row, is_open=row.is_open or UNSET, seen=row.seen or UNSET)
-
-
-def _root_cause(root: RootCause) -> RootRow:
-    return RootRow(
-        root.cause,
-        root.what,
-        root.targets,
-        root.models,
-        root.cells,
-        root.dispatches,
-        _tally(root.total),
-        root.share,
-        {target: _tally(tally) for target, tally in root.by_target.items()},
-        _row(ExampleRow, root.example),
-        root.command,
-        passed=root.passed.name if root.passed else None,
-        operations=root.passed.operations if root.passed else {},
-        traced=TracedRow(*root.traced),
-        seen=UNSET if root.seen is None else root.seen,
-        suspects=root.suspects if root.looked_up else UNSET,
-        looked_up=root.looked_up or UNSET,
-    )
-
-
-def _tally(tally: Tally) -> TallyRow:
-    return TallyRow(tally.deltas, tally.net_bytes, tally.absolute_bytes)

@@ -12,7 +12,7 @@ from bot.core.explanation import DispatchDelta, Explanation, PassChange
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS
 from bot.core.parts import metric_words
 from bot.core.planned import matching, near_or_known, short_names
-from bot.core.report_json import DispatchRow, Numbers, ReportCell, ReportRow, Words, report_of
+from bot.core.report_json import CellRow, DispatchRow, Numbers, ReportRow, Sides, report_of
 from bot.core.snapshot import CellKey
 from bot.errors import InputError, UsageError
 from bot.render.terminal.cell_text import Told, ends_words, print_cell, print_dispatch, state_words
@@ -92,7 +92,7 @@ def _told(report: ReportRow, model: str, target: str) -> Told:
     )
 
 
-def _words(both: Words) -> dict[str, str]:
+def _words(both: Sides) -> dict[str, str]:
     return {"base": both.base or "", "head": both.head or ""}
 
 
@@ -127,16 +127,16 @@ def _findings(report: ReportRow, key: CellKey, backend: str) -> Iterable[tuple[s
             yield one.level, f"{said} (rule {one.rule}: {one.limit})" if metric else f"{said} (rule {one.rule})"
 
 
-def _metrics(cell: ReportCell) -> Iterable[MetricDelta]:
+def _metrics(cell: CellRow) -> Iterable[MetricDelta]:
     for id_ in METRIC_IDS:
         both = cell.metrics.get(id_, Numbers(None, None))
-        seen = cell.seen.get(id_) if cell.seen else None
+        seen = cell.seen.get(id_)
         yield MetricDelta(id_, both.base, both.head, (seen.base, seen.head) if seen else None)
 
 
 def _delta(row: DispatchRow) -> DispatchDelta:
-    counts = row.operations or {}
+    counts = row.operations
     operations = dict(sorted(counts.items(), key=lambda one: (-abs(one[1]), one[0])))
     passed = PassChange(row.passed, operations, others=None) if row.passed else None
     facts = row.base, row.head, row.matched, row.cause, row.component, row.note, row.diff
-    return DispatchDelta(*facts, passed=passed, untraced=row.untraced or "")
+    return DispatchDelta(*facts, passed=passed, untraced=row.untraced)

@@ -5,6 +5,7 @@ What is read here is Markdown and JSON, not the view that made them.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -12,9 +13,10 @@ from functools import lru_cache
 
 import everyday
 import pytest
+from json_rows import JsonRow
 
 from bot.core.metrics import METRICS
-from bot.core.report_json import FindingRow, ReportCell, ReportRow, RootRow, report_lines, report_of
+from bot.core.report_json import report_lines
 from bot.render.markdown.comment import render_comment
 
 CASES = tuple(everyday.CASES)
@@ -23,15 +25,15 @@ TICKED = re.compile(r"`([^`]+)`")
 
 
 @lru_cache
-def drawn(case: str) -> tuple[ReportRow, str]:
+def drawn(case: str) -> tuple[JsonRow, str]:
     """The report as it is written, and the first screen of its comment without Markdown's escapes."""
     made = everyday.report(case)
     text = b"".join(report_lines(made))
     screen = render_comment(made).partition("<details>")[0]
-    return report_of(text, "report.json", ""), screen.replace("\\", "").replace("&nbsp;", " ")
+    return json.loads(text, object_hook=JsonRow), screen.replace("\\", "").replace("&nbsp;", " ")
 
 
-def short(report: ReportRow) -> dict[str, str]:
+def short(report: JsonRow) -> dict[str, str]:
     """Short name → target."""
     found = {}
     for target, backend in {**report.base.targets, **report.head.targets}.items():
@@ -55,7 +57,7 @@ def percent(base: int, head: int) -> str:
     return f"{sign}{ratio:,.1f} %" if round(ratio, 1) else ("<0.1 %" if head > base else "−<0.1 %")
 
 
-def artifacts(report: ReportRow, target: str = "") -> Iterator[tuple[int, int]]:
+def artifacts(report: JsonRow, target: str = "") -> Iterator[tuple[int, int]]:
     """Both sizes of the cells that both sides measured."""
     for cell in report.cells:
         both = cell.metrics["artifact_bytes"]
@@ -63,12 +65,14 @@ def artifacts(report: ReportRow, target: str = "") -> Iterator[tuple[int, int]]:
             yield both.base, both.head
 
 
-def news(report: ReportRow) -> list[FindingRow]:
+def news(report: JsonRow) -> list[JsonRow]:
     return [finding for finding in report.verdict.findings if not finding.known]
 
 
-def cell_of(report: ReportRow, model: str, target: str) -> ReportCell:
-    found = [cell for cell in report.cells if (cell.model, short(report)[target]) == (model, cell.target)]
+def cell_of(report: JsonRow, model: str, target: str) -> JsonRow:
+    found: list[JsonRow] = [
+        cell for cell in report.cells if (cell.model, short(report)[target]) == (model, cell.target)
+    ]
     assert len(found) == 1, (model, target)
     return found[0]
 
@@ -146,7 +150,7 @@ def test_a_root_cause_says_what_is_true_of_all_its_deltas(case: str) -> None:
         assert int(held[3]) == round(100 * sum(shares))
 
 
-def _named(report: ReportRow, where: str, root: RootRow) -> None:
+def _named(report: JsonRow, where: str, root: JsonRow) -> None:
     """Models and targets: all of them by name, or how many."""
     models, _, targets = where.rpartition(" on ")
     if count := re.search(r"(\d+) models?$", models):
@@ -159,7 +163,7 @@ def _named(report: ReportRow, where: str, root: RootRow) -> None:
         assert {short(report)[name] for name in TICKED.findall(targets)} == set(root.targets)
 
 
-def _each_target(report: ReportRow, detail: str, root: RootRow) -> None:
+def _each_target(report: JsonRow, detail: str, root: JsonRow) -> None:
     told = detail.partition("largest: ")[0]
     named = set()
     for net, count, names in re.findall(
@@ -196,7 +200,7 @@ def test_an_alarm_has_its_cells_own_numbers(case: str) -> None:
                 assert all(cell_of(report, *pair).state == "newly-broken" for pair in pairs)
 
 
-def _cause(report: ReportRow, cell: ReportCell, line: str) -> None:
+def _cause(report: JsonRow, cell: JsonRow, line: str) -> None:
     """The root cause that is named has some of the cell's change."""
     found = re.search(r"cause (\d+) \((\d+) % of what moved in the artifact\)", line)
     if found:
