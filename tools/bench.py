@@ -21,7 +21,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import families_bench
 import page_bench
 import report_bench
 import start_bench
@@ -186,8 +185,6 @@ def bench(config: Path, jobs: int) -> Iterator[Row]:
     yield "pull request: measure the quick suite's head, report", f"{pull.cpu_seconds:.0f} CPU s", ""
     yield "  of it on this machine", f"{pull.minutes:.1f} min", ""
     yield from report_bench.rows(cold.snapshot)
-    described, _ = families_bench.seconds(families_bench.EXECUTABLES)
-    yield f"IR of {families_bench.EXECUTABLES:,} executables described", f"{described:.1f} s", "≤ 30 s"
     yield "dearest start / python -c 'import argparse', CPU", f"{max(start_bench.ratios().values()):.2f}", "≤ 2"
     yield from page_bench.rows()
     yield "peak memory of the cold run's own process", f"{peak_mib:.0f} MiB", ""

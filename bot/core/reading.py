@@ -8,7 +8,7 @@ from typing import Annotated, Protocol
 
 import msgspec
 
-from bot.core.program import Argument, Site
+from bot.core.program import Argument, Family, Site
 from bot.core.record import Count, Name, Record, require_counts
 from bot.core.snapshot import Dispatch
 
@@ -165,6 +165,7 @@ class ProgramFacts(Record, frozen=True):
         linalg_ops: linalg and iree_linalg_ext operations inside those regions (terminators not counted).
         linalg_ops_before: those operations before fusion; None where that phase was not left behind.
         phases: phase → digest of the whole program's IR at its end.
+        families: what deduplication left behind; None where that is not known.
         operations, places: as `bot.core.program.Program` has them; None and empty without the input's phase.
         initializer_sites: launches that run once, when the module is loaded.
     """
@@ -176,6 +177,7 @@ class ProgramFacts(Record, frozen=True):
     linalg_ops_before: Count | None = None
     phases: Mapping[str, str] = {}
     sources: tuple[SourceText, ...] = ()
+    families: tuple[Family, ...] | None = None
     sites: tuple[Site, ...] = ()
     arguments: tuple[Argument, ...] = ()
     operations: Annotated[Mapping[Operation, Count], msgspec.Meta(max_length=500)] | None = None

@@ -280,8 +280,8 @@ class FoldCounts:
 
     regions: int | None
     executables: int | None
-    families: int
-    surplus_executables: int
+    families: int | None
+    surplus_executables: int | None
     surplus_bytes: int | None
 
     @property

@@ -88,12 +88,13 @@ def fold_counts(cell: Cell) -> FoldCounts | None:
     """The counts of one cell; None where it was not measured."""
     if not cell.measured:
         return None
+    is_known = "families" not in cell.reasons
     return FoldCounts(
         regions=cell.value("dispatch_regions"),
         executables=cell.value("executables"),
-        families=len(cell.families),
-        surplus_executables=sum(len(family.members) - 1 for family in cell.families),
-        surplus_bytes=_surplus_bytes(cell.families, executable_bytes(cell.dispatches)),
+        families=len(cell.families) if is_known else None,
+        surplus_executables=sum(len(family.members) - 1 for family in cell.families) if is_known else None,
+        surplus_bytes=_surplus_bytes(cell.families, executable_bytes(cell.dispatches)) if is_known else None,
     )
 
 

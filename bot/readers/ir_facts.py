@@ -53,8 +53,13 @@ def program_facts(answer: str) -> ProgramFacts:
             raise MalformedBinary(f"{len(argument.values)} values of {argument.distinct}", where=_WHERE)
         if (argument.divisor is None) != bool(argument.unknown_sites):
             raise MalformedBinary("a divisor is known exactly where all values are", where=_WHERE)
-    if len({source.executable for source in facts.sources}) != len(facts.sources):
+    names = {source.executable for source in facts.sources}
+    if len(names) != len(facts.sources):
         raise MalformedBinary("the source of an executable is listed twice", where=_WHERE)
+    members = [name for family in facts.families or () for name in family.members]
+    if len(set(members)) != len(members) or not names.issuperset(members):
+        raise MalformedBinary("a family's executable is in another one too, or in none of the program's", where=_WHERE)
+    _require_lines(line for family in facts.families or () for line in family.varying)
     return facts
 
 

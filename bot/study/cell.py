@@ -42,6 +42,7 @@ def machine_code(
 
 
 _Fact = TypeVar("_Fact")
+NO_FAMILIES = "the program's executables were not compared with each other"
 
 
 def _read(answer: str | None, reader: Callable[[str], _Fact]) -> tuple[_Fact | None, str | None]:
@@ -59,7 +60,7 @@ class ReadProgram:
 
     facts: ProgramFacts | None = None
     program: Program | None = None
-    families: tuple[Family, ...] = ()
+    families: tuple[Family, ...] | None = None
     reason: str | None = None
 
 
@@ -69,11 +70,11 @@ def read_program(answer: str | None, texts: TextStore | None = None) -> ReadProg
     facts, reason = _read(answer, program_facts)
     if facts is None:
         return ReadProgram(reason=reason)
-    program, families = describe(facts)
+    program = describe(facts)
     if texts is not None:
         for digest, text in (*shown_texts(facts, program).items(), kept_program(program)):
             texts.keep(digest, text)
-    return ReadProgram(facts, program, families)
+    return ReadProgram(facts, program, facts.families)
 
 
 def products_of(compiled: Compiled, backend: str, program: ReadProgram, assembler: Assembler | None = None) -> Products:
@@ -128,6 +129,7 @@ def cell_of(
     program = read_program(_texts(result).get(PROGRAM), texts)
     products = products_of(result, planned.target.backend, program, assembler)
     measurement = measure(products)
+    unknown = {} if program.families is not None else {"families": program.reason or NO_FAMILIES}
     local = {name: reason for name, reason in products.reasons.items() if is_local(reason)}
     # Executables of an unknown format leave gaps in a good measurement; only what is no module at all is a failure.
     if measurement.metrics["vm_bytes"] is None:
@@ -141,9 +143,9 @@ def cell_of(
         failure=result.refusal,
         command=planned.command(lifted=result.refusal is not None),
         artifact_digest=hashlib.sha256(result.files[ARTIFACT]).hexdigest(),
-        reasons={**measurement.reasons, **local},
+        reasons={**measurement.reasons, **local, **unknown},
         program=program.program,
-        families=program.families,
+        families=program.families or (),
         phases_ms=result.phases_ms,
         parts=measurement.parts,
         assembler=assembler.name_for(planned.target.backend) if assembler else None,

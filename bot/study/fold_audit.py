@@ -112,6 +112,7 @@ def cell_told(one: Audited, ran: Ran, out: Path) -> FoldCell:
     """What is told of one cell."""
     cell, attempt = one.cell, one.kept
     counts = fold_counts(cell)
+    surplus = counts.surplus_executables if counts else None
     is_folded = attempt is not None and bool(attempt.groups)
     row = FoldCell(
         model=cell.key.model,
@@ -124,7 +125,7 @@ def cell_told(one: Audited, ran: Ran, out: Path) -> FoldCell:
         folded=_folded(one),
         left=one.left,
         resumed_bytes=one.attempts.at(()).artifact_bytes if one.attempts is not None else None,
-        bound=Bound(counts.surplus_executables, counts.surplus_bytes) if counts is not None else None,
+        bound=None if surplus is None else Bound(surplus, counts.surplus_bytes if counts else None),
         equal_note=ran.equal_note,
         price=ran.price,
         price_note=ran.price_note,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
+from family_texts import MODELS, binary, function, recorded, whole_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from replacing import replace
-from test_families import MODELS, binary, function, recorded, whole_model
 
 from bot.core.program import Program, Site, Source
 from bot.core.reading import ExecutableFacts, ProgramFacts, SourceText
@@ -107,13 +107,6 @@ def test_an_operation_of_another_type_is_another_one() -> None:
     assert changed(text, "f32", "f16").operations != digests(text.generic).operations
 
 
-def test_a_text_that_cannot_be_read_has_a_source_all_the_same() -> None:
-    found, other = digests("func.func @@() {"), digests("func.func @@() { }")
-    assert found.source == found.structure != other.source
-    assert found.operations == 0
-    assert is_whole(found.source)
-
-
 @given(st.text())
 @settings(max_examples=100, deadline=None)
 def test_any_text_has_digests(text: str) -> None:
@@ -138,7 +131,7 @@ def test_describe_keeps_each_part_of_what_is_bound() -> None:
     rows = [ExecutableFacts("e", f"e_{n}", "matmul", False, 1, f"b{n}", ("o", f"a{n}", "r")) for n in range(2)]
     texts = (SourceText("e", "?", ""), SourceText("f", "?", ""), SourceText("g", "?", ""))
     more = (*rows, replace(rows[0], executable="f", bound_parts=()), replace(rows[0], executable="g"))
-    program, _ = describe(ProgramFacts(1, 1, 3, more, sources=texts))
+    program = describe(ProgramFacts(1, 1, 3, more, sources=texts))
     e, f, g = program.sources
     assert (len(e.bound_parts), f.bound_parts) == (3, ())
     assert not set(e.bound_parts) & set(g.bound_parts)
@@ -146,15 +139,14 @@ def test_describe_keeps_each_part_of_what_is_bound() -> None:
     assert [part[:4] for part in e.bound_parts] == list(cut_program(program).sources[0].bound_parts)
 
 
-def test_describe_keeps_facts_and_finds_families() -> None:
+def test_describe_keeps_facts() -> None:
     texts = (*recorded("constants"), SourceText("odd", "?", "odd text"))
     sites = (Site("quantized_chain_dispatch_0", "layer.0"),)
     facts = ProgramFacts(7, 12, 7, (), linalg_ops_before=20, phases={"input": "abc"}, sources=texts, sites=sites)
     facts = replace(facts, operations={"math.exp": 1, "arith.addf": 2}, places={"layer.0": 3})
-    program, families = describe(facts)
+    program = describe(facts)
     assert (program.phases, program.linalg_ops_before, program.sites) == ({"input": "abc"}, 20, sites)
     assert (program.operations, program.places) == ("arith.addf 2 math.exp 1", {"layer.0": 3})
     assert [one.executable for one in program.sources] == [text.executable for text in texts]
-    assert [(family.kind, len(family.members)) for family in families] == [("constants", 6)]
     shown = shown_texts(facts, program)
     assert shown == {one.source: text.shown for one, text in zip(program.sources, texts, strict=True)}

@@ -68,7 +68,7 @@ def test_the_program_is_the_one_of_the_prepared_answer(worker: Child, dumps: Pat
 def test_phases_that_are_not_at_hand_say_nothing(worker: Child, dumps: Path) -> None:
     absent = worker.ask(op="program", **{key: path for key, path in paths(dumps).items() if key not in OPTIONAL})
     assert absent == ask(worker, dumps, **dict.fromkeys(OPTIONAL))
-    given: dict[str, Any] = {"linalg_ops_before": None, "phases": {}, "sources": [], "sites": []}
+    given: dict[str, Any] = {"linalg_ops_before": None, "phases": {}, "sources": [], "sites": [], "families": None}
     given |= {"operations": None, "places": {}}
     assert absent == {**ANSWERS["program"], **given}
 

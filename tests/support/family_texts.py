@@ -1,37 +1,42 @@
-"""Texts of executables to find families in: recorded ones, and as many variations of them as are asked for."""
+"""Executables in generic form: recorded ones, and ones of a few operations."""
 
 from __future__ import annotations
 
+import gzip
 import json
-import re
 
 from places import FIXTURES
 
 from bot.core.reading import SourceText
 
 HERE = FIXTURES / "families"
-_CONSTANT = re.compile(r"(\"arith\.constant\"\(\) <\{value = )(-?[0-9]+)( : i(?:32|64)\})")
-_DIMENSION = re.compile(r"\b(64|34|32|30|28)x")
+MODELS = ("constants", "static_shapes", "offsets", "operand_order", "extra_operation", "different_fusion")
+_SCALAR = """"func.func"() <{{function_type = ({types}) -> (), sym_name = "@"}}> ({{
+^bb0({arguments}):
+{body}
+  "func.return"() : () -> ()
+}}) : () -> ()"""
 
 
-def originals() -> list[SourceText]:
-    """All recorded executables."""
-    entries = (entry for path in sorted(HERE.glob("*.json")) for entry in json.loads(path.read_text("utf-8")))
+def recorded(name: str) -> list[SourceText]:
+    """The executables of one small model."""
+    entries = json.loads((HERE / f"{name}.json").read_text("utf-8"))
+    return [SourceText(entry["executable"], entry["generic"], entry["shown"]) for entry in entries]
+
+
+def whole_model(name: str) -> list[SourceText]:
+    """The executables of a whole model."""
+    entries = json.loads(gzip.decompress((HERE / f"{name}.json.gz").read_bytes()))
     return [SourceText(entry["executable"], entry["generic"], "") for entry in entries]
 
 
-def synthetic(count: int) -> list[SourceText]:
-    """Real texts with other constants, other shapes, or other names of operations (so that many are in no family)."""
-    texts = originals()
-    return [_varied(texts[at % len(texts)], at) for at in range(count)]
+def function(name: str, body: list[str], arguments: int = 4) -> SourceText:
+    """An executable of f32 operations on its arguments."""
+    names = ", ".join(f"%arg{at}: f32" for at in range(arguments))
+    text = _SCALAR.format(types=", ".join(["f32"] * arguments), arguments=names, body="\n".join(body))
+    return SourceText(name, text, "")
 
 
-def _varied(text: SourceText, at: int) -> SourceText:
-    generic = _CONSTANT.sub(lambda match: f"{match[1]}{int(match[2]) + at}{match[3]}", text.generic)
-    if at % 3 == 1:
-        generic = _DIMENSION.sub(lambda match: f"{int(match[1]) + at}x", generic)
-    if at % 3 == 2:
-        generic = generic.replace("fastmath<none>", f"fastmath<flags{at}>").replace(
-            "overflow<none>", f"overflow<o{at}>"
-        )
-    return SourceText(f"main_dispatch_{at}", generic, text.shown)
+def binary(result: int, operation: str, left: str, right: str) -> str:
+    """One line of the generic form."""
+    return f'  %{result} = "{operation}"({left}, {right}) : (f32, f32) -> f32'

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bot.readers.fold_worker.fold_members import EXECUTABLE, LEVELS, Member, Slot, Unfit, inner
     from bot.readers.fold_worker.fold_shapes import Shapes
+    from bot.readers.ir_worker.ir_members import EXECUTABLE, LEVELS, Member, Slot, Unfit, inner
 else:
-    from fold_members import EXECUTABLE, LEVELS, Member, Slot, Unfit, inner
     from fold_shapes import Shapes
+    from ir_members import EXECUTABLE, LEVELS, Member, Slot, Unfit, inner
 
 DISPATCH = "flow.dispatch"
 _WORKLOAD, _ARGUMENTS, _DIMENSIONS = 0, 1, 2

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bot.readers.fold_worker.fold_members import DYNAMIC, SHAPE, Member, Unfit
     from bot.readers.ir_worker.ir_kinds import collect
+    from bot.readers.ir_worker.ir_members import DYNAMIC, SHAPE, Member, Unfit
 else:
-    from fold_members import DYNAMIC, SHAPE, Member, Unfit
     from ir_kinds import collect
+    from ir_members import DYNAMIC, SHAPE, Member, Unfit
 
 _ORDINAL = "iree_tensor_ext.dispatch.workload.ordinal"
 _TIE = "flow.dispatch.tie_shape"

@@ -20,21 +20,20 @@ does, and beside that, one JSON object per line:
 from __future__ import annotations
 
 import sys
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "ir_worker"))
 
 if TYPE_CHECKING:
-    from bot.readers.fold_worker.fold_groups import classes, elements, groups, read
-    from bot.readers.fold_worker.fold_members import LEVELS, SHAPES_ALONE, Unfit, member_of
     from bot.readers.fold_worker.fold_rewrite import executables, fold
     from bot.readers.ir_worker import ir_worker
+    from bot.readers.ir_worker.ir_members import LEVELS, SHAPE, Member, Unfit, member_of, partition, read
 else:
     import ir_worker
-    from fold_groups import classes, elements, groups, read
-    from fold_members import LEVELS, SHAPES_ALONE, Unfit, member_of
     from fold_rewrite import executables, fold
+    from ir_members import LEVELS, SHAPE, Member, Unfit, member_of, partition, read
 
 Answer = dict[str, Any]
 
@@ -51,13 +50,19 @@ class Folder(ir_worker.Worker):
         module = self._load(request["flow"])
         members, unfit = read(module)
         every = list(members.values())
-        erased = {"constants": LEVELS["constants"], "shapes": SHAPES_ALONE, "both": LEVELS["static-shapes"]}
+        erased = {"constants": {"constant"}, "shapes": {"offset", "dimension"}, "both": LEVELS["static-shapes"]}
         return {
             "entries": {member.name: member.entry for member in every},
-            "elements": {member.name: elements(member) for member in every},
+            "elements": {member.name: _elements(member) for member in every},
             "unfit": unfit,
-            "groups": groups(every),
-            "classes": {name: classes(every, free) + len(unfit) for name, free in erased.items()},
+            "groups": {
+                level: [[member.name for member in group] for group in partition(every, free) if len(group) > 1]
+                for level, free in LEVELS.items()
+            },
+            "classes": {
+                name: len({member.key(frozenset(free)) for member in every}) + len(unfit)
+                for name, free in erased.items()
+            },
         }
 
     def fold(self, request: Answer) -> Answer:
@@ -84,6 +89,13 @@ class Folder(ir_worker.Worker):
             text = module.operation.get_asm(enable_debug_info=True).encode()
         Path(request["out"]).write_bytes(text)
         return {"folded": folded, "left": left, "executables": executables(module)}
+
+
+def _elements(member: Member) -> int:
+    """How many the largest tensor has that the function takes or gives, dynamic dimensions counted as 1."""
+    types = [str(argument.type) for argument in member.function.regions[0].blocks[0].arguments]
+    shapes = (SHAPE.search(type_) for type_ in types)
+    return max((prod(int(size) for size in one[2][:-1].split("x") if size != "?") for one in shapes if one), default=1)
 
 
 if __name__ == "__main__":

@@ -16,13 +16,17 @@ if TYPE_CHECKING:
     from bot.readers.ir_worker import ir_kinds
     from bot.readers.ir_worker.ir_bindings import parts_of
     from bot.readers.ir_worker.ir_contents import contents
+    from bot.readers.ir_worker.ir_families import families
     from bot.readers.ir_worker.ir_locations import component_of
+    from bot.readers.ir_worker.ir_members import read
     from bot.readers.ir_worker.ir_memory import schedule
 else:
     import ir_kinds  # the script's own folder is first on sys.path
     from ir_bindings import parts_of
     from ir_contents import contents
+    from ir_families import families
     from ir_locations import component_of
+    from ir_members import read
     from ir_memory import schedule
 
 Answer = dict[str, Any]
@@ -92,9 +96,9 @@ class ProgramReader:
         return tops
 
     def _flow(self, path: str | None) -> Answer:
-        """`sources` and `sites`, both in the program's order; empty without the phase."""
+        """`sources` and `sites`, both in the program's order, and `families`; without the phase empty, and None."""
         if path is None:
-            return {"sources": [], "sites": []}
+            return {"sources": [], "sites": [], "families": None}
         module, sources = self.load(path), []
         for executable in self._collect(module, ("flow.executable",)):
             functions = self._collect(executable, ("func.func",))
@@ -112,7 +116,11 @@ class ProgramReader:
             for top in self._children(module)
             for op in ([] if top.name == "flow.executable" else self._collect(top, ("flow.dispatch",)))
         ]
-        return {"sources": sources, "sites": sites}
+        try:
+            alike: list[Answer] | None = families(self.ir, list(read(module)[0].values()))
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError):
+            alike = None  # another release writes it otherwise: all else does not need it
+        return {"sources": sources, "sites": sites, "families": alike}
 
     def _stream(self, module: Any) -> Answer:
         """Executables and their launches; of the alternatives that a launch may have, the first listed counts."""

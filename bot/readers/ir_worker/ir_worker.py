@@ -14,6 +14,7 @@ and, from WHEEL_ROOT, `iree.compiler.ir`; nothing of the bot. One JSON object pe
            "places": {component, "" for none: count}, empty without input,
            "sources": [{"executable", "generic", "shown"}], empty without flow,
            "sites": [{"entry_point", "component": text or null, "initializer": bool}], empty without flow,
+           "families": [{"kind", "members": [executable], "varying": [one line]}], or null where that is not known,
            "arguments": [{"entry_point", "index", "type", "values": [int], "distinct": int,
                           "divisor": int, or null where not all are constant, "unknown_sites": int}]}
     {"op": "allocas", "executable_targets": PATH}

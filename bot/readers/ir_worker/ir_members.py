@@ -1,15 +1,15 @@
-"""What two executables must have in common to become one, and what may differ: the slots of their functions.
+"""What executables must have in common to become one, or to be one family, and what may differ: their slots.
 
 An executable is read in the order of its text. What is always compared are its rows: operations, their attributes,
 types without static dimensions, and which values they use, by number. What may differ stands in slots: values of
 constants, where they are used, static offsets, static dimensions. Two executables with equal rows have as many slots of
-the same kinds. `ir` is the module `iree.compiler.ir` of the compiler whose IR is read.
+the same kinds.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,8 +38,7 @@ LEVELS = {
     "offsets": frozenset({"constant", "offset"}),
     "static-shapes": frozenset({"constant", "offset", "dimension"}),
 }
-"""What may differ: level → kinds of slots, each level with those of the one before. `fixed` differs at none."""
-SHAPES_ALONE = frozenset({"offset", "dimension"})
+"""What may differ and still be folded: level → kinds of slots, each level with those of the one before."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,8 @@ class Slot:
     """One thing that may differ.
 
     Attributes:
-        kind: `constant`, `offset`, `dimension`, or `fixed`: what no operand can take the place of.
+        kind: `constant`, `offset`, `dimension`; what no operand can take the place of is `fixed`, a constant that is
+            a shape, or `type`, the type of a constant that has dimensions.
         op: the user of the constant, the operation with the array, or the maker of the value whose type it is.
         place: which operand, which (array, entry), or which (value, position of the dimension).
         constant: the operation of the constant; None for the other kinds.
@@ -66,6 +66,7 @@ class Member:
 
     Attributes:
         executable, export, function: its operations; there is one export and one function of one block.
+        begin: where the function's rows and slots begin, behind those of the export.
     """
 
     name: str
@@ -75,10 +76,21 @@ class Member:
     function: Any
     rows: tuple[Any, ...]
     slots: tuple[Slot, ...]
+    begin: tuple[int, int]
 
     def key(self, free: frozenset[str]) -> tuple[Any, ...]:
         """Equal for executables that differ in slots of these kinds, and in nothing else."""
         return self.rows, tuple(None if slot.kind in free else slot.value for slot in self.slots)
+
+    @property
+    def function_slots(self) -> tuple[Slot, ...]:
+        """Those of the function: the export is what the host does for it."""
+        return self.slots[self.begin[1] :]
+
+    @property
+    def structure(self) -> tuple[Any, ...]:
+        """Equal for executables whose functions differ in slots alone, and so have as many of the same kinds."""
+        return self.rows[self.begin[0] :]
 
 
 class Unfit(Exception):
@@ -110,7 +122,30 @@ def member_of(executable: Any) -> Member:
         function=functions[0],
         rows=tuple(reading.rows),
         slots=tuple(reading.slots),
+        begin=reading.begin,
     )
+
+
+def read(module: Any) -> tuple[dict[str, Member], dict[str, str]]:
+    """The executables by name that have the form that fusion gives, and why the others have not."""
+    members: dict[str, Member] = {}
+    unfit: dict[str, str] = {}
+    for op in module.body.operations:
+        if op.operation.name == EXECUTABLE:
+            try:
+                member = member_of(op.operation)
+                members[member.name] = member
+            except Unfit as error:
+                unfit[op.operation.attributes["sym_name"].value] = str(error)
+    return members, unfit
+
+
+def partition(members: Iterable[Member], by: frozenset[str] | Callable[[Member], Any]) -> list[list[Member]]:
+    """All members, those of one key together, in the program's order; `by`: what may differ, or the key itself."""
+    by_key: dict[Any, list[Member]] = {}
+    for member in members:
+        by_key.setdefault(by(member) if callable(by) else member.key(by), []).append(member)
+    return list(by_key.values())
 
 
 @dataclass
@@ -119,6 +154,7 @@ class _Reading:
 
     rows: list[Any] = field(default_factory=list)
     slots: list[Slot] = field(default_factory=list)
+    begin: tuple[int, int] = (0, 0)
     _numbers: dict[Any, int] = field(default_factory=dict)
     _constants: dict[Any, Any] = field(default_factory=dict)
     _is_counting: bool = False
@@ -131,6 +167,8 @@ class _Reading:
             return
         if op.name in (EXPORT, FUNCTION):
             self._is_counting = op.name == EXPORT
+        if op.name == FUNCTION:  # isolated: nothing of the export reaches it
+            self.begin, self._numbers, self._constants = (len(self.rows), len(self.slots)), {}, {}
         self.rows.append((op.name, *self._attributes(op)))
         self.rows.append(tuple(self._operand(op, at, value) for at, value in enumerate(op.operands)))
         for result in op.results:
@@ -161,7 +199,10 @@ class _Reading:
         constant = self._constants.get(value)
         if constant is None:
             return self._numbers[value]
-        type_ = str(value.type)
+        text = str(value.type)
+        type_ = erased(text)
+        if type_ != text:
+            self.slots.append(Slot("type", text, op, at, constant))
         fits = op.name.startswith(_SCALAR_USERS) and op.name not in _SHAPE_USERS and not self._is_counting
         self.slots.append(Slot("constant" if fits else "fixed", str(constant.attributes["value"]), op, at, constant))
         return "constant", type_
@@ -170,13 +211,19 @@ class _Reading:
         """A value gets its number; static dimensions of its type are slots."""
         self._numbers[value] = len(self._numbers)
         text = str(value.type)
-        shape = SHAPE.search(text)
-        if shape is None or SHAPE.search(text, shape.end()):
-            self.rows.append(text)
-            return
-        sizes = shape[2][:-1].split("x")
-        for at, size in enumerate(sizes):
-            if size != "?":
-                self.slots.append(Slot("dimension", size, op, (value, at)))
-        erased = "x".join("?" if size == "?" else "_" for size in sizes)
-        self.rows.append(f"{text[: shape.start(2)]}{erased}x{text[shape.end(2) :]}")
+        row = erased(text)
+        self.rows.append(row)
+        if row != text:
+            shape = SHAPE.search(text)
+            for at, size in enumerate(shape[2][:-1].split("x") if shape else ()):
+                if size != "?":
+                    self.slots.append(Slot("dimension", size, op, (value, at)))
+
+
+def erased(text: str) -> str:
+    """A type without its static dimensions; as it is where it has several shapes."""
+    shape = SHAPE.search(text)
+    if shape is None or SHAPE.search(text, shape.end()):
+        return text
+    sizes = "x".join("?" if size == "?" else "_" for size in shape[2][:-1].split("x"))
+    return f"{text[: shape.start(2)]}{sizes}x{text[shape.end(2) :]}"

@@ -1,1 +1,0 @@
-"""Families of executables that differ in little."""

@@ -1,0 +1,188 @@
+"""Families of executables, as the worker works them out beside a real compiler: real programs, and ones by hand."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from family_texts import HERE, binary, function
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from ir_child import Child
+from places import ROOT
+
+from bot.core.program import FAMILY_KINDS, IDENTICAL
+
+Families = list[dict[str, Any]]
+Find = Callable[..., Families]
+CHAIN = "quantized_chain_dispatch_"
+SAID = {
+    "constants": (
+        "constants",
+        [f"{CHAIN}{at}" for at in range(6)],
+        "multiplier (arith.muli, i64): 1340891776, 1208374016, 1610612736, 1099511627, 1888888888, 1500000001",
+        "rounding (arith.addi, i64): 34359738368, 68719476736, 17179869184, 137438953472, 8589934592",
+        "shift (arith.shrsi, i64): 36, 37, 35, 38, 34",
+        "zero point (arith.addi, i32): 3, -5, 11, 7, -12, 1",
+    ),
+    "static_shapes": (
+        "static-shapes",
+        [f"conv_cascade_dispatch_{at}" for at in range(3)],
+        "argument 0: 34x34x16, 32x32x16, 30x30x16",
+        "argument 2: 32x32x16, 30x30x16, 28x28x16",
+    ),
+    "offsets": (
+        "offsets",
+        [f"slices_dispatch_{at}" for at in range(3)],
+        "static_offsets of iree_tensor_ext.dispatch.tensor.load: [0, 0], [16, 0], [32, 16]",
+    ),
+    "operand_order": (
+        "operand-order",
+        [f"orders_dispatch_{at}" for at in range(3)],
+        "@orders_dispatch_1: operands of arith.subf in another order",
+        "@orders_dispatch_2: arguments 0 and 1 exchanged",
+    ),
+    "extra_operation": (
+        "extra-operation",
+        [f"extra_operation_dispatch_{at}" for at in range(2)],
+        "@extra_operation_dispatch_1 has one more arith.subf (f32) of arith.addf and block argument 1",
+    ),
+    "different_fusion": (
+        "different-fusion",
+        [f"different_fusion_dispatch_{at}" for at in range(3)],
+        "@different_fusion_dispatch_0: + arith.addf, arith.maximumf",
+        "@different_fusion_dispatch_1: + arith.addf, arith.mulf, math.tanh",
+        "@different_fusion_dispatch_2: + arith.divf, arith.mulf, math.exp",
+    ),
+    "identical": ("constants", ["main_dispatch_0", "main_dispatch_1"], *IDENTICAL),
+}
+
+
+@pytest.fixture
+def find(worker: Child, tmp_path: Path) -> Find:
+    """The families of a file at the end of the flow phase, or of functions in generic form."""
+
+    def asked(flow: Path | None, *functions: tuple[str, list[str], int]) -> Families:
+        file, empty = flow or tmp_path / "flow.mlir", tmp_path / "empty.mlir"
+        empty.write_text("module {}")
+        if flow is None:
+            file.write_text("module {\n" + "".join(_executable(*one) for one in functions) + "}\n")
+        answer = worker.ask(op="program", dispatch_creation=str(empty), stream=str(empty), flow=str(file))
+        assert answer.get("families") is not None, answer
+        families: Families = answer["families"]
+        members = [member for family in families for member in family["members"]]
+        assert len(members) == len(set(members))
+        assert all(len(line) <= 160 and line.isprintable() for one in families for line in one["varying"])
+        return families
+
+    return asked
+
+
+def _executable(name: str, body: list[str], arguments: int = 4) -> str:
+    """What the last operation gives is used."""
+    last = body[-1].split()[0] if body else "%arg0"
+    lines = [*body, f'  "test.use"({last}) : (f32) -> ()']
+    text = function(name, lines, arguments).generic.replace('"@"', f'"{name}_entry"')
+    export = f'"flow.executable.export"() <{{function_ref = @{name}_entry, sym_name = "{name}_entry"}}> ({{}})'
+    return f"flow.executable private @{name} {{\n{export} : () -> ()\nbuiltin.module {{\n{text}\n}}\n}}\n"
+
+
+def compiled(compiler_root: Path, model: Path, folder: Path) -> Path:
+    """The program at the end of the flow phase."""
+    binary_ = compiler_root / "iree/compiler/_mlir_libs/iree-compile"
+    flags = ("--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=x86-64-v3")
+    options = ("--iree-dispatch-creation-enable-aggressive-fusion", "--compile-to=flow", "-o", "/dev/null")
+    command = [str(binary_), str(model), *flags, *options, f"--dump-compilation-phases-to={folder}"]
+    subprocess.run(command, capture_output=True, check=True)
+    (flow,) = folder.glob("*.6.flow.mlir")
+    return flow
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_what_keeps_the_executables_of_a_small_model_apart(
+    find: Find, compiler_root: Path, tmp_path: Path, name: str
+) -> None:
+    (family,) = find(compiled(compiler_root, HERE / f"{name}.mlir", tmp_path))
+    assert (family["kind"], family["members"], *family["varying"]) == SAID[name]
+
+
+def test_layers_of_a_quantised_model_differ_in_constants_and_shapes(
+    find: Find, compiler_root: Path, tmp_path: Path
+) -> None:
+    families = find(compiled(compiler_root, ROOT / "configs/models/mobilenet_v1_int8_tosa.mlir", tmp_path))
+    five = next(one for one in families if "main_dispatch_5" in one["members"])
+    assert (five["kind"], five["members"]) == ("static-shapes", [f"main_dispatch_{at}" for at in (5, 7, 9, 11)])
+    shapes, constants, *_, more = five["varying"]
+    assert shapes == "argument 0: 56x56x64, 56x56x128, 28x28x128, 28x28x256"
+    assert constants.startswith("tensor<128xi8> constant of linalg.generic: dense<") and constants.endswith("values)")
+    assert len(five["varying"]) == 5 and more == "… and 3 more"
+    order = [(FAMILY_KINDS.index(one["kind"]), -len(one["members"])) for one in families]
+    assert order == sorted(order)
+
+
+def _scaled(value: int) -> list[str]:
+    return [
+        f'  %c = "arith.constant"() <{{value = {value}.0 : f32}}> : () -> f32',
+        binary(0, "arith.mulf", "%arg0", "%c"),
+    ]
+
+
+@given(st.lists(st.integers(2, 2**20), min_size=2, max_size=12))
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_constants_are_one_family(find: Find, values: list[int]) -> None:
+    (family,) = find(None, *((f"d{at}", _scaled(value), 4) for at, value in enumerate(values)))
+    assert (family["kind"], len(family["members"])) == ("constants", len(values))
+    assert (family["varying"] == [*IDENTICAL]) == (len(set(values)) == 1)
+
+
+@given(st.permutations(range(4)))
+@settings(max_examples=24, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_permutation_of_arguments_is_operand_order(find: Find, order: list[int]) -> None:
+    def body(names: Sequence[int]) -> list[str]:
+        lines = [binary(0, "arith.mulf", f"%arg{names[0]}", f"%arg{names[1]}"), binary(1, "math.powf", "%0", "%0")]
+        return [
+            *lines,
+            binary(2, "arith.addf", "%1", f"%arg{names[2]}"),
+            binary(3, "arith.divf", "%2", f"%arg{names[3]}"),
+        ]
+
+    (family,) = find(None, ("a", body(range(4)), 4), ("b", body(order), 4))
+    assert family["kind"] == ("constants" if order == sorted(order) else "operand-order")
+    assert (family["varying"] == [*IDENTICAL]) == (order == sorted(order))
+
+
+FIRST = [binary(0, "arith.mulf", "%arg0", "%arg1"), binary(1, "arith.addf", "%0", "%arg2")]
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        # a * a + b is not a * b + b
+        ([binary(0, "arith.mulf", "%arg0", "%arg0"), binary(1, "arith.addf", "%0", "%arg1")],
+         [binary(0, "arith.mulf", "%arg0", "%arg1"), binary(1, "arith.addf", "%0", "%arg1")]),
+        # a chain in another order
+        (['  %0 = "math.exp"(%arg0) : (f32) -> f32', '  %1 = "math.sqrt"(%0) : (f32) -> f32'],
+         ['  %0 = "math.sqrt"(%arg0) : (f32) -> f32', '  %1 = "math.exp"(%0) : (f32) -> f32']),
+        # one operation more, but leaving it out does not give the other
+        (FIRST, [binary(0, "arith.addf", "%arg0", "%arg1"), binary(1, "arith.mulf", "%0", "%arg2"),
+                 binary(2, "arith.subf", "%1", "%arg3")]),
+        # two operations more
+        (FIRST, [*FIRST, binary(2, "arith.subf", "%1", "%arg3"), binary(3, "arith.divf", "%2", "%arg3")]),
+        # squares of two values, or the product of two squares
+        ([binary(0, "arith.mulf", "%arg0", "%arg1"), binary(1, "arith.mulf", "%0", "%0")],
+         [binary(0, "arith.mulf", "%arg0", "%arg0"), binary(1, "arith.mulf", "%0", "%arg1")]),
+    ],
+)  # fmt: skip
+def test_other_wiring_is_no_family(find: Find, left: list[str], right: list[str]) -> None:
+    assert find(None, ("a", left, 4), ("b", right, 4)) == []
+
+
+@pytest.mark.parametrize("operation", ["arith.mulf", "arith.addf", "math.powf"])
+def test_one_more_of_the_same_operation(find: Find, operation: str) -> None:
+    small = [binary(0, operation, "%arg0", "%arg1")]
+    (family,) = find(None, ("a", small, 4), ("b", [*small, binary(1, operation, "%0", "%arg1")], 4))
+    assert family["kind"] == "extra-operation"
+    assert family["varying"][0].startswith(f"@b has one more {operation} (f32) of ")
