@@ -88,9 +88,7 @@ vendor: $(VENV)/.installed ## copy the chart library that the pages carry, as .g
 	npm ci --prefix $(VENDOR_BUILD) --ignore-scripts --no-audit --no-fund --silent
 	cp $(VENDOR_BUILD)/node_modules/chart.js/dist/chart.umd.min.js $(VENDOR)/chart.js
 	cp $(VENDOR_BUILD)/node_modules/chart.js/LICENSE.md $(VENDOR)/chart.LICENSE.md
-	cp $(VENDOR_BUILD)/node_modules/chartjs-chart-treemap/dist/chartjs-chart-treemap.min.js $(VENDOR)/treemap.js
-	cp $(VENDOR_BUILD)/node_modules/chartjs-chart-treemap/LICENSE $(VENDOR)/treemap.LICENSE.md
-	sed -i 's,^//# sourceMappingURL=.*,,' $(VENDOR)/chart.js $(VENDOR)/treemap.js
+	sed -i 's,^//# sourceMappingURL=.*,,' $(VENDOR)/chart.js
 
 bench: $(VENV)/.installed ## speed against the plain loop of the same compiles, over all models: ten minutes
 	$(TOOL)/bench.py --config $(CONFIG_full)

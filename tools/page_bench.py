@@ -16,7 +16,7 @@ from browser import NAMES, chromium
 from everyday import repeated_report
 from playwright.sync_api import Browser
 
-from bot.render.html.page import render_html
+from bot.show.page import render_html
 
 CELLS, ROUNDS = 200, 9
 TIMES = 3

@@ -74,3 +74,9 @@ def whole_bytes(row: Dispatch | None) -> int | None:
     if row is None:
         return 0
     return row.code_bytes if row.executable_bytes is None else row.executable_bytes
+
+
+def code_change(one: DispatchDelta) -> int | None:
+    """Head − base; all of it where a side does not have the dispatch at all."""
+    left, right = (0 if found is None else found.code_bytes for found in (one.base, one.head))
+    return None if left is None or right is None else right - left

@@ -10,10 +10,10 @@ from bot.core.report import Baseline
 from bot.core.report_json import report_lines
 from bot.core.snapshot import Snapshot
 from bot.core.study import named_apart, of_commit
-from bot.render.html.page import html_pieces
-from bot.render.html.site_page import site_page
 from bot.reporting.history_telling import told_history
 from bot.show.history import write_history
+from bot.show.page import html_pieces
+from bot.show.site_page import site_page
 from bot.study.comparison import reported
 from bot.system.files import write_atomically
 

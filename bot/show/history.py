@@ -25,7 +25,6 @@ from bot.core.snapshot import Cell, CellKey
 from bot.core.spread import Spread, Value
 from bot.core.study import UNMEASURED
 from bot.core.study_json import history_lines
-from bot.render.html.scripts import data_element
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import MINUS, UNKNOWN, amount, change, percent, plural, relative, sides, signed
 from bot.render.text.phrase import Phrase, Span, code, joined, phrase, strong
@@ -34,6 +33,7 @@ from bot.render.text.text_tables import NOTE_LIMIT, Footnotes, Row, Table, name_
 from bot.render.view.facts import NAME_LIMIT
 from bot.show.blocks import PAGE, Block, Code, Fold, List, Picture, Room, Sentence, section
 from bot.show.renderers import markdown, page
+from bot.show.skeleton import data_element
 from bot.system.files import write_atomically
 
 HISTORY_LIMIT_BYTES = 512 * 1024

@@ -9,7 +9,6 @@ from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from bot.render.html.skeleton import skeleton
 from bot.render.terminal.drawing import table_of, text_of
 from bot.render.text.environment import drawn, load
 from bot.render.text.escape import clean
@@ -19,6 +18,7 @@ from bot.render.text.phrase import phrase, plain, strong
 from bot.render.text.selection import Listing
 from bot.render.text.text_tables import Table
 from bot.show.blocks import FILE_TIERS, Block, Fold, List, Room, Sentence
+from bot.show.skeleton import skeleton
 
 _BREAKABLE = 12, 40
 """Of a text of more characters, a terminal needs room for two thirds, and never for more than the second."""

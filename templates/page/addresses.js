@@ -42,11 +42,15 @@ function elementAt(address) {
 
 /** Opens everything around the element that the page's address names, and shows it. */
 function showAddressed() {
-  const element = elementAt(location.hash.slice(1));
+  const [address, lost] = [location.hash.slice(1), document.querySelector(".lost")];
+  const element = elementAt(address);
+  const isThere = element && decoded(element.id).split("/").length === decoded(address).split("/").length;
+  const where = element ? "This is the nearest that it has." : "It may be misspelt, or in the JSON file beside this page alone.";
+  lost.textContent = !address || isThere ? "" : `“${decoded(address)}” is not on this page. ${where}`;
   if (!element) return;
   element.dispatchEvent(new CustomEvent("addressed", { bubbles: true })); // a filter may hide it
   for (let at = element.closest("details"); at; at = at.parentElement.closest("details")) at.open = true;
-  if (location.hash.slice(1) !== element.id) history.replaceState(null, "", `#${element.id}`);
+  if (address !== element.id && isThere) history.replaceState(null, "", `#${element.id}`);
   if (!element.matches("a, button, summary, [tabindex]")) element.tabIndex = -1;
   element.scrollIntoView();
   element.focus({ preventScroll: true });

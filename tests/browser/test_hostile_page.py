@@ -13,9 +13,9 @@ from replacing import replace
 
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
-from bot.render.html.page import render_html
 from bot.render.text.escape import clip, visible
 from bot.render.text.page_addresses import cell_address, dispatch_address
+from bot.show.page import render_html
 
 WORDS = (
     *make.HOSTILE,
@@ -63,7 +63,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_nothing_of_it_runs_whatever_is_opened(browser: Browser, page: Path) -> None:
     with opened(browser, page) as tab:
         tab.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-        tab.wait_for_function("drawn.length > 40")
+        tab.wait_for_function("document.querySelectorAll('.treemap').length > 9")
         assert tab.evaluate(
             "[typeof ran, document.querySelectorAll('svg, img, iframe, a:not([href^=\"#\"])').length]"
         ) == [

@@ -16,8 +16,8 @@ from trace_factory import looked_at, traced
 from bot.config.configuration import load_config
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import CellKey
-from bot.render.html.page import render_html
 from bot.render.text.page_addresses import cell_address, dispatch_address
+from bot.show.page import render_html
 from bot.study.comparison import reported
 
 REPORT = everyday.report("two_releases")
@@ -70,7 +70,7 @@ def test_it_is_accessible(browser: Browser, few: Path, width: int, dark: bool) -
     with opened(browser, few, width=width, dark=dark) as tab:
         assert violations(tab) == []
         tab.evaluate(OPEN_ALL)
-        tab.wait_for_function("drawn.length >= 4 + document.querySelectorAll('.trace').length")
+        tab.wait_for_function("drawn.length >= document.querySelectorAll('.trace').length")
         assert violations(tab) == []
         assert tab.evaluate(WIDTH) == width
 
@@ -85,63 +85,53 @@ def test_it_never_scrolls_sideways_and_rows_are_no_pages(browser: Browser, page:
     with opened(browser, page, width=width) as tab:
         assert tab.evaluate(WIDTH) == width
         tab.evaluate(OPEN_ALL)
-        tab.wait_for_function("drawn.length > 40")
+        tab.wait_for_function("document.querySelectorAll('.treemap').length > 9")
         assert tab.evaluate(WIDTH) == width
         assert tab.evaluate(TALLEST) < MOST_HIGH
 
 
-def test_nothing_is_drawn_nor_loaded_before_a_cell_is_opened(browser: Browser, page: Path) -> None:
+def test_the_first_picture_is_of_the_change_and_its_sums_are_the_artifacts(browser: Browser, page: Path) -> None:
+    """In proportion, to the byte, zoomed by its titles, and the same without scripts as a table."""
+    changes = {d.key: d.metrics["artifact_bytes"].change for d in REPORT.deltas if d.metrics.get("artifact_bytes")}
     with opened(browser, page) as tab:
-        assert tab.evaluate("[typeof Chart, document.querySelectorAll('canvas, .cell[open]').length]") == [
-            "undefined",
-            0,
-        ]
+        assert tab.evaluate("[typeof Chart, document.querySelectorAll('.cell[open]').length]") == ["undefined", 0]
+        tab.evaluate("leaves = (one) => one[4] ? one[4].flatMap(leaves) : [one[1]]")
+        row = "(cell) => [cell[3], cell[1], cell[2], leaves(cell)]"
+        tree = tab.evaluate(f"change[4].flatMap((target) => target[4].map({row}))")
+        assert {address: net for address, net, *_ in tree} == {
+            cell_address(key): change for key, change in changes.items() if change
+        }
+        assert all(net == sum(leaves) and moved == sum(map(abs, leaves)) for _, net, moved, leaves in tree)
+        area = "(box) => [box.title.split(' ')[0], box.clientWidth * box.clientHeight]"
+        drawn = dict(tab.evaluate(f"[...document.querySelectorAll('.treemap a')].map({area})"))
+        assert drawn["bert_l4_f32_dyn"] > drawn["mobilenet_v1_f32_224"] > 0
+        title = tab.locator(".treemap .title", has_text="x86_64")
+        title.click()
+        assert tab.locator(".treemap .title").first.inner_text().startswith("bert_l4_f32_dyn ▼ −36,544 B")
+        tab.locator(".treemap a", has_text="mobilenet_v1.layer").click()
+        assert tab.locator(".cell[open]").get_attribute("id") == cell_address(GREW)
+        tab.keyboard.press("Shift+Tab")
+        tab.locator(".path").first.get_by_role("button", name="all targets").click()
+        assert title.is_visible()
+    with opened(browser, page, script=False) as tab:
+        assert not tab.locator(".change-map").is_visible()
+        tab.get_by_text("The same as a table").click()
+        assert tab.locator("tr", has_text="+33,552 B").first.is_visible()
 
 
-def test_the_grid_leads_to_cells_that_open_with_their_pictures(browser: Browser, page: Path) -> None:
+def test_the_grid_leads_to_cells_that_open_with_one_picture(browser: Browser, page: Path) -> None:
     with opened(browser, page) as tab:
         link = tab.locator(f".grid a[href='#{cell_address(GREW)}']")
-        assert link.get_attribute("aria-label") == "over its limit, artifact +66.5 %"
+        assert link.text_content() == "❌ +67 over its limit, artifact +66.5 %"
         link.click()
         cell = tab.locator(".cell[open]")
-        cell.locator("canvas").nth(2).wait_for()
+        cell.locator(".treemap").wait_for()
         assert cell.get_attribute("id") == cell_address(GREW)
         assert tab.evaluate("document.activeElement.closest('.cell').id") == cell_address(GREW)
-        names = [one.get_attribute("aria-label") for one in cell.locator("canvas").all()]
-        of = f"{GREW.model} on x86_64"
-        assert names == [
-            f"The artifact's change by cause, {of}",
-            f"Executables by size on base, {of}",
-            f"Executables by size on head, {of}",
-        ]
-        assert tab.evaluate("drawn.map(({ chart }) => chart.getDatasetMeta(0).data.length)") == [5, 36, 36]
-
-
-def test_pictures_have_the_numbers_of_the_snapshots(browser: Browser, page: Path) -> None:
-    (delta,) = (delta for delta in REPORT.deltas if delta.key == GREW)
-    assert delta.base is not None and delta.head is not None
-    sizes = [sorted((d.code_bytes or 0 for d in cell.dispatches), reverse=True) for cell in (delta.base, delta.head)]
-    with opened(browser, page) as tab:
-        tab.goto(f"{page.as_uri()}#{cell_address(GREW)}")
-        tab.locator("canvas").nth(2).wait_for()
-        data = "drawn.slice(1).map(({ chart }) => chart.getDatasetMeta(0).data.map((one) => one.$context.raw.v))"
-        assert [sorted(side, reverse=True) for side in tab.evaluate(data)] == sizes
-        falls = tab.evaluate("drawn[0].chart.data.datasets[0].data")
-        assert falls[0][0] == 0 and falls[-1] == [0, falls[-2][1]]
-        assert falls[-1][1] == delta.metrics["artifact_bytes"].change
-
-
-def test_a_click_on_a_rectangle_leads_to_its_row(browser: Browser, page: Path) -> None:
-    with opened(browser, page) as tab:
-        tab.goto(f"{page.as_uri()}#{cell_address(GREW)}")
-        canvas = tab.locator("canvas").nth(2)
-        canvas.click(position={"x": 20, "y": 20})
-        tab.wait_for_function("location.hash.includes('dispatch')")
-        row = tab.locator("tr:focus")
-        name, (_, size) = row.locator("th").inner_text(), row.locator("td").nth(1).inner_text().split(" → ")
-        codes = [one for cell in REPORT.head.cells if cell.key == GREW for one in cell.dispatches]
-        largest = max(codes, key=lambda one: one.code_bytes or 0)
-        assert (name, size) == (largest.name, f"{largest.code_bytes:,} B")
+        assert cell.locator(".treemap, canvas").count() == 1
+        cell.locator(".treemap a", has_text="dispatch_9").first.click()
+        tab.wait_for_function("location.hash.includes('dispatch_9')")
+        assert tab.locator("tr:focus th").inner_text() == "main$async_dispatch_9_matmul_like_256x28x28x128_f32"
 
 
 def test_cells_are_filtered_searched_and_sorted(browser: Browser, page: Path) -> None:
@@ -202,10 +192,15 @@ def test_a_dispatch_is_found_by_its_address_even_where_its_cell_is_filtered_out(
         assert tab.evaluate("location.hash.slice(1)") == dispatch_address(GREW, "main$async_dispatch_9")
 
 
-def test_what_the_page_has_no_room_for_leads_to_its_cell(browser: Browser, page: Path) -> None:
+def test_a_wrong_address_says_so(browser: Browser, page: Path) -> None:
     with opened(browser, page) as tab:
+        tab.goto(f"{page.as_uri()}#bert_l4_f32_dyn/x86_65")
+        assert "“bert_l4_f32_dyn/x86_65” is not on this page. It may be misspelt" in tab.locator(".lost").inner_text()
         tab.goto(f"{page.as_uri()}#{cell_address(GREW)}/main%24async_dispatch_999")
         assert tab.locator(".cell[open]").get_attribute("id") == cell_address(GREW)
+        assert tab.locator(".lost").inner_text().endswith("is not on this page. This is the nearest that it has.")
+        tab.goto(f"{page.as_uri()}#{cell_address(GREW)}")
+        assert not tab.locator(".lost").inner_text()
 
 
 def test_root_causes_and_components_have_addresses(browser: Browser, page: Path) -> None:
@@ -234,7 +229,7 @@ def test_the_keyboard_is_enough(browser: Browser, page: Path) -> None:
         tab.keyboard.press("Enter")
         tab.locator(".cell summary").first.focus()
         tab.keyboard.press("Enter")
-        tab.locator(".cell[open] canvas").first.wait_for()
+        tab.locator(".cell[open]").wait_for()
         tab.keyboard.press("Tab")
         assert tab.evaluate("document.activeElement.closest('.cell') !== null")
 

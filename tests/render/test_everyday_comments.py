@@ -11,8 +11,8 @@ from golden_files import check_golden
 from replacing import replace
 
 from bot.core.report import Baseline
-from bot.render.html.page import render_html
 from bot.render.markdown.comment import COMMENT_LIMIT, render_comment
+from bot.show.page import render_html
 
 CASES = tuple(everyday.CASES)
 HEADLINES = {

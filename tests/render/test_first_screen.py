@@ -19,9 +19,9 @@ from bot.core.policy import Amount as Limit
 from bot.core.policy import LevelSpec, Rule, judge
 from bot.core.report import Baseline, Between, Report, Touched
 from bot.core.snapshot import Cell, CellKey
-from bot.render.html.page import render_html
 from bot.render.markdown.comment import is_wide, render_comment
 from bot.render.markdown.summary import render_summary
+from bot.show.page import render_html
 
 FIXTURES = ("small", "many", "none", "usual", "broken", "broken_on_both", "no_baseline", "hostile", "why")
 REPORTS: dict[str, Report] = {name: getattr(make, name)() for name in (*FIXTURES, "explained_small")}

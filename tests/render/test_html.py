@@ -20,11 +20,11 @@ from bot.core.metrics import METRIC_BY_ID, METRICS
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
 from bot.errors import TemplateError
-from bot.render.html.page import render_html
-from bot.render.html.scripts import sources
 from bot.render.markdown.comment import render_comment
 from bot.render.markdown.summary import render_summary
 from bot.render.text.page_addresses import cell_address, dispatch_address
+from bot.show.page import render_html
+from bot.show.skeleton import sources
 
 _VOID = {"meta", "br", "input"}
 _TAGS = """
@@ -33,7 +33,7 @@ _TAGS = """
     form label select option input button
 """
 _ATTRIBUTES = """
-    class id lang charset name content http-equiv type href value start open hidden tabindex role placeholder
+    class id lang title charset name content http-equiv type href value start open hidden tabindex role placeholder
     min max low high optimum aria-label aria-labelledby aria-hidden
     data-state data-level data-moved data-size data-code data-to data-side
 """

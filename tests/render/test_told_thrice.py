@@ -19,9 +19,9 @@ from bot.config.configuration import load_config
 from bot.core.explanation import PartDelta
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import Cell, Outcome, Snapshot
-from bot.render.html.page import render_html
 from bot.render.markdown.comment import render_comment
 from bot.show.explained import explain
+from bot.show.page import render_html
 from bot.study.comparison import reported
 
 FALLS = {"codegen": -120, "host": 900, "strategy": 32_772}

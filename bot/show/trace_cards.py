@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 from bot.core.delta import CellDelta
 from bot.core.explanation import Explanation
+from bot.core.moved import code_change
 from bot.core.parting import parting, texts_around
 from bot.core.snapshot import CellKey
 from bot.core.trace import IrAround, Parting, operation_words
-from bot.render.html.cell_tables import Addressed, code_change
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import percent
 from bot.render.view.facts import Facts
 from bot.render.view.ir_around import around_texts
+from bot.show.table_rows import Addressed
 
 TRACES, TRACE_ROWS = 40, 120
 """The most dispatches of a page whose passes are shown, those whose code changed most, and passes of each."""

@@ -8,9 +8,6 @@ from pathlib import Path
 from bot.core.delta import STATES
 from bot.core.metrics import METRICS
 from bot.core.report import Report
-from bot.render.html.cell_cards import STATE_WORDS, cards
-from bot.render.html.skeleton import skeleton
-from bot.render.html.table_rows import addressed_rows, metric_rows, plain_rows, tree_rows
 from bot.render.reasons.why_lines import leading
 from bot.render.text.environment import drawn, load
 from bot.render.text.escape import clip
@@ -18,11 +15,15 @@ from bot.render.text.filters import percent
 from bot.render.text.selection import Limits
 from bot.render.view.facts import NAME_LIMIT, Facts, build_facts
 from bot.render.view.view import views
+from bot.show.cells import STATE_WORDS, cards
+from bot.show.change_map import change_map, map_json, map_table, map_words
+from bot.show.skeleton import data_element, skeleton
+from bot.show.table_rows import addressed_rows, metric_rows, plain_rows, tree_rows
 
 _LIMITS = Limits(2_000, 1_000_000, 200, 40, 40, 2_000, 1, 500, 200, 200, 0, 0, 0, 600, every=True)
 _LEADING = 4
 TEMPLATE = "report.html.j2"
-STYLE, SCRIPTS = "report/report.css", ("report/cells.js", "report/pictures.js")
+STYLE, SCRIPTS = "report/report.css", ("page/treemap.js", "report/cells.js", "report/pictures.js")
 _ROWS = {one.__name__: one for one in (plain_rows, addressed_rows, tree_rows, metric_rows)}
 _EMPTY = "(empty)"
 _LEVELS = (("fail", "over the limit"), ("warn", "warning"))
@@ -44,12 +45,17 @@ def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[s
     """
     facts, template = build_facts(report), load(TEMPLATE, templates_dir)
     view, first = views(facts)(_LIMITS), min(_LEADING, leading(facts))
+    tree = change_map(facts)
     yield from drawn(
         template,
         view=view,
         cards=cards(facts, len(view.roots.items)),
         choices=_choices(facts),
         leading=first,
+        map=tree,
+        map_words=map_words(facts, tree),
+        map_table=map_table(tree),
+        map_data=data_element("page:change", map_json(tree)) if tree.inside else "",
         rest=_share([root.share for root in report.root_causes[first:]]),
         metrics=METRICS,
         **_ROWS,

@@ -3,11 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from bot.render.html.cell_tables import Addressed, MetricLine
 from bot.render.text.escape import visible
+
+Row = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MetricLine:
+    """One metric that is not the same on both sides; `css` as below."""
+
+    label: str
+    base: str
+    head: str
+    change: str
+    css: str
+
+
+@dataclass(frozen=True, slots=True)
+class Addressed:
+    """A row that has an address.
+
+    Attributes:
+        side: `base` or `head` where that side alone has it; empty elsewhere.
+        css: `up` or `down` for what grew or shrank, empty elsewhere.
+        level: how deep in a tree.
+        told: True where another row has the address as its id: that of why it changed.
+    """
+
+    address: str
+    texts: Row
+    side: str = ""
+    css: str = ""
+    level: int = 0
+    told: bool = False
+
 
 _SEPARATOR = "\x1f"  # no text that was made visible has it
 _DEEPEST = 9

@@ -1,0 +1,167 @@
+"""Where the bytes went: the change of all artifacts as a tree, target → model → component → dispatch or part.
+
+Every cell with an artifact on both sides counts with its whole change: what neither a dispatch nor a part of the
+artifact explains is a leaf of its own. Bytes of a place are the sum of the amounts of its leaves; its net is their sum.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from heapq import nlargest
+
+from bot.core.delta import CellDelta
+from bot.core.explanation import UNATTRIBUTED, UNKNOWN, Explanation
+from bot.core.moved import moved_bytes
+from bot.core.snapshot import CellKey
+from bot.render.text.escape import clean, clip
+from bot.render.text.filters import amount, plural, signed
+from bot.render.text.page_addresses import cell_address, component_address, dispatch_addresses, entry_points
+from bot.render.text.phrase import Phrase, code, joined, phrase
+from bot.render.text.selection import listing
+from bot.render.text.text_tables import Table
+from bot.render.view.facts import NAME_LIMIT, Facts
+from bot.render.view.story import cause_words
+
+LEAVES, CELLS = 3_000, 200
+"""The most leaves of the picture, and rows of its table; smaller ones are added up."""
+_NO_COMPONENT = "no component known"
+_REST = "what no dispatch and no part of the artifact explains"
+_STATES = (("fixed", "compiles now", "compile now"), ("newly-broken",) + ("newly broken",) * 2)
+_STATES += (("new",) * 3, ("removed",) * 3, ("broken",) + ("broken on both sides",) * 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A part of what changed.
+
+    Attributes:
+        net_bytes, moved_bytes: the sum of its leaves, and that of their amounts.
+        address: on the page; empty for what is no cell and in none.
+        inside: its parts, the largest first; a leaf has none.
+    """
+
+    name: str
+    net_bytes: int
+    moved_bytes: int
+    address: str = ""
+    inside: tuple[Place, ...] = ()
+
+
+def change_map(facts: Facts) -> Place:
+    """The whole tree, with every leaf."""
+    targets: dict[str, list[Place]] = {}
+    for delta in facts.report.deltas:
+        if (change := _change(delta)) is not None:
+            place = _cell(delta.key, change, _leaves(delta, facts.report.explanations.get(delta.key)))
+            if place.moved_bytes:
+                targets.setdefault(facts.short[delta.key.target], []).append(place)
+    return _sum("all targets", (_sum(name, models) for name, models in targets.items()))
+
+
+def _change(delta: CellDelta) -> int | None:
+    artifact = delta.metrics.get("artifact_bytes")
+    return artifact.change if artifact else None
+
+
+def _sum(name: str, inside: Iterable[Place], address: str = "") -> Place:
+    parts = tuple(sorted(inside, key=lambda one: (-one.moved_bytes, one.name)))
+    return Place(name, sum(p.net_bytes for p in parts), sum(p.moved_bytes for p in parts), address, parts)
+
+
+def _leaf(name: str, size: int, address: str) -> Place:
+    return Place(clip(clean(name), NAME_LIMIT), size, abs(size), address)
+
+
+def _cell(key: CellKey, change: int, leaves: Mapping[str, list[Place]]) -> Place:
+    address, groups = cell_address(key), dict(leaves)
+    if rest := change - sum(leaf.net_bytes for group in leaves.values() for leaf in group):
+        groups[UNATTRIBUTED] = [*groups.get(UNATTRIBUTED, ()), _leaf(_REST, rest, address)]
+    inside = (_sum(name, group, _group_address(key, name, group)) for name, group in groups.items())
+    return _sum(clip(key.model, NAME_LIMIT) or "(empty)", inside, address)
+
+
+def _group_address(key: CellKey, name: str, leaves: Iterable[Place]) -> str:
+    """Of a component; parts of the artifact are told with their cell."""
+    own = cell_address(key)
+    return own if name == _NO_COMPONENT or any(leaf.address == own for leaf in leaves) else component_address(key, name)
+
+
+def _leaves(delta: CellDelta, told: Explanation | None) -> Mapping[str, list[Place]]:
+    """Component, or what else of the artifact it is, → dispatches or parts that changed."""
+    groups: dict[str, list[Place]] = {}
+    if told is None or (delta.unstable and not delta.numbers_repeat):
+        return groups
+    addresses = dispatch_addresses(delta.key, entry_points(delta.base, delta.head))
+    for one in told.dispatches:
+        if (size := moved_bytes(one)) and (known := one.head or one.base):
+            name = _NO_COMPONENT if one.component == UNATTRIBUTED else clean(one.component, NAME_LIMIT)
+            groups.setdefault(name, []).append(_leaf(one.name, size, addresses[known.executable, known.name]))
+    for part in told.parts:
+        name = UNATTRIBUTED if part.cause == UNKNOWN else cause_words(part.cause)
+        groups.setdefault(name, []).append(_leaf(part.what, part.change_bytes, cell_address(delta.key)))
+    return groups
+
+
+def pruned(place: Place, least_bytes: int) -> Place:
+    """The same sums with fewer places: in each, those with less than `least_bytes` are one."""
+    if place.moved_bytes < least_bytes:
+        return replace(place, inside=())
+    inside = [pruned(one, least_bytes) for one in place.inside]
+    small = [one for one in inside if one.moved_bytes < least_bytes]
+    if len(small) > 1:
+        sums = sum(one.net_bytes for one in small), sum(one.moved_bytes for one in small)
+        inside = [one for one in inside if one.moved_bytes >= least_bytes]
+        inside.append(Place(f"{len(small):,} smaller ones", *sums, place.address))
+    return replace(place, inside=tuple(inside))
+
+
+def map_json(tree: Place) -> str:
+    """The tree for the picture: name, net, bytes, address, parts; `<` is escaped, so that it ends no element."""
+    sizes = nlargest(LEAVES, (leaf.moved_bytes for leaf in _ends(tree)))
+    least_bytes = sizes[-1] if len(sizes) == LEAVES else 1
+    return json.dumps(_row(pruned(tree, least_bytes)), separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _ends(place: Place) -> Iterator[Place]:
+    if not place.inside:
+        yield place
+    for one in place.inside:
+        yield from _ends(one)
+
+
+def _row(place: Place) -> list[object]:
+    row: list[object] = [clean(place.name), place.net_bytes, place.moved_bytes, place.address]
+    return [*row, [_row(one) for one in place.inside]] if place.inside else row
+
+
+def map_table(tree: Place) -> Table:
+    """The same cell by cell, those that moved most first."""
+    cells = [(target.name, cell) for target in tree.inside for cell in target.inside]
+    cells.sort(key=lambda one: (-one[1].moved_bytes, one[0], one[1].name))
+    rows = (
+        (
+            phrase(code(cell.name, cell.address)),
+            phrase(code(target)),
+            phrase(signed(cell.net_bytes)),
+            phrase(signed((cell.moved_bytes + cell.net_bytes) // 2)),
+            phrase(signed((cell.net_bytes - cell.moved_bytes) // 2)),
+            joined((phrase(f"{one.name} {signed(one.net_bytes)}") for one in cell.inside[:3]), ", "),
+        )
+        for target, cell in cells[:CELLS]
+    )
+    headers = ("model", "target", "change", "grew", "shrank", "where, the most first")
+    return Table(headers, listing(rows, len(cells), "cell"), numbers_from=2, sentences=5)
+
+
+def map_words(facts: Facts, tree: Place) -> tuple[Phrase, ...]:
+    """What the picture has, and which cells it cannot have."""
+    grew, shrank = (tree.moved_bytes + tree.net_bytes) // 2, (tree.moved_bytes - tree.net_bytes) // 2
+    cells = sum(len(target.inside) for target in tree.inside)
+    first = f"{signed(tree.net_bytes)} over {plural(cells, 'cell')}: {amount(grew)} grew, {amount(shrank)} shrank."
+    counts = [(facts.count(state), one, many) for state, one, many in _STATES]
+    missing = [f"{count:,} {one if count == 1 else many}" for count, one, many in counts if count]
+    if open_ := sum(one.unstable and _change(one) is None for one in facts.report.deltas):
+        missing.append(f"{open_:,} with a compiler that does not repeat itself")
+    return (phrase(first), *([phrase(f"Not in it, as they have no change: {', '.join(missing)}.")] if missing else []))

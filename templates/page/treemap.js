@@ -1,0 +1,138 @@
+"use strict";
+// A picture of a change: rectangles in proportion to the bytes that moved, red where they grew, green where they shrank.
+// The data is the element `page:change`: name, net, bytes that moved, address, parts. A title zooms in, a rectangle is a link.
+
+const LOWEST = [64, 40]; // pixels of a place whose parts are drawn
+const TITLE = 20; // pixels of a title
+
+/** `+1,675 B`, `−304 B`, `±0`. */
+function signedBytes(size) {
+  return size ? `${size > 0 ? "+" : "−"}${bytes(Math.abs(size))}` : "±0";
+}
+
+/** `▲ +1,675 B`, and how much moved where some of it cancels out. */
+function changeOf([, net, moved]) {
+  const mark = net > 0 ? "▲ " : net < 0 ? "▼ " : "";
+  return `${mark}${signedBytes(net)}${Math.abs(net) === moved ? "" : `, ${bytes(moved)} moved`}`;
+}
+
+/** Rectangles [place, x, y, width, height] as near to squares as can be (Bruls, Huizing, van Wijk: Squarified Treemaps). */
+function squarified(places, x, y, width, height) {
+  const found = [];
+  let left = places.reduce((sum, [, , moved]) => sum + moved, 0);
+  for (let at = 0; at < places.length; ) {
+    const scale = (width * height) / left;
+    const side = Math.min(width, height);
+    let [end, row, worst] = [at, 0, Infinity];
+    for (; end < places.length; end++) {
+      const more = row + places[end][2] * scale;
+      const ratio = Math.max((side ** 2 * places[at][2] * scale) / more ** 2, more ** 2 / (side ** 2 * places[end][2] * scale));
+      if (ratio > worst) break;
+      [row, worst] = [more, ratio];
+    }
+    const depth = row / side;
+    let from = 0;
+    for (const place of places.slice(at, end)) {
+      const length = (place[2] * scale) / depth;
+      found.push(width >= height ? [place, x, y + from, depth, length] : [place, x + from, y, length, depth]);
+      from += length;
+      left -= place[2];
+    }
+    if (width >= height) [x, width] = [x + depth, width - depth];
+    else [y, height] = [y + depth, height - depth];
+    at = end;
+  }
+  return found;
+}
+
+function boxOf(tag, className, x, y, width, height) {
+  const box = document.createElement(tag);
+  box.className = className;
+  Object.assign(box.style, { left: `${x}px`, top: `${y}px`, width: `${width}px`, height: `${height}px` });
+  return box;
+}
+
+/** Puts the parts of a place into the picture; of two levels, those that there is room for. */
+function fillIn(picture, place, area, levels, zoom) {
+  for (const [one, x, y, width, height] of squarified(place[4], ...area)) {
+    const [name, net, moved, address, parts] = one;
+    const words = `${name} ${changeOf(one)}`;
+    if (levels > 1 && parts && width >= LOWEST[0] && height >= LOWEST[1]) {
+      const title = boxOf("button", "title", x, y, width, TITLE);
+      title.type = "button";
+      title.textContent = `${name} ${changeOf([name, net, Math.abs(net)])}`;
+      title.title = words;
+      title.addEventListener("click", () => zoom(one));
+      picture.append(title);
+      fillIn(picture, one, [x, y + TITLE, width - 2, height - TITLE - 2], levels - 1, zoom);
+      continue;
+    }
+    const box = boxOf(address ? "a" : "span", "place", x, y, Math.max(0, width - 1), Math.max(0, height - 1));
+    const grew = `${(50 * (moved + net)) / moved}%`;
+    box.style.background = `linear-gradient(90deg, var(--fill-up) ${grew}, var(--fill-down) ${grew})`;
+    if (address) box.href = `#${address}`;
+    box.title = words;
+    if (width > 40 && height > 16) {
+      for (const line of [name.match(/dispatch_\d.*/)?.[0] ?? name, ...changeOf(one).split(", ")].slice(0, Math.max(1, Math.floor((height - 3) / 15)))) {
+        box.append(Object.assign(document.createElement("span"), { textContent: `${line} ` }));
+      }
+    } else [box.tabIndex, box.ariaHidden] = [-1, "true"]; // the table has it, and so has the place one level up
+    picture.append(box);
+  }
+}
+
+/** Draws a place into an element, and again when its width changes; `height` in pixels. */
+function drawMap(element, place, label, height) {
+  const [path, picture] = [document.createElement("nav"), document.createElement("div")];
+  path.ariaLabel = `Way through the picture: ${label}`;
+  path.className = "path";
+  picture.className = "treemap";
+  picture.role = "group";
+  picture.ariaLabel = label;
+  picture.style.height = `${height}px`;
+  element.append(path, picture);
+  let [way, width] = [[place], 0];
+  for (; way.at(-1)[4].length === 1 && way.at(-1)[4][0][4]; ) way.push(way.at(-1)[4][0]);
+  const draw = () => {
+    width = picture.clientWidth;
+    picture.replaceChildren();
+    fillIn(picture, way.at(-1), [0, 0, width, height], 2, (one) => go([...way, one]));
+    path.replaceChildren(...way.map((one, at) => {
+      const step = document.createElement("button");
+      step.type = "button";
+      step.className = "plain";
+      step.textContent = at < way.length - 1 ? one[0] : `${one[0]} ${changeOf(one)}`;
+      step.disabled = at === way.length - 1;
+      step.addEventListener("click", () => go(way.slice(0, at + 1)));
+      return step;
+    }));
+    const [name, , , address] = way.at(-1);
+    if (!address || way.length === 1) return;
+    const link = document.createElement("a");
+    link.href = `#${address}`;
+    link.textContent = `all of ${name}`;
+    path.append(link);
+  };
+  const go = (to) => {
+    way = to;
+    draw();
+    (path.querySelector("button:nth-last-of-type(2)") ?? picture.querySelector("button, a"))?.focus({ preventScroll: true });
+  };
+  new ResizeObserver(() => picture.clientWidth !== width && draw()).observe(picture);
+  return draw();
+}
+
+const change = JSON.parse(document.getElementById("page:change")?.textContent ?? "null");
+
+/** The place of a cell; undefined where nothing of it changed, or it was too small for the picture. */
+function changeAt(address, places = change?.[4] ?? []) {
+  for (const target of places) {
+    const found = target[4]?.find((one) => one[3] === address);
+    if (found) return found;
+  }
+}
+
+for (const place of document.querySelectorAll(".change-map")) {
+  place.hidden = false;
+  drawMap(place, change, "What changed, by bytes", 460);
+}
