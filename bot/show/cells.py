@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -18,7 +19,7 @@ from bot.core.spread import ends
 from bot.render.reasons.why_lines import example_address
 from bot.render.text.escape import clip
 from bot.render.text.filters import UNKNOWN, amount, change, percent, plural, relative, sides, signed
-from bot.render.text.page_addresses import EntryPoint, component_address, dispatch_addresses, entry_points
+from bot.render.text.page_addresses import EntryPoint, cell_address, component_address, dispatch_addresses, entry_points
 from bot.render.text.phrase import Phrase
 from bot.render.text.selection import Listing, listing
 from bot.render.view.alarms import finding_words
@@ -27,11 +28,12 @@ from bot.render.view.failures import failure_words, trimmed
 from bot.render.view.grid import GridCell, grid_cell
 from bot.render.view.story import NUMBERS, DispatchLine, Room, Story, component_line, story
 from bot.show.table_rows import Addressed, MetricLine, Row
-from bot.show.trace_cards import PASSES, TraceCard, Traced, largest_traced, trace_cards
+from bot.show.trace_cards import TraceCard, Traced, largest_traced, trace_cards
 
 TABLE_ROWS = 400
 """The most rows of one table of a story."""
 ROOM = Room(TABLE_ROWS, 0, 0, 12, 60, members=12, varying=12, varying_chars=400)
+SHORT_ROOM = Room(8, members=0)
 _NAME = 120
 _VALUES = 16
 _ALWAYS = ("code", "stack frame")
@@ -74,12 +76,6 @@ class Told:
     arguments: Listing[Row] = field(default_factory=Listing)
     phases: Listing[Row] = field(default_factory=Listing)
 
-    @property
-    def size(self) -> int:
-        """How many rows and lines it takes, but for the few of the change by cause."""
-        told = (self.dispatches, self.story.families, self.tree, self.arguments, self.phases)
-        return sum(len(table.items) for table in told) + sum(diff.text.count("\n") for diff in self.story.diffs)
-
 
 def entries(delta: CellDelta, backend: str, told: Collection[str] = ()) -> Entries:
     """The table of entry points; addresses that `told` has are those of other rows already."""
@@ -116,23 +112,26 @@ def _entry_row(
     return Addressed(address, (clip(name, 100) + only, clip(kind, 40), *values), side)
 
 
-def told(delta: CellDelta, explanation: Explanation, backend: str) -> Told:
-    """The story of an explained cell."""
+def told(delta: CellDelta, explanation: Explanation, backend: str, room: Room = ROOM) -> Told:
+    """The story of an explained cell; with less room than ROOM without what it is made of."""
     head = delta.head or delta.base
     arguments = head.program.arguments if head and head.program else ()
     names = {part.name for part in explanation.tree}
     base, now = (cell.phases_ms if cell else {} for cell in _sides(delta))
     phases = sorted({*base, *now}, key=lambda name: (_order(name), name))
-    said = story(explanation, head.families if head else (), ROOM, backend)
+    said = story(explanation, head.families if head and room is ROOM else (), room, backend)
     labels = _labels(said.dispatches.items)
     dispatches = _dispatches(delta, explanation.dispatches, said, labels)
     first, rest = _named(labels[: len(_ALWAYS)], backend), labels[len(_ALWAYS) :]
     headers = ("dispatch", "change", *first, "what differs", "cause", "component", *rest, "matched by")
+    changed = listing(dispatches, len(explanation.dispatches), "dispatch")
+    if room is not ROOM:
+        return Told(said, headers, changed)
     tree = (_component_row(delta.key, part, names) for part in explanation.tree)
     return Told(
         said,
         headers,
-        listing(dispatches, len(explanation.dispatches), "dispatch"),
+        changed,
         listing(islice(tree, TABLE_ROWS), len(explanation.tree), "component"),
         _rows(map(_argument_row, arguments), len(arguments), "argument"),
         _rows((_phase_row(name, base, now) for name in phases), len(phases), "phase"),
@@ -205,14 +204,12 @@ def _phase_row(name: str, base: Mapping[str, int], head: Mapping[str, int]) -> R
     return clip(name, _NAME), sides(left, right, "ms"), change(left, right, "ms")
 
 
-DISPATCH_ROWS = 20_000
-"""The most rows of dispatches on one page; cells that are the same on both sides go first."""
-STORY_ROWS, STORY_ROWS_OF_MANY = 12_000, 5_000
-"""The most rows of what explains changes on one page, and where it has many cells; report.json has all."""
-MANY_CELLS = 1_000
-"""On a page with more of them only the metrics that changed are told."""
-TEXTS = 1_000
-"""The most cells whose commands and errors are told."""
+CARDS = 1_500
+"""The most cells of a page that are told one by one; what is left out is counted."""
+_WHOLE = 20
+"""The first cells, of which everything is told however many there are."""
+_SHORT_BYTES, _BARE_BYTES = 5_000, 700
+"""What a cell takes without the tables of all dispatches, and what its first line alone takes."""
 _FINDINGS, _CAUSES, _LINES, _REASON = 12, 3, 12, 200
 STATE_WORDS = {
     "same": "the same",
@@ -272,56 +269,76 @@ class Card:
     size: int
     moved: int
     reason: str
-    changed: tuple[MetricLine, ...]
-    equal: Listing[tuple[str, str]]
-    absent: tuple[tuple[str, str], ...]
-    gauge: Gauge | None
     findings: tuple[tuple[str, Phrase], ...]
-    causes: tuple[tuple[int, str], ...]
-    failures: tuple[tuple[str, Phrase, str], ...]
-    commands: tuple[tuple[str, str], ...]
-    entries: Entries
-    told: Told | None
-    traces: tuple[TraceCard, ...]
-    left_out: tuple[str, ...]
     anchors: tuple[str, ...]
+    changed: tuple[MetricLine, ...] = ()
+    equal: tuple[tuple[str, str], ...] = ()
+    absent: tuple[tuple[str, str], ...] = ()
+    gauge: Gauge | None = None
+    causes: tuple[tuple[int, str], ...] = ()
+    failures: tuple[tuple[str, Phrase, str], ...] = ()
+    commands: tuple[tuple[str, str], ...] = ()
+    entries: Entries = Entries()
+    told: Told | None = None
+    traces: tuple[TraceCard, ...] = ()
+    left_out: str = ""
 
 
 @dataclass(slots=True)
-class _Left:
-    """What the page still has room for.
+class PageRoom:
+    """How many bytes a page still has for its cells: a template spends what it draws of each."""
+
+    left_bytes: int
+
+    def spend(self, drawn: str) -> str:
+        """The same text, which takes its bytes."""
+        self.left_bytes -= len(drawn.encode(errors="surrogatepass"))
+        return drawn
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The cells of a page, worst first.
 
     Attributes:
-        crowded: True where dispatches of cells that are the same on both sides are left out.
-        are_many: True where only changed metrics are told.
-        causes: cell → bytes and number of each root cause in it, largest first.
-        linked: cell → addresses in it that root causes link to.
-        traced: the dispatches whose passes are shown.
+        shown: those that are told one by one: the worst, and those that a root cause names as its largest.
+        left_out: state → how many others there are.
     """
 
-    crowded: bool
-    are_many: bool
-    causes: Mapping[CellKey, list[tuple[int, int]]]
-    linked: Mapping[CellKey, set[str]]
-    traced: Collection[Traced]
-    stories: int
-    dispatches: int = DISPATCH_ROWS
-    texts: int = TEXTS
-    passes: int = PASSES
+    shown: tuple[CellDelta, ...]
+    left_out: Mapping[str, int]
+
+    @property
+    def addresses(self) -> frozenset[str]:
+        """Of those that are shown."""
+        return frozenset(cell_address(delta.key) for delta in self.shown)
 
 
-def cards(facts: Facts, causes: int) -> Iterator[Card]:
+def selection(facts: Facts, most: int = CARDS) -> Selection:
+    """As many cells as a page has room for, those that are the same on both sides last."""
+    deltas = sorted(facts.report.deltas, key=lambda delta: _rank(facts, delta))
+    examples = {root.example.key for root in facts.report.root_causes} if len(deltas) > most else set()
+    shown = tuple(delta for at, delta in enumerate(deltas) if at < most or delta.key in examples)
+    counts = Counter(delta.state for delta in deltas)
+    counts.subtract(delta.state for delta in shown)
+    return Selection(shown, {state: counts[state] for state in STATES if counts[state]})
+
+
+def cards(facts: Facts, chosen: Selection, causes: int, room: PageRoom) -> Iterator[Card]:
     """One at a time: a page of 5,000 cells is not held in memory twice.
 
     Args:
         causes: how many root causes the page has.
+        room: without it a cell has its first line alone.
     """
-    deltas = sorted(facts.report.deltas, key=lambda delta: _rank(facts, delta))
-    crowded, are_many = sum(map(_entry_points, deltas)) > DISPATCH_ROWS, len(deltas) > MANY_CELLS
-    stories = STORY_ROWS_OF_MANY if are_many else STORY_ROWS
-    room = _Left(crowded, are_many, _by_cell(facts), _linked(facts), largest_traced(facts), stories)
-    for delta in deltas:
-        yield _card(facts, delta, causes, room)
+    by_cell, linked, traced = _by_cell(facts), _linked(facts), largest_traced(facts)
+    for at, delta in enumerate(chosen.shown):
+        waiting = len(chosen.shown) - at
+        is_whole = at < _WHOLE or room.left_bytes > waiting * _SHORT_BYTES
+        is_bare = not is_whole and room.left_bytes < waiting * _BARE_BYTES
+        room_of_story = None if is_bare else ROOM if is_whole else SHORT_ROOM
+        card = _card(facts, delta, linked.get(delta.key, frozenset()), traced, room_of_story)
+        yield replace(card, causes=tuple(_causes(by_cell.get(delta.key, ()), causes)))
 
 
 def _by_cell(facts: Facts) -> dict[CellKey, list[tuple[int, int]]]:
@@ -346,26 +363,15 @@ def _rank(facts: Facts, delta: CellDelta) -> tuple[int, int, int]:
     return level, STATES.index(delta.state), -abs(delta.metrics["artifact_bytes"].change or 0) if delta.metrics else 0
 
 
-def _entry_points(delta: CellDelta) -> int:
-    return max(len(cell.dispatches) if cell else 0 for cell in (delta.base, delta.head))
-
-
-def _card(facts: Facts, delta: CellDelta, causes: int, room: _Left) -> Card:
+def _card(
+    facts: Facts, delta: CellDelta, linked: Collection[str], traced: Collection[Traced], room: Room | None
+) -> Card:
     artifact, backend = delta.metrics.get("artifact_bytes"), facts.backends.get(delta.key.target, "")
+    explanation = facts.report.explanations.get(delta.key)
     base, head = artifact.sides if artifact else (None, None)
     moved = (artifact.change if artifact else None) or 0
     largest = head if head is not None else base
-    story, table, left_out = _tables(facts, delta, backend, room)
-    traces = _traces(facts, delta, room) if story else ()
-    untold = sum(one.passed is not None for one in facts.report.explanations[delta.key].dispatches) if story else 0
-    if untold > len(traces):
-        left_out.append(f"the passes of {plural(untold - len(traces), 'dispatch')}: code-size-bot trace shows them")
-    drawn = {row.address for rows in (story.dispatches if story else (), table.rows) for row in rows}
-    texts, room.texts = room.texts > 0, room.texts - 1
-    known = [delta.metrics[metric.id] for metric in METRICS if _is_known(delta, metric)]
-    changed = {value.id for value in known if value.base != value.head or value.is_open}
-    equal = [value for value in known if value.id not in changed]
-    return Card(
+    card = Card(
         model=clip(delta.key.model, NAME_LIMIT),
         target=facts.short[delta.key.target],
         state=delta.state,
@@ -377,53 +383,48 @@ def _card(facts: Facts, delta: CellDelta, causes: int, room: _Left) -> Card:
         size=ends(largest)[1] if largest is not None else 0,
         moved=moved,
         reason=delta.reason,
-        changed=tuple(_metric(facts, delta, value) for value in known if value.id in changed),
-        equal=listing(() if room.are_many else (_equal(facts, delta, value) for value in equal), len(equal), "metric"),
-        absent=() if room.are_many else tuple(_absent(delta, {value.id for value in known})),
-        gauge=_gauge(delta, backend),
         findings=tuple(
             (MARKS[mark_of(one)], finding_words(facts, one, named=False))
             for one in facts.findings.get(delta.key, ())[:_FINDINGS]
         ),
-        causes=tuple(_causes(room.causes.get(delta.key, ()), causes)),
-        failures=tuple(_failures(delta)) if texts else (),
-        commands=_commands(delta) if texts else (),
+        anchors=tuple(sorted(linked)),
+    )
+    if room is None:
+        return replace(card, left_out="more of it: report.json, base.json and head.json have all")
+    story = told(delta, explanation, backend, room) if explanation else None
+    known_rows = {row.address for row in story.dispatches} if story else set()
+    is_whole = room is ROOM
+    table = entries(delta, backend, known_rows) if is_whole else Entries()
+    traces = tuple(trace_cards(delta, explanation, traced)) if explanation and is_whole else ()
+    untold = sum(one.passed is not None for one in explanation.dispatches) - len(traces) if explanation else 0
+    known = [delta.metrics[metric.id] for metric in METRICS if _is_known(delta, metric)]
+    changed = [value for value in known if value.base != value.head or value.is_open]
+    return replace(
+        card,
+        changed=tuple(_metric(facts, delta, value) for value in changed),
+        equal=tuple(_equal(facts, delta, value) for value in known if value not in changed and is_whole),
+        absent=tuple(_absent(delta, {value.id for value in known})) if is_whole else (),
+        gauge=_gauge(delta, backend),
+        failures=tuple(_failures(delta)),
+        commands=_commands(delta),
         entries=table,
         told=story,
         traces=traces,
-        left_out=(*left_out, *(() if texts else ("its commands: base.json and head.json have them",))),
-        anchors=tuple(sorted(room.linked.get(delta.key, set()) - drawn)),
+        left_out=_left_out(untold, is_whole),
+        anchors=tuple(sorted(set(linked) - known_rows - {row.address for row in table.rows})),
     )
+
+
+def _left_out(untold: int, is_whole: bool) -> str:
+    if not is_whole:
+        return "all of its dispatches: report.json, base.json and head.json have them"
+    return f"the passes of {plural(untold, 'dispatch')}: code-size-bot trace shows them" if untold else ""
 
 
 def _said(delta: CellDelta) -> str:
     if delta.state == "same" and not delta.unstable:
         return "bit-identical" if delta.identical else "equal in every metric"
     return STATE_WORDS.get(delta.state, delta.state) + ("; the compiler does not repeat itself" * delta.unstable)
-
-
-def _tables(facts: Facts, delta: CellDelta, backend: str, room: _Left) -> tuple[Told | None, Entries, list[str]]:
-    """Story and entry points, as far as there is room, and what there is none for."""
-    explanation, count = facts.report.explanations.get(delta.key), _entry_points(delta)
-    story = told(delta, explanation, backend) if explanation and room.stories > 0 else None
-    room.stories -= story.size if story else 0
-    is_drawn = not (room.crowded and delta.state == "same") and room.dispatches >= count
-    room.dispatches -= count if is_drawn else 0
-    known: Collection[str] = {row.address for row in story.dispatches} if story else ()
-    table = entries(delta, backend, known) if is_drawn else Entries()
-    left_out = [] if is_drawn or not count else [f"its {plural(count, 'dispatch')}: head.json has them"]
-    if explanation and story is None:
-        left_out.append("why it changed: report.json says it")
-    return story, table, left_out
-
-
-def _traces(facts: Facts, delta: CellDelta, room: _Left) -> tuple[TraceCard, ...]:
-    traces = []
-    for trace in trace_cards(delta, facts.report.explanations[delta.key], room.traced):
-        if room.passes > 0:
-            traces.append(trace)
-            room.passes -= trace.passes
-    return tuple(traces)
 
 
 def _is_known(delta: CellDelta, metric: Metric) -> bool:

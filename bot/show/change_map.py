@@ -93,14 +93,15 @@ def _leaves(delta: CellDelta, told: Explanation | None) -> Mapping[str, list[Pla
     groups: dict[str, list[Place]] = {}
     if told is None or (delta.unstable and not delta.numbers_repeat):
         return groups
-    addresses = dispatch_addresses(delta.key, entry_points(delta.base, delta.head))
+    own, addresses = cell_address(delta.key), dispatch_addresses(delta.key, entry_points(delta.base, delta.head))
     for one in told.dispatches:
         if (size := moved_bytes(one)) and (known := one.head or one.base):
             name = _NO_COMPONENT if one.component == UNATTRIBUTED else clean(one.component, NAME_LIMIT)
-            groups.setdefault(name, []).append(_leaf(one.name, size, addresses[known.executable, known.name]))
+            address = addresses.get((known.executable, known.name), own)
+            groups.setdefault(name, []).append(_leaf(one.name, size, address))
     for part in told.parts:
         name = UNATTRIBUTED if part.cause == UNKNOWN else cause_words(part.cause)
-        groups.setdefault(name, []).append(_leaf(part.what, part.change_bytes, cell_address(delta.key)))
+        groups.setdefault(name, []).append(_leaf(part.what, part.change_bytes, own))
     return groups
 
 

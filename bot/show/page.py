@@ -15,13 +15,17 @@ from bot.render.text.filters import percent
 from bot.render.text.selection import Limits
 from bot.render.view.facts import NAME_LIMIT, Facts, build_facts
 from bot.render.view.view import views
-from bot.show.cells import STATE_WORDS, cards
+from bot.show.cells import STATE_WORDS, PageRoom, Selection, cards, selection
 from bot.show.change_map import change_map, map_json, map_table, map_words
 from bot.show.skeleton import data_element, skeleton
 from bot.show.table_rows import addressed_rows, metric_rows, plain_rows, tree_rows
 
-_LIMITS = Limits(2_000, 1_000_000, 200, 40, 40, 2_000, 1, 500, 200, 200, 0, 0, 0, 600, every=True)
+_LIMITS = Limits(400, 1_000_000, 200, 40, 40, 1_000, 1, 200, 60, 200, 0, 0, 0, 400, every=True)
 _LEADING = 4
+LARGEST_BYTES = 5_000_000
+"""Of a page: what does not fit is counted, and named with the file that has it."""
+_FRAME_BYTES, _LINE_BYTES = 400_000, 260
+"""What a page without cells takes, with its scripts; and each cell of the grid, each finding and each row of tables."""
 TEMPLATE = "report.html.j2"
 STYLE, SCRIPTS = "report/report.css", ("page/treemap.js", "report/cells.js", "report/pictures.js")
 _ROWS = {one.__name__: one for one in (plain_rows, addressed_rows, tree_rows, metric_rows)}
@@ -45,21 +49,40 @@ def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[s
     """
     facts, template = build_facts(report), load(TEMPLATE, templates_dir)
     view, first = views(facts)(_LIMITS), min(_LEADING, leading(facts))
-    tree = change_map(facts)
+    tree, chosen = change_map(facts), selection(facts)
+    data, table = data_element("change-data", map_json(tree)) if tree.inside else "", map_table(tree)
+    lines = sum(len(block.rows) * len(block.headers) for block in view.grid.blocks) + len(table.rows.items)
+    lines += sum(len(one.items) for one in (view.findings, view.known, view.fusion.rows, view.folding.rows, view.over))
+    room = PageRoom(LARGEST_BYTES - _FRAME_BYTES - len(data) - _LINE_BYTES * lines)
     yield from drawn(
         template,
         view=view,
-        cards=cards(facts, len(view.roots.items)),
+        cards=cards(facts, chosen, len(view.roots.items), room),
+        room=room,
+        shown=chosen.addresses,
+        unlisted=_unlisted(chosen),
         choices=_choices(facts),
         leading=first,
         map=tree,
         map_words=map_words(facts, tree),
-        map_table=map_table(tree),
-        map_data=data_element("page:change", map_json(tree)) if tree.inside else "",
+        map_table=table,
+        map_data=data,
         rest=_share([root.share for root in report.root_causes[first:]]),
         metrics=METRICS,
         **_ROWS,
         skeleton=skeleton(templates_dir, styles=(STYLE,), scripts=SCRIPTS, charts=True),
+    )
+
+
+def _unlisted(chosen: Selection) -> str:
+    """What of the cells is not told one by one, in a sentence; empty where all are."""
+    counts = [f"{count:,} {STATE_WORDS.get(state, state)}" for state, count in chosen.left_out.items()]
+    if not counts:
+        return ""
+    missing, shown = sum(chosen.left_out.values()), len(chosen.shown)
+    return (
+        f"Of {shown + missing:,} cells this page tells the {shown:,} that matter most. The other {missing:,} are in "
+        f"report.json: {', '.join(counts)}. The sums and pictures above have all of them."
     )
 
 
@@ -78,5 +101,4 @@ def _choices(facts: Facts) -> Mapping[str, Iterable[tuple[str, str]] | int]:
         "targets": [(name, name) for name in targets],
         "states": [(state, STATE_WORDS.get(state, state)) for state in STATES if facts.count(state)],
         "levels": _LEVELS,
-        "cells": len(facts.report.deltas),
     }

@@ -19,8 +19,6 @@ from bot.show.table_rows import Addressed
 
 TRACES, TRACE_ROWS = 40, 120
 """The most dispatches of a page whose passes are shown, those whose code changed most, and passes of each."""
-PASSES = 2_000
-"""How many passes a page has room for; the dispatch with which they are used up is shown whole."""
 _NAME, _PASS, _OPERATIONS, _NAMED = 120, 64, 160, 3
 _SMALLER = "printed for the largest dispatch of each cause alone"
 _LEVELS = {"mlir": "MLIR", "llvm": "LLVM IR", "machine": "machine code"}
@@ -39,7 +37,6 @@ class TraceCard:
         rows: pass, level, operations on both sides, how far apart they are, and what differs.
         picture: what each pass has, parted by `|`: its name, the operations on both sides, and how it is marked; one
             without a name stands between levels.
-        passes: how many the picture has.
         alike, far: how many passes leave the difference as it was, and how many are too far from the one that parts
             the sides.
         around: the IR before and after it on both sides, titles and texts; none where `no_ir` says why.
@@ -50,7 +47,6 @@ class TraceCard:
     most_at: str
     rows: tuple[Addressed, ...]
     picture: Mapping[str, str]
-    passes: int
     alike: int
     far: int
     around: tuple[tuple[str, str], ...]
@@ -92,7 +88,6 @@ def _card(name: str, apart: Parting, around: tuple[IrAround, ...]) -> TraceCard:
         most_at,
         rows,
         _picture(apart, places, marks),
-        len(places),
         len(places) - len(rows),
         len(apart.rows) - len(places),
         tuple(around_texts(around)) if any(one.before for one in around) else (),

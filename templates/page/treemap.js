@@ -1,6 +1,6 @@
 "use strict";
 // A picture of a change: rectangles in proportion to the bytes that moved, red where they grew, green where they shrank.
-// The data is the element `page:change`: name, net, bytes that moved, address, parts. A title zooms in, a rectangle is a link.
+// The data is the element `change-data`: name, net, bytes that moved, address, parts. A title zooms in, a rectangle is a link.
 
 const LOWEST = [64, 40]; // pixels of a place whose parts are drawn
 const TITLE = 20; // pixels of a title
@@ -122,7 +122,7 @@ function drawMap(element, place, label, height) {
   return draw();
 }
 
-const change = JSON.parse(document.getElementById("page:change")?.textContent ?? "null");
+const change = JSON.parse(document.getElementById("change-data")?.textContent ?? "null");
 
 /** The place of a cell; undefined where nothing of it changed, or it was too small for the picture. */
 function changeAt(address, places = change?.[4] ?? []) {

@@ -44,7 +44,7 @@ function drawCell(cell) {
   if (!place?.[4]) return;
   const picture = document.createElement("div");
   picture.className = "pictures";
-  cell.querySelector(".sides").before(picture);
+  (cell.querySelector(".sides") ?? cell.lastElementChild).before(picture);
   drawMap(picture, place, `What changed in ${cell.querySelector("h3").textContent}, by bytes`, 260);
 }
 

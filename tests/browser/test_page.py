@@ -95,16 +95,18 @@ def test_the_first_picture_is_of_the_change_and_its_sums_are_the_artifacts(brows
     changes = {d.key: d.metrics["artifact_bytes"].change for d in REPORT.deltas if d.metrics.get("artifact_bytes")}
     with opened(browser, page) as tab:
         assert tab.evaluate("[typeof Chart, document.querySelectorAll('.cell[open]').length]") == ["undefined", 0]
-        tab.evaluate("leaves = (one) => one[4] ? one[4].flatMap(leaves) : [one[1]]")
+        tab.evaluate("() => { window.leaves = (one) => one[4] ? one[4].flatMap(leaves) : [one[1]]; }")
         row = "(cell) => [cell[3], cell[1], cell[2], leaves(cell)]"
         tree = tab.evaluate(f"change[4].flatMap((target) => target[4].map({row}))")
         assert {address: net for address, net, *_ in tree} == {
             cell_address(key): change for key, change in changes.items() if change
         }
         assert all(net == sum(leaves) and moved == sum(map(abs, leaves)) for _, net, moved, leaves in tree)
-        area = "(box) => [box.title.split(' ')[0], box.clientWidth * box.clientHeight]"
-        drawn = dict(tab.evaluate(f"[...document.querySelectorAll('.treemap a')].map({area})"))
-        assert drawn["bert_l4_f32_dyn"] > drawn["mobilenet_v1_f32_224"] > 0
+        area = "(box) => [box.hash.slice(1), (box.clientWidth + 1) * (box.clientHeight + 1)]"
+        areas = dict(tab.evaluate(f"[...document.querySelectorAll('.treemap a')].map({area})"))
+        moved = {address: size for address, _, size, _ in tree}
+        one, other = cell_address(GREW), "bert_l4_f32_dyn/llvm-cpu-x86_64"
+        assert areas[other] / areas[one] == pytest.approx(moved[other] / moved[one], rel=0.05)
         title = tab.locator(".treemap .title", has_text="x86_64")
         title.click()
         assert tab.locator(".treemap .title").first.inner_text().startswith("bert_l4_f32_dyn ▼ −36,544 B")
@@ -122,7 +124,7 @@ def test_the_first_picture_is_of_the_change_and_its_sums_are_the_artifacts(brows
 def test_the_grid_leads_to_cells_that_open_with_one_picture(browser: Browser, page: Path) -> None:
     with opened(browser, page) as tab:
         link = tab.locator(f".grid a[href='#{cell_address(GREW)}']")
-        assert link.text_content() == "❌ +67 over its limit, artifact +66.5 %"
+        assert link.text_content() == "❌+67 over its limit, artifact +66.5 %"
         link.click()
         cell = tab.locator(".cell[open]")
         cell.locator(".treemap").wait_for()
@@ -137,7 +139,7 @@ def test_the_grid_leads_to_cells_that_open_with_one_picture(browser: Browser, pa
 def test_cells_are_filtered_searched_and_sorted(browser: Browser, page: Path) -> None:
     with opened(browser, page) as tab:
         every, controls = shown(tab), tab.locator(".controls")
-        status = tab.get_by_role("status")
+        status = tab.locator(".controls [role=status]")
         assert len(every) == len(REPORT.deltas) and status.inner_text() == "36 cells"
         controls.locator("select[name=target]").select_option("x86_64")
         assert {one.partition("/")[2] for one in shown(tab)} == {"llvm-cpu-x86_64"}
@@ -324,7 +326,7 @@ def test_a_page_of_many_traces_is_small(tmp_path: Path, browser: Browser) -> Non
     assert "for the passes of" in text, "what there is no room for is said"
     assert "There is no room for 282 passes before or after these." in text
     with opened(browser, path) as tab:
-        assert tab.locator(".trace").count() == 17, "as many as there is room for"
+        assert 20 < tab.locator(".trace").count() <= 40, "as many as there is room for"
         rows = "[...document.querySelectorAll('.trace')].map((one) => one.querySelectorAll('tbody tr').length)"
         assert 20 < max(tab.evaluate(rows)) <= 120
         tab.locator(".cell", has=tab.locator(".trace")).first.locator("summary").first.click()
