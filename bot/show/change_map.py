@@ -28,8 +28,13 @@ LEAVES, CELLS = 3_000, 200
 """The most leaves of the picture, and rows of its table; smaller ones are added up."""
 _NO_COMPONENT = "no component known"
 _REST = "what no dispatch and no part of the artifact explains"
-_STATES = (("fixed", "compiles now", "compile now"), ("newly-broken",) + ("newly broken",) * 2)
-_STATES += (("new",) * 3, ("removed",) * 3, ("broken",) + ("broken on both sides",) * 2)
+_STATES = {
+    "fixed": ("compiles now", "compile now"),
+    "newly-broken": ("newly broken", "newly broken"),
+    "new": ("new", "new"),
+    "removed": ("removed", "removed"),
+    "broken": ("broken on both sides", "broken on both sides"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +166,7 @@ def map_words(facts: Facts, tree: Place) -> tuple[Phrase, ...]:
     grew, shrank = (tree.moved_bytes + tree.net_bytes) // 2, (tree.moved_bytes - tree.net_bytes) // 2
     cells = sum(len(target.inside) for target in tree.inside)
     first = f"{signed(tree.net_bytes)} over {plural(cells, 'cell')}: {amount(grew)} grew, {amount(shrank)} shrank."
-    counts = [(facts.count(state), one, many) for state, one, many in _STATES]
+    counts = [(facts.count(state), *words) for state, words in _STATES.items()]
     missing = [f"{count:,} {one if count == 1 else many}" for count, one, many in counts if count]
     if open_ := sum(one.unstable and _change(one) is None for one in facts.report.deltas):
         missing.append(f"{open_:,} with a compiler that does not repeat itself")
