@@ -14,7 +14,7 @@ from bot.core.report import Report
 from bot.core.report_json import report_lines
 from bot.github.runner import log_safe
 from bot.render.terminal.progress import MeasureProgress
-from bot.render.terminal.report_text import print_report
+from bot.show.report import print_report
 from bot.study.run import Progress
 
 

@@ -332,7 +332,7 @@ def _judge_states(deltas: Sequence[CellDelta], states: Mapping[str, Status]) -> 
             base=base,
             head=head,
             outcomes=outcomes,
-            known=delta.state == "broken" and not compiles_nowhere and len(set(outcomes)) == 1 and base == head,
+            known=delta.state == "broken" and len(set(outcomes)) == 1 and (head or 0) <= (base or head or 0),
             failure=delta.head.failure if delta.head else None,
         )
 

@@ -22,10 +22,16 @@ from bot.github.opening import workspace_rules
 from bot.github.repository import labelling, may_write, open_pulls_at, pull
 from bot.github.runner import annotation_command, write_outputs, write_summary
 from bot.github.services import Services
-from bot.render.markdown.check import broken_check, check_run, model_paths, overruled_check
-from bot.render.markdown.comment import marker, render_broken
-from bot.render.markdown.summary import render_summary
 from bot.reporting.writing import write_report
+from bot.show.comment import (
+    broken_check,
+    check_run,
+    marker,
+    model_paths,
+    overruled_check,
+    render_broken,
+    render_summary,
+)
 from bot.study.comparison import no_verdict
 from bot.system.hub import Hub
 

@@ -43,9 +43,8 @@ from bot.github.repository import (
 )
 from bot.github.services import Services, store_of
 from bot.github.suspects import suspected
-from bot.render.markdown.check import check_name
-from bot.render.markdown.comment import marker
 from bot.render.text.escape import md_code
+from bot.show.comment import check_name, marker
 from bot.store.unzip import read_zip
 from bot.study.comparison import adopting, reported
 from bot.system.hub import Hub

@@ -9,8 +9,7 @@ from bot.core.report import Report
 from bot.core.report_json import report_lines
 from bot.core.snapshot import Snapshot
 from bot.core.snapshot_json import lines, rows_of
-from bot.render.markdown.comment import render_comment
-from bot.render.markdown.summary import render_summary
+from bot.show.comment import render_comment, render_summary
 from bot.show.page import html_pieces
 from bot.system.files import write_atomically
 

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 
 from bot.render.text.phrase import Phrase
 from bot.render.text.selection import Listing
-from bot.render.text.text_tables import Table
+from bot.render.text.text_tables import Line, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,14 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Lines to be copied: a command."""
+    """Lines as they are: a command to be copied, what a compiler says, a diff.
+
+    Attributes:
+        language: what Markdown is told that they are.
+    """
 
     text: str
+    language: Literal["sh", "diff", "text"] = "sh"
     name: str = ""
     kind: ClassVar = "code"
 
@@ -43,10 +48,11 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class List:
-    """Lines, one below the other."""
+    """Lines, one below the other, each with what there is to say below it; `numbered` from 1."""
 
-    lines: Listing[Phrase]
+    lines: Listing[Phrase] | Listing[Phrase | Line]
     small: bool = False
+    numbered: bool = False
     name: str = ""
     kind: ClassVar = "list"
 

@@ -8,12 +8,11 @@ from pathlib import Path
 from bot.core.delta import STATES
 from bot.core.metrics import METRICS
 from bot.core.report import Report
-from bot.render.reasons.why_lines import leading
 from bot.render.text.environment import drawn, load
 from bot.render.text.escape import clip
 from bot.render.text.filters import percent
 from bot.render.text.selection import Limits
-from bot.render.view.facts import NAME_LIMIT, Facts, build_facts
+from bot.render.view.facts import NAME_LIMIT, Facts, build_facts, leading
 from bot.render.view.view import views
 from bot.show.cells import STATE_WORDS, PageRoom, Selection, cards, selection
 from bot.show.change_map import change_map, map_json, map_table, map_words

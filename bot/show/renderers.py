@@ -11,13 +11,13 @@ from rich.text import Text
 
 from bot.render.terminal.drawing import table_of, text_of
 from bot.render.text.environment import drawn, load
-from bot.render.text.escape import clean
+from bot.render.text.escape import clean, clean_block
 from bot.render.text.filters import plural
 from bot.render.text.fitting import first_fitting, within_bytes
 from bot.render.text.phrase import phrase, plain, strong
 from bot.render.text.selection import Listing
-from bot.render.text.text_tables import Table
-from bot.show.blocks import FILE_TIERS, Block, Fold, List, Room, Sentence
+from bot.render.text.text_tables import Line, Table
+from bot.show.blocks import FILE_TIERS, Block, Code, Fold, List, Room, Sentence
 from bot.show.skeleton import skeleton
 
 _BREAKABLE = 12, 40
@@ -80,8 +80,13 @@ def print_blocks(blocks: Sequence[Block], console: Console) -> None:
 def _parts(block: Block, width: int) -> Iterator[RenderableType]:
     if isinstance(block, Sentence):
         yield text_of(block.said)
+    elif isinstance(block, Code):
+        yield Padding(Text(clean_block(block.text), "dim"), (0, 0, 0, 4))
     elif isinstance(block, List):
-        yield from (Padding(text_of(line), (0, 0, 0, 2)) for line in block.lines)
+        for number, line in enumerate(block.lines, 1):
+            said, *below = (line.said, line.detail, line.below) if isinstance(line, Line) else (line,)
+            yield Padding(text_of(phrase(f"{number}. ", said) if block.numbered else said), (0, 0, 0, 2))
+            yield from (Padding(text_of(part), (0, 0, 0, 5), style="dim") for part in below if part)
         yield from _more(block.lines)
     elif isinstance(block, Table):
         yield from _rows(block) if block.sentences is not None else _fitted(block, width)

@@ -17,10 +17,8 @@ from bot.core.policy import judge
 from bot.core.publication import wants_comment
 from bot.core.report import Adoption, Baseline, Report
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Snapshot, SourceInfo
-from bot.render.markdown.check import check_run
-from bot.render.markdown.comment import COMMENT_LIMIT, render_comment
-from bot.render.markdown.summary import render_summary
 from bot.render.text.fitting import length
+from bot.show.comment import COMMENT_LIMIT, check_run, render_comment, render_summary
 from bot.show.page import render_html
 from bot.study.comparison import adopting
 

@@ -14,14 +14,14 @@ from bot.core.publication import CheckRun
 from bot.core.report import Report
 from bot.core.snapshot import CellKey
 from bot.errors import BotError
-from bot.render.markdown.check import (
+from bot.render.text.fitting import length
+from bot.show.comment import (
     ANNOTATIONS_LIMIT,
     CHECK_SUMMARY_LIMIT,
     broken_check,
     check_run,
     model_paths,
 )
-from bot.render.text.fitting import length
 
 CONFIG = "configs/code-size.yml"
 PATHS = {"bert": "models/bert.mlir", "mobilenet": "models/mobilenet.mlir"}

@@ -22,9 +22,9 @@ from bot.core.publication import CommentState, decode, encode
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import Snapshot, SourceInfo
 from bot.errors import BotError, InputError, TemplateError
-from bot.render.markdown.comment import COMMENT_LIMIT, TIERS, marker, render_broken, render_comment
 from bot.render.text.environment import templates_dir
 from bot.render.text.fitting import length
+from bot.show.comment import COMMENT_LIMIT, TIERS, marker, render_broken, render_comment
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 MARKER = "<!-- code-size-bot:default -->"

@@ -17,7 +17,7 @@ from json_rows import JsonRow
 
 from bot.core.metrics import METRICS
 from bot.core.report_json import report_lines
-from bot.render.markdown.comment import render_comment
+from bot.show.comment import render_comment
 
 CASES = tuple(everyday.CASES)
 LABELS = {metric.label: metric.id for metric in METRICS}

@@ -11,7 +11,7 @@ from golden_files import check_golden
 from replacing import replace
 
 from bot.core.report import Baseline
-from bot.render.markdown.comment import COMMENT_LIMIT, render_comment
+from bot.show.comment import COMMENT_LIMIT, render_comment
 from bot.show.page import render_html
 
 CASES = tuple(everyday.CASES)

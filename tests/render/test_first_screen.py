@@ -19,8 +19,7 @@ from bot.core.policy import Amount as Limit
 from bot.core.policy import LevelSpec, Rule, judge
 from bot.core.report import Baseline, Between, Report, Touched
 from bot.core.snapshot import Cell, CellKey
-from bot.render.markdown.comment import is_wide, render_comment
-from bot.render.markdown.summary import render_summary
+from bot.show.comment import is_wide, render_comment, render_summary
 from bot.show.page import render_html
 
 FIXTURES = ("small", "many", "none", "usual", "broken", "broken_on_both", "no_baseline", "hostile", "why")

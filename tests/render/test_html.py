@@ -20,9 +20,8 @@ from bot.core.metrics import METRIC_BY_ID, METRICS
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
 from bot.errors import TemplateError
-from bot.render.markdown.comment import render_comment
-from bot.render.markdown.summary import render_summary
 from bot.render.text.page_addresses import cell_address, dispatch_address
+from bot.show.comment import render_comment, render_summary
 from bot.show.page import render_html
 from bot.show.skeleton import sources
 

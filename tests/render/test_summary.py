@@ -10,8 +10,7 @@ from golden_files import check_golden
 from test_comment import assert_harmless
 
 from bot.errors import TemplateError
-from bot.render.markdown.comment import render_comment
-from bot.render.markdown.summary import SUMMARY_LIMIT_BYTES, render_summary
+from bot.show.comment import SUMMARY_LIMIT_BYTES, render_comment, render_summary
 
 
 def test_golden() -> None:

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from bot.core.report import Report
-from bot.render.terminal.report_text import print_report
+from bot.show.report import print_report
 
 
 def printed(report: Report, width: int = 100, colour: bool = False) -> str:

@@ -19,7 +19,7 @@ from bot.config.configuration import load_config
 from bot.core.explanation import PartDelta
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import Cell, Outcome, Snapshot
-from bot.render.markdown.comment import render_comment
+from bot.show.comment import render_comment
 from bot.show.explained import explain
 from bot.show.page import render_html
 from bot.study.comparison import reported

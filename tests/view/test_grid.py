@@ -12,8 +12,8 @@ from bot.core.delta import STATES
 from bot.core.policy import Accepted, Finding, Verdict
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
-from bot.render.markdown.comment import TIERS
 from bot.render.view.grid import GridCell
+from bot.show.comment import TIERS
 
 
 def test_the_grid_draws_every_state() -> None:

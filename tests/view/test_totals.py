@@ -12,10 +12,10 @@ from bot.core.policy import Accepted, Finding, Verdict
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.spread import difference, ends
-from bot.render.markdown.comment import render_comment
 from bot.render.text.phrase import plain
 from bot.render.view.facts import build_facts
 from bot.render.view.totals import Total, everything, totals
+from bot.show.comment import render_comment
 
 MODELS, TARGETS = ("bert", "vit"), {"cuda": "cuda", "vmvx": "vmvx"}
 BERT, VIT = CellKey("bert", "vmvx"), CellKey("vit", "vmvx")

@@ -13,11 +13,12 @@ from replacing import replace
 
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
-from bot.render.markdown.comment import TIERS
+from bot.render.reasons.why_lines import whys
 from bot.render.text.phrase import plain
 from bot.render.text.selection import Limits, fair, fair_in_order
 from bot.render.view.facts import build_facts, cells_phrase, short_names
 from bot.render.view.view import ReportView, build_view
+from bot.show.comment import TIERS
 
 ROOMY = Limits(5_000, 10_000, 500, 50, 40, 5_000, 5_000, 50_000, 5_000, 5_000)
 
@@ -36,7 +37,7 @@ def same(_key: CellKey, found: Cell) -> Cell:
 
 def test_missing_cells_are_told_in_one_place_and_those_on_purpose_come_last() -> None:
     made = view(make.partly())
-    assert not made.alarms.lines and made.commands.total == 0 and made.findings.total == 7
+    assert not made.alarms and made.commands.total == 0 and made.findings.total == 7
     assert [group.reason.partition(":")[0] for group in made.unmeasured] == [
         "not measured on head",
         "it makes no executables of its own",
@@ -47,7 +48,7 @@ def test_whole_unmeasured_columns_are_told_in_a_line() -> None:
     shown = view(make.usual())
     assert all("inline" not in name for block in shown.grid.blocks for name in block.headers)
     (group,) = shown.unmeasured
-    assert (plain(group.cells), group.reason[:20]) == ("vmvx-inline (13 cells)", "it makes no executab")
+    assert (plain(group.cells), group.reason[:20]) == ("vmvx-inline (13 builds)", "it makes no executab")
 
 
 def test_over_the_gate_on_both_sides_shows_the_figures() -> None:
@@ -55,7 +56,7 @@ def test_over_the_gate_on_both_sides_shows_the_figures() -> None:
     assert shown.over.total == 9
     assert {(row.base, row.head) for row in shown.over if row.model == "bert_l4_f32_s128"} == {(73_728, 73_728)}
     assert shown.stack_limit_bytes == 32_768
-    assert not shown.alarms.lines and not shown.findings
+    assert not shown.alarms and not shown.findings
     assert (shown.known.total, {row.mark[0] for row in shown.known}) == (9, {"◽"})
 
 
@@ -94,18 +95,6 @@ def test_what_was_compared() -> None:
     assert rows["compiler SHA-256"][0] == make.digest("3.11.0")[:16]
 
 
-def test_everything_is_there_when_there_is_room() -> None:
-    assert not view(make.many(), ROOMY).left_out
-    assert not view(make.huge(800), ROOMY).left_out
-
-
-def test_what_is_left_out_is_counted() -> None:
-    told = " ".join(view(make.many(), TIERS[-1]).left_out)
-    for what in ("7 models", "20 findings", "5 known findings", "changed metrics", "22 commands"):
-        assert what in told
-    assert "11 changed models" in view(make.many(), replace(TIERS[-1], changed=2)).left_out
-
-
 @pytest.mark.parametrize(
     ("targets", "short"),
     [
@@ -136,7 +125,7 @@ def test_cells_in_words_account_for_all(limit: int) -> None:
     told = 0
     for part in plain(spans).split("; "):
         models, _, targets = part.replace("every model", "," * 12).replace("every target", "," * 7).partition(" on ")
-        rest = re.match(r"(\d+) more cell", part)
+        rest = re.match(r"(\d+) more build", part)
         told += int(rest[1]) if rest else (models.count(",") + 1) * (targets.count(",") + 1)
     assert told == len(keys)
     assert sum(span.kind == "code" for span in spans) <= 2 * limit + 8
@@ -144,11 +133,11 @@ def test_cells_in_words_account_for_all(limit: int) -> None:
 
 def test_explained_cells_are_told_alarms_first_and_counted() -> None:
     report = make.why()
-    drawn = view(report, replace(TIERS[0], whys=5))
-    assert len(drawn.whys.items) == 5 and drawn.whys.total == len(report.explanations)
+    drawn = whys(build_facts(report), replace(TIERS[0], whys=5))
+    broken = {delta.key for delta in report.deltas if delta.state == "newly-broken"}
+    assert len(drawn.items) == 5 and drawn.total == len(report.explanations.keys() - broken)
     alarming = {finding.key.model for finding in report.verdict.findings}
-    assert {cell.model for cell in drawn.whys} <= alarming
-    assert f"{drawn.whys.more} explained cells" in drawn.left_out
+    assert {cell.model for cell in drawn} <= alarming
 
 
 def test_a_deduplication_of_other_bytes_is_no_other_deduplication() -> None:

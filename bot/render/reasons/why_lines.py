@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, islice
+from itertools import islice
 
 from bot.core.explanation import UNATTRIBUTED, Example, LookedUp, RootCause, Suspect
-from bot.core.snapshot import CellKey
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import UNKNOWN, amount, plural, sides, signed
-from bot.render.text.page_addresses import cell_address, dispatch_address
-from bot.render.text.phrase import Phrase, code, joined, phrase, strong
+from bot.render.text.page_addresses import cause_address, cell_address, dispatch_address
+from bot.render.text.phrase import Phrase, Span, code, joined, phrase
 from bot.render.text.selection import Limits, Listing, fair_in_order, listing
 from bot.render.text.text_tables import Line
+from bot.render.view.alarms import shown_roots
 from bot.render.view.facts import NAME_LIMIT, Facts
 from bot.render.view.story import Room, Story, cause_words, story
 
-_WHAT, _SHORT_WHAT = 200, 90
+_WHAT = 200
 _TITLE = 100
-_NAMES = 3
-_ENOUGH = 0.9
-OF_CELL, OF_ALL = "of what moved in the artifact", "of what moved"
-"""What shares of a cell, and of a report, are of: growth and shrinking count alike."""
+_NAMES, _FEW = 3, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,76 +38,47 @@ def roots(facts: Facts, limits: Limits) -> Listing[Line]:
     delta.
     """
     found = facts.report.root_causes
-    holding = len(found) if limits.every else leading(facts)
     lines = (
-        Line(_root_said(facts, root), _root_detail(facts, root, limits), suspect_words(root.looked_up, root.suspects))
+        Line(
+            _root_said(facts, root),
+            joined(_root_details(facts, root), "; ") if limits.details else (),
+            suspect_words(root.looked_up, root.suspects),
+        )
         for root in found
     )
-    return listing(islice(lines, min(limits.causes, holding)), len(found), "root cause")
-
-
-def leading(facts: Facts) -> int:
-    """How many root causes, of the largest, hold nine tenths of all bytes that moved; all where nothing moved."""
-    found = facts.report.root_causes
-    sums = accumulate(root.share or 0 for root in found)
-    return next((count for count, share in enumerate(sums, 1) if share >= _ENOUGH), len(found))
-
-
-def _root_detail(facts: Facts, root: RootCause, limits: Limits) -> Phrase:
-    return joined(_root_details(facts, root), "; ") if limits.details else ()
+    return listing(islice(lines, shown_roots(facts, limits)), len(found), "root cause")
 
 
 def held(facts: Facts, shown: Listing[Line]) -> str:
-    """`4 of 9 hold 93 % of all bytes that moved`; empty where all are shown, or nothing moved."""
+    """`4 of 9: 93 % of all bytes that moved`, growth and shrinking alike; the share of each is of the same."""
     shares = [root.share for root in facts.report.root_causes[: len(shown.items)] if root.share is not None]
-    if not shown.more or not shares:
-        return ""
-    return f"{len(shown.items)} of {shown.total} hold {sum(shares) * 100:.0f} % of all bytes that moved"
-
-
-def cause_of(facts: Facts, shown: Listing[Line], key: CellKey) -> str:
-    """`cause 2 (93 % of what moved in the artifact)`: the one with most of them, in words if not shown.
-
-    What moved counts growth and shrinking alike, so that it is more than the change where some of it cancels out.
-    """
-    sizes = [(root.by_cell.get(key, 0), -place) for place, root in enumerate(facts.report.root_causes, 1)]
-    size, place = max(sizes, default=(0, 0))
-    if not size:
-        return ""
-    root = facts.report.root_causes[-place - 1]
-    named = (
-        f"cause {-place}"
-        if -place <= len(shown.items)
-        else f"largest part: {clean(root.what.partition(', with ')[0], _SHORT_WHAT)}"
-    )
-    return f"{named} ({100 * size // sum(size for size, _ in sizes)} % {OF_CELL})"
+    if not shares:
+        return f"{len(shown.items)} of {shown.total}"
+    return f"{len(shown.items)} of {shown.total}: {sum(shares) * 100:.0f} % of all bytes that moved"
 
 
 def _root_said(facts: Facts, root: RootCause) -> Phrase:
-    """What, cause, the net change and, where some of it cancels out, the sum of all amounts; and where."""
+    """What, cause, the net change, its share of all that moved, and where."""
     what = clean(root.what, _WHAT)
+    address = cause_address(facts.report.root_causes.index(root) + 1)
     cause = "" if root.example.dispatch == "" and root.cause != "input" else f" ({cause_words(root.cause)})"
     if root.cause is None:
         what, cause = f"cause not known: {what}", ""
     models = _named((clip(model, NAME_LIMIT) for model in root.models), len(root.models), "model")
     targets = _named((facts.short[target] for target in root.targets), len(root.targets), "target")
     counted = f"{plural(root.dispatches, 'dispatch')} in " if root.dispatches else ""
-    return phrase(strong(what), f"{cause} · {_size(root)} · {counted}", models, " on ", targets)
-
-
-def _size(root: RootCause) -> str:
-    """`+1,675 B (2 % of what moved)`, `+493,243 B net, 494,125 B moved (26 % of what moved)`."""
-    net, absolute = root.total.net_bytes, root.total.absolute_bytes
-    gross = f" net, {amount(absolute)} moved" if abs(net) != absolute else ""
-    share = "" if root.share is None else f" ({root.share * 100:.0f} % {OF_ALL})"
-    return f"{signed(net)}{gross}{share}"
+    share = "" if root.share is None else f" ({root.share * 100:.0f} %)"
+    size = f"{signed(root.total.net_bytes)}{share}"
+    return phrase(Span(what, "strong", address), f"{cause} · {size} · {counted}", models, " on ", targets)
 
 
 def _named(names: Iterable[str], count: int, noun: str) -> Phrase:
-    return phrase(plural(count, noun)) if count > _NAMES else joined([(code(name),) for name in names], ", ")
+    return phrase(plural(count, noun)) if count > _FEW else joined([(code(name),) for name in names], ", ")
 
 
 def _root_details(facts: Facts, root: RootCause) -> Iterator[Phrase]:
+    if abs(root.total.net_bytes) != root.total.absolute_bytes:
+        yield phrase(f"{amount(root.total.absolute_bytes)} moved, growth and shrinking alike")
     if len(root.by_target) > 1:
         yield joined(_by_target(facts, root), ", ")
     if root.total.deltas > 1 or root.example.dispatch:
@@ -195,18 +163,13 @@ def example_address(facts: Facts, one: Example) -> str:
 def whys(facts: Facts, limits: Limits) -> Listing[WhyCell]:
     """The changed cells that it is known of why, the alarming first; models take turns."""
     explained, most = facts.report.explanations, limits.dispatches
-    keys = list(dict.fromkeys([*_alarming(facts), *(d.key for d in facts.report.deltas if d.key in explained)]))
-    room = Room(most, min(8, most), min(4, most), 2, limits.diff_lines)
+    compiled = [d.key for d in facts.report.deltas if d.key in explained and d.state != "newly-broken"]
+    worst = [one.key for one in facts.report.verdict.news]
+    keys = [key for key in dict.fromkeys([*worst, *compiled]) if key in set(compiled)]
+    room = Room(most, min(8, most), min(4, most), 1 + limits.details, limits.diff_lines)
     shown = []
     for key in fair_in_order(keys, lambda key: key.model, limits.whys):
         head = facts.deltas[key].head
         told = story(explained[key], head.families if head else (), room, facts.backends.get(key.target, ""))
         shown.append(WhyCell(clip(key.model, NAME_LIMIT), facts.short[key.target], told))
-    return listing(shown, len(keys), "explained cell")
-
-
-def _alarming(facts: Facts) -> list[CellKey]:
-    """Cells that are worse than the rules allow or newly broken, where it is known why."""
-    found = [finding.key for finding in facts.report.verdict.news]
-    found += [delta.key for delta in facts.states["newly-broken"]]
-    return [key for key in dict.fromkeys(found) if key in facts.report.explanations]
+    return listing(shown, len(keys), "explained build")

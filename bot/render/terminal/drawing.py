@@ -13,13 +13,12 @@ from bot.render.text.phrase import Phrase
 
 LEVELS: Mapping[str, str] = {"fail": "bold red", "warn": "yellow"}
 """Colours of findings."""
-_STYLES = {"text": "", "code": "cyan", "strong": "bold", "small": "dim"}
+_STYLES = {"text": "", "code": "cyan", "strong": "bold", "small": "dim", "number": "", **LEVELS}
 
 
-def text_of(words: Phrase, strong: str = "bold") -> Text:
+def text_of(words: Phrase) -> Text:
     """A phrase; spans keep the blanks at their ends."""
-    styles = {**_STYLES, "strong": strong}
-    return Text.assemble(*((_clean_span(span.text), styles[span.kind]) for span in words))
+    return Text.assemble(*((_clean_span(span.text), _STYLES[span.kind]) for span in words))
 
 
 def _clean_span(text: str) -> str:

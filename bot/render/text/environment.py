@@ -48,6 +48,8 @@ def _md_span(span: Span, code: Callable[[str], str]) -> str:
         return code(span.text)
     edge = span.text[: len(span.text) - len(span.text.lstrip())], span.text[len(span.text.rstrip()) :]
     words = escape.md_text(span.text)
+    if span.kind == "number":
+        return words.replace(" ", "&nbsp;")
     return f"**{words}**" if span.kind == "strong" else f"{edge[0]}{words}{edge[1]}" if words else span.text
 
 
@@ -78,11 +80,13 @@ def _md_link(words: str, context: Context, address: str) -> str:
     url = f"{context.get('page') or ''}#{address}" if address and words else ""
     if address.startswith("https://"):
         # A plain address of a commit or an issue leaves a back-reference there, from each comment that names it.
-        url = address.replace("https://github.com/", "https://redirect.github.com/", 1)
+        named = any(f"/{what}/" in address for what in ("commit", "issues", "pull"))
+        url = address.replace("https://github.com/", "https://redirect.github.com/", 1) if named else address
     return f"[{words}](<{url}>)" if escape.is_link(url) else words
 
 
 _TAGS = {"text": "{}", "code": "<code>{}</code>", "strong": "<strong>{}</strong>", "small": "<small>{}</small>"}
+_TAGS |= {"number": "{}", "fail": '<span class="fail">{}</span>', "warn": '<span class="warn">{}</span>'}
 
 
 def html_phrase(phrase: Phrase) -> Markup:

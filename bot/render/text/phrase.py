@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["text", "code", "strong", "small"]
+Kind = Literal["text", "code", "strong", "small", "number", "fail", "warn"]
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
     """A stretch of text; `code` is for everything that came from a model, a compiler or a pull request.
 
-    What is `small` is said beside the rest.
+    What is `small` is said beside the rest, a `number` is not broken into lines, and `fail` and `warn` have colours.
 
     Attributes:
         to: the address on the page (`bot.render.text.page_addresses`) of what the text names, or an https one of

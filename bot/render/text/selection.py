@@ -54,7 +54,8 @@ class Limits:
         whys: cells whose change is explained, each with `dispatches` rows in a table and `diff_lines` of a diff.
         overview: rows of what is said of whole models.
         every: True where what did not change is told, too.
-        details: False where a root cause is one sentence, without each target's part and its largest delta.
+        details: False where a root cause is one sentence; each target's part and its largest delta are in a fold.
+        terminal: True where nothing can be opened, and where commands are not copied from.
     """
 
     grid_models: int
@@ -73,6 +74,7 @@ class Limits:
     overview: int = 0
     every: bool = False
     details: bool = True
+    terminal: bool = False
 
 
 def fair(items: Sequence[T], group: Callable[[T], Hashable], limit: int) -> list[T]:

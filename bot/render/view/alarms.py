@@ -1,9 +1,9 @@
-"""What alarms: a line for each cell that broke a rule, who accepted it, and values that are close to a limit."""
+"""What alarms: a line for the findings of one metric and root cause; acceptances; values close to a limit."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -15,72 +15,99 @@ from bot.core.snapshot import CellKey
 from bot.core.spread import difference
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import amount, plural, relative, sides, signed
-from bot.render.text.page_addresses import cell_address
-from bot.render.text.phrase import Phrase, code, phrase
-from bot.render.text.selection import Limits, Listing, fair_in_order, listing
-from bot.render.view.facts import MARKS, NAME_LIMIT, Facts, cells_phrase, mark_of, whole_of, worst_first
+from bot.render.text.page_addresses import cause_address, cell_address
+from bot.render.text.phrase import Phrase, Span, code, joined, phrase
+from bot.render.text.selection import Limits, Listing, fair_in_order, first, listing
+from bot.render.view.facts import MARKS, NAME_LIMIT, Facts, cells_phrase, leading, mark_of, worst_first
 from bot.render.view.failures import failure_words, grouped, trimmed
 
-_WHY_CHARS, _LIMIT_CHARS, _ERROR_CHARS = 300, 48, 200
-_GROUPS, _NAMES, _ALSO = 10, 12, 2
+_WHY_CHARS, _LIMIT_CHARS, _ERROR_CHARS, _WHAT_CHARS = 300, 48, 200, 90
+_GROUPS, _NAMES, _CELLS = 10, 12, 4
 _NOWHERE = "<unknown>:0: error: "
 _UNIT = re.compile(r"(?<=\d)(?=[A-Za-z%])")
-Cause = Callable[[CellKey], str]
-"""Which of the root causes that are shown holds most of a cell: `cause 1`; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """One line: a cell that broke a rule, or cells that are newly broken alike.
+    """One line: cells that broke a rule of one metric for one root cause, or that are newly broken alike.
 
     Attributes:
         mark: the symbol of the worst of it.
         level: `fail`, `warn` or empty for an accepted one.
-        cells: how many cells it is about.
+        cells: which it is about.
+        title: what it stands below, one of TITLES.
+        cause: the number of the root cause that holds most of the change of each cell; 0 where none is known.
     """
 
     mark: str
     level: str
     said: Phrase
-    cells: int = 1
+    cells: tuple[CellKey, ...]
+    title: str
+    cause: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Alarms:
-    """What alarms most.
+class AlarmGroup:
+    """Alarms below one title.
 
     Attributes:
+        title: one of TITLES.
         lines: the first of them.
-        cells: how many cells have such an alarm.
-        warned: how many other cells are at a warning level only.
+        cells: how many cells all of them are about.
     """
 
-    lines: tuple[Alarm, ...]
+    title: str
+    lines: Listing[Alarm]
     cells: int
-    warned: int
-
-    @property
-    def more(self) -> int:
-        """Cells with such an alarm that have no line."""
-        return self.cells - sum(line.cells for line in self.lines)
 
 
-def alarms(facts: Facts, limits: Limits, cause: Cause) -> Alarms:
-    """Newly broken cells, then the cells over their limit, the worst first; models take turns where they are many.
+BROKEN, OVER, ACCEPTED, WARNED = TITLES = ("Newly broken", "Over the limit", "Accepted", "To look at")
+_TITLE_OF = {"fail": OVER, "accepted": ACCEPTED, "warn": WARNED}
 
-    Cells that only reached a warning level have lines where nothing is worse.
-    """
+
+def alarms(facts: Facts, limits: Limits) -> tuple[AlarmGroup, ...]:
+    """Newly broken cells, then what is over a limit, then what was accepted, then warnings: the worst of each first."""
     broken = [_newly_broken(facts, group) for group in grouped(facts, "newly-broken", 1) if _is_told(facts, group)]
     broken += _dead(facts)
-    found = _by_cell(facts)
-    over = [key for key, findings in found.items() if findings[0].level == "fail"]
-    told = over or ([] if broken else list(found))
-    shown = fair_in_order(told, lambda key: key.model, max(0, limits.alarms - len(broken)))
-    lines = (*broken[: limits.alarms], *(_alarm(facts, found[key], cause(key)) for key in shown))
+    lines, explained = broken, set[str]()
+    for cause, findings in matters(facts):
+        lines.append(_alarm(facts, findings, cause, limits, explained=findings[0].limit in explained))
+        explained.add(findings[0].limit)
     if doubt := doubt_of(facts.report):
-        lines = tuple(replace(line, said=phrase(line.said, f" · {doubt}")) for line in lines)
-    cells = sum(line.cells for line in broken) + len(told)
-    return Alarms(lines, cells, len(found) - len(told))
+        lines = [replace(line, said=phrase(line.said, f" · {doubt}")) for line in lines]
+    groups = {title: [line for line in lines if line.title == title] for title in TITLES}
+    return tuple(
+        AlarmGroup(title, first(found, limits.alarms, "line"), len({key for line in found for key in line.cells}))
+        for title, found in groups.items()
+        if found
+    )
+
+
+def matters(facts: Facts) -> list[tuple[int, list[Finding]]]:
+    """Findings of one level, metric and root cause together, the worst first: the cause's number, or 0, and they.
+
+    Of a part of an artifact the finding about all of it stands for both, where that is as bad.
+    """
+    news = [one for one in worst_first(facts.report.verdict.news) if not _is_told_elsewhere(facts, one)]
+    wholes = {(one.key, mark_of(one)) for one in news if one.metric == "artifact_bytes"}
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    for one in news:
+        if one.metric not in ARTIFACT_PARTS or (one.key, mark_of(one)) not in wholes:
+            cause = cause_of(facts, one.key)[0] if one.metric == "artifact_bytes" else 0
+            level = (mark_of(one), one.metric, one.kind, one.limit, one.is_open)
+            groups.setdefault((*level, cause), []).append(one)
+    return [(key[-1], found) for key, found in groups.items() if isinstance(key[-1], int)]
+
+
+def cause_of(facts: Facts, key: CellKey) -> tuple[int, int]:
+    """The number of the root cause that holds most of what moved in the cell's artifact, and its share in percent.
+
+    What moved counts growth and shrinking alike. 0 and 0 where no root cause has a part in the cell.
+    """
+    sizes = [(root.by_cell.get(key, 0), -number) for number, root in enumerate(facts.report.root_causes, 1)]
+    size, number = max(sizes, default=(0, 0))
+    return (-number, 100 * size // sum(size for size, _ in sizes)) if size else (0, 0)
 
 
 def doubt_of(report: Report) -> str:
@@ -89,15 +116,6 @@ def doubt_of(report: Report) -> str:
     if gap is None or not gap.sources:
         return ""
     return f"may come from the {plural(distance, 'commit')} before the base" if distance else "may be of other commits"
-
-
-def _by_cell(facts: Facts) -> dict[CellKey, list[Finding]]:
-    """Cell → its findings, worst first; failing cells come first, then accepted ones."""
-    found: dict[CellKey, list[Finding]] = {}
-    for finding in worst_first(facts.report.verdict.news):
-        if not _is_told_elsewhere(facts, finding):
-            found.setdefault(finding.key, []).append(finding)
-    return found
 
 
 def _is_told_elsewhere(facts: Facts, finding: Finding) -> bool:
@@ -114,29 +132,30 @@ def _is_told(facts: Facts, group: Sequence[CellDelta]) -> bool:
 
 
 def _newly_broken(facts: Facts, group: Sequence[CellDelta]) -> Alarm:
-    """What happened, to which cells, and the first line of what the compiler said."""
-    marks = {facts.mark(delta.key) for delta in group}
-    words, cells = failure_words(*(delta.head for delta in group)), cells_phrase(facts, [d.key for d in group], _NAMES)
+    """Which cells, what happened to them, and the first line of what the compiler said."""
+    keys = [delta.key for delta in group]
+    marks = {facts.mark(key) for key in keys}
+    words, cells = failure_words(*(delta.head for delta in group)), cells_phrase(facts, keys, _NAMES)
     level = next((level for level in ("fail", "warn") if level in marks), "")
-    mark = "☑️" if marks == {"accepted"} else "💥"
     at_first = facts.report.adoption and all(delta.base is None for delta in group)
-    said = "broken from the start: " if at_first else "newly broken: "
-    return Alarm(mark, level, phrase(said, cells, ": ", words, _error(group)), len(group))
+    said = phrase(cells, ", from the start: " if at_first else ": ", words, _error(group))
+    taken = marks == {"accepted"}
+    return Alarm("☑️" if taken else "💥", level, said, tuple(keys), ACCEPTED if taken else BROKEN)
 
 
 def _dead(facts: Facts) -> Iterator[Alarm]:
-    """Models that compile nowhere on either side, and other broken cells that the rules do not allow."""
+    """Cells that are broken on both sides, where the rules do not allow it."""
     news = {finding.key for finding in facts.report.verdict.news if finding.kind == "state"}
     models: dict[str, list[CellDelta]] = {}
     for delta in facts.states["broken"]:
         if delta.key in news:
             models.setdefault(delta.key.model, []).append(delta)
     for group in models.values():
-        cells, mark = cells_phrase(facts, [delta.key for delta in group], _NAMES), facts.mark(group[0].key)
+        keys, mark = tuple(delta.key for delta in group), facts.mark(group[0].key)
         alike = len({outcome(delta.head) for delta in group}) == 1
         words = failure_words(*(delta.head for delta in group)) if alike else phrase("fails")
-        said = phrase("broken on both sides: ", cells, ": ", words, _error(group))
-        yield Alarm(MARKS[mark], "fail" if mark == "fail" else "warn", said, len(group))
+        said = phrase("broken on both sides: ", cells_phrase(facts, keys, _NAMES), ": ", words, _error(group))
+        yield Alarm(MARKS[mark], "fail" if mark == "fail" else "warn", said, keys, _TITLE_OF[mark])
 
 
 def _error(group: Sequence[CellDelta]) -> Phrase:
@@ -149,39 +168,70 @@ def _error(group: Sequence[CellDelta]) -> Phrase:
     return phrase(": " if len(set(lines)) == 1 else ", for example: ", code(said))
 
 
-def _alarm(facts: Facts, findings: Sequence[Finding], cause: str) -> Alarm:
-    """``artifact, `m` on `x86_64`: 50,438 → 83,990 B, +66.5 %; allowed: growth up to 4 KiB or 5 % · cause 1``."""
-    first = whole_of(findings[0], findings)
-    said = finding_words(facts, first)
-    others = [one for one in findings if one is not first and not _is_part(one, first)]
-    also = phrase(" · also ", ", ".join(_short(facts, one) for one in others[:_ALSO]), _more(others)) if others else ()
-    head = facts.deltas[first.key].head
-    once = " · compiled once" if head is not None and head.compiles == 1 else ""
-    return Alarm(MARKS[mark_of(first)], first.weight, phrase(said, also, f" · {cause}" if cause else "", once))
+def _alarm(facts: Facts, findings: Sequence[Finding], cause: int, limits: Limits, *, explained: bool) -> Alarm:
+    """``artifact, 4 builds on `x86_64`: `m` 1 → 2 B (+66.5 %), …; limit: … · mostly cause 1 (69 to 95 %)``."""
+    one, keys = findings[0], tuple(finding.key for finding in findings)
+    said = finding_words(facts, one, explained=explained) if len(findings) == 1 else _several(facts, findings)
+    heads = [facts.deltas[key].head for key in keys]
+    once = sum(head is not None and head.compiles == 1 for head in heads)
+    doubt = "" if not once else " · compiled once" if once == len(keys) else f" · {once} of them compiled once"
+    mark, about = mark_of(one), phrase(said, *_mostly(facts, keys, cause, limits), doubt)
+    return Alarm(MARKS[mark], one.weight, about, keys, _TITLE_OF[mark], cause)
 
 
-def _is_part(finding: Finding, whole: Finding) -> bool:
-    return whole.metric == "artifact_bytes" and finding.metric in ARTIFACT_PARTS
+def _mostly(facts: Facts, keys: Sequence[CellKey], cause: int, limits: Limits) -> Iterator[Phrase]:
+    """`` · mostly cause 2 (77 %)``: how much of what moved in the cells it holds; in words where it is not shown."""
+    if not cause:
+        return
+    shares = sorted(cause_of(facts, key)[1] for key in keys)
+    what = clean(facts.report.root_causes[cause - 1].what.partition(", with ")[0], _WHAT_CHARS)
+    is_shown = cause <= shown_roots(facts, limits)
+    named = phrase(Span(f"cause {cause}", to=cause_address(cause)) if is_shown else what)
+    share = f"{shares[0]} %" if shares[0] == shares[-1] else f"{shares[0]} to {shares[-1]} %"
+    yield phrase(" · mostly " if shares[0] >= 50 else " · largest part: ", named, f" ({share})")
 
 
-def _more(others: Sequence[Finding]) -> str:
-    return f" and {len(others) - _ALSO} more" if len(others) > _ALSO else ""
+def shown_roots(facts: Facts, limits: Limits) -> int:
+    """How many root causes have a line: those that hold nine tenths of the bytes, or as many as there is room for."""
+    return min(limits.causes, len(facts.report.root_causes) if limits.every else leading(facts))
 
 
-def _short(facts: Facts, finding: Finding) -> str:
-    """`executables +2`."""
-    if finding.metric is None:
-        return clean(finding.limit).replace("-", " ")
-    metric = METRIC_BY_ID[finding.metric]
-    label = facts.label(metric, finding.key)
+def _several(facts: Facts, findings: Sequence[Finding]) -> Phrase:
+    """The values of the first cells, and what is allowed in all; a target or a model that all have is named once."""
+    one, keys = findings[0], [finding.key for finding in findings]
+    if one.metric is None:
+        return phrase(cells_phrase(facts, keys, _NAMES), " ", state_words(facts.deltas[one.key]))
+    metric = METRIC_BY_ID[one.metric]
+    label, changes = facts.label(metric, one.key), {difference(*finding.sides) for finding in findings}
+    allowed = phrase("; ", limit_words(one, alone=False)) if one.head is not None else ()
+    if len(changes) == 1 and one.kind == "change" and (change := changes.pop()) is not None:
+        said = phrase(f"{label}, {signed(change, metric.unit)} each: ", cells_phrase(facts, keys, _NAMES))
+        return phrase(said, allowed)
+    targets, models = {key.target for key in keys}, {key.model for key in keys}
+    where = phrase(" on ", code(facts.short[one.key.target])) if len(targets) == 1 else ()
+    of = phrase(" of ", code(clip(one.key.model, NAME_LIMIT))) if len(models) == 1 else ()
+    shown = fair_in_order(findings, lambda finding: finding.key.model if len(models) > 1 else "", _CELLS)
+    cells = joined([_cell(facts, finding, len(targets) > 1, len(models) > 1) for finding in shown], ", ")
+    more = f" and {len(findings) - len(shown)} more" if len(findings) > len(shown) else ""
+    return phrase(f"{label}, {plural(len(keys), 'build')}", of, where, ": ", cells, more, allowed)
+
+
+def _cell(facts: Facts, finding: Finding, targets: bool, models: bool) -> Phrase:
+    """Its names, as far as they are not told for all, and its values."""
+    unit = METRIC_BY_ID[finding.metric or ""].unit
+    address = cell_address(finding.key)
+    names = [phrase(code(clip(finding.key.model, NAME_LIMIT), address))] if models else []
+    names += [phrase(code(facts.short[finding.key.target], "" if models else address))] if targets else []
     base, head = finding.sides
-    if finding.kind == "limit":
-        return f"{label} {amount(head, metric.unit)}, {'open' if finding.is_open else 'over its limit'}"
-    return f"{label} {amount(head, metric.unit) if base is None else signed(difference(base, head), metric.unit)}"
+    if head is None:
+        return phrase(joined(names, " on "), f" {amount(base, unit)} on base, not known any more")
+    values = amount(head, unit) if base is None else f"{sides(base, head, unit)}"
+    grown = "" if base is None or base == head else f" ({relative(base, head)})"
+    return phrase(joined(names, " on "), f" {values}{grown}{f', {OPEN}' if finding.is_open else ''}")
 
 
-def finding_words(facts: Facts, finding: Finding, *, named: bool = True) -> Phrase:
-    """A finding as a clause: what, where (unless not `named`), both values, and what is allowed."""
+def finding_words(facts: Facts, finding: Finding, *, named: bool = True, explained: bool = False) -> Phrase:
+    """A finding as a clause: what, where (unless not `named`), both values, and the limit, in words once."""
     model = code(clip(finding.key.model, NAME_LIMIT), cell_address(finding.key))
     cell = phrase(model, " on ", code(facts.short[finding.key.target]))
     if finding.metric is None:
@@ -191,29 +241,40 @@ def finding_words(facts: Facts, finding: Finding, *, named: bool = True) -> Phra
     if finding.head is None:
         return phrase(about, f"{amount(finding.base, metric.unit)} on base, not known any more")
     base, head = finding.sides
-    values, doubt = sides(base, head, metric.unit) if base is not None else amount(head, metric.unit), ""
-    if finding.is_open:
-        doubt = f"; {OPEN}"
+    values = sides(base, head, metric.unit) if base is not None else amount(head, metric.unit)
+    grown = f", {relative(base, head)}" if finding.kind != "limit" else ""
+    return phrase(
+        about, f"{values}{grown}; ", limit_words(finding, explained=explained), f"; {OPEN}" if finding.is_open else ""
+    )
+
+
+def limit_words(finding: Finding, *, alone: bool = True, explained: bool = False) -> str:
+    """`limit 54,534 B (the larger of +4 KiB and +5 %)`; without the figure where it is not one, or not `alone`."""
+    parts = [_UNIT.sub(" ", clean(part)) for part in clip(finding.limit, _LIMIT_CHARS).split(" and ")]
     if finding.kind == "limit":
-        return phrase(about, f"{values}; ", *_of_limit(finding), doubt)
-    return phrase(about, f"{values}, {relative(base, head)}; ", allowed_words(finding.limit), doubt)
+        share = 100 * (finding.head or 0) / finding.allowed if finding.allowed and finding.seen is None and alone else 0
+        over = f", {f'{share:,.1f}' if round(share, 1) > 100 else '>100.0'} % of it" if share else ""
+        return f"limit {parts[0]}{over}"
+    words = "no growth" if parts == ["0"] else f"+{parts[0]}"
+    words = f"the larger of {' and '.join(f'+{part}' for part in parts)}" if len(parts) > 1 else words
+    if not alone or finding.base is None or finding.allowed is None or finding.seen is not None or not finding.metric:
+        return f"limit: {words}"
+    largest = amount(finding.base + finding.allowed, METRIC_BY_ID[finding.metric].unit)
+    return f"limit {largest}{'' if explained else f' ({words})'}"
 
 
-def _of_limit(finding: Finding) -> Iterator[Phrase]:
-    yield phrase("allowed: up to ", clip(_spaced(finding.limit), _LIMIT_CHARS))
-    if finding.allowed and finding.seen is None:
-        share = 100 * (finding.head or 0) / finding.allowed
-        yield phrase(f", {f'{share:,.1f}' if round(share, 1) > 100 else '>100.0'} % of it")
-
-
-def allowed_words(limit: str) -> Phrase:
-    """A level that growth exceeded: of two amounts both must be, so that growth up to either is allowed."""
-    return phrase("allowed: growth up to ", clip(_spaced(limit.replace(" and ", " or ")), _LIMIT_CHARS))
-
-
-def _spaced(text: str) -> str:
-    """`4KiB` as `4 KiB`."""
-    return _UNIT.sub(" ", clean(text))
+def known_lines(facts: Facts, limits: Limits) -> Listing[Phrase]:
+    """What base had and head is no worse in: ``stack allocations, limit 32 KiB: `m` on `cuda` ``."""
+    groups: dict[tuple[str | None, str, str], list[Finding]] = {}
+    for one in facts.report.verdict.findings:
+        if one.known and one.metric is not None:
+            groups.setdefault((one.metric, one.kind, one.limit), []).append(one)
+    lines = []
+    for (metric, _, _), found in groups.items():
+        label = facts.label(METRIC_BY_ID[metric or ""], found[0].key)
+        cells = cells_phrase(facts, [one.key for one in found], min(_NAMES, limits.names))
+        lines.append(phrase(f"◽ {label}, {limit_words(found[0], alone=False)}: ", cells))
+    return first(lines, limits.findings, "known finding")
 
 
 def state_words(delta: CellDelta) -> Phrase:

@@ -17,6 +17,7 @@ from bot.render.view.facts import NAME_LIMIT, Facts
 
 _VALUE_LIMIT = 300
 _COMMAND_LIMIT = 2_000
+_TOO_LONG = f"# longer than {_COMMAND_LIMIT:,} characters: see report.json"
 _DIGEST_CHARS, _SHORT_DIGEST = 16, 8
 _REVISION_CHARS = 10
 _RULE_LIMIT = 120
@@ -66,6 +67,11 @@ def _commits(report: Report) -> Phrase:
 
 def _short(sha: str) -> Span:
     return code(sha[:_REVISION_CHARS])
+
+
+def aged(report: Report) -> bool:
+    """True where the baseline is not of the base commit itself, which a reader has to know at once."""
+    return bool(_age(report))
 
 
 def _age(report: Report) -> Phrase:
@@ -176,9 +182,19 @@ def _commands(facts: Facts, key: CellKey) -> Commands:
     versions = {"base": report.base.compiler.version, "head": report.head.compiler.version}
     cells = {"base": delta.base, "head": delta.head}
     told = reproduction(versions, {side: cell.command if cell else "" for side, cell in cells.items()})
-    too_long = f"# longer than {_COMMAND_LIMIT:,} characters: see report.json"
-    lines = (f"{about}\n{command if len(command) <= _COMMAND_LIMIT else too_long}" for about, command in told)
+    lines = (f"{about}\n{command if len(command) <= _COMMAND_LIMIT else _TOO_LONG}" for about, command in told)
     return Commands(clip(key.model, NAME_LIMIT), clip(key.target, NAME_LIMIT), "\n".join(lines))
+
+
+def head_command(facts: Facts, key: CellKey) -> str:
+    """The command of a cell on head, and with which compiler; both sides' where they have the same."""
+    delta, report = facts.deltas[key], facts.report
+    sides = {"base": (report.base, delta.base), "head": (report.head, delta.head)}
+    command = delta.head.command if delta.head else ""
+    alike = [name for name, (_, cell) in sides.items() if cell is not None and cell.command == command]
+    versions = {name: sides[name][0].compiler.version for name in alike or ["head"]}
+    ((about, line),) = reproduction(versions, dict.fromkeys(versions, command))
+    return f"{about}\n{line if len(line) <= _COMMAND_LIMIT else _TOO_LONG}"
 
 
 def reproduction(versions: Mapping[str, str], commands: Mapping[str, str]) -> list[tuple[str, str]]:

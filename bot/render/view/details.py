@@ -2,51 +2,47 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bot.core.delta import CellDelta, exact_changes, value_of
 from bot.core.metrics import METRIC_BY_ID, METRICS
 from bot.render.text.escape import clip
-from bot.render.text.filters import amount, plural
+from bot.render.text.filters import amount, change, plural, sides
 from bot.render.text.phrase import Phrase, code, phrase
 from bot.render.text.selection import Limits, Listing, fair_in_order, listing
-from bot.render.view.facts import NAME_LIMIT, Facts, by_model, cells_phrase
+from bot.render.text.text_tables import Row, Table, name_cell
+from bot.render.view.facts import MARKS, NAME_LIMIT, Facts, by_model, cells_phrase, mark_of
 from bot.render.view.failures import failure_words, grouped
-from bot.render.view.rows import MetricRow, metric_row
 
 
-@dataclass(frozen=True, slots=True)
-class ModelChanges:
-    """All changed metrics of the changed cells of one model, or the largest part that there is room for."""
-
-    model: str
-    cells: int
-    rows: Listing[MetricRow]
-
-
-def changed(facts: Facts, limits: Limits) -> Listing[ModelChanges]:
-    """The changed cells by model; where there are too many, models take turns with their rows."""
+def every_metric(facts: Facts, limits: Limits) -> Listing[tuple[Phrase, Table]]:
+    """A title and the changed metrics of each changed model; models take turns where there are too many."""
     pairs = [
         (delta, id_)
         for delta in facts.states["changed"]
         for id_ in [value.id for value in exact_changes(delta.metrics.values())] or [METRICS[0].id]
     ]
-    keep = fair_in_order(pairs, lambda pair: pair[0].key.model, limits.changed)
-    shown = by_model(delta.key for delta in facts.states["changed"])
-    rows: dict[str, list[MetricRow]] = {model: [] for model in shown}
-    totals = dict.fromkeys(shown, 0)
-    for delta, _ in pairs:
-        totals[delta.key.model] += 1
-    for delta, id_ in keep:
-        finding = next((one for one in facts.findings.get(delta.key, ()) if one.metric == id_), None)
-        rows[delta.key.model].append(metric_row(facts, delta.key, METRIC_BY_ID[id_], delta.metrics[id_].sides, finding))
-    models = [
-        ModelChanges(clip(model, NAME_LIMIT), len(shown[model]), listing(told, totals[model], "changed metric"))
-        for model, told in rows.items()
-        if told
+    totals = Counter(delta.key.model for delta, _ in pairs)
+    cells = by_model(delta.key for delta in facts.states["changed"])
+    rows: dict[str, list[Row]] = {}
+    for delta, id_ in fair_in_order(pairs, lambda pair: pair[0].key.model, limits.changed):
+        metric, both = METRIC_BY_ID[id_], delta.metrics[id_].sides
+        mark = next((MARKS[mark_of(one)] for one in facts.findings.get(delta.key, ()) if one.metric == id_), "")
+        numbers = sides(*both, metric.unit), f"{change(*both, metric.unit)}{f' {mark}' if mark else ''}"
+        name = name_cell(facts.short[delta.key.target])
+        row = (name, phrase(facts.label(metric, delta.key)), *map(phrase, numbers))
+        rows.setdefault(delta.key.model, []).append(row)
+    headers = ("target", "metric", "base → head", "change")
+    tables = [
+        (
+            phrase(code(clip(model, NAME_LIMIT)), f": {plural(len(cells[model]), 'changed build')}"),
+            Table(headers, listing(found, totals[model], "changed metric"), numbers_from=2),
+        )
+        for model, found in rows.items()
     ]
-    return listing(models, len(shown), "changed model")
+    return listing(tables, len(cells) if limits.changed else 0, "changed model")
 
 
 def settled(facts: Facts, limits: Limits) -> Listing[Phrase]:
@@ -58,7 +54,7 @@ def settled(facts: Facts, limits: Limits) -> Listing[Phrase]:
         *(_fixed(facts, group, limits) for group in fixed[: limits.names]),
         *(_settled(facts, one) for one in shown),
     ]
-    return listing(lines, len(deltas) + len(fixed), "line of cells that came or went")
+    return listing(lines, len(deltas) + len(fixed), "line of builds that came or went")
 
 
 def _fixed(facts: Facts, group: Sequence[CellDelta], limits: Limits) -> Phrase:
@@ -66,7 +62,7 @@ def _fixed(facts: Facts, group: Sequence[CellDelta], limits: Limits) -> Phrase:
     cells = cells_phrase(facts, [delta.key for delta in group], limits.names)
     said = phrase("; on base: ", failure_words(*(delta.base for delta in group)))
     verb = "compiles" if len(group) == 1 else "compile"
-    return phrase(f"{plural(len(group), 'cell')} {verb} now: ", cells, said)
+    return phrase(f"{plural(len(group), 'build')} {verb} now: ", cells, said)
 
 
 def _settled(facts: Facts, delta: CellDelta) -> Phrase:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Protocol
 
 from bot.core import planned as selecting
@@ -24,6 +25,8 @@ STACK_LIMIT_BYTES = 32_768
 
 MARKS = {"fail": "❌", "warn": "⚠️", "accepted": "☑️", "known": "◽"}
 """Marks of findings."""
+
+_ENOUGH = 0.9
 
 RuleKey = tuple[str, str, str]
 
@@ -89,6 +92,11 @@ class Facts:
         mark = self.mark(key)
         return "warn" if mark == "accepted" else mark
 
+    @property
+    def planned(self) -> int:
+        """How many cells there are but for those that are left out on purpose."""
+        return sum(not delta.excused for delta in self.report.deltas)
+
     def count(self, *states: str) -> int:
         """How many cells are in these states."""
         return sum(len(self.states[state]) for state in states)
@@ -111,6 +119,18 @@ def build_facts(report: Report) -> Facts:
     rules = {key: number for number, key in enumerate(keys, 1)}
     short = short_names(targets, backends)
     return Facts(report, states, dict(findings), deltas, short, measured, models, rules, backends)
+
+
+def leading(facts: Facts) -> int:
+    """How many root causes, of the largest, hold nine tenths of all bytes that moved; all where nothing moved."""
+    found = facts.report.root_causes
+    sums = accumulate(root.share or 0 for root in found)
+    return next((count for count, share in enumerate(sums, 1) if share >= _ENOUGH), len(found))
+
+
+def builds(facts: Facts, count: int) -> str:
+    """`2 of 32 builds`: cells among all that were planned."""
+    return f"{count:,} of {plural(facts.planned, 'build')}"
 
 
 def whole_of(finding: Finding, findings: Iterable[Finding]) -> Finding:
@@ -187,7 +207,7 @@ def cells_phrase(facts: Naming, keys: Sequence[CellKey], limit: int) -> Phrase:
         if room <= 0:
             break
     rest = len(keys) - told
-    return joined([*parts, *([phrase(plural(rest, "more cell"))] if rest else [])], "; ")
+    return joined([*parts, *([phrase(plural(rest, "more build"))] if rest else [])], "; ")
 
 
 def _linked(model: str, targets: Sequence[str]) -> Span:

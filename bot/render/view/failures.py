@@ -148,7 +148,7 @@ def over_limit(facts: Facts, limits: Limits) -> Listing[OverRow]:
         OverRow(clip(d.key.model, NAME_LIMIT), facts.short[d.key.target], figure_bytes(d.base), figure_bytes(d.head))
         for d in shown
     )
-    return listing(rows, len(both), "cell")
+    return listing(rows, len(both), "build")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def _reason_group(facts: Facts, reason: str, keys: Sequence[CellKey], limits: Li
     targets = {key.target for key in keys}
     words = clip(reason or "no reason given", 300)
     if len(targets) == 1 and not targets & facts.measured_targets:
-        said = phrase(code(clip(keys[0].target, NAME_LIMIT)), f" ({plural(len(keys), 'cell')})")
+        said = phrase(code(clip(keys[0].target, NAME_LIMIT)), f" ({plural(len(keys), 'build')})")
     else:
         said = cells_phrase(facts, keys, limits.names)
     return ReasonGroup(words, said, len(keys))

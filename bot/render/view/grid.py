@@ -17,9 +17,9 @@ from bot.render.view.facts import NAME_LIMIT, Facts
 # In the order of the legend.
 _LEGEND: Mapping[str, tuple[str, str]] = {
     "newly-broken": ("💥", "newly broken"),
-    "fail": ("❌", "over its limit"),
-    "accepted": ("☑️", "over its limit, accepted"),
-    "warn": ("⚠️", "at a warning level"),
+    "fail": ("❌", "over the limit"),
+    "accepted": ("☑️", "over the limit, accepted"),
+    "warn": ("⚠️", "to look at"),
     "device": ("ᵈ", "by device code"),
     "executables": ("ᵉ", "by executables or entry points"),
     "stack": ("ˢ", "by stack"),

@@ -1,33 +1,35 @@
-"""The first sentence: a verdict that can be trusted without reading on, and how many cells are how."""
+"""The first sentence: a verdict that can be trusted without reading on, and which way the code went."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
 
-from bot.core.delta import CellDelta
-from bot.render.first.adoption import measured_words
+from bot.core.delta import CellDelta, value_of
+from bot.core.snapshot import CellKey
+from bot.core.spread import total as summed
 from bot.render.text.escape import clean, clip
-from bot.render.text.filters import change, plural
+from bot.render.text.filters import amount, change, plural
 from bot.render.text.phrase import Phrase, code, joined, phrase, strong
-from bot.render.view.facts import NAME_LIMIT, Facts, broken_alike
+from bot.render.view.alarms import matters
+from bot.render.view.facts import NAME_LIMIT, Facts, broken_alike, builds, mark_of
 from bot.render.view.totals import Total, everything
 
 _ICONS = {"pass": "✅", "warn": "⚠️", "fail": "❌", "unknown": "⚪"}
 _REASONS, _REASON_CHARS = 2, 120
 _ALARMS = (
     ("newly-broken", "newly broken"),
-    ("fail", "over its limit", "over their limit"),
+    ("fail", "over the limit"),
     ("forbidden", "in a state that the rules forbid"),
     ("broken-accepted", "newly broken, accepted"),
-    ("accepted", "over its limit, accepted", "over their limit, accepted"),
-    ("warn", "at a warning level"),
+    ("accepted", "over the limit, accepted"),
+    ("warn", "to look at"),
     ("lost", "not compared"),
 )
 
 
 def headline(facts: Facts) -> Phrase:
-    """``❌ **Code size: 2 cells over their limit** · −123 B (−0.1 %) in all · 10 larger, 16 smaller``."""
+    """``❌ **Code size: 2 causes over the limit, in 4 of 32 builds** · −123 B (−0.1 %) in all · 10 larger``."""
     if facts.report.adoption and facts.report.verdict.status != "unknown":
         return _adopting(facts)
     status, total = facts.report.verdict.status, everything(facts)
@@ -43,32 +45,55 @@ def headline(facts: Facts) -> Phrase:
         if partly:
             said, partly = partly, said
     ways = ", ".join(f"{count:,} {words}" for count, words in _ways(facts, total) if count)
-    told = [*map(phrase, alarming), *_accepted(facts), *map(phrase, filter(None, (partly, net, ways)))]
-    return phrase(icon, " ", strong(f"Code size: {said}"), *(phrase(" · ", one) for one in told))
+    rest = [*map(phrase, alarming), *_accepted(facts), *map(phrase, filter(None, (partly, net, ways)))]
+    return phrase(icon, " ", strong(f"Code size: {said}"), *(phrase(" · ", one) for one in rest))
 
 
 def _adopting(facts: Facts) -> Phrase:
-    """``🆕 **Code size is measured from now on: …** · 2 cells do not compile · 4 cells compared with base: …``."""
+    """``🆕 **Code size is measured from now on: …** · 2 builds do not compile · 4 builds compared with base: …``."""
     total, new = everything(facts), [delta for delta in facts.report.deltas if delta.base is None and delta.head]
     icon = "❌" if facts.report.verdict.status == "fail" else "🆕"
     broken = sum(not delta.head.measured for delta in new if delta.head and delta.head.status != "unsupported")
     over = sum(bool(facts.mark(delta.key)) for delta in new if delta.head and delta.head.measured)
-    told = [f"{plural(broken, 'cell')} {'does' if broken == 1 else 'do'} not compile"] if broken else []
-    told += [f"{plural(over, 'cell')} over a limit from the start"] if over else []
+    rest = [f"{plural(broken, 'build')} {'does' if broken == 1 else 'do'} not compile"] if broken else []
+    rest += [f"{plural(over, 'build')} over a limit from the start"] if over else []
     if both := facts.count("same", "changed", "fixed"):
-        ways = ", ".join(f"{count:,} {words}" for count, words in _ways(facts, total) if count and words != "new")
-        told.append(f"{plural(both, 'cell')} compared with base: {ways}")
-    said = (phrase(" · ", one) for one in told)
-    return phrase(icon, " ", strong(f"Code size is {measured_words(facts)}"), *said)
+        ways = [f"{count:,} {words}" for count, words in _ways(facts, total) if count and words != "new"]
+        rest.append(": ".join(filter(None, (f"{plural(both, 'build')} compared with base", ", ".join(ways)))))
+    said = (phrase(" · ", one) for one in rest)
+    return phrase(icon, " ", strong(f"Code size is {_measured(facts)}"), *said)
+
+
+def _measured(facts: Facts) -> str:
+    """``measured from now on: 4 models on 8 targets, 1,234,567 B``."""
+    cells = [cell for cell in facts.report.head.cells if cell.status != "unsupported"]
+    models, targets = ({getattr(cell.key, what) for cell in cells} for what in ("model", "target"))
+    size = summed(value_of(cell, "artifact_bytes") or 0 for cell in cells) or 0
+    where = f"{plural(len(models), 'model')} on {plural(len(targets), 'target')}"
+    return f"measured from now on: {where}, {amount(size)}"
 
 
 def _alarms(facts: Facts) -> Iterator[str]:
-    """`2 cells newly broken`, `3 cells over their limit`: each alarming cell in one of them, the worst first."""
+    """`2 of 32 builds newly broken`, `3 causes over the limit, in 4 of 32 builds`, the worst first.
+
+    Each alarming cell is in one of them. Causes are counted where that of each cell is known.
+    """
     lost = {delta.key for delta in _missing(facts)}
-    kinds = Counter(_kind(facts, delta, delta.key in lost) for delta in facts.report.deltas)
-    for kind, *words in _ALARMS:
-        if count := kinds[kind]:
-            yield f"{plural(count, 'cell')} {words[0] if count == 1 else words[-1]}"
+    kinds = {delta.key: _kind(facts, delta, delta.key in lost) for delta in facts.report.deltas}
+    worst: dict[CellKey, tuple[str, int]] = {}
+    for cause, findings in matters(facts):
+        for one in findings:
+            worst.setdefault(one.key, (mark_of(one), cause))
+    causes = {
+        level: {cause for key, (mark, cause) in worst.items() if mark == level == kinds[key]}
+        for level in ("fail", "warn")
+    }
+    causes["warn"] -= causes["fail"] - {0}
+    for kind, words in _ALARMS:
+        if count := sum(found == kind for found in kinds.values()):
+            known = causes.get(kind) or {0}
+            of = "" if 0 in known else f"{plural(len(known), 'cause')} {words}, in "
+            yield f"{of}{builds(facts, count)}{'' if of else f' {words}'}"
 
 
 def _kind(facts: Facts, delta: CellDelta, lost: bool) -> str:
@@ -109,13 +134,13 @@ def _partly(facts: Facts) -> str:
     """How much was compared, and why not all: a sentence about less must not look like one about all. Or empty."""
     if not (lost := _missing(facts)):
         return ""
-    compared, on_purpose = facts.count("changed", "same"), sum(delta.excused for delta in facts.report.deltas)
-    whole = plural(len(facts.report.deltas) - on_purpose, "cell")
+    compared = facts.count("changed", "same")
     reasons = Counter(map(_why, lost)).most_common()
-    told = [f"{count:,} {clip(clean(why), _REASON_CHARS)}" for why, count in reasons[:_REASONS]]
+    said = [f"{count:,} {clip(clean(why), _REASON_CHARS)}" for why, count in reasons[:_REASONS]]
     if rest := sum(count for _, count in reasons[_REASONS:]):
-        told.append(f"{rest:,} for other reasons")
-    return f"{f'{compared:,}' if compared else 'none'} of {whole} compared: {', '.join(told)}"
+        said.append(f"{rest:,} for other reasons")
+    whole = builds(facts, compared) if compared else f"none of {plural(facts.planned, 'build')}"
+    return f"{whole} compared: {', '.join(said)}"
 
 
 def _why(delta: CellDelta) -> str:
@@ -139,17 +164,18 @@ def _otherwise(facts: Facts) -> int:
 
 
 def _ways(facts: Facts, total: Total) -> Iterator[tuple[int, str]]:
-    identical = sum(delta.identical is True for delta in facts.states["same"])
-    unsure = sum(delta.metrics["artifact_bytes"].is_open for delta in facts.states["same"])
+    """What is still broken is no news, and what is the same is told where nothing else is."""
     as_large = [delta for delta in facts.states["changed"] if delta.metrics["artifact_bytes"].change == 0]
+    otherwise, moved = _otherwise(facts), (total.larger, total.smaller, total.unsure, len(as_large))
     yield total.larger, "larger"
     yield total.smaller, "smaller"
     yield total.unsure, "open, as the compiler does not repeat itself"
     yield len(as_large), "changed, as large as before"
-    yield facts.count("fixed"), "newly compile"
+    yield facts.count("fixed"), "compile now" if facts.count("fixed") > 1 else "compiles now"
     yield facts.count("new"), "new"
-    otherwise = _otherwise(facts)
-    yield facts.count("broken") - otherwise, "broken on both sides"
     yield otherwise, "broken on both sides in another way"
-    yield identical, "bit-identical"
-    yield facts.count("same") - identical - unsure, "equal in every metric"
+    if not any(moved) and facts.count("same"):
+        identical = sum(delta.identical is True for delta in facts.states["same"])
+        unsure = sum(delta.metrics["artifact_bytes"].is_open for delta in facts.states["same"])
+        yield identical, f"of {plural(facts.planned, 'build')} bit-identical"
+        yield facts.count("same") - identical - unsure, "equal in every metric"

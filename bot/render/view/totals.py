@@ -10,7 +10,7 @@ from bot.core.metrics import METRIC_BY_ID
 from bot.core.policy import Finding
 from bot.core.spread import Value, certain, difference, total
 from bot.render.text.escape import clean, clip
-from bot.render.text.filters import relative, signed
+from bot.render.text.filters import relative, sides, signed
 from bot.render.text.phrase import Phrase, code, phrase
 from bot.render.view.facts import MARKS, Facts, broken_alike, mark_of, whole_of, worst_first
 
@@ -24,11 +24,13 @@ class Total:
     Attributes:
         target: the short name; empty for all targets.
         cells: how many were measured on both sides; the sums are over these.
+        planned: how many there are, but for those that are left out on purpose.
+        broken: how many of them are newly broken.
         base, head: sums in bytes; None where there is no such cell.
         larger, smaller: how many of them grew and shrank.
         unsure: of how many that is open, as the compiler does not repeat itself.
         worst: the worst finding's cell; without one the one that grew, or else shrank, by most bytes.
-        level: of that finding: `fail`, `warn` or empty.
+        mark, level: of that finding: its symbol, and `fail`, `warn` or empty.
     """
 
     target: str
@@ -38,13 +40,36 @@ class Total:
     larger: int
     smaller: int
     unsure: int = 0
+    planned: int = 0
+    broken: int = 0
     worst: Phrase = ()
+    mark: str = ""
     level: str = ""
 
     @property
     def moved(self) -> int:
         """The part of the change that is sure, in bytes; 0 where even its sign is open."""
         return certain(difference(self.base, self.head)) or 0
+
+    @property
+    def change(self) -> str:
+        """`+41.3 %`, `−3.1 %, 1 broken`, `1 broken`; `n/a` where no cell was measured on both sides."""
+        parts = [relative(self.base, self.head)] if self.cells and (self.moves or not self.broken) else []
+        parts += [f"{self.broken:,} broken"] if self.broken else []
+        return ", ".join(parts) or "n/a"
+
+    @property
+    def moves(self) -> bool:
+        """True where some artifact has another size."""
+        return bool(self.larger or self.smaller or self.unsure or self.base != self.head)
+
+    @property
+    def sizes(self) -> str:
+        """`510,350 → 721,214 B`, and of how many cells where that is not all: `385,162 B (2 of 4)`; or `n/a`."""
+        if not self.cells:
+            return "n/a"
+        over = f" ({self.cells:,} of {self.planned:,})" if self.cells < self.planned else ""
+        return f"{sides(self.base, self.head)}{over}"
 
     @property
     def ways(self) -> str:
@@ -58,7 +83,7 @@ class Totals:
     """All targets.
 
     Attributes:
-        rows: each target that something changed on; then all, where there are several. Empty where nothing changed, or
+        rows: each target that something changed on; then all, where these are several. Empty where nothing changed, or
             no cell was measured on both sides.
         still: the short names of the other ones.
         everything: the sum over all targets.
@@ -86,7 +111,7 @@ def totals(facts: Facts) -> Totals:
     every = everything(facts)
     if not every.cells:
         rows = ()
-    return Totals((*rows, every) if rows and len(found) > 1 else rows, still, every)
+    return Totals((*rows, every) if len(rows) > 1 else rows, still, every)
 
 
 def _is_still(deltas: Sequence[CellDelta]) -> bool:
@@ -101,7 +126,12 @@ def everything(facts: Facts) -> Total:
 def _total(facts: Facts, target: str, deltas: Sequence[CellDelta], worst: Finding | None) -> Total:
     said = _worst(facts, worst) if worst else _largest(deltas)
     level = worst.weight if worst and worst.weight != "pass" else ""
-    return replace(_sum(facts.short[target], deltas), worst=said, level=level)
+    mark = _mark(worst) if worst else ""
+    return replace(_sum(facts.short[target], deltas), worst=said, mark=mark, level=level)
+
+
+def _mark(finding: Finding) -> str:
+    return "💥" if finding.limit == "newly-broken" and not finding.accepted else MARKS[mark_of(finding)]
 
 
 def _sum(target: str, deltas: Sequence[CellDelta]) -> Total:
@@ -111,12 +141,13 @@ def _sum(target: str, deltas: Sequence[CellDelta]) -> Total:
     known = [(one, base, head) for one, base, head in both if base is not None and head is not None]
     larger, smaller = (sum((one.change or 0) * sign > 0 for one, _, _ in known) for sign in (1, -1))
     sums = total(base for _, base, _ in known), total(head for _, _, head in known)
-    return Total(target, len(known), *sums, larger, smaller, sum(one.is_open for one, _, _ in known))
+    planned, broken = sum(not d.excused for d in deltas), sum(d.state == "newly-broken" for d in deltas)
+    unsure = sum(one.is_open for one, _, _ in known)
+    return Total(target, len(known), *sums, larger, smaller, unsure, planned, broken)
 
 
 def _worst(facts: Facts, finding: Finding) -> Phrase:
     """``❌ +66.5 % `m` ``; where it is not the artifact, of what."""
-    mark = "💥" if finding.limit == "newly-broken" and not finding.accepted else MARKS[mark_of(finding)]
     if finding.metric is None:
         what = clean(finding.limit).replace("-", " ")
     else:
@@ -124,7 +155,7 @@ def _worst(facts: Facts, finding: Finding) -> Phrase:
             "" if finding.metric == "artifact_bytes" else f"{facts.label(METRIC_BY_ID[finding.metric], finding.key)} "
         )
         what = f"{label}{_step(finding)}"
-    return phrase(f"{mark} {what} ", code(clip(finding.key.model, _NAME)))
+    return phrase(f"{_mark(finding)} {what} ", code(clip(finding.key.model, _NAME)))
 
 
 def _step(finding: Finding) -> str:

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from bot.core.policy import Finding
-from bot.core.report import ONCE, Report
-from bot.render.first.adoption import AdoptionView, adoption
+from bot.core.report import Report
 from bot.render.reasons.model_tables import OVERVIEWS, pair_tables
 from bot.render.reasons.step_lines import step_lines
-from bot.render.reasons.why_lines import WhyCell, cause_of, held, roots, whys
+from bot.render.reasons.why_lines import held, roots
 from bot.render.text.escape import clean, clip
-from bot.render.text.filters import plural
 from bot.render.text.phrase import Phrase
 from bot.render.text.selection import Limits, Listing, fair_in_order, listing
 from bot.render.text.text_tables import Line, Table
-from bot.render.view.alarms import AcceptedGroup, Alarms, accepted, alarms, close
+from bot.render.view.alarms import AcceptedGroup, AlarmGroup, accepted, alarms, close
 from bot.render.view.changes import changes
 from bot.render.view.compilers import Commands, Compared, commands, compared, notes
-from bot.render.view.details import CostRow, ModelChanges, Unchanged, changed, costs, settled, unchanged
+from bot.render.view.details import CostRow, costs, settled
 from bot.render.view.facts import STACK_LIMIT_BYTES, Facts, build_facts
 from bot.render.view.failures import FailureGroup, OverRow, ReasonGroup, failures, over_limit, unmeasured
 from bot.render.view.grid import Grid, build_grid
@@ -45,14 +42,11 @@ class ReportView:
         pin: as in the report.
         steps: the releases between the two, where they were measured.
         roots: what changed, over all cells; `held`: how much of it is shown, in words.
-        alarms: cells that broke a rule or are newly broken, worst first.
+        alarms: cells that broke a rule or are newly broken, worst first, by what is wrong with them.
         close: values that grew and use most of a limit; `closer`: those that do and did not grow.
-        ask: True where there is something to accept, and a pull request to do it on.
         accepted: by whom and why, with their findings.
-        notes: what else a reader should know; `loud`: those that no other line says.
-        adoption: what is measured from now on; None where base was measured already.
+        notes: what else a reader should know.
         grid: the state of every cell.
-        whys: changed cells with all that is known of why.
         findings: those of this change; `known`: those that base had.
         broken_newly, broken: cells that do not compile on head, and on neither side.
         over: cells that the compiler's stack gate refuses on both sides.
@@ -71,19 +65,12 @@ class ReportView:
     steps: Listing[Line]
     roots: Listing[Line]
     held: str
-    alarms: Alarms
+    alarms: tuple[AlarmGroup, ...]
     close: Listing[Phrase]
-    ask: bool
     accepted: Listing[AcceptedGroup]
     notes: Listing[str]
-    loud: tuple[str, ...]
-    adoption: AdoptionView | None
     grid: Grid
     unmeasured: Listing[ReasonGroup]
-    unchanged: Unchanged
-    whys: Listing[WhyCell]
-    changed_cells: int
-    changed: Listing[ModelChanges]
     settled: Listing[Phrase]
     findings: Listing[MetricRow]
     known: Listing[MetricRow]
@@ -98,7 +85,6 @@ class ReportView:
     pairs: Listing[Table]
     commands: Listing[Commands]
     costs: tuple[CostRow, ...]
-    left_out: tuple[str, ...]
 
 
 def build_view(report: Report, limits: Limits) -> ReportView:
@@ -112,7 +98,7 @@ def views(facts: Facts) -> Callable[[Limits], ReportView]:
 
     def view(limits: Limits) -> ReportView:
         parts = {**alike, **_first_screen(facts, limits), **_folds(facts, limits)}
-        return ReportView(**parts, left_out=tuple(_left_out(parts)))
+        return ReportView(**parts)
 
     return view
 
@@ -129,8 +115,6 @@ def _alike(facts: Facts) -> dict[str, Any]:
         "compared": compared(report),
         "totals": totals(facts),
         "pin": report.pin,
-        "ask": report.verdict.status == "fail" and bool(report.links or report.state_line),
-        "changed_cells": facts.count("changed"),
         "broken_cells": facts.count("broken"),
         "stack_limit_bytes": STACK_LIMIT_BYTES,
         "costs": costs(facts),
@@ -138,28 +122,23 @@ def _alike(facts: Facts) -> dict[str, Any]:
 
 
 def _first_screen(facts: Facts, limits: Limits) -> dict[str, Any]:
-    told, said = roots(facts, limits), notes(facts.report, limits)
+    told = roots(facts, limits)
     return {
         "roots": told,
         "steps": step_lines(facts, limits),
         "held": held(facts, told),
-        "alarms": alarms(facts, limits, partial(cause_of, facts, told)),
+        "alarms": alarms(facts, limits),
         "close": close(facts, limits, True),
         "accepted": accepted(facts, limits),
-        "notes": said,
-        "loud": tuple(note for note in said if not note.startswith(ONCE)),
+        "notes": notes(facts.report, limits),
     }
 
 
 def _folds(facts: Facts, limits: Limits) -> dict[str, Any]:
     verdict = facts.report.verdict
     return {
-        "adoption": adoption(facts, limits),
         "grid": build_grid(facts, limits),
         "unmeasured": unmeasured(facts, limits),
-        "unchanged": unchanged(facts, limits),
-        "whys": whys(facts, limits),
-        "changed": changed(facts, limits),
         "settled": settled(facts, limits),
         "findings": _findings(facts, verdict.news, limits.findings),
         "known": _findings(facts, [one for one in verdict.findings if one.known], limits.findings, "known finding"),
@@ -176,35 +155,3 @@ def _folds(facts: Facts, limits: Limits) -> dict[str, Any]:
 def _findings(facts: Facts, findings: Sequence[Finding], limit: int, noun: str = "finding") -> Listing[MetricRow]:
     shown = fair_in_order(findings, lambda finding: finding.key.model, limit)
     return listing((finding_row(facts, finding) for finding in shown), len(findings), noun)
-
-
-def _left_out(parts: dict[str, Any]) -> Iterator[str]:
-    """What this size has no room for, in words; tables of the largest are selections by their nature."""
-    models: Listing[ModelChanges] = parts["changed"]
-    hidden = sum(model.rows.more for model in models)
-    lists = [parts["grid"].models, *(parts[name] for name in _COMPLETE), *(parts[name].rows for name, _ in OVERVIEWS)]
-    counted = [(entries.more, entries.noun) for entries in lists]
-    counted.append((hidden, "changed metric"))
-    for count, noun in counted:
-        if count:
-            yield plural(count, noun)
-
-
-_COMPLETE = (
-    "notes",
-    "steps",
-    "accepted",
-    "broken_newly",
-    "findings",
-    "known",
-    "closer",
-    "changed",
-    "settled",
-    "broken",
-    "over",
-    "unmeasured",
-    "commands",
-    "whys",
-    "pairs",
-)
-"""Lists that would be whole if there were room."""

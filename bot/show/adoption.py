@@ -3,82 +3,84 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from bot.core.delta import value_of
 from bot.core.policy import LevelSpec, Rule
+from bot.core.report import Adoption
 from bot.core.snapshot import Cell, CellKey
 from bot.core.spread import Value, total
 from bot.render.text.escape import clip
 from bot.render.text.filters import amount, kib, plural
 from bot.render.text.phrase import Phrase, code, joined, phrase
-from bot.render.text.selection import Limits, Listing, fair_in_order, listing
+from bot.render.text.selection import Limits, fair_in_order, listing
 from bot.render.text.text_tables import ABSENT, Row, Table, name_cell
 from bot.render.view.facts import NAME_LIMIT, Facts
-from bot.render.view.grid import Block, GridCell, GridRow, blocks
+from bot.render.view.grid import GridCell, GridRow, blocks
+from bot.show.blocks import Block, Fold, List, Sentence, section
 
 _BROKEN = "🚫"
 _GLOBS, _RULES = 4, 20
 _SIZED = ("artifact_bytes", "executables", "stack_max_bytes")
+_MERGED = "Once this is merged, each pull request is compared with its base commit, by the thresholds of that commit."
+_COMMENTED = "It gets a comment where something changed, and a check in any case."
+_REQUIRED = (
+    "If growth is to stop a merge, require the check in the branch protection. What is over a limit by then is known, "
+    "and does not fail it."
+)
 _HEADERS = ("model", "target", "artifact", "executables", "largest stack frame")
 
 
-@dataclass(frozen=True, slots=True)
-class AdoptionView:
-    """What there is to say of a first report, beside its headline.
-
-    Attributes:
-        file: the configuration's path; empty where it is not known.
-        compiler: of the head.
-        compared: with what the head is compared, and with what not.
-        sizes: the artifacts in KiB, models × targets; the last row is the sum, where there are several models.
-        models: those that are drawn there, of how many.
-        broken: True where a cell of the table does not compile.
-        cells: each cell's artifact, executables and stack.
-        rules: the thresholds in force.
-        always: True where each pull request gets a comment.
-    """
-
-    file: str
-    compiler: Phrase
-    compared: Phrase
-    sizes: tuple[Block, ...]
-    models: Listing[str]
-    broken: bool
-    cells: Table
-    rules: Table
-    always: bool
-
-
-def adoption(facts: Facts, limits: Limits) -> AdoptionView | None:
-    """The view of a first report; None of any other one."""
-    brought = facts.report.adoption
-    if brought is None:
-        return None
+def adoption_blocks(facts: Facts, brought: Adoption, limits: Limits) -> tuple[Block, ...]:
+    """What is measured from now on, and how large it is: the start of a first report."""
     cells = {cell.key: cell for cell in facts.report.head.cells if cell.status != "unsupported"}
     models = sorted({key.model for key in cells})
     shown = models[: limits.grid_models]
-    rows = _rows(facts, cells, shown, models)
-    return AdoptionView(
-        file=clip(brought.file, NAME_LIMIT),
-        compiler=_compiler(facts),
-        compared=_compared(facts),
-        sizes=tuple(blocks([facts.short[name] for name in _targets(cells)], rows, limits.grid_width)),
-        models=listing(shown, len(models), "model"),
-        broken=any(not cell.measured for cell in cells.values()),
-        cells=_cells(facts, list(cells.values()), limits),
-        rules=_rules(brought.rules),
-        always=brought.always,
+    file = phrase("the configuration ", code(clip(brought.file, NAME_LIMIT))) if brought.file else "a configuration"
+    what = phrase("This pull request brings ", file, ". ", _compared(facts), " Compiler: ", _compiler(facts))
+    untrusted = "Measured by the pull request's own workflow run; this report cannot check its numbers."
+    sizes = [
+        Table(
+            ("artifacts in KiB", *block.headers),
+            listing([_sized(row) for row in block.rows], len(block.rows), "model"),
+            small=True,
+        )
+        for block in blocks(
+            [facts.short[name] for name in _targets(cells)], _rows(facts, cells, shown, models), limits.grid_width
+        )
+    ]
+    broken = "🚫 does not compile" if any(not cell.measured for cell in cells.values()) else ""
+    more = f"…and {plural(len(models) - len(shown), 'more model')}." if len(models) > len(shown) else ""
+    return (
+        section(
+            "",
+            Sentence(what),
+            Sentence(phrase(untrusted) if facts.report.untrusted else (), small=True),
+            *sizes,
+            Sentence(phrase(broken), small=True),
+            Sentence(phrase(more)),
+            name="adoption",
+        ),
     )
 
 
-def measured_words(facts: Facts) -> str:
-    """``measured from now on: 4 models on 8 targets, 1,234,567 B``."""
+def after_adoption(facts: Facts, brought: Adoption, limits: Limits) -> tuple[Block, ...]:
+    """What happens next, and what is in force; its end."""
     cells = [cell for cell in facts.report.head.cells if cell.status != "unsupported"]
-    models, targets = ({getattr(cell.key, what) for cell in cells} for what in ("model", "target"))
-    size = total(value_of(cell, "artifact_bytes") or 0 for cell in cells) or 0
-    where = f"{plural(len(models), 'model')} on {plural(len(targets), 'target')}"
-    return f"measured from now on: {where}, {amount(size)}"
+    each = "Each gets a comment." if brought.always else _COMMENTED
+    lines = [phrase(f"{_MERGED} {each}"), phrase(_REQUIRED)]
+    title = f"Every build: artifact, executables and stack{'; thresholds in force' if brought.rules else ''}"
+    return (
+        section("What happens next", List(listing(lines, len(lines), "line")), name="after"),
+        Fold(
+            title,
+            (_cells(facts, cells, limits), section("Thresholds in force", _rules(brought.rules), name="rules")),
+            name="cells",
+        ),
+    )
+
+
+def _sized(row: GridRow) -> Row:
+    return (name_cell(row.model) if row.model else phrase("all"), *(phrase(cell.text) for cell in row.cells))
 
 
 def _targets(cells: dict[CellKey, Cell]) -> list[str]:
@@ -122,14 +124,14 @@ def _compared(facts: Facts) -> Phrase:
     every = len(facts.report.deltas) - sum(delta.excused for delta in facts.report.deltas)
     also = f"; for the other {every - both:,} base has nothing to compare with" if every > both else ""
     said = (
-        f"The base commit has none: {both:,} of {plural(every, 'cell')} compared with its files under this one{also}."
+        f"The base commit has none: {both:,} of {plural(every, 'build')} compared with its files under this one{also}."
     )
     return phrase(said)
 
 
 def _cells(facts: Facts, cells: Sequence[Cell], limits: Limits) -> Table:
     shown = fair_in_order(cells, lambda cell: cell.key.model, limits.findings)
-    return Table(_HEADERS, listing((_row(facts, cell) for cell in shown), len(cells), "cell"), numbers_from=2)
+    return Table(_HEADERS, listing((_row(facts, cell) for cell in shown), len(cells), "build"), numbers_from=2)
 
 
 def _row(facts: Facts, cell: Cell) -> Row:

@@ -1,1 +1,0 @@
-"""The first report of a repository, as values to lay out."""

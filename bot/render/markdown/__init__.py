@@ -1,1 +1,0 @@
-"""Comment, job summary and check run."""

@@ -1,0 +1,314 @@
+"""A report where GitHub shows it, each within GitHub's limit: comment, job summary, check run; and what a pin does."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from bot.core.policy import Finding
+from bot.core.publication import Annotation, AnnotationLevel, CheckRun, Conclusion
+from bot.core.report import Report
+from bot.errors import BotError, InputError, NotConfigured, TemplateError
+from bot.render.text.environment import draw, load
+from bot.render.text.escape import clean, clip
+from bot.render.text.filters import plural
+from bot.render.text.fitting import first_fitting, length, within_bytes
+from bot.render.text.phrase import plain
+from bot.render.text.selection import Limits
+from bot.render.view.alarms import doubt_of, finding_words
+from bot.render.view.facts import Facts, build_facts
+from bot.render.view.headline import headline
+from bot.show.blocks import Block
+from bot.show.report import pin_blocks, report_blocks
+
+COMMENT_LIMIT = 65_536
+"""Characters that GitHub takes in a comment; counted here as UTF-16 units, never fewer than characters."""
+SUMMARY_LIMIT_BYTES = 1024 * 1024
+"""What GitHub takes as the summary of one step, in UTF-8."""
+CHECK_SUMMARY_LIMIT = 65_535
+"""Characters that GitHub takes as the summary of a check run; counted as UTF-16 units."""
+ANNOTATIONS_LIMIT = 200
+"""More than these nobody reads; GitHub takes 50 a call."""
+
+_WIDTH, _SUMMARY_WIDTH = 128, 165
+TIERS = (
+    Limits(40, _WIDTH, 6, 3, 4, 30, 0, 24, 2, 4, 8, 4, 10, 6, details=False),
+    Limits(40, _WIDTH, 6, 3, 4, 30, 0, 24, 2, 4, 4, 3, 0, 4, details=False),
+    Limits(30, _WIDTH, 4, 3, 4, 20, 0, 12, 2, 4, 2, 3, details=False),
+    Limits(20, _WIDTH, 4, 3, 4, 12, 0, 12, 2, 4, details=False),
+    Limits(12, _WIDTH, 2, 3, 4, 8, 0, 6, 2, 4, details=False),
+    Limits(6, _WIDTH, 1, 2, 3, 4, 0, 3, 1, 2, details=False),
+)
+WIDE_TIERS = tuple(replace(tier, grid_models=min(tier.grid_models, 20), alarms=3) for tier in TIERS)
+"""Where nearly everything changed: what all of it has in common stays on one screen; each cell is on the page."""
+SUMMARY_TIERS = (
+    Limits(400, _SUMMARY_WIDTH, 40, 20, 20, 2_000, 4_000, 1_000, 400, 12, 80, 20, 60, 200),
+    Limits(100, _SUMMARY_WIDTH, 20, 12, 20, 500, 1_500, 300, 100, 12, 20, 10, 20, 60),
+    Limits(40, _SUMMARY_WIDTH, 8, 8, 10, 100, 300, 60, 20),
+    Limits(6, _SUMMARY_WIDTH, 1, 2, 3, 4, 4, 3, 1, 2),
+)
+_MANY_CELLS = 40
+_REPORT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+_BROKE_CHARS, _TITLE_CHARS, _PATH_CHARS, _MESSAGE_LINES = 1_000, 255, 400, 20
+_FOUND_LINES, _FOUND_CHARS = 24, 200
+_STATE_LINE = re.compile(r"<!-- code-size-bot-state:[A-Za-z0-9+/=:]+ -->")
+_FILES, _WHERE = "report.html and report.json", "the job summary, report.html and report.json"
+_CONCLUSIONS: Mapping[str, Conclusion] = {
+    "pass": "success",
+    "warn": "neutral",
+    "fail": "failure",
+    "unknown": "failure",
+}
+_LEVELS: Mapping[str, AnnotationLevel] = {"warn": "warning", "fail": "failure"}
+Links = Sequence[tuple[str, str]]
+"""Label and URL."""
+_Place = tuple[str, int, str]
+"""Path, line and title."""
+
+
+# Comment, summary, pin.
+
+
+def render_comment(report: Report, templates_dir: Path | None = None) -> str:
+    """The Markdown of the comment, at most `COMMENT_LIMIT` long; first the marker, then the state line if there is one.
+
+    Args:
+        templates_dir: the user's templates, searched before the default ones.
+
+    Raises:
+        TemplateError: a template does not work, or does not begin with the marker.
+    """
+    head = _head(report.report_id, report.state_line)
+    tiers = WIDE_TIERS if is_wide(report) else TIERS
+    check = partial(_require_head, head)
+    fits = partial(_is_shorter, COMMENT_LIMIT)
+    return _fitting("comment.md.j2", report, tiers, fits, templates_dir, check, marker=head)
+
+
+def render_summary(report: Report, templates_dir: Path | None = None) -> str:
+    """The job summary: the comment with more room, at most `SUMMARY_LIMIT_BYTES` in UTF-8.
+
+    Raises:
+        TemplateError: a template does not work.
+    """
+    fits = within_bytes(SUMMARY_LIMIT_BYTES)
+    return _fitting("summary.md.j2", report, SUMMARY_TIERS, fits, templates_dir, where=_FILES)
+
+
+def render_pin(report: Report, templates_dir: Path | None = None) -> str:
+    """The short form of a comment about two releases, to be posted by a person: without marker and folds.
+
+    Raises:
+        TemplateError: a template does not work.
+    """
+    short = replace(report, links=(), state_line="")
+    return _fitting("pin.md.j2", short, TIERS, partial(_is_shorter, COMMENT_LIMIT), templates_dir)
+
+
+def _is_shorter(limit: int, text: str) -> bool:
+    return length(text) <= limit
+
+
+def _fitting(
+    template: str,
+    report: Report,
+    tiers: Sequence[Limits],
+    fits: Callable[[str], bool],
+    templates_dir: Path | None,
+    check: Callable[[str, str], None] = lambda _text, _file: None,
+    where: str = _WHERE,
+    **values: Any,
+) -> str:
+    """The first tier that fits; a user's template of which none does gives way to the default one."""
+    facts = build_facts(report)
+
+    def blocks(limits: Limits) -> tuple[Block, ...]:
+        return pin_blocks(facts, limits) if template == "pin.md.j2" else report_blocks(facts, limits, where)
+
+    def drawn_with(limits: Limits) -> Mapping[str, Any]:
+        return {"answer": "report", "blocks": blocks(limits), "page": report.page, **values}
+
+    return first_fitting(template, tiers, drawn_with, fits, templates_dir, check)
+
+
+def marker(report_id: str) -> str:
+    """The hidden text by which the comment is found again; raises InputError for an id that could break out of it."""
+    if not _REPORT_ID.fullmatch(report_id) or "--" in report_id:
+        raise InputError(
+            f"{report_id!r} is no report id", where="report_id", hint="use letters, digits, dots and single dashes"
+        )
+    return f"<!-- code-size-bot:{report_id} -->"
+
+
+def is_wide(report: Report) -> bool:
+    """True where more than half of many cells changed, as when a compiler moves to a new LLVM."""
+    compared = [delta.state for delta in report.deltas if delta.state in ("same", "changed")]
+    return len(compared) >= _MANY_CELLS and 2 * compared.count("changed") > len(compared)
+
+
+def _head(report_id: str, state_line: str) -> Markup:
+    """The hidden lines; a state line is one HTML comment without an end inside, or it is left out."""
+    lines = [marker(report_id), *([state_line] if _STATE_LINE.fullmatch(state_line) else [])]
+    return Markup("\n".join(lines))  # noqa: S704 - both are matched against what may stand in an HTML comment
+
+
+def _require_head(head: str, text: str, where: str) -> None:
+    if not text.startswith(head):
+        hint = "print {{ marker }} first, or the comment cannot be found again"
+        raise TemplateError("the comment does not begin with its hidden marker", where=where, hint=hint)
+
+
+def render_broken(report_id: str, error: BotError, links: Links, state_line: str = "") -> str:
+    """The comment of an analysis that broke before there was a report.
+
+    Args:
+        error: what broke; of a missing configuration the starter is drawn.
+        links: label and URL; only https is drawn as a link.
+        state_line: what the comment remembers, from the comment before.
+    """
+    return _draw_broken(error, links, _head(report_id, state_line))
+
+
+def _draw_broken(error: BotError, links: Links, marker: str = "") -> str:
+    if isinstance(error, NotConfigured):
+        found = [clip(clean(line), _FOUND_CHARS) for line in error.found[:_FOUND_LINES]]
+        values = {"file": clip(clean(error.file), _FOUND_CHARS), "starter": error.starter, "found": found}
+        return draw(load("starter.md.j2", None), **values, links=links, marker=marker)
+    what = clip(clean(error.line), _BROKE_CHARS) or "no reason is known"
+    return draw(load("broken.md.j2", None), what=what, links=links, marker=marker)
+
+
+# The check run of a commit: verdict, summary, and annotations on the lines of the repository that findings concern.
+
+
+def check_run(
+    report: Report,
+    *,
+    config_path: str,
+    model_paths: Mapping[str, str],
+    base_ref: str = "",
+    templates_dir: Path | None = None,
+) -> CheckRun:
+    """The check run of a report.
+
+    Args:
+        base_ref: the branch that the pull request goes to.
+        config_path: of the configuration, relative to the repository; empty where it is not in it.
+        model_paths: model → its file, relative to the repository.
+        templates_dir: the user's templates, for the summary.
+
+    Raises:
+        TemplateError: a template does not work.
+    """
+    facts = build_facts(report)
+    broke = f"the analysis broke: {clean(report.broke)}; " if report.broke else ""
+    return CheckRun(
+        check_name(report.report_id, base_ref),
+        "failure" if report.broke else _CONCLUSIONS[report.verdict.status],
+        clip(clean(broke + plain(headline(facts))), _TITLE_CHARS),
+        _fitting("summary.md.j2", report, TIERS, partial(_is_shorter, CHECK_SUMMARY_LIMIT), templates_dir),
+        tuple(_merged(_annotations(facts, config_path, model_paths)))[:ANNOTATIONS_LIMIT],
+    )
+
+
+def broken_check(report_id: str, base_ref: str, error: BotError, url: str) -> CheckRun:
+    """The check run of an analysis that broke before there was a report.
+
+    Args:
+        error: what broke.
+        url: of the run; empty where there is none.
+    """
+    why = "there is no configuration" if isinstance(error, NotConfigured) else f"the analysis broke: {error.line}"
+    title = clip(clean(f"Code size: not known, {why}"), _TITLE_CHARS)
+    links = [("workflow run", url)] if url else []
+    return CheckRun(check_name(report_id, base_ref), "failure", title, _draw_broken(error, links))
+
+
+def overruled_check(check: CheckRun, number: int, conclusion: Conclusion | None) -> CheckRun:
+    """The check run where another pull request has the same commit and base: a check belongs to the commit, so to both.
+
+    Args:
+        number: of the other pull request.
+        conclusion: its result, which is worse; None where it has none yet, and this one's must not stand for it.
+    """
+    says = {None: "has no result yet", "neutral": "warns"}.get(conclusion, "fails")
+    why = f"#{number}, which has the same commit and base, {says}"
+    summary = (
+        f"A check belongs to a commit, and {why}. So this check says the worst of all of them. If #{number} should not "
+        f"count, close it and run this again.\n\n{check.summary}"
+    )
+    title = clip(f"{why}; by itself: {check.title}", _TITLE_CHARS)
+    return replace(check, conclusion=conclusion or "failure", title=title, summary=summary)
+
+
+def check_name(report_id: str, base_ref: str) -> str:
+    """`code size (main)`, with the id before the base branch where there are several reports.
+
+    A check belongs to a commit, which pull requests to several branches can have: what the protection of a branch
+    requires must be about that branch. No id and no branch has a blank in it.
+    """
+    name = "code size" if report_id == "default" else f"code size {report_id}"
+    return f"{name} ({base_ref})" if base_ref else name
+
+
+def model_paths(report: Report) -> dict[str, str]:
+    """Model → its file, as the commands of head name it; models from outside of the repository are left out."""
+    found: dict[str, str] = {}
+    for cell in report.head.cells:
+        if cell.command and cell.key.model not in found:
+            found[cell.key.model] = _input_of(cell.command)
+    return {model: path for model, path in found.items() if path}
+
+
+def _input_of(command: str) -> str:
+    """The model in a command, which an untrusted run may have written."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return ""
+    imported = words[:1] == ["iree-import-onnx"]
+    at = 1 if imported else words.index("<") + 1 if "<" in words else len(words)
+    path = words[at] if at < len(words) else ""
+    return path if _is_inside(path) else ""
+
+
+def _is_inside(path: str) -> bool:
+    parts = path.split("/")
+    plain_text = path.isprintable() and "\\" not in path and ":" not in path and len(path) <= _PATH_CHARS
+    return plain_text and not {"", ".", ".."} & set(parts) and not path.startswith(("-", "~"))
+
+
+def _annotations(facts: Facts, config_path: str, paths: Mapping[str, str]) -> Iterator[Annotation]:
+    doubt = doubt_of(facts.report)
+    for finding in facts.report.verdict.news:
+        if finding.accepted is None and (place := _place(finding, config_path, paths)):
+            path, line, title = place
+            message = clean("; ".join(filter(None, (plain(finding_words(facts, finding)), doubt))))
+            yield Annotation(path, line, _LEVELS[finding.level], title, message)
+
+
+def _place(finding: Finding, config_path: str, paths: Mapping[str, str]) -> _Place | None:
+    """The model's first line; without a file of the model the rule's line; None without either."""
+    said = f"Code size rule: {finding.rule}" if finding.metric else f"Code size: {finding.limit}"
+    title = clip(clean(said), _TITLE_CHARS)
+    if finding.key.model in paths:
+        return paths[finding.key.model], 1, title
+    return (config_path, finding.line, title) if config_path and finding.line else None
+
+
+def _merged(annotations: Iterator[Annotation]) -> Iterator[Annotation]:
+    """One for every place and title, as bad as the worst of them; they come worst first."""
+    groups: dict[_Place, list[Annotation]] = {}
+    for one in annotations:
+        groups.setdefault((one.path, one.line, one.title), []).append(one)
+    for group in groups.values():
+        lines = [one.message for one in group[:_MESSAGE_LINES]]
+        more = [f"and {plural(len(group) - len(lines), 'more finding')}"] if len(group) > len(lines) else []
+        yield replace(group[0], message="\n".join([*lines, *more]))
