@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from evidence_page import table, written
+from json_rows import fold_of
 from places import ROOT
 from replacing import replace
 
 from bot.core.fold import FoldAudit, FoldCell, FoldModel
-from bot.core.study_json import fold_of
 
 PART = "fold"
 UNKNOWN = "n/a"
@@ -158,7 +158,7 @@ def _fewest(model: str, cells: Iterable[FoldCell]) -> int | None:
 
 def main(paths: Sequence[str]) -> None:
     """Write both tables."""
-    audit = together([fold_of(Path(path).read_text(encoding="utf-8"), path) for path in paths])
+    audit = together([fold_of(Path(path).read_bytes()) for path in paths])
     for name, lines in (("docs/fold.md", page_lines(audit)), ("README.md", readme_lines(audit))):
         file = ROOT / name
         file.write_text(written(file.read_text(encoding="utf-8"), PART, lines, (PART,)), encoding="utf-8")

@@ -38,9 +38,7 @@ def known_counts(text: str | None) -> Counter[str] | None:
 _GIVE = {
     "snapshot": "give base.json or head.json, or measure one: code-size-bot measure --compiler SPEC --out FILE",
     "report": "give the report.json of a compare",
-    "fold audit": "give the fold.json of a fold",
     "history": "give the history.json of a history",
-    "lab result": "give the lab.json of a lab",
     "file of experiments": "give a YAML file that begins with 'schema: code-size-experiments/1'",
     "plan": "give what `plan --shards N` printed",
     "compiler": "give a release such as 3.13.0, a wheel, an iree-compile binary, or a directory that holds one",

@@ -10,7 +10,7 @@ import re
 import shlex
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -98,12 +98,7 @@ def executable_sources(kit: Kit, argv: Sequence[str], source: Source, out: Path)
     return sources
 
 
-def trace_one(kit: Kit, argv: Sequence[str], source: Path, row: Dispatch) -> DispatchTrace:
-    """The passes of one compile over the entry point of `row`, LLVM's by their milestones."""
-    return _traced(kit, argv, source, row, trace_options(row.name))
-
-
-def with_llvm(kit: Kit, argv: Sequence[str], source: Path, row: Dispatch, trace: DispatchTrace) -> DispatchTrace:
+def _with_llvm(kit: Kit, argv: Sequence[str], source: Path, row: Dispatch, trace: DispatchTrace) -> DispatchTrace:
     """The trace with all passes of LLVM in place of their milestones; as it is where these cannot be had."""
     whole = _traced(kit, argv, source, row, trace_options(row.name, llvm=True))
     cpu_ms = trace.cpu_ms + whole.cpu_ms
@@ -111,17 +106,6 @@ def with_llvm(kit: Kit, argv: Sequence[str], source: Path, row: Dispatch, trace:
         return DispatchTrace(trace.steps, trace.why, trace.same_code, cpu_ms)
     front = tuple(step for step in trace.steps if step.level == MLIR)
     return DispatchTrace((*front, *whole.steps), trace.why, trace.same_code, cpu_ms)
-
-
-class _Errors:
-    """What is kept of a traced compile's output beside the counts: the lines that say what went wrong."""
-
-    def __init__(self, reader: PassReader) -> None:
-        self._reader = reader
-
-    def __call__(self, chunk: bytes) -> bytes:
-        self._reader.feed(chunk)
-        return b"".join(line for line in chunk.splitlines(keepends=True) if _ERROR.search(line[:200]))
 
 
 _UNREGISTERED = "Cannot find option named"
@@ -143,6 +127,12 @@ def _traced(kit: Kit, argv: Sequence[str], source: Path, row: Dispatch, options:
 
 
 def _compiled(kit: Kit, flags: Sequence[str], source: Path, reader: PassReader, directory: Path) -> Outcome:
+    """The compile; of its output the lines alone that say what went wrong, the rest is counted as it streams by."""
+
+    def errors(chunk: bytes) -> bytes:
+        reader.feed(chunk)
+        return b"".join(line for line in chunk.splitlines(keepends=True) if _ERROR.search(line[:200]))
+
     (directory / "tmp").mkdir()
     outcome = run(
         [str(kit.toolchain.binary), "-", *flags, "-o", "executable"],
@@ -151,7 +141,7 @@ def _compiled(kit: Kit, flags: Sequence[str], source: Path, reader: PassReader, 
         cwd=directory,
         environment={"TMPDIR": str(directory / "tmp")},
         timeout_seconds=kit.timeout_seconds,
-        keeping=_Errors(reader),
+        keeping=errors,
     )
     kit.meter.add(source.stem, outcome.cpu_ms)
     return outcome
@@ -162,7 +152,7 @@ _AROUND = {MLIR: ("--mlir-print-ir-before=", "--mlir-print-ir-after="), MACHINE:
 """LLVM's own passes are told by their classes, which these options do not know."""
 
 
-def with_around(
+def _with_around(
     kit: Kit, argv: Sequence[str], source: Path, row: Dispatch, trace: DispatchTrace, wanted: IrAround
 ) -> DispatchTrace:
     """The trace with the IR around one run of a pass, by one more compile that prints that pass alone.
@@ -192,25 +182,19 @@ def with_around(
 
 def _is_same(row: Dispatch, directory: Path) -> bool | None:
     """Whether the code is that of the artifact; None where either is not known."""
-    codes = [code for name, code in _codes(directory) if UNSPEAKABLE.sub("_", name) == UNSPEAKABLE.sub("_", row.name)]
-    if len(codes) != 1 or codes[0] is None or row.code is None:
-        return None
-    return not differ(codes[0], row.code)
-
-
-def _codes(directory: Path) -> Iterable[tuple[str, str | None]]:
-    """Function and digest of its code, of all that the compile left."""
-    objects = sorted((directory / "tmp").glob("*.o"))
     try:
-        if objects:
-            return [
-                (name, one.code) for path in objects for name, one in function_codes(whole_or_nothing(path)).items()
-            ]
-        return [
-            (one.name, one.code) for one in read_executable(whole_or_nothing(directory / "executable")).entry_points
-        ]
+        if objects := sorted((directory / "tmp").glob("*.o")):
+            functions = [one for path in objects for one in function_codes(whole_or_nothing(path)).items()]
+            codes = [(name, one.code) for name, one in functions]
+        else:
+            points = read_executable(whole_or_nothing(directory / "executable")).entry_points
+            codes = [(one.name, one.code) for one in points]
     except MalformedBinary:
-        return []
+        return None
+    mine = [code for name, code in codes if UNSPEAKABLE.sub("_", name) == UNSPEAKABLE.sub("_", row.name)]
+    if len(mine) != 1 or mine[0] is None or row.code is None:
+        return None
+    return not differ(mine[0], row.code)
 
 
 # The dispatches that moved most, traced through the passes of both compilers, as far as the time for it goes.
@@ -255,10 +239,10 @@ class _SideTracer:
                 return structs.replace(before, around=structs.replace(around, why=why))
             return DispatchTrace((), why)
         if before and around:
-            return with_around(self._kit, argv, sources[row.executable], row, before, around)
+            return _with_around(self._kit, argv, sources[row.executable], row, before, around)
         if before is None:
-            return trace_one(self._kit, argv, sources[row.executable], row)
-        return with_llvm(self._kit, argv, sources[row.executable], row, before)
+            return _traced(self._kit, argv, sources[row.executable], row, trace_options(row.name))
+        return _with_llvm(self._kit, argv, sources[row.executable], row, before)
 
     def _sources_of(self, planned: PlannedCell, argv: Sequence[str]) -> dict[str, Path] | Failure:
         with self._lock:
@@ -276,15 +260,14 @@ class _SideTracer:
 
 @contextmanager
 def _tracers(plans: Sequence[SidePlan], workshop: Workshop) -> Iterator[dict[str, _SideTracer]]:
+    """Label → what traces dispatches of that side."""
     with temporary_directory("trace-") as scratch, ExitStack() as stack:
         tracers = {}
         for plan in plans:
-            bindings = reading(plan.toolchain, workshop.cancel)
-            stack.callback(bindings.close)
-            timeout = workshop.timeout_seconds
+            bindings, timeout = reading(plan.toolchain, workshop.cancel), workshop.timeout_seconds
+            stack.callback(bindings.close)  # nothing is asked of the compiler itself where all traces are known
             kit = Kit(plan.label, plan.toolchain, (), bindings, scratch, timeout, workshop.cancel, Meter())
-            importer = Importer(plan.toolchain, scratch, timeout, workshop.cancel)
-            tracers[plan.label] = _SideTracer(plan, kit, importer)
+            tracers[plan.label] = _SideTracer(plan, kit, Importer(plan.toolchain, scratch, timeout, workshop.cancel))
         yield tracers
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import fold_factory as make
 import pytest
+from json_rows import fold_of
 from replacing import replace
 from report_factory import HOSTILE
 
 from bot.cli.main import main
 from bot.config.configuration import Config
 from bot.core.fold import FoldAudit, FoldOptions
-from bot.core.study_json import fold_of
 from bot.show.fold import render_folds
 from bot.study.prepare import Request
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from fold_programs import layers
+from json_rows import fold_of
 from places import ROOT
 
 from bot.cli.main import main
@@ -21,7 +22,6 @@ from bot.compiler.rewriting import FOLD_WORKER, Group
 from bot.compiler.toolchain import resolve
 from bot.core.fold import FoldAudit, FoldCell, Price
 from bot.core.snapshot import Failure
-from bot.core.study_json import fold_of
 from bot.running.comparing import Equality
 from bot.study.fold_audit import NOT_ASKED, NOTHING_FOLDED
 from bot.study.fold_checking import Bench

@@ -11,10 +11,10 @@ import fold_factory as make
 import pytest
 from action_stage import MODEL, Ran, Stage
 from fake_github import FakeGitHub
+from json_rows import fold_of
 
 from bot.config.configuration import Config
 from bot.core.fold import FoldAudit, FoldOptions
-from bot.core.study_json import fold_of
 from bot.errors import BotError, InputError, Interrupted
 from bot.study.prepare import Request
 

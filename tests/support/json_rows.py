@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from bot.core.fold import FoldAudit
 from bot.core.snapshot import MEASURED
 
 
@@ -26,3 +29,8 @@ def read_json(path: Path) -> JsonRow:
     """The whole file."""
     record: JsonRow = json.loads(path.read_bytes(), object_hook=JsonRow)
     return record
+
+
+def fold_of(text: bytes | str) -> FoldAudit:
+    """The value of a `fold.json`."""
+    return msgspec.json.decode(text, type=FoldAudit)
