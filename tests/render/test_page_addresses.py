@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from bot.core.snapshot import CellKey
 from bot.render.text.page_addresses import (
+    cause_address,
     cell_address,
     component_address,
     dispatch_address,
@@ -26,6 +27,7 @@ def test_they_are_the_names() -> None:
     assert cell_address(KEY) == "mobilenet_v1_f32_224/llvm-cpu-x86_64"
     assert dispatch_address(KEY, "main_dispatch_9") == f"{cell_address(KEY)}/main_dispatch_9"
     assert component_address(KEY, "encoder.layer.0") == f"{cell_address(KEY)}/component=encoder.layer.0"
+    assert cause_address(2) == "cause-2"
 
 
 @pytest.mark.parametrize(
@@ -61,4 +63,4 @@ def test_a_component_never_has_the_address_of_a_dispatch_nor_a_cell_that_of_a_se
 ) -> None:
     key = CellKey(model, target)
     assert component_address(key, name) != dispatch_address(key, name)
-    assert "/" in cell_address(key)
+    assert "/" in cell_address(key) and "/" not in cause_address(1)

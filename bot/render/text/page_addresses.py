@@ -45,6 +45,11 @@ def component_address(key: CellKey, name: str) -> str:
     return f"{cell_address(key)}/component={segment(name)}"
 
 
+def cause_address(number: int) -> str:
+    """Of a root cause, by the number that the report gives it (from 1)."""
+    return f"cause-{number}"
+
+
 def entry_points(base: Cell | None, head: Cell | None) -> dict[EntryPoint, None]:
     """Those of both sides: head's in order, then what only base has."""
     found = ((one.executable, one.name) for cell in (head, base) if cell for one in cell.dispatches)
