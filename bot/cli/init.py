@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 EXAMPLES = ("--action OWNER/REPO@COMMIT",)
 WORKFLOWS = ("code-size.yml", "code-size-post.yml")
 """Of the workflows ready to copy, those that are written: everything on one runner, and its trusted half."""
+IN_PKGCI = {"iree-pkgci.yml": "pkgci_code_size.yml", "code-size-post.yml": "code-size-post.yml"}
+"""Those of a repository that builds the compiler, and how they are called there."""
 PLACEHOLDER = "OWNER/REPO@v1"
 _ACTION = re.compile(r"(?!.*\.\.)(\./[\w./-]*|[A-Za-z0-9][\w-]*/[\w./-]+@[\w./-]+)", re.ASCII)
 _USES = re.compile(rf"uses: {re.escape(PLACEHOLDER)}( #.*)$", re.MULTILINE)
@@ -71,7 +73,7 @@ def run(arguments: argparse.Namespace, _show: TerminalShow, cancel: Cancel) -> N
     load_config(root / name)  # what is written has to be taken
     lines = [f"wrote {os.path.relpath(root / name)}" for name in texts]
     if not arguments.quiet:
-        steps = enumerate(_steps(name, branch, action, in_git=git is not None), 1)
+        steps = enumerate(_steps(name, branch, action, offer, in_git=git is not None), 1)
         lines[:0] = [*_notes(root, offer, branch, in_git=git is not None), ""]
         lines += ["", "next:", *(f"{number}. {step}" for number, step in steps)]
     print(for_log("\n".join(map(visible, lines))), flush=True)
@@ -82,8 +84,13 @@ def _texts(root: Path, offer: Offer, branch: str, action: str) -> dict[str, str]
     from bot.config.configuration import CONFIG_NAMES
     from bot.config.starter import configuration
 
-    name = next((name for name in CONFIG_NAMES if os.path.lexists(root / name)), CONFIG_NAMES[-1])
-    workflows = {f".github/workflows/{file}": workflow(file, branch, action) for file in WORKFLOWS}
+    usual = CONFIG_NAMES[0 if offer.builds else -1]
+    name = next((name for name in CONFIG_NAMES if os.path.lexists(root / name)), usual)
+    files = IN_PKGCI if offer.builds else dict(zip(WORKFLOWS, WORKFLOWS, strict=True))
+    workflows = {f".github/workflows/{there}": workflow(file, branch, action) for file, there in files.items()}
+    if offer.builds:
+        post = f".github/workflows/{WORKFLOWS[1]}"
+        workflows[post] = workflows[post].replace("workflows: [code size, code size sharded]", "workflows: [PkgCI]")
     return {name: configuration(root, name, offer), **workflows}
 
 
@@ -118,7 +125,7 @@ def _notes(root: Path, offer: Offer, branch: str, *, in_git: bool) -> Iterator[s
     yield f"default branch: {branch}" if in_git else f"default branch: taken to be {branch}"
 
 
-def _steps(config: str, branch: str, action: str, *, in_git: bool) -> Iterator[str]:
+def _steps(config: str, branch: str, action: str, offer: Offer, *, in_git: bool) -> Iterator[str]:
     from bot.core.acceptance import APPROVAL_LABEL
 
     if not in_git:
@@ -129,6 +136,15 @@ def _steps(config: str, branch: str, action: str, *, in_git: bool) -> Iterator[s
             "--force --action ADDRESS@COMMIT does it)."
         )
     yield f"Look through {config}: which targets you ship, what may grow."
+    if offer.builds:
+        yield (
+            "Paste the job from the first lines of pkgci_code_size.yml into .github/workflows/pkgci.yml, and leave it "
+            "out of the needs of pkgci_summary: a verdict stops no merge before you want it to."
+        )
+        yield (
+            'Add "code_size" to DEFAULT_SCHEDULE_ONLY_JOBS in build_tools/github_actions/configure_ci.py. Then it runs '
+            "after each merge, and in a pull request whose description ends with the line `ci-extra: code_size`."
+        )
     yield (
         "On GitHub, Settings > Actions > General: allow this action, and those of `actions/`. Each job asks for the "
         "permissions that it needs; where an organisation limits them, it needs pull-requests, checks and contents: "

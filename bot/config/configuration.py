@@ -204,7 +204,8 @@ class Configuration(Keys, frozen=True):
     Attributes:
         schema: The version of this format.
         models: Globs of .mlir, .mlirbc and .onnx files, relative to this file's directory; ** crosses directories. A
-            model's name is its file's stem, so stems are unique. Absent: the default suite.
+            model's name is its file's stem, so stems are unique. 'default' stands for the default suite, which is
+            measured too where the key is absent.
         targets: Names of default targets to keep, or a mapping of all targets wanted: name to backend and flags, or to
             the target that it extends. Absent: all defaults.
         suites: Suites in the layout of IREE's torch_models: each module is a cell, compiled with the flags of its own
@@ -571,6 +572,8 @@ def _check_noise(file: YamlFile, rules: Sequence[Rule], noise: Mapping[str, Rati
 
 def _matches(file: YamlFile, index: int, written: str) -> list[Path]:
     root = file.path.parent
+    if written == str(PACKAGED) and not (root / written).exists():
+        root, written = configs_dir(), "models/*.mlir"
     names = sorted(glob.glob(written, root_dir=root, recursive=True))
     models = [root / name for name in names if name.endswith(MODEL_SUFFIXES) and (root / name).is_file()]
     if not models:

@@ -1,6 +1,7 @@
 """The first configuration of a repository: what it has that can be measured, and a file that fits it, as text.
 
-Names of files are relative to the directory that is looked through, with slashes.
+Names of files are relative to the directory that is looked through, with slashes. A repository that builds the compiler
+itself has no models in this sense, and pins no compiler.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from bot.config.configuration import MODEL_SUFFIXES, configs_dir, load_config
@@ -31,6 +32,13 @@ _FOREIGN = re.compile(
     re.IGNORECASE,
 )
 _TESTS = re.compile(r"(?:unit)?tests?|test[-_]?data|lit", re.IGNORECASE)
+_SAMPLES = re.compile(r"samples?|examples?|demos?|tutorials?|builtins?", re.IGNORECASE)
+_TENSOR = re.compile(rb"\btensor<|!torch\.|!hal\.buffer_view")
+_INSIDES = re.compile(rb"\b(?:(?:hal|stream)\.executable|vm\.module|transform\.|pdl\.pattern)")
+"""What compilers write between a model and its code, and what steers them."""
+_BUILDS = ("compiler/setup.py", "compiler/version.json", ".github/workflows/pkgci.yml")
+"""Files of a repository that builds the compiler, and tests what it has built."""
+_TORCH_MODELS = "tests/external/iree-test-suites/torch_models"
 _LIT_TEST = re.compile(rb"^[ \t]*//[ \t]*RUN:", re.MULTILINE)
 _HEAD_BYTES = 8192
 _BYTECODE, _LFS = b"ML\xefR", b"version https://git-lfs."
@@ -54,24 +62,32 @@ class Offer:
         pin: the file that pins the compiler; empty where there is none.
         compiler: the SPEC that it pins.
         unpinned: one line for every better file that names the compiler without pinning one release.
+        others: file of a part of the repository that has none of the models → the compiler that it pins.
+        builds: the repository builds the compiler.
+        suite: its folder in the layout of torch_models; empty where there is none.
     """
 
     models: tuple[str, ...]
     left_out: Mapping[str, str]
-    pin: str
-    compiler: str
-    unpinned: tuple[str, ...]
+    pin: str = ""
+    compiler: str = ""
+    unpinned: tuple[str, ...] = ()
+    others: Mapping[str, str] = field(default_factory=dict)
+    builds: bool = False
+    suite: str = ""
 
 
 def discover(top: Path, git: Git | None) -> Offer:
     """Look through a directory: through what git tracks or would track, else through all that is not hidden."""
+    if all((top / name).is_file() for name in _BUILDS):
+        return Offer((), {}, builds=True, suite=_TORCH_MODELS if (top / _TORCH_MODELS).is_dir() else "")
     listed: Iterable[str] = _of_folder(top)
     if git:
         text = git.text("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *_LOOKED_FOR)
         listed = sorted(set(text.split("\0")) - {""})
     names = [name for name in listed if (top / name).is_file()]
     models, left_out = _models(top, [name for name in names if name.endswith(MODEL_SUFFIXES)])
-    return Offer(models, left_out, *_pin(top, names))
+    return Offer(models, left_out, *_pin(top, names, models))
 
 
 def _of_folder(top: Path) -> Iterator[str]:
@@ -82,8 +98,12 @@ def _of_folder(top: Path) -> Iterator[str]:
 
 def _models(top: Path, names: Iterable[str]) -> tuple[tuple[str, ...], dict[str, str]]:
     left_out = {name: why for name in sorted(names) if (why := _unfit(top, name))}
+    fit = set(names) - left_out.keys()
+    samples = {name for name in fit if any(map(_SAMPLES.fullmatch, name.split("/")[:-1]))}
+    if fit - samples:
+        left_out |= dict.fromkeys(samples, "in a folder of samples, where there are models elsewhere")
     by_stem: dict[str, str] = {}
-    for name in sorted(set(names) - left_out.keys(), key=lambda name: (name.count("/"), name)):
+    for name in sorted(fit - left_out.keys(), key=lambda name: (name.count("/"), name)):
         first = by_stem.setdefault(Path(name).stem, name)
         if first != name:
             left_out[name] = f"it has the same name as {first}, and reports name models by it"
@@ -125,20 +145,36 @@ def _no_model(data: bytes, *, is_text: bool) -> str:
         return "not MLIR bytecode"
     if _LIT_TEST.search(data[:_HEAD_BYTES]):
         return "a test of a compiler: it has RUN lines"
-    return "" if b"func" in data else "defines no function"
+    if b"func" not in data:
+        return "defines no function"
+    if _INSIDES.search(data[:_HEAD_BYTES]) or not _TENSOR.search(data):
+        return "no model, but a part of one or of a compiler: no function of tensors"
+    return ""
 
 
-def _pin(top: Path, names: Iterable[str]) -> tuple[str, str, tuple[str, ...]]:
-    """The best file that pins the compiler, what it pins, and what is wrong with better ones that only name it."""
+def _pin(top: Path, names: Iterable[str], models: Sequence[str]) -> tuple[str, str, tuple[str, ...], dict[str, str]]:
+    """The best file that pins the compiler, what it pins, what is wrong with better ones, and what other parts pin."""
     unpinned: list[str] = []
+    others: dict[str, str] = {}
     for name in sorted(filter(_rank, names), key=lambda name: (name.count("/"), _rank(name), name)):
         with suppress(ConfigError):  # a file that cannot be read
             if asks_for_compiler(top / name):
                 try:
-                    return name, pinned_compiler(top / name), tuple(unpinned)
+                    pinned = pinned_compiler(top / name)
+                    if _is_theirs(name, models):
+                        return name, pinned, tuple(unpinned), others
+                    others[name] = pinned
                 except ConfigError as error:
                     unpinned.append(error.line.replace(f"{top}/", ""))
-    return "", "", tuple(unpinned)
+    return "", "", tuple(unpinned), others
+
+
+def _is_theirs(name: str, models: Sequence[str]) -> bool:
+    """True where a file pins what compiles the models: it is at the top, or all of them are of its own project."""
+    folder = PurePosixPath(name).parent
+    if re.fullmatch(r"[\w.-]*(?:requirements|constraints)[\w.-]*", folder.name):
+        folder = folder.parent
+    return not folder.parts or (bool(models) and all(PurePosixPath(one).is_relative_to(folder) for one in models))
 
 
 def _rank(name: str) -> int:
@@ -201,6 +237,16 @@ _UNPINNED = """\
 # constraints file and no pyproject.toml here pins iree-base-compiler. Name yours; better, pin it
 # in such a file and write {{requirements: FILE}}.
 compiler: {{head: {compiler}}}"""
+_BUILT = """\
+# No compiler: the head is what the same run has built, the base what the default branch stored.
+baseline:
+  wait_minutes: 60 # for the default branch's own run, where the base commit is still being measured
+  compiler_paths: ["compiler/*", "third_party/*", "llvm-external-projects/*", "build_tools/*", "CMakeLists.txt"]"""
+_SUITES = """\
+# The suite that comes with code-size-bot, and beside it the modules of a suite of this repository.
+models: [default]
+suites:
+  - torch_models: {suite}"""
 _MODELS = """\
 # Globs relative to this file. Models are .mlir or .mlirbc; weights do not belong into them.
 models:
@@ -215,12 +261,16 @@ def configuration(root: Path, name: str, offer: Offer) -> str:
     """The configuration `name` below `root`, with what it offers."""
     up = "../" * name.count("/")
     default = load_config(None, models=False)
-    if offer.pin:
+    if offer.builds:
+        compiler = _BUILT
+    elif offer.pin:
         compiler = _PINNED.format(compiler=offer.compiler, pin=_quoted(offer.pin))
     else:
         compiler = _UNPINNED.format(compiler=packaged_compiler())
     globs = "\n".join(f"  - {json.dumps(up + one, ensure_ascii=False)}" for one in _globs(root, offer.models))
     models = _MODELS.format(globs=globs) if globs else _NO_MODELS
+    if offer.suite:
+        models = _SUITES.format(suite=up + offer.suite)
     targets = "\n".join(f"#   - {target.name}" for target in default.targets if not target.unsupported)
     return _CONFIG.format(compiler=compiler, models=models, targets=targets)
 
@@ -258,6 +308,12 @@ def offer_lines(offer: Offer) -> Iterator[str]:
     """What a configuration is made of, and what was not taken; one line each."""
     whole = load_config(None)
     targets = sum(1 for target in whole.targets if not target.unsupported)
+    if offer.builds:
+        yield f"this repository builds the compiler: {', '.join(_BUILDS)}"
+        beside = f", and the modules of {offer.suite}" if offer.suite else ""
+        yield f"models: {len(whole.models)} of the packaged suite, on {targets} targets{beside}"
+        yield "compiler: what a run has built is the head; nothing is pinned here"
+        return
     whose = "of this repository" if offer.models else "of the packaged suite, as none was found here"
     yield f"models: {len(offer.models or whole.models)} {whose}, on {targets} targets"
     left_out = sorted(offer.left_out.items())
@@ -265,6 +321,11 @@ def offer_lines(offer: Offer) -> Iterator[str]:
     if len(left_out) > _LEFT_OUT_TOLD:
         yield f"  and {len(left_out) - _LEFT_OUT_TOLD} more files were left out; add to `models` those you want"
     yield from (f"  no pin: {line}" for line in offer.unpinned)
+    yield from (
+        f"  not {name}, which pins {pinned}: it is of a part that has none of these models, or not all. Is it their "
+        f"compiler? Then write {{requirements: {name}}}"
+        for name, pinned in offer.others.items()
+    )
     yield (
         f"compiler: {offer.compiler}, as {offer.pin} pins it"
         if offer.pin

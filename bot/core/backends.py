@@ -40,16 +40,16 @@ AMD, NVIDIA = "rocm", "cuda"
 _HOST, _BYTECODE = "the target has no workgroup memory", "bytecode has no machine frames"
 
 BACKENDS: tuple[Backend, ...] = (
-    Backend(AMD, 1.9, chips=("--iree-rocm-target", "--iree-hip-target"), devices=("hip", "amdgpu", "rocm")),
-    Backend(NVIDIA, 1.2, text_form="PTX text", chips=("--iree-cuda-target",), devices=("cuda",)),
-    Backend("vulkan-spirv", 1.1, chips=("--iree-vulkan-target",), devices=("vulkan", "vulkan-spirv")),
-    Backend(
-        "metal-spirv", 0.8, text_form="shader source", no_frames="the frames are made by the device's own compiler",
-        devices=("metal", "metal-spirv"),
-    ),
     Backend(
         "llvm-cpu", no_workgroup_memory=_HOST, has_stack_gate=True, devices=("llvm-cpu",),
         runs_on="a processor of its kind",
+    ),
+    Backend("vulkan-spirv", 1.1, chips=("--iree-vulkan-target",), devices=("vulkan", "vulkan-spirv")),
+    Backend(NVIDIA, 1.2, text_form="PTX text", chips=("--iree-cuda-target",), devices=("cuda",)),
+    Backend(AMD, 1.9, chips=("--iree-rocm-target", "--iree-hip-target"), devices=("hip", "amdgpu", "rocm")),
+    Backend(
+        "metal-spirv", 0.8, text_form="shader source", no_frames="the frames are made by the device's own compiler",
+        devices=("metal", "metal-spirv"),
     ),
     Backend(
         "vmvx", 0.5, no_frames=_BYTECODE, no_workgroup_memory=_HOST, devices=("vmvx",), runs_on="any processor"

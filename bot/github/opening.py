@@ -93,6 +93,12 @@ class Opened:
             return self.borrows.sought
 
     @property
+    def names_compiler(self) -> bool:
+        """False where neither the event nor the commit says which compiler it is: then another run has built it."""
+        choice = self.config.compiler
+        return not self.wanted.unknown and bool(self.wanted.spec or choice.requirements or choice.head or choice.base)
+
+    @property
     def places(self) -> Places:
         """Where wheels are looked for, beside the index; raises as `sought` does."""
         return self.sought.places + Places(self.config.compiler.find_links)

@@ -243,7 +243,7 @@ def _stored(services: Services, base: Opened, plan: SidePlan | None) -> _BaseSid
     if standing:
         known, snapshot = standing
         return _BaseSide(Baseline(f"{wanted.rule}; stored snapshot", wanted.sha, known.distance), snapshot, notes=notes)
-    if wanted.unknown and (near := nearest(services, store, base)):
+    if not base.names_compiler and (near := nearest(services, store, base)):
         return _BaseSide(near.baseline, near.snapshot, notes=(*near.notes, *notes))
     return _BaseSide(Baseline(wanted.rule, wanted.sha), notes=notes)
 

@@ -14,9 +14,9 @@ import yaml
 from places import ROOT
 from test_repository import git
 
-from bot.cli.init import PLACEHOLDER, WORKFLOWS, workflow
+from bot.cli.init import IN_PKGCI, PLACEHOLDER, WORKFLOWS, workflow
 from bot.cli.main import main
-from bot.config.configuration import Config, configs_dir, load_config
+from bot.config.configuration import CompilerChoice, Config, configs_dir, load_config
 from bot.config.requirements import pinned_compiler
 
 MODEL = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }\n"
@@ -92,20 +92,73 @@ def test_the_bot_takes_the_configuration(place: Place) -> None:
     for name in ("models/a.mlir", "models/b.mlir", "more/c.mlir"):
         place.put(name)
     place.put("more/empty.mlir", "")
-    place.put("deep/requirements.txt", f"{PIN}\n")
-    place.init()
+    place.put("deep/requirements.txt", "iree-base-compiler==3.0.0\n")
+    place.put("build/requirements.txt", "iree-base-compiler==2.9.0\n")
+    place.put("requirements/test.txt", f"{PIN}\n")
+    told = place.init()
+    assert f"  not deep/requirements.txt, which pins {PIN[:-6]}3.0.0: it is of a part that has none" in told
     config = place.config()
     assert [path.relative_to(place.top).as_posix() for path in config.models] == [
         "models/a.mlir",
         "models/b.mlir",
         "more/c.mlir",
     ]
-    assert config.compiler.requirements == "deep/requirements.txt"
-    assert pinned_compiler(place.top / "deep/requirements.txt") == PIN
+    assert config.compiler.requirements == "requirements/test.txt"
+    assert pinned_compiler(place.top / "requirements/test.txt") == PIN
     text = (place.top / "code-size.yml").read_text(encoding="utf-8")
     assert '\nmodels:\n  - "models/*.mlir"\n  - "more/c.mlir"\n' in text
     default = load_config()
     assert (config.targets, config.thresholds, config.comment) == (default.targets, default.thresholds, default.comment)
+
+
+def test_the_pin_of_the_project_that_has_all_models_is_taken(place: Place) -> None:
+    place.put("ml/models/a.mlir")
+    place.put("ml/requirements.txt", f"{PIN}\n")
+    place.init()
+    assert place.config().compiler.requirements == "ml/requirements.txt"
+
+
+def test_models_are_what_a_user_would_call_models(place: Place) -> None:
+    for name in ("models/a.mlir", "nets/b.mlir", "samples/abs.mlir", "src/Builtins/c.mlir"):
+        place.put(name)
+    place.put("src/fill.mlir", "func.func private @fill(%x: memref<4xi8>) { return }\n")
+    place.put("src/hal.mlir", "hal.executable @e { func.func @f(tensor<4xf32>) }\n")
+    told = place.init()
+    assert sorted(path.name for path in place.config().models) == ["a.mlir", "b.mlir"]
+    assert "  not samples/abs.mlir: in a folder of samples, where there are models elsewhere\n" in told
+    assert "  not src/fill.mlir: no model, but a part of one or of a compiler: no function of tensors\n" in told
+
+
+def test_samples_are_the_models_of_a_repository_that_has_no_others(place: Place) -> None:
+    place.put("examples/a.mlir")
+    place.init()
+    assert [path.name for path in place.config().models] == ["a.mlir"]
+
+
+def test_a_repository_that_builds_the_compiler_gets_a_job_of_its_own_ci(place: Place) -> None:
+    """As a checkout of IREE of August 2026."""
+    for name in ("compiler/setup.py", ".github/workflows/pkgci.yml"):
+        place.put(name, "\n")
+    place.put("compiler/version.json", '{"package-version": "3.12.0.dev"}\n')
+    place.put("integrations/pjrt/requirements.txt", "iree-base-compiler==3.0.0\n")
+    place.put("compiler/src/iree/compiler/Dialect/Stream/Builtins/fill_i8.mlir")
+    suite = "tests/external/iree-test-suites/torch_models"
+    flags = '["--iree-hal-target-device=hip", "--iree-rocm-target=gfx942"]'
+    module = f'{{"mlir": "https://models.example/clip.mlir", "compiler_flags": {flags}}}\n'
+    place.put(f"{suite}/sdxl/modules/clip_gfx942.json", module)
+    told = place.init("--action", f"acme/code-size-bot@{COMMIT}")
+    places = [f".github/workflows/{name}" for name in IN_PKGCI.values()]
+    wrote = [line.removeprefix("wrote ") for line in told.splitlines() if line.startswith("wrote ")]
+    assert wrote == [".github/code-size.yml", *places]
+    config = place.config(".github/code-size.yml")
+    assert config.models == load_config().models and [one.name for one in config.suites] == ["sdxl-clip_gfx942"]
+    assert config.compiler == CompilerChoice() and config.baseline.wait_minutes == 60
+    for words in ("DEFAULT_SCHEDULE_ONLY_JOBS", "ci-extra: code_size", "pkgci_summary", "pkgci.yml"):
+        assert words in told
+    called, post = ((place.top / name).read_text(encoding="utf-8") for name in places)
+    assert {"workflow_call", "workflow_dispatch"} == on(called).keys() and "Needs:" not in called
+    assert on(post)["workflow_run"]["workflows"] == ["PkgCI"]
+    assert "3.0.0" not in told and "fill_i8" not in told
 
 
 def test_every_example_of_the_configuration_can_be_taken(place: Place) -> None:
