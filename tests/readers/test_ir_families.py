@@ -42,7 +42,7 @@ SAID = {
     "operand_order": (
         "operand-order",
         [f"orders_dispatch_{at}" for at in range(3)],
-        "@orders_dispatch_1: operands of arith.subf in another order",
+        "@orders_dispatch_1: operands of arith.subf (f32) in another order",
         "@orders_dispatch_2: arguments 0 and 1 exchanged",
     ),
     "extra_operation": (

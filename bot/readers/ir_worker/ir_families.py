@@ -291,7 +291,8 @@ def _order_line(one: Member, graph: _Graph, order: list[int], first: _Graph, exp
             for graph_, at, number in ((graph, mine, numbers[0]), (first, theirs, numbers[1]))
         ]
         if wired[0] != wired[1]:
-            return _line(f"@{one.name}", [f"operands of {graph.spoken[mine]} in another order"])
+            types = [f" ({op.operands[0].type})" for source, op, *_ in graph.units if source == mine]
+            return _line(f"@{one.name}", [f"operands of {graph.spoken[mine]}{''.join(types)} in another order"])
     return _line(f"@{one.name}", ["operations in another order"])
 
 
