@@ -211,9 +211,7 @@ class Example:
 class Suspect(Record, frozen=True):
     """A commit between the two compilers that touched what a root cause names; nothing proves that it is the one.
 
-    Attributes:
-        url: its page on GitHub; empty where the clone does not say where it is from.
-        why: which words of the root cause its message and its diff have, and which commits belong to it.
+    `url` is empty where a clone does not say where it is from; `why`: which words of the root cause the commit has.
     """
 
     commit: str
@@ -224,13 +222,9 @@ class Suspect(Record, frozen=True):
 
 
 class LookedUp(Record, frozen=True):
-    """Where suspects were looked for.
+    """The files that implement the pass, or choose the configuration; `commits`: how many touched them in between.
 
-    Attributes:
-        files: where the pass, or the choice of the configuration, is implemented; empty where that is not known.
-        commits: how many touched them between the two compilers; None where that is not known.
-        note: what there is to say beside these, or in place of them.
-        this_pull_request: those of the files that the pull request itself changes.
+    `note` stands beside these, or in place of them; `this_pull_request`: the files that the pull request changes.
     """
 
     files: tuple[str, ...]

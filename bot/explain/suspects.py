@@ -1,7 +1,6 @@
-"""From a root cause to the commits of the compiler that may have made it.
+"""From a root cause to the compiler's commits that touched the file of its pass, or of what chooses configurations.
 
-They are those that touched the file of the pass, or of what chooses the configuration, between the two compilers. A
-commit is a *suspect*, never a cause: that it touched the file and speaks of what changed proves nothing.
+Such a commit is a *suspect*, never a cause: that it touched the file and speaks of what changed proves nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -34,11 +34,10 @@ _MOST_CAUSES, _MOST_SUSPECTS, _DIFFS = 10, 3, (3, 40)
 """Of a cause's commits the likeliest three are read before those of the next cause, and then all for which it lasts."""
 _FOLDERS = {"llvm-cpu": "LLVMCPU", "vmvx": "VMVX", "cuda": "LLVMGPU", "rocm": "LLVMGPU"}
 _CHOICES = {
-    "LLVMCPU": ("LLVMCPU/KernelDispatch.cpp",),
-    "VMVX": ("VMVX/KernelDispatch.cpp",),
+    "LLVMCPU": ("LLVMCPU/KernelDispatch.cpp",), "VMVX": ("VMVX/KernelDispatch.cpp",),
     "LLVMGPU": ("LLVMGPU/KernelConfig.cpp", "GPU/TargetUtils/ConfigUtils.cpp", "TargetUtils/ReductionConfigUtils.cpp"),
     "SPIRV": ("SPIRV/KernelConfig.cpp",),
-}
+}  # fmt: skip
 """Folder of code generation → the ends of the files that choose configurations there, from 3.5.0 to 3.13.0."""
 _TARGETS = {
     "x86_64": "x86|avx", "aarch64": r"aarch64|neon|\bsve\b", "riscv64": r"risc-?v|\brvv\b", "vmvx": "vmvx",
@@ -62,22 +61,24 @@ Answer = tuple[LookedUp | None, tuple[Suspect, ...]]
 
 
 class Commit(NamedTuple):
-    """One commit; the message begins with the title, the date with `2026-07-14`."""
+    """The message begins with the title, the date with `2026-07-14`."""
 
     sha: str
     date: str
-    title: str
     message: str
+
+    @property
+    def title(self) -> str:
+        """The first line."""
+        return self.message.partition("\n")[0]
 
 
 class Source(NamedTuple):
-    """The history of a compiler's repository; every call raises BotError where it has no answer.
+    """The history of a compiler's repository, with its page's address; every call raises BotError without an answer.
 
     Attributes:
-        address: of the repository's page; empty where nobody knows it.
         paths: revision → path → id of the object there, of a submodule its commit.
-        commits: path, base, head → what touched it and one revision has, the other has not; the newest first.
-        diff: commit → what it changes, as a unified diff.
+        commits: path, base, head → what touched it and one revision alone has; the newest first.
         llvm_commits: base, head → how many commits of LLVM lie between; None where that cannot be known here.
     """
 
@@ -90,14 +91,7 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Clue:
-    """What a root cause names.
-
-    Attributes:
-        passed: the pass; None where it is a knob.
-        knob: and how its value changed, such as `vector_common_parallel 1 → 8, with distribution`.
-        backends: of its targets.
-        dispatch: the name of its largest one.
-    """
+    """What a root cause names: the pass, or the knob and how its value changed; `dispatch`: its largest one."""
 
     passed: PassChange | None
     knob: str
@@ -147,28 +141,23 @@ class Clue:
     def score(self, group: Sequence[Commit], diffs: Mapping[str, str]) -> tuple[int, str, bool]:
         """What commits that belong together speak of, in which words that is told, and whether of the clue's own."""
         texts = [diffs.get(one.sha, "") for one in group]
-        said = [
-            [c.title for c in group],
-            [c.message for c in group],
-            [line for t in texts for line in _LINE.findall(t)],
-        ]
-        score, is_own, told = 0, False, dict[str, list[str]]()
+        changed = [line for text in texts for line in _LINE.findall(text)]
+        said = ["\n".join(lines) for lines in ((c.title for c in group), (c.message for c in group), changed)]
+        score, is_own, words = 0, False, dict[str, list[str]]()
         for pattern, counts in self.words():
-            for (place, times), lines in zip(_PLACES.items(), said, strict=True):
-                if match := re.search(pattern, "\n".join(lines), re.IGNORECASE):
+            for (place, times), text in zip(_PLACES.items(), said, strict=True):
+                if match := re.search(pattern, text, re.IGNORECASE):
                     score, is_own = score + times * counts, is_own or counts >= _OWN
-                    told.setdefault(place, []).append(match[0])
+                    words.setdefault(place, []).append(match[0])
                     break
         if any(map(self.is_turned_by, texts)):
             score, is_own = score + _TURN, True
-            told["diff"] = [*(word for word in told.get("diff", ()) if word not in self.knob), " ".join(self.turn)]
+            words["diff"] = [*(word for word in words.get("diff", ()) if word not in self.knob), " ".join(self.turn)]
         titled = {name for name, pattern in _TARGETS.items() if re.search(pattern, group[0].title, re.IGNORECASE)}
-        if titled and not any(name in target for name in titled for target in self.targets):
-            score //= 2  # it says that it is about another target
-        if _FIX.match(group[0].message):
-            score //= 2  # what changed was compiled on both sides
-        why = "; ".join(f"its {place} has {', '.join(dict.fromkeys(words))}" for place, words in told.items())
-        return score, why, is_own
+        is_foreign = titled and not any(name in target for name in titled for target in self.targets)
+        is_fix = _FIX.match(group[0].message)  # what changed was compiled on both sides
+        why = "; ".join(f"its {place} has {', '.join(dict.fromkeys(each))}" for place, each in words.items())
+        return score >> bool(is_foreign) + bool(is_fix), why, is_own
 
 
 def _operation(name: str) -> str:
@@ -185,20 +174,17 @@ def with_suspects(
 ) -> Report:
     """The report, its largest root causes with what the compiler's repository says of them.
 
-    Args:
-        touched: paths of the compiler's repository that the pull request itself changes.
-        revisions: of base and head, in place of those of the report's compilers.
+    `touched`: its paths that the pull request itself changes; `revisions`: of the sides, if not the report's compilers.
     """
-    backends, roots, clues = {**report.base.targets, **report.head.targets}, list(report.root_causes), dict[int, Clue]()
-    for place, root in enumerate(roots):
-        if len(clues) < _MOST_CAUSES and (root.cause == "strategy" or (root.cause == "codegen" and root.passed)):
-            passed, own = (
-                root.passed if root.cause == "codegen" else None,
-                {backends.get(one, "") for one in root.targets},
-            )
+    backends, clues = {**report.base.targets, **report.head.targets}, dict[int, Clue]()
+    for place, root in enumerate(report.root_causes):
+        passed = root.passed if root.cause == "codegen" else None
+        if len(clues) < _MOST_CAUSES and (passed or root.cause == "strategy"):
+            own = {backends.get(one, "") for one in root.targets}
             clues[place] = Clue(passed, root.what, root.targets, own, root.example.dispatch)
     revisions = revisions or (report.base.compiler.revision, report.head.compiler.revision)
     answers, why = looked_up([*clues.values()], revisions, source, touched)
+    roots = list(report.root_causes)
     for place, (known, suspects) in zip(clues, answers, strict=True):
         roots[place] = replace(roots[place], looked_up=known, suspects=suspects)
     return replace(report, root_causes=tuple(roots), notes=(*report.notes, *([f"{UNFINISHED}{why}"] if why else [])))
@@ -213,38 +199,31 @@ def looked_up(
     answers: list[Answer] = [(LookedUp(files, this_pull_request=files) if files else None, ()) for files in own]
     if not clues or (base == head and base):
         return answers, ""
-    unknown = [side for side, one in zip(("base", "head"), revisions, strict=True) if not _SHA.fullmatch(one)]
-    if unknown:
-        revision = base if unknown[0] == "base" else head
-        return (
-            answers,
-            f"the {unknown[0]} compiler names no commit that it was built from (its revision: {revision[:60]!r})",
-        )
-    listed, diffs, why = dict[str, Sequence[Commit]](), dict[str, str](), ""
-    known = dict[int, tuple[tuple[str, ...], dict[str, Commit], str]]()
+    unknown = [(side, one) for side, one in (("base", base), ("head", head)) if not _SHA.fullmatch(one)]
+    for side, one in unknown[:1]:
+        return answers, f"the {side} compiler names no commit that it was built from (its revision: {one[:60]!r})"
+    diffs, why, known = dict[str, str](), "", dict[int, tuple[tuple[str, ...], dict[str, Commit], str]]()
+    listed = lru_cache(None)(lambda file: source.commits(file, base, head))
     try:
         paths = source.paths(head)
-        for most in _DIFFS:
-            for place, clue in enumerate(clues):
-                if place not in known:
-                    files = clue.files(paths)
-                    for file in (file for file in files if file not in listed):
-                        listed[file] = source.commits(file, base, head)
-                    note = "" if files else _without_file(clue, source, paths, base)
-                    known[place] = files, {one.sha: one for file in files for one in listed[file]}, note
-                commits = known[place][1].values()
-                likely = sorted((_is_idle([one]), -clue.score([one], {})[0], n) for n, one in enumerate(commits))
-                for sha in [[*commits][n].sha for *_, n in likely[:most]]:
-                    diffs[sha] = diffs[sha] if sha in diffs else source.diff(sha)
+        for place, clue in [*enumerate(clues)] * len(_DIFFS):
+            most = _DIFFS[place in known]
+            if place not in known:
+                files = clue.files(paths)
+                touching = {one.sha: one for file in files for one in listed(file)}
+                known[place] = files, touching, "" if files else _without_file(clue, source, paths, base)
+            likely = sorted(known[place][1].values(), key=lambda one: (_is_idle([one]), -clue.score([one], {})[0]))
+            for sha in (one.sha for one in likely[:most]):
+                diffs[sha] = diffs[sha] if sha in diffs else source.diff(sha)
     except Interrupted:
         raise
     except BotError as error:
         why = error.line
-    for place, (files, commits_of, note) in known.items():
-        if unread := len(commits_of.keys() - diffs.keys()):
+    for place, (files, touching, note) in known.items():
+        if unread := len(touching.keys() - diffs.keys()):
             note = f"{unread} of these commits known by their messages alone"
-        answer = LookedUp(files, len(commits_of) if files else None, note, own[place])
-        answers[place] = answer, _suspects(clues[place], [*commits_of.values()], diffs, source.address)
+        answer = LookedUp(files, len(touching) if files else None, note, own[place])
+        answers[place] = answer, _suspects(clues[place], [*touching.values()], diffs, source.address)
     return answers, why
 
 
@@ -309,8 +288,8 @@ def clone_source(directory: Path, repository: str, cancel: Cancel) -> Source:
         return {path: kind.split(" ")[2] for kind, _, path in entries if path}
 
     def commits(path: str, base: str, head: str) -> Sequence[Commit]:
-        log = text(base, "log", *_PLAIN, f"--format=%H%x00%cs%x00%s%x00%B{_END}", f"{base}...{head}", "--", path)
-        return [Commit(*entry.strip().split("\0", 3)) for entry in log.split(_END) if entry.strip()]
+        log = text(base, "log", *_PLAIN, f"--format=%H%x00%cs%x00%B{_END}", f"{base}...{head}", "--", path)
+        return [Commit(*entry.strip().split("\0", 2)) for entry in log.split(_END) if entry.strip()]
 
     def llvm_commits(base: str, head: str) -> int | None:
         counted = llvm("rev-list", "--count", f"{base}..{head}", environment=_ALONE)
@@ -322,11 +301,7 @@ def clone_source(directory: Path, repository: str, cancel: Cancel) -> Source:
 
 
 def github_source(api_url: str, server_url: str, token: str, repository: str, cache: Path) -> Source:
-    """The repository on GitHub, in at most MOST_REQUESTS, where nobody waits long; the cache keeps what revisions have.
-
-    Args:
-        token: may be empty, as far as GitHub answers strangers.
-    """
+    """The repository on GitHub, in at most MOST_REQUESTS, where nobody waits long; `token` may be empty."""
     from bot.system.hub import connect, explain  # costs a tenth of a second to import
 
     hub = connect(api_url, token, repository, timeout_seconds=10, retries=1, max_wait_seconds=5)
@@ -355,10 +330,11 @@ def github_source(api_url: str, server_url: str, token: str, repository: str, ca
         return {str(entry["path"]): str(entry["sha"]) for entry in answer["tree"]}
 
     def listed(answer: Any) -> list[Commit]:
-        rows = [
-            (str(one["sha"]), str(one["commit"]["committer"]["date"]), str(one["commit"]["message"])) for one in answer
-        ]
-        return [Commit(sha, date, message.partition("\n")[0], message) for sha, date, message in rows]
+        rows = [(one["sha"], one["commit"]["committer"]["date"], one["commit"]["message"]) for one in answer]
+        return [Commit(*map(str, row)) for row in rows]
+
+    def patches(answer: Any) -> str:
+        return "\n".join(str(file.get("patch", "")) for file in answer["files"])[:_MOST_DIFF_CHARACTERS]
 
     def commits(path: str, base: str, head: str) -> Sequence[Commit]:
         """GitHub lists what a revision has, so that what both have is taken away."""
@@ -369,9 +345,6 @@ def github_source(api_url: str, server_url: str, token: str, repository: str, ca
         if since and len(apart) == len(sides[0]) + len(sides[1]):
             raise InputError(f"more than {_PAGE} commits touched {path}", where=repository)
         return sorted((one for one in apart if one.date > since), key=lambda one: (one.date, one.sha), reverse=True)
-
-    def patches(answer: Any) -> str:
-        return "\n".join(str(file.get("patch", "")) for file in answer["files"])[:_MOST_DIFF_CHARACTERS]
 
     def llvm_commits(base: str, head: str) -> int | None:
         """LLVM's own repository knows the commits of its forks; the first page would have diffs."""

@@ -14,20 +14,18 @@ from bot.github.services import Services
 def suspected(report: Report, services: Services, config: Config, base: str, head: str) -> Report:
     """The report with suspects, where both sides have another compiler and GitHub is at hand.
 
-    Args:
-        base, head: the commits of this repository that a pull request is compared by: in the compiler's own, what
-            differs between the two is what it changes. Empty where there is none.
+    `base`, `head`: what this repository's pull request is compared by; in the compiler's own, that is what it changes.
     """
     context, repository, touched = services.context, config.compiler.repository, list[str]()
     if not repository or services.hub is None or report.base.compiler.digest in ("", report.head.compiler.digest):
         return report
-    if base and head and repository.casefold() == context.repository.casefold():
-        try:
-            touched = services.git.touched(base, head)
-        except Interrupted:
-            raise
-        except BotError as error:
-            note = f"what this pull request changes of the compiler is not known: {error.line}"
-            report = replace(report, notes=(*report.notes, note))
-    asked_as = (context.api_url, context.server_url, services.inputs.github_token)
-    return with_suspects(report, github_source(*asked_as, repository, services.request.cache), touched)
+    try:
+        is_own = base and head and repository.casefold() == context.repository.casefold()
+        touched = services.git.touched(base, head) if is_own else []
+    except Interrupted:
+        raise
+    except BotError as error:
+        note = f"what this pull request changes of the compiler is not known: {error.line}"
+        report = replace(report, notes=(*report.notes, note))
+    hosts = context.api_url, context.server_url, services.inputs.github_token
+    return with_suspects(report, github_source(*hosts, repository, services.request.cache), touched)
