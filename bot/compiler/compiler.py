@@ -23,6 +23,8 @@ class Compiled:
         reasons: what it did not leave → why.
         phases_ms: phase → wall time between its end and the end of the phase before.
         facts: metric id → what the compiler itself says of the artifact, where no file shows it.
+        artifacts: those of the files that ship, where the compiler has no one artifact.
+        stages: ends of names of those that are its own IR, in its order.
     """
 
     files: Mapping[str, bytes]
@@ -32,6 +34,8 @@ class Compiled:
     reasons: Mapping[str, str] = field(default_factory=dict)
     phases_ms: Mapping[str, int] = field(default_factory=dict)
     facts: Mapping[str, int] = field(default_factory=dict)
+    artifacts: tuple[str, ...] = ()
+    stages: tuple[str, ...] = ()
 
 
 Result = Compiled | Failure
@@ -87,7 +91,7 @@ class Compiler(Protocol):
     def refuses(self, target: Target) -> str | None:
         """Why it cannot compile for a target; None where it can."""
 
-    def in_its_words(self, side: str, cells: Sequence[PlannedCell], cancel: Cancel) -> tuple[PlannedCell, ...]:
+    def in_its_words(self, side: str, cells: Sequence[PlannedCell], cancel: Cancel, /) -> tuple[PlannedCell, ...]:
         """The cells with their options as this compiler calls them.
 
         Raises UsageError for an option of every cell that it does not know, and CompilerUnavailable.

@@ -38,7 +38,7 @@ from bot.core.json_text import mistaken
 from bot.core.metrics import INEXACT
 from bot.core.planned import Target, covers
 from bot.core.policy import DEFAULT_STATES, Coverage, Ratio, Rule, Status, metrics_of
-from bot.core.spec import is_address, refused_link
+from bot.core.spec import Command, is_address, refused_link
 from bot.errors import ConfigError
 from bot.system.files import whole_or_nothing
 
@@ -64,6 +64,16 @@ class CompilerKeys(Keys, frozen=True):
     Without it they are named on the command line or by the action's inputs; there is no default.
 
     Attributes:
+        kind: iree, or command for any other compiler that a command runs; the keys package to stages are for that.
+        package: The package on the index that is the compiler: base and head are releases of it or wheel files. Without
+            it they are ref:NAME for a commit of this repository, or the words that stand for {side} in run.
+        run: The command, word by word, which runs in an empty folder with this file's sources and one model, without a
+            network. {model} is the model's path, {target} the target's name, {out} the folder for what it makes.
+        artifacts: Globs of the files below {out} that are measured. Beside them, *.su has the stack of functions as GCC
+            writes it, and facts.json further metrics, whole numbers by id.
+        sources: Globs of files that the command needs beside the model and those that run names.
+        stages: Ends of names of files below {out} with the compiler's own IR, in its order; the first that differs is
+            named.
         base: The compiler to compare with: a release, latest or nightly, a wheel or a directory of wheels, an
             iree-compile binary, a virtual environment or build directory, or a snapshot.json.
         head: The compiler under review, in the same forms as base.
@@ -76,6 +86,14 @@ class CompilerKeys(Keys, frozen=True):
     """
 
     keywords: ClassVar[Plain] = {"minProperties": 1, **except_beside(requirements=("base", "head"))}
+    kind: Annotated[Literal["iree", "command"], examples("iree", "command")] = "iree"
+    package: Annotated[
+        str, pattern(r"^([A-Za-z0-9][A-Za-z0-9._-]*)?(?![\s\S])", "the name of a package on the index", "triton")
+    ] = ""
+    run: Annotated[tuple[Text, ...], examples(["python", "aot.py", "{model}", "{target}", "{out}"])] = ()
+    artifacts: Annotated[tuple[Text, ...], examples(["*.hsaco", "*.cubin"])] = ()
+    sources: Annotated[tuple[Text, ...], examples(["include/**/*.h"])] = ()
+    stages: Annotated[tuple[Text, ...], examples(["ttir", "ttgir", "llir", "ptx", "amdgcn"])] = ()
     base: Spec = ""
     head: Spec = ""
     requirements: Annotated[Text, examples("requirements.txt")] = ""
@@ -332,6 +350,7 @@ class CompilerChoice:
         requirements: path in the repository of a requirements file to read on each side.
         find_links: where wheels are looked for beside the index: HTTPS pages and directories.
         repository: `owner/name` of the compiler's source on GitHub; empty where its commits are not to be looked up.
+        command: what the compiler is where it is not IREE.
     """
 
     base: str | None = None
@@ -339,6 +358,7 @@ class CompilerChoice:
     requirements: str | None = None
     find_links: tuple[str, ...] = ()
     repository: str = "iree-org/iree"
+    command: Command | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,7 +466,9 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     default, packaged = read_configuration(configs_dir() / "default.yml")
     file, own = (default, packaged) if path is None else read_configuration(path)
     targets = packaged_targets(default, packaged.targets)
-    chosen = parse_targets(file, own.targets or tuple(targets), targets)
+    is_command = own.compiler.kind == "command"
+    _check_command(file, own)
+    chosen = parse_targets(file, own.targets or tuple(targets), {} if is_command else targets, is_command=is_command)
     suites = suite_modules(file, own.suites, {*targets, *(target.name for target in chosen)}, must_exist=models)
     for id_ in own.noise:
         if id_ not in INEXACT:
@@ -456,7 +478,11 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     rules = parse_rules(judged[0], judged[1].thresholds)
     _check_noise(judged[0], rules, noise)
     measured = (file, own) if own.models else (default, packaged)
-    paths = _models(measured[0], measured[1].models) if models and (own.models or not suites) else ()
+    paths = (
+        _models(measured[0], measured[1].models, () if is_command else MODEL_SUFFIXES)
+        if models and (own.models or not suites)
+        else ()
+    )
     require_own_names(file, suites, paths)
     pairs, repeats = read_manifest(configs_dir() / "models" / "suite.yml")
     globs = {name: (one,) if isinstance(one, str) else one for name, one in own.components.items()}
@@ -522,7 +548,33 @@ def _compiler(file: YamlFile, entry: CompilerKeys) -> CompilerChoice:
             raise file.error(("compiler", "find_links"), why, hint)
         places.append(place)
     choice = entry.base or None, entry.head or None, entry.requirements or None
-    return CompilerChoice(*choice, tuple(places), entry.repository)
+    if entry.kind == "iree":
+        return CompilerChoice(*choice, tuple(places), entry.repository)
+    words = entry.package, entry.sources, entry.stages
+    command = Command(entry.run, entry.artifacts, str(file.path.parent.absolute()), *words)
+    return CompilerChoice(*choice, tuple(places), "", command)
+
+
+_OF_COMMANDS = ("package", "run", "artifacts", "sources", "stages")
+
+
+def _check_command(file: YamlFile, own: Configuration) -> None:
+    """Refuse keys of one kind of compiler at another, and a command without what nobody can guess."""
+    if own.compiler.kind == "iree":
+        for name in _OF_COMMANDS:
+            if getattr(own.compiler, name):
+                hint = "write kind: command beside it, or leave it out"
+                raise file.error(("compiler", name), "is for a compiler that is a command", hint)
+        return
+    for at, value in (
+        (("compiler", "run"), own.compiler.run),
+        (("compiler", "artifacts"), own.compiler.artifacts),
+        (("models",), own.models),
+        (("targets",), own.targets),
+    ):
+        if not value:
+            what = "is missing: a compiler that is a command has no default"
+            raise file.error(at if at[0] in file.data and len(at) == 1 else at[:1], f"{at[-1]} {what}")
 
 
 def read_manifest(path: Path) -> tuple[Pairs, Repeats]:
@@ -570,14 +622,16 @@ def _check_noise(file: YamlFile, rules: Sequence[Rule], noise: Mapping[str, Rati
                 raise file.error(("thresholds", index, "metrics"), what, hint)
 
 
-def _matches(file: YamlFile, index: int, written: str) -> list[Path]:
+def _matches(file: YamlFile, index: int, written: str, suffixes: tuple[str, ...]) -> list[Path]:
     root = file.path.parent
     if written == str(PACKAGED) and not (root / written).exists():
         root, written = configs_dir(), "models/*.mlir"
     names = sorted(glob.glob(written, root_dir=root, recursive=True))
-    models = [root / name for name in names if name.endswith(MODEL_SUFFIXES) and (root / name).is_file()]
+    ends = suffixes or ("",)
+    models = [root / name for name in names if name.endswith(ends) and (root / name).is_file()]
     if not models:
-        what = f"{written!r} matches no model ({', '.join(MODEL_SUFFIXES)}) in {root}"
+        known = f" ({', '.join(suffixes)})" if suffixes else ""
+        what = f"{written!r} matches no model{known} in {root}"
         raise file.error(("models", index), what, f"globs are relative to this file{_meant(root, written)}")
     return models
 
@@ -591,10 +645,10 @@ def _meant(root: Path, written: str) -> str:
     return f": write {os.path.relpath(top, root.resolve())}/{written}" if there else ""
 
 
-def _models(file: YamlFile, globs: Sequence[str]) -> tuple[Path, ...]:
+def _models(file: YamlFile, globs: Sequence[str], suffixes: tuple[str, ...]) -> tuple[Path, ...]:
     by_stem: dict[str, Path] = {}
     for index, written in enumerate(globs):
-        for model in _matches(file, index, written):
+        for model in _matches(file, index, written, suffixes):
             other = by_stem.setdefault(model.stem, model)
             if other.resolve() != model.resolve():
                 what = f"{other} and {model} are both called {model.stem!r}"

@@ -52,7 +52,6 @@ class TargetKeys(Keys, frozen=True):
 
     keywords: ClassVar[Plain] = {
         **except_beside(extends=("backend",)),
-        "anyOf": [{"required": ["backend"]}, {"required": ["extends"]}],
     }
     extends: TargetName = ""
     backend: Annotated[
@@ -80,14 +79,28 @@ def packaged_targets(default: YamlFile, entries: Sequence[str] | Mapping[str, Ta
 
 
 def parse_targets(
-    file: YamlFile, entries: Sequence[str] | Mapping[str, TargetKeys], packaged: Mapping[str, Target]
+    file: YamlFile,
+    entries: Sequence[str] | Mapping[str, TargetKeys],
+    packaged: Mapping[str, Target],
+    *,
+    is_command: bool = False,
 ) -> tuple[Target, ...]:
     """The targets that stand under `targets` of a file, in its order: packaged ones by name, or a mapping.
 
     Raises ConfigError: no packaged one has that name; a target extends none that there is, or itself; or its backend is
-    nearly one of IREE's.
+    nearly one of IREE's. The targets of a command are names, which mean something to the command alone.
     """
+    if is_command:
+        plain = entries if isinstance(entries, Mapping) else dict.fromkeys(entries, TargetKeys())
+        for name, one in plain.items():
+            for key in ("backend", "extends", "releases"):
+                if getattr(one, key):
+                    raise file.error(("targets", name, key), "is for IREE's targets", "flags are added to the command")
+        return tuple(Target(name, name, one.flags, one.unsupported or None) for name, one in plain.items())
     if isinstance(entries, Mapping):
+        for name, entry in entries.items():
+            if not entry.backend and not entry.extends:
+                raise file.error(("targets", name), "the key 'backend' is missing")
         _refuse_misspelled(file, entries, {target.backend for target in packaged.values()})
         return tuple(_Mapping(file, entries, packaged).targets().values())
     for index, name in enumerate(entries):

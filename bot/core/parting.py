@@ -59,6 +59,7 @@ NO_TIME_AROUND = "no time was left to print it"
 _NO_TEXT = "the compiler of this side is gone, and a stored baseline has no IR"
 _OTHER_CODE = "compiled alone, it has other code than in the artifact"
 _SAME = "traced: the same operations after each pass that was looked at"
+_SAME_STAGES = "the same operations at each stage that the compiler left"
 _BEFORE = "traced: apart before the first of its passes"
 _SLOWLY = "traced: no single pass that can be seen takes them apart by most of it"
 _NO_LLVM = "traced: they part in LLVM, up to {}, and not each pass there could be looked at"
@@ -74,6 +75,9 @@ def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
     if base is None or head is None:
         return Parting((), None, NOT_TRACED)
     rows = tuple(_rows(tuple(base.states()), tuple(head.states())))
+    if base.is_staged and head.is_staged:
+        first = next((place for place, row in enumerate(rows) if row.apart), None)
+        return Parting(rows, first, "" if first is not None else _SAME_STAGES, first)
     if not rows or not rows[-1].share:
         return Parting(rows, None, _SAME)
     shares = [row.share for row in rows]

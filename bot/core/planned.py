@@ -160,11 +160,15 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class PlannedCell:
-    """One cell to be measured; `user_flags` are the user's, in order: for a suite's cell those of this run alone."""
+    """One cell to be measured; `user_flags` are the user's, in order: for a suite's cell those of this run alone.
+
+    `run`: the words of the compiler that is a command, in place of `iree-compile` and what it always gets.
+    """
 
     model: Model
     target: Target
     user_flags: tuple[str, ...] = ()
+    run: tuple[str, ...] = ()
 
     @property
     def key(self) -> CellKey:
@@ -174,6 +178,8 @@ class PlannedCell:
     @property
     def argv(self) -> tuple[str, ...]:
         """All flags of the cell, without program, input and output; the user's come last, and so have the last word."""
+        if self.run:
+            return (*self.run, *self.target.flags, *self.user_flags)
         return (*self._common, *self.target.argv, *self.user_flags)
 
     @property
@@ -183,7 +189,7 @@ class PlannedCell:
 
     @property
     def _common(self) -> tuple[str, ...]:
-        return () if self.target.whole else COMMON_FLAGS
+        return () if self.target.whole or self.run else COMMON_FLAGS
 
     @property
     def hindered(self) -> bool:
@@ -197,6 +203,8 @@ class PlannedCell:
 
     def command(self, *, lifted: bool = False) -> str:
         """The command line that gives the cell's artifact; the input's path must not reach the compiler."""
+        if self.run:
+            return shlex.join(self.argv)
         extra = (LIFTED_LIMIT_FLAG,) if lifted else ()
         words = ("iree-compile", "-", *self.argv, *extra, "-o", f"{self.model.name}.vmfb")
         source = self.model.shown

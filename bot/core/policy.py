@@ -292,13 +292,18 @@ def judge(
     return Verdict(status_of(findings) if is_known else "unknown", findings, tuple(budgets))
 
 
-def _order(finding: Finding) -> tuple[bool, bool, bool, bool, int, CellKey, int]:
+_SPILLS = frozenset(metric.id for metric in METRICS if metric.rule == "register spills")
+
+
+def _order(finding: Finding) -> tuple[bool, bool, bool, bool, bool, int, CellKey, int]:
     """Worst first (see the module's text)."""
     place = METRIC_IDS.index(finding.metric) if finding.metric in METRIC_IDS else -1
     unit = METRIC_BY_ID[finding.metric].unit if finding.metric in METRIC_BY_ID else "count"
     size = excess(finding) * _STEPS.get(("bytes", unit), 1)
     states_last = finding.metric is not None
-    return finding.known, finding.level == "warn", states_last, unit == "count", -size, finding.key, place
+    spills_last = not (finding.metric in _SPILLS and finding.base == 0)  # those that appear come first
+    is_count = unit == "count"
+    return finding.known, finding.level == "warn", states_last, spills_last, is_count, -size, finding.key, place
 
 
 def excess(finding: Finding) -> int:

@@ -37,6 +37,7 @@ class EntryPoint:
     code: str | None = None
     executable_bytes: int | None = None
     agprs: int | None = None
+    registers: int | None = None
 
     def __post_init__(self) -> None:
         """Raise where a number is below zero or larger than any format has."""

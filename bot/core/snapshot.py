@@ -186,6 +186,11 @@ class CompilerInfo(Record, frozen=True):
     spec: str = ""
 
 
+def titled(version: str) -> str:
+    """`IREE 3.13.0`; a version that has its compiler's name before it, such as `triton 3.9.0`, as it is."""
+    return version if " " in version else f"IREE {version}"
+
+
 class SourceInfo(Record, frozen=True):
     """Which repository state the models and configuration came from; all None/False outside a repository."""
 

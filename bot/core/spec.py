@@ -63,6 +63,32 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True)
+class Command:
+    """A compiler that is a command.
+
+    Attributes:
+        run: the words of the command, with `{model}`, `{target}`, `{out}` and `{side}` in them.
+        artifacts: globs of the files that are measured.
+        root: the folder that paths are relative to.
+        package: on the package index, of which a side is a release; empty: a side is words for `{side}`, or a commit.
+        sources: globs of further files that the command needs.
+        stages: ends of names of files with its own IR, in its order.
+    """
+
+    run: tuple[str, ...]
+    artifacts: tuple[str, ...]
+    root: str
+    package: str = ""
+    sources: tuple[str, ...] = ()
+    stages: tuple[str, ...] = ()
+
+
+def is_release(text: str) -> bool:
+    """True for a bare version, of whatever project."""
+    return _BARE.fullmatch(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
 class Sought:
     """A compiler as a side asks for it.
 

@@ -13,6 +13,8 @@ MLIR, LLVM, MACHINE = LEVELS = ("mlir", "llvm", "machine")
 """What passes work on: MLIR's operations, LLVM's instructions, and those of the machine."""
 
 
+SOURCE = "source"
+"""What is before the first stage that a compiler leaves: it has no operations."""
 SHOWN_LINES, SOUGHT = 12, 3
 """So many lines of a function, and one more at most, are shown around a pass, and hold so many operations."""
 
@@ -93,6 +95,11 @@ class DispatchTrace(Record, frozen=True, omit_defaults=True):
     same_code: bool | None = None
     cpu_ms: int = 0
     around: IrAround | None = None
+
+    @property
+    def is_staged(self) -> bool:
+        """True where its steps are the stages of a compiler that is a command, each as a whole, and not passes."""
+        return bool(self.steps) and self.steps[0].name == SOURCE
 
     @property
     def size(self) -> int:

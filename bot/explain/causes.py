@@ -22,7 +22,7 @@ from bot.core.program import Source
 from bot.core.snapshot import Cell, Dispatch, Failure
 from bot.core.snapshot_json import is_whole
 from bot.core.trace import operation_words
-from bot.explain.matching import Match, Side, index_both, match_sides, sources_of
+from bot.explain.matching import Match, Side, index_both, is_opaque, match_sides, sources_of
 from bot.explain.phases import (
     SAME_CODE,
     SHORT_IR,
@@ -385,9 +385,12 @@ def _formed(match: Match, story: _Story) -> str:
     return _sites(match, story) or _coded(match, story)
 
 
+_OTHER_CODE = "the same configuration, different code"
+
+
 def _coded(match: Match, story: _Story) -> str:
     base, head = match.base, match.head
-    words = "the same configuration, different code"
+    words = "the same source, different code" if is_opaque(story.compared.head) else _OTHER_CODE
     bound = bound_otherwise(story.compared, base, head) if base is not None and head is not None else ""
     if bound:
         return as_told(story.compared, f"{words}, {bound}")

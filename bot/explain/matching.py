@@ -126,6 +126,15 @@ def _kind_and_component(side: Side, row: Dispatch) -> Hashable | None:
     return None if component is None else (row.kind, component)
 
 
+def is_opaque(side: Side) -> bool:
+    """True where nothing but the program's own text is known before there is code: of a compiler that is a command."""
+    return side.program is not None and not side.program.sources and bool(side.program.phases)
+
+
+def _stem(side: Side, row: Dispatch) -> Hashable | None:
+    return row.kind if is_opaque(side) else None
+
+
 def _description(_: Side, row: Dispatch) -> Hashable | None:
     return row.kind, describe(row)
 
@@ -163,6 +172,9 @@ PASSES: tuple[Pass, ...] = (
     ),
     Pass("same-kind-and-component", _kind_and_component, "the layer's only work of this kind, formed differently"),
     Pass("same-description", _description, "the compiler describes it in the same words; all there is without the IR"),
+    Pass(
+        "same-stem", _stem, "a kernel of the same name in its source: what it takes is another part of a mangled name"
+    ),
 )
 
 

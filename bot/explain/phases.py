@@ -22,7 +22,7 @@ from bot.core.moved import code_differs
 from bot.core.program import BOUND_PARTS, HASHED_PHASES, Program, Source
 from bot.core.snapshot import Cell, Dispatch
 from bot.core.snapshot_json import SHORT_SUM_MODULUS, SUM_MODULUS
-from bot.explain.matching import Match, Side, numbers
+from bot.explain.matching import Match, Side, is_opaque, numbers
 from bot.explain.texts import Texts
 
 MOST_PARTS = 4
@@ -538,7 +538,8 @@ def _codegen(compared: Compared) -> Cause | None:
     if not pairs:
         return None
     count = f"{len(pairs)} of {len(compared.pairs)}"
-    why = as_told(compared, f"{count} dispatches have the same configuration and different code")
+    same = "source" if is_opaque(compared.head) else "configuration"
+    why = as_told(compared, f"{count} dispatches have the same {same} and different code")
     words = all_bound_otherwise(compared, pairs)
     return Cause("codegen", "executable-source", f"{why}, {words}") if words else Cause("codegen", "code", why)
 
@@ -580,6 +581,11 @@ def dispatch_cause(match: Match, compared: Compared, cell: Cause) -> str | None:
     base, head = match.base, match.head
     if compared.base.cell.program is None or compared.head.cell.program is None:
         return None
+    if is_opaque(compared.base) and is_opaque(compared.head):  # its source is all that is known before its code
+        if not compared.same_model:
+            return "input"
+        is_same = base and head and code_differs(base, head) is False and same_numbers(base, head)
+        return "packaging" if is_same else "codegen"
     if base is None or head is None:
         source = compared.base.source(base) if base else compared.head.source(head) if head else None
         return _regional(compared.structure_moved(source.structure), cell) if source else None

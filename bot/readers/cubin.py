@@ -9,15 +9,23 @@ each function, its frame and spills on the next line, and for an entry point the
 from __future__ import annotations
 
 import re
+import struct
 from dataclasses import dataclass
 
 from bot.core.reading import Assembled, EntryPoint, Reading
 from bot.core.record import require_counts
 from bot.errors import MalformedBinary
-from bot.readers.elf import MACHINE_AT, MAGIC, SHF_EXECINSTR, functions, parse_elf
+from bot.readers.elf import MACHINE_AT, MAGIC, SHF_EXECINSTR, Elf, functions, parse_elf, symbols
+from bot.readers.object_code import code_digest
 
 EM_CUDA = (190).to_bytes(2, "little")
 MAX_DIGITS = 15
+NV_INFO = frozenset({"SHT_LOPROC", str(0x70000000)})
+SHF_INFO_LINK = 0x40
+"""Of `.nv.info.<function>`, which tells of one function; `.nv.info` tells of them all."""
+ATTRIBUTE, OF_FUNCTION = struct.Struct("<BBH"), struct.Struct("<II")
+EIFMT_SVAL, EIATTR_FRAME_SIZE, EIATTR_REGCOUNT = 0x04, 0x11, 0x2F
+"""As `cuobjdump -elf` names them: a value of so many bytes; frame and registers of a function."""
 PROPERTIES = re.compile(
     r"Function properties for (?P<name>\S+)\s*\n"
     r"\s*\d{1,15} bytes stack frame, (?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads[ \t]*"
@@ -65,9 +73,38 @@ class CubinReader:
             # A function's section begins with it: what stands behind it there are its own helpers.
             if section is not None and section.flags & SHF_EXECINSTR and symbol.value == section.address:
                 by_section.setdefault(section.index, []).append(symbol.name)
-        alone = {names[0]: elf.by_index[index].span.size for index, names in by_section.items() if len(names) == 1}
-        entries = tuple(EntryPoint(name, code_bytes=size) for name, size in alone.items())
+        alone = {names[0]: elf.by_index[index].span.of(data) for index, names in by_section.items() if len(names) == 1}
+        told = _attributes(elf)
+        entries = tuple(
+            EntryPoint(
+                name,
+                code_bytes=len(code),
+                stack_bytes=told.get((name, EIATTR_FRAME_SIZE)),
+                stack_kind="static" if (name, EIATTR_FRAME_SIZE) in told else None,
+                code=code_digest(code),
+                registers=told.get((name, EIATTR_REGCOUNT)),
+            )
+            for name, code in alone.items()
+        )
         return Reading("cubin", len(data), elf.parts, entries)
+
+
+def _attributes(elf: Elf) -> dict[tuple[str, int], int]:
+    """Function and attribute → value, of those attributes of the file that are a number of a function."""
+    info = next((one for one in elf.sections if one.type in NV_INFO and not one.flags & SHF_INFO_LINK), None)
+    data, names, at = info.span.of(elf.data) if info else b"", symbols(elf), 0
+    told: dict[tuple[str, int], int] = {}
+    while at + ATTRIBUTE.size <= len(data):
+        form, kind, size = ATTRIBUTE.unpack_from(data, at)
+        at += ATTRIBUTE.size
+        if form != EIFMT_SVAL:  # its value is the size
+            continue
+        if size == OF_FUNCTION.size and at + size <= len(data):
+            symbol, value = OF_FUNCTION.unpack_from(data, at)
+            if symbol < len(names):
+                told[names[symbol].name, kind] = value
+        at += size
+    return told
 
 
 def read_assembled(assembled: Assembled) -> Module:

@@ -48,6 +48,23 @@ _SUFFIX = re.compile(r"\.(?:(?:nx)?v\d+\w+|[fip]\d+|bf16)(?=\.|\Z)")
 _TYPE = re.compile(rb"(?:vector|tensor|memref)<[^<>,]*|<\d+ x \w+>|\b(?:index|[iu]\d+|bf16|[fF]\d+\w*)\b")
 
 
+def operations_of(line: bytes, level: str) -> Iterator[str]:
+    """With their types, those of one line."""
+    if item := _ITEMS[level].match(line):
+        yield from _operation(item[1], line, level)
+        if level == MLIR and b"{ " in line and (inner := _INNER.search(line)):
+            yield from _operation(inner[1], line, level)
+
+
+def _operation(item: bytes, line: bytes, level: str) -> Iterator[str]:
+    name = _SUFFIX.sub("", item.rpartition(b"@")[2].decode()) if level == LLVM else item.decode()
+    if name in _NO_CODE:
+        return
+    told = {MLIR: line.rpartition(b" : ")[2], LLVM: line}.get(level, b"")
+    types = b" ".join(dict.fromkeys(_TYPE.findall(told)))
+    yield f"{name} {types.decode()}" if types else name
+
+
 class PassReader:
     """Counts one function's operations after each pass; nothing of the text is kept.
 
@@ -95,22 +112,7 @@ class PassReader:
                     self._level, self._end = level, _ENDS.get(level, indent + b"}")
 
     def _counted(self, line: bytes) -> None:
-        self._typed.update(self._operations(line))
-
-    def _operations(self, line: bytes) -> Iterator[str]:
-        """With their types, those of one line."""
-        if item := _ITEMS[self._level].match(line):
-            yield from self._operation(item[1], line)
-            if self._level == MLIR and b"{ " in line and (inner := _INNER.search(line)):
-                yield from self._operation(inner[1], line)
-
-    def _operation(self, item: bytes, line: bytes) -> Iterator[str]:
-        name = _SUFFIX.sub("", item.rpartition(b"@")[2].decode()) if self._level == LLVM else item.decode()
-        if name in _NO_CODE:
-            return
-        told = {MLIR: line.rpartition(b" : ")[2], LLVM: line}.get(self._level, b"")
-        types = b" ".join(dict.fromkeys(_TYPE.findall(told)))
-        yield f"{name} {types.decode()}" if types else name
+        self._typed.update(operations_of(line, self._level))
 
     def _ended(self) -> None:
         """Keep what was counted of the function, where that is something else than before."""
@@ -201,7 +203,7 @@ class AroundReader(PassReader):
         self._last: tuple[Counter[str], list[_Lines]] | None = None
 
     def _counted(self, line: bytes) -> None:
-        names = list(self._operations(line))
+        names = list(operations_of(line, self._level))
         self._typed.update(names)
         for one in self._lines:
             one.add(line, names)

@@ -14,10 +14,10 @@ from bot.compiler.compiling import ALLOCAS, ARTIFACT, PROGRAM, STACK_USAGE, STAT
 from bot.compiler.ptxas import BACKEND, Assembler
 from bot.core.planned import LIFTED, PlannedCell
 from bot.core.policy import is_local
-from bot.core.program import Family, Program
+from bot.core.program import HASHED_PHASES, Family, Program
 from bot.core.reading import Assembled, Products, ProgramFacts
 from bot.core.snapshot import UNFETCHED, Cell, Failure
-from bot.errors import MalformedBinary
+from bot.errors import InputError, MalformedBinary
 from bot.explain.describing import describe, shown_texts
 from bot.explain.texts import kept_program
 from bot.readers.ir_facts import alloca_bytes, program_facts, strategies
@@ -124,6 +124,8 @@ def cell_of(
         status = "timeout" if result.stage == "timeout" else "failed"
         command = planned.command(lifted=result.message.startswith(LIFTED))
         return Cell(planned.key, status, failure=result, command=command)
+    if result.artifacts:
+        return _of_files(planned, result)
     from bot.readers.assemble import measure  # the formats' libraries: a report of known snapshots needs none of them
 
     program = read_program(_texts(result).get(PROGRAM), texts)
@@ -149,4 +151,33 @@ def cell_of(
         phases_ms=result.phases_ms,
         parts=measurement.parts,
         assembler=assembler.name_for(planned.target.backend) if assembler else None,
+    )
+
+
+def _of_files(planned: PlannedCell, compiled: Compiled) -> Cell:
+    """The row of a cell whose files say themselves what they are."""
+    from bot.readers.files import measure_files
+    from bot.readers.stages import stages_of
+
+    try:
+        costs = compiled.cpu_ms, compiled.peak_rss_kib
+        measurement = measure_files(compiled.files, compiled.artifacts, compiled.facts, costs)
+    except InputError as error:
+        return Cell(planned.key, "failed", failure=Failure("read", error.what), command=planned.command())
+    files = {name: hashlib.sha256(compiled.files[name]).hexdigest() for name in compiled.artifacts}
+    trace = stages_of(compiled.files, compiled.stages)
+    one = files.values() if len(files) == 1 else [hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()]
+    return Cell(
+        key=planned.key,
+        status="ok",
+        metrics=measurement.metrics,
+        dispatches=measurement.dispatches,
+        command=planned.command(),
+        artifact_digest=next(iter(one)),
+        reasons=measurement.reasons,
+        program=Program(dict.fromkeys(HASHED_PHASES, planned.model.digest)),
+        parts=measurement.parts,
+        traces={row.name: trace for row in measurement.dispatches}
+        if trace and len(measurement.dispatches) == 1
+        else {},
     )

@@ -19,6 +19,7 @@ import msgspec
 
 from bot.compiler.bindings import with_reader
 from bot.compiler.cell_cache import CellCache, TextStore, cell_key, digest_of
+from bot.compiler.command import command_compiler
 from bot.compiler.compiler import Compiler
 from bot.compiler.iree import Iree
 from bot.compiler.repository import Repository, repository_of
@@ -309,6 +310,9 @@ def fetched(spec: str | Sought, request: Request, config: Config, show: Show, ca
     sought = spec if isinstance(spec, Sought) else Sought(spec)
     for note in sought.notes:
         show.say(note)
+    if config.compiler.command:
+        places = sought.places + Places(config.compiler.find_links)
+        return command_compiler(config.compiler.command, sought.spec, request.cache, places, show.say, cancel)
     name, places = request.releases.get(sought.spec, sought.spec), sought.places + Places(config.compiler.find_links)
     toolchain = resolve(name, request.cache, cancel, show.say, places, config.timeout_seconds)
     toolchain = with_reader(toolchain, request.cache, cancel, show.say)

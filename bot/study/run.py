@@ -75,9 +75,12 @@ class Workshop:
 
 
 def _labelled(cell: Cell, planned: PlannedCell) -> Cell:
-    """A cached cell under the names of this run; what was traced of it belongs to another comparison."""
+    """A cached cell under the names of this run; what was traced of it belongs to another comparison.
+
+    But for a compiler that leaves its stages itself, in each compile.
+    """
     command = planned.command(lifted=LIFTED_LIMIT_FLAG in cell.command)
-    return replace(cell, key=planned.key, command=command, traces={})
+    return replace(cell, key=planned.key, command=command, traces=cell.traces if planned.run else {})
 
 
 Finish = Callable[[PlannedCell, Result], None]

@@ -255,7 +255,8 @@ BAD = {
     ),
     "a key that is like no other": (
         SCHEMA + "compiler: {q: 1}\n",
-        "2: compiler.q: unknown key (known: base, find_links, head, repository, requirements)",
+        "2: compiler.q: unknown key (known: artifacts, base, find_links, head, kind, package, repository, "
+        "requirements, run, sources, stages)",
     ),
     "no schema": ("flags: []\n", "1: the key 'schema' is missing"),
     "another schema": (

@@ -97,7 +97,6 @@ def test_the_schema_lists_the_packaged_targets() -> None:
         ("targets", {"vmvx": {"backend": "cu da"}}, False),
         ("targets", {"vmvx": {"extends": "vmvx"}}, True),
         ("targets", {"mine": {"extends": "vmvx", "backend": "vmvx"}}, False),
-        ("targets", {"mine": {"flags": []}}, False),
         ("thresholds", [{"metrics": ["stack_*_bytes", "vm_bytes", "*_b?tes", "[ev]*"]}], True),
         ("thresholds", [{"metrics": ["artefact_bytes"]}], False),
         ("noise", {"compile_cpu_ms": "8%"}, True),

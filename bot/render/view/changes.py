@@ -45,6 +45,8 @@ def compiler_name(compiler: CompilerInfo) -> Phrase:
     """
     if not compiler.version and not compiler.spec:
         return phrase("not known")
+    if " " in compiler.version:
+        return phrase(clip(clean(compiler.version), 48))
     if release := release_in(compiler.spec):
         moving = compiler.spec.rpartition(RESOLVED)[0]
         return phrase(f"IREE {clip(release, 48)}", *(phrase(" (", code(clip(moving, 48)), ")") if moving else ()))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from bot.core.report import ONCE, Between, Report
-from bot.core.snapshot import CellKey, Snapshot
+from bot.core.snapshot import CellKey, Snapshot, titled
 from bot.core.spec import RESOLVED
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import plural
@@ -201,7 +201,7 @@ def reproduction(versions: Mapping[str, str], commands: Mapping[str, str]) -> li
     """A comment that names sides and compilers, and the command of these sides; once where both have the same."""
     told: dict[str, list[str]] = {}
     for side, command in commands.items():
-        told.setdefault(command, []).append(f"{side}: IREE {clip(versions.get(side, ''), 48)}")
+        told.setdefault(command, []).append(f"{side}: {titled(clip(versions.get(side, ''), 48))}")
     return [(f"# {'; '.join(names)}", command or "# not measured on this side") for command, names in told.items()]
 
 

@@ -1,0 +1,320 @@
+"""A compiler of which only its command is known: a package's, a program of this machine, or a script of the repository.
+
+It runs in a folder that has the sources and the model at the paths that they have beside the configuration, and an
+empty folder for what it makes. Which files are measured the configuration says; what they are, they say themselves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from glob import iglob
+from itertools import chain
+from pathlib import Path
+from shlex import split
+
+import msgspec
+
+from bot.compiler.cell_cache import digest_of
+from bot.compiler.compiler import AtWork, Compiled, Job, Result, Session
+from bot.compiler.diagnostics import failure
+from bot.compiler.machine import require_room
+from bot.compiler.storage import COMPLETE, hold
+from bot.compiler.toolchain import for_pip, hashed, reason
+from bot.core.planned import PlannedCell, Target
+from bot.core.policy import here
+from bot.core.snapshot import CompilerInfo, Failure
+from bot.core.spec import Command, Places, is_release
+from bot.errors import CompilerUnavailable, InputError, OutputError
+from bot.system.confined import PLACE, TooMuch, confined
+from bot.system.files import PART_PREFIX, make_directory, read_bounded, temporary_directory
+from bot.system.git import Git
+from bot.system.processes import Cancel, run
+
+OUT, FACTS, STACK_USAGE = "out", "facts.json", "*.su"
+_REF = "ref:"
+_PYTHON = "python"
+_MOST_FILES, _MOST_FACTS_BYTES = 10_000, 1 << 20
+_TIMES = (1_000_000_000, 1_000_000_000)
+"""Of all files that a command reads: debug information has them."""
+_OTHER_PYTHONS = [f"python3.{minor}" for minor in range(15, 8, -1)]
+_PLACEHOLDER = re.compile(r"\{(model|target|out|side)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandCompiler:
+    """One side's command.
+
+    Attributes:
+        side: the words that stand for `{side}` in the command.
+        environment: where the package is installed; None without one.
+        sources: path beside the configuration → file with those bytes.
+    """
+
+    command: Command
+    info: CompilerInfo
+    side: tuple[str, ...]
+    environment: Path | None
+    sources: Mapping[str, bytes]
+    backends: tuple[str, ...] = ()
+    is_traced: bool = False
+
+    def refuses(self, target: Target) -> str | None:
+        """What the configuration says of the target: the command is not asked."""
+        return target.unsupported
+
+    def in_its_words(self, _side: str, cells: Sequence[PlannedCell], _cancel: Cancel) -> tuple[PlannedCell, ...]:
+        """The cells with the words of their command."""
+        return tuple(replace(cell, run=self._words(cell)) for cell in cells)
+
+    def _words(self, cell: PlannedCell) -> tuple[str, ...]:
+        values = {"model": self.path_of(cell.model.path), "target": cell.target.name, "out": OUT}
+        words = chain.from_iterable(self.side if word == "{side}" else (word,) for word in self.command.run)
+        values["side"] = " ".join(self.side)
+        return tuple(_PLACEHOLDER.sub(lambda name: values[name[1]], word) for word in words)
+
+    def path_of(self, model: str) -> str:
+        """A model's path beside the configuration, or its name where it is not below it."""
+        path = os.path.relpath(model, self.command.root)
+        return Path(model).name if path.startswith("..") else path
+
+    @contextmanager
+    def at_work(self, session: Session) -> Iterator[AtWork]:
+        """Ready for compiles; each has a folder of its own."""
+        yield _AtWork(self, session)
+
+
+@dataclass(frozen=True, slots=True)
+class _AtWork:
+    compiler: CommandCompiler
+    session: Session
+
+    def compile(self, job: Job) -> Result:
+        """What the command made of one cell; what it wrote is read when nothing of it lives any more."""
+        cell, session, compiler = job.cell, self.session, self.compiler
+        with temporary_directory("cell-", session.scratch) as parent:
+            folder = parent / "cell"
+            self._fill(folder, cell)
+            try:
+                outcome = confined(
+                    cell.argv,
+                    folder,
+                    cancel=session.cancel,
+                    environment=_environment(compiler.environment),
+                    timeout_seconds=session.timeout_seconds,
+                )
+            except TooMuch as error:
+                return Failure("compile", error.what)
+            session.meter.add(cell.model.name, outcome.cpu_ms)
+            require_room(outcome, parent)
+            if not outcome.ok:
+                said = outcome.output.replace(f"{PLACE}/", "")
+                if "Traceback (most recent call last)" in said:  # the last word is the one that counts
+                    said = said.rstrip().rpartition("\n")[2]
+                return failure(replace(outcome, output=said), session.timeout_seconds)
+            try:
+                return self._collected(folder / OUT, outcome.cpu_ms, outcome.peak_rss_kib)
+            except (InputError, OSError) as error:
+                return Failure("read", error.what if isinstance(error, InputError) else f"{error.strerror}")
+
+    def _fill(self, folder: Path, cell: PlannedCell) -> None:
+        files = dict(self.compiler.sources)
+        files[self.compiler.path_of(cell.model.path)] = Path(cell.model.path).read_bytes()
+        for name, data in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(data)
+            os.utime(folder / name, _TIMES)
+        (folder / OUT).mkdir()
+        (folder / "tmp").mkdir()
+        if self.compiler.environment is not None:
+            (folder / _PYTHON).symlink_to(self.compiler.environment)
+
+    def _collected(self, out: Path, cpu_ms: int, peak_rss_kib: int | None) -> Result:
+        paths = [Path(folder, name) for folder, _, names in os.walk(out) for name in names]
+        if len(paths) > _MOST_FILES:
+            raise InputError(f"the command left {len(paths):,} files; more than {_MOST_FILES:,} are not read")
+        names = sorted((path.relative_to(out).as_posix(), path) for path in paths)
+        command = self.compiler.command
+        artifacts = [name for name, _ in names if any_of(command.artifacts, name)]
+        if not artifacts:
+            there = ", ".join(name for name, _ in names[:3]) or "nothing"
+            return Failure("compile", f"wrote no file that is {' or '.join(command.artifacts)}, but {there}")
+        wanted = (*command.artifacts, STACK_USAGE, *(f"*.{stage}" for stage in command.stages))
+        files = {}
+        for name, path in names:
+            if any_of(wanted, name):
+                if path.is_symlink():
+                    raise InputError(f"{name} is a link")
+                files[name] = read_bounded(path, name)
+        has_facts = (out / FACTS).is_file() and not (out / FACTS).is_symlink()
+        facts = read_bounded(out / FACTS, FACTS, _MOST_FACTS_BYTES) if has_facts else b"{}"
+        return Compiled(
+            files, cpu_ms, peak_rss_kib, facts=_facts(facts), artifacts=tuple(artifacts), stages=command.stages
+        )
+
+
+def any_of(globs: Sequence[str], name: str) -> bool:
+    """True where one of the globs matches a file, by its path or by its name alone."""
+    return any(fnmatchcase(name, glob) or fnmatchcase(name.rpartition("/")[2], glob) for glob in globs)
+
+
+def _facts(text: bytes) -> Mapping[str, int]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, int])
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InputError(f"{FACTS} is no mapping of metric ids to whole numbers: {str(error)[:120]}") from None
+
+
+def _environment(home: Path | None) -> dict[str, str]:
+    """What the command sees: nothing of the user's, and the package's Python first."""
+    path = f"{PLACE / _PYTHON / 'bin'}:{os.environ.get('PATH', os.defpath)}" if home else os.environ.get("PATH", "")
+    return {
+        "PATH": path,
+        "HOME": str(PLACE),
+        "TMPDIR": str(PLACE / "tmp"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONNOUSERSITE": "1",
+        "PYTHONHASHSEED": "0",
+        "SOURCE_DATE_EPOCH": "0",
+    }
+
+
+def command_compiler(
+    command: Command, spec: str, cache: Path, places: Places, say: Callable[[str], None], cancel: Cancel
+) -> CommandCompiler:
+    """What `spec` names: a release or wheel of the package, else a ref of the repository, else words for `{side}`.
+
+    Raises CompilerUnavailable.
+    """
+    environment, key, side, version, revision = None, "", tuple[str, ...](), spec, ""
+    with ExitStack() as stack:
+        root = Path(command.root)
+        if spec.startswith(_REF):
+            if command.package:
+                hint = "compare two releases of it, or the commits by --base-config and --head-config"
+                raise CompilerUnavailable(f"does not say which {command.package}", where=spec, hint=hint)
+            git = Git(root, cancel)
+            sha = git.resolve(spec.removeprefix(_REF))
+            if sha is None:
+                raise CompilerUnavailable("no such commit", where=spec, hint="fetch it, or name another ref")
+            version, revision = f"{spec.removeprefix(_REF)} {sha[:10]}", sha
+            inside = root.resolve().relative_to(git.text("rev-parse", "--show-toplevel"))
+            root = stack.enter_context(git.worktree(sha)) / inside
+        elif command.package:
+            environment, key, version = _installed(command.package, spec, cache.absolute(), places, say, cancel)
+        else:
+            try:
+                side = tuple(split(spec))
+            except ValueError as error:
+                raise CompilerUnavailable(f"is no command: {error}", where=spec) from None
+        sources = _sources(command, root)
+    files = [f"{name}\n{hashlib.sha256(data).hexdigest()}" for name, data in sorted(sources.items())]
+    programs = [] if environment else [f"{word} {hashed(Path(path))}" for word, path in _programs(command.run, side)]
+    digest = digest_of(key, command.run, command.artifacts, command.stages, side, files, programs)
+    version = version if revision else f"{command.package or 'command'} {version}"
+    shown = version.replace(" ", "==") if environment else spec
+    info = CompilerInfo(version, revision, digest, shown)
+    return CommandCompiler(command, info, side, environment, sources)
+
+
+def _sources(command: Command, root: Path) -> dict[str, bytes]:
+    """The files that go along, and those that the command names."""
+    names = {name for glob in command.sources for name in iglob(glob, root_dir=root, recursive=True)}
+    names |= {word for word in command.run if not os.path.isabs(word)}
+    files = {name: root / name for name in names if name and ".." not in Path(name).parts and (root / name).is_file()}
+    outside = [name for name, path in files.items() if not path.resolve().is_relative_to(root.resolve())]
+    if outside:
+        raise CompilerUnavailable("leads out of the configuration's folder", where=min(outside))
+    return {name: read_bounded(path, name) for name, path in files.items()}
+
+
+def _programs(words: Sequence[str], side: Sequence[str]) -> list[tuple[str, str]]:
+    """The programs of this machine that the command names, by word: their bytes are part of what the compiler is."""
+    every = {one for word in (*words, *side) for one in re.split(r"[\s;&|()]+", word) if one}
+    return [(word, path) for word in sorted(every) if (path := shutil.which(word))]
+
+
+def _installed(
+    package: str, spec: str, cache: Path, places: Places, say: Callable[[str], None], cancel: Cancel
+) -> tuple[Path, str, str]:
+    """Where the package is installed with what it needs, the digest of all their wheels, and its version."""
+    wheel = Path(spec)
+    is_file = spec.endswith(".whl") and wheel.is_file()
+    version = spec.strip().removeprefix(f"{package}==")
+    if not is_file and not is_release(version):
+        raise CompilerUnavailable(f"is no release of {package}, and no wheel", where=spec[:200], hint="such as 3.9.0")
+    what = f"wheel-{hashed(wheel)[:32]}" if is_file else version
+    machine = sysconfig.get_platform().replace(".", "_")
+    name = f"env-{package}-"
+    home = cache / "toolchains" / "-".join(filter(None, (name + what, machine, places.key)))
+    if places.changeable or not hold(home):
+        say(f"fetching {package} {version if not is_file else wheel.name}")
+        requirement = str(wheel.resolve()) if is_file else f"{package}=={version}"
+        home = _install(requirement, home.parent / name if places.changeable else home, places, cancel)
+    key = (home / COMPLETE).read_text(encoding="ascii")
+    return home, key, wheel.name.split("-")[1] if is_file else version
+
+
+def _install(requirement: str, home: Path, places: Places, cancel: Cancel) -> Path:
+    """A virtual environment with a Python that there are wheels for: this one, else another of this machine.
+
+    Where places may hold other wheels tomorrow, `home` is the beginning of a name that ends with their digest.
+    """
+    own = str(getattr(sys, "_base_executable", sys.executable))
+    others = [(name, path) for name in _OTHER_PYTHONS if (path := shutil.which(name))]
+    make_directory(home.parent)
+    said = ""
+    for name, python in (("", own), *others):
+        wanted = ["--only-binary=:all:", *(["--python-version", name.removeprefix(_PYTHON)] if name else [])]
+        common = ["--disable-pip-version-check", "--no-input", "--progress-bar=off", *wanted]
+        with temporary_directory("wheel-") as wheels, temporary_directory(PART_PREFIX, home.parent) as scratch:
+            pip, environment = [sys.executable, "-m", "pip"], {**for_pip(), "TMPDIR": str(wheels)}
+
+            def done(*argv: str, environment: Mapping[str, str] = environment) -> str:
+                """Why it failed; empty where it did not."""
+                ending = run(argv, cancel=cancel, timeout_seconds=1800, environment=environment)
+                return "" if ending.ok else reason(ending)
+
+            failed = done(*pip, "download", *common, *places.argv, "-d", str(wheels), requirement)
+            said = said or failed  # of the first Python: the others are a way out
+            if failed:
+                continue
+            files = sorted(str(path) for path in wheels.glob("*.whl"))
+            digest = digest_of(python, [f"{Path(path).name} {hashed(Path(path))}" for path in files])
+            if places.changeable and hold(home := home.with_name(home.name + digest[:32])):
+                return home
+            target = ("--target", str(scratch / "lib" / f"{_version_of(python, cancel)}/site-packages"))
+            failed = done(python, "-m", "venv", "--without-pip", "--symlinks", str(scratch)) or done(
+                *pip, "install", *common, "--no-deps", "--no-index", "--no-compile", "--quiet", *target, *files
+            )
+            if failed:
+                raise CompilerUnavailable(f"could not be installed: {failed}", where=requirement)
+            for one in scratch.rglob("*"):
+                os.utime(one, _TIMES, follow_symlinks=False)
+            (scratch / COMPLETE).write_text(digest, encoding="ascii")
+            shutil.rmtree(home, ignore_errors=True)
+            try:
+                scratch.rename(home)
+            except OSError as error:
+                if not (home / COMPLETE).is_file():  # not another run that was faster
+                    raise OutputError(f"cannot be written: {error.strerror}", where=str(home)) from None
+            hold(home)
+            return home
+    hint = "check the network and the index, or install a Python that its wheels are for"
+    raise CompilerUnavailable(f"could not be fetched: {said}", where=requirement, hint=hint)
+
+
+def _version_of(python: str, cancel: Cancel) -> str:
+    argv = (python, "-Ic", "import sys; print('python%d.%d' % sys.version_info[:2])")
+    outcome = run(argv, cancel=cancel, timeout_seconds=60)
+    if not outcome.ok:
+        raise CompilerUnavailable(here("cannot be started"), where=python)
+    return outcome.output.strip()

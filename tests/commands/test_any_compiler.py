@@ -1,0 +1,230 @@
+"""A compiler of which only its command is known: its rows, its failures, its cache, and what it is kept from."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import needs
+import pytest
+import yaml
+
+from bot.readers.files import stem_of
+from bot.system import confined
+
+LIBRARY = """
+static int twice(int x) { return 2 * x; }
+int area(int a, int b) { volatile char room[%d]; room[0] = a; return twice(a) * b + room[0]; }
+int sum(const int *v, int n) { int s = 0; for (int i = 0; i < n; i++) s += v[i]; return s; }
+"""
+CC = ["{side}", "-c", "-fstack-usage", "{model}", "-o", "{out}/code.o"]
+
+
+def write(home: Path, run: list[str], models: dict[str, str], **compiler: Any) -> Path:
+    """A configuration of two commands for these models."""
+    for name, text in models.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text)
+    sides = {"base": "cc -Os", "head": "cc -O0"} | compiler
+    config = {
+        "schema": "code-size-config/1",
+        "compiler": {"kind": "command", "run": run, "artifacts": ["*.o"], **sides},
+        "models": sorted(models),
+        "targets": {"here": {}},
+        "timeout_seconds": 4,
+    }
+    (home / "code-size.yml").write_text(yaml.safe_dump(config))
+    return home / "code-size.yml"
+
+
+def bot(home: Path, *words: str, code: int = 0) -> str:
+    argv = [sys.executable, "-m", "bot", *words, "--cache", str(home / "cache")]
+    done = subprocess.run(argv, cwd=home, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def report(home: Path, out: str = "out") -> dict[str, Any]:
+    return json.loads((home / out / "report.json").read_text())  # type: ignore[no-any-return]
+
+
+def cells(home: Path, side: str = "head", out: str = "out") -> dict[str, Any]:
+    return {cell["model"]: cell for cell in json.loads((home / out / f"{side}.json").read_text())["cells"]}
+
+
+@pytest.fixture(autouse=True)
+def compiler() -> None:
+    if subprocess.run(["cc", "--version"], capture_output=True, check=False).returncode:
+        needs.missing("no C compiler")
+
+
+def test_a_library_in_c_by_two_commands(tmp_path: Path) -> None:
+    write(tmp_path, CC, {"lib.c": LIBRARY % 100})
+    said = bot(tmp_path, "compare")
+    assert "command cc -Os → command cc -O0" in said and "IREE" not in said
+    base, head = (cells(tmp_path, side)["lib"] for side in ("base", "head"))
+    assert head["command"] == "cc -O0 -c -fstack-usage lib.c -o out/code.o"
+    (tmp_path / "out").mkdir(exist_ok=True)
+    subprocess.run(shlex.split(head["command"]), cwd=tmp_path, check=True)
+    listed = subprocess.run(["nm", "-S", "out/code.o"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    sizes = {words[3]: int(words[1], 16) for line in listed.stdout.splitlines() if len(words := line.split()) == 4}
+    assert {row["name"]: row["code_bytes"] for row in head["dispatches"]} == sizes
+    frames = {
+        words[0].rpartition(":")[2]: int(words[1])
+        for line in (tmp_path / "out/code.su").read_text().splitlines()
+        if (words := line.split())
+    }
+    assert {row["name"]: row["stack_bytes"] for row in head["dispatches"]} == frames
+    assert head["metrics"]["stack_max_bytes"] == max(frames.values())
+    assert sum(head["parts"].values()) == head["metrics"]["artifact_bytes"] == (tmp_path / "out/code.o").stat().st_size
+    assert head["metrics"]["vgpr_spills"] is None and head["reasons"]["vgpr_spills"]
+    assert base["metrics"]["executable_bytes"] < head["metrics"]["executable_bytes"]
+    [cell] = report(tmp_path)["cells"]
+    assert {one["cause"] for one in cell["dispatches"]} == {"codegen"}
+    assert sum(cell["waterfall"].values()) == head["metrics"]["artifact_bytes"] - base["metrics"]["artifact_bytes"]
+
+
+def test_the_same_run_twice_is_equal_to_the_byte_and_comes_from_the_cache(tmp_path: Path) -> None:
+    write(tmp_path, CC, {"a.c": LIBRARY % 8, "b.c": LIBRARY % 64})
+    bot(tmp_path, "compare", "--out", "one")
+    first = (tmp_path / "one/base.json").read_bytes()
+    assert "4 of them in the cache" in bot(tmp_path, "compare", "--out", "two")
+    assert (tmp_path / "two/base.json").read_bytes() == first
+    (tmp_path / "a.c").write_text(LIBRARY % 16)
+    assert "2 of them in the cache" in bot(tmp_path, "compare", "--out", "three")
+
+
+BADLY = {
+    "fails": "echo 'kernel.c:3:1: error: no such register' >&2; exit 3",
+    "hangs": "sleep 1000 & sleep 1000",
+    "nothing": "echo text > out/notes.txt",
+    "large": "truncate -s 10G out/code.o",
+    "floods": "for i in 1 2 3 4 5 6 7 8; do fallocate -l 900M out/$i.o; done; sleep 100",
+    "lies": """cc -c -x c /dev/null -o out/code.o; echo '{"executable_bytes": 5}' > out/facts.json""",
+    "invents": """cc -c -x c /dev/null -o out/code.o; echo '{"speed": 5}' > out/facts.json""",
+    "negative": """cc -c -x c /dev/null -o out/code.o; echo '{"spill_bytes": -5}' > out/facts.json""",
+    "rambles": """cc -c -x c /dev/null -o out/code.o; echo '[1' > out/facts.json""",
+    "torn": "printf '\\177ELF\\002\\001\\001torn' > out/code.o",
+    "links": "ln -s /etc/passwd out/code.o",
+    "good": """cc -c -x c /dev/null -o out/code.o; echo '{"spill_bytes": 5}' > out/facts.json""",
+}
+SAID = {
+    "fails": "no such register",
+    "hangs": "not finished after 4 s",
+    "nothing": "wrote no file that is *.o, but notes.txt",
+    "large": "File too large",
+    "floods": "it wrote more than 2 GiB",
+    "lies": "facts.json says that executable_bytes is 5, and the files have 0",
+    "invents": "facts.json names no metric: 'speed'",
+    "negative": "facts.json says that spill_bytes is -5",
+    "rambles": "facts.json is no mapping of metric ids to whole numbers",
+    "torn": "",
+    "links": "is a link",
+}
+
+
+def test_whatever_a_command_does_is_one_row(tmp_path: Path) -> None:
+    write(tmp_path, ["sh", "{model}"], {f"{name}.sh": text for name, text in BADLY.items()}, base="x", head="x")
+    bot(tmp_path, "measure", "--compiler", "sh", "--out", "out/head.json")
+    rows = cells(tmp_path)
+    assert rows.keys() == BADLY.keys()
+    for name, words in SAID.items():
+        row = rows[name]
+        if name == "torn":
+            assert row["status"] == "ok" and row["metrics"]["executable_bytes"] is None
+            assert "code.o" in row["reasons"]["executable_bytes"]
+        else:
+            assert row["status"] == ("timeout" if name == "hangs" else "failed"), row
+            assert words in row["failure"]["message"], row["failure"]
+    assert rows["good"]["metrics"]["spill_bytes"] == 5
+
+
+LOOK = """
+import os, socket, json
+try:
+    socket.create_connection(("127.0.0.1", int(open("port.txt").read())), 1)
+    network = 1
+except OSError:
+    network = 0
+secret = sum("SECRET" in name or "TOKEN" in name for name in os.environ)
+print(os.getcwd(), sorted(os.listdir(".")), network, secret, os.environ["HOME"])
+raise SystemExit(1)
+"""
+
+
+def test_a_command_sees_no_network_and_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import socket
+
+    monkeypatch.setenv("SECRET_TOKEN", "hidden")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+        sources = {"look.py": LOOK}
+        write(tmp_path, [sys.executable, "{model}"], sources, base="x", head="x", sources=["*.txt"])
+        (tmp_path / "port.txt").write_text(port)
+        bot(tmp_path, "measure", "--compiler", "x", "--out", "out/head.json", code=5)
+    said = cells(tmp_path)["look"]["failure"]["message"]
+    network = "0" if confined.has_namespaces() else "1"
+    assert said == f"code-size-cell ['look.py', 'out', 'port.txt', 'tmp'] {network} 0 code-size-cell", said
+    assert ("NOT closed" in confined.isolation()) == (network == "1")
+
+
+def test_without_namespaces_one_runs_at_a_time_at_the_same_path(tmp_path: Path) -> None:
+    """Where the machine allows none, as a container may: what is left is said."""
+    write(tmp_path, CC, {"a.c": LIBRARY % 8, "b.c": LIBRARY % 64, "where.c": "#error here\n"})
+    bot(tmp_path, "measure", "--compiler", "cc -g -Os", "--out", "out/with.json", "--jobs", "2")
+    hidden = "import sys, bot.system.confined as c; c.has_namespaces = lambda: False; import runpy; "
+    hidden += "runpy.run_module('bot', run_name='__main__', alter_sys=True)"
+    words = ["measure", "--compiler", "cc -g -Os", "--out", "out/without.json", "--jobs", "2", "--cache", "other"]
+    subprocess.run([sys.executable, "-c", hidden, *words], cwd=tmp_path, check=True)
+    left, right = (json.loads((tmp_path / "out" / f"{name}.json").read_text())["cells"] for name in ("with", "without"))
+    for one, other in zip(left, right, strict=True):
+        assert one["artifact_digest"] == other["artifact_digest"] and one["failure"] == other["failure"]
+
+
+def test_two_commits_are_the_sides(tmp_path: Path) -> None:
+    run = ["make", "-s", "OUT={out}"]
+    makefile = "$(OUT)/code.o: lib.c shared.h\n\tcc -Os -c lib.c -o $@\n"
+    files = {"lib.c": '#include "shared.h"\n' + LIBRARY % 9, "shared.h": "int one(void) { return 1; }\n"}
+    write(tmp_path, run, files, base="ref:HEAD~1", head="ref:HEAD", sources=["Makefile", "*.h", "lib.c"])
+    (tmp_path / "Makefile").write_text(makefile)
+    config = yaml.safe_load((tmp_path / "code-size.yml").read_text()) | {"models": ["Makefile"]}
+    (tmp_path / "code-size.yml").write_text(yaml.safe_dump(config))
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@x", "-C", str(tmp_path)]
+    (tmp_path / ".gitignore").write_text("cache\nout\n")
+    for text in (
+        "int one(void) { return 1; }\n",
+        "int one(void) { return 1; }\nint two(int x) { return x * 77 / 3; }\n",
+    ):
+        (tmp_path / "shared.h").write_text(text)
+        subprocess.run([*git[:1], "init", "-q", str(tmp_path)], check=True)
+        subprocess.run([*git, "add", "-A"], check=True)
+        subprocess.run([*git, "commit", "-qm", "x"], check=True)
+    bot(tmp_path, "compare", code=0)
+    [cell] = report(tmp_path)["cells"]
+    assert [(one["name"], one["base"]) for one in cell["dispatches"]] == [("two", None)]
+
+
+MANGLED = """
+template <int N> __attribute__((noinline)) int kernel(int a MORE) { return a * N + (N > 2 ? a / N : 0); }
+int both(int a) { return kernel<2>(a LESS) + kernel<3>(a LESS); }
+"""
+
+
+def test_kernels_keep_their_identity_when_mangled_names_change(tmp_path: Path) -> None:
+    sides = {"base": "c++ -DMORE= -DLESS=", "head": "c++ '-DMORE=,float' -DLESS=,0.5f"}
+    write(tmp_path, [*CC[:2], "-O1", *CC[3:]], {"k.cpp": MANGLED}, **sides)
+    bot(tmp_path, "compare")
+    names = {name: {row["name"] for row in cells(tmp_path, name)["k"]["dispatches"]} for name in ("base", "head")}
+    assert names["base"] & names["head"] == {"_Z4bothi"} and all(len(one) == 3 for one in names.values())
+    [cell] = report(tmp_path)["cells"]
+    assert all(one["base"] and one["head"] for one in cell["dispatches"]), cell["dispatches"]
+
+
+def test_names_of_kernels_without_what_they_take() -> None:
+    assert stem_of("_ZL14flash_attn_extILi64ELi2EEvPKcS1_f") == "flash_attn_ext"
+    assert stem_of("_ZN2at6native6kernelEPfi") == "at::native::kernel"
+    assert stem_of("attn_fwd") == "attn_fwd"
