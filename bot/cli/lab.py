@@ -58,6 +58,8 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
         return
     request = replace(request_of(arguments, show, {"head": arguments.compiler}), flags=tuple(arguments.flags))
     experiment = chosen_experiment(arguments.experiment, arguments.experiments)
+    if experiment.targets and not experiment.own_targets:
+        show.say(f"{experiment.name} limits its targets to {', '.join(experiment.targets)}")
     config = load_config(request.config)
     require_writable(request.out)
     if not all(variant.spec for variant in experiment.variants):

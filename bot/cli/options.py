@@ -118,6 +118,9 @@ class Parser(argparse.ArgumentParser):
     ) -> tuple[argparse.Namespace, list[str]]:
         """Refuse an option that nearly is one of this parser's; whatever else is unknown is argparse's to refuse."""
         parsed, unknown = super().parse_known_args(args, namespace)
+        if "sides" in parsed:  # before Python 3.12, what stands behind an option is no longer taken for them
+            parsed.sides = [*parsed.sides, *(word for word in unknown if not word.startswith("-"))]
+            unknown = [word for word in unknown if word.startswith("-")]
         options = (word.partition("=")[0] for word in unknown if word.startswith("--"))
         for option in options:
             if near := _nearest(option, (name for name in self._option_string_actions if name.startswith("--"))):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -35,16 +36,39 @@ class TerminalShow:
         self._news.print(for_log(line), markup=False, highlight=False, soft_wrap=True)
 
     def report(self, report: Report, files: Sequence[Path]) -> None:
-        """The outcome of a comparison, and where it was written."""
-        self.answer(lambda out: print_report(report, out), lambda: report_lines(report), files)
+        """The outcome of a comparison, where it was written, and what to look at next."""
+        finding = next((one.key for one in report.verdict.news), None)
+        changed = [delta for delta in report.deltas if delta.state == "changed"]
+        largest = max(changed, key=lambda one: abs(one.metrics["artifact_bytes"].change or 0), default=None)
+        words = [f"open {files[0].parent / 'report.html'}"]
+        if key := finding or (largest.key if largest else None):
+            words = ["code-size-bot", "explain", str(files[0].parent / "report.json")]
+            words += ["--model", key.model, "--target", key.target]
+        following = "" if self._quiet else f"next: {shlex.join(words) if len(words) > 1 else words[0]}"
+        self.answer(
+            lambda out: print_report(report, out, quiet=self._quiet),
+            lambda: report_lines(report),
+            files,
+            following,
+            even_quiet=True,
+        )
 
     def answer(
         self,
         draw: Callable[[Console], None],
         json: Callable[[], Iterable[bytes]] | None = None,
         files: Sequence[Path] = (),
+        following: str = "",
+        *,
+        even_quiet: bool = False,
     ) -> None:
-        """An answer as it was asked for, and where it was written; `json`: its pieces, where it has such a form."""
+        """An answer as it was asked for, and where it was written.
+
+        Args:
+            json: its pieces, where it has such a form.
+            following: the last line.
+            even_quiet: True where something of it is drawn in any case.
+        """
         written = f"written to {files[0].parent}: {', '.join(file.name for file in files)}" if files else ""
         if self._as_json and json:
             for piece in json():  # where `##[` begins a command, that is escaped, which JSON reads the same
@@ -55,10 +79,10 @@ class TerminalShow:
                 self.say(written)
             return
         with self._out.capture() as drawn:
-            if not self._quiet or not files:
+            if even_quiet or not self._quiet or not files:
                 draw(self._out)
-            if written:
-                self._out.print(written, markup=False, highlight=False, soft_wrap=True)
+            for line in filter(None, (written, following)):
+                self._out.print(line, markup=False, highlight=False, soft_wrap=True)
         print(for_log(drawn.get()), end="", flush=True)
 
     @contextmanager

@@ -7,7 +7,7 @@ import re
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import cache
@@ -178,13 +178,29 @@ _MACHINES = re.compile(r"(\w+\.)*(ImportError|ModuleNotFoundError|MemoryError|OS
 
 @cache
 def importer_version(model: Model) -> str:
-    """What the import of a model depends on beside the compiler: the package's version; empty for MLIR."""
+    """What the import of a model depends on beside the compiler: the package and options; empty for MLIR."""
     if not model.path.endswith(".onnx"):
         return ""
     try:
-        return f"onnx {version('onnx')}"
+        return " ".join(("onnx", version("onnx"), *model.import_flags))
     except PackageNotFoundError:
         return "no onnx"
+
+
+_OPSET = re.compile(rb"torch\.onnx_meta\.opset_version = (\d+) :")
+_TAKEN_OPSET = 17
+"""Operations of older ones are refused here and there; the importer can raise a model to this one."""
+
+
+def opset_hint(model: Model, imported: Path) -> str:
+    """What may help where an imported model does not compile; empty where nothing is known to."""
+    if imported == Path(model.path) or any("--opset-version" in flag for flag in model.import_flags):
+        return ""
+    with imported.open("rb") as file:
+        opset = _OPSET.search(file.read(1 << 16))
+    if opset is None or int(opset[1]) >= _TAKEN_OPSET:
+        return ""
+    return f"of opset {int(opset[1])} (`import_flags: [--opset-version={_TAKEN_OPSET}]` may help): "
 
 
 class Importer:
@@ -205,15 +221,15 @@ class Importer:
             return path
         with self._lock:
             if model.name not in self._imported:
-                self._imported[model.name] = self._import(path)
+                self._imported[model.name] = self._import(path, model.import_flags)
             return self._imported[model.name]
 
-    def _import(self, path: Path) -> Path | Failure:
+    def _import(self, path: Path, flags: Sequence[str]) -> Path | Failure:
         if self._toolchain.bindings is None:
             return Failure("import", f"cannot import ONNX: {self._toolchain.no_bindings}")
         output = Path(tempfile.mkdtemp(prefix="onnx-", dir=self._scratch)) / f"{path.stem}.mlir"
         outcome = run(
-            [self._toolchain.python, "-m", _IMPORTER, str(path), "-o", str(output)],
+            [self._toolchain.python, "-m", _IMPORTER, str(path), *flags, "-o", str(output)],
             cancel=self._cancel,
             cwd=output.parent,
             environment={"PYTHONPATH": str(self._toolchain.bindings), "PYTHONDONTWRITEBYTECODE": "1"},

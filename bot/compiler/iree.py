@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.compiler.bindings import IR_WORKER, Importer, reading
+from msgspec.structs import replace
+
+from bot.compiler.bindings import IR_WORKER, Importer, opset_hint, reading
 from bot.compiler.compiler import AtWork, Compiler, Job, Result, Session
 from bot.compiler.compiling import Kit, Source, compile_directly
 from bot.compiler.probe import for_release, in_its_words, known_measuring_options, unknown_option_of
@@ -63,7 +65,10 @@ class _AtWork:
         source = self.importer.source(job.cell.model)
         if isinstance(source, Failure):
             return source
-        return compile_directly(self.kit, job.cell.argv, Source(job.cell.model.name, source), layout=job.layout)
+        result = compile_directly(self.kit, job.cell.argv, Source(job.cell.model.name, source), layout=job.layout)
+        if isinstance(result, Failure) and (hint := opset_hint(job.cell.model, source)):
+            return replace(result, message=f"{hint}{result.message}")
+        return result
 
 
 def toolchain_of(compiler: Compiler) -> Toolchain:

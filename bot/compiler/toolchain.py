@@ -332,6 +332,8 @@ _BINARY_PLACES = (
 _BINDINGS_PLACES = ("compiler/bindings/python", "python_packages/iree_compiler")
 PATIENCE_SECONDS = 120.0
 """For the answer to one question, where a compile may take longer."""
+_RELEASE = re.compile(r"\d+\.\d[0-9A-Za-z.]*$")
+"""What is meant by `v3.13.0` and `iree-3.13.0`."""
 SPEC_HINT = "give a release such as 3.13.0, a wheel, an iree-compile binary, or a directory that holds one"
 
 
@@ -438,8 +440,8 @@ def _locate(spec: str, cache: Path) -> _Located | None:
         if path.is_file() and path.suffix == ".whl":
             return _in_wheel(unpack(path, cache), path.name)
         if path.is_file():
-            return _from_binary(path.resolve())
-        return _from_directory(path.resolve(), cache) if path.is_dir() else None
+            return _from_binary(path.resolve(), spec[:200])
+        return _from_directory(path.resolve(), cache, spec[:200]) if path.is_dir() else None
     except (RuntimeError, ValueError):  # `~nobody`, a null character
         return None
     except OSError as error:
@@ -452,7 +454,9 @@ def _locate_release(spec: str, cache: Path, cancel: Cancel, say: Callable[[str],
     release = newest(moving, places, cancel) if moving else release_of(spec)
     if release is None:
         where = spec[:200] if spec.strip() else "an empty SPEC"
-        raise CompilerUnavailable("is no compiler: no such file, directory or release", where=where, hint=SPEC_HINT)
+        within = _RELEASE.search(spec)
+        hint = f"did you mean {within[0]}?" if within and release_of(within[0]) and "/" not in spec else SPEC_HINT
+        raise CompilerUnavailable("is no compiler: no such file, directory or release", where=where, hint=hint)
     shown = f"{PROJECT}=={release}"
     if moving:
         shown = f"{moving}{RESOLVED}{shown}"
@@ -464,9 +468,13 @@ def _in_wheel(root: Path, shown: str) -> _Located:
     return _Located(root / NATIVE_BINARY, root, shown)
 
 
-def _from_binary(binary: Path) -> _Located:
+def _from_binary(binary: Path, where: str) -> _Located:
     if _is_script(binary):  # the wrapper of a virtual environment
-        return _from_directory(binary.parent.parent, None)
+        try:
+            return _from_directory(binary.parent.parent, None, where)
+        except CompilerUnavailable:
+            what = "is a script, and no native iree-compile is where its virtual environment or build would have it"
+            raise CompilerUnavailable(what, where=where, hint=SPEC_HINT) from None
     if binary.match(f"*/{NATIVE_BINARY}"):
         return _Located(binary, binary.parents[3], binary.name)
     places = (binary.parent.parent / place for place in _BINDINGS_PLACES)
@@ -478,16 +486,16 @@ def _is_script(path: Path) -> bool:
         return file.read(2) == b"#!"
 
 
-def _from_directory(directory: Path, cache: Path | None) -> _Located:
+def _from_directory(directory: Path, cache: Path | None, where: str) -> _Located:
     if cache is not None and (wheel_files := sorted(directory.glob("iree_base_compiler-*.whl"))):
         return _in_wheel(unpack(only_fitting(wheel_files, directory), cache), directory.name)
     for place in _BINARY_PLACES:
         for binary in sorted(directory.glob(place)):
             if binary.is_file() and not _is_script(binary):
-                return replace(_from_binary(binary), shown=directory.name)
-    raise CompilerUnavailable(
-        "holds no iree-compile and no iree_base_compiler wheel", where=directory.name, hint=SPEC_HINT
-    )
+                return replace(_from_binary(binary, where), shown=directory.name)
+    scripts = [place for place in _BINARY_PLACES for binary in directory.glob(place) if binary.is_file()]
+    what = "holds an iree-compile that is a script" if scripts else "holds no iree-compile"
+    raise CompilerUnavailable(f"{what}, and no iree_base_compiler wheel", where=where, hint=SPEC_HINT)
 
 
 def _ask(binary: Path, option: str, cancel: Cancel, where: str, patience_seconds: float) -> Outcome:

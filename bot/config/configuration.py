@@ -14,6 +14,7 @@ import yaml
 from msgspec import UNSET, Meta, UnsetType
 
 from bot.config.schema import (
+    Flag,
     Flags,
     Keys,
     Percentage,
@@ -47,6 +48,8 @@ CONFIG_NAMES = (".github/code-size.yml", "code-size.yml")
 """Where the configuration is looked for when nobody says: the first of these that is there."""
 PACKAGED = Path("default")
 """Asks for the packaged configuration where a file would be named."""
+SUITES = {"quick": "quick.yml", "full": None, str(PACKAGED): None}
+"""What asks for a packaged suite on a command line → its file; None for the packaged configuration."""
 MANIFEST_SCHEMA = "code-size-suite/1"
 _T = TypeVar("_T")
 Pairs = tuple[tuple[str, str], ...]
@@ -230,6 +233,8 @@ class Configuration(Keys, frozen=True):
             file and no others; the goldens of its compstat files are limits. Where models is left out, they are all
             that is measured.
         flags: Flags appended for every cell, after the target's.
+        import_flags: Options of iree-import-onnx for every .onnx model, such as --opset-version=17 for models of an old
+            opset.
         timeout_seconds: How long one compile may take before it is stopped and its cell reported as a timeout.
         thresholds: Ordered rules: for each cell and metric the first rule that matches decides. The last one is a
             catch-all (metrics, models and targets all '*').
@@ -278,6 +283,7 @@ class Configuration(Keys, frozen=True):
         distinct([{"torch_models": "tests/external/iree-test-suites/torch_models", "modules": ["sdxl/*"]}]),
     ] = ()
     flags: Flags = ()
+    import_flags: Annotated[tuple[Flag, ...], examples(["--opset-version=17"])] = ()
     timeout_seconds: Annotated[int, examples(1800, ge=1, le=86_400)] = 1800
     thresholds: Annotated[
         tuple[RuleKeys, ...],
@@ -383,6 +389,7 @@ class Config:
     targets: tuple[Target, ...]
     suites: tuple[SuiteModule, ...]
     flags: tuple[str, ...]
+    import_flags: tuple[str, ...]
     timeout_seconds: int
     thresholds: tuple[Rule, ...]
     states: Mapping[str, Status]
@@ -445,10 +452,11 @@ def chosen_config(given: Path | None, say: Callable[[str], None]) -> Path | None
         nearest = find_config(Path.cwd())
         say(f"configuration: {nearest or 'the packaged suite'}")
         return nearest
-    if given == PACKAGED and not given.exists():
-        return None
+    if str(given) in SUITES and not given.is_file():
+        file = SUITES[str(given)]
+        return configs_dir() / file if file else None
     if not given.exists():
-        hint = f"without --config it is {' or '.join(CONFIG_NAMES)} if one is there; {PACKAGED} is the packaged suite"
+        hint = f"without --config it is {' or '.join(CONFIG_NAMES)} if one is there; quick and full are packaged suites"
         raise ConfigError("cannot be read: No such file or directory", where=str(given), hint=hint)
     return given
 
@@ -492,6 +500,7 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
         targets=chosen,
         suites=suites,
         flags=own.flags,
+        import_flags=own.import_flags,
         timeout_seconds=own.timeout_seconds,
         thresholds=(*(rule for module in suites for rule in module.rules), *rules),
         states=msgspec.to_builtins(own.states),

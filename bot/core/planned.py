@@ -48,6 +48,16 @@ def matching(names: Sequence[str], selector: str, short: Mapping[str, str] | Non
     return full or [name for name in names if fnmatchcase((short or {}).get(name, name), glob)]
 
 
+def beginning(names: Sequence[str], wanted: str, short: Mapping[str, str] | None = None) -> list[str]:
+    """The names, or short names, that begin so, whatever function a dispatch is of: `dispatch_9` is a beginning.
+
+    `dispatch_1` is none of `main_dispatch_10_matmul` where there is a `main_dispatch_1_matmul`.
+    """
+    words = {name: f"_{name} _{(short or {}).get(name, name)}" for name in names}
+    begin = [name for name in names if f"_{wanted}" in words[name]]
+    return [name for name in begin if f"{name}_".partition(wanted)[2].startswith("_")] or begin
+
+
 def kept(names: Sequence[str], selectors: Sequence[str], short: Mapping[str, str] | None = None) -> set[str]:
     """What any of the selectors takes; all names where there is none."""
     if not selectors:
@@ -120,6 +130,7 @@ class Model:
         size_bytes: of the file, the first guess at what it costs to compile.
         url: where its bytes are fetched from; empty for a file that is here.
         missing: why they cannot be had; empty where they can, or were not wanted yet.
+        import_flags: options of the importer of ONNX; () for any other model.
     """
 
     name: str
@@ -129,6 +140,7 @@ class Model:
     size_bytes: int
     url: str = ""
     missing: str = ""
+    import_flags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +225,8 @@ class PlannedCell:
         if not source.endswith(".onnx"):
             return f"{shlex.join(words)} < {shlex.quote(source)}"
         imported = shlex.quote(f"{self.model.name}.mlir")
-        return f"iree-import-onnx {shlex.quote(source)} -o {imported} && {shlex.join(words)} < {imported}"
+        importer = shlex.join(("iree-import-onnx", source, *self.model.import_flags, "-o"))
+        return f"{importer} {imported} && {shlex.join(words)} < {imported}"
 
 
 def select(

@@ -11,7 +11,7 @@ from bot.core.delta import MetricDelta
 from bot.core.explanation import DispatchDelta, Explanation, PassChange
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS
 from bot.core.parts import metric_words
-from bot.core.planned import matching, near_or_known, short_names
+from bot.core.planned import beginning, matching, near_or_known, short_names
 from bot.core.report_json import CellRow, DispatchRow, Numbers, ReportRow, Sides, report_of
 from bot.core.snapshot import CellKey
 from bot.errors import InputError, UsageError
@@ -99,7 +99,7 @@ def _words(both: Sides) -> dict[str, str]:
 def _chosen(what: str, wanted: str, names: Sequence[str], short: Mapping[str, str] | None = None) -> str:
     """The one name that is meant: by itself, by a glob, by its short name, or by how it begins."""
     known = list(dict.fromkeys(names))
-    matches = matching(known, wanted, short) or _beginning(known, wanted, short or {})
+    matches = matching(known, wanted, short) or beginning(known, wanted, short)
     if len(matches) > 1:
         some = ", ".join(matches[:_NAMES_TOLD]) + (", …" if len(matches) > _NAMES_TOLD else "")
         raise UsageError(f"{wanted!r} matches several: {some}", where=f"--{what}", hint="name one of them")
@@ -107,12 +107,6 @@ def _chosen(what: str, wanted: str, names: Sequence[str], short: Mapping[str, st
         hint = near_or_known(wanted, known, short)
         raise UsageError(f"no {what} of the report is {wanted!r}", where=f"--{what}", hint=hint)
     return matches[0]
-
-
-def _beginning(known: Sequence[str], wanted: str, short: Mapping[str, str]) -> list[str]:
-    """The names that begin so; `dispatch_1` is none of `dispatch_10_matmul` where there is a `dispatch_1_matmul`."""
-    begin = [name for name in known if name.startswith(wanted) or short.get(name, name).startswith(wanted)]
-    return [name for name in begin if name.startswith(f"{wanted}_")] or begin
 
 
 def _findings(report: ReportRow, key: CellKey, backend: str) -> Iterable[tuple[str, str]]:

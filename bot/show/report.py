@@ -71,10 +71,11 @@ def terminal_blocks(facts: Facts, limits: Limits) -> Blocks:
     )
 
 
-def print_report(report: Report, console: Console) -> None:
-    """Print what a person in front of a terminal wants to know; the files have the rest."""
+def print_report(report: Report, console: Console, *, quiet: bool = False) -> None:
+    """Print what a person in front of a terminal wants to know; the files have the rest. `quiet`: the verdict alone."""
     limits = Limits(40, max(console.width, 40) * 13 // 10, 4, 6, 10, 10, 1, 12, 1, 4, terminal=True)
-    print_blocks(terminal_blocks(build_facts(report), limits), console)
+    facts = build_facts(report)
+    print_blocks((_verdict(facts),) if quiet else terminal_blocks(facts, limits), console)
 
 
 def listed(lines: Sequence[Phrase | Line]) -> Listing[Phrase | Line]:

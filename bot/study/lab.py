@@ -140,7 +140,8 @@ def scope_of(experiment: Experiment, request: Request, config: Config, repositor
     else:
         names = [path.stem for path in config.models]
         wanted = kept(names, experiment.models)
-        models = load_models([path for path in config.models if path.stem in wanted], repository.top)
+        paths = [path for path in config.models if path.stem in wanted]
+        models = load_models(paths, repository.top, config.import_flags)
     if not models or not targets:
         what = "models" if not models else "targets"
         hint = f"the configuration has none of its {what}: define one of your own in a file of experiments"

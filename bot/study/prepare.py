@@ -220,7 +220,7 @@ class Planned:
 def planned(request: Request, config: Config, repository: Repository) -> Planned:
     """The models, targets and cells that a request selects of a configuration."""
     top = repository.top.resolve() if repository.top else None
-    models, targets = load_models(config.models, repository.top), config.targets
+    models, targets = load_models(config.models, repository.top, config.import_flags), config.targets
     suite = suite_cells(config.suites, request.flags, lambda path: _load_model(path, top))
     models, targets, suite = _selected(models, targets if models or not suite else (), suite, request)
     product = plan(models, targets, (*config.flags, *request.flags))
@@ -250,12 +250,13 @@ def _targets_of(suite: Sequence[PlannedCell]) -> tuple[Target, ...]:
     return tuple(replace(by_name[name], flags=()) for name in sorted(by_name))
 
 
-def load_models(paths: Sequence[Path], top: Path | None) -> tuple[Model, ...]:
+def load_models(paths: Sequence[Path], top: Path | None, import_flags: tuple[str, ...] = ()) -> tuple[Model, ...]:
     """Read every model once; raises InputError for one that is missing, empty or unreadable.
 
     `top` is the repository's work tree: paths are printed relative to it, or to the configuration's directory.
     """
-    return tuple(_load_model(path, top.resolve() if top else None) for path in paths)
+    models = (_load_model(path, top.resolve() if top else None) for path in paths)
+    return tuple(replace(m, import_flags=import_flags) if m.path.endswith(".onnx") else m for m in models)
 
 
 def _load_model(path: Path, top: Path | None) -> Model:

@@ -6,6 +6,7 @@ apply` skips what stands before a patch, so that the same text is a commit messa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -46,7 +47,10 @@ def ratchet(request: Request, measured: Path, headroom: str, cancel: Cancel) -> 
         raise UsageError("the packaged configuration is not for you to change", where="--config", hint=hint)
     config, file = load_config(request.config), read_yaml(request.config)
     if "thresholds" not in file.data:
-        raise ConfigError("has no thresholds of its own", where=str(request.config), hint="write some with limits")
+        lines = enumerate(read_exactly(request.config).splitlines(), 1)
+        at = next((number for number, line in lines if re.match(r"# *thresholds:", line)), None)
+        hint = f"those of line {at} are a comment: take the # from them, and give them limits" if at else "write some"
+        raise ConfigError("has no thresholds of its own", where=str(request.config), hint=hint)
     repository = repository_at(request.config, cancel)
     cells = planned(request, config, repository).cells
     snapshot = load_snapshot(_snapshot_in(measured))

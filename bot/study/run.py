@@ -16,8 +16,9 @@ from bot.compiler.iree import toolchain_of
 from bot.compiler.ptxas import Assembler, installed
 from bot.compiler.schedule import Task, Watcher, run_all
 from bot.compiler.toolchain import Toolchain
-from bot.core.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG, Model, PlannedCell, Target
+from bot.core.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG, SIDES, Model, PlannedCell, Target
 from bot.core.snapshot import Cell, CellKey, Snapshot, SourceInfo
+from bot.render.text.filters import plural
 from bot.study.cell import cell_of, hindered_cell
 from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Meter
@@ -52,8 +53,8 @@ class SidePlan:
 class Progress(Watcher, Protocol):
     """What long work reports to."""
 
-    def plan(self, cells: int, cached: int, cost: float) -> None:
-        """How much there is to do."""
+    def plan(self, cells: int, cached: int, cost: float, about: str = "", expected: str = "") -> None:
+        """How much there is to do, of what, and how long that may take."""
 
     def measured(self, side: str, cell: Cell, cost: float) -> None:
         """A cell is done."""
@@ -72,6 +73,13 @@ class Workshop:
     cancel: Cancel
     progress: Progress
     texts: TextStore | None = None
+
+
+_MS_OF_COST = 0.027
+"""CPU time of a cell's cost, over the quick suite with IREE 3.11.0 and with 3.13.0."""
+_FEW_SHARE = 20
+"""Cached compiles tell the time of so many times their cost at most."""
+_LONG_SECONDS = 100
 
 
 def _labelled(cell: Cell, planned: PlannedCell) -> Cell:
@@ -101,6 +109,7 @@ class _Collector:
         self._workshop, self._lock = workshop, threading.Lock()
         self._assembler = Assembler(workshop.cancel, workshop.timeout_seconds, installed())
         self.cells: dict[str, dict[CellKey, Cell]] = {plan.label: {} for plan in plans}
+        self._timed: list[tuple[float, int]] = []
         self._wanted: dict[str, list[tuple[str, PlannedCell]]] = {}
         self._plans = {plan.label: plan for plan in plans}
         for plan in plans:
@@ -114,6 +123,8 @@ class _Collector:
         key = cell_key(plan.compiler.info.digest, planned)
         if key not in self._wanted and (known := self._workshop.cache.load(key)) is not None:
             self.cells[plan.label][planned.key] = _labelled(known, planned)
+            if cpu_ms := known.value("compile_cpu_ms"):
+                self._timed.append((planned.cost, cpu_ms))
         else:
             self._wanted.setdefault(key, []).append((plan.label, planned))
 
@@ -125,8 +136,23 @@ class _Collector:
         missing = [wanted[0][1] for wanted in self._wanted.values()]
         known = (cell for cells in self.cells.values() for cell in cells.values())
         cached = sum(bool(cell.command) for cell in known)
-        waiting = sum(len(wanted) for wanted in self._wanted.values())
-        self._workshop.progress.plan(cached + waiting, cached, sum(cell.cost for cell in missing))
+        waiting, cost = sum(len(wanted) for wanted in self._wanted.values()), sum(cell.cost for cell in missing)
+        keys = {key for cells in self.cells.values() for key, cell in cells.items() if cell.command}
+        keys |= {planned.key for wanted in self._wanted.values() for _, planned in wanted}
+        labels = list(self._plans)
+        sides = "sides" if set(labels) <= set(SIDES) else "variants"
+        about = f" ({plural(len(keys), 'cell')} on {len(labels)} {sides})" if len(labels) > 1 else ""
+        self._workshop.progress.plan(cached + waiting, cached, cost, about, self._expected(cost) if missing else "")
+
+    def _expected(self, cost: float) -> str:
+        """How long the compiles of this cost may take, and from where that is known."""
+        few = sum(known for known, _ in self._timed) * _FEW_SHARE < cost
+        rate = _MS_OF_COST if few else sum(ms for _, ms in self._timed) / sum(known for known, _ in self._timed)
+        seconds = cost * rate / 1000 / self._workshop.jobs
+        time = f"{seconds:.0f} s" if seconds < _LONG_SECONDS else f"{seconds / 60:.0f} min"
+        known = "such compiles took elsewhere" if few else f"{plural(len(self._timed), 'cached compile')} took"
+        threads = plural(self._workshop.jobs, "thread")
+        return f"; the others may take {time} on {threads}, by the models' sizes and what {known}"
 
     def finish(self, label: str, planned: PlannedCell, result: Result) -> None:
         """Measure, keep, and hand out one finished compile."""

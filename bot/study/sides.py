@@ -122,7 +122,8 @@ def _require_compilers(request: Request, requested: Mapping[str, _Side]) -> None
         sides, options = " and ".join(missing), " and ".join(f"--{side} SPEC" for side in missing)
         wanted = ("--compiler SPEC", "--compiler") if _tries(request) else (options, f"--{missing[0]}")
         hint = f"give {wanted[0]}, such as {wanted[1]} 3.13.0, or a --config that names compiler.{missing[0]}"
-        raise UsageError(f"no compiler for the {sides} side", hint=hint)
+        where = str(requested[missing[0]].path or "")
+        raise UsageError(f"no compiler for the {sides} side", where=where, hint=hint)
     head = requested["head"].sought.spec
     if is_snapshot(head) and (request.tried or "head" in request.configs):
         what = "was measured before, so that no flags or configuration can be tried on it"
@@ -136,7 +137,7 @@ def with_compiler(request: Request, config: Config, show: Show) -> tuple[Request
     sought = pinned(config, request.config, "head")
     if not sought.spec:
         hint = "give --compiler SPEC, such as --compiler 3.13.0, or a --config that names compiler.head"
-        raise UsageError("no compiler is named", hint=hint)
+        raise UsageError("no compiler is named", where=str(request.config or ""), hint=hint)
     return audit_request(request, config, sought, show.say)
 
 

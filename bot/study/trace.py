@@ -8,7 +8,7 @@ from dataclasses import replace
 from bot.core.delta import diff
 from bot.core.explanation import DispatchDelta, PassChange
 from bot.core.parting import Traced, parting, texts_around
-from bot.core.planned import matching, near_or_known
+from bot.core.planned import beginning, matching, near_or_known
 from bot.core.snapshot import Cell, Snapshot
 from bot.errors import NoVerdict, UsageError
 from bot.explain.explanations import explanations
@@ -90,7 +90,7 @@ def _chosen(wanted: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDe
     same = [row for row in cells["base"].dispatches if row.name in heads and row.name not in paired]
     pairs += [DispatchDelta(row, heads[row.name], "same-name", None) for row in same]
     names = list(dict.fromkeys(row.name for delta in pairs for row in (delta.head, delta.base) if row))
-    fitting = matching(names, wanted, None) or _beginning(names, wanted)
+    fitting = matching(names, wanted, None) or beginning(names, wanted)
     meant = [delta for delta in pairs if any(row and row.name in fitting for row in (delta.base, delta.head))]
     if len(meant) > 1:
         shown = ", ".join(delta.name for delta in meant[:_SHOWN])
@@ -100,9 +100,3 @@ def _chosen(wanted: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDe
         hint = near_or_known(wanted, names, None)
         raise UsageError(f"no dispatch that both sides have is {wanted!r}", where="--dispatch", hint=hint)
     return meant[0]
-
-
-def _beginning(names: Sequence[str], wanted: str) -> list[str]:
-    """Names that begin so, whatever function they are of: `dispatch_1` is not `dispatch_10_matmul`."""
-    begin = [name for name in names if name.startswith(wanted) or f"_{wanted}" in name]
-    return [name for name in begin if f"{name}_".partition(wanted)[2].startswith("_")] or begin

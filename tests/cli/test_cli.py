@@ -155,9 +155,9 @@ def test_the_version(bench: Bench) -> None:
 )
 def test_arguments_that_are_wrong_end_with_2_and_say_why(bench: Bench, arguments: list[str], words: str) -> None:
     found = bench.run(*arguments)
-    assert found.code == 2
-    assert words in found.err.splitlines()[-1]
-    assert found.out == ""
+    assert found.code == 2 and found.out == ""
+    (line,) = found.err.splitlines()
+    assert words in line
 
 
 def test_a_wrong_limit_in_the_environment_is_told_by_its_name(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,7 +177,7 @@ def test_a_wrong_limit_in_the_environment_is_told_by_its_name(bench: Bench, monk
         (
             None,
             "bad.yml: cannot be read: No such file or directory (without --config it is .github/code-size.yml or "
-            "code-size.yml if one is there; default is the packaged suite)",
+            "code-size.yml if one is there; quick and full are packaged suites)",
         ),
         ("schema: code-size-config/1\nmodelz: []\n", "bad.yml:2: modelz: unknown key (did you mean 'models'?)"),
         (CONFIG + "flags: --x\n", "bad.yml:4: flags: is text, must be a list (write [--x])"),
@@ -289,8 +289,8 @@ def test_the_verdict_decides_the_exit_code_and_all_files_are_written(
     assert report["verdict"]["status"] == status
     assert (out / "base.json").read_text() == to_json(BASE)
     assert from_json((out / "head.json").read_text()) == head
-    last = found.out.splitlines()[-1]
-    assert last.startswith("written to deep/out: ") and all(name in last for name in FILES)
+    files = found.out.splitlines()[-2]
+    assert files.startswith("written to deep/out: ") and all(name in files for name in FILES)
 
 
 @pytest.mark.parametrize("command", ["report", "compare"])
@@ -333,10 +333,59 @@ def test_a_glob_may_match_on_one_side_alone(bench: Bench) -> None:
     assert found.code == 0 and states == {"a": "same", "c": "new"}
 
 
-def test_quiet_says_only_where_the_files_are(bench: Bench) -> None:
+def test_quiet_says_only_the_verdict_and_where_the_files_are(bench: Bench) -> None:
     found = bench.run("report", "-q", "--base", "base.json", "--head", "base.json")
     assert found.err == ""
-    assert [line.partition(":")[0] for line in found.out.splitlines()] == ["written to out"]
+    verdict, files = found.out.splitlines()
+    assert "Code size" in verdict and files.startswith("written to out: ")
+
+
+def test_the_last_line_is_a_next_step(bench: Bench) -> None:
+    bench.write("head.json", grown(50_000))
+    found = bench.run("report", "--base", "base.json", "--head", "head.json")
+    assert found.out.splitlines()[-1] == "next: code-size-bot explain out/report.json --model a --target vmvx"
+    assert bench.run(*found.out.splitlines()[-1].split()[2:]).code == 0
+    found = bench.run("report", "--base", "base.json", "--head", "base.json")
+    assert found.out.splitlines()[-1] == "next: open out/report.html"
+
+
+def test_sides_are_named_by_place_or_by_option(bench: Bench) -> None:
+    bench.write("head.json", grown(50))
+    by_option = bench.run("compare", "--base", "base.json", "--head", "head.json", "--out", "one")
+    assert by_option.code == 0
+    for words in (("base.json", "head.json", "--out", "one"), ("base.json", "--out", "one", "head.json")):
+        assert bench.run("compare", *words) == by_option
+    assert bench.run("compare", "base.json", "--out", "one", "--head", "head.json") == by_option
+    for words, line in (
+        (("base.json", "head.json", "base.json"), "base.json head.json base.json: two sides are compared"),
+        (("base.json", "--base", "head.json"), "base.json and --base head.json: the base side is named twice"),
+    ):
+        found = bench.run("compare", *words)
+        assert (found.code, found.line.partition(" (")[0]) == (2, line)
+
+
+def test_what_nearly_is_a_release_asks_for_it(bench: Bench) -> None:
+    for word in ("v3.11.0", "iree-3.11.0", "iree_compiler-3.11.0"):
+        found = bench.run("measure", "--compiler", word, "--out", "x.json")
+        what = f"{word}: is no compiler: no such file, directory or release (did you mean 3.11.0?)"
+        assert (found.code, found.line) == (4, what)
+
+
+def test_a_script_in_place_of_a_compiler_is_called_one(bench: Bench) -> None:
+    bench.write("build/bin/iree-compile", "#!/bin/sh\n")
+    for word in ("build", str(bench.folder / "build/bin/iree-compile")):
+        found = bench.run("measure", "--compiler", word, "--out", "x.json")
+        assert found.code == 4 and found.line.startswith(f"{word}: ") and "script" in found.line
+
+
+def test_the_help_is_grouped_and_fits_a_terminal(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    groups = [block.splitlines() for block in bench.run("--help").out.split("\n\n")]
+    names = {lines[0]: [line.split()[0] for line in lines[1:]] for lines in groups}
+    assert names["ask:"] == ["compare", "report", "explain", "trace", "history", "bisect", "lab", "fold"]
+    assert names["set up:"][:5] == ["init", "doctor", "models", "targets", "cache"]
+    assert {"post", "action", "plan", "merge"} <= set(names["in CI:"])
+    assert all(len(line) <= 80 for lines in groups for line in lines if line.startswith("    "))
 
 
 def test_the_same_snapshots_give_the_same_files(bench: Bench) -> None:
@@ -485,7 +534,7 @@ def test_a_side_without_compiler_is_said_to_have_none(bench: Bench) -> None:
     found = bench.run("compare", "--config", "c.yml")
     assert found.code == 2
     assert found.line == (
-        "no compiler for the head side "
+        "c.yml: no compiler for the head side "
         "(give --head SPEC, such as --head 3.13.0, or a --config that names compiler.head)"
     )
 
@@ -494,8 +543,9 @@ def test_a_side_without_compiler_is_said_to_have_none(bench: Bench) -> None:
 def test_the_pins_of_the_packaged_configuration_are_nobodys_default(bench: Bench, config: list[str]) -> None:
     found = bench.run("compare", *config)
     assert found.code == 2 and not (bench.folder / "cache").exists()
+    where = f"{config[-1]}: " if config else ""
     assert found.line == (
-        "no compiler for the base and head side (give --base SPEC and --head SPEC, such as --base 3.13.0, "
+        f"{where}no compiler for the base and head side (give --base SPEC and --head SPEC, such as --base 3.13.0, "
         "or a --config that names compiler.base)"
     )
 

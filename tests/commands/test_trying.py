@@ -172,7 +172,7 @@ def test_two_configurations_are_two_repository_states_and_the_base_judges(lab: L
 def test_json_is_what_the_report_has_and_alone_on_standard_output(lab: Lab) -> None:
     found = lab.compare("--compiler", lab.spec, f"--flags={FLAG}")
     assert found.out == (lab.home / "out/report.json").read_text(encoding="utf-8")
-    assert "written to out: " in found.err and "cells, 0 of them in the cache" in found.err
+    assert "written to out: " in found.err and " on 2 sides), 0 of them in the cache" in found.err
     sides = ("--base", "out/base.json", "--head", "out/head.json", "--config", "default")
     again = lab.run("report", "-q", "--format", "json", *sides)
     assert again.out == (lab.home / "out/report.json").read_text(encoding="utf-8") and again.err == ""

@@ -110,7 +110,7 @@ def test_a_home_directory(tmp_path: Path, cache: Path, fake: FakeCompiler, monke
 def test_a_virtual_environment(tmp_path: Path, cache: Path, fake: FakeCompiler, spec: str) -> None:
     top = virtual_environment(tmp_path / "venv", fake)
     if spec == "bin":
-        assert "holds no iree-compile" in refused(top / spec, cache)
+        assert "holds an iree-compile that is a script" in refused(top / spec, cache)
         return
     found = resolved(top / spec, cache)
     assert found.binary == top / "lib" / "python3.11" / "site-packages" / NATIVE
@@ -179,7 +179,8 @@ def test_a_relative_cache_still_gives_an_absolute_binary(
     ["", "  ", "newest", "3", "3.x", "no/such/file", "iree-compile==3.13.0", "~nobody-at-all/x", "a\0b", "3.13.0; ls"],
 )
 def test_nonsense(cache: Path, spec: str) -> None:
-    assert "is no compiler: no such file, directory or release (give a release such as 3.13.0" in refused(spec, cache)
+    hint = "did you mean 3.13.0?" if spec.endswith("3.13.0") else "give a release such as 3.13.0"
+    assert f"is no compiler: no such file, directory or release ({hint}" in refused(spec, cache)
 
 
 def test_a_spec_that_is_far_too_long(cache: Path) -> None:
@@ -195,7 +196,9 @@ def test_any_text_is_a_compiler_or_refused(tmp_path_factory: pytest.TempPathFact
 
 def test_an_empty_directory(tmp_path: Path, cache: Path) -> None:
     (tmp_path / "empty").mkdir()
-    assert refused(tmp_path / "empty", cache).startswith("empty: holds no iree-compile and no iree_base_compiler wheel")
+    assert refused(tmp_path / "empty", cache).startswith(
+        f"{tmp_path}/empty: holds no iree-compile, and no iree_base_compiler wheel"
+    )
 
 
 def test_directories_and_dead_links_in_the_places_of_a_binary(tmp_path: Path, cache: Path) -> None:
@@ -207,8 +210,8 @@ def test_directories_and_dead_links_in_the_places_of_a_binary(tmp_path: Path, ca
 def test_a_wrapper_with_nothing_behind_it(tmp_path: Path, cache: Path) -> None:
     (tmp_path / "top" / "bin").mkdir(parents=True)
     (tmp_path / "top" / "bin" / "iree-compile").write_text(WRAPPER)
-    assert "holds no iree-compile" in refused(tmp_path / "top" / "bin" / "iree-compile", cache)
-    assert "holds no iree-compile" in refused(tmp_path / "top", cache)
+    assert ": is a script, and no native" in refused(tmp_path / "top" / "bin" / "iree-compile", cache)
+    assert "holds an iree-compile that is a script" in refused(tmp_path / "top", cache)
 
 
 def test_a_file_that_cannot_be_run(tmp_path: Path, cache: Path) -> None:

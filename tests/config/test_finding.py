@@ -67,7 +67,7 @@ def test_what_was_taken_is_said_unless_it_was_named(tmp_path: Path, monkeypatch:
 def test_one_that_is_not_there_names_the_places(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         chosen_config(tmp_path / "none.yml", print)
-    assert all(name in caught.value.line for name in (str(tmp_path / "none.yml"), *CONFIG_NAMES, "default"))
+    assert all(name in caught.value.line for name in (str(tmp_path / "none.yml"), *CONFIG_NAMES, "quick"))
 
 
 @pytest.mark.parametrize(

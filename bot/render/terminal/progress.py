@@ -34,6 +34,7 @@ class MeasureProgress:
         self._console, self._lock = console, threading.Lock()
         self._running: list[str] = []
         self._done = self._failed = self._total = 0
+        self._noun = "cells"
         self._planned_at = self._last_line = time.monotonic()
         columns = (
             BarColumn(bar_width=24),
@@ -59,14 +60,18 @@ class MeasureProgress:
         """One line above the bar."""
         self._console.print(escape(line), highlight=False)
 
-    def plan(self, cells: int, cached: int, cost: float) -> None:
-        """How much there is to do: all cells, how many of them the cache has, and the cost of the others."""
+    def plan(self, cells: int, cached: int, cost: float, about: str = "", expected: str = "") -> None:
+        """How much there is to do: all cells, how many of them the cache has, and the cost of the others.
+
+        `about`: whose cells these are, where they are of several sides; `expected`: how long it may take.
+        """
         with self._lock:
             self._total, self._done, self._failed = cells, cached, 0
+            self._noun = "compiles" if about else "cells"
             self._planned_at = time.monotonic()
             self._bar.reset(self._task, total=cost or 1.0)
             self._refresh()
-        self.say(f"{cells} cells, {cached} of them in the cache")
+        self.say(f"{cells} {self._noun}{about}, {cached} of them in the cache{expected}")
 
     def started(self, name: str) -> None:
         """Something began to run."""
@@ -101,8 +106,9 @@ class MeasureProgress:
             self.say(f"compiled for {cpu_seconds:.1f} CPU s in {seconds:.1f} s, {share:.0%} of {jobs} threads")
 
     def _counts(self) -> str:
-        failed = f", {self._failed} failed" if self._failed else ""
-        return f"{self._done}/{self._total} cells, {len(self._running)} running{failed}"
+        # of several sides, most may have failed before: what is new is the report's to say
+        failed = f", {self._failed} failed" if self._failed and self._noun == "cells" else ""
+        return f"{self._done}/{self._total} {self._noun}, {len(self._running)} running{failed}"
 
     def _refresh(self) -> None:
         shown = ", ".join(self._running[:_MOST_NAMES])
