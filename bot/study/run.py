@@ -141,7 +141,7 @@ class _Collector:
         keys |= {planned.key for wanted in self._wanted.values() for _, planned in wanted}
         labels = list(self._plans)
         sides = "sides" if set(labels) <= set(SIDES) else "variants"
-        about = f" ({plural(len(keys), 'cell')} on {len(labels)} {sides})" if len(labels) > 1 else ""
+        about = f" ({plural(len(keys), 'build')} on {len(labels)} {sides})" if len(labels) > 1 else ""
         self._workshop.progress.plan(cached + waiting, cached, cost, about, self._expected(cost) if missing else "")
 
     def _expected(self, cost: float) -> str:

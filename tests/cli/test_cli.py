@@ -498,7 +498,7 @@ def test_a_side_that_lacks_cells_warns(bench: Bench) -> None:
     bench.write("head.json", replace(eight, cells=eight.cells[:1]))
     found = bench.run("report", "--base", "base.json", "--head", "head.json")
     assert found.code == 0 and verdict_of(bench) == "warn"
-    assert found.out.startswith("⚠️ Code size: 1 of 8 cells compared: 7 not measured on head · no change seen")
+    assert found.out.startswith("⚠️ Code size: 1 of 8 builds compared: 7 not measured on head · no change seen")
     bench.write("c.yml", CONFIG + "states: {unmeasured: fail}\n")
     assert bench.run("report", "--config", "c.yml", "--base", "base.json", "--head", "head.json").code == 1
 
