@@ -53,7 +53,7 @@ class SidePlan:
 class Progress(Watcher, Protocol):
     """What long work reports to."""
 
-    def plan(self, cells: int, cached: int, cost: float, about: str = "", expected: str = "") -> None:
+    def plan(self, cells: int, cached: int, cost: float, about: str = "", expected: str = "", /) -> None:
         """How much there is to do, of what, and how long that may take."""
 
     def measured(self, side: str, cell: Cell, cost: float) -> None:

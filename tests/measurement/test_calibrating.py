@@ -47,7 +47,7 @@ class Told:
     def progress(self) -> Iterator[Progress]:
         yield self
 
-    def plan(self, cells: int, cached: int, cost: float, about: str = "", expected: str = "") -> None:
+    def plan(self, cells: int, cached: int, cost: float, *_words: str) -> None:
         self.plans.append((cells, cached, cost))
 
     def started(self, name: str) -> None:

@@ -57,7 +57,7 @@ class Heard:
     cpu_ms: dict[str, int] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def plan(self, cells: int, cached: int, cost: float, about: str = "", expected: str = "") -> None:
+    def plan(self, cells: int, cached: int, cost: float, *_words: str) -> None:
         self.plans.append((cells, cached, cost))
 
     def started(self, name: str) -> None:

@@ -58,9 +58,9 @@ class MeasureProgress:
 
     def say(self, line: str) -> None:
         """One line above the bar."""
-        self._console.print(escape(line), highlight=False)
+        self._console.print(escape(line), highlight=False, soft_wrap=True)
 
-    def plan(self, cells: int, cached: int, cost: float, about: str = "", expected: str = "") -> None:
+    def plan(self, cells: int, cached: int, cost: float, about: str = "", expected: str = "", /) -> None:
         """How much there is to do: all cells, how many of them the cache has, and the cost of the others.
 
         `about`: whose cells these are, where they are of several sides; `expected`: how long it may take.
