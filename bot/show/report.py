@@ -228,10 +228,11 @@ def _next(facts: Facts, told: Sequence[AlarmGroup], limits: Limits) -> Fold:
     what = ""
     if status == "fail":
         broken, over = BROKEN in titles, OVER in titles
-        what = (
-            "make it compile again" if broken else "get it below the limit" if over else "see why the rules forbid it"
-        )
-        what += " and below the limit" if broken and over else ""
+        what = "see why the rules forbid it"
+        if broken or over:
+            what = "make it compile again" if broken else "get it below the limit"
+        if broken and over:
+            what = "make the broken builds compile again and get the others below the limit"
     elif status == "warn" and WARNED in titles:
         what = "look through it; a warning stops no merge"
     if not what:
@@ -243,7 +244,7 @@ def _next(facts: Facts, told: Sequence[AlarmGroup], limits: Limits) -> Fold:
         key = over_group.lines.items[0].cells[0]
         title = phrase("To reproduce ", code(clip(key.model, NAME_LIMIT)), " on ", code(facts.short[key.target]))
         reproduced = (Fold(title, _reproduced(facts, key, limits), name="reproduce"),)
-    accept = phrase("To accept: comment ", code('/code-size accept "reason"'), " or set the label ")
+    accept = phrase("To accept: comment ", code('/code-size accept "reason"'), " or label it ")
     accept = phrase(accept, code("code-size-approved"), ".")
     is_asked = status == "fail" and bool(report.links or report.state_line)
     return section("", Sentence(said), *reproduced, Sentence(accept if is_asked else (), small=True), name="next")

@@ -57,8 +57,8 @@ def test_models_that_base_has_are_compared_under_the_new_configuration(stage: St
     assert ran.code == 0, ran.error
     assert ran.states == {"a on vmvx": "same", "b on vmvx": "changed", "c on vmvx": "new"}
     (body,) = stage.comments()
-    assert "2 of 3 cells compared with its files under this one; for the other 1 base has nothing" in body
-    assert "2 cells compared with base: 1 " in first_line(stage) and "1 bit-identical" in first_line(stage)
+    assert "2 of 3 builds compared with its files under this one; for the other 1 base has nothing" in body
+    assert "2 builds compared with base: 1 " in first_line(stage)
     assert "it has no code-size.yml, so the head's says what of it is measured" in ran.report.baseline.rule
 
 
@@ -68,7 +68,7 @@ def test_where_nothing_else_changes_there_is_a_comment_all_the_same(stage: Stage
     assert ran.states == {"a on vmvx": "same"} and ran.code == 0, ran.error
     assert ran.outputs["verdict"] == "pass" and stage.conclusions == ["success"]
     assert "measured from now on: 1 model on 1 target" in first_line(stage)
-    assert "1 cell compared with base: 1 bit-identical" in first_line(stage)
+    assert "1 build compared with base: 1 of 1 build bit-identical" in first_line(stage)
 
 
 def test_each_side_has_its_own_pin_and_base_the_heads_where_it_has_none(stage: Stage) -> None:

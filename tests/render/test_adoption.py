@@ -66,7 +66,7 @@ def test_its_headline_counts_what_is_measured() -> None:
     report = first()
     size = sum(cell.value("artifact_bytes") or 0 for cell in report.head.cells)
     told = f"Code size is measured from now on: 4 models on 8 targets, {size:,} B"
-    limits = "1 cell does not compile · 1 cell over a limit from the start"
+    limits = "1 build does not compile · 1 build over a limit from the start"
     assert render_comment(report).splitlines()[1] == f"🆕 **{told}** · {limits}"
     for text in (render_summary(report), render_html(report), printed(report, 4_000)):
         assert told in text
@@ -96,7 +96,7 @@ def test_nothing_is_called_unchanged_that_was_not_compared() -> None:
     text = render_comment(first())
     assert not re.search(r"nothing changed|identical|What changed|No artifact to compare|within the rules", text)
     text = render_comment(first_with_base())
-    assert text.splitlines()[1].endswith("24 cells compared with base: 24 bit-identical")
+    assert text.splitlines()[1].endswith("24 builds compared with base: 24 of 32 builds bit-identical")
     assert re.search(r"for the other 8 base has nothing to compare with", text)
 
 

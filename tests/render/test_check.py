@@ -57,8 +57,8 @@ def test_name_and_title() -> None:
     made = check(make.small())
     assert (made.name, made.title) == (
         "code size",
-        "❌ Code size: 1 cell newly broken · 1 cell over its limit · +33,552 B (+8.7 %) in all · "
-        "1 larger, 2 bit-identical",
+        "❌ Code size: 1 of 4 builds newly broken · 1 of 4 builds over the limit · +33,552 B (+8.7 %) in all · "
+        "1 larger",
     )
     assert check(replace(make.small(), report_id="nightly")).name == "code size nightly"
     assert check(replace(make.none(), broke="it\nbroke")).title.startswith(
@@ -67,7 +67,7 @@ def test_name_and_title() -> None:
 
 
 def test_the_summary_is_the_job_summary_within_the_limit() -> None:
-    assert "**Over the limit** (2 cells)" in check(make.small()).summary
+    assert "**Over the limit** (1 of 4 builds)" in check(make.small()).summary
     assert "Shortened to fit" not in check(make.small()).summary
     huge = check(make.huge()).summary
     assert 20_000 < length(huge) <= CHECK_SUMMARY_LIMIT
@@ -86,7 +86,7 @@ def test_a_finding_is_told_on_its_model() -> None:
     assert (grown.path, grown.title, grown.message) == (
         "models/mobilenet.mlir",
         "Code size rule: code size",
-        "artifact, mobilenet on x86_64: 50,438 → 83,990 B, +66.5 %; allowed: growth up to 4 KiB or 5 %",
+        "artifact, mobilenet on x86_64: 50,438 → 83,990 B, +66.5 %; limit: the larger of +4 KiB and +5 %",
     )
 
 

@@ -166,7 +166,7 @@ def test_a_changed_cell_tells_its_whole_story() -> None:
         "Arguments of the dispatches: what a dynamic version would have to know (2)",
         "64, 128, 768",
         "Compile time by phase (informational) (2)",
-        "artifact: 50,438 → 83,990 B, +66.5 %; allowed: growth up to 4 KiB or 5 %",
+        "artifact: 50,438 → 83,990 B, +66.5 %; limit: the larger of +4 KiB and +5 %",
     ):
         assert words in text, words
     cell = "mobilenet/llvm-cpu-x86_64"

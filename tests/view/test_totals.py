@@ -62,13 +62,13 @@ def test_a_target_without_such_a_cell_has_no_sums() -> None:
     report = of(lambda _key, found: found, broken)
     row = rows(report)["vmvx"]
     assert (row.cells, row.base, row.head) == (0, None, None)
-    assert "| `vmvx` | n/a | n/a |" in render_comment(report)
+    assert "| `vmvx` | 2&nbsp;broken | n/a |" in render_comment(report)
 
 
 def test_where_no_target_has_one_there_is_a_sentence_and_no_table() -> None:
     report = of(sized(bert=1, vit=1), sized(bert=None, vit=None))
     assert rows(report) == {}
-    assert "No artifact to compare: no cell was measured on both sides." in render_comment(report)
+    assert "No artifact to compare: no build was measured on both sides." in render_comment(report)
 
 
 def test_larger_and_smaller_are_counted_apart() -> None:

@@ -134,8 +134,8 @@ def test_cells_in_words_account_for_all(limit: int) -> None:
 def test_explained_cells_are_told_alarms_first_and_counted() -> None:
     report = make.why()
     drawn = whys(build_facts(report), replace(TIERS[0], whys=5))
-    broken = {delta.key for delta in report.deltas if delta.state == "newly-broken"}
-    assert len(drawn.items) == 5 and drawn.total == len(report.explanations.keys() - broken)
+    both = {delta.key for delta in report.deltas if delta.state in ("changed", "same")}
+    assert len(drawn.items) == 5 and drawn.total == len(report.explanations.keys() & both)
     alarming = {finding.key.model for finding in report.verdict.findings}
     assert {cell.model for cell in drawn} <= alarming
 

@@ -163,7 +163,7 @@ def example_address(facts: Facts, one: Example) -> str:
 def whys(facts: Facts, limits: Limits) -> Listing[WhyCell]:
     """The changed cells that it is known of why, the alarming first; models take turns."""
     explained, most = facts.report.explanations, limits.dispatches
-    compiled = [d.key for d in facts.report.deltas if d.key in explained and d.state != "newly-broken"]
+    compiled = [d.key for d in facts.report.deltas if d.key in explained and d.state in ("changed", "same")]
     worst = [one.key for one in facts.report.verdict.news]
     keys = [key for key in dict.fromkeys([*worst, *compiled]) if key in set(compiled)]
     room = Room(most, min(8, most), min(4, most), 1 + limits.details, limits.diff_lines)

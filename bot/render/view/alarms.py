@@ -22,7 +22,7 @@ from bot.render.view.facts import MARKS, NAME_LIMIT, Facts, cells_phrase, leadin
 from bot.render.view.failures import failure_words, grouped, trimmed
 
 _WHY_CHARS, _LIMIT_CHARS, _ERROR_CHARS, _WHAT_CHARS = 300, 48, 200, 90
-_GROUPS, _NAMES, _CELLS = 10, 12, 4
+_GROUPS, _NAMES = 10, 12
 _NOWHERE = "<unknown>:0: error: "
 _UNIT = re.compile(r"(?<=\d)(?=[A-Za-z%])")
 
@@ -171,7 +171,11 @@ def _error(group: Sequence[CellDelta]) -> Phrase:
 def _alarm(facts: Facts, findings: Sequence[Finding], cause: int, limits: Limits, *, explained: bool) -> Alarm:
     """``artifact, 4 builds on `x86_64`: `m` 1 → 2 B (+66.5 %), …; limit: … · mostly cause 1 (69 to 95 %)``."""
     one, keys = findings[0], tuple(finding.key for finding in findings)
-    said = finding_words(facts, one, explained=explained) if len(findings) == 1 else _several(facts, findings)
+    said = (
+        finding_words(facts, one, explained=explained)
+        if len(findings) == 1
+        else _several(facts, findings, limits.alarms)
+    )
     heads = [facts.deltas[key].head for key in keys]
     once = sum(head is not None and head.compiles == 1 for head in heads)
     doubt = "" if not once else " · compiled once" if once == len(keys) else f" · {once} of them compiled once"
@@ -196,7 +200,7 @@ def shown_roots(facts: Facts, limits: Limits) -> int:
     return min(limits.causes, len(facts.report.root_causes) if limits.every else leading(facts))
 
 
-def _several(facts: Facts, findings: Sequence[Finding]) -> Phrase:
+def _several(facts: Facts, findings: Sequence[Finding], most: int) -> Phrase:
     """The values of the first cells, and what is allowed in all; a target or a model that all have is named once."""
     one, keys = findings[0], [finding.key for finding in findings]
     if one.metric is None:
@@ -210,7 +214,7 @@ def _several(facts: Facts, findings: Sequence[Finding]) -> Phrase:
     targets, models = {key.target for key in keys}, {key.model for key in keys}
     where = phrase(" on ", code(facts.short[one.key.target])) if len(targets) == 1 else ()
     of = phrase(" of ", code(clip(one.key.model, NAME_LIMIT))) if len(models) == 1 else ()
-    shown = fair_in_order(findings, lambda finding: finding.key.model if len(models) > 1 else "", _CELLS)
+    shown = fair_in_order(findings, lambda finding: finding.key.model if len(models) > 1 else "", most)
     cells = joined([_cell(facts, finding, len(targets) > 1, len(models) > 1) for finding in shown], ", ")
     more = f" and {len(findings) - len(shown)} more" if len(findings) > len(shown) else ""
     return phrase(f"{label}, {plural(len(keys), 'build')}", of, where, ": ", cells, more, allowed)

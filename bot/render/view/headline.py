@@ -174,6 +174,8 @@ def _ways(facts: Facts, total: Total) -> Iterator[tuple[int, str]]:
     yield facts.count("fixed"), "compile now" if facts.count("fixed") > 1 else "compiles now"
     yield facts.count("new"), "new"
     yield otherwise, "broken on both sides in another way"
+    if not facts.count("same", "changed", "fixed", "new"):
+        yield facts.count("broken") - otherwise, f"of {plural(facts.planned, 'build')} broken on both sides"
     if not any(moved) and facts.count("same"):
         identical = sum(delta.identical is True for delta in facts.states["same"])
         unsure = sum(delta.metrics["artifact_bytes"].is_open for delta in facts.states["same"])
