@@ -279,8 +279,7 @@ def _grid(grid: Grid) -> Iterator[Block]:
     legend = " · ".join(f"{symbol} {meaning}" for symbol, meaning in grid.legend)
     names = joined([phrase(code(short), " is ", code(full)) for short, full in grid.names], ", ")
     yield Sentence(phrase(legend, *(phrase(". Short names: ", names) if names else ())), small=True)
-    more = f"…and {plural(grid.models.more, 'more model')} with less to see." if grid.models.more else ""
-    yield Sentence(phrase(more), small=True)
+    yield _more(grid.models)
 
 
 def _grid_cell(cell: GridCell) -> Phrase:
@@ -329,8 +328,9 @@ def _lines(found: Listing[Phrase]) -> Listing[Phrase | Line]:
     return listing(found.items, found.total, found.noun)
 
 
-def _more(found: Listing[Any]) -> Sentence:
-    return Sentence(phrase(f"…and {plural(found.more, f'more {found.noun}')}.") if found.more else ())
+def _more(found: Listing[Any]) -> List:
+    """How many there are that are not shown."""
+    return List(Listing((), found.more, found.noun))
 
 
 def _story(story: Story, limits: Limits) -> Blocks:

@@ -70,7 +70,7 @@ def test_the_summary_is_the_job_summary_within_the_limit() -> None:
     assert "**Over the limit** (1 of 4 builds)" in check(make.small()).summary
     assert "Shortened to fit" not in check(make.small()).summary
     huge = check(make.huge()).summary
-    assert 20_000 < length(huge) <= CHECK_SUMMARY_LIMIT
+    assert 10_000 < length(huge) <= CHECK_SUMMARY_LIMIT
     assert "the job summary, report.html and report.json have everything" in huge
 
 

@@ -52,7 +52,7 @@ def test_sums_are_over_the_cells_that_both_sides_measured() -> None:
     report = of(sized(bert=1_000, vit=2_000), sized(bert=None, vit=2_500))
     row = rows(report)["vmvx"]
     assert (row.cells, row.base, row.head, row.larger, row.smaller) == (1, 2_000, 2_500, 1, 0)
-    assert rows(report)[""] == everything(build_facts(report)) == Total("", 2, 4_000, 5_000, 2, 0)
+    assert rows(report)[""] == everything(build_facts(report)) == Total("", 2, 4_000, 5_000, 2, 0, 0, 4, 2)
 
 
 def test_a_target_without_such_a_cell_has_no_sums() -> None:
