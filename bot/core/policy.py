@@ -150,7 +150,8 @@ def status_of(findings: Iterable[Finding]) -> Status:
 #   that was planned and not measured: lost, or timed out. One that is not measured on purpose, as its target cannot be
 #   compiled stand-alone, is no finding.
 # * A model of which no cell could be measured on either side is not measured, too: its broken cells get the level of
-#   `unmeasured`, where that is worse than that of `broken`, and are never `known`.
+#   `unmeasured`, where that is worse than that of `broken`. What base could not compile either, and fails of the same
+#   kind with no larger figure, is `known`: other words in its message are no news.
 # * The verdict is the worst level among the findings that are not known. They are sorted worst first: those that are
 #   not
 #   known, fail before warn, states before metrics, bytes before counts, then by how much more there is than the level

@@ -19,7 +19,7 @@ from bot.config.configuration import load_config
 from bot.core.explanation import PartDelta
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import Cell, Outcome, Snapshot
-from bot.show.comment import render_comment
+from bot.show.comment import render_comment, render_summary
 from bot.show.explained import explain
 from bot.show.page import render_html
 from bot.study.comparison import reported
@@ -45,7 +45,7 @@ def words_of(report: Report, path: Path) -> list[str]:
     path.write_text(report_to_json(report), encoding="utf-8")
     out = io.StringIO()
     explain(path, "mobilenet", "*x86*", None, Console(file=out, width=400, color_system=None))
-    comment = re.sub(r"</?\w+>|[`*\\|]", "", render_comment(report))
+    comment = re.sub(r"</?\w+>|[`*\\|]", "", render_summary(report))
     page = unescape(re.sub(r"<[^>]+>", " ", content(render_html(report))))
     return [re.sub(r"\s+", " ", text.replace("\u2060", "")) for text in (comment, page, out.getvalue())]
 
