@@ -26,7 +26,7 @@ from bot.core.lab import (
     sums,
 )
 from bot.core.snapshot import CellKey
-from bot.core.spread import Value, certain, difference, ends, lowest
+from bot.core.spread import Value, certain, difference, ends
 from bot.core.study import Variant
 from bot.core.study_json import lab_lines
 from bot.render.text.escape import clean, clip
@@ -44,7 +44,6 @@ LAB_LIMIT_BYTES = 256 * 1024
 _TIME, _INSTRUCTIONS = "CPU time", "instructions"
 _VARIANTS, _COLUMNS, _CELLS = 10, 4, 8
 _TEXT_LIMIT, _WHY_LIMIT = 400, 300
-_BAR_WIDTH, _EIGHTHS = 16, " ▏▎▍▌▋▊▉"
 _EQUAL = {True: "equal", False: "⚠️ differ", None: UNKNOWN}
 
 
@@ -135,15 +134,6 @@ def _mean_ratio(mean: Mean | None, *, is_first: bool) -> str:
 def _priced(price: Price) -> str:
     """A ratio with its interval: `× 0.98 [0.97, 1.01]`."""
     return f"× {price.ratio:.2f} [{price.low:.2f}, {price.high:.2f}]"
-
-
-def bar(value: Value, largest: float, width: int = _BAR_WIDTH) -> str:
-    """A bar as long as the share of the largest, of a range its smallest value's; empty where it is not known."""
-    size = lowest(value)
-    if size is None or largest <= 0 or size <= 0:
-        return ""
-    eighths = max(1, round(min(1.0, size / largest) * width * 8))
-    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
 def number(value: float, column: str) -> str:
@@ -345,15 +335,13 @@ def _on(one: Sums) -> Phrase:
 
 def _total_table(lab: Lab, one: Sums) -> Table:
     """A row for each variant: sums over the models that all of them measured."""
-    timed, shown, several = _is_run(one), _picture_column(lab), len(one.models) > 1
+    timed, several = _is_run(one), len(one.models) > 1
     counted = timed and any(one.instructions(variant.name) for variant in one.variants)
     ratios = [_TIME] * timed + [_INSTRUCTIONS] * counted
-    largest = max((ends(v)[1] for each in one.variants if (v := one.value(each.name, shown)) is not None), default=0)
     rows = []
     for variant in one.variants:
-        drawn = bar(one.value(variant.name, shown), largest)
         values = [_total(one, variant.name, column) for column in (*lab.experiment.columns, *ratios)]
-        rows.append((name(variant.name), phrase(code(drawn) if drawn else ABSENT), *map(phrase, values)))
+        rows.append((name(variant.name), *map(phrase, values)))
     missing = f" ({plural(one.more, 'model')} left out: not measured in every variant)" if one.more else ""
     over = (
         (f", {plural(len(one.models), 'model')} together",)
@@ -369,9 +357,9 @@ def _total_table(lab: Lab, one: Sums) -> Table:
         about.append(f"CPU time: geometric mean over {plural(models, 'model')}.")
     if varying := [label(column) for column in metrics if not COLUMN_BY_ID[column].exact]:
         about.append(f"What varies from run to run: {', '.join(varying)}.")
-    headers = ("variant", label(shown), *map(_header, lab.experiment.columns), *ratios)
+    headers = ("variant", *map(_header, lab.experiment.columns), *ratios)
     caption = phrase(_on(one), *over, missing)
-    return Table(headers, listing(rows, len(rows), "variant"), 2, caption=caption, about=" ".join(about))
+    return Table(headers, listing(rows, len(rows), "variant"), caption=caption, about=" ".join(about))
 
 
 def _total(one: Sums, variant: str, column: str) -> str:
@@ -438,7 +426,7 @@ def fit_table(lab: Lab, lines: Sequence[Fit], limit: int) -> Table:
 
 
 def pictures(lab: Lab, every: Sequence[Sums], lines: Sequence[Fit]) -> Iterator[tuple[str, str]]:
-    """Titles, and numbers as `page/lab.js` reads them: sizes and times of each target's variants, or along the axis."""
+    """Titles, and numbers as `page/lab.js` reads them: how variants differ, or lines along the axis."""
     column = _picture_column(lab)
     if lab.experiment.axis:
         for target in dict.fromkeys(fit.target for fit in lines if fit.column == column):
@@ -449,14 +437,17 @@ def pictures(lab: Lab, every: Sequence[Sums], lines: Sequence[Fit]) -> Iterator[
             yield _picture(title, _header(column), [str(at) for at in places], series, is_line=True)
         return
     for one in (one for one in every if one.models):
-        names = [_short(variant.name) for variant in one.variants]
-        sizes = [lowest(one.value(variant.name, column)) for variant in one.variants]
-        yield _picture(f"{_short(one.target)}: {_header(column)}", _header(column), names, {_header(column): sizes})
-        means = {variant.name: one.time(variant.name) for variant in one.variants}
+        others = [variant.name for variant in one.variants if variant.name != one.reference]
+        before = one.value(one.reference, column)
+        changes = [certain(difference(before, one.value(name, column))) for name in others]
+        unit = f"{_header(column)}, more than {_short(one.reference)}"
+        if any(changes):
+            yield _picture(f"{_short(one.target)}: {unit}", unit, [*map(_short, others)], {unit: changes})
+        means = {name: one.time(name) for name in others}
         if any(means.values()):
-            unit = f"{_TIME} against {_short(one.reference)}"
-            ratios = [1.0 if at == one.reference else mean.ratio if mean else None for at, mean in means.items()]
-            yield _picture(f"{_short(one.target)}: {unit}", unit, names, {unit: ratios})
+            unit = f"{_TIME}, percent more than {_short(one.reference)}"
+            ratios = [round(100 * (mean.ratio - 1), 1) if mean else None for mean in means.values()]
+            yield _picture(f"{_short(one.target)}: {unit}", unit, [*map(_short, others)], {unit: ratios})
 
 
 def _picture(

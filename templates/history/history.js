@@ -27,9 +27,9 @@ function scaleOf() {
   return { bytes: [" KiB", 1024], ms: [" s", 1000] }[chosen.metric.unit] ?? ["", 1];
 }
 
-/** `72.6 KiB`, `2.9 s`, `36`; in the relative view `155.3 %`. */
+/** `72.6 KiB`, `2.9 s`, `36`; in the relative view `+55.3 %`. */
 function amount(value) {
-  return `${value.toLocaleString("en", { maximumFractionDigits: 1 })}${scaleOf()[0]}`;
+  return `${chosen.relative && value > 0 ? "+" : ""}${value.toLocaleString("en", { maximumFractionDigits: 1 })}${scaleOf()[0]}`;
 }
 
 /** `74,296 B`, `2.9 s`, `36`. */
@@ -43,7 +43,8 @@ function drawnValues(one) {
   const values = one.values[chosen.metric.id];
   const first = values.find((value) => value !== null);
   const whole = chosen.relative ? first / 100 : scaleOf()[1];
-  return values.map((value) => (value === null || !whole ? null : value / whole));
+  const from = chosen.relative ? 100 : 0; // differences from the first release, in percent
+  return values.map((value) => (value === null || !whole ? null : value / whole - from));
 }
 
 /** A line for each release in which another compiler begins; with its name where the axis does not say it. */
@@ -105,7 +106,7 @@ function configurationOf(series, caption, addressOf) {
       interaction: { mode: "nearest", axis: "xy", intersect: false },
       scales: {
         x: { grid: { display: false }, ticks: { maxRotation: 45, autoSkipPadding: 8 } },
-        y: { grace: "8%", ...(chosen.relative && { suggestedMin: 98, suggestedMax: 102 }), ticks: { maxTicksLimit: 6, callback: (value) => amount(value) } },
+        y: { grace: "8%", ...(chosen.relative && { suggestedMin: -2, suggestedMax: 2 }), ticks: { maxTicksLimit: 6, callback: (value) => amount(value) } },
       },
       plugins: {
         legend: { display: false },

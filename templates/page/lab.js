@@ -3,13 +3,14 @@
 
 const SERIES = 8;
 
-/** Chart.js's configuration of one picture: bars by variant, or lines along an axis. */
+/** Chart.js's configuration of one picture: how far each variant is from the reference, or lines along an axis. */
 function labChart(picture) {
   const names = Object.keys(picture.series);
   const datasets = names.map((name, index) => {
     const fill = colour(`--series-${(index % SERIES) + 1}`);
     const points = picture.series[name].map((y, at) => (picture.line ? { x: Number(picture.labels[at]), y } : y));
-    return { label: name, data: points, backgroundColor: fill, borderColor: fill, spanGaps: false };
+    const fills = picture.line ? fill : points.map((y) => colour(y > 0 ? "--fill-up" : "--fill-down"));
+    return { label: name, data: points, backgroundColor: fills, borderColor: fill, spanGaps: false };
   });
   const values = { beginAtZero: true, title: { display: true, text: picture.unit } };
   return {

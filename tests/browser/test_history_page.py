@@ -61,7 +61,7 @@ def test_it_is_accessible_and_nothing_is_wider_than_the_screen(
 
 def test_charts_have_the_values_and_bridge_no_gap(browser: Browser, written: Written) -> None:
     with opened(browser, written(make.measured())) as page:
-        page.get_by_label("relative to the first release").uncheck()
+        page.get_by_label("difference from the first release, in percent").uncheck()
         bert = all_charts(page)[1]
         assert bert["labels"] == list(make.RELEASES)
         lines = {one["label"]: one for one in bert["sets"]}
@@ -70,14 +70,14 @@ def test_charts_have_the_values_and_bridge_no_gap(browser: Browser, written: Wri
         assert cuda["data"][3] is None and None not in cuda["data"][:3] and cuda["gaps"] is False
         for part in range(3):
             assert lines["cuda"]["look"][part] != lines["x86_64"]["look"][part], "colour, mark and dashes differ"
-        page.get_by_label("relative to the first release").check()
+        page.get_by_label("difference from the first release, in percent").check()
         relative = {one["label"]: one["data"] for one in all_charts(page)[1]["sets"]}
-        assert relative["x86_64"][0] == 100 and round(relative["x86_64"][3], 1) == round(100 * 74_296 / 47_704, 1)
+        assert relative["x86_64"][0] == 0 and round(relative["x86_64"][3], 1) == round(100 * 74_296 / 47_704 - 100, 1)
 
 
 def test_metric_and_targets_can_be_chosen(browser: Browser, written: Written) -> None:
     with opened(browser, written(make.measured())) as page:
-        page.get_by_label("relative to the first release").uncheck()
+        page.get_by_label("difference from the first release, in percent").uncheck()
         page.get_by_label("Metric").select_option("executables")
         mobilenet = all_charts(page)[2]["sets"]
         assert {one["label"]: one["data"][:2] for one in mobilenet} == {"cuda": [46, 36], "x86_64": [46, 36]}

@@ -28,7 +28,7 @@ def written(tmp_path: Path, lab: Lab) -> Path:
 @pytest.mark.parametrize("width", [1280, 375])
 def test_it_draws_and_breaks_no_rule(browser: Browser, tmp_path: Path, lab: Lab, width: int) -> None:
     with opened(browser, written(tmp_path, lab), width=width) as shown:
-        assert shown.evaluate("drawn.length") == (1 if lab.experiment.axis else 3)
+        assert shown.evaluate("drawn.length") == (1 if lab.experiment.axis else 2)
         assert shown.evaluate("document.documentElement.scrollWidth") <= width
         assert not violations(shown)
 
