@@ -125,8 +125,8 @@ def pruned(place: Place, least_bytes: int) -> Place:
 
 def map_json(tree: Place) -> str:
     """The tree for the picture: name, net, bytes, address, parts; `<` is escaped, so that it ends no element."""
-    sizes = nlargest(LEAVES, (leaf.moved_bytes for leaf in _ends(tree)))
-    least_bytes = sizes[-1] if len(sizes) == LEAVES else 1
+    sizes = nlargest(LEAVES + 1, (leaf.moved_bytes for leaf in _ends(tree)))
+    least_bytes = sizes[-1] + 1 if len(sizes) > LEAVES else 1
     return json.dumps(_row(pruned(tree, least_bytes)), separators=(",", ":")).replace("<", "\\u003c")
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -47,6 +48,8 @@ _ALL_ROWS, _COMPILERS = 30, 12
 """So many releases have a row each in a cell's table: of more, those in which nothing moved have none. And so many have
 their compilers shown unasked.
 """
+_CELL_BYTES, _ROW_BYTES, _CELLS_BYTES = 1_300, 420, 4_200_000
+"""What a cell takes on the page without its rows, what a row takes, and what there is for all of them."""
 _LEGEND = (
     "– is a gap: no artifact, for the reason in the footnote. n/a: not known of this release. Moved first: the first "
     "release with another number than the one before that measured the cell, and the cause of that step."
@@ -83,7 +86,8 @@ def history_blocks(history: History, room: Room) -> tuple[Block, ...]:
     names = facts.names
     columns = names if len(names) <= room.columns else (names[0], *names[len(names) - room.columns + 1 :])
     notes = list(_notes(history))
-    charts = (("page:history", data_element("page:history", _chart_data(facts))),) if room.place == "page" else ()
+    shown = _shown_models(facts) if room.place == "page" else {}
+    charts = (("page:history", data_element("page:history", _chart_data(facts, shown))),) if shown else ()
     return (
         Sentence(_headline(facts)),
         Sentence(_counted(facts, columns), small=room.place == "page"),
@@ -91,7 +95,7 @@ def history_blocks(history: History, room: Room) -> tuple[Block, ...]:
         Picture(charts, name="charts"),
         section("Totals", *_totals(facts, columns), name="totals", address="page:totals"),
         section("Steps and their root causes", _steps(facts, room), name="steps", address="page:steps"),
-        *(_models(facts) if room.place == "page" else _cells(facts, columns, room)),
+        *(_models(facts, shown) if room.place == "page" else _cells(facts, columns, room)),
     )
 
 
@@ -357,10 +361,34 @@ def _cell(facts: _Facts, metric: str, key: CellKey, columns: Sequence[str], foot
 # The page.
 
 
-def _models(facts: _Facts) -> Iterator[Block]:
-    """A section for each model, in which each cell is folded; then the compilers."""
+def _shown_models(facts: _Facts) -> Mapping[str, Sequence[dict[str, Any]]]:
+    """Those that there is room for, in order, with their chart lines: those that moved most, if not all."""
+    moves = facts.history.number_moves
+    moved, charts, room = dict[str, int](), dict[str, list[dict[str, Any]]](), _CELLS_BYTES
     for model, keys in facts.models.items():
-        cells = tuple(_opened(facts, key) for key in keys)
+        steps = (moves.get(key, {}).get(TRACKED[0]) for key in keys)
+        moved[model] = sum(abs(step.largest.change) for step in steps if step)
+    for model in sorted(moved, key=lambda name: -moved[name]):
+        lines = [_chart_cell(facts, key) for key in facts.models[model]]
+        rows = sum(len(_told_rows(facts, key)) for key in facts.models[model])
+        room -= len(lines) * _CELL_BYTES + rows * _ROW_BYTES + len(canonical({"lines": lines}))
+        if room < 0 and charts:
+            break
+        charts[model] = lines
+    return {model: charts[model] for model in moved if model in charts}
+
+
+def _models(facts: _Facts, shown: Collection[str]) -> Iterator[Block]:
+    """A section for each model, in which each cell is folded; then the compilers."""
+    if len(shown) < len(facts.models):
+        yield Sentence(
+            phrase(
+                f"Of {plural(len(facts.models), 'model')} this page tells the {len(shown):,} whose artifacts moved "
+                "most; history.json has all of them, and the totals count them."
+            )
+        )
+    for model in shown:
+        cells = tuple(_opened(facts, key) for key in facts.models[model])
         yield Fold(phrase(code(clip(model, NAME_LIMIT))), cells, is_open=True, address=_address(model))
     releases = list[Row]()
     for one in facts.history.study.variants:
@@ -380,18 +408,24 @@ def _models(facts: _Facts) -> Iterator[Block]:
     yield Fold("Compilers", (table,), is_open=is_short, name="compilers", address="page:compilers")
 
 
-def _opened(facts: _Facts, key: CellKey) -> Fold:
-    """One cell: a row for each release, or for those in which anything happened where there are many."""
-    metrics, cells, address = facts.metrics_of(key), facts.rows[key], _address(key.model, key.target)
-    points = facts.points(key)
-    rows = [
-        _release(facts, metrics, name, cell, move)
-        for at, (name, cell, move) in enumerate(points)
+def _told_rows(facts: _Facts, key: CellKey) -> list[int]:
+    """The releases that have a row in a cell's table."""
+    points, cells = facts.points(key), facts.rows[key]
+    return [
+        at
+        for at, (_, cell, move) in enumerate(points)
         if len(points) <= _ALL_ROWS
         or at in (0, len(points) - 1)
         or move is not None
         or (cell.status, cell.reason) != (cells[at - 1].status, cells[at - 1].reason)
     ]
+
+
+def _opened(facts: _Facts, key: CellKey) -> Fold:
+    """One cell: a row for each release, or for those in which anything happened where there are many."""
+    metrics, cells, address = facts.metrics_of(key), facts.rows[key], _address(key.model, key.target)
+    points = facts.points(key)
+    rows = [_release(facts, metrics, *points[at]) for at in _told_rows(facts, key)]
     hidden = len(points) - len(rows)
     quiet = f"{plural(hidden, 'release')} in which nothing moved {'has' if hidden == 1 else 'have'} no row."
     command = next((cell.command for cell in reversed(cells) if cell.command), "")
@@ -436,7 +470,7 @@ def _release(facts: _Facts, metrics: Sequence[str], name: str, cell: Cell, move:
     return (phrase(name), *values, phrase(clip("; ".join(clean(one) for one in reasons if one), _WHY)))
 
 
-def _chart_data(facts: _Facts) -> str:
+def _chart_data(facts: _Facts, shown: Mapping[str, Sequence[dict[str, Any]]]) -> str:
     """Releases, metrics, and for each chart the values of each target; nothing in it can end a script element."""
     short = short_names(facts.targets, {name: facts.history.study.targets.get(name, "") for name in facts.targets})
     marks, before = list[dict[str, Any]](), ""
@@ -452,8 +486,7 @@ def _chart_data(facts: _Facts) -> str:
         "targets": [{"name": _name(name), "short": clean(clip(short[name], NAME_LIMIT), 24)} for name in facts.targets],
         "total": [_chart_total(facts, target) for target in facts.targets if target in facts.totals],
         "models": [
-            {"name": _name(model), "address": _address(model), "series": [_chart_cell(facts, key) for key in keys]}
-            for model, keys in facts.models.items()
+            {"name": _name(model), "address": _address(model), "series": series} for model, series in shown.items()
         ],
     }
     return canonical(data).decode().replace("<", "\\u003c").replace("&", "\\u0026")
@@ -463,7 +496,7 @@ def _chart_total(facts: _Facts, target: str) -> dict[str, Any]:
     by_name = {total.compiler: total for total in facts.totals[target]}
     cells = next(iter(by_name.values())).cells if by_name else {}
     values = {
-        id_: [by_name[name].metrics.get(id_) if name in by_name else None for name in facts.names]
+        id_: _runs(by_name[name].metrics.get(id_) if name in by_name else None for name in facts.names)
         for id_ in TRACKED
         if cells.get(id_)
     }
@@ -480,8 +513,13 @@ def _chart_cell(facts: _Facts, key: CellKey) -> dict[str, Any]:
         "target": facts.targets.index(key.target),
         "address": _address(key.model, key.target),
         "values": {
-            id_: [cell.value(id_) if cell.measured else None for cell in facts.rows[key]]
+            id_: _runs(cell.value(id_) if cell.measured else None for cell in facts.rows[key])
             for id_ in facts.metrics_of(key)
         },
-        "told": [clip(words, _CHART_WHY) for words in said],
+        "told": _runs(clip(words, _CHART_WHY) for words in said),
     }
+
+
+def _runs(values: Iterable[object]) -> list[object]:
+    """How often, and what, one after the other: most numbers stay as they are for many releases."""
+    return [item for value, run in groupby(values) for item in (sum(1 for _ in run), value)]

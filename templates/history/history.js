@@ -21,6 +21,17 @@ function look(target) {
   };
 }
 
+/** Runs, [how often, what, …], as what stands in each release; in place, once. */
+function unpack(series) {
+  const all = (runs) => runs.flatMap((what, at) => (at % 2 ? Array(runs[at - 1]).fill(what) : []));
+  for (const one of series) {
+    if (one.isUnpacked) continue;
+    for (const id of Object.keys(one.values)) one.values[id] = all(one.values[id]);
+    if (one.told) one.told = all(one.told);
+    one.isUnpacked = true;
+  }
+}
+
 /** What the axis counts in, and how many of the metric's own units one of these is. */
 function scaleOf() {
   if (chosen.relative) return [" %", 1];
@@ -147,6 +158,7 @@ function add(place, title, link, series, addressOf, height) {
   const watch = new IntersectionObserver((entries) => {
     if (!entries.some((entry) => entry.isIntersecting)) return;
     watch.disconnect();
+    unpack(series);
     draw();
   }, { rootMargin: "400px" });
   watch.observe(box);
