@@ -58,11 +58,10 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
     from bot.core.spec import Places
     from bot.core.study_json import history_lines
     from bot.errors import NoVerdict, UsageError
-    from bot.reporting.history_telling import told_history
     from bot.show.blocks import TERMINAL
     from bot.show.history import history_blocks, write_history
     from bot.show.renderers import print_blocks
-    from bot.study.history import asked_for, release_study
+    from bot.study.history import asked_for, explained_history, release_study
     from bot.study.prepare import require_writable
     from bot.study.stored import last_stored
 
@@ -77,7 +76,7 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
     else:
         specs = asked_for(tuple(arguments.releases), Places(config.compiler.find_links), cancel, show.say)
         study = release_study(specs, request, config, show, cancel)
-    answer = told_history(study, config, TextStore(request.cache).load)
+    answer = explained_history(study, config, TextStore(request.cache).load)
     files = write_history(answer, config.templates, request.out)
     show.answer(
         lambda out: print_blocks(history_blocks(answer, TERMINAL), out), lambda: history_lines(answer), files=files

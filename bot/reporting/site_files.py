@@ -10,11 +10,11 @@ from bot.core.report import Baseline
 from bot.core.report_json import report_lines
 from bot.core.snapshot import Snapshot
 from bot.core.study import named_apart, of_commit
-from bot.reporting.history_telling import told_history
 from bot.show.history import write_history
 from bot.show.page import html_pieces
 from bot.show.site_page import site_page
 from bot.study.comparison import reported
+from bot.study.history import explained_history
 from bot.system.files import write_atomically
 
 _SHOWN_DIGITS = 10
@@ -33,7 +33,7 @@ def write_site(sides: Sequence[Side], config: Config, out: Path) -> list[Path]:
     write_atomically(out / "report.html", (piece.encode() for piece in html_pieces(made, config.templates)))
     write_atomically(out / "report.json", report_lines(made))
     study = named_apart([of_commit(sha, side) for sha, side in sides])
-    histories = write_history(told_history(study, config), config.templates, out)
+    histories = write_history(explained_history(study, config), config.templates, out)
     files = [out / "report.html", out / "report.json", *histories]
     write_atomically(out / "index.html", site_page(made, [name for name, _ in sides], files, config.templates).encode())
     return [out / "index.html", *files]

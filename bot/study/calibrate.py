@@ -34,7 +34,7 @@ from bot.render.text.escape import clean
 from bot.render.text.filters import plural
 from bot.study.bisect import expanded
 from bot.study.prepare import Request, Show, load_snapshot, prepare, repository_at, selected
-from bot.study.run import SidePlan, Workshop, open_side
+from bot.study.run import Resources, SidePlan, open_side
 from bot.system.files import temporary_directory, whole_or_nothing
 from bot.system.processes import Cancel, Meter
 
@@ -74,8 +74,8 @@ def calibrate(request: Request, runs: int, show: Show, cancel: Cancel) -> list[s
     show.say(f"{plural(len(cells), 'cell')}, each compiled {runs} times")
     with show.progress() as progress:
         cache = CellCache(request.cache)
-        workshop = Workshop(cache, request.jobs, config.timeout_seconds, cancel, progress)
-        result = repeated(side, cells, runs, workshop)
+        resources = Resources(cache, request.jobs, config.timeout_seconds, cancel, progress)
+        result = repeated(side, cells, runs, resources)
     return list(_said(result, show))
 
 
@@ -92,7 +92,7 @@ def chosen(cells: Sequence[PlannedCell], *, everything: bool) -> tuple[PlannedCe
     return tuple(sorted(few, key=lambda cell: cell.key))
 
 
-def repeated(side: SidePlan, cells: Sequence[PlannedCell], runs: int, workshop: Workshop) -> Runs:
+def repeated(side: SidePlan, cells: Sequence[PlannedCell], runs: int, resources: Resources) -> Runs:
     """Every cell, compiled plainly so many times; nothing is read from the cache or kept in it."""
     cells_by_key: dict[CellKey, list[Cell]] = {cell.key: [] for cell in cells}
 
@@ -103,14 +103,14 @@ def repeated(side: SidePlan, cells: Sequence[PlannedCell], runs: int, workshop: 
             counted = {"compile_cpu_ms": result.cpu_ms, "compile_peak_rss_kib": result.peak_rss_kib}
             cell = Cell(planned.key, "ok", metrics=counted)
         cells_by_key[planned.key].append(cell)
-        workshop.progress.measured(side.label, cell, planned.cost)
+        resources.progress.measured(side.label, cell, planned.cost)
 
-    workshop.progress.plan(len(cells) * runs, 0, sum(cell.cost for cell in cells) * runs)
+    resources.progress.plan(len(cells) * runs, 0, sum(cell.cost for cell in cells) * runs)
     meter = Meter()
-    with temporary_directory("run-") as scratch, open_side(side, workshop, scratch, meter, finish) as tasks:
+    with temporary_directory("run-") as scratch, open_side(side, resources, scratch, meter, finish) as tasks:
         for _ in range(runs):
-            run_all(tasks(cells), workshop.jobs, workshop.cancel.set, workshop.progress)
-    workshop.progress.spent(meter.cpu_ms, workshop.jobs)
+            run_all(tasks(cells), resources.jobs, resources.cancel.set, resources.progress)
+    resources.progress.spent(meter.cpu_ms, resources.jobs)
     return cells_by_key
 
 

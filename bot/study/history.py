@@ -1,4 +1,4 @@
-"""What `--releases` asks for: ranges, lists and globs of snapshots, as SPECs in their order."""
+"""A history: which releases or stored baselines it is of, measured together, and what moved in each and why."""
 
 from __future__ import annotations
 
@@ -11,18 +11,28 @@ from packaging.version import InvalidVersion, Version
 
 from bot.compiler.cell_cache import CellCache, TextStore
 from bot.compiler.compiler import Session
+from bot.compiler.probe import flags_of
 from bot.compiler.toolchain import between, newest
 from bot.config.configuration import Config
-from bot.core.baseline import Entry
-from bot.core.snapshot import CompilerInfo, Snapshot
+from bot.core.delta import MetricDelta
+from bot.core.history import TRACKED, History, HistoryStep, Move, StepCause, totals_of
+from bot.core.metrics import METRIC_BY_ID
+from bot.core.planned import LIFTED_LIMIT_FLAG
+from bot.core.report import Baseline, Report
+from bot.core.snapshot import CellKey, Snapshot
 from bot.core.spec import MOVING, Places, release_in, release_of
-from bot.core.study import SHORT, Study, Variant, named_apart, of_commit, united
+from bot.core.spread import difference, lowest, range_of
+from bot.core.study import SHORT, Study, Variant, named_apart, neighbours, of_commit, united
 from bot.errors import CompilerUnavailable, InputError, UsageError
+from bot.explain.texts import Texts, no_texts
+from bot.render.view.facts import build_facts
+from bot.render.view.totals import everything
 from bot.store.entries import Store
 from bot.study.between import exists, in_order, named_file
+from bot.study.comparison import reported
 from bot.study.prepare import Request, Show, is_snapshot, load_snapshot, planned, prepare, repository_at, selected
 from bot.study.recheck import recheck, repeat_unsteady
-from bot.study.run import SidePlan, Workshop, measure_sides
+from bot.study.run import Resources, SidePlan, measure_sides
 from bot.system.files import is_writable, temporary_directory
 from bot.system.processes import Cancel, Meter
 
@@ -35,7 +45,7 @@ def asked_for(texts: Sequence[str], places: Places, cancel: Cancel, say: Callabl
 
     Raises UsageError for a range without two ends in order, CompilerUnavailable where there is no list of releases.
     """
-    words = [word for text in texts for word in _words(text)]
+    words = [part for text in texts for part in ([text] if exists(text) else map(str.strip, text.split(","))) if part]
     if not words:
         raise UsageError("names no release", where=_WHERE, hint=_HINT)
     specs = [spec for word in words for spec in _specs(word, places, cancel)]
@@ -44,36 +54,27 @@ def asked_for(texts: Sequence[str], places: Places, cancel: Cancel, say: Callabl
     return tuple(specs)
 
 
-def _words(text: str) -> list[str]:
-    return [text] if exists(text) else [word.strip() for word in text.split(",") if word.strip()]
-
-
 def _specs(word: str, places: Places, cancel: Cancel) -> Iterator[str]:
+    """What one word stands for."""
     first, dots, last = word.partition("..")
-    if dots and any(map(_is_end, (first, last))) and not exists(word):
-        if not (_is_end(first) and _is_end(last)):
+    are_ends = [end in MOVING or release_of(end) is not None for end in (first, last)]
+    if dots and any(are_ends) and not exists(word):
+        if not all(are_ends):
             raise UsageError("is no range of releases", where=f"{_WHERE} {word}", hint=_HINT)
         old, new = (newest(end, places, cancel) if end in MOVING else release_of(end) or end for end in (first, last))
         if Version(old) > Version(new):
             what = "goes from a newer release to an older one"
             raise UsageError(what, where=f"{_WHERE} {word}", hint=f"write {last}..{first}")
         yield from dict.fromkeys((old, *between(old, new, places, cancel), new))
-    elif set(word) & set("*?[") and (snapshots := _snapshots(word)):
-        yield from snapshots
+        return
+    paths = in_order(map(Path, glob.glob(word, recursive=True))) if set(word) & set("*?[") else []
+    if paths and all(path.suffix == ".json" for path in paths):
+        yield from map(str, paths)
     else:
         yield named_file(word)
 
 
-def _is_end(text: str) -> bool:
-    return text in MOVING or release_of(text) is not None
-
-
-def _snapshots(pattern: str) -> list[str]:
-    paths = in_order(map(Path, glob.glob(pattern, recursive=True)))
-    return [str(path) for path in paths] if all(path.suffix == ".json" for path in paths) else []
-
-
-# Many releases measured together: those that can be had fill the processors, those that cannot are told why.
+# Many releases measured together: those that can be had fill the processors, those that cannot are gaps with a reason.
 
 
 def release_study(specs: Sequence[str], request: Request, config: Config, show: Show, cancel: Cancel) -> Study:
@@ -87,28 +88,35 @@ def release_study(specs: Sequence[str], request: Request, config: Config, show: 
     known = {spec: load_snapshot(Path(spec)) for spec in specs if is_snapshot(spec)}
     known = selected(known, request, must_match=len(known) == len(set(specs)))
     plans, missing = _plans([spec for spec in specs if spec not in known], request, config, show, cancel)
-    measured = _measured(plans, known, request, config, show, cancel)
-    study = united(_variant(spec, measured, missing, plans) for spec in specs)
-    releases = study.variants
+    sides, variants = _sides(plans, known, request, config, show, cancel), list[Variant]()
+    for spec in specs:
+        shown = plans[spec].compiler.info.spec if spec in plans else Path(spec).name if is_snapshot(spec) else spec
+        if (side := sides.get(spec)) is None:
+            variants.append(Variant(release_of(spec) or Path(spec).name, shown, reason=missing[spec]))
+        else:
+            name = release_in(side.compiler.spec) or side.compiler.spec or side.compiler.version or shown
+            variants.append(Variant(name, shown, side))
+    study = united(variants)
     if len(missing) == len(set(specs)):
-        raise CompilerUnavailable("not one release can be had", where=releases[0].spec, hint=releases[0].reason)
+        first = study.variants[0]
+        raise CompilerUnavailable("not one release can be had", where=first.spec, hint=first.reason)
     # by version; as they were asked for where one tells none
-    versions = {one.name: _version(one.compiler) if one.compiler else _parsed(one.name) for one in releases}
+    versions = {one.name: _version(one.snapshot) if one.snapshot else _parsed(one.name) for one in study.variants}
     if without := next((name for name, version in versions.items() if version is None), None):
         show.say(f"{without} tells no version that can be ordered: releases are in the order in which they were named")
         return study
-    return Study(tuple(sorted(releases, key=lambda one: versions[one.name] or _ZERO)))
+    return Study(tuple(sorted(study.variants, key=lambda one: versions[one.name] or _ZERO)))
 
 
 def _plans(
     specs: Sequence[str], request: Request, config: Config, show: Show, cancel: Cancel
 ) -> tuple[dict[str, SidePlan], dict[str, str]]:
     """SPEC → the side, ready to be measured; SPEC → why it cannot be."""
+    plans, missing = dict[str, SidePlan](), dict[str, str]()
     if not specs:
-        return {}, {}
+        return plans, missing
     repository = repository_at(request.config, cancel)
     planned(request, config, repository)  # what is wrong with the selectors is wrong for all releases
-    plans, missing = dict[str, SidePlan](), dict[str, str]()
     for spec in dict.fromkeys(specs):
         try:
             plan = prepare(release_of(spec) or Path(spec).name, spec, request, config, repository, show, cancel)
@@ -123,7 +131,7 @@ def _plans(
     return plans, missing
 
 
-def _measured(
+def _sides(
     plans: dict[str, SidePlan], known: dict[str, Snapshot], request: Request, config: Config, show: Show, cancel: Cancel
 ) -> dict[str, Snapshot]:
     """All snapshots, those that were measured here doubted, each against the one before."""
@@ -132,32 +140,23 @@ def _measured(
     with show.progress() as progress:
         keeps = is_writable(request.cache.absolute())
         cache, texts = CellCache(request.cache, keeps), TextStore(request.cache, keeps)
-        workshop = Workshop(cache, request.jobs, config.timeout_seconds, cancel, progress, texts)
-        snapshots = {**known, **measure_sides(list(plans.values()), workshop)}
+        resources = Resources(cache, request.jobs, config.timeout_seconds, cancel, progress, texts)
+        sides = {**known, **measure_sides(list(plans.values()), resources)}
         before: Snapshot | None = None
-        for spec in sorted(snapshots, key=lambda spec: _version(snapshots[spec].compiler) or Version("0")):
+        for spec in sorted(sides, key=lambda spec: _version(sides[spec]) or _ZERO):
             if spec in plans and before is not None:
-                plan, sides = replace(plans[spec], label="head"), {"base": before, "head": snapshots[spec]}
-                snapshots[spec] = recheck([plan], sides, config, workshop)["head"]
-            before = snapshots[spec]
-        return repeat_unsteady(list(plans.values()), snapshots, config, workshop)
-
-
-def _variant(spec: str, measured: dict[str, Snapshot], missing: dict[str, str], plans: dict[str, SidePlan]) -> Variant:
-    snapshot = measured.get(spec)
-    shown = plans[spec].compiler.info.spec if spec in plans else Path(spec).name if is_snapshot(spec) else spec
-    if snapshot is None:
-        return Variant(release_of(spec) or Path(spec).name, shown, reason=missing[spec])
-    name = release_in(snapshot.compiler.spec) or snapshot.compiler.spec or snapshot.compiler.version or shown
-    return Variant(name, shown, snapshot)
+                pair = {"base": before, "head": sides[spec]}
+                sides[spec] = recheck([replace(plans[spec], label="head")], pair, config, resources)["head"]
+            before = sides[spec]
+        return repeat_unsteady(list(plans.values()), sides, config, resources)
 
 
 _ZERO = Version("0")
 
 
-def _version(compiler: CompilerInfo) -> Version | None:
-    """Of the release that it is, else as it calls itself: wheels of 3.13.0 say `3.13.0rc20261016`."""
-    return _parsed(release_in(compiler.spec) or compiler.version)
+def _version(side: Snapshot) -> Version | None:
+    """Of the release that its compiler is, else as that calls itself: wheels of 3.13.0 say `3.13.0rc20261016`."""
+    return _parsed(release_in(side.compiler.spec) or side.compiler.version)
 
 
 def _parsed(text: str) -> Version | None:
@@ -185,26 +184,97 @@ def stored_study(
     if not entries:
         hint = "the first push to the default branch stores one; is `report_id` that of the configuration?"
         raise UsageError(f"no baseline of report {report_id!r} is stored", where="--store", hint=hint)
-    study = named_apart([_stored(store, entry) for entry in _stored_in_order(store, entries, line, say)[-last:]])
+    place = {sha: -at for at, sha in enumerate(line)}
+    stored = store.in_order(entries)
+    on_line = sorted((entry for entry in stored if entry.sha in place), key=lambda entry: place[entry.sha])
+    if not on_line:
+        say("in the order in which they were stored: no baseline is of a commit of the default branch here")
+    elif other := len(stored) - len(on_line):
+        say(f"left out: {other} of {len(stored)} stored baselines, of no commit on the default branch's line here")
+    variants = []
+    for entry in (on_line or stored)[-last:]:
+        try:
+            variants.append(of_commit(entry.sha, store.load(entry)))
+        except InputError as error:
+            variants.append(Variant(entry.sha[:SHORT], entry.sha, reason=error.line))
+    study = named_apart(variants)
     chosen = selected({one.name: one.snapshot for one in study.variants if one.snapshot}, request)
     return Study(tuple(replace(one, snapshot=chosen.get(one.name)) for one in study.variants))
 
 
-def _stored_in_order(
-    store: Store, entries: Sequence[Entry], line: Sequence[str], say: Callable[[str], None]
-) -> Sequence[Entry]:
-    place = {sha: -at for at, sha in enumerate(line)}
-    stored = store.in_order(entries)
-    there = sorted((entry for entry in stored if entry.sha in place), key=lambda entry: place[entry.sha])
-    if not there:
-        say("in the order in which they were stored: no baseline is of a commit of the default branch here")
-    elif other := len(stored) - len(there):
-        say(f"left out: {other} of {len(stored)} stored baselines, of no commit on the default branch's line here")
-    return there or stored
+# What moved in each release, and why, as the report of each step tells it.
+#
+# A cell is held against the last release that measured it: where it did not compile in between, that is not its
+# neighbour, and the step across the gap is reported for such cells alone.
 
 
-def _stored(store: Store, entry: Entry) -> Variant:
-    try:
-        return of_commit(entry.sha, store.load(entry))
-    except InputError as error:
-        return Variant(entry.sha[:SHORT], entry.sha, reason=error.line)
+_CAUSES = 10
+_UNSTABLE = "not deterministic: the same command gives several artifacts, and no pair of them explains the step"
+_SINCE = Baseline("the last release that measured the cell")
+Moves = dict[tuple[str, CellKey], Move]
+"""Release and cell → what moved."""
+
+
+def explained_history(study: Study, config: Config, texts: Texts = no_texts) -> History:
+    """What happened between neighbours that were measured, and in each cell since it was measured before."""
+    steps, moves = list[HistoryStep](), Moves()
+    for (before, base), (name, head), gaps, across in neighbours(study.variants, lambda cell: cell.measured):
+        report = reported(config, base, head, Baseline(before), texts)
+        steps.append(_step(before, name, gaps, report))
+        moves |= _moves(before, name, report, config)
+        for (earlier, side), keys in across:
+            old, new = (
+                replace(one, cells=tuple(cell for cell in one.cells if cell.key in keys)) for one in (side, head)
+            )
+            moves |= _moves(earlier, name, reported(config, old, new, _SINCE, texts), config)
+    unjudged = [METRIC_BY_ID[id_].label for id_ in TRACKED if not METRIC_BY_ID[id_].exact and id_ not in config.noise]
+    why = "no move is told, as nobody knows how much it varies; calibrate measures that"
+    notes = (f"{' and '.join(unjudged)}: {why}",) if unjudged else ()
+    return History(study, moves, tuple(steps), totals_of(study), notes)
+
+
+def _moves(since: str, name: str, report: Report, config: Config) -> Moves:
+    """What moved in the cells of a report that both sides measured."""
+    moves = Moves()
+    for delta in report.deltas:
+        if not (delta.base and delta.head and delta.base.measured and delta.head.measured):
+            continue
+        moved = [one for id_ in TRACKED if (one := delta.metrics[id_]).change and _counts(one, config)]
+        if not moved:
+            continue
+        changes = {one.id: one.change or 0 for one in moved}
+        ranges = {one.id: both for one in moved if (both := range_of(difference(*one.sides)))}
+        explanation = report.explanations.get(delta.key)
+        cause, why = (explanation.cause, explanation.why) if explanation else (None, _UNSTABLE if delta.noise else "")
+        words = "; ".join(filter(None, (_flags(delta.base.command, delta.head.command), why)))
+        moves[name, delta.key] = Move(since, changes, cause, words, ranges)
+    return moves
+
+
+def _flags(*commands: str) -> str:
+    """That both releases compiled the cell with other flags, which the program did not just call by another name."""
+    left, right = ([flag for flag in flags_of(one) if flag != LIFTED_LIMIT_FLAG] for one in commands)
+    gone, new = ([flag for flag in one if flag not in other] for one, other in ((left, right), (right, left)))
+    if not (left and right) or not (gone or new):
+        return ""
+    return f"compiled with other flags ({', '.join([*(f'without {flag}' for flag in gone), *new])})"
+
+
+def _counts(metric: MetricDelta, config: Config) -> bool:
+    """False for what another run may have given as well."""
+    if METRIC_BY_ID[metric.id].exact:
+        return True
+    band = config.noise.get(metric.id)
+    return band is not None and abs(metric.change or 0) > band.value * max(metric.base or 0, metric.head or 0)
+
+
+def _step(base: str, head: str, gaps: tuple[str, ...], report: Report) -> HistoryStep:
+    total, states = everything(build_facts(report)), [delta.state for delta in report.deltas]
+    roots = [root for root in report.root_causes if root.total.absolute_bytes][:_CAUSES]
+    causes = (
+        StepCause(root.cause, root.what, root.models, root.targets, root.total.net_bytes, root.total.absolute_bytes)
+        for root in roots
+    )
+    sizes = (total.cells, lowest(total.base), lowest(total.head), total.larger, total.smaller)
+    counts = (states.count("newly-broken"), states.count("fixed"))
+    return HistoryStep(base, head, gaps, *sizes, *counts, tuple(causes), range_of(total.base), range_of(total.head))

@@ -47,7 +47,7 @@ from bot.errors import CompilerUnavailable, MalformedBinary, NoVerdict, UsageErr
 from bot.readers.ir_facts import interface
 from bot.running.runner import MISSING, Runner, Runtime, installed, machine, of_release
 from bot.study.fold_audit import audited
-from bot.study.prepare import Request, Show, fetched, load_models, repository_at, workshop
+from bot.study.prepare import Request, Show, fetched, load_models, open_resources, repository_at
 from bot.study.recheck import recheck, repeat_unsteady
 from bot.study.run import SidePlan, measure_sides
 from bot.system.files import make_directory, temporary_directory
@@ -444,10 +444,10 @@ def _measured(plans: Sequence[VariantPlan], about: Scope, show: Show, cancel: Ca
     sides: dict[str, Snapshot] = {}
     if not plans:
         return sides
-    with workshop(about.request, about.config, show, cancel) as shop:
+    with open_resources(about.request, about.config, show, cancel) as resources:
         for plan in plans:
             show.say(f"variant {plan.name}")
-            sides |= measure_sides([plan.side], shop)
+            sides |= measure_sides([plan.side], resources)
         references, by_name = _study(plans, sides).references, {plan.name: plan for plan in plans}
         beside = [(references.get(cell.key.target, plan.variant).name, plan) for plan in plans for cell in plan.cells]
         for first, plan in {frozenset((first, plan.name)): (by_name[first], plan) for first, plan in beside}.values():
@@ -457,10 +457,10 @@ def _measured(plans: Sequence[VariantPlan], about: Scope, show: Show, cancel: Ca
                     [replace(one.side, label=side) for side, one in pair.items()],
                     {side: sides[one.name] for side, one in pair.items()},
                     about.config,
-                    shop,
+                    resources,
                 )
                 sides |= {one.name: again[side] for side, one in pair.items()}
-        sides = repeat_unsteady([plan.side for plan in plans], sides, about.config, shop)
+        sides = repeat_unsteady([plan.side for plan in plans], sides, about.config, resources)
     return {name: replace(side, cells=tuple(map(_before_fusion, side.cells))) for name, side in sides.items()}
 
 

@@ -35,7 +35,7 @@ from bot.core.snapshot_json import from_lines
 from bot.core.spec import RESOLVED, Places, Sought
 from bot.errors import BotError, InputError, Interrupted, OutputError
 from bot.study.recheck import recheck
-from bot.study.run import Progress, SidePlan, Workshop, measure_sides
+from bot.study.run import Progress, Resources, SidePlan, measure_sides
 from bot.system.defaults import private_hosts
 from bot.system.downloads import pieces, shown
 from bot.system.files import PART_PREFIX, is_writable, make_directory, temporary_directory, write_atomically
@@ -338,21 +338,21 @@ def measured(
     known = selected(known, request, must_match=not plans)
     if not plans:
         return known
-    with workshop(request, rules, show, cancel) as shop:
+    with open_resources(request, rules, show, cancel) as resources:
         new = [plan for plan in plans if plan.label not in known]
-        sides = {**known, **(measure_sides(new, shop) if new else {})}
-        return recheck(plans, sides, rules, shop)
+        sides = {**known, **(measure_sides(new, resources) if new else {})}
+        return recheck(plans, sides, rules, resources)
 
 
 @contextmanager
-def workshop(request: Request, rules: Config, show: Show, cancel: Cancel) -> Iterator[Workshop]:
+def open_resources(request: Request, rules: Config, show: Show, cancel: Cancel) -> Iterator[Resources]:
     """What measuring needs beside the plans; the display of progress ends with the context."""
     with show.progress() as progress:
         keeps = is_writable(request.cache.absolute())
         if not keeps:
             show.say(f"the cache {request.cache} is read-only: it is used, and nothing that this run measures is kept")
         cache, texts = CellCache(request.cache, keeps), TextStore(request.cache, keeps)
-        yield Workshop(cache, request.jobs, rules.timeout_seconds, cancel, progress, texts)
+        yield Resources(cache, request.jobs, rules.timeout_seconds, cancel, progress, texts)
 
 
 def selected(sides: Mapping[str, Snapshot], request: Request, *, must_match: bool = True) -> dict[str, Snapshot]:

@@ -27,7 +27,7 @@ from bot.core.policy import Finding, judge
 from bot.core.record import INT_LIMIT
 from bot.core.snapshot import STATUSES, Cell, CellKey, Outcome, Snapshot
 from bot.study.cell import cell_of
-from bot.study.run import SidePlan, Workshop, open_side
+from bot.study.run import Resources, SidePlan, open_side
 from bot.system.downloads import LAYOUTS
 from bot.system.files import temporary_directory
 from bot.system.processes import Meter
@@ -66,9 +66,9 @@ def _alarms(deltas: Sequence[CellDelta], rules: Config) -> Sequence[Finding]:
     return judge(deltas, rules.thresholds, rules.states, rules.noise).news
 
 
-def recheck(plans: Sequence[SidePlan], sides: Sides, rules: Config, workshop: Workshop) -> dict[str, Snapshot]:
+def recheck(plans: Sequence[SidePlan], sides: Sides, rules: Config, resources: Resources) -> dict[str, Snapshot]:
     """The sides, the planned ones with their doubtful cells compiled again (see the module's text)."""
-    result = repeat_unsteady(plans, sides, rules, workshop)
+    result = repeat_unsteady(plans, sides, rules, resources)
     if not {"base", "head"} <= result.keys():
         return result
     budget, unsteady = _Budget(plans, result), _unsteady(result, rules)
@@ -78,16 +78,18 @@ def recheck(plans: Sequence[SidePlan], sides: Sides, rules: Config, workshop: Wo
             alarming = {finding.key for finding in _alarms(diff(result["base"], result["head"]), rules)}
             keys = tuple(key for key in keys if key in alarming)
         if chosen := budget.admit((key for key in keys if key not in unsteady), number + 1):
-            result = _repeated(plans, result, chosen, layout, workshop, number + 1)
-    return repeat_unsteady(plans, result, rules, workshop)
+            result = _repeated(plans, result, chosen, layout, resources, number + 1)
+    return repeat_unsteady(plans, result, rules, resources)
 
 
-def repeat_unsteady(plans: Sequence[SidePlan], sides: Sides, rules: Config, workshop: Workshop) -> dict[str, Snapshot]:
+def repeat_unsteady(
+    plans: Sequence[SidePlan], sides: Sides, rules: Config, resources: Resources
+) -> dict[str, Snapshot]:
     """The sides, of any labels, with each cell that does not repeat itself compiled TIMES times where it is planned."""
     result = dict(sides)
     keys = _unsteady(result, rules)
     for times in range(1, TIMES):
-        result = _repeated(plans, result, keys, times, workshop, times)
+        result = _repeated(plans, result, keys, times, resources, times)
     return result
 
 
@@ -155,7 +157,7 @@ def _planned(plans: Sequence[SidePlan], sides: Sides, keys: Iterable[CellKey]) -
 
 
 def _repeated(
-    plans: Sequence[SidePlan], sides: Sides, keys: frozenset[CellKey], layout: int, workshop: Workshop, times: int
+    plans: Sequence[SidePlan], sides: Sides, keys: frozenset[CellKey], layout: int, resources: Resources, times: int
 ) -> dict[str, Snapshot]:
     """Compile these cells again, unless it was more than `times`, and put together what each gave."""
     result = dict(sides)
@@ -163,25 +165,25 @@ def _repeated(
         pairs = [(cell, known) for cell, known in _planned([plan], sides, keys) if known.compiles <= times]
         if not pairs:
             continue
-        runs = _compiled(plan, [cell for cell, _ in pairs], layout, workshop)
+        runs = _compiled(plan, [cell for cell, _ in pairs], layout, resources)
         merged = {cell.key: _merged(known, runs[cell.key]) for cell, known in pairs}
         for cell, _ in pairs:
-            workshop.cache.store(cell_key(plan.compiler.info.digest, cell), merged[cell.key])
+            resources.cache.store(cell_key(plan.compiler.info.digest, cell), merged[cell.key])
         side = result[plan.label]
         result[plan.label] = replace(side, cells=tuple(merged.get(cell.key, cell) for cell in side.cells))
     return result
 
 
-def _compiled(plan: SidePlan, cells: Sequence[PlannedCell], layout: int, workshop: Workshop) -> dict[CellKey, Cell]:
+def _compiled(plan: SidePlan, cells: Sequence[PlannedCell], layout: int, resources: Resources) -> dict[CellKey, Cell]:
     """What the printed commands of these cells give at one layout of memory."""
     runs: dict[CellKey, Cell] = {}
-    assembler = Assembler(workshop.cancel, workshop.timeout_seconds, installed())
+    assembler = Assembler(resources.cancel, resources.timeout_seconds, installed())
 
     def finish(planned: PlannedCell, result: Result) -> None:
-        runs[planned.key] = cell_of(planned, result, workshop.texts, assembler)
+        runs[planned.key] = cell_of(planned, result, resources.texts, assembler)
 
-    with temporary_directory("run-") as scratch, open_side(plan, workshop, scratch, Meter(), finish) as tasks:
-        run_all(tasks(cells, layout), workshop.jobs, workshop.cancel.set, workshop.progress)
+    with temporary_directory("run-") as scratch, open_side(plan, resources, scratch, Meter(), finish) as tasks:
+        run_all(tasks(cells, layout), resources.jobs, resources.cancel.set, resources.progress)
     return runs
 
 

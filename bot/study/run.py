@@ -64,7 +64,7 @@ class Progress(Watcher, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class Resources:
     """What measuring needs beside the plans."""
 
     cache: CellCache
@@ -105,9 +105,9 @@ class Tasks(Protocol):
 class _Collector:
     """Gathers the cells of all sides; a cell that two sides share is measured once."""
 
-    def __init__(self, plans: Sequence[SidePlan], workshop: Workshop) -> None:
-        self._workshop, self._lock = workshop, threading.Lock()
-        self._assembler = Assembler(workshop.cancel, workshop.timeout_seconds, installed())
+    def __init__(self, plans: Sequence[SidePlan], resources: Resources) -> None:
+        self._workshop, self._lock = resources, threading.Lock()
+        self._assembler = Assembler(resources.cancel, resources.timeout_seconds, installed())
         self.cells: dict[str, dict[CellKey, Cell]] = {plan.label: {} for plan in plans}
         self._timed: list[tuple[float, int]] = []
         self._wanted: dict[str, list[tuple[str, PlannedCell]]] = {}
@@ -165,12 +165,12 @@ class _Collector:
 
 
 @contextmanager
-def open_side(plan: SidePlan, workshop: Workshop, scratch: Path, meter: Meter, finish: Finish) -> Iterator[Tasks]:
+def open_side(plan: SidePlan, resources: Resources, scratch: Path, meter: Meter, finish: Finish) -> Iterator[Tasks]:
     """What compiles cells of one side by their printed commands, at a layout of memory, as tasks for `run_all`.
 
     `finish` gets each result, in the thread that made it; what the compiler needs beside it ends with the context.
     """
-    session = Session(plan.label, scratch, workshop.timeout_seconds, workshop.cancel, meter)
+    session = Session(plan.label, scratch, resources.timeout_seconds, resources.cancel, meter)
     with plan.compiler.at_work(session) as at_work:
 
         def compile_cell(cell: PlannedCell, layout: int) -> None:
@@ -182,9 +182,9 @@ def open_side(plan: SidePlan, workshop: Workshop, scratch: Path, meter: Meter, f
         yield tasks
 
 
-def measure_sides(plans: Sequence[SidePlan], workshop: Workshop) -> dict[str, Snapshot]:
+def measure_sides(plans: Sequence[SidePlan], resources: Resources) -> dict[str, Snapshot]:
     """Measure all sides together, so that no core waits for the end of one; label → snapshot."""
-    collector = _Collector(plans, workshop)
+    collector = _Collector(plans, resources)
     collector.announce()
     meter = Meter()
     with temporary_directory("run-") as scratch, ExitStack() as stack:
@@ -192,9 +192,9 @@ def measure_sides(plans: Sequence[SidePlan], workshop: Workshop) -> dict[str, Sn
         for plan in plans:
             if missing := collector.missing(plan.label):
                 finish = partial(collector.finish, plan.label)
-                tasks += stack.enter_context(open_side(plan, workshop, scratch, meter, finish))(missing)
-        run_all(tasks, workshop.jobs, workshop.cancel.set, workshop.progress)
-    workshop.progress.spent(meter.cpu_ms, workshop.jobs)
+                tasks += stack.enter_context(open_side(plan, resources, scratch, meter, finish))(missing)
+        run_all(tasks, resources.jobs, resources.cancel.set, resources.progress)
+    resources.progress.spent(meter.cpu_ms, resources.jobs)
     return {plan.label: _snapshot(plan, collector.cells[plan.label]) for plan in plans}
 
 

@@ -14,7 +14,7 @@ from bot.errors import NoVerdict, UsageError
 from bot.explain.explanations import explanations
 from bot.explain.root_causes import PIPELINE, turned
 from bot.explain.suspects import UNFINISHED, Answer, Clue, Source, looked_up
-from bot.study.prepare import Request, Show, workshop
+from bot.study.prepare import Request, Show, open_resources
 from bot.study.sides import both_sides, source_of
 from bot.study.tracing import trace_commands, with_traces
 from bot.system.processes import Cancel
@@ -43,8 +43,8 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
     causes = explanations(both.sides["base"], both.sides["head"], deltas, both.rules.sections)
     changed = causes[keys[0]].dispatches if keys[0] in causes else ()
     delta = _chosen(dispatch, cells, changed)
-    with workshop(request, both.rules, show, cancel) as shop:
-        sides = with_traces(both.plans, both.sides, [(keys[0], delta)], shop)
+    with open_resources(request, both.rules, show, cancel) as resources:
+        sides = with_traces(both.plans, both.sides, [(keys[0], delta)], resources)
     rows = {name: row for name, row in (("base", delta.base), ("head", delta.head)) if row is not None}
     traces = {name: sides[name].cells[0].traces.get(row.name) for name, row in rows.items()}
     apart = parting(traces.get("base"), traces.get("head"))

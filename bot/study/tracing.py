@@ -41,8 +41,8 @@ from bot.readers.dispatches import UNSPEAKABLE
 from bot.readers.object_code import function_codes
 from bot.readers.passes import AroundReader, PassReader
 from bot.render.text.filters import plural
-from bot.study.prepare import Request, Show, workshop
-from bot.study.run import SidePlan, Workshop
+from bot.study.prepare import Request, Show, open_resources
+from bot.study.run import Resources, SidePlan
 from bot.system.files import temporary_directory, whole_or_nothing
 from bot.system.processes import Cancel, Meter, Outcome, run
 
@@ -259,15 +259,15 @@ class _SideTracer:
 
 
 @contextmanager
-def _tracers(plans: Sequence[SidePlan], workshop: Workshop) -> Iterator[dict[str, _SideTracer]]:
+def _tracers(plans: Sequence[SidePlan], resources: Resources) -> Iterator[dict[str, _SideTracer]]:
     """Label → what traces dispatches of that side."""
     with temporary_directory("trace-") as scratch, ExitStack() as stack:
         tracers = {}
         for plan in plans:
-            bindings, timeout = reading(plan.toolchain, workshop.cancel), workshop.timeout_seconds
+            bindings, timeout = reading(plan.toolchain, resources.cancel), resources.timeout_seconds
             stack.callback(bindings.close)  # nothing is asked of the compiler itself where all traces are known
-            kit = Kit(plan.label, plan.toolchain, (), bindings, scratch, timeout, workshop.cancel, Meter())
-            tracers[plan.label] = _SideTracer(plan, kit, Importer(plan.toolchain, scratch, timeout, workshop.cancel))
+            kit = Kit(plan.label, plan.toolchain, (), bindings, scratch, timeout, resources.cancel, Meter())
+            tracers[plan.label] = _SideTracer(plan, kit, Importer(plan.toolchain, scratch, timeout, resources.cancel))
         yield tracers
 
 
@@ -429,7 +429,7 @@ def with_traces(
     plans: Sequence[SidePlan],
     sides: Mapping[str, Snapshot],
     moved: Sequence[Moved],
-    workshop: Workshop,
+    resources: Resources,
     seconds: float | None = None,
 ) -> dict[str, Snapshot]:
     """The sides, with traces of these dispatches.
@@ -441,8 +441,8 @@ def with_traces(
     """
     here = {plan.label: plan for plan in plans}
     budget, chosen, rest, large_bytes = _Budget(sides, here.keys(), seconds), list[Moved](), moved, _large_bytes(moved)
-    known = _known(here, sides, moved, workshop)
-    with _tracers(plans, workshop) as tracers:
+    known = _known(here, sides, moved, resources)
+    with _tracers(plans, resources) as tracers:
         pairs = _Pairs(sides, tracers, known)
         while now := budget.take(rest, large_bytes):
             tasks = []
@@ -451,7 +451,7 @@ def with_traces(
                 has_llvm = (key, delta.name) not in budget.without_llvm
                 task = partial(pairs.trace, key, rows, has_llvm=has_llvm)
                 tasks.append(Task(-place, f"trace {delta.name} of {key}", task))
-            run_all(tasks, workshop.jobs, workshop.cancel.set, workshop.progress)
+            run_all(tasks, resources.jobs, resources.cancel.set, resources.progress)
             chosen, rest = chosen + now, [one for one in rest if one not in now]
             for key, delta in now:
                 if (key, delta.name) not in budget.without_llvm and not pairs.needed_llvm(key, delta):
@@ -468,19 +468,19 @@ def with_traces(
                 known[side, key][rows[side].name] = structs.replace(
                     trace, around=structs.replace(wanted, why=NO_TIME_AROUND)
                 )
-        run_all(tasks, workshop.jobs, workshop.cancel.set, workshop.progress)
+        run_all(tasks, resources.jobs, resources.cancel.set, resources.progress)
     for (side, key), traces in known.items():
         for name, trace in traces.items():
             if trace.around and (side, key, name) not in looked:  # of another comparison
                 traces[name] = structs.replace(trace, around=None)
     return {
-        side: _with_those(here[side], snapshot, moved, chosen, known, workshop) if side in here else snapshot
+        side: _with_those(here[side], snapshot, moved, chosen, known, resources) if side in here else snapshot
         for side, snapshot in sides.items()
     }
 
 
 def _known(
-    here: Mapping[str, SidePlan], sides: Mapping[str, Snapshot], chosen: Sequence[Moved], shop: Workshop
+    here: Mapping[str, SidePlan], sides: Mapping[str, Snapshot], chosen: Sequence[Moved], resources: Resources
 ) -> Traces:
     known: Traces = {}
     for side, snapshot in sides.items():
@@ -489,7 +489,7 @@ def _known(
             continue
         digest, keys = here[side].compiler.info.digest, {key for key, _ in chosen}
         for planned in here[side].cells:
-            cached = shop.cache.load(cell_key(digest, planned)) if planned.key in keys else None
+            cached = resources.cache.load(cell_key(digest, planned)) if planned.key in keys else None
             known[side, planned.key] = dict(cached.traces) if cached else {}
     return known
 
@@ -500,7 +500,7 @@ def _with_those(
     moved: Sequence[Moved],
     chosen: Sequence[Moved],
     known: Traces,
-    workshop: Workshop,
+    resources: Resources,
 ) -> Snapshot:
     """The side with the traces that were asked for and no others; the cache holds all that are whole from now on."""
     planned = {cell.key: cell for cell in plan.cells}
@@ -515,7 +515,7 @@ def _with_those(
         traces = known.get((plan.label, cell.key), {})
         if cell.key in planned and traces:
             whole = {name: trace for name, trace in traces.items() if trace.is_whole}
-            workshop.cache.store(cell_key(plan.compiler.info.digest, planned[cell.key]), replace(cell, traces=whole))
+            resources.cache.store(cell_key(plan.compiler.info.digest, planned[cell.key]), replace(cell, traces=whole))
         own = {row.name for row in cell.dispatches}
         told = {name: trace for name, trace in traces.items() if (cell.key, name) in wanted}
         told |= {name: DispatchTrace((), NO_TIME) for name in own if (cell.key, name) in late}
@@ -539,8 +539,8 @@ def traced(
     if not moved or not any(plan.compiler.is_traced for plan in plans):
         return dict(sides)
     show.say(f"traces {plural(len(moved), 'dispatch')} through the passes of both compilers")
-    with workshop(request, config, show, cancel) as shop:
-        return with_traces(plans, sides, moved, shop, seconds_for(sides))
+    with open_resources(request, config, show, cancel) as resources:
+        return with_traces(plans, sides, moved, resources, seconds_for(sides))
 
 
 def with_largest_traced(
@@ -557,8 +557,8 @@ def with_largest_traced(
         return snapshot
     largest = [(key, DispatchDelta(None, row, "", None)) for key, row in rows[:most]]
     show.say(f"traces the {plural(len(largest), 'largest dispatch')} through the passes, for pull requests to come")
-    with workshop(request, config, show, cancel) as shop:
-        return with_traces([plan], {plan.label: snapshot}, largest, shop, seconds_for({plan.label: snapshot}))[
+    with open_resources(request, config, show, cancel) as resources:
+        return with_traces([plan], {plan.label: snapshot}, largest, resources, seconds_for({plan.label: snapshot}))[
             plan.label
         ]
 

@@ -15,7 +15,7 @@ from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.policy import Ratio
 from bot.core.snapshot import CellKey, Outcome, Snapshot
 from bot.core.study import Study, Variant
-from bot.reporting.history_telling import told_history
+from bot.study.history import explained_history
 
 
 def study(*sides: Snapshot) -> Study:
@@ -76,10 +76,10 @@ def timed(milliseconds: int, version: str) -> Snapshot:
 
 def test_compile_time_moves_where_its_noise_is_known_and_exceeded() -> None:
     sides = study(*(timed(ms, f"3.{at}.0") for at, ms in enumerate((3_000, 3_200, 5_000))))
-    unknown = told_history(sides, load_config())
+    unknown = explained_history(sides, load_config())
     assert not unknown.number_moves and "compile CPU time: no move is told" in unknown.notes[0]
     config = replace(load_config(), noise={"compile_cpu_ms": Ratio(Fraction(1, 10), "10%")})
-    known = told_history(sides, config)
+    known = explained_history(sides, config)
     assert not known.notes
     assert [dict(move.changes) if move else {} for move in moves(known, BERT)] == [{}, {}, {"compile_cpu_ms": 1_800}]
 

@@ -22,7 +22,7 @@ from bot.core.snapshot import Cell, CellKey, Failure, SourceInfo
 from bot.errors import InputError, UsageError
 from bot.study.calibrate import FEW, Spread, band_percent, calibrate, chosen, repeated, spreads
 from bot.study.prepare import Request
-from bot.study.run import Progress, SidePlan, Workshop
+from bot.study.run import Progress, Resources, SidePlan
 from bot.system.processes import Cancel
 
 CONFIG = "schema: code-size-config/1\nmodels: ['suite/*.mlir']\ntargets: [vmvx, llvm-cpu-x86_64]\n"
@@ -127,18 +127,18 @@ def test_the_band_is_the_largest_spread_rounded_up(values: list[tuple[int, int]]
 # Real compiles, by a compiler that is quick.
 
 
-def workshop(tmp_path: Path, heard: Told) -> Workshop:
-    return Workshop(CellCache(tmp_path / "cache"), 2, 60, Cancel(), heard)
+def open_resources(tmp_path: Path, heard: Told) -> Resources:
+    return Resources(CellCache(tmp_path / "cache"), 2, 60, Cancel(), heard)
 
 
 def test_every_run_is_a_plain_compile_and_nothing_comes_from_the_cache_or_stays_in_it(tmp_path: Path) -> None:
     fake = install(tmp_path / "fake", templates=TEMPLATES)
     cells = cells_of(tmp_path, ["alpha"], [VMVX, X86])
     side, heard = SidePlan("head", Iree(fake.toolchain), cells, SourceInfo()), Told()
-    shop = workshop(tmp_path, heard)
+    resources = open_resources(tmp_path, heard)
     key = cell_key(fake.toolchain.info.digest, cells[0])
-    shop.cache.store(key, Cell(cells[0].key, "ok", {"compile_cpu_ms": 1}))
-    found = repeated(side, cells, 3, shop)
+    resources.cache.store(key, Cell(cells[0].key, "ok", {"compile_cpu_ms": 1}))
+    found = repeated(side, cells, 3, resources)
     assert {str(each): len(cells) for each, cells in found.items()} == {
         "alpha on llvm-cpu-x86_64": 3,
         "alpha on vmvx": 3,
@@ -146,8 +146,8 @@ def test_every_run_is_a_plain_compile_and_nothing_comes_from_the_cache_or_stays_
     assert len(fake.calls("direct")) == 6
     assert {cell.status for each in found.values() for cell in each} == {"ok"}
     assert all((cell.value("compile_cpu_ms") or 0) > 1 for each in found.values() for cell in each)
-    assert (shop.cache.load(key) or found[cells[0].key][0]).metrics == {"compile_cpu_ms": 1}
-    assert shop.cache.load(cell_key(fake.toolchain.info.digest, cells[1])) is None
+    assert (resources.cache.load(key) or found[cells[0].key][0]).metrics == {"compile_cpu_ms": 1}
+    assert resources.cache.load(cell_key(fake.toolchain.info.digest, cells[1])) is None
     ((count, cached, cost),) = heard.plans
     assert (count, cached, len(heard.cells)) == (6, 0, 6)
     assert cost == pytest.approx(3 * sum(cell.cost for cell in cells))
@@ -158,7 +158,7 @@ def test_each_cell_is_compiled_once_before_any_is_compiled_again(tmp_path: Path)
     fake = install(tmp_path / "fake", templates=TEMPLATES)
     cells = cells_of(tmp_path, ["alpha", "beta"], [VMVX])
     heard = Told()
-    repeated(SidePlan("head", Iree(fake.toolchain), cells, SourceInfo()), cells, 2, workshop(tmp_path, heard))
+    repeated(SidePlan("head", Iree(fake.toolchain), cells, SourceInfo()), cells, 2, open_resources(tmp_path, heard))
     assert [set(heard.cells[:2]), set(heard.cells[2:])] == [{"alpha", "beta"}] * 2
 
 

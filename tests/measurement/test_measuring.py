@@ -39,7 +39,7 @@ from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, So
 from bot.core.snapshot_json import from_json
 from bot.errors import OutputError, UsageError
 from bot.study.cell import cell_of, products_of, read_program
-from bot.study.run import SidePlan, Workshop, measure_sides
+from bot.study.run import Resources, SidePlan, measure_sides
 from bot.system.processes import Cancel
 
 SOURCE = SourceInfo("12" * 20, "main", False)
@@ -91,9 +91,9 @@ def fake_in(
     return install(home, rules, version=version, unknown=unknown, templates=TEMPLATES)
 
 
-def workshop(root: Path, *, timeout_seconds: float = 30) -> tuple[Workshop, Heard]:
+def open_resources(root: Path, *, timeout_seconds: float = 30) -> tuple[Resources, Heard]:
     heard = Heard()
-    return Workshop(CellCache(root / "cache"), 2, timeout_seconds, Cancel(), heard), heard
+    return Resources(CellCache(root / "cache"), 2, timeout_seconds, Cancel(), heard), heard
 
 
 def side_plan(label: str, fake: FakeCompiler, cells: Sequence[PlannedCell]) -> SidePlan:
@@ -104,7 +104,7 @@ def side_plan(label: str, fake: FakeCompiler, cells: Sequence[PlannedCell]) -> S
 
 def measured(root: Path, *sides: tuple[str, FakeCompiler, Sequence[PlannedCell]]) -> tuple[dict[str, Snapshot], Heard]:
     """Measure with the cache under `root`."""
-    room, heard = workshop(root)
+    room, heard = open_resources(root)
     snapshots = measure_sides([side_plan(label, fake, cells) for label, fake, cells in sides], room)
     assert heard.running == []
     return snapshots, heard
@@ -123,7 +123,7 @@ def files_in(directory: Path) -> list[Path]:
 
 def test_a_shard_knows_the_whole_plan_so_that_a_lost_one_is_noticed(tmp_path: Path) -> None:
     fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, MODELS)
-    room, _ = workshop(tmp_path)
+    room, _ = open_resources(tmp_path)
     whole = side_plan("head", fake, cells)
     part = replace(whole, cells=tuple(cell for cell in cells if cell.model.name == "alpha"))
     head = measure_sides([part], room)["head"]
@@ -374,7 +374,7 @@ def test_the_model_arrives_on_stdin_and_no_path_reaches_the_compiler(tmp_path: P
 def test_a_hang_is_a_timeout(tmp_path: Path) -> None:
     fake = fake_in(tmp_path / "fake", {"do": "hang", "kind": "direct", "argv": "=vmvx"})
     cells = cells_of(tmp_path, ["alpha"], [VMVX])
-    room, _ = workshop(tmp_path, timeout_seconds=1)
+    room, _ = open_resources(tmp_path, timeout_seconds=1)
     snapshots = measure_sides([SidePlan("head", Iree(fake.toolchain), cells, SOURCE)], room)
     [row] = snapshots["head"].cells
     assert (row.status, row.failure) == ("timeout", Failure("timeout", "not finished after 1 s"))
@@ -442,7 +442,7 @@ def test_the_ir_reader_of_a_side_is_ended_with_it(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     (package / "ir.py").write_text(f"import os\nopen({str(pids)!r}, 'a').write(f'{{os.getpid()}}\\n')\n")
     fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, ["alpha"], [X86])
-    room, _ = workshop(tmp_path)
+    room, _ = open_resources(tmp_path)
     toolchain = replace(fake.toolchain, bindings=tmp_path / "bindings", no_bindings="")
     snapshots = measure_sides([SidePlan("head", Iree(toolchain), cells, SOURCE)], room)
     [pid] = map(int, pids.read_text().split())

@@ -26,7 +26,7 @@ from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, So
 from bot.core.snapshot_json import from_json
 from bot.render.terminal.progress import MeasureProgress
 from bot.study.recheck import FEW, TIMES, recheck, suspects
-from bot.study.run import SidePlan, Workshop, measure_sides
+from bot.study.run import Resources, SidePlan, measure_sides
 from bot.system.processes import Cancel
 
 pytestmark = pytest.mark.slow
@@ -78,7 +78,7 @@ def test_the_largest_of_each_kind_comes_before_the_second_largest_of_any(rules: 
 
 def sides(
     tmp_path: Path, head: FakeCompiler, cells: Sequence[PlannedCell] | None = None
-) -> tuple[list[SidePlan], Workshop]:
+) -> tuple[list[SidePlan], Resources]:
     base = install(tmp_path / "base", version="1.0", templates=TEMPLATES)
     cells = cells_of(tmp_path, ["alpha"]) if cells is None else cells
     models, targets = {cell.model.name: cell.model for cell in cells}, {cell.target.name: cell.target for cell in cells}
@@ -86,7 +86,7 @@ def sides(
         SidePlan(label, Iree(fake.toolchain), tuple(cells), SOURCE, tuple(models.values()), tuple(targets.values()))
         for label, fake in (("base", base), ("head", head))
     ]
-    return plans, Workshop(CellCache(tmp_path / "cache"), 2, 60, Cancel(), Heard())
+    return plans, Resources(CellCache(tmp_path / "cache"), 2, 60, Cancel(), Heard())
 
 
 def by_target(side: Snapshot) -> dict[str, Cell]:
@@ -100,11 +100,11 @@ GROWS = {"do": "grow", "kind": "direct"}
 def test_an_alarm_that_does_not_hold_is_noise_with_both_values(tmp_path: Path, rules: Config) -> None:
     flaky = {"do": "flaky", "kind": "direct", "argv": "backends=rocm"}
     head = install(tmp_path / "head", [flaky], version="2.0", templates=TEMPLATES)
-    plans, workshop = sides(tmp_path, head)
-    measured = measure_sides(plans, workshop)
+    plans, resources = sides(tmp_path, head)
+    measured = measure_sides(plans, resources)
     alarms = judge(diff(measured["base"], measured["head"]), [RULE]).findings
     assert {alarm.key.target for alarm in alarms} == {"rocm"}
-    found = recheck(plans, measured, rules, workshop)
+    found = recheck(plans, measured, rules, resources)
     cell, steady = by_target(found["head"])["rocm"], by_target(found["base"])["rocm"]
     assert cell.compiles == TIMES and len(cell.others) == 1 and (steady.compiles, steady.others) == (TIMES, ())
     [delta] = (delta for delta in diff(found["base"], found["head"]) if delta.key.target == "rocm")
@@ -119,8 +119,8 @@ def test_an_alarm_that_holds_for_every_pair_stays(tmp_path: Path, rules: Config)
     """1 MB that becomes 10 MB with 16 bytes of jitter is no pass."""
     rule = {"do": "grow random", "kind": "direct", "argv": "backends=rocm"}
     head = install(tmp_path / "head", [rule], version="2.0", templates=TEMPLATES)
-    plans, workshop = sides(tmp_path, head)
-    found = recheck(plans, measure_sides(plans, workshop), rules, workshop)
+    plans, resources = sides(tmp_path, head)
+    found = recheck(plans, measure_sides(plans, resources), rules, resources)
     cell = by_target(found["head"])["rocm"]
     assert cell.compiles == TIMES and len(cell.others) == TIMES - 1
     [delta] = (delta for delta in diff(found["base"], found["head"]) if delta.key.target == "rocm")
@@ -132,9 +132,9 @@ def test_steady_alarms_are_compiled_three_times_and_other_changes_twice(tmp_path
     grows = {"do": "grow", "kind": "direct", "argv": "backends=rocm"}
     differs = {"do": "differ", "kind": "direct", "argv": "backends=vmvx"}
     head = install(tmp_path / "head", [grows, differs], version="2.0", templates=TEMPLATES)
-    plans, workshop = sides(tmp_path, head)
+    plans, resources = sides(tmp_path, head)
     lax = replace(rules, thresholds=(replace(RULE, fail=LevelSpec(relative=Ratio(Fraction(1, 1000), "0.1%"))),))
-    found = recheck(plans, measure_sides(plans, workshop), lax, workshop)
+    found = recheck(plans, measure_sides(plans, resources), lax, resources)
     compiles = {name: cell.compiles for name, cell in by_target(found["head"]).items()}
     assert compiles == {"rocm": 3, "vmvx": 2, "llvm-cpu-x86_64": 1}
     assert not any(cell.others for side in found.values() for cell in side.cells)
@@ -142,34 +142,34 @@ def test_steady_alarms_are_compiled_three_times_and_other_changes_twice(tmp_path
 
 def test_what_was_found_out_is_kept_and_not_asked_again(tmp_path: Path, rules: Config) -> None:
     head = install(tmp_path / "head", [GROWS], version="2.0", templates=TEMPLATES)
-    plans, workshop = sides(tmp_path, head)
-    found = recheck(plans, measure_sides(plans, workshop), rules, workshop)
+    plans, resources = sides(tmp_path, head)
+    found = recheck(plans, measure_sides(plans, resources), rules, resources)
     calls = head.compiles
-    cached = measure_sides(plans, workshop)
+    cached = measure_sides(plans, resources)
     assert cached == found
-    assert recheck(plans, cached, rules, workshop) == found
+    assert recheck(plans, cached, rules, resources) == found
     assert head.compiles == calls
 
 
 def test_repeating_costs_a_tenth_or_a_few_cells_whatever_changed(tmp_path: Path, rules: Config) -> None:
     head = install(tmp_path / "head", [GROWS], version="2.0", templates=TEMPLATES)
     targets = [VMVX, *(Target(f"vmvx-{i}", "vmvx", (f"--iree-vmvx-x={i}",)) for i in range(59))]
-    plans, workshop = sides(tmp_path, head, cells_of(tmp_path, ["alpha", "beta"], targets))
-    found = recheck(plans, measure_sides(plans, workshop), rules, workshop)
+    plans, resources = sides(tmp_path, head, cells_of(tmp_path, ["alpha", "beta"], targets))
+    found = recheck(plans, measure_sides(plans, resources), rules, resources)
     every = [cell for side in found.values() for cell in side.cells]
     spent_ms = sum((cell.compiles - 1) * (cell.value("compile_cpu_ms") or 0) for cell in every)
     assert any(cell.compiles > 1 for cell in every)
     assert spent_ms <= 0.1 * sum(cell.value("compile_cpu_ms") or 0 for cell in every)
-    alone, workshop = sides(tmp_path, head, cells_of(tmp_path, ["gamma"], targets[:6]))
-    found = recheck(alone, measure_sides(alone, workshop), rules, workshop)
+    alone, resources = sides(tmp_path, head, cells_of(tmp_path, ["gamma"], targets[:6]))
+    found = recheck(alone, measure_sides(alone, resources), rules, resources)
     assert len([cell for cell in found["head"].cells if cell.compiles > 1]) == FEW
 
 
 def test_a_side_that_was_measured_earlier_is_not_compiled_again(tmp_path: Path, rules: Config) -> None:
     head = install(tmp_path / "head", [GROWS], version="2.0", templates=TEMPLATES)
-    plans, workshop = sides(tmp_path, head)
-    measured = measure_sides(plans, workshop)
-    found = recheck(plans[1:], measured, rules, workshop)
+    plans, resources = sides(tmp_path, head)
+    measured = measure_sides(plans, resources)
+    found = recheck(plans[1:], measured, rules, resources)
     assert found["base"] == measured["base"]
     assert min(cell.compiles for cell in found["head"].cells) > 1
 
@@ -177,12 +177,12 @@ def test_a_side_that_was_measured_earlier_is_not_compiled_again(tmp_path: Path, 
 def test_a_failure_that_does_not_repeat_itself_is_noise(tmp_path: Path, rules: Config) -> None:
     rule = {"do": "once-fails", "kind": "direct", "argv": "backends=rocm"}
     head = install(tmp_path / "head", [rule], version="2.0", templates=TEMPLATES)
-    plans, workshop = sides(tmp_path, head)
-    measured = measure_sides(plans, workshop)
+    plans, resources = sides(tmp_path, head)
+    measured = measure_sides(plans, resources)
     assert {
         delta.key.target for delta in diff(measured["base"], measured["head"]) if delta.state == "newly-broken"
     } == {"rocm"}
-    found = recheck(plans, measured, rules, workshop)
+    found = recheck(plans, measured, rules, resources)
     [delta] = (delta for delta in diff(found["base"], found["head"]) if delta.key.target == "rocm")
     assert delta.state == "same" and "or a failure" in delta.noise
 
@@ -194,10 +194,10 @@ def test_no_compile_that_is_repeated_counts_as_more_than_there_is(
     """Lifted stack gates and doubted alarms are all compiled once more."""
     monkeypatch.setattr("bot.render.terminal.progress._LINE_EVERY_SECONDS", -1.0)
     head = install(tmp_path / "head", [{"do": rule, "kind": "direct"}], version="2.0", templates=TEMPLATES)
-    plans, workshop = sides(tmp_path, head, cells_of(tmp_path, ["alpha", "beta"]))
+    plans, resources = sides(tmp_path, head, cells_of(tmp_path, ["alpha", "beta"]))
     out = io.StringIO()
     with MeasureProgress(Console(file=out, width=120)) as told:
-        heard = replace(workshop, progress=told)
+        heard = replace(resources, progress=told)
         recheck(plans, measure_sides(plans, heard), rules, heard)
     planned = [int(count) for count in re.findall(r"^(\d+) cells, \d+ of them in the cache", out.getvalue(), re.M)]
     counts = [(int(done), int(total)) for done, total in re.findall(r"(\d+)/(\d+) cells", out.getvalue())]

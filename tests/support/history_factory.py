@@ -21,8 +21,8 @@ from bot.core.planned import narrowed
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Snapshot
 from bot.core.spec import release_in
 from bot.core.study import Study, Variant, named_apart, united
-from bot.reporting.history_telling import told_history
 from bot.store.entries import pack, unpack
+from bot.study.history import explained_history
 from bot.study.prepare import load_snapshot
 
 FOLDER = FIXTURES / "history"
@@ -53,7 +53,7 @@ def _name(found: Snapshot) -> str:
 
 def history_of(study: Study) -> History:
     """By the packaged configuration."""
-    return told_history(study, load_config())
+    return explained_history(study, load_config())
 
 
 @cache
