@@ -22,7 +22,7 @@ ACTION = $(wildcard action.yml)
 ISSUE_FORMS = $(wildcard .github/ISSUE_TEMPLATE/*.yml)
 TOOL := PYTHONPATH=tests/support $(BIN)/python tools
 
-.PHONY: help compare test test-all check lint-workflows lock vendor bench evidence fold-table lab-tables clean
+.PHONY: example help compare test test-all check lint-workflows lock vendor bench evidence fold-table lab-tables clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -101,9 +101,12 @@ evidence: $(VENV)/.installed ## docs/evidence.md anew, hours (PART=causes: that 
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,evidence]'
 	$(TOOL)/evidence.py $(EVIDENCE_WORDS)
 
+example: $(VENV)/.installed ## docs/example anew: the report of 3.11.0 against 3.13.0 that is shown, and its picture
+	$(TOOL)/example.py --picture
+
 FOLD = $(BIN)/code-size-bot fold --compiler 3.13.0 --config $(CONFIG_full)
 
-fold-table: $(VENV)/.installed ## docs/fold.md's and README's tables of folding anew, hours; artifacts of x86-64 are run
+fold-table: $(VENV)/.installed ## docs/fold.md's tables of folding anew, hours; artifacts of x86-64 are run
 	$(FOLD) --no-run --out $(OUT)/fold-all
 	$(FOLD) --target llvm-cpu-x86_64 --out $(OUT)/fold-run
 	$(TOOL)/fold_page.py $(OUT)/fold-all/fold.json $(OUT)/fold-run/fold.json

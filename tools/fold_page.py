@@ -1,4 +1,4 @@
-"""The measured tables of docs/fold.md and README.md, of a `fold.json` or several: `make fold-table` makes one."""
+"""The measured tables of docs/fold.md, of a `fold.json` or several: `make fold-table` makes one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from bot.core.fold import FoldAudit, FoldCell, FoldModel
 
 PART = "fold"
 UNKNOWN = "n/a"
-SHOWN_IN_README = "llvm-cpu-x86_64"
 EQUAL = {True: "equal", False: "differ", None: "not known"}
 _STEPS = ("regions", "today", "not_inlined", "shapes_erased", "constants_erased", "both_erased", "folded")
 
@@ -88,30 +87,6 @@ def page_lines(audit: FoldAudit) -> list[str]:
     return [about, "", *steps(audit.models), "", every, "", *totals, "", "Each cell:", "", *found, "", *others(audit)]
 
 
-def readme_lines(audit: FoldAudit) -> list[str]:
-    """The table of README.md: each model on one target; and the sum of each target in a line."""
-    found = {cell.model: cell for cell in audit.cells if cell.target == SHOWN_IN_README}
-    head = ["model", "regions", "executables", "folded", "bytes", "change", "outputs", "CPU time"]
-    rows = [_model_row(one, found[one.model]) for one in audit.models if one.model in found]
-    about = f"On {SHOWN_IN_README}; in brackets what share of the dispatch regions is folded away:"
-    totals = ", ".join(f"{target} {rest[-2]}" for target, *rest in targets(audit))
-    return [about, "", *table(head, rows), "", f"All that is folded, on each target: {totals}."]
-
-
-def _model_row(one: FoldModel, cell: FoldCell) -> list[str]:
-    executables, sizes = cell.executables, cell.artifact_bytes
-    return [
-        one.model,
-        count(one.regions),
-        f"{count(executables.before)} ({percent(executables.before, one.regions)})",
-        f"{count(executables.after)} ({percent(executables.after, one.regions)})",
-        f"{count(sizes.before)} → {count(sizes.after)}",
-        change(cell),
-        EQUAL[cell.equal],
-        UNKNOWN if cell.price is None else f"{cell.price.ratio:.2f}",
-    ]
-
-
 def targets(audit: FoldAudit) -> Iterator[list[str]]:
     """A row for each target: sums over its folded cells."""
     for target in sorted({cell.target for cell in audit.cells}):
@@ -157,11 +132,9 @@ def _fewest(model: str, cells: Iterable[FoldCell]) -> int | None:
 
 
 def main(paths: Sequence[str]) -> None:
-    """Write both tables."""
-    audit = together([fold_of(Path(path).read_bytes()) for path in paths])
-    for name, lines in (("docs/fold.md", page_lines(audit)), ("README.md", readme_lines(audit))):
-        file = ROOT / name
-        file.write_text(written(file.read_text(encoding="utf-8"), PART, lines, (PART,)), encoding="utf-8")
+    """Write them."""
+    audit, page = together([fold_of(Path(path).read_bytes()) for path in paths]), ROOT / "docs" / "fold.md"
+    page.write_text(written(page.read_text(encoding="utf-8"), PART, page_lines(audit), (PART,)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The measured tables of docs/lab.md and README.md, of a `lab.json` or several: `make lab-tables` makes them.
+"""The measured tables of docs/lab.md, of a `lab.json` or several: `make lab-tables` makes them.
 
-Of several of one experiment, such as of many models and of many targets, docs/lab.md has all, and README.md that of the
-most models on its target.
+Of several of one experiment, such as of many models and of many targets, the page has all, and its first table that of the most
+models on its target.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from evidence_page import begin, table, written
+from evidence_page import table, written
 from lab_reading import read_lab
 from places import ROOT
 
@@ -35,7 +35,7 @@ from bot.show.lab import (
 )
 
 PART = "lab"
-SHOWN_IN_README = "llvm-cpu-x86_64"
+SHOWN_FIRST = "llvm-cpu-x86_64"
 MOST_VARIANTS = 4
 _ROWS, _NAMES = 400, 16
 
@@ -70,21 +70,20 @@ def page_lines(lab: Lab) -> list[str]:
     return [*told, *shown, *listed(missing)]
 
 
-def readme_lines(labs: Sequence[Lab]) -> list[str]:
+def first_lines(labs: Sequence[Lab]) -> list[str]:
     """One line for each experiment: its question, and what was measured."""
     rows = [
-        [f"[{lab.experiment.name}](docs/lab.md#{lab.experiment.name})", lab.experiment.question, short_answer(lab)]
-        for lab in labs
+        [f"[{lab.experiment.name}](#{lab.experiment.name})", lab.experiment.question, short_answer(lab)] for lab in labs
     ]
-    return table(["experiment", "question", f"measured, on {SHOWN_IN_README}"], rows, left=3)
+    return table(["experiment", "question", f"measured, on {SHOWN_FIRST}"], rows, left=3)
 
 
 def short_answer(lab: Lab) -> str:
     """What differs most, in a few words."""
     if lab.experiment.axis:
-        return _along(lab, [fit for fit in fits(lab) if fit.target == SHOWN_IN_README] or list(fits(lab)))
+        return _along(lab, [fit for fit in fits(lab) if fit.target == SHOWN_FIRST] or list(fits(lab)))
     every = {each.target: each for each in sums(lab) if each.models}
-    shown = every.get(SHOWN_IN_README) or next(iter(every.values()), None)
+    shown = every.get(SHOWN_FIRST) or next(iter(every.values()), None)
     return "nothing was measured" if shown is None else _against(lab, shown)
 
 
@@ -126,7 +125,7 @@ def _along(lab: Lab, lines: Sequence[Fit]) -> str:
 
 
 def main(paths: Sequence[str]) -> None:
-    """Write each experiment's part of docs/lab.md; README's table, where it has the markers and all are given."""
+    """Write each experiment's part of docs/lab.md, and its first table where all are given."""
     labs: dict[str, list[Lab]] = {name: [] for name in load_experiments()}
     for path in paths:
         lab = read_lab(Path(path))
@@ -141,16 +140,13 @@ def main(paths: Sequence[str]) -> None:
                 [line for lab in found for line in page_lines(lab)],
                 [part_of(each) for each in labs],
             )
+    if all(labs.values()):
+        text = written(text, PART, first_lines([max(found, key=_models) for found in labs.values()]), (PART,))
     page.write_text(text, encoding="utf-8")
-    readme = ROOT / "README.md"
-    text = readme.read_text(encoding="utf-8")
-    if begin(PART) in text:
-        known = [max(found, key=_models) for found in labs.values() if found]
-        readme.write_text(written(text, PART, readme_lines(known), (PART,)), encoding="utf-8")
 
 
 def _models(lab: Lab) -> int:
-    return max((len(each.models) for each in sums(lab) if each.target == SHOWN_IN_README), default=0)
+    return max((len(each.models) for each in sums(lab) if each.target == SHOWN_FIRST), default=0)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ def test_the_second_sources_of_the_evidence_share_no_code_with_the_bot(name: str
     assert modules and "bot" not in {module.partition(".")[0] for module in modules}
 
 
-@pytest.mark.parametrize("page", ["docs/evidence.md", "docs/fold.md", "docs/lab.md", "README.md"])
+@pytest.mark.parametrize("page", ["docs/evidence.md", "docs/fold.md", "docs/lab.md"])
 def test_every_measured_part_of_a_page_begins_and_ends_once(page: str) -> None:
     marks = re.findall(r"^<!-- (begin|end): (\S+) -->$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
     names = [name for _, name in marks[::2]]
