@@ -1,7 +1,7 @@
 """The measured tables of docs/lab.md, of a `lab.json` or several: `make lab-tables` makes them.
 
-Of several of one experiment, such as of many models and of many targets, the page has all, and its first table that of the most
-models on its target.
+Of several of one experiment, such as of many models and of many targets, the page has all, and its first table that of
+the most models on its target.
 """
 
 from __future__ import annotations

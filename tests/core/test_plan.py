@@ -7,6 +7,7 @@ import shlex
 
 from hypothesis import given
 from hypothesis import strategies as st
+from replacing import replace
 from strategies import planned_models, planned_targets
 
 from bot.core.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG, Model, PlannedCell, Target, plan
@@ -91,6 +92,9 @@ def test_an_onnx_model_is_imported_first() -> None:
     first, second = cell.command().split(" && ")
     assert words(first) == ["iree-import-onnx", "configs/models/resnet 50.onnx", "-o", "resnet 50.mlir"]
     assert words(second)[-4:] == ["-o", "resnet 50.vmfb", "<", "resnet 50.mlir"]
+    (raised,) = plan((replace(model("resnet 50", suffix=".onnx"), import_flags=("--opset-version=17",)),), (VMVX,))
+    first, second = raised.command().split(" && ")
+    assert words(first)[1:] == ["configs/models/resnet 50.onnx", "--opset-version=17", "-o", "resnet 50.mlir"]
 
 
 @given(st.sampled_from([".mlir", ".mlirbc", ".onnx"]), st.text(" ab'\"$`;&|<>*\\", min_size=1))

@@ -43,7 +43,7 @@ PROGRAM = f"""\
 import os
 import sys
 from bot.cli.main import main
-words = sys.argv[1:]
+words = ["code-size.yml" if word == "quick" else word for word in sys.argv[1:]]
 if words[0] == "cache":
     words += ["--cache", "another-cache"]
 if words[0] == "init":

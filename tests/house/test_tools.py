@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+from pathlib import Path
 
+import example
 import pytest
 from places import ROOT
 
@@ -40,3 +43,11 @@ def test_they_are_in_neither_the_wheel_nor_the_image() -> None:
     image = (ROOT / "Dockerfile").read_text(encoding="utf-8") + (ROOT / ".dockerignore").read_text(encoding="utf-8")
     assert "tools" in {path.name for path in ROOT.iterdir()} and "COPY bot ./bot" in image
     assert '"tools' not in packages and not re.search(r"(COPY |!)tools", image)
+
+
+@pytest.mark.slow
+def test_the_example_is_what_its_program_writes(tmp_path: Path) -> None:
+    folder = example.FOLDER if os.environ.get("UPDATE_GOLDENS") else tmp_path
+    example.write(folder)
+    for name in example.SHOWN:
+        assert (folder / name).read_bytes() == (example.FOLDER / name).read_bytes(), f"{name}: `make example`"

@@ -313,3 +313,22 @@ def test_an_onnx_model_is_imported_with_the_compilers_own_importer(tmp_path: Pat
     assert torn.status == "failed" and torn.failure is not None
     assert torn.failure.stage == "import"
     assert torn.failure.message.startswith("not imported: ") and "\n" not in torn.failure.message
+
+
+def test_a_model_of_an_old_opset_says_what_raises_it_and_compiles_then(tmp_path: Path) -> None:
+    folder = Path(onnx.__file__).parent / "backend/test/data"
+    for name in ("pytorch-converted/test_Softmin", "pytorch-operator/test_operator_view"):
+        shutil.copy(folder / name / "model.onnx", tmp_path / f"{Path(name).name}.onnx")
+    cache, out, text = own_cache(tmp_path / "cache"), tmp_path / "head.json", "schema: code-size-config/1\n"
+    config = tmp_path / "config.yml"
+    argv = ["measure", "--compiler", HEAD, "--config", str(config), "--cache", str(cache), "--out", str(out)]
+    config.write_text(text + 'models: ["*.onnx"]\ntargets: [vmvx]\n')
+    assert bot(*argv).returncode == 5
+    for cell in from_json(out.read_text()).cells:
+        hint = "of opset 6 (`import_flags: [--opset-version=17]` may help): "
+        assert cell.failure is not None and cell.failure.first_line.startswith(hint)
+        assert "failed to legalize" in cell.failure.first_line
+    config.write_text(config.read_text() + 'import_flags: ["--opset-version=17"]\n')
+    assert bot(*argv).returncode == 0
+    for cell in from_json(out.read_text()).cells:
+        assert cell.status == "ok" and ".onnx --opset-version=17 -o " in cell.command
