@@ -23,7 +23,7 @@ from bot.errors import InputError, MalformedBinary
 from bot.system.files import require_bounded
 from bot.system.processes import Cancel
 
-FOLD_WORKER = Path(__file__).parents[1] / "readers" / "fold_worker" / "fold_worker.py"
+FOLD_WORKER = Path(__file__).parents[1] / "readers" / "ir_worker" / "fold_worker.py"
 """Run as a script, under the compiler's own bindings; never imported here."""
 FLOW_OPTIONS = ("--compile-to=flow", "--mlir-print-debuginfo")
 """The places are kept: what is resumed from a text without them is not always the artifact of the whole compile."""
@@ -132,7 +132,7 @@ def _read(answer: str | None, kind: type[_Answer], bindings: Bindings) -> _Answe
 # `shape_worker` makes it, beside the bindings of the compiler that is to compile it; its answers are checked here.
 
 
-SHAPE_WORKER = Path(__file__).parents[1] / "readers" / "shape_worker" / "shape_worker.py"
+SHAPE_WORKER = Path(__file__).parents[1] / "readers" / "ir_worker" / "shape_worker.py"
 """Run as a script, under the compiler's own bindings; never imported here."""
 STAGE = "import"
 """The stage of the failure of a model that cannot be constrained: it is refused before anything is compiled."""

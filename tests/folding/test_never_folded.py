@@ -21,7 +21,7 @@ ALIKE = "they differ in more than constants, offsets and static dimensions"
 BROKEN_WORKER = """
 import sys
 sys.path.insert(0, {folder!r})
-import fold_worker, fold_rewrite, fold_shapes, ir_worker
+import fold_worker, fold_rewrite, ir_worker
 {patch}
 sys.exit(ir_worker.main(sys.argv[1], fold_worker.Folder))
 """
@@ -201,7 +201,7 @@ def refused(at: FoldStage, home: Path, regions: list[Region], patch: str) -> str
 
 
 def test_a_program_that_does_not_verify_is_refused_with_the_operation_that_broke(at: FoldStage, tmp_path: Path) -> None:
-    said = refused(at, tmp_path, [reducing("a", 8, 4), reducing("b", 6, 12)], "fold_shapes._merged = lambda *_: []")
+    said = refused(at, tmp_path, [reducing("a", 8, 4), reducing("b", 6, 12)], "fold_rewrite._merged = lambda *_: []")
     assert said.startswith("folding: ValueError: 'flow.dispatch.tie_shape' op value set has 2 dynamic dimensions")
     assert "\n" not in said
 

@@ -60,8 +60,8 @@ DISTRIBUTION = {
 # Scripts that run in an interpreter of their own, without the bot: they import their siblings by their bare names, and
 # the compiler's bindings by name, once they know where these are. Those that rewrite begin with that for reading.
 SCRIPT = "bot.readers.ir_worker.ir_worker"
-REWRITES_BY_PASSES = "bot.readers.shape_worker.shape_worker"
-ROOMS_OF_SCRIPTS = ("bot.readers.ir_worker", "bot.readers.fold_worker", "bot.readers.shape_worker")
+REWRITES_BY_PASSES = "bot.readers.ir_worker.shape_worker"
+ROOMS_OF_SCRIPTS = ("bot.readers.ir_worker",)
 ARRAYS, OF_THE_EXTRA_RUN = "bot.running.array_worker", {"numpy", "ml_dtypes"}
 """Another such script, and what it may import because nothing else does."""
 

@@ -24,11 +24,9 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "ir_worker"))
-
 if TYPE_CHECKING:
-    from bot.readers.fold_worker.fold_rewrite import executables, fold
     from bot.readers.ir_worker import ir_worker
+    from bot.readers.ir_worker.fold_rewrite import executables, fold
     from bot.readers.ir_worker.ir_members import LEVELS, SHAPE, Member, Unfit, member_of, partition, read
 else:
     import ir_worker
