@@ -93,6 +93,25 @@ class Price(Record, frozen=True):
     high: float
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What running a cell's artifact beside the reference's gave; of a folded one beside that of the unfolded program.
+
+    Attributes:
+        equal: whether it gave the outputs of the reference's; None where they were not compared.
+        equal_note: on what inputs, or why they were not.
+        price: CPU time of the reference's artifact (before) and of its own (after); None with `price_note`.
+        instructions: user-mode instructions of one run; None with `instructions_note`.
+    """
+
+    equal: bool | None = None
+    equal_note: str = ""
+    price: Price | None = None
+    price_note: str = ""
+    instructions: int | None = None
+    instructions_note: str = ""
+
+
 class Bound(Record, frozen=True):
     """The most that folding could save, as the report tells it of families: all of each but its largest member.
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from bot.core.delta import value_of
-from bot.core.fold import Price
+from bot.core.fold import Run
 from bot.core.metrics import METRIC_BY_ID, Metric
 from bot.core.planned import Target
 from bot.core.snapshot import Cell, CellKey
@@ -55,25 +55,6 @@ class Experiment:
     own_targets: tuple[Target, ...] = ()
     run: bool = False
     axis: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """What running a cell's artifact beside the reference's gave.
-
-    Attributes:
-        equal: whether it gave the outputs of the reference's; None where they were not compared.
-        equal_note: on what inputs, or why they were not.
-        price: CPU time of the reference's artifact (before) and of its own (after); None with `price_note`.
-        instructions: user-mode instructions of one run; None with `instructions_note`.
-    """
-
-    equal: bool | None = None
-    equal_note: str = ""
-    price: Price | None = None
-    price_note: str = ""
-    instructions: int | None = None
-    instructions_note: str = ""
 
 
 NOT_RUN = Run()

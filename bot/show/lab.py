@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bot.core.constraint import Divisible, Range, Static
 from bot.core.delta import value_of
-from bot.core.fold import Price
+from bot.core.fold import Price, Run
 from bot.core.lab import (
     COLUMN_BY_ID,
     FOLDED_AWAY,
@@ -18,7 +18,6 @@ from bot.core.lab import (
     Fit,
     Lab,
     Mean,
-    Run,
     Sums,
     fits,
     is_largest,

@@ -35,6 +35,7 @@ from bot.core.fold import (
     FoldOptions,
     LeftFamily,
     Price,
+    Run,
 )
 from bot.core.planned import PlannedCell
 from bot.core.snapshot import Cell, CellKey
@@ -98,19 +99,9 @@ FOLDER = "folded"
 """Of the folded programs, beside `fold.json`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """What running both artifacts gave; the fields are those of a `FoldCell`."""
-
-    equal: bool | None
-    equal_note: str
-    price: Price | None
-    price_note: str
-
-
-def cell_told(one: Audited, ran: Ran, out: Path) -> FoldCell:
-    """What is told of one cell."""
-    cell, attempt = one.cell, one.kept
+def fold_cell(one: Audited, run: Run, out: Path) -> FoldCell:
+    """The audit of one cell as `fold.json` has it."""
+    cell, attempt = one.cell, one.best
     counts = fold_counts(cell)
     surplus = counts.surplus_executables if counts else None
     is_folded = attempt is not None and bool(attempt.groups)
@@ -121,14 +112,14 @@ def cell_told(one: Audited, ran: Ran, out: Path) -> FoldCell:
         executables=_both(one, "executables"),
         artifact_bytes=_both(one, "artifact_bytes"),
         executable_bytes=_both(one, "executable_bytes"),
-        equal=ran.equal,
+        equal=run.equal,
         folded=_folded(one),
         left=one.left,
         resumed_bytes=one.attempts.at(()).artifact_bytes if one.attempts is not None else None,
         bound=None if surplus is None else Bound(surplus, counts.surplus_bytes if counts else None),
-        equal_note=ran.equal_note,
-        price=ran.price,
-        price_note=ran.price_note,
+        equal_note=run.equal_note,
+        price=run.price,
+        price_note=run.price_note,
         note=one.failure,
     )
     if attempt is None or one.attempts is None or not is_folded:
@@ -143,25 +134,25 @@ def cell_told(one: Audited, ran: Ran, out: Path) -> FoldCell:
 def _state(one: Audited) -> str:
     if one.cell.status == "unsupported":
         return "unsupported"
-    if one.kept is None or not one.kept.cell.measured:
+    if one.best is None or not one.best.cell.measured:
         return FAILED
-    return "folded" if one.kept.groups else "nothing-to-fold"
+    return "folded" if one.best.groups else "nothing-to-fold"
 
 
 def _both(one: Audited, metric: str) -> BeforeAfter:
     """A metric before and after; what is not folded stays what it was."""
     before = one.cell.value(metric) if one.cell.measured else None
-    if one.kept is None or not one.kept.groups:
-        return BeforeAfter(before, before if one.kept is not None else None)
-    return BeforeAfter(before, one.kept.cell.value(metric))
+    if one.best is None or not one.best.groups:
+        return BeforeAfter(before, before if one.best is not None else None)
+    return BeforeAfter(before, one.best.cell.value(metric))
 
 
 def _folded(one: Audited) -> tuple[FoldedFamily, ...]:
-    if one.kept is None or one.groups is None:
+    if one.best is None or one.groups is None:
         return ()
     return tuple(
         FoldedFamily(kind_of(one.groups, group.members) or FOLD_KINDS[-1], group.members, group.operands)
-        for group in one.kept.folded
+        for group in one.best.folded
     )
 
 
@@ -175,9 +166,9 @@ def rejected(one: Audited, banned: Mapping[Group, str]) -> tuple[LeftFamily, ...
 
 def news_of(one: Audited) -> str:
     """One line while it goes on."""
-    if one.kept is None:
+    if one.best is None:
         return f"{one.cell.key}: not folded: {one.failure}"
-    if not one.kept.groups:
+    if not one.best.groups:
         return f"{one.cell.key}: nothing to fold"
     counts, sizes = _both(one, "executables"), _both(one, "artifact_bytes")
     changes = [f"{pair.before:,} → {pair.after:,} {unit}" for pair, unit in ((counts, "executables"), (sizes, "B"))
@@ -203,12 +194,12 @@ def audited(request: Request, config: Config, options: FoldOptions, show: Show, 
         planned = {cell.key: cell for cell in plan.cells}
         audits = _all(tools, [(planned[cell.key], cell) for cell in side.cells], request, show, cancel)
         reason = MISSING if options.run else NOT_ASKED
-        ran = dict.fromkeys(audits, Ran(None, reason, None, reason))
+        runs = dict.fromkeys(audits, Run(None, reason, None, reason))
         if runtime is not None:
             checks = _Checks(tools, audits, runtime, options, show, cancel)
             checks.all()
-            audits, ran = checks.found, checks.ran
-        cells = [cell_told(one, ran[key], request.out) for key, one in audits.items()]
+            audits, runs = checks.audits, checks.runs
+        cells = [fold_cell(one, runs[key], request.out) for key, one in audits.items()]
         models = [
             model_of(tools, list(of), cells) for _, of in groupby(audits.values(), lambda one: one.cell.key.model)
         ]
@@ -216,7 +207,7 @@ def audited(request: Request, config: Config, options: FoldOptions, show: Show, 
         FOLD_SCHEMA,
         compiler=plan.toolchain.info,
         flags=side.flags,
-        machine=machine(runtime) if runtime is not None and any(one.equal is not None for one in ran.values()) else "",
+        machine=machine(runtime) if runtime is not None and any(one.equal is not None for one in runs.values()) else "",
         max_slowdown=options.max_slowdown,
         models=tuple(models),
         cells=tuple(cells),
@@ -256,41 +247,40 @@ class _Checks:
     """All cells, as checking leaves them; nothing else runs beside it, as it takes times."""
 
     tools: FoldTools
-    found: dict[CellKey, Audited]
+    audits: dict[CellKey, Audited]
     runtime: Runtime
     options: FoldOptions
     show: Show
     cancel: Cancel
-    ran: dict[CellKey, Ran] = field(default_factory=dict)
+    runs: dict[CellKey, Run] = field(default_factory=dict)
 
     def all(self) -> None:
         """Run what can be run; what gives other outputs somewhere is folded nowhere."""
         with temporary_directory("fold-data-") as data:
-            for model in sorted({key.model for key in self.found}):
-                keys = [key for key in self.found if key.model == model]
+            for model in sorted({key.model for key in self.audits}):
+                keys = [key for key in self.audits if key.model == model]
                 benches = {key: self._bench(key, data / model) for key in keys}
                 self._equal(keys, benches)
                 for key, bench in benches.items():
-                    if isinstance(bench, Bench) and self.ran[key].equal:
+                    if isinstance(bench, Bench) and self.runs[key].equal:
                         # take the time; where a slowdown is the limit, keep the groups within it
-                        one, limit = self.found[key], self.options.max_slowdown
-                        assert one.kept is not None  # noqa: S101 - a bench is of what was folded
+                        one, limit = self.audits[key], self.options.max_slowdown
+                        assert one.best is not None  # noqa: S101 - a bench is of what was folded
                         self.show.say(f"{key}: is timed before and after folding")
                         if limit is None:
-                            price = bench.price(one.kept)
+                            price = bench.price(one.best)
                         else:
-                            kept, left, price = affordable(bench, one, limit)
-                            self.found[key] = without(one, kept, left)
-                            if kept is not one.kept:
-                                self.ran[key] = self._compared(self.found[key], bench)[0]
-                        told = self.ran[key]
+                            best, left, price = affordable(bench, one, limit)
+                            self.audits[key] = without(one, best, left)
+                            if best is not one.best:
+                                self.runs[key] = self._compared(self.audits[key], bench)[0]
                         known = price if isinstance(price, Price) else None
-                        self.ran[key] = replace(told, price=known, price_note="" if known else str(price))
+                        self.runs[key] = replace(self.runs[key], price=known, price_note="" if known else str(price))
                 shutil.rmtree(data / model, ignore_errors=True)
 
     def _bench(self, key: CellKey, data: Path) -> Bench | str:
-        one = self.found[key]
-        if one.kept is None or not one.kept.groups:
+        one = self.audits[key]
+        if one.best is None or not one.best.groups:
             return one.failure or NOTHING_FOLDED
         return bench_of(self.tools, one, self.runtime, data, self.cancel)
 
@@ -299,25 +289,25 @@ class _Checks:
         while True:
             worse = {}
             for key in keys:
-                self.ran[key], bad = self._compared(self.found[key], benches[key])
+                self.runs[key], bad = self._compared(self.audits[key], benches[key])
                 worse.update(dict.fromkeys(bad, f"it gives other outputs on {key.target}"))
             if not worse.keys() - banned.keys():
                 return
             banned.update(worse)
             for key in keys:
-                self.found[key] = without(again(self.found[key], banned), None, rejected(self.found[key], banned))
+                self.audits[key] = without(again(self.audits[key], banned), None, rejected(self.audits[key], banned))
 
-    def _compared(self, one: Audited, bench: Bench | str) -> tuple[Ran, Mapping[Group, str]]:
+    def _compared(self, one: Audited, bench: Bench | str) -> tuple[Run, Mapping[Group, str]]:
         if isinstance(bench, str):
-            return Ran(None, bench, None, bench), {}
-        if one.kept is None or not one.kept.groups:
-            return Ran(None, NOTHING_FOLDED, None, NOTHING_FOLDED), {}
+            return Run(None, bench, None, bench), {}
+        if one.best is None or not one.best.groups:
+            return Run(None, NOTHING_FOLDED, None, NOTHING_FOLDED), {}
         self.show.say(f"{one.cell.key}: runs before and after folding")
-        told = bench.equal(one.kept)
-        bad = differing(bench, one, one.kept.groups) if told.equal is False else {}
+        equality = bench.equal(one.best)
+        bad = differing(bench, one, one.best.groups) if equality.equal is False else {}
         for group, why in bad.items():
             self.show.say(f"{one.cell.key}: {group[0]} and {len(group) - 1} more give other outputs as one: {why}")
-        return Ran(told.equal, told.equal_note, None, "outputs are not known to be equal"), bad
+        return Run(equality.equal, equality.equal_note, None, "outputs are not known to be equal"), bad
 
 
 # What an audit is made with: the request with its compiler named, and where that compiler's wheels are.
@@ -332,5 +322,5 @@ def audit_request(
     if sought.places.no_index:
         say("--no-index of the requirements file is not followed here: the index counts as well")
     links = tuple(dict.fromkeys((*sought.places.find_links, *config.compiler.find_links)))
-    found = replace(config, compiler=replace(config.compiler, find_links=links))
-    return replace(request, specs={**request.specs, "head": sought.spec}), found
+    config = replace(config, compiler=replace(config.compiler, find_links=links))
+    return replace(request, specs={**request.specs, "head": sought.spec}), config

@@ -51,7 +51,7 @@ class Audited:
         planned: with the flag that lifts the compiler's stack gate where that refused it.
         source: its model's file.
         failure: why its program could not be folded at all; None where it could be.
-        resumed, kept: with nothing folded, and with what is worth it; None where there is a failure.
+        best: with what is worth folding; None where there is a failure.
     """
 
     cell: Cell
@@ -60,7 +60,7 @@ class Audited:
     failure: str = ""
     attempts: Attempts | None = None
     groups: Groups | None = None
-    kept: Attempt | None = None
+    best: Attempt | None = None
     left: tuple[LeftFamily, ...] = ()
 
 
@@ -91,14 +91,14 @@ def again(one: Audited, banned: Collection[Group]) -> Audited:
         return one
     result = search(one.groups, one.attempts.at, banned)
     if not result.attempt.cell.measured:
-        return replace(one, kept=None, failure=f"resumed with nothing folded: {reason_of(result.attempt)}")
-    return replace(one, kept=result.attempt, left=(*result.left, *_told_families(one.cell, one.groups)))
+        return replace(one, best=None, failure=f"resumed with nothing folded: {reason_of(result.attempt)}")
+    return replace(one, best=result.attempt, left=(*result.left, *_families_left(one.cell, one.groups)))
 
 
-def _told_families(cell: Cell, found: Groups) -> list[LeftFamily]:
-    grouped = {name for groups in found.groups.values() for group in groups for name in group}
+def _families_left(cell: Cell, groups: Groups) -> list[LeftFamily]:
+    grouped = {name for level in groups.groups.values() for group in level for name in group}
     return [
-        LeftFamily(family.kind, family.members, _why(family.kind, family.members, found))
+        LeftFamily(family.kind, family.members, _why(family.kind, family.members, groups))
         for family in cell.families
         if family.kind in FAMILY_KINDS and grouped.isdisjoint(family.members)
     ]
@@ -221,14 +221,14 @@ def affordable(
     bench: Bench, one: Audited, max_slowdown: float
 ) -> tuple[Attempt | None, tuple[LeftFamily, ...], Price | str]:
     """The groups that are worth their price, those that are not and why, and the price of those that are."""
-    if one.kept is None or one.attempts is None or one.groups is None:
+    if one.best is None or one.attempts is None or one.groups is None:
         return None, (), one.failure
-    price = bench.price(one.kept)
+    price = bench.price(one.best)
     if isinstance(price, str) or within(price, max_slowdown):
-        return one.kept, (), price
+        return one.best, (), price
     cheap: list[Cheap] = []
     refused: list[LeftFamily] = []
-    for group in one.kept.groups:
+    for group in one.best.groups:
         parts, why = _affordable_parts(bench, one.attempts, group, one.groups.elements, max_slowdown)
         cheap += parts
         if dear := tuple(name for name in group if not any(name in part for _, part in parts)):
@@ -286,6 +286,6 @@ def _too_dear(price: Price | str, max_slowdown: float) -> str:
     return f"{sure} slower by more than {max_slowdown:.1%}"
 
 
-def without(one: Audited, kept: Attempt | None, left: Sequence[LeftFamily]) -> Audited:
+def without(one: Audited, best: Attempt | None, left: Sequence[LeftFamily]) -> Audited:
     """The cell with more that is left, and other groups kept where these are given."""
-    return replace(one, kept=kept or one.kept, left=(*one.left, *left))
+    return replace(one, best=best or one.best, left=(*one.left, *left))

@@ -24,8 +24,8 @@ from bot.config.configuration import Config
 from bot.config.targets import merged
 from bot.core.backends import backend_of
 from bot.core.constraint import Constraint
-from bot.core.fold import FAILED, FoldAudit, FoldCell, FoldOptions, Price
-from bot.core.lab import BEFORE_FUSION, SAME, Experiment, Lab, Run
+from bot.core.fold import FAILED, FoldAudit, FoldCell, FoldOptions, Price, Run
+from bot.core.lab import BEFORE_FUSION, SAME, Experiment, Lab
 from bot.core.planned import (
     COMMON_FLAGS,
     LIFTED_LIMIT_FLAG,

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from report_factory import COMMON, HOSTILE, MODELS, TARGETS, digest, metrics
 
-from bot.core.fold import Price
-from bot.core.lab import SAME, Experiment, Lab, Run
+from bot.core.fold import Price, Run
+from bot.core.lab import SAME, Experiment, Lab
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Metrics, Outcome, Snapshot, SourceInfo
 from bot.core.study import Study, Variant
 

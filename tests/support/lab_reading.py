@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from bot.core.constraint import Constraint
-from bot.core.fold import Price
-from bot.core.lab import Experiment, Lab, Run
+from bot.core.fold import Price, Run
+from bot.core.lab import Experiment, Lab
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Outcome, Snapshot, SourceInfo
 from bot.core.study import Study, Variant
 
