@@ -49,7 +49,8 @@ def report_blocks(facts: Facts, limits: Limits, where: str = "") -> Blocks:
     screen = _first_report(facts, brought, limits) if brought else first_screen(facts, limits)
     missing = ", ".join(_left_out(folds))
     said = phrase(f"Shortened to fit. Left out here: {missing}; {where} have everything.") if missing and where else ()
-    return (*screen, *folds, Sentence(said, small=True, name="left-out"))
+    last = replace(folds[-1], blocks=(*folds[-1].blocks, Sentence(said, small=True, name="left-out")))
+    return (*screen, *folds[:-1], last)
 
 
 def pin_blocks(facts: Facts, limits: Limits) -> Blocks:
@@ -172,7 +173,8 @@ def _causes(facts: Facts, limits: Limits) -> Fold:
     """What all deltas have in common; where there is no room for their details, these are in a fold."""
     found = roots(facts, limits)
     lines = [line if limits.details else replace(line, detail=()) for line in found]
-    title = phrase(strong("Root causes"), f" ({held(facts, found)})" if found else "")
+    share = held(facts, found)
+    title = phrase(strong("Root causes"), f" ({share})" if share else "")
     return section(title, List(listed(lines), numbered=True), name="causes")
 
 
@@ -260,7 +262,7 @@ def _links(facts: Facts) -> Phrase:
 # The folds.
 
 
-def _folds(facts: Facts, limits: Limits) -> Blocks:
+def _folds(facts: Facts, limits: Limits) -> tuple[Fold, ...]:
     grid = build_grid(facts, limits)
     size = f"{plural(grid.models.total, 'model')} × {plural(len(facts.measured_targets), 'target')}"
     return (

@@ -92,7 +92,7 @@ def test_what_does_not_compile_from_the_start_does_not_fail_it(stage: Stage) -> 
     files = {"code-size.yml": stage.config("two"), "models/a.mlir": A, "models/bad.mlir": MODEL.format("bad")}
     ran = stage.pull(*stage.open_pull(files))
     assert ran.code == 0 and ran.outputs["verdict"] == "warn", ran.error
-    assert "· 1 cell does not compile" in first_line(stage) and "🚫 does not compile" in stage.comments()[0]
+    assert "· 1 build does not compile" in first_line(stage) and "🚫 does not compile" in stage.comments()[0]
 
 
 def test_where_nothing_compiles_there_is_no_verdict(stage: Stage) -> None:

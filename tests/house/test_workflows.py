@@ -251,7 +251,8 @@ def test_the_wheel_of_the_same_run_is_the_head_and_never_another_ones_baseline()
         assert ("run-id" in loads) == (name == "review")
 
 
-def test_the_smallest_needs_three_lines_for_the_bot() -> None:
+def test_the_smallest_needs_four_lines_for_the_bot_and_keeps_its_report() -> None:
     lines = (ROOT / "configs" / "workflows" / "minimal.yml").read_text(encoding="utf-8").splitlines()
     at = next(index for index, line in enumerate(lines) if BOT in line and "uses:" in line)
-    assert [line.split()[0] for line in lines[at + 1 :]] == ["with:", "config:"]
+    assert [line.split()[0] for line in lines[at + 1 : at + 5]] == ["with:", "config:", "out:", "-"]
+    assert "actions/upload-artifact@" in lines[at + 4]

@@ -50,8 +50,10 @@ def roots(facts: Facts, limits: Limits) -> Listing[Line]:
 
 
 def held(facts: Facts, shown: Listing[Line]) -> str:
-    """`4 of 9: 93 % of all bytes that moved`, growth and shrinking alike; the share of each is of the same."""
+    """`4 of 9: 93 % of all bytes that moved`, growth and shrinking alike, as the share of each is; or empty."""
     shares = [root.share for root in facts.report.root_causes[: len(shown.items)] if root.share is not None]
+    if not shown.more:
+        return "in percent of all bytes that moved" if len(shares) > 1 else ""
     if not shares:
         return f"{len(shown.items)} of {shown.total}"
     return f"{len(shown.items)} of {shown.total}: {sum(shares) * 100:.0f} % of all bytes that moved"
