@@ -32,7 +32,7 @@ _TAGS = """
     form label select option input button
 """
 _ATTRIBUTES = """
-    class id lang title charset name content http-equiv type href value start open hidden tabindex role placeholder
+    class id lang title scope charset name content http-equiv type href value start open hidden tabindex role placeholder
     min max low high optimum aria-label aria-labelledby aria-hidden
     data-state data-level data-moved data-size data-code data-to data-side
 """
