@@ -357,10 +357,16 @@ def _linked(facts: Facts) -> dict[CellKey, set[str]]:
     return found
 
 
-def _rank(facts: Facts, delta: CellDelta) -> tuple[int, int, int]:
-    """What does most to the verdict first, then by state, then by how many bytes moved."""
+def _rank(facts: Facts, delta: CellDelta) -> tuple[bool, int, int, int]:
+    """What does most to the verdict first, then by state and bytes that moved; what says nothing of a change last."""
     level = ("fail", "warn", "").index(facts.level(delta.key))
-    return level, STATES.index(delta.state), -abs(delta.metrics["artifact_bytes"].change or 0) if delta.metrics else 0
+    is_idle = delta.state in ("unmeasured", "same") and level > 0
+    return (
+        is_idle,
+        level,
+        STATES.index(delta.state),
+        -abs(delta.metrics["artifact_bytes"].change or 0) if delta.metrics else 0,
+    )
 
 
 def _card(

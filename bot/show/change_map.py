@@ -24,8 +24,8 @@ from bot.render.text.text_tables import Table
 from bot.render.view.facts import NAME_LIMIT, Facts
 from bot.render.view.story import cause_words
 
-LEAVES, CELLS = 3_000, 200
-"""The most leaves of the picture, and rows of its table; smaller ones are added up."""
+PLACES, CELLS = 4_000, 200
+"""About how many places the picture has at most, and rows of its table; smaller ones are added up."""
 _NO_COMPONENT = "no component known"
 _REST = "what no dispatch and no part of the artifact explains"
 _STATES = {
@@ -125,16 +125,15 @@ def pruned(place: Place, least_bytes: int) -> Place:
 
 def map_json(tree: Place) -> str:
     """The tree for the picture: name, net, bytes, address, parts; `<` is escaped, so that it ends no element."""
-    sizes = nlargest(LEAVES + 1, (leaf.moved_bytes for leaf in _ends(tree)))
-    least_bytes = sizes[-1] + 1 if len(sizes) > LEAVES else 1
+    sizes = nlargest(PLACES + 1, (one.moved_bytes for one in _all(tree)))
+    least_bytes = sizes[-1] + 1 if len(sizes) > PLACES else 1
     return json.dumps(_row(pruned(tree, least_bytes)), separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _ends(place: Place) -> Iterator[Place]:
-    if not place.inside:
-        yield place
+def _all(place: Place) -> Iterator[Place]:
+    yield place
     for one in place.inside:
-        yield from _ends(one)
+        yield from _all(one)
 
 
 def _row(place: Place) -> list[object]:

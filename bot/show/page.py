@@ -60,7 +60,7 @@ def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[s
         room=room,
         shown=chosen.addresses,
         unlisted=_unlisted(chosen),
-        choices=_choices(facts),
+        choices=_choices(facts, chosen),
         leading=first,
         map=tree,
         map_words=map_words(facts, tree),
@@ -91,9 +91,9 @@ def _share(shares: Sequence[float | None]) -> str:
     return percent(sum(known)).removeprefix("+") if known and len(known) == len(shares) else ""
 
 
-def _choices(facts: Facts) -> Mapping[str, Iterable[tuple[str, str]] | int]:
+def _choices(facts: Facts, chosen: Selection) -> Mapping[str, Iterable[tuple[str, str]] | int]:
     """What cells can be filtered by: value and words of each."""
-    models = dict.fromkeys(clip(delta.key.model, NAME_LIMIT) for delta in facts.report.deltas)
+    models = dict.fromkeys(clip(delta.key.model, NAME_LIMIT) for delta in chosen.shown)
     targets = sorted({facts.short[delta.key.target] for delta in facts.report.deltas})
     return {
         "models": [(name or _EMPTY, name or _EMPTY) for name in models],

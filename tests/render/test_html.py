@@ -32,8 +32,8 @@ _TAGS = """
     form label select option input button
 """
 _ATTRIBUTES = """
-    class id lang title scope charset name content http-equiv type href value start open hidden tabindex role placeholder
-    min max low high optimum aria-label aria-labelledby aria-hidden
+    class id lang title scope charset name content http-equiv type href value start open hidden tabindex role
+    placeholder min max low high optimum aria-label aria-labelledby aria-hidden
     data-state data-level data-moved data-size data-code data-to data-side
 """
 ID = re.compile(r"[A-Za-z0-9._~%/=-]+")
