@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
@@ -89,8 +89,7 @@ class Source(NamedTuple):
     llvm_commits: Callable[[str, str], int | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Clue:
+class Clue(NamedTuple):
     """What a root cause names: the pass, or the knob and how its value changed; `dispatch`: its largest one."""
 
     passed: PassChange | None
@@ -308,7 +307,7 @@ def github_source(api_url: str, server_url: str, token: str, repository: str, ca
     requests = list[str]()
 
     def ask(kind: type[_T], wanted: Callable[[Any], _T], place: str, **query: str | int) -> _T:
-        """What is wanted of the answer: from the cache, where it is asked for by full revisions, else from GitHub."""
+        """What is wanted of the answer: from the cache, which keeps what is asked for by full revisions, or GitHub."""
         address = f"{place}?{urlencode(query)}"
         key = hashlib.sha256(f"{api_url} {repository} {address}".encode()).hexdigest()
         file = cache / "history" / f"{key}.json"
@@ -337,9 +336,8 @@ def github_source(api_url: str, server_url: str, token: str, repository: str, ca
         return "\n".join(str(file.get("patch", "")) for file in answer["files"])[:_MOST_DIFF_CHARACTERS]
 
     def commits(path: str, base: str, head: str) -> Sequence[Commit]:
-        """GitHub lists what a revision has, so that what both have is taken away."""
         sides = [ask(list[Commit], listed, "commits", sha=one, path=path, per_page=_PAGE) for one in (head, base)]
-        # Of a full page the older ones are not known: nothing as old as its last is said to be on one side alone.
+        # What both have is taken away. Of a full page the older ones are not known: nothing as old as its last is said.
         since = max((min(one.date for one in side) for side in sides if len(side) == _PAGE), default="")
         apart = set(sides[0]) ^ set(sides[1])
         if since and len(apart) == len(sides[0]) + len(sides[1]):
@@ -347,10 +345,9 @@ def github_source(api_url: str, server_url: str, token: str, repository: str, ca
         return sorted((one for one in apart if one.date > since), key=lambda one: (one.date, one.sha), reverse=True)
 
     def llvm_commits(base: str, head: str) -> int | None:
-        """LLVM's own repository knows the commits of its forks; the first page would have diffs."""
-        path = f"/repos/llvm/llvm-project/compare/{base}...{head}"
+        path = f"/repos/llvm/llvm-project/compare/{base}...{head}"  # which knows the commits of its forks
         with suppress(NetworkError):
-            return ask(int, lambda answer: int(answer["total_commits"]), path, per_page=1, page=2)
+            return ask(int, lambda answer: int(answer["total_commits"]), path, per_page=1, page=2)  # 1 has diffs
         return None
 
     return Source(

@@ -493,12 +493,7 @@ def _suspects(search: _Search, report: Report, source: Source) -> Iterator[str]:
     step = report.base.compiler.revision, report.head.compiler.revision
     whole = with_suspects(replace(report, notes=()), source, revisions=(older, newer))
     where = f"between {' and '.join(search.variants[place].name for place in search.step)}"
-    files = {
-        one.commit: (one.title, known.files)
-        for root in whole.root_causes
-        if (known := root.looked_up)
-        for one in root.suspects
-    }
+    files = {s.commit: (s.title, r.looked_up.files) for r in whole.root_causes for s in r.suspects if r.looked_up}
     try:
         for sha, (title, touched) in files.items():
             inside = {one.sha for file in touched for one in source.commits(file, *step)}

@@ -44,6 +44,8 @@ def test_a_member_whose_bytes_are_not_known_leaves_the_sum_unknown() -> None:
 
 def test_a_cell_without_families_left_nothing_and_an_unmeasured_one_says_nothing() -> None:
     assert fold_counts(replace(CELL, families=(), metrics={})) == FoldCounts(None, None, 0, 0, 0)
+    unread = replace(CELL, families=(), reasons={"families": "there are no bindings"})
+    assert fold_counts(unread) == FoldCounts(40, 10, None, None, None)
     assert fold_counts(replace(CELL, status="failed")) is None
     assert fold_counts(replace(CELL, status="over-stack-limit")) == fold_counts(CELL)
 

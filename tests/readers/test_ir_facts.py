@@ -127,6 +127,13 @@ def test_a_wrong_value_is_named(path: tuple[str | int, ...], value: object, said
         (("arguments", 0, "values"), [1, 2, 3], "3 values of 2"),
         (("arguments", 0, "divisor"), None, "a divisor is known exactly"),
         (("arguments", 0, "unknown_sites"), 1, "a divisor is known exactly"),
+        (("families",), [{"kind": "offsets", "members": ["nobody"], "varying": ["a"]}], "in none of the program's"),
+        (
+            ("families",),
+            [{"kind": "offsets", "members": ["net_dispatch_0"] * 2, "varying": ["a"]}],
+            "in another one too",
+        ),
+        (("families",), [{"kind": "offsets", "members": [], "varying": ["a\nb"]}], "not a line of text"),
     ],
 )
 def test_a_wrong_value_of_what_explains_is_named(path: tuple[str | int, ...], value: object, said: str) -> None:
@@ -145,14 +152,15 @@ def test_an_allocation_of_unknown_size_is_a_reason_with_the_functions_name() -> 
         alloca_bytes({"functions": {"g": 1, "f": None}})
 
 
-PLACES = [(key, *inner) for key in NAMED["program"] for inner in ((), (0,))]
+PLACES: list[tuple[str | int, ...]] = [(key,) for key in NAMED["program"]]
+PLACES += [(key, 0) for key, value in NAMED["program"].items() if value and isinstance(value, list)]
 
 
 @given(
     JSON
     | some.builds(
         lambda path, value: changed(NAMED["program"], *path, to=value),
-        some.sampled_from([path for path in PLACES if len(path) == 1 or isinstance(NAMED["program"][path[0]], list)]),
+        some.sampled_from(PLACES),
         JSON,
     )
     | some.builds(lambda value: {"functions": value}, JSON)
