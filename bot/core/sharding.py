@@ -46,7 +46,7 @@ def deal(cells: Sequence[PlannedCell], count: int, known: Costs | None = None) -
         models.setdefault(cell.model.name, []).append(cell.key)
     hands: list[list[CellKey]] = []
     for keys in models.values():
-        hands += [[key] for key in keys] if known and sum(costs[key] for key in keys) > fair else [keys]
+        hands += [[key] for key in keys] if sum(costs[key] for key in keys) > fair else [keys]
     loads, owner = [0.0] * count, dict[CellKey, int]()
     for hand in sorted(hands, key=lambda keys: (-sum(costs[key] for key in keys), keys[0])):
         lightest = loads.index(min(loads))

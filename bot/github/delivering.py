@@ -95,7 +95,7 @@ class Memory:
         return self.previous.findings if self.previous else ()
 
 
-def _recalled(problems: list[NetworkError], hub: Hub, to: Destination) -> Memory | None:
+def recalled(problems: list[NetworkError], hub: Hub, to: Destination) -> Memory | None:
     """What the comment's state has, with the approval label as it is set now; None where the comments cannot be read.
 
     A label that cannot be read is taken to be as the comment remembers it.
@@ -136,7 +136,7 @@ def deliver(report: Report, services: Services, to: Destination, extra: Sequence
     """
     problems: list[NetworkError] = []
     hub = services.hub if to.pull is not None and not services.context.read_only else None
-    known = _recalled(problems, hub, to) if hub else None
+    known = recalled(problems, hub, to) if hub else None
     memory = known or Memory()
     final = _final(report, services, to, replace(memory, acceptances=_joined(memory.acceptances, extra)))
     services.show.report(final, write_report(final, to.config.templates, services.out))
@@ -173,7 +173,7 @@ def deliver_broken(error: BotError, services: Services, to: Destination) -> None
     problems: list[NetworkError] = []
     hub = services.hub if to.pull is not None and not services.context.read_only else None
     set_outputs(services, {"verdict": "unknown", "report-path": services.report_path})
-    known = _recalled(problems, hub, to) if hub else None
+    known = recalled(problems, hub, to) if hub else None
     acceptances = known.acceptances if known else ()
     state = CommentState(to.head_sha, to.run_id, alarming=True, acceptances=acceptances, base_ref=to.base_ref)
     body = render_broken(to.config.report_id, error, _links(services), encode(state) if to.head_sha else "")

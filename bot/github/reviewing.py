@@ -20,9 +20,10 @@ from bot.core.sharding import Matrix, assigned, matrix, merge_snapshots
 from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
 from bot.core.spec import release_in
 from bot.errors import BotError, InputError, Interrupted, UsageError
-from bot.github.baselines import awaited, nearest, nearest_costs, standing_for
+from bot.github.baselines import awaited, gap_note, nearest, nearest_costs, standing_for
 from bot.github.delivering import Destination, deliver, failure_delivered, set_outputs
 from bot.github.extra_reports import folds
+from bot.github.merged import deliver_push, stored_before
 from bot.github.opening import Opened, Wanted, judging_rules, named_compiler, opened, wanted_sides
 from bot.github.services import Services, store_of
 from bot.github.suspects import suspected
@@ -55,8 +56,9 @@ def review(services: Services) -> int:
 
 
 def baseline(services: Services) -> int:
-    """Measure the pushed commit and store it, unless what is stored already would give the same."""
+    """Measure the pushed commit, store it and say what it changed, unless what is stored would give the same."""
     require_writable(services.out)
+    code = 0
     with opened(services, _pushed(services)) as (_, head):
         plan = head.plan("head", services)
         entry = Entry(head.config.report_id, services.context.sha, plan_digest(plan))
@@ -66,7 +68,10 @@ def baseline(services: Services) -> int:
             older = f"{plural(known.distance, 'commit')} older" if known.distance else "of that very commit"
             services.show.say(f"nothing to measure: {known.entry.sha[:10]} ({older}) gives the same")
         else:
-            snapshot = _whole(services, head, plan)
+            snapshot, before = _whole(services, head, plan), stored_before(services, store, head)
+            if before:
+                sides = {"base": before.snapshot, "head": snapshot}
+                snapshot = _asked_twice(services, head, sides, head.config)["head"]
             shared = services.request, services.show, services.cancel
             snapshot = with_largest_traced(plan, snapshot, head.config.baseline.traces, head.config, *shared)
             write_snapshot(services.out / "head.json", snapshot)
@@ -77,8 +82,13 @@ def baseline(services: Services) -> int:
                 set_outputs(services, {"baseline-artifact": artifact_name(entry)})
             else:
                 services.show.say("stored" if store.save(entry, snapshot) else "was stored already")
+            if before:
+                loaded = TextStore(services.request.cache).load
+                report = reported(head.config, before.snapshot, snapshot, before.baseline, loaded)
+                report = replace(report, notes=(*gap_note(before.baseline), *report.notes))
+                code = deliver_push(report, services, head)
         folds(services, head)
-        return 0
+        return code
 
 
 def part(services: Services) -> None:

@@ -36,6 +36,7 @@ CALLS: tuple[tuple[str, str, str], ...] = (
     ("POST", "/issues/comments/{}/reactions", "issues: write"),
     ("POST", "/check-runs", "checks: write"),
     ("PATCH", "/check-runs/{}", "checks: write"),
+    ("GET", "/commits/{}/pulls", "pull-requests: read"),
     ("GET", "/commits/{}/check-runs", "checks: read"),
     ("GET", "/commits/{}", "contents: read"),
     ("GET", "/compare/{}", "contents: read"),
@@ -82,6 +83,7 @@ class Seen:
 
     def __init__(self) -> None:
         self.needs = {"contents: read"}
+        self.start = 0
 
     @contextmanager
     def measuring(self, **keys: Any) -> Iterator[tuple[action_stage.Stage, str]]:
@@ -92,8 +94,9 @@ class Seen:
             main = stage.main({"models/b.mlir": MODEL.format("b")}, **keys)
             assert stage.push(main).code == 0
             start, tip = len(hub.traffic), _baselines(stage)
+            self.start = start
             yield stage, main
-            self.needs |= set(map(needed, hub.traffic[start:]))
+            self.needs |= set(map(needed, hub.traffic[self.start :]))
             if _baselines(stage) != tip:
                 self.needs.add("contents: write")
 
@@ -128,8 +131,13 @@ def smallest(seen: Seen) -> None:
 def stored(seen: Seen) -> None:
     for store in (BRANCH, ARTIFACT):
         with seen.measuring(**store) as (stage, _):
-            sha = stage.origin.push_main("More", {"models/a.mlir": GROWN})
+            stage.pull(*stage.open_pull({"README.md": "words\n"}))
+            start = len(stage.hub.traffic)
+            sha = stage.origin.push_main("Merge", {"models/a.mlir": GROWN})
+            stage.hub.add_commit(sha)
+            stage.hub.set_pull(1, state="closed", merge_sha=sha, merged_at="2026-01-02T00:00:00Z")
             assert stage.push(sha).code == 0
+            seen.start = start
 
 
 def by_hand(seen: Seen) -> None:

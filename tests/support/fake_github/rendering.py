@@ -68,6 +68,7 @@ def pull(state: State, one: Pull, schema: str = "pull-request-simple") -> Json:
         base=_end(state, state.repo, one.base_ref, one.base_sha),
         merge_commit_sha=one.merge_sha,
         created_at=one.created_at,
+        merged_at=one.merged_at,
         labels=[label(state, name) for name in state.labels.get(one.number, ())],
         **(_pull_counts(state, one) if schema == "pull-request" else {}),
     )

@@ -88,6 +88,12 @@ def get_commit(state: State, _request: Request, ref: str) -> Reply:
     return Reply(200, render.commit(state, sha))
 
 
+def list_pulls_of_commit(state: State, request: Request, sha: str) -> Reply:
+    """Merged ones whose merge it is; open ones are named too, where it is their head."""
+    of_commit = [one for one in state.pulls.values() if sha == (one.merge_sha if one.merged_at else one.head_sha)]
+    return page_of(request, [render.pull(state, one) for one in of_commit])
+
+
 def compare(state: State, request: Request, base: str, head: str) -> Reply:
     """`ahead_by` and `behind_by` count the known commits of one side that the other lacks."""
     shas = state.commit_of(base), state.commit_of(head)
@@ -177,5 +183,6 @@ ROUTES = (
     route("PATCH", r"/check-runs/(\d+)", "checks", update_check_run),
     route("GET", r"/check-runs/(\d+)/annotations", "checks", list_annotations),
     route("GET", r"/commits/(.+)/check-runs", "checks", list_check_runs),
+    route("GET", r"/commits/([0-9a-f]+)/pulls", "pull_requests", list_pulls_of_commit),
     route("GET", r"/commits/(.+)", "contents", get_commit),
 )

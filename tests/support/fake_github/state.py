@@ -44,6 +44,7 @@ class Pull:
     title: str
     files: tuple[str, ...]
     created_at: str
+    merged_at: str | None = None
 
 
 @dataclass(slots=True)
