@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bot.core.delta import CellDelta, MetricDelta
-from bot.core.metrics import METRIC_BY_ID
+from bot.core.delta import CellDelta
 from bot.core.policy import Finding
 from bot.core.spread import Value, certain, difference, total
-from bot.render.text.escape import clean, clip
-from bot.render.text.filters import relative, sides, signed
-from bot.render.text.phrase import Phrase, code, phrase
+from bot.render.text.filters import relative, sides
 from bot.render.view.facts import MARKS, Facts, broken_alike, mark_of, whole_of, worst_first
 
 _NAME = 40
@@ -29,8 +26,7 @@ class Total:
         base, head: sums in bytes; None where there is no such cell.
         larger, smaller: how many of them grew and shrank.
         unsure: of how many that is open, as the compiler does not repeat itself.
-        worst: the worst finding's cell; without one the one that grew, or else shrank, by most bytes.
-        mark, level: of that finding: its symbol, and `fail`, `warn` or empty.
+        mark, level: of the worst finding there: its symbol, and `fail`, `warn` or empty.
     """
 
     target: str
@@ -42,7 +38,6 @@ class Total:
     unsure: int = 0
     planned: int = 0
     broken: int = 0
-    worst: Phrase = ()
     mark: str = ""
     level: str = ""
 
@@ -124,10 +119,8 @@ def everything(facts: Facts) -> Total:
 
 
 def _total(facts: Facts, target: str, deltas: Sequence[CellDelta], worst: Finding | None) -> Total:
-    said = _worst(facts, worst) if worst else _largest(deltas)
     level = worst.weight if worst and worst.weight != "pass" else ""
-    mark = _mark(worst) if worst else ""
-    return replace(_sum(facts.short[target], deltas), worst=said, mark=mark, level=level)
+    return replace(_sum(facts.short[target], deltas), mark=_mark(worst) if worst else "", level=level)
 
 
 def _mark(finding: Finding) -> str:
@@ -144,40 +137,3 @@ def _sum(target: str, deltas: Sequence[CellDelta]) -> Total:
     planned, broken = sum(not d.excused for d in deltas), sum(d.state == "newly-broken" for d in deltas)
     unsure = sum(one.is_open for one, _, _ in known)
     return Total(target, len(known), *sums, larger, smaller, unsure, planned, broken)
-
-
-def _worst(facts: Facts, finding: Finding) -> Phrase:
-    """``❌ +66.5 % `m` ``; where it is not the artifact, of what."""
-    if finding.metric is None:
-        what = clean(finding.limit).replace("-", " ")
-    else:
-        label = (
-            "" if finding.metric == "artifact_bytes" else f"{facts.label(METRIC_BY_ID[finding.metric], finding.key)} "
-        )
-        what = f"{label}{_step(finding)}"
-    return phrase(f"{_mark(finding)} {what} ", code(clip(finding.key.model, _NAME)))
-
-
-def _step(finding: Finding) -> str:
-    """In percent; where there is none to tell, the change, or what the value is."""
-    unit = METRIC_BY_ID[finding.metric or ""].unit
-    base, head = finding.sides
-    if head is None:
-        return "not known any more"
-    if base is None or base == head:
-        return "over its limit"
-    return relative(base, head) if base else signed(difference(base, head), unit)
-
-
-def _largest(deltas: Sequence[CellDelta]) -> Phrase:
-    sizes = [(delta, delta.metrics["artifact_bytes"]) for delta in deltas]
-    steps = [(artifact.change, delta, artifact) for delta, artifact in sizes if artifact.change]
-    if not steps:
-        return phrase("–")
-    grown = [step for step in steps if step[0] > 0]
-    _, delta, artifact = max(grown or steps, key=lambda step: (abs(step[0]), step[1].key))
-    return phrase("" if grown else "best: ", f"{_ratio(artifact)} ", code(clip(delta.key.model, _NAME)))
-
-
-def _ratio(artifact: MetricDelta) -> str:
-    return relative(*artifact.sides) if artifact.ratio is not None else signed(artifact.change)
