@@ -15,7 +15,7 @@ EXAMPLES = ("out/report.json --model bert_l4_f32_s128 --target x86_64 --dispatch
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("report", type=path, metavar="report.json", help="what a compare has written")
+    parser.add_argument("report", type=path, metavar="report.json", help="what a compare has written, or its directory")
     add_cell(parser)
     about = "only this dispatch, with all that is known of it: its name as it is shown, its beginning, or a glob"
     parser.add_argument("--dispatch", metavar="D", help=about)

@@ -332,8 +332,8 @@ _BINARY_PLACES = (
 _BINDINGS_PLACES = ("compiler/bindings/python", "python_packages/iree_compiler")
 PATIENCE_SECONDS = 120.0
 """For the answer to one question, where a compile may take longer."""
-_RELEASE = re.compile(r"\d+\.\d[0-9A-Za-z.]*$")
-"""What is meant by `v3.13.0` and `iree-3.13.0`."""
+_NEAR_RELEASE = re.compile(r"[^\d/\s]+(\d+\.\d[0-9A-Za-z.]*)")
+"""`v3.13.0` and `iree-3.13.0`."""
 SPEC_HINT = "give a release such as 3.13.0, a wheel, an iree-compile binary, or a directory that holds one"
 
 
@@ -454,8 +454,8 @@ def _locate_release(spec: str, cache: Path, cancel: Cancel, say: Callable[[str],
     release = newest(moving, places, cancel) if moving else release_of(spec)
     if release is None:
         where = spec[:200] if spec.strip() else "an empty SPEC"
-        within = _RELEASE.search(spec)
-        hint = f"did you mean {within[0]}?" if within and release_of(within[0]) and "/" not in spec else SPEC_HINT
+        near = _NEAR_RELEASE.fullmatch(spec.strip())
+        hint = f"did you mean {near[1]}?" if near and release_of(near[1]) else SPEC_HINT
         raise CompilerUnavailable("is no compiler: no such file, directory or release", where=where, hint=hint)
     shown = f"{PROJECT}=={release}"
     if moving:

@@ -43,6 +43,7 @@ def _names(delta: DispatchDelta) -> tuple[str, ...]:
 
 
 def _load(path: Path) -> ReportRow:
+    path = path / "report.json" if path.is_dir() else path
     try:
         return report_of(path.read_bytes(), str(path), _HINT)
     except UnicodeDecodeError:
