@@ -55,6 +55,7 @@ function boxOf(tag, className, x, y, width, height) {
 /** Puts the parts of a place into the picture; of two levels, those that there is room for. */
 function fillIn(picture, place, area, levels, zoom) {
   for (const [one, x, y, width, height] of squarified(place[4], ...area)) {
+    if (Math.min(width, height) < 2) continue; // nobody sees it; the table and the place around it count it
     const [name, net, moved, address, parts] = one;
     const words = `${name} ${changeOf(one)}`;
     if (levels > 1 && parts && width >= LOWEST[0] && height >= LOWEST[1]) {
