@@ -89,13 +89,13 @@ def listed(lines: Sequence[Phrase | Line]) -> Listing[Phrase | Line]:
 
 def first_screen(facts: Facts, limits: Limits) -> Blocks:
     """Verdict, what changed, totals, root causes (first where a pin is asked about), alarms, and what to do now."""
-    how_much, why = _totals(totals(facts)), _causes(facts, limits)
+    steps = section("Releases between", List(_any(step_lines(facts, limits))), name="steps")
+    how_much, why = (_totals(totals(facts)),), (_causes(facts, limits), steps)
     told = alarms(facts, limits)
     return (
         _verdict(facts),
         _changes(facts),
-        *((why, how_much) if facts.report.pin else (how_much, why)),
-        section("Releases between", List(_any(step_lines(facts, limits))), name="steps"),
+        *((*why, *how_much) if facts.report.pin else (*how_much, *why)),
         *_alarms(facts, told, limits),
         _next(facts, told, limits),
     )
