@@ -29,11 +29,13 @@ def write_site(sides: Sequence[Side], config: Config, out: Path) -> list[Path]:
         sides: at least one, the oldest first.
     """
     (old, base), (_, head) = sides[-2:] if len(sides) > 1 else (sides[0], sides[0])
-    made = reported(config, base, head, Baseline(f"baseline of {old[:_SHOWN_DIGITS]}", old))
-    write_atomically(out / "report.html", (piece.encode() for piece in html_pieces(made, config.templates)))
-    write_atomically(out / "report.json", report_lines(made))
+    report = reported(config, base, head, Baseline(f"baseline of {old[:_SHOWN_DIGITS]}", old))
+    write_atomically(out / "report.html", (piece.encode() for piece in html_pieces(report, config.templates)))
+    write_atomically(out / "report.json", report_lines(report))
     study = named_apart([of_commit(sha, side) for sha, side in sides])
     histories = write_history(explained_history(study, config), config.templates, out)
     files = [out / "report.html", out / "report.json", *histories]
-    write_atomically(out / "index.html", site_page(made, [name for name, _ in sides], files, config.templates).encode())
+    write_atomically(
+        out / "index.html", site_page(report, [name for name, _ in sides], files, config.templates).encode()
+    )
     return [out / "index.html", *files]

@@ -19,15 +19,15 @@ def write_snapshot(path: Path, snapshot: Snapshot) -> None:
     write_atomically(path, lines(rows_of(snapshot)))
 
 
-def write_report(made: Report, templates: Path | None, out: Path) -> list[Path]:
+def write_report(report: Report, templates: Path | None, out: Path) -> list[Path]:
     """The six files of the contract."""
     writers: dict[str, Callable[[], bytes | Iterable[bytes]]] = {
-        "base.json": lambda: lines(rows_of(made.base)),
-        "head.json": lambda: lines(rows_of(made.head)),
-        "report.json": lambda: report_lines(made),
-        "comment.md": lambda: render_comment(made, templates).encode(),
-        "summary.md": lambda: render_summary(made, templates).encode(),
-        "report.html": lambda: (piece.encode() for piece in html_pieces(made, templates)),
+        "base.json": lambda: lines(rows_of(report.base)),
+        "head.json": lambda: lines(rows_of(report.head)),
+        "report.json": lambda: report_lines(report),
+        "comment.md": lambda: render_comment(report, templates).encode(),
+        "summary.md": lambda: render_summary(report, templates).encode(),
+        "report.html": lambda: (piece.encode() for piece in html_pieces(report, templates)),
     }
     for name, write in writers.items():
         write_atomically(out / name, write())

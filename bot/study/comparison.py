@@ -29,7 +29,7 @@ def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline,
     """Compare, judge and explain two sides; `texts`: as `bot.explain.texts` has it."""
     deltas = diff(base, head)
     verdict = judge(deltas, config.thresholds, config.states, config.noise)
-    told = explanations(base, head, deltas, config.sections, texts)
+    causes = explanations(base, head, deltas, config.sections, texts)
     return Report(
         base=base,
         head=head,
@@ -37,55 +37,56 @@ def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline,
         deltas=deltas,
         verdict=verdict,
         report_id=config.report_id,
-        notes=(*_notes(base, head, deltas, told), *_once(head, verdict)),
-        explanations=told,
-        root_causes=root_causes(deltas, told, changed_models(base, head), {**base.targets, **head.targets}),
+        notes=(*_notes(base, head, deltas, causes), *_once(head, verdict)),
+        explanations=causes,
+        root_causes=root_causes(deltas, causes, changed_models(base, head), {**base.targets, **head.targets}),
         overview=overview(base, head, config.pairs),
         edits=model_edits(base, head, config.sections),
     )
 
 
-def adopting(made: Report, brought: Adoption) -> Report:
+def adopting(report: Report, brought: Adoption) -> Report:
     """The report of a change that brings the configuration: what base had no say in does not fail it.
 
     Without a single cell that was compared it does not pass either: it warns, so that nobody takes it for a comparison.
     """
-    compared = {delta.key for delta in made.deltas if delta.base is not None}
-    told = [one if one.key in compared else replace(one, level="warn") for one in made.verdict.findings]
-    findings = tuple(sorted(told, key=lambda one: (one.known, one.level == "warn")))
-    status: VerdictStatus = status_of(findings) if any(one.state in _JUDGED for one in made.deltas) else "warn"
-    if not any(cell.measured for cell in made.head.cells):
+    compared = {delta.key for delta in report.deltas if delta.base is not None}
+    judged = [one if one.key in compared else replace(one, level="warn") for one in report.verdict.findings]
+    findings = tuple(sorted(judged, key=lambda one: (one.known, one.level == "warn")))
+    status: VerdictStatus = status_of(findings) if any(one.state in _JUDGED for one in report.deltas) else "warn"
+    if not any(cell.measured for cell in report.head.cells):
         status = "unknown"
-    verdict = replace(made.verdict, status=status, findings=findings)
-    return replace(made, verdict=verdict, adoption=brought)
+    verdict = replace(report.verdict, status=status, findings=findings)
+    return replace(report, verdict=verdict, adoption=brought)
 
 
 _JUDGED = frozenset({"same", "changed", "fixed"})
 
 
-def require_verdict(made: Report, out: Path) -> None:
+def require_verdict(report: Report, out: Path) -> None:
     """Raise NoVerdict, once the report is written, where it has nothing to judge."""
-    if made.verdict.status == "unknown":
-        raise no_verdict(made, out)
+    if report.verdict.status == "unknown":
+        raise no_verdict(report, out)
 
 
-def no_verdict(made: Report, out: Path) -> NoVerdict:
+def no_verdict(report: Report, out: Path) -> NoVerdict:
     """Why a report has no verdict, in one line."""
-    where, what = str(out / "report.json"), f"no verdict: {made.broke or 'nothing could be compared'}"
-    if any(cell.measured for snapshot in (made.base, made.head) for cell in snapshot.cells):
-        why = nothing_in_common(made.base, made.head)
-        return NoVerdict(what, where=where, hint=why or next((d.reason for d in made.deltas if d.reason), ""))
-    failure = next((cell.failure for cell in made.head.cells if cell.failure), None)
+    where, what = str(out / "report.json"), f"no verdict: {report.broke or 'nothing could be compared'}"
+    if any(cell.measured for snapshot in (report.base, report.head) for cell in snapshot.cells):
+        why = nothing_in_common(report.base, report.head)
+        return NoVerdict(what, where=where, hint=why or next((d.reason for d in report.deltas if d.reason), ""))
+    failure = next((cell.failure for cell in report.head.cells if cell.failure), None)
     hint = failure.first_line if failure else "no cells were planned"
     return NoVerdict(f"{what}, no cell could be measured on either side", where=where, hint=hint)
 
 
 def _notes(
-    base: Snapshot, head: Snapshot, deltas: Sequence[CellDelta], told: Mapping[CellKey, Explanation]
+    base: Snapshot, head: Snapshot, deltas: Sequence[CellDelta], causes: Mapping[CellKey, Explanation]
 ) -> tuple[str, ...]:
     """What a reader must not miss beside the cells themselves."""
+    first = {key for key, one in causes.items() if one.first_compiles}
     unstable = (
-        f"{delta.key}: {delta.noise}; {_OF_FIRST if delta.key in told and told[delta.key].first_compiles else _LEAST}"
+        f"{delta.key}: {delta.noise}; {_OF_FIRST if delta.key in first else _LEAST}"
         for delta in deltas
         if delta.unstable and (delta.state != "same" or delta.is_open)
     )
@@ -125,7 +126,7 @@ Release = tuple[str, Snapshot]
 
 
 def stepped(
-    made: Report,
+    report: Report,
     way: Sequence[tuple[Release, Release]],
     offered: Sequence[str],
     config: Config,
@@ -138,7 +139,7 @@ def stepped(
         offered: all releases that there are between base and head.
     """
     if len(way) < _FEWEST_RELEASES:
-        return made
+        return report
     steps, seen = list[Step](), list[tuple[str, set[tuple[object, ...]]]]()
     for (old, base), (new, head) in way:
         one = reported(config, base, head, Baseline(old), texts)
@@ -146,8 +147,8 @@ def stepped(
         skipped = sum(first < Version(name) < last for name in offered)
         steps.append(_step(old, new, skipped, one))
         seen.append((steps[-1].name, {_key(root) for root in one.root_causes}))
-    roots = (replace(r, seen=tuple(name for name, keys in seen if _key(r) in keys)) for r in made.root_causes)
-    return replace(made, root_causes=tuple(roots), steps=tuple(steps))
+    roots = (replace(r, seen=tuple(name for name, keys in seen if _key(r) in keys)) for r in report.root_causes)
+    return replace(report, root_causes=tuple(roots), steps=tuple(steps))
 
 
 def _key(root: RootCause) -> tuple[object, ...]:

@@ -281,7 +281,7 @@ class _Bench:
     cancel: Cancel
     runtimes: dict[Path, Runtime] = field(default_factory=dict)
     kits: dict[Path, Kit] = field(default_factory=dict)
-    made: int = 0
+    files: int = 0
 
     def all(self, rows: Sequence[_Row], reference: Variant, runs: Runs) -> Iterator[tuple[_Row, Run]]:
         if len(rows) < 2:
@@ -343,8 +343,8 @@ class _Bench:
         return failed.first_line if failed else out
 
     def _path(self, suffix: str) -> Path:
-        self.made += 1
-        return self.scratch / f"{self.made}.{suffix}"
+        self.files += 1
+        return self.scratch / f"{self.files}.{suffix}"
 
     def _ran(self, first: _Row, row: _Row, runner: Runner, before: Path, known: Run | None) -> Run:
         if row.plan.variant.folded:

@@ -517,9 +517,9 @@ def _with_those(
             whole = {name: trace for name, trace in traces.items() if trace.is_whole}
             resources.cache.store(cell_key(plan.compiler.info.digest, planned[cell.key]), replace(cell, traces=whole))
         own = {row.name for row in cell.dispatches}
-        told = {name: trace for name, trace in traces.items() if (cell.key, name) in wanted}
-        told |= {name: DispatchTrace((), NO_TIME) for name in own if (cell.key, name) in late}
-        cells.append(replace(cell, traces=told))
+        shown = {name: trace for name, trace in traces.items() if (cell.key, name) in wanted}
+        shown |= {name: DispatchTrace((), NO_TIME) for name in own if (cell.key, name) in late}
+        cells.append(replace(cell, traces=shown))
     return replace(snapshot, cells=tuple(cells))
 
 
@@ -533,9 +533,9 @@ def traced(
 ) -> dict[str, Snapshot]:
     """Both sides, with traces of what moved most without a cause that is known otherwise."""
     deltas = diff(sides["base"], sides["head"])
-    told = explanations(sides["base"], sides["head"], deltas, config.sections)
+    causes = explanations(sides["base"], sides["head"], deltas, config.sections)
     backends = {**sides["base"].targets, **sides["head"].targets}
-    moved = worth_tracing(told, root_causes(deltas, told, backends=backends))
+    moved = worth_tracing(causes, root_causes(deltas, causes, backends=backends))
     if not moved or not any(plan.compiler.is_traced for plan in plans):
         return dict(sides)
     show.say(f"traces {plural(len(moved), 'dispatch')} through the passes of both compilers")
@@ -577,7 +577,7 @@ def worth_tracing(explanations: Mapping[CellKey, Explanation], roots: Sequence[R
     before one of 10 KB that takes as long. And the largest of each root cause that is a knob, to tell which pass makes
     most of it: early of a large cause where that takes little time, else last.
     """
-    deltas = [(key, delta) for key, told in explanations.items() for delta in told.dispatches]
+    deltas = [(key, delta) for key, explanation in explanations.items() for delta in explanation.dispatches]
     moved = [(key, delta, abs(moved_bytes(delta) or 0)) for key, delta in deltas]
     wanted = Counter[str]()  # tenths of bytes that still have neither
     for key, delta, size in moved:
