@@ -1,0 +1,98 @@
+"""A repository of kernels whose compiler is a package and a command: pushes, pull requests, forks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from action_stage import Ran, Stage, event
+from fake_github import FakeGitHub
+from fake_wheels import record_row, write_wheel
+from places import FIXTURES
+from posting_stage import zipped
+
+CODE = (FIXTURES / "binaries" / "dense.rocm.hsaco").read_bytes()
+SPILLS = b".vgpr_spill_count"
+MAIN = """
+import pathlib, sys
+model, target, out = sys.argv[1:]
+code = pathlib.Path(__file__).with_name("code.hsaco").read_bytes()
+pathlib.Path(out, pathlib.Path(model).stem + ".hsaco").write_bytes(code)
+"""
+KERNEL = "# a kernel\n"
+
+
+def released(folder: Path, version: str, code: bytes) -> None:
+    """A wheel of the compiler, which makes the same code of every kernel."""
+    info = f"kernel_compiler-{version}.dist-info"
+    files = {
+        "kernel_compiler/__main__.py": MAIN.encode(),
+        "kernel_compiler/code.hsaco": code,
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: kernel-compiler\nVersion: {version}\n".encode(),
+        f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: fake\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = "".join(record_row(path, data) for path, data in files.items())
+    files[f"{info}/RECORD"] = record.encode()
+    write_wheel(folder / f"kernel_compiler-{version}-py3-none-any.whl", files)
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    released(tmp_path / "wheels", "1.0", CODE)
+    assert CODE.count(SPILLS + b"\0") == 2
+    released(tmp_path / "wheels", "2.0", CODE.replace(SPILLS + b"\0", SPILLS + b"\7", 1))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))
+    with FakeGitHub("octo/repo") as hub:
+        yield Stage.create(tmp_path, hub)
+
+
+def config(stage: Stage, version: str) -> str:
+    run = ["python", "-m", "kernel_compiler", "{model}", "{target}", "{out}"]
+    command = {"kind": "command", "package": "kernel-compiler", "run": run, "artifacts": ["*.hsaco"]}
+    return stage.config(compiler={**command, "head": version}, models=["kernels/*.py"], targets={"gfx942": {}})
+
+
+@pytest.mark.parametrize("fork", [False, True], ids=["own", "fork"])
+def test_a_pull_request_that_raises_the_pin_is_told_of_the_spills_first(stage: Stage, fork: bool) -> None:
+    files = {"code-size.yml": config(stage, "1.0"), "kernels/attn.py": KERNEL}
+    main = stage.origin.push_main("Kernels", files)
+    pushed = stage.push(main)
+    assert pushed.code == 0 and len(list(stage.store.entries())) == 1, pushed.error
+    head, merge = stage.open_pull({"code-size.yml": config(stage, "2.0")})
+    ran = stage.pull(head, merge, fork=fork)
+    assert ran.code == 0 and ran.report.verdict.status == "fail", ran.error
+    assert "stored snapshot" in ran.report.baseline.rule
+    if fork:
+        assert stage.comments() == []
+        ran = trusted(stage, ran.out, main, head)
+        assert ran.code == 0 and ran.report.untrusted, ran.error
+    (body,) = stage.comments()
+    assert "compiler kernel-compiler 1.0 → kernel-compiler 2.0" in body and "IREE" not in body
+    first = ran.report.verdict.news[0]
+    assert (first.metric, first.level, first.base, first.head) == ("vgpr_spills", "fail", 0, 7)
+    assert "VGPR spills" in body and stage.conclusions == ["failure"]
+
+
+def trusted(stage: Stage, out: Path, main: str, head: str) -> Ran:
+    """The other half, which has the artifact of the fork's run and measures nothing."""
+    stage.hub.add_pull(1, head, merge_sha=None, base_sha=main, head_repo="mallory/repo")
+    stage.hub.add_commit(main)
+    stage.hub.add_commit(head, [main])
+    stage.hub.set_branch("main", main)
+    files = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+    stage.hub.add_artifact(500, "code-size-default", zipped(files), head_sha=head, same_repository=False)
+    payload = event("workflow_run.completed")
+    run = payload["workflow_run"]
+    run.update(id=500, head_sha=head, head_branch="topic", event="pull_request", conclusion="success")
+    run.update(created_at="2026-02-01T00:00:00Z")
+    run["head_repository"].update(full_name="mallory/repo")
+    return stage.run("workflow_run", payload, main, ref="refs/heads/main")
+
+
+def test_a_kernel_that_changed_is_the_cause(stage: Stage) -> None:
+    files = {"code-size.yml": config(stage, "1.0"), "kernels/attn.py": KERNEL, "kernels/other.py": KERNEL}
+    stage.push(stage.origin.push_main("Kernels", files))
+    ran = stage.pull(*stage.open_pull({"kernels/attn.py": "# another kernel\n"}))
+    assert ran.code == 0 and ran.states == {"attn on gfx942": "same", "other on gfx942": "same"}, ran.error
