@@ -102,6 +102,13 @@ def _runtime() -> Check:
     return Check("runtime (run)", runtime.version if runtime else need)
 
 
+def _commands() -> Check:
+    """What the commands of other compilers are kept from; it is no fault of a machine that it allows no namespaces."""
+    from bot.system.confined import isolation
+
+    return Check("commands", isolation())
+
+
 def _index(cancel: Cancel) -> Check:
     from bot.compiler.toolchain import newest_release
     from bot.core.spec import PROJECT
@@ -174,7 +181,17 @@ def _cache(cache: Path) -> Check:
 def examine(cache: Path, cancel: Cancel, specs: Sequence[str] = ()) -> bool:
     """Print one line a check, and one for each compiler; True where nothing has to be fixed."""
     suite = _loaded("default suite", None, "install the bot again")
-    fetching = (_python(), _git(cancel), _pip(cancel), _index(cancel), _links(), _onnx(), _ptxas(), _runtime())
+    fetching = (
+        _python(),
+        _git(cancel),
+        _pip(cancel),
+        _index(cancel),
+        _links(),
+        _onnx(),
+        _ptxas(),
+        _runtime(),
+        _commands(),
+    )
     readers = [_reader(spec, cache, cancel) for spec in specs]
     checks = (*fetching, suite, _config(), _cache(cache), Check("cores", str(cores())), *readers)
     for check in checks:

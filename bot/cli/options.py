@@ -140,8 +140,8 @@ class Parser(argparse.ArgumentParser):
 
 
 CONFIG_HELP = (
-    "configuration, or quick or full for a packaged suite (default: .github/code-size.yml or code-size.yml, here or "
-    "above in the repository, else the full suite)"
+    "configuration, or quick, full or triton for a packaged suite (default: .github/code-size.yml or code-size.yml, "
+    "here or above in the repository, else the full suite)"
 )
 SHORT_NAMES = "short names as in reports are understood"
 

@@ -48,7 +48,7 @@ CONFIG_NAMES = (".github/code-size.yml", "code-size.yml")
 """Where the configuration is looked for when nobody says: the first of these that is there."""
 PACKAGED = Path("default")
 """Asks for the packaged configuration where a file would be named."""
-SUITES = {"quick": "quick.yml", "full": None, str(PACKAGED): None}
+SUITES = {"quick": "quick.yml", "full": None, "triton": "triton/code-size.yml", str(PACKAGED): None}
 """What asks for a packaged suite on a command line → its file; None for the packaged configuration."""
 MANIFEST_SCHEMA = "code-size-suite/1"
 _T = TypeVar("_T")

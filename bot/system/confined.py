@@ -85,10 +85,9 @@ def has_namespaces() -> bool:
 
 def isolation() -> str:
     """What commands of compilers are kept from on this machine, in words that are true of it."""
-    rest = "a bounded time, bounded memory and files, and nothing of theirs lives on"
     if has_namespaces():
-        return f"no network, no secret, {rest}"
-    return f"no secret, {rest}; the network is NOT closed, as this machine allows no namespaces, and one runs at a time"
+        return "have no network, and no variable of this environment"
+    return "have no variable of this environment; the network is NOT closed: this machine allows no namespaces"
 
 
 def confined(

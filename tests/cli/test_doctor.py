@@ -55,7 +55,7 @@ def test_a_sound_machine_needs_no_mending(tmp_path: Path, capsys: pytest.Capture
     found = rows(capsys.readouterr().out)
     assert list(found) == [
         *("Python", "git", "pip", "package index", "find-links", "onnx (optional)", "ptxas (cuda)"),
-        "runtime (run)",
+        *("runtime (run)", "commands"),
         *("default suite", "configuration", "cache", "cores"),
     ]
     assert sound is all(mark == "ok" for mark, _ in found.values())

@@ -21,6 +21,7 @@ from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 
 RUN_ELSEWHERE = {
+    "code-size-bot compare 3.6.0 3.9.0 --config triton": "tests/whole/test_recipes.py",  # two wheels of 1 GB
     "make test": ".ci/run",  # is what runs this file, and cannot run inside itself
     "make test-all": ".ci/run",  # the same
     "make check": ".ci/run",  # looks at the sources, not at what the program does

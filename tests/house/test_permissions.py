@@ -182,6 +182,7 @@ def published(seen: Seen) -> None:
 
 JOBS: dict[tuple[str, str], Callable[[Seen], None]] = {
     ("minimal.yml", "review"): smallest,
+    ("code-size-kernels.yml", "review"): smallest,
     ("code-size.yml", "review"): review,
     ("code-size.yml", "baseline"): stored,
     ("code-size.yml", "manual"): by_hand,

@@ -189,6 +189,7 @@ def test_only_main_and_pull_requests_write_the_cache() -> None:
     writers = {(file, name) for file, name, step in used("actions/cache@")}
     assert writers == {
         ("code-size.yml", "review"),
+        ("code-size-kernels.yml", "review"),
         ("code-size.yml", "baseline"),
         ("code-size-pin.yml", "review"),
         ("code-size-sharded.yml", "measure"),
