@@ -34,7 +34,7 @@ from bot.core.policy import here
 from bot.core.snapshot import CompilerInfo, Failure
 from bot.core.spec import Command, Places, is_release
 from bot.errors import CompilerUnavailable, InputError, OutputError
-from bot.system.confined import PLACE, TooMuch, confined
+from bot.system.confined import PLACE, TooMuch, confined, has_namespaces, isolation
 from bot.system.files import PART_PREFIX, make_directory, read_bounded, temporary_directory
 from bot.system.git import Git
 from bot.system.processes import Cancel, run
@@ -194,6 +194,8 @@ def command_compiler(
 
     Raises CompilerUnavailable.
     """
+    if not has_namespaces():
+        say(f"commands {isolation()}")
     environment, key, side, version, revision = None, "", tuple[str, ...](), spec, ""
     with ExitStack() as stack:
         root = Path(command.root)
