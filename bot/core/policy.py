@@ -153,9 +153,8 @@ def status_of(findings: Iterable[Finding]) -> Status:
 #   `unmeasured`, where that is worse than that of `broken`. What base could not compile either, and fails of the same
 #   kind with no larger figure, is `known`: other words in its message are no news.
 # * The verdict is the worst level among the findings that are not known. They are sorted worst first: those that are
-#   not
-#   known, fail before warn, states before metrics, bytes before counts, then by how much more there is than the level
-#   allows, in bytes or as a count, then by cell and metric.
+#   not known, fail before warn, states before metrics, register spills before the rest, bytes before counts, then by
+#   how much more there is than the level allows, in bytes or as a count, then by cell and metric.
 # * A value that keeps a limit and uses nine tenths of it or more is a budget to watch, and no finding.
 # * Where nothing was compared there is no verdict: it is `unknown`, whatever the findings. Compared is a cell that was
 #   measured on both sides, that is fixed, or newly broken where that is a finding.
@@ -302,7 +301,7 @@ def _order(finding: Finding) -> tuple[bool, bool, bool, bool, bool, int, CellKey
     unit = METRIC_BY_ID[finding.metric].unit if finding.metric in METRIC_BY_ID else "count"
     size = excess(finding) * _STEPS.get(("bytes", unit), 1)
     states_last = finding.metric is not None
-    spills_last = not (finding.metric in _SPILLS and finding.base == 0)  # those that appear come first
+    spills_last = finding.metric not in _SPILLS  # a kernel that spills is slower, however small it has become
     is_count = unit == "count"
     return finding.known, finding.level == "warn", states_last, spills_last, is_count, -size, finding.key, place
 
