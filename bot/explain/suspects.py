@@ -22,6 +22,7 @@ from bot.compiler.storage import add, touch
 from bot.core.explanation import LookedUp, PassChange, Suspect
 from bot.core.json_text import canonical
 from bot.core.report import Report
+from bot.core.snapshot import Snapshot
 from bot.errors import BotError, InputError, Interrupted, NetworkError
 from bot.explain.root_causes import PIPELINE, turned
 from bot.system.files import whole_or_nothing
@@ -30,7 +31,7 @@ from bot.system.processes import Cancel
 
 LLVM = "third_party/llvm-project"
 UNFINISHED = "commits of the compiler were not looked up to the end: "
-_MOST_CAUSES, _MOST_SUSPECTS, _DIFFS = 10, 3, (3, 40)
+_MOST_REQUESTS, _MOST_CAUSES, _MOST_SUSPECTS, _DIFFS = 20, 10, 3, (3, 40)
 """Of a cause's commits the likeliest three are read before those of the next cause, and then all for which it lasts."""
 _FOLDERS = {"llvm-cpu": "LLVMCPU", "vmvx": "VMVX", "cuda": "LLVMGPU", "rocm": "LLVMGPU"}
 _CHOICES = {
@@ -57,7 +58,9 @@ _LINE = re.compile(r"^(?:-(?!-- )|\+(?!\+\+ )).*", re.MULTILINE)
 _OWN, _LARGEST, _TURN = 2, 6, 20
 """What counts: a name that the root cause has, its largest operation, and the very change of the knob's value."""
 _PLACES = {"title": 3, "message": 2, "diff": 1}
+_PAGE, _MOST_DIFF_CHARACTERS = 100, 1 << 20
 Answer = tuple[LookedUp | None, tuple[Suspect, ...]]
+_T = TypeVar("_T")
 
 
 class Commit(NamedTuple):
@@ -76,10 +79,8 @@ class Commit(NamedTuple):
 class Source(NamedTuple):
     """The history of a compiler's repository, with its page's address; every call raises BotError without an answer.
 
-    Attributes:
-        paths: revision → path → id of the object there, of a submodule its commit.
-        commits: path, base, head → what touched it and one revision alone has; the newest first.
-        llvm_commits: base, head → how many commits of LLVM lie between; None where that cannot be known here.
+    `paths`: revision → path → id of the object there, of a submodule its commit; `commits`: path, base, head → what
+    touched it and one revision alone has, the newest first; `llvm_commits`: how many lie between, None if unknown here.
     """
 
     address: str
@@ -122,8 +123,14 @@ class Clue(NamedTuple):
         kind, (knob, change) = self.dispatch.partition("dispatch_")[2], self.turn
         words += [(_KINDS[name], 1) for name in _KINDS if f"_{name}_" in kind]
         if self.passed is not None:
-            operations = dict.fromkeys(name.partition(" ")[0] for name in self.passed.operations)
-            return words + [(_operation(name), _OWN if place else _LARGEST) for place, name in enumerate(operations)]
+            for place, name in enumerate(dict.fromkeys(name.partition(" ")[0] for name in self.passed.operations)):
+                # `affine.delinearize_index` is `affine::AffineDelinearizeIndexOp` in C++; nothing else has a long part.
+                dialect, _, own = name.partition(".")
+                first, *others = parts = [re.escape(part) for part in (own or dialect).split("_")]
+                said = "|".join(["_?".join(parts), *(part for part in parts if len(part) > 8)])
+                pattern = said if others else rf"\b{re.escape(dialect)}(?:\.|::\w*?){first}(?:Op)?\b"
+                words.append((pattern, _OWN if place else _LARGEST))
+            return words
         if knob != PIPELINE:
             words.append((knob.replace("_", "_?") if "_" in knob else rf'"{knob}"|\b{knob} ?=', 2 * _OWN))
             words += [(part, 1) for part in knob.split("_") if len(part) > 3 and "_" in knob]
@@ -159,30 +166,15 @@ class Clue(NamedTuple):
         return score >> bool(is_foreign) + bool(is_fix), why, is_own
 
 
-def _operation(name: str) -> str:
-    """`affine.delinearize_index` is `affine::AffineDelinearizeIndexOp` in C++; a long part is meant by nothing else."""
-    dialect, _, own = name.partition(".")
-    parts = [re.escape(part) for part in (own or dialect).split("_")]
-    if len(parts) == 1:
-        return rf"\b{re.escape(dialect)}(?:\.|::\w*?){parts[0]}(?:Op)?\b"
-    return "|".join(["_?".join(parts), *(part for part in parts if len(part) > 8)])
-
-
-def with_suspects(
-    report: Report, source: Source, touched: Collection[str] = (), revisions: tuple[str, str] | None = None
-) -> Report:
-    """The report, its largest root causes with what the compiler's repository says of them.
-
-    `touched`: its paths that the pull request itself changes; `revisions`: of the sides, if not the report's compilers.
-    """
+def with_suspects(report: Report, source: Source, touched: Collection[str] = ()) -> Report:
+    """The report, its largest root causes with suspects; `touched`: paths of the compiler that a pull request has."""
     backends, clues = {**report.base.targets, **report.head.targets}, dict[int, Clue]()
     for place, root in enumerate(report.root_causes):
         passed = root.passed if root.cause == "codegen" else None
         if len(clues) < _MOST_CAUSES and (passed or root.cause == "strategy"):
             own = {backends.get(one, "") for one in root.targets}
             clues[place] = Clue(passed, root.what, root.targets, own, root.example.dispatch)
-    revisions = revisions or (report.base.compiler.revision, report.head.compiler.revision)
-    answers, why = looked_up([*clues.values()], revisions, source, touched)
+    answers, why = looked_up([*clues.values()], (report.base, report.head), source, touched)
     roots = list(report.root_causes)
     for place, (known, suspects) in zip(clues, answers, strict=True):
         roots[place] = replace(roots[place], looked_up=known, suspects=suspects)
@@ -190,17 +182,17 @@ def with_suspects(
 
 
 def looked_up(
-    clues: Sequence[Clue], revisions: tuple[str, str], source: Source, touched: Collection[str] = ()
+    clues: Sequence[Clue], sides: tuple[Snapshot, Snapshot], source: Source, touched: Collection[str] = ()
 ) -> tuple[list[Answer], str]:
     """What is known of each clue, and why no more is; nothing where both compilers are of one revision."""
-    base, head = revisions
+    base, head = (side.compiler.revision for side in sides)
     own = [clue.files(touched) for clue in clues]
     answers: list[Answer] = [(LookedUp(files, this_pull_request=files) if files else None, ()) for files in own]
     if not clues or (base == head and base):
         return answers, ""
-    unknown = [(side, one) for side, one in (("base", base), ("head", head)) if not _SHA.fullmatch(one)]
-    for side, one in unknown[:1]:
-        return answers, f"the {side} compiler names no commit that it was built from (its revision: {one[:60]!r})"
+    for side, one in (("base", base), ("head", head)):
+        if not _SHA.fullmatch(one):
+            return answers, f"the {side} compiler names no commit that it was built from (its revision: {one[:60]!r})"
     diffs, why, known = dict[str, str](), "", dict[int, tuple[tuple[str, ...], dict[str, Commit], str]]()
     listed = lru_cache(None)(lambda file: source.commits(file, base, head))
     try:
@@ -211,9 +203,9 @@ def looked_up(
                 files = clue.files(paths)
                 touching = {one.sha: one for file in files for one in listed(file)}
                 known[place] = files, touching, "" if files else _without_file(clue, source, paths, base)
-            likely = sorted(known[place][1].values(), key=lambda one: (_is_idle([one]), -clue.score([one], {})[0]))
-            for sha in (one.sha for one in likely[:most]):
-                diffs[sha] = diffs[sha] if sha in diffs else source.diff(sha)
+            likely = sorted(known[place][1].values(), key=lambda one: -clue.score([one], {})[0])
+            for commit in sorted(likely, key=lambda one: bool(_IDLE.search(one.title)))[:most]:
+                diffs[commit.sha] = diffs[commit.sha] if commit.sha in diffs else source.diff(commit.sha)
     except Interrupted:
         raise
     except BotError as error:
@@ -244,9 +236,9 @@ def _suspects(clue: Clue, commits: Sequence[Commit], diffs: Mapping[str, str], a
         while again := _AGAIN.match(subject):
             subject = again[2]
         groups.setdefault(re.sub(r"\s*\(#\d+\)", "", subject).strip().casefold(), []).append(commit)
-    ranked = [(_is_idle(group), *clue.score(group, diffs), group) for group in groups.values()]
+    ranked = sorted([(*clue.score(group, diffs), group) for group in groups.values()], key=lambda one: -one[0])
     suspects = list[Suspect]()
-    for *_, why, is_own, (newest, *older) in sorted(ranked, key=lambda one: (one[0], -one[1])):
+    for _, why, is_own, (newest, *older) in sorted(ranked, key=lambda one: all(_IDLE.search(c.title) for c in one[3])):
         is_undone = older and re.match("revert|roll", newest.title, re.IGNORECASE)
         if is_own and not is_undone and len(suspects) < _MOST_SUSPECTS:
             others = f"; together with {', '.join(one.sha[:10] for one in older)}" if older else ""
@@ -255,52 +247,36 @@ def _suspects(clue: Clue, commits: Sequence[Commit], diffs: Mapping[str, str], a
     return tuple(suspects)
 
 
-def _is_idle(group: Sequence[Commit]) -> bool:
-    return all(_IDLE.search(one.title) for one in group)
-
-
-# The history of a compiler's repository: from a clone, by git alone, or from GitHub in a few requests.
-
-
-MOST_REQUESTS = 20
-"""Of one report."""
-_MOST_DIFF_CHARACTERS = 1 << 20
-_PAGE = 100
-_PLAIN = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-show-signature")
-_END = "\x1e"
-_ALONE = {"GIT_NO_LAZY_FETCH": "1"}
-"""A clone without all objects would fetch them."""
-_T = TypeVar("_T")
-
-
 def clone_source(directory: Path, repository: str, cancel: Cancel) -> Source:
     """A clone, which is only read; the network is not asked."""
     git, llvm = Git(directory, cancel), Git(directory / LLVM, cancel)
+    alone = {"GIT_NO_LAZY_FETCH": "1"}  # a clone without all objects would fetch them
+    plain = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-show-signature")
 
     def text(revision: str, *arguments: str) -> str:
-        if not git("cat-file", "-e", f"{revision}^{{commit}}", environment=_ALONE).ok:
+        if not git("cat-file", "-e", f"{revision}^{{commit}}", environment=alone).ok:
             raise InputError(f"has no commit {revision[:10]}", where=f"the clone {directory.name}")
-        return git.text(*arguments, environment=_ALONE)
+        return git.text(*arguments, environment=alone)
 
     def paths(revision: str) -> Mapping[str, str]:
         entries = (entry.partition("\t") for entry in text(revision, "ls-tree", "-r", "-z", revision).split("\0"))
         return {path: kind.split(" ")[2] for kind, _, path in entries if path}
 
     def commits(path: str, base: str, head: str) -> Sequence[Commit]:
-        log = text(base, "log", *_PLAIN, f"--format=%H%x00%cs%x00%B{_END}", f"{base}...{head}", "--", path)
-        return [Commit(*entry.strip().split("\0", 2)) for entry in log.split(_END) if entry.strip()]
+        log = text(base, "log", *plain, "--format=%H%x00%cs%x00%B%x1e", f"{base}...{head}", "--", path)
+        return [Commit(*entry.strip().split("\0", 2)) for entry in log.split("\x1e") if entry.strip()]
 
     def llvm_commits(base: str, head: str) -> int | None:
-        counted = llvm("rev-list", "--count", f"{base}..{head}", environment=_ALONE)
+        counted = llvm("rev-list", "--count", f"{base}..{head}", environment=alone)
         return int(counted.output) if counted.ok and (llvm.directory / ".git").exists() else None
 
-    show = ("show", *_PLAIN, "--format=", "--unified=0")
+    show = ("show", *plain, "--format=", "--unified=0")
     address = f"https://github.com/{repository}" if repository else ""
     return Source(address, paths, commits, lambda sha: text(sha, *show, sha)[:_MOST_DIFF_CHARACTERS], llvm_commits)
 
 
 def github_source(api_url: str, server_url: str, token: str, repository: str, cache: Path) -> Source:
-    """The repository on GitHub, in at most MOST_REQUESTS, where nobody waits long; `token` may be empty."""
+    """The repository on GitHub, in a few requests, where nobody waits long; `token` may be empty."""
     from bot.system.hub import connect, explain  # costs a tenth of a second to import
 
     hub = connect(api_url, token, repository, timeout_seconds=10, retries=1, max_wait_seconds=5)
@@ -315,8 +291,8 @@ def github_source(api_url: str, server_url: str, token: str, repository: str, ca
             known = msgspec.json.decode(whole_or_nothing(file), type=kind)
             touch(file)
             return known
-        if len(requests) >= MOST_REQUESTS:
-            raise InputError(f"{MOST_REQUESTS} requests were made, which is the limit", where=repository)
+        if len(requests) >= _MOST_REQUESTS:
+            raise InputError(f"{_MOST_REQUESTS} requests were made, which is the limit", where=repository)
         requests.append(address)
         with explain(f"read the history of {repository}", "contents: read"):
             known = wanted(hub.call("GET", address))

@@ -16,6 +16,7 @@ from bot.core.policy import Verdict
 from bot.core.publication import CheckRun, CommentState, Conclusion, alarms, decode, encode, resolves, wants_comment
 from bot.core.report import Report
 from bot.errors import BotError, InputError, InternalError, Interrupted, NetworkError
+from bot.explain.suspects import github_source, with_suspects
 from bot.github.checks import publish_check, results
 from bot.github.comments import find, publish
 from bot.github.opening import workspace_rules
@@ -325,3 +326,23 @@ def set_outputs(services: Services, values: Mapping[str, str]) -> None:
     services.outputs_set.update(values)
     if services.outputs:
         write_outputs(services.outputs, values)
+
+
+def suspected(report: Report, services: Services, config: Config, base: str, head: str) -> Report:
+    """The report with suspects: commits of the compiler, where both sides have another one and GitHub is at hand.
+
+    `base`, `head`: what this repository's pull request is compared by; in the compiler's own, that is what it changes.
+    """
+    context, repository, touched = services.context, config.compiler.repository, list[str]()
+    if not repository or services.hub is None or report.base.compiler.digest in ("", report.head.compiler.digest):
+        return report
+    try:
+        is_own = base and head and repository.casefold() == context.repository.casefold()
+        touched = services.git.touched(base, head) if is_own else []
+    except Interrupted:
+        raise
+    except BotError as error:
+        note = f"what this pull request changes of the compiler is not known: {error.line}"
+        report = replace(report, notes=(*report.notes, note))
+    hosts = context.api_url, context.server_url, services.inputs.github_token
+    return with_suspects(report, github_source(*hosts, repository, services.request.cache), touched)

@@ -25,7 +25,7 @@ from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageErr
 from bot.github.baselines import gap_note, stored_at, with_gap
 from bot.github.checks import results
 from bot.github.comments import Content, find, react, reply
-from bot.github.delivering import Destination, as_bot_error, deliver, failure_delivered
+from bot.github.delivering import Destination, as_bot_error, deliver, failure_delivered, suspected
 from bot.github.opening import workspace_rules
 from bot.github.repository import (
     artifacts,
@@ -42,7 +42,6 @@ from bot.github.repository import (
     rerun,
 )
 from bot.github.services import Services, store_of
-from bot.github.suspects import suspected
 from bot.render.text.escape import md_code
 from bot.show.comment import check_name, marker
 from bot.store.unzip import read_zip

@@ -21,12 +21,11 @@ from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
 from bot.core.spec import release_in
 from bot.errors import BotError, InputError, Interrupted, UsageError
 from bot.github.baselines import awaited, gap_note, nearest, nearest_costs, standing_for
-from bot.github.delivering import Destination, deliver, failure_delivered, set_outputs
+from bot.github.delivering import Destination, deliver, failure_delivered, set_outputs, suspected
 from bot.github.extra_reports import folds
 from bot.github.merged import deliver_push, stored_before
 from bot.github.opening import Opened, Wanted, judging_rules, named_compiler, opened, wanted_sides
 from bot.github.services import Services, store_of
-from bot.github.suspects import suspected
 from bot.render.text.filters import plural
 from bot.render.view.changes import changes
 from bot.render.view.facts import build_facts

@@ -488,10 +488,9 @@ def _notes(search: _Search) -> Iterator[str]:
 
 def _suspects(search: _Search, report: Report, source: Source) -> Iterator[str]:
     """Which suspects of the whole way from GOOD to BAD lie in the step, and which do not."""
-    ends = search.in_time(0, len(search.variants) - 1)
-    older, newer = (search.snapshot(place).compiler.revision for place in ends)
+    older, newer = map(search.snapshot, search.in_time(0, len(search.variants) - 1))
     step = report.base.compiler.revision, report.head.compiler.revision
-    whole = with_suspects(replace(report, notes=()), source, revisions=(older, newer))
+    whole = with_suspects(replace(report, base=older, head=newer, notes=()), source)
     where = f"between {' and '.join(search.variants[place].name for place in search.step)}"
     files = {s.commit: (s.title, r.looked_up.files) for r in whole.root_causes for s in r.suspects if r.looked_up}
     try:

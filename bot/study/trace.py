@@ -9,11 +9,11 @@ from bot.core.delta import diff
 from bot.core.explanation import DispatchDelta, PassChange
 from bot.core.parting import Traced, parting, texts_around
 from bot.core.planned import beginning, matching, near_or_known
-from bot.core.snapshot import Cell, Snapshot
+from bot.core.snapshot import Cell
 from bot.errors import NoVerdict, UsageError
 from bot.explain.explanations import explanations
 from bot.explain.root_causes import PIPELINE, turned
-from bot.explain.suspects import UNFINISHED, Answer, Clue, Source, looked_up
+from bot.explain.suspects import UNFINISHED, Clue, looked_up
 from bot.study.prepare import Request, Show, open_resources
 from bot.study.sides import both_sides, source_of
 from bot.study.tracing import trace_commands, with_traces
@@ -58,28 +58,25 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
         parting=apart,
         around=() if place is None else texts_around(apart, place, traces.get("base"), traces.get("head")),
     )
-    if source := source_of(request, both.rules, cancel):
-        (known, suspects), why = _looked_up(traced, delta, both.sides, source)
+    clue = _clue(traced, delta, both.sides["head"].targets.get(keys[0].target, ""))
+    if clue and (source := source_of(request, both.rules, cancel)):
+        ((known, suspects),), why = looked_up([clue], (both.sides["base"], both.sides["head"]), source)
         traced = replace(traced, looked_up=known, suspects=suspects)
         if why:
             show.say(f"{UNFINISHED}{why}")
     return traced
 
 
-def _looked_up(
-    traced: Traced, delta: DispatchDelta, sides: Mapping[str, Snapshot], source: Source
-) -> tuple[Answer, str]:
-    """Who touched what chose the configuration, where that is another one, else the pass that parts the sides."""
+def _clue(traced: Traced, delta: DispatchDelta, backend: str) -> Clue | None:
+    """The knob of the configuration, where that is another one, else the pass that parts the sides."""
     base, head = (row.strategy or "" if row else "" for row in (delta.base, delta.head))
     knobs = sorted(turned(base, head).items(), key=lambda one: one[0] != PIPELINE) if delta.cause == "strategy" else []
-    row, target = traced.parting.row, traced.key.target
-    if not knobs and row is None:
-        return (None, ()), ""
-    passed = PassChange(row.name, traced.parting.operations, class_name=row.class_name) if row and not knobs else None
-    knob, backend = " ".join(knobs[0]) if knobs else "", sides["head"].targets.get(target, "")
-    revisions = sides["base"].compiler.revision, sides["head"].compiler.revision
-    (answer,), why = looked_up([Clue(passed, knob, [target], [backend], delta.name)], revisions, source)
-    return answer, why
+    row, passed = traced.parting.row, None
+    if not knobs:
+        if row is None:
+            return None
+        passed = PassChange(row.name, traced.parting.operations, class_name=row.class_name)
+    return Clue(passed, " ".join(knobs[0]) if knobs else "", [traced.key.target], [backend], delta.name)
 
 
 def _chosen(wanted: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDelta]) -> DispatchDelta:
