@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
@@ -19,7 +19,7 @@ from bot.core.history import TRACKED, History, HistoryStep, Move, StepCause, tot
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.report import Baseline, Report
-from bot.core.snapshot import CellKey, Snapshot
+from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.spec import MOVING, Places, release_in, release_of
 from bot.core.spread import difference, lowest, range_of
 from bot.core.study import SHORT, Study, Variant, named_apart, neighbours, of_commit, united
@@ -191,15 +191,31 @@ def stored_study(
         say("in the order in which they were stored: no baseline is of a commit of the default branch here")
     elif other := len(stored) - len(on_line):
         say(f"left out: {other} of {len(stored)} stored baselines, of no commit on the default branch's line here")
-    variants = []
+    variants, held = list[Variant](), dict[CellKey, Cell]()
     for entry in (on_line or stored)[-last:]:
         try:
-            variants.append(of_commit(entry.sha, store.load(entry)))
+            variants.append(of_commit(entry.sha, _held_once(store.load(entry), held)))
         except InputError as error:
             variants.append(Variant(entry.sha[:SHORT], entry.sha, reason=error.line))
     study = named_apart(variants)
     chosen = selected({one.name: one.snapshot for one in study.variants if one.snapshot}, request)
     return Study(tuple(replace(one, snapshot=chosen.get(one.name)) for one in study.variants))
+
+
+_OF_CELLS = tuple(each.name for each in fields(Cell))
+
+
+def _held_once(side: Snapshot, held: dict[CellKey, Cell]) -> Snapshot:
+    """The snapshot with whatever a cell has in common with its last one as one object: in a night few cells move.
+
+    Args:
+        held: the last cell of each key, which becomes this snapshot's.
+    """
+    for cell in side.cells:
+        last = held.get(cell.key, cell)
+        same = {name: old for name in _OF_CELLS if (old := getattr(last, name)) == getattr(cell, name)}
+        held[cell.key] = last if len(same) == len(_OF_CELLS) else replace(cell, **same)
+    return replace(side, cells=tuple(held[cell.key] for cell in side.cells))
 
 
 # What moved in each release, and why, as the report of each step tells it.
