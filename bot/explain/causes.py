@@ -73,7 +73,10 @@ def broken(base: Cell | None, head: Cell | None) -> Explanation | None:
     if failure is None or head is None or head.status != "failed":
         return None
     if base is None or base.failure is None or base.measured:
-        return Explanation(None, phase_of(failure), f"head fails{_told(failure, base)}")
+        phase, place, words = phase_of(failure), _place(failure), next(_words(failure), "")
+        where = (f" {_SAID[phase]}" if phase else "") + (f" at {place}" if place else "")
+        where += f"{_dispatch(failure, base)}: {_quoted(words)}" if words else ""
+        return Explanation(None, phase, f"head fails{where}")
     first = _differing(failure, base.failure)
     if base.status != "failed" or first is None:
         return None
@@ -89,13 +92,6 @@ def phase_of(failure: Failure) -> str | None:
     phases = [phase for words, phase in _WORDS if words in failure.message]
     dialects = set(_OPERATION.findall(failure.message))
     return phases[0] if phases else "input" if dialects & _IN_INPUT else None
-
-
-def _told(failure: Failure, base: Cell | None) -> str:
-    phase, place, words = phase_of(failure), _place(failure), next(_words(failure), "")
-    where = f" {_SAID[phase]}" if phase else ""
-    at = f" at {place}" if place else ""
-    return f"{where}{at}{_dispatch(failure, base)}: {_quoted(words)}" if words else f"{where}{at}"
 
 
 def _words(failure: Failure) -> Iterator[str]:

@@ -35,7 +35,11 @@ def attribute(cell: Cell, names: Mapping[str, str]) -> dict[str, Amounts]:
     parts = _Parts()
     places = dict(_spots_of(cell.program, names))
     for dispatch in cell.dispatches:
-        parts.add(dispatch, _counted(dispatch, places.pop(dispatch.name, _NOWHERE)))
+        spots = places.pop(dispatch.name, _NOWHERE)
+        if dispatch.sites is not None and (missing := dispatch.sites - spots.total):
+            # There are as many places as sites; which of too many are gone cannot be known.
+            spots = _Spots(spots.known, missing) if missing > 0 else _Spots((), dispatch.sites)
+        parts.add(dispatch, spots)
     parts.complete(cell.value("executable_bytes"))
     return parts.amounts()
 
@@ -72,14 +76,6 @@ _NOWHERE = _Spots(())
 @per_object
 def _spots_of(program: Program | None, names: Mapping[str, str]) -> dict[str, _Spots]:
     return {entry: _Spots(places) for entry, places in places_of(program, names).items()}
-
-
-def _counted(dispatch: Dispatch, spots: _Spots) -> _Spots:
-    """As many places as the entry point has sites; which of too many are gone cannot be known."""
-    if dispatch.sites is None or dispatch.sites == spots.total:
-        return spots
-    missing = dispatch.sites - spots.total
-    return _Spots(spots.known, missing) if missing > 0 else _Spots((), dispatch.sites)
 
 
 class _Parts:
@@ -174,17 +170,14 @@ def split(path: str) -> tuple[str, ...]:
     levels = first.split("/", _DEEPEST)
     if len(levels) > 1 and re.fullmatch(r"jit\([^()]*\)", levels[0]):
         del levels[0]
-    return tuple(filter(None, map(_unwrapped, levels)))
+    for place in range(len(levels)):
+        while transform := _TRANSFORM.fullmatch(levels[place]):
+            levels[place] = transform[1]
+    return tuple(filter(None, levels))
 
 
 def _first(path: str) -> str:
     return path.partition(";")[0]
-
-
-def _unwrapped(level: str) -> str:
-    while transform := _TRANSFORM.fullmatch(level):
-        level = transform[1]
-    return level
 
 
 def grouped(paths: Iterable[_Levels]) -> dict[_Levels, _Levels]:
@@ -199,7 +192,8 @@ def grouped(paths: Iterable[_Levels]) -> dict[_Levels, _Levels]:
         alike: dict[tuple[_Levels, str], set[str]] = {}
         for levels, parent in deep.items():
             alike.setdefault((parent, _shape(levels[depth])), set()).add(levels[depth])
-        varying = {key: _varying(alike_places) for key, alike_places in alike.items()}
+        columns = {key: zip(*map(_NUMBER.findall, each), strict=True) for key, each in alike.items()}
+        varying = {key: tuple(len(set(column)) > 1 for column in each) for key, each in columns.items()}
         for levels, parent in deep.items():
             level = levels[depth]
             names[levels] = (*parent, _starred(level, varying[parent, _shape(level)]))
@@ -209,10 +203,6 @@ def grouped(paths: Iterable[_Levels]) -> dict[_Levels, _Levels]:
 
 def _shape(level: str) -> str:
     return _NUMBER.sub("0", level)
-
-
-def _varying(alike: set[str]) -> tuple[bool, ...]:
-    return tuple(len(set(column)) > 1 for column in zip(*map(_NUMBER.findall, alike), strict=True))
 
 
 def _starred(level: str, varying: tuple[bool, ...]) -> str:
@@ -285,12 +275,8 @@ def _top(name: _Levels, depth: int) -> _Levels:
 def components(delta: CellDelta, sections: Sections = ()) -> tuple[ComponentDelta, ...]:
     """The components that moved: largest change of code first, then of sites, of stack, then by name."""
     moved = [part for part in _deltas(delta, naming(delta, sections).components) if any(map(part.change, AMOUNTS))]
-    return tuple(sorted(moved, key=_size))
-
-
-def _size(part: ComponentDelta) -> tuple[int, int, int, str]:
-    code, sites, stack = (-abs(part.change(what)) for what in ("code_bytes", "dispatch_sites", "stack_bytes"))
-    return code, sites, stack, part.name
+    order = ("code_bytes", "dispatch_sites", "stack_bytes")
+    return tuple(sorted(moved, key=lambda part: ([-abs(part.change(what)) for what in order], part.name)))
 
 
 def tree(delta: CellDelta, sections: Sections = ()) -> tuple[ComponentDelta, ...]:
@@ -304,15 +290,13 @@ def tree(delta: CellDelta, sections: Sections = ()) -> tuple[ComponentDelta, ...
 
 
 def _deltas(delta: CellDelta, names: Mapping[str, str]) -> list[ComponentDelta]:
-    base, head = (attribute(cell, names) if cell and cell.measured else {} for cell in (delta.base, delta.head))
-    absent = [_absent(parts) for parts in (base, head)]
+    sides = [attribute(cell, names) if cell and cell.measured else {} for cell in (delta.base, delta.head)]
+    # Of a component that a side does not have: nothing, where that side knows the amount of any other.
+    known = [[what for what in AMOUNTS if any(part.get(what) is not None for part in side.values())] for side in sides]
+    absent = [Amounts(*(0 if what in each else None for what in AMOUNTS)) for each in known]
+    base, head = sides
     every = dict.fromkeys((*head, *base))
     return [ComponentDelta(name, base.get(name, absent[0]), head.get(name, absent[1])) for name in every]
-
-
-def _absent(parts: Mapping[str, Amounts]) -> Amounts:
-    """Of a component that a side does not have: nothing, where that side knows the amount of any other."""
-    return Amounts(*(0 if any(part.get(what) is not None for part in parts.values()) else None for what in AMOUNTS))
 
 
 @per_object

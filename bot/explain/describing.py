@@ -122,13 +122,8 @@ def _normalised(lines: Iterable[_Line]) -> Iterator[str]:
         for name in line.names[: line.defined]:
             numbers[name] = len(numbers)
         yield line.text
-        yield ",".join(_numbered(name, numbers) for name in line.names)
-
-
-def _numbered(name: str, numbers: dict[str, int]) -> str:
-    value, _, part = name.partition("#")
-    number = numbers.setdefault(value, len(numbers))
-    return f"{number}#{part}" if part else str(number)
+        parted = (name.partition("#") for name in line.names)
+        yield ",".join(f"{numbers.setdefault(value, len(numbers))}{mark}{part}" for value, mark, part in parted)
 
 
 def _structure(lines: Iterable[_Line]) -> Iterator[str]:

@@ -225,14 +225,12 @@ def _lines(joined: Iterable[_Joined], form: str) -> list[str]:
     places: dict[tuple[tuple[str, ...], str], list[str | None]] = {}
     for one in joined:
         places.setdefault((one.parts, one.whole), []).append(one.component)
-    ordered = sorted(places.items(), key=lambda item: -len(item[1]))
-    return [_line(form, parts, whole, where) for (parts, whole), where in ordered]
-
-
-def _line(form: str, parts: tuple[str, ...], whole: str, where: list[str | None]) -> str:
-    words = form.format(parts=f"({' + '.join(parts)})", whole=whole)
-    component = where[0] if len(set(where)) == 1 else None
-    return f"{len(where)} × {words}" + (f" in {component}" if component else "")
+    lines = []
+    for (parts, whole), where in sorted(places.items(), key=lambda item: -len(item[1])):
+        words = form.format(parts=f"({' + '.join(parts)})", whole=whole)
+        component = where[0] if len(set(where)) == 1 else None
+        lines.append(f"{len(where)} × {words}" + (f" in {component}" if component else ""))
+    return lines
 
 
 # What is said of an executable that one side lacks, where that side has others of the same structure.
@@ -313,12 +311,6 @@ def bound_otherwise(compared: Compared, base: Dispatch, head: Dispatch) -> str:
         return OTHERWISE_BOUND
     parts = zip(BOUND_PARTS, left.bound_parts, right.bound_parts, strict=True)
     return _TOLD.get(tuple(name for name, before, after in parts if before != after), OTHERWISE_BOUND)
-
-
-def all_bound_otherwise(compared: Compared, pairs: Iterable[tuple[Dispatch, Dispatch]]) -> str:
-    """The words that are true of all pairs; empty where one of them is bound as before."""
-    answers = {bound_otherwise(compared, *pair) for pair in pairs}
-    return "" if "" in answers else answers.pop() if len(answers) == 1 else OTHERWISE_BOUND
 
 
 # Whether two entry points have the same code and configuration, and what of their sizes only spells names.
@@ -438,17 +430,18 @@ def _fusion(compared: Compared) -> Cause | None:
         return None
     phase, unknown = _early(compared, "dispatch-creation")
     gone, come = left.structures - right.structures, right.structures - left.structures
-    why = _spelled(left, right, gone, come) or _formed(compared, left, gone, come)
+    kinds, sites = _by_kind(left, gone), f"{gone.total()} of {left.structures.total()} dispatch sites"
+    if kinds == _by_kind(right, come):  # then nobody knows of regions formed differently: of other IR only
+        named = [f"{count} × {kind}" for kind, count in kinds.most_common(SHOWN_REGIONS)]
+        named += [f"{len(kinds) - SHOWN_REGIONS} more"] if len(kinds) > SHOWN_REGIONS else []
+        verb = "has" if gone.total() == 1 else "have"
+        why = f"{sites} {verb} different IR, in as many regions of the same kinds ({', '.join(named)})"
+    else:
+        lines = merges(compared.base, compared.head)
+        named = [f"; {line}" for line in lines[:SHOWN_REGIONS]]
+        named += [f"; {len(lines) - SHOWN_REGIONS} more"] if len(lines) > SHOWN_REGIONS else []
+        why = f"regions are formed differently: {sites} became {come.total()}{''.join(named)}"
     return Cause("fusion", phase, as_told(compared, f"{why}{unknown}"))
-
-
-def _spelled(left: Census, right: Census, gone: Counter[str], come: Counter[str]) -> str:
-    """Where there are as many sites of each kind, nobody knows of regions formed differently: of other IR only."""
-    if _by_kind(left, gone) != _by_kind(right, come):
-        return ""
-    sites = f"{gone.total()} of {left.structures.total()} dispatch sites"
-    verb = "has" if gone.total() == 1 else "have"
-    return f"{sites} {verb} different IR, in as many regions of the same kinds ({_counted(_by_kind(left, gone))})"
 
 
 def _by_kind(census: Census, sites: Counter[str]) -> Counter[str]:
@@ -456,20 +449,6 @@ def _by_kind(census: Census, sites: Counter[str]) -> Counter[str]:
     for structure, count in sites.items():
         counts[census.kinds.get(structure, "")] += count
     return counts
-
-
-def _counted(kinds: Counter[str]) -> str:
-    named = [f"{count} × {kind}" for kind, count in kinds.most_common(SHOWN_REGIONS)]
-    more = len(kinds) - SHOWN_REGIONS
-    return ", ".join([*named, *([f"{more} more"] if more > 0 else [])])
-
-
-def _formed(compared: Compared, left: Census, gone: Counter[str], come: Counter[str]) -> str:
-    lines = merges(compared.base, compared.head)
-    named = "".join(f"; {line}" for line in lines[:SHOWN_REGIONS])
-    more = f"; {len(lines) - SHOWN_REGIONS} more" if len(lines) > SHOWN_REGIONS else ""
-    counts = f"{gone.total()} of {left.structures.total()} dispatch sites became {come.total()}"
-    return f"regions are formed differently: {counts}{named}{more}"
 
 
 def _dedup(compared: Compared) -> Cause | None:
@@ -540,7 +519,8 @@ def _codegen(compared: Compared) -> Cause | None:
     count = f"{len(pairs)} of {len(compared.pairs)}"
     same = "source" if is_opaque(compared.head) else "configuration"
     why = as_told(compared, f"{count} dispatches have the same {same} and different code")
-    words = all_bound_otherwise(compared, pairs)
+    answers = {bound_otherwise(compared, *pair) for pair in pairs}  # the words have to be true of all of them
+    words = "" if "" in answers else answers.pop() if len(answers) == 1 else OTHERWISE_BOUND
     return Cause("codegen", "executable-source", f"{why}, {words}") if words else Cause("codegen", "code", why)
 
 
@@ -679,7 +659,10 @@ def strategy_note(base: str, head: str) -> str:
         return _clean(f"{base} → {head}")
     left, right = _named(base), _named(head)
     differing = [name for name in {**left, **right} if left.get(name) != right.get(name)]
-    shown = [_change(name, left.get(name), right.get(name)) for name in differing[:NOTED_PARTS]]
+    shown = []
+    for name in differing[:NOTED_PARTS]:
+        before, after = ("nothing" if (value := side.get(name)) is None else _short(value) for side in (left, right))
+        shown.append(f"{before} → {after}" if name.startswith("#") else f"{name} = {before} → {after}")
     same = "" if _PIPELINE in differing else f"{_short(left.get(_PIPELINE, ''))} … "
     more = f"; {len(differing) - NOTED_PARTS} more" if len(differing) > NOTED_PARTS else ""
     return _clean(same + "; ".join(shown) + more)
@@ -695,11 +678,6 @@ def _named(strategy: str) -> dict[str, str]:
         else:
             named[f"#{sum(key.startswith('#') for key in named)}"] = piece
     return named
-
-
-def _change(name: str, base: str | None, head: str | None) -> str:
-    before, after = ("nothing" if value is None else _short(value) for value in (base, head))
-    return f"{before} → {after}" if name.startswith("#") else f"{name} = {before} → {after}"
 
 
 def _short(piece: str) -> str:

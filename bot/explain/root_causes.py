@@ -70,14 +70,6 @@ def described(cause: str, what: Any, traits: Counter[Any]) -> str:
     return _WORDS[cause](what, traits)
 
 
-def _several(counts: Mapping[str, int]) -> str:
-    """`matmul (12), conv (3), pack (5)`: the most frequent first; what is beyond is only counted."""
-    ordered = sorted(counts.items(), key=lambda found: (-found[1], found[0]))
-    shown = [f"{name} ({count:,})" for name, count in ordered[:_NAMED_LIMIT]]
-    rest = sum(counts.values()) - sum(count for _, count in ordered[:_NAMED_LIMIT])
-    return ", ".join([*shown, *([f"{rest:,} of other kinds"] if rest else [])])
-
-
 def _strategy(change: tuple[str, str] | None, traits: Counter[tuple[tuple[str, str], ...]]) -> str:
     """`vector_common_parallel 1 → 8`, and the other knobs that all of them turned; traits: what each turned."""
     if change is None:
@@ -90,9 +82,13 @@ def _strategy(change: tuple[str, str] | None, traits: Counter[tuple[tuple[str, s
 
 
 def _fusion(same_structure: bool, kinds: Counter[str]) -> str:
+    """`regions formed differently: matmul (12), conv (3)`: the most frequent kinds first; others are only counted."""
     if same_structure:
         return "the same regions with different constants, shapes or offsets"
-    return f"regions formed differently: {_several(kinds)}"
+    largest = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))[:_NAMED_LIMIT]
+    rest = kinds.total() - sum(count for _, count in largest)
+    named = [f"{name} ({count:,})" for name, count in largest] + ([f"{rest:,} of other kinds"] if rest else [])
+    return f"regions formed differently: {', '.join(named)}"
 
 
 def _codegen(what: tuple[Any, ...], traits: Counter[Any]) -> str:
@@ -109,14 +105,12 @@ def _says(words: str) -> Callable[[str, object], str]:
     return lambda what, _: what or words
 
 
-def _input(model: str, same_model: Counter[bool]) -> str:
-    if same_model[True]:
-        return f"the text of {model} is the same, and is read differently by the compiler"
-    return f"{model} itself changed"
-
-
 _WORDS: Mapping[str, Callable[[Any, Counter[Any]], str]] = {
-    "input": _input,
+    "input": lambda model, same: (
+        f"the text of {model} is the same, and is read differently by the compiler"
+        if same[True]
+        else f"{model} itself changed"
+    ),
     "fusion": _fusion,
     "dedup-lost": _says("executables that were folded into others on base"),
     "dedup-won": _says("executables that are folded into others on head"),
@@ -238,8 +232,11 @@ def _clusters(
     for key in sorted(explanations):
         same_model = key.model not in changed_models
         for cause, delta, change_bytes in _moved(explanations[key]):
-            what, trait = (key.model, same_model) if cause == "input" else _sorted(cause, delta)
-            if cause == "strategy":
+            by = _BY.get(cause)
+            what, trait = (delta.what, None) if isinstance(delta, PartDelta) else by(delta) if by else ("", None)
+            if cause == "input":
+                what, trait = key.model, same_model
+            elif cause == "strategy":
                 what = backends.get(key.target, key.target), what
             if (cluster := groups.get((cause, what))) is None:
                 cluster = groups[cause, what] = Cluster()
@@ -261,19 +258,6 @@ def _moved(told: Explanation) -> Iterator[tuple[str, Delta, int]]:
         yield part.cause, part, part.change_bytes
 
 
-def _sorted(cause: str, delta: Delta) -> Sorted:
-    if isinstance(delta, PartDelta):
-        return delta.what, None
-    by = _BY.get(cause)
-    return by(delta) if by else ("", None)
-
-
-def _formed(delta: DispatchDelta) -> Sorted:
-    """Regions of one structure have other constants, shapes or offsets; the others are formed differently."""
-    row = delta.head or delta.base
-    return "structure" in delta.matched, row and row.kind
-
-
 def _turned(delta: DispatchDelta) -> Sorted:
     base, head = delta.base, delta.head
     if base is None or head is None or base.strategy is None or head.strategy is None:
@@ -291,7 +275,8 @@ def _of_pass(delta: DispatchDelta) -> Sorted:
 
 
 _BY: Mapping[str, Callable[[DispatchDelta], Sorted]] = {
-    "fusion": _formed,
+    # Regions of one structure have other constants, shapes or offsets; the others are formed differently.
+    "fusion": lambda delta: ("structure" in delta.matched, (row := delta.head or delta.base) and row.kind),
     "strategy": _turned,
     "codegen": _of_pass,
     UNKNOWN: lambda delta: (delta.note, None),
