@@ -497,6 +497,9 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     )
     require_own_names(file, suites, paths)
     pairs, repeats = read_manifest(configs_dir() / "models" / "suite.yml")
+    max_slowdown = None
+    if own.fold is not UNSET and own.fold.max_slowdown:
+        max_slowdown = parsed(file, ("fold", "max_slowdown"), parse_share, own.fold.max_slowdown)
     globs = {name: (one,) if isinstance(one, str) else one for name, one in own.components.items()}
     return Config(
         compiler=_compiler(file, own.compiler) if path else CompilerChoice(),
@@ -517,7 +520,7 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
         sections=tuple((name, glob) for name, listed in globs.items() for glob in listed),
         pairs=_pairs(file, own.pairs) if "pairs" in file.data else pairs,
         noise=noise,
-        fold=_fold(file, own.fold) if own.fold is not UNSET else None,
+        fold=FoldOptions(max_slowdown) if own.fold is not UNSET else None,
         repeats=_repeats(own.repeats) if "repeats" in file.data else repeats,
     )
 
@@ -614,11 +617,6 @@ def _repeats(plain: Mapping[str, Sequence[str]]) -> Repeats:
     return tuple((model, target) for model, targets in plain.items() for target in targets)
 
 
-def _fold(file: YamlFile, entry: FoldKeys) -> FoldOptions:
-    slowdown = parsed(file, ("fold", "max_slowdown"), parse_share, entry.max_slowdown) if entry.max_slowdown else None
-    return FoldOptions(slowdown)
-
-
 def _check_noise(file: YamlFile, rules: Sequence[Rule], noise: Mapping[str, Ratio]) -> None:
     """Refuse a rule that would judge a metric which varies, before it is known how much it varies.
 
@@ -635,20 +633,6 @@ def _check_noise(file: YamlFile, rules: Sequence[Rule], noise: Mapping[str, Rati
                 raise file.error(("thresholds", index, "metrics"), what, hint)
 
 
-def _matches(file: YamlFile, index: int, written: str, suffixes: tuple[str, ...]) -> list[Path]:
-    root = file.path.parent
-    if written == str(PACKAGED) and not (root / written).exists():
-        root, written = configs_dir(), "models/*.mlir"
-    names = sorted(glob.glob(written, root_dir=root, recursive=True))
-    ends = suffixes or ("",)
-    models = [root / name for name in names if name.endswith(ends) and (root / name).is_file()]
-    if not models:
-        known = f" ({', '.join(suffixes)})" if suffixes else ""
-        what = f"{written!r} matches no model{known} in {root}"
-        raise file.error(("models", index), what, f"globs are relative to this file{_meant(root, written)}")
-    return models
-
-
 def _meant(root: Path, written: str) -> str:
     """How to write a glob that was meant from the repository's top, as it matches there; empty where it does not."""
     top = top_above(root)
@@ -661,11 +645,20 @@ def _meant(root: Path, written: str) -> str:
 def _models(file: YamlFile, globs: Sequence[str], suffixes: tuple[str, ...]) -> tuple[Path, ...]:
     by_stem: dict[str, Path] = {}
     for index, written in enumerate(globs):
-        for model in _matches(file, index, written, suffixes):
+        root, at = file.path.parent, ("models", index)
+        if written == str(PACKAGED) and not (root / written).exists():
+            root, written = configs_dir(), "models/*.mlir"
+        names = sorted(glob.glob(written, root_dir=root, recursive=True))
+        models = [root / name for name in names if name.endswith(suffixes or "") and (root / name).is_file()]
+        if not models:
+            known = f" ({', '.join(suffixes)})" if suffixes else ""
+            what = f"{written!r} matches no model{known} in {root}"
+            raise file.error(at, what, f"globs are relative to this file{_meant(root, written)}")
+        for model in models:
             other = by_stem.setdefault(model.stem, model)
             if other.resolve() != model.resolve():
                 what = f"{other} and {model} are both called {model.stem!r}"
-                raise file.error(("models", index), what, "rename one of them")
+                raise file.error(at, what, "rename one of them")
     return tuple(by_stem[stem] for stem in sorted(by_stem))
 
 

@@ -250,10 +250,6 @@ def _schedule(context: RunContext, payload: Value) -> RunContext:
     return replace(context, story="baseline", why="schedule on the default branch")
 
 
-def _workflow_dispatch(context: RunContext, payload: Value) -> RunContext:
-    return replace(_on_default(context, payload), story="review", why="started manually")
-
-
 # --- the trusted half -----------------------------------------------------------------------------------------------
 
 
@@ -312,7 +308,9 @@ _RULES: dict[str, _Rule] = {
     ),
     "push": _push,
     "schedule": _schedule,
-    "workflow_dispatch": _workflow_dispatch,
+    "workflow_dispatch": lambda context, payload: replace(
+        _on_default(context, payload), story="review", why="started manually"
+    ),
     "workflow_run": _workflow_run,
     "issue_comment": _issue_comment,
 }

@@ -159,16 +159,13 @@ class _Read:
             else:
                 self.links.append(place)
         for name in options.files:
-            self._include(path, where, name)
-
-    def _include(self, path: Path, where: str, name: str) -> None:
-        file = path.parent / name
-        why = "an address" if is_address(name) else self._outside(file)
-        why = why or ("one of too many" if len(self.files) >= _MOST_FILES else "")
-        if why:
-            self.notes.append(f"{where}: the file is not followed: {why}")
-        elif file not in self.files:
-            self.files.append(file)
+            file = path.parent / name
+            why = "an address" if is_address(name) else self._outside(file)
+            why = why or ("one of too many" if len(self.files) >= _MOST_FILES else "")
+            if why:
+                self.notes.append(f"{where}: the file is not followed: {why}")
+            elif file not in self.files:
+                self.files.append(file)
 
     def _outside(self, path: Path) -> str:
         inside = self.top is None or path.resolve().is_relative_to(self.top.resolve())

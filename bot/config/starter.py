@@ -264,7 +264,9 @@ def configuration(root: Path, name: str, offer: Offer) -> str:
     if offer.builds:
         compiler = _BUILT
     elif offer.pin:
-        compiler = _PINNED.format(compiler=offer.compiler, pin=_quoted(offer.pin))
+        is_plain = re.fullmatch(r"[\w./-]+", offer.pin, re.ASCII)
+        pin = offer.pin if is_plain else json.dumps(offer.pin, ensure_ascii=False)
+        compiler = _PINNED.format(compiler=offer.compiler, pin=pin)
     else:
         compiler = _UNPINNED.format(compiler=packaged_compiler())
     globs = "\n".join(f"  - {json.dumps(up + one, ensure_ascii=False)}" for one in _globs(root, offer.models))
@@ -278,10 +280,6 @@ def configuration(root: Path, name: str, offer: Offer) -> str:
 def packaged_compiler() -> str:
     """The release that the packaged configuration has on its head side."""
     return load_config(configs_dir() / "default.yml", models=False).compiler.head or ""
-
-
-def _quoted(text: str) -> str:
-    return text if re.fullmatch(r"[\w./-]+", text, re.ASCII) else json.dumps(text, ensure_ascii=False)
 
 
 def _globs(root: Path, models: Sequence[str]) -> Iterator[str]:

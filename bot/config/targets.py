@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Annotated, ClassVar
@@ -101,7 +101,13 @@ def parse_targets(
         for name, entry in entries.items():
             if not entry.backend and not entry.extends:
                 raise file.error(("targets", name), "the key 'backend' is missing")
-        _refuse_misspelled(file, entries, {target.backend for target in packaged.values()})
+        # A backend may be a plugin's, of which nobody here knows; one that is nearly IREE's own is a mistake.
+        known = {target.backend for target in packaged.values()}
+        for name, entry in entries.items():
+            near = get_close_matches(entry.backend, known, n=1, cutoff=0.8)
+            if near and entry.backend not in known:
+                what = f"no backend is called {entry.backend!r}"
+                raise file.error(("targets", name, "backend"), what, f"did you mean {near[0]!r}?")
         return tuple(_Mapping(file, entries, packaged).targets().values())
     for index, name in enumerate(entries):
         if name not in packaged:
@@ -184,7 +190,12 @@ class _Mapping:
     def _source(self, name: str, wanted: str, chain: tuple[str, ...]) -> Target:
         """What a target extends: of its own name the packaged one, else the file's own before a packaged one."""
         if wanted != name and wanted in self.entries:
-            self._refuse_endless(wanted, chain)
+            what = f"more than {LONGEST_CHAIN} targets are derived one from the other"
+            at, hint = chain[0], "give one of them a backend"
+            if wanted in chain:
+                at, what = chain[-1], f"extends itself: {' → '.join((*chain[chain.index(wanted) :], wanted))}"
+            if wanted in chain or len(chain) > LONGEST_CHAIN:
+                raise self.file.error(("targets", at, "extends"), what, hint)
             return self._target(wanted, chain)
         if wanted not in self.packaged:
             what = f"no target is called {wanted!r}"
@@ -193,20 +204,3 @@ class _Mapping:
             known = [other for other in dict.fromkeys((*self.entries, *self.packaged)) if other != name]
             raise self.file.error(("targets", name, "extends"), what, near_or_known(wanted, known))
         return self.packaged[wanted]
-
-    def _refuse_endless(self, wanted: str, chain: tuple[str, ...]) -> None:
-        if wanted in chain:
-            what = f"extends itself: {' → '.join((*chain[chain.index(wanted) :], wanted))}"
-            raise self.file.error(("targets", chain[-1], "extends"), what, "give one of them a backend")
-        if len(chain) > LONGEST_CHAIN:
-            what = f"more than {LONGEST_CHAIN} targets are derived one from the other"
-            raise self.file.error(("targets", chain[0], "extends"), what, "give one of them a backend")
-
-
-def _refuse_misspelled(file: YamlFile, entries: Mapping[str, TargetKeys], known: Collection[str]) -> None:
-    """A backend may be a plugin's, of which nobody here knows; one that is nearly IREE's own is a mistake."""
-    for name, entry in entries.items():
-        near = get_close_matches(entry.backend, known, n=1, cutoff=0.8)
-        if near and entry.backend not in known:
-            what = f"no backend is called {entry.backend!r}"
-            raise file.error(("targets", name, "backend"), what, f"did you mean {near[0]!r}?")

@@ -124,9 +124,15 @@ def _rule(file: YamlFile, index: int, entry: RuleKeys) -> Rule:
         if fail is not None and fail.limit is not None:
             raise file.error((*at, "limit"), "the rule has a second limit in 'fail'", "keep one of them")
         fail = replace(fail or LevelSpec(), limit=_amount(file, (*at, "limit"), entry.limit, rule))
-    rule = replace(rule, warn=warn, fail=fail)
-    _check_levels(file, at, rule)
-    return rule
+    for id_ in metrics_of(rule) if warn and fail else ():
+        warns, fails = (_numbers(spec, METRIC_BY_ID[id_].unit) for spec in (warn, fail) if spec)
+        if warns == fails:
+            raise file.error((*at, "warn"), "is the same as 'fail': it can never warn", "keep one of them")
+        for name, low, high in zip(("absolute", "relative", "limit"), warns, fails, strict=True):
+            if low is not None and high is not None and low > high:
+                what = f"its {name} level is looser than that of 'fail': it would fail before it warns"
+                raise file.error((*at, "warn"), what, "let 'warn' be the smaller one")
+    return replace(rule, warn=warn, fail=fail)
 
 
 def _level(file: YamlFile, at: KeyPath, written: LevelText | UnsetType, rule: Rule) -> LevelSpec | None:
@@ -168,16 +174,3 @@ def _amount(file: YamlFile, at: KeyPath, written: AmountText | UnsetType, rule: 
 def _numbers(spec: LevelSpec, unit: Unit) -> tuple[Fraction | None, ...]:
     absolute, limit = (Fraction(part.steps(unit)) if part else None for part in (spec.absolute, spec.limit))
     return absolute, spec.relative.value if spec.relative else None, limit
-
-
-def _check_levels(file: YamlFile, at: KeyPath, rule: Rule) -> None:
-    if rule.warn is None or rule.fail is None:
-        return
-    for id_ in metrics_of(rule):
-        warn, fail = (_numbers(spec, METRIC_BY_ID[id_].unit) for spec in (rule.warn, rule.fail))
-        if warn == fail:
-            raise file.error((*at, "warn"), "is the same as 'fail': it can never warn", "keep one of them")
-        for name, low, high in zip(("absolute", "relative", "limit"), warn, fail, strict=True):
-            if low is not None and high is not None and low > high:
-                what = f"its {name} level is looser than that of 'fail': it would fail before it warns"
-                raise file.error((*at, "warn"), what, "let 'warn' be the smaller one")

@@ -292,8 +292,12 @@ def suite_target(flags: Sequence[str], taken: Collection[str]) -> Target:
         option, _, value = flag.partition("=")
         given.setdefault(option, []).append(value)
     backend = _backend(given)
-    name = "-".join([backend, *_chip(backend, {option: values[-1] for option, values in given.items()})])
-    name = _OTHER.sub("-", name)[:_LONGEST].strip("-")
+    values = {option: texts[-1] for option, texts in given.items()}
+    chip = [values[option] for option in backend_of(backend).chips if values.get(option)][-1:]
+    if backend == "llvm-cpu":
+        host = "host" if values.get(_CPU_FEATURES) == "host" else ""
+        chip = [values.get(_CPU_TRIPLE, "").partition("-")[0], values.get(_CPU, "") or host]
+    name = _OTHER.sub("-", "-".join(filter(None, [backend, *chip])))[:_LONGEST].strip("-")
     return Target(f"{PREFIX}{name}" if name in taken else name, backend, tuple(flags), whole=True)
 
 
@@ -315,14 +319,6 @@ def _backend(given: dict[str, list[str]]) -> str:
     if backends not in _HOSTS:
         raise ValueError(f"names the device 'local' without one backend: {_LOCAL}={', or '.join(_HOSTS)}")
     return backends
-
-
-def _chip(backend: str, values: dict[str, str]) -> list[str]:
-    if backend == "llvm-cpu":
-        architecture = values.get(_CPU_TRIPLE, "").partition("-")[0]
-        host = "host" if values.get(_CPU_FEATURES) == "host" else ""
-        return [part for part in (architecture, values.get(_CPU, "") or host) if part]
-    return [values[option] for option in backend_of(backend).chips if values.get(option)][-1:]
 
 
 # --- new figures ------------------------------------------------------------------------------------------------------

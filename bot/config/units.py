@@ -79,13 +79,9 @@ def _whole(text: str) -> tuple[int, Dimension]:
     dimension, scale = _UNITS[unit]
     value = number * scale
     if value.denominator != 1:
-        raise ValueError(f"{text!r} is no whole number{_WHOLE[dimension]}: write {_neighbours(value, dimension)}")
+        neighbours = " or ".join(f"{one}{_SMALLEST[dimension]}" for one in (math.floor(value), math.ceil(value)))
+        raise ValueError(f"{text!r} is no whole number{_WHOLE[dimension]}: write {neighbours}")
     return int(value), dimension
-
-
-def _neighbours(value: Fraction, dimension: Dimension) -> str:
-    unit = _SMALLEST[dimension]
-    return f"{math.floor(value)}{unit} or {math.ceil(value)}{unit}"
 
 
 def parse_ratio(written: str) -> Ratio:

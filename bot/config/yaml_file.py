@@ -76,22 +76,6 @@ def _error(path: Path, line: int, what: str, hint: str = "", *, key: str = "") -
     return ConfigError(what, where=f"{path}:{line}" + (f": {key}" if key else ""), hint=hint)
 
 
-def _read_text(path: Path) -> str:
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", where=str(path)) from error
-    if len(data) > MAX_BYTES:
-        raise ConfigError(f"is larger than {MAX_BYTES:,} bytes", where=str(path))
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        what = f"byte 0x{data[error.start]:02x} is not UTF-8"
-        raise _error(path, line, what, "save the file as UTF-8") from error
-
-
 class _Refused(Exception):
     """A node that is valid YAML and not accepted; args: line, what, hint."""
 
@@ -182,23 +166,19 @@ class _Walk:
     def value(self, node: yaml.Node, at: KeyPath) -> Any:
         self.lines.setdefault(at, node.start_mark.line + 1)
         if isinstance(node, yaml.MappingNode):
-            return self.mapping(node, at)
+            mapping: dict[str, Any] = {}
+            for key_node, value_node in node.value:
+                key, line = self.key(key_node), key_node.start_mark.line + 1
+                here: KeyPath = (*at, key)
+                if key in mapping:
+                    what = f"is there already, at line {self.lines[here]}"
+                    raise _error(self.path, line, what, key=key_text(here))
+                self.lines[here] = line
+                mapping[key] = self.value(value_node, here)
+            return mapping
         if isinstance(node, yaml.ScalarNode):
             return self.scalar(node, at)
         return [self.value(item, (*at, index)) for index, item in enumerate(node.value)]
-
-    def mapping(self, node: yaml.MappingNode, at: KeyPath) -> dict[str, Any]:
-        mapping: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            key = self.key(key_node)
-            here: KeyPath = (*at, key)
-            line = key_node.start_mark.line + 1
-            if key in mapping:
-                what = f"is there already, at line {self.lines[here]}"
-                raise _error(self.path, line, what, key=key_text(here))
-            self.lines[here] = line
-            mapping[key] = self.value(value_node, here)
-        return mapping
 
     def key(self, node: yaml.Node) -> str:
         line = node.start_mark.line + 1
@@ -224,7 +204,20 @@ class _Walk:
 
 def read_yaml(path: Path) -> YamlFile:
     """Read one file; raises ConfigError naming file and line for everything that is not accepted."""
-    return parse_yaml(path, _read_text(path))
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    if len(data) > MAX_BYTES:
+        raise ConfigError(f"is larger than {MAX_BYTES:,} bytes", where=str(path))
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        what = f"byte 0x{data[error.start]:02x} is not UTF-8"
+        raise _error(path, line, what, "save the file as UTF-8") from error
+    return parse_yaml(path, text)
 
 
 def parse_yaml(path: Path, text: str) -> YamlFile:

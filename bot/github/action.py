@@ -45,8 +45,15 @@ def _chosen(
     context: RunContext, inputs: ActionInputs, wanted: str
 ) -> tuple[str, str, Callable[[Services], int | None]]:
     """What is done, and why it is that; raises UsageError where event and inputs do not go together."""
-    if inputs.lab:
-        _require_lab_alone(context, inputs)
+    if inputs.lab:  # nothing that was given is passed over in silence
+        if context.event != "workflow_dispatch":
+            raise UsageError(
+                "is for runs by hand (workflow_dispatch)", where="input lab", hint="leave it empty elsewhere"
+            )
+        for one in INPUTS:
+            if one.field in _NOT_OF_A_LAB and getattr(inputs, one.field) != getattr(ActionInputs(), one.field):
+                what = "is for comparisons, and the input lab asks for an experiment of the head side"
+                raise UsageError(what, where=f"input {one.name}", hint="leave one of the two empty")
         return "lab", f"input lab: {inputs.lab}", lab
     if inputs.fold and (context.event not in FOLD_EVENTS or wanted in _PARTS):
         raise UsageError("is for reports by hand or on a schedule", where="input fold", hint="leave it empty elsewhere")
@@ -56,16 +63,6 @@ def _chosen(
         what = f"this event asks for {context.story!r}, not for {wanted!r}: {context.why}"
         raise UsageError(what, where="event", hint="let the command be auto")
     return context.story, context.why, _STORIES[context.story]
-
-
-def _require_lab_alone(context: RunContext, inputs: ActionInputs) -> None:
-    """Nothing that was given is passed over in silence."""
-    if context.event != "workflow_dispatch":
-        raise UsageError("is for runs by hand (workflow_dispatch)", where="input lab", hint="leave it empty elsewhere")
-    for one in INPUTS:
-        if one.field in _NOT_OF_A_LAB and getattr(inputs, one.field) != getattr(ActionInputs(), one.field):
-            what = "is for comparisons, and the input lab asks for an experiment of the head side"
-            raise UsageError(what, where=f"input {one.name}", hint="leave one of the two empty")
 
 
 def _plan(services: Services) -> None:

@@ -140,7 +140,14 @@ def nearest(services: Services, store: Store, side: Opened) -> Nearest | None:
             if any(cell.measured for cell in snapshot.cells):
                 baseline = Baseline(f"{side.wanted.rule}; snapshot stored for an ancestor", side.wanted.sha)
                 baseline = with_gap(services, side.config, baseline, sha)
-                return Nearest(baseline, snapshot, (*gap_note(baseline), *_missing_note(chosen.cells, snapshot)))
+                known = {cell.key for cell in snapshot.cells}
+                wanted = (one for one in chosen.cells if not one.target.unsupported)
+                notes = gap_note(baseline)
+                if missing := [str(one.key) for one in wanted if one.key not in known]:
+                    rest = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
+                    what = "not compared, as the stored ancestor has no such cell with the base's model and flags"
+                    notes += (f"{what}: {', '.join(missing[:_NAMED])}{rest}",)
+                return Nearest(baseline, snapshot, notes)
             looked_at += 1
             if looked_at == _MOST_LOADED:
                 return None
@@ -155,17 +162,6 @@ def _is_alike(cell: Cell, stored: Snapshot, planned: PlannedCell) -> bool:
         return cell.status == "unsupported" and bool(planned.target.unsupported)
     lifted = LIFTED_LIMIT_FLAG in cell.command
     return flags_of(cell.command) == flags_of(planned.command(lifted=lifted))
-
-
-def _missing_note(planned: Iterable[PlannedCell], snapshot: Snapshot) -> tuple[str, ...]:
-    """Which cells of the base the ancestor does not have."""
-    known = {cell.key for cell in snapshot.cells}
-    lost = [str(cell.key) for cell in planned if cell.key not in known and not cell.target.unsupported]
-    if not lost:
-        return ()
-    rest = f" and {len(lost) - _NAMED:,} more" if len(lost) > _NAMED else ""
-    names = f"{', '.join(lost[:_NAMED])}{rest}"
-    return (f"not compared, as the stored ancestor has no such cell with the base's model and flags: {names}",)
 
 
 def with_gap(services: Services, config: Config, baseline: Baseline, measured: str) -> Baseline:

@@ -14,7 +14,7 @@ from typing import Any, get_args
 from github.CheckRun import CheckRun as WrittenCheck
 from github.PaginatedList import PaginatedList
 
-from bot.core.publication import Annotation, CheckRun, Conclusion
+from bot.core.publication import CheckRun, Conclusion
 from bot.system.hub import Hub, explain, in_doubt, required
 
 # "REST API endpoints for check runs": output object and its annotations objects.
@@ -91,22 +91,20 @@ def _checks(hub: Hub, head_sha: str, name: str) -> PaginatedList[WrittenCheck]:
 
 
 def _output(check: CheckRun, start: int) -> dict[str, Any]:
-    chunk = check.annotations[start : start + ANNOTATIONS_A_CALL]
     return {
         "title": _clip(check.title, MAX_TITLE_CHARACTERS),
         "summary": _clip_bytes(check.summary, MAX_SUMMARY_CHARACTERS),  # bytes: the stricter of the two readings
-        "annotations": [_annotation(annotation) for annotation in chunk],
-    }
-
-
-def _annotation(annotation: Annotation) -> dict[str, Any]:
-    return {
-        "path": annotation.path,
-        "start_line": annotation.line,
-        "end_line": annotation.line,
-        "annotation_level": annotation.level,
-        "title": _clip(annotation.title, MAX_TITLE_CHARACTERS),
-        "message": _clip_bytes(annotation.message, MAX_MESSAGE_BYTES),
+        "annotations": [
+            {
+                "path": annotation.path,
+                "start_line": annotation.line,
+                "end_line": annotation.line,
+                "annotation_level": annotation.level,
+                "title": _clip(annotation.title, MAX_TITLE_CHARACTERS),
+                "message": _clip_bytes(annotation.message, MAX_MESSAGE_BYTES),
+            }
+            for annotation in check.annotations[start : start + ANNOTATIONS_A_CALL]
+        ],
     }
 
 

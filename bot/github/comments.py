@@ -96,7 +96,15 @@ def publish(
 def _settled(wish: _Wish, present: Sequence[IssueComment]) -> Published | None:
     """One step from the comments that are there to the wished one."""
     if not present:
-        return _created(wish) if wish.create and wish.still_current() else None
+        if not (wish.create and wish.still_current()):
+            return None
+        created = wish.hub.issue(wish.number).create_comment(wish.body)
+        number, url = required(created.id, "id"), required(created.html_url, "html_url")
+        older = [one for one in find(wish.hub, wish.number, wish.marker) if one.id < number]
+        if not older:
+            return Published(url, "created")
+        _unless_gone(created.delete)  # another run was first
+        return _settled(wish, older)
     oldest, younger = present[0], present[1:]
     action: Action = "unchanged"
     if not _same(oldest.body or "", wish.body):
@@ -109,17 +117,6 @@ def _settled(wish: _Wish, present: Sequence[IssueComment]) -> Published | None:
         if wish.still_current():
             _unless_gone(one.delete)
     return Published(oldest.html_url, action)
-
-
-def _created(wish: _Wish) -> Published | None:
-    """Creates the comment, and takes it back where another run was first."""
-    created = wish.hub.issue(wish.number).create_comment(wish.body)
-    number, url = required(created.id, "id"), required(created.html_url, "html_url")
-    older = [one for one in find(wish.hub, wish.number, wish.marker) if one.id < number]
-    if not older:
-        return Published(url, "created")
-    _unless_gone(created.delete)
-    return _settled(wish, older)
 
 
 def reply(hub: Hub, number: int, body: str) -> None:

@@ -139,7 +139,10 @@ def deliver(report: Report, services: Services, to: Destination, extra: Sequence
     hub = services.hub if to.pull is not None and not services.context.read_only else None
     known = recalled(problems, hub, to) if hub else None
     memory = known or Memory()
-    final = _final(report, services, to, replace(memory, acceptances=_joined(memory.acceptances, extra)))
+    # Each once: a job that runs again must not accept what has grown since.
+    taken = {(one.how, one.event_id) for one in memory.acceptances}
+    new = (one for one in extra if (one.how, one.event_id) not in taken)
+    final = _final(report, services, to, replace(memory, acceptances=(*memory.acceptances, *new)))
     services.show.report(final, write_report(final, to.config.templates, services.out))
     check = check_run(final, config_path=to.config_name, model_paths=model_paths(final), base_ref=to.base_ref)
     if services.summary:
@@ -201,7 +204,7 @@ def failure_delivered(services: Services, to: Callable[[], Sequence[Destination]
         raise
     except Exception as error:
         if isinstance(error, BotError):
-            error.rename(_in_words_of_inputs)
+            error.rename(lambda text: _OPTION.sub(lambda one: f"input {one[1]}{'' if one[1] == 'out' else 's'}", text))
         try:
             shown = as_bot_error(error)
             for destination in to():
@@ -219,11 +222,6 @@ def failure_in_summary(services: Services) -> AbstractContextManager[None]:
         return [] if is_delivered else [Destination(None, "", services.context.run_id, *workspace_rules(services))]
 
     return failure_delivered(services, summary)
-
-
-def _in_words_of_inputs(text: str) -> str:
-    """Options of the command line as the inputs that they have come from."""
-    return _OPTION.sub(lambda option: f"input {option[1]}{'' if option[1] == 'out' else 's'}", text)
 
 
 def as_bot_error(error: Exception) -> BotError:
@@ -247,12 +245,6 @@ def _together(problems: Sequence[NetworkError]) -> Undelivered:
     missing = list(dict.fromkeys(one.permission for one in problems if one.permission))
     permission = f"{{{', '.join(missing)}}}" if len(missing) > 1 else "".join(missing)
     return Undelivered("; ".join(dict.fromkeys(lines)), permission=permission)
-
-
-def _joined(given: Sequence[Acceptance], extra: Sequence[Acceptance]) -> tuple[Acceptance, ...]:
-    """Each acceptance once: a job that runs again must not accept what has grown since."""
-    taken = {(one.how, one.event_id) for one in given}
-    return (*given, *(one for one in extra if (one.how, one.event_id) not in taken))
 
 
 def _links(services: Services) -> tuple[tuple[str, str], ...]:

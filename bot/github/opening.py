@@ -126,13 +126,18 @@ class Opened:
 
 def wanted_sides(services: Services) -> tuple[Wanted, Wanted]:
     """Base and head of the event; never a mix of the base branch's tip and the merge base."""
-    return _of_pull(services) if services.context.pull else _of_dispatch(services)
-
-
-def _of_pull(services: Services) -> tuple[Wanted, Wanted]:
     context, inputs = services.context, services.inputs
+    if context.pull is None:
+        here, head = _here(services), dispatched_head(services)
+        base = _named(services, inputs.base, "base", here)
+        if base is None:
+            parents = services.git.parents(head.sha) if head.sha else ()
+            if not parents:
+                raise UsageError("no base side", where="input base", hint="name a SPEC, a git ref or a snapshot")
+            base = Wanted("first parent of the head commit", parents[0])
+        return base, head
     parents = services.git.parents(context.sha)
-    if context.pull is None or len(parents) != 2 or parents[1] != context.pull.head_sha:
+    if len(parents) != 2 or parents[1] != context.pull.head_sha:
         raise InputError(
             "is not the merge commit of this pull request's head",
             where=f"GITHUB_SHA {context.sha[:10]}",
@@ -153,17 +158,6 @@ def dispatched_head(services: Services) -> Wanted:
 
 def _here(services: Services) -> Wanted:
     return Wanted("the commit this run was started on", services.context.sha)
-
-
-def _of_dispatch(services: Services) -> tuple[Wanted, Wanted]:
-    here, head = _here(services), dispatched_head(services)
-    base = _named(services, services.inputs.base, "base", here)
-    if base is None:
-        parents = services.git.parents(head.sha) if head.sha else ()
-        if not parents:
-            raise UsageError("no base side", where="input base", hint="name a SPEC, a git ref or a snapshot")
-        base = Wanted("first parent of the head commit", parents[0])
-    return base, head
 
 
 def _named(services: Services, text: str, side: str, own: Wanted) -> Wanted | None:
@@ -234,19 +228,16 @@ def _open(services: Services, stack: ExitStack, wanted: Wanted) -> Opened:
     tree = stack.enter_context(services.git.worktree(wanted.sha or services.context.sha))
     stack.enter_context(named_from_top(tree))
     name = config_named(services.inputs.config, tree)
-    config = _load_inside(tree, tree / name) if name else load_config()
+    if name:
+        _require_inside(tree, [tree / name])
+    config = load_config(tree / name if name else None)
+    if name:
+        templates = [config.templates, *config.templates.rglob("*")] if config.templates else []
+        wheels = [Path(link) for link in config.compiler.find_links if not is_address(link)]
+        suites = [path for module in config.suites for path in module.files]
+        own = [model for model in config.models if not is_packaged(model)]
+        _require_inside(tree, [*own, *suites, *templates, *wheels])
     return Opened(wanted, config, name, tree, repository_of(tree, services.cancel))
-
-
-def _load_inside(tree: Path, path: Path) -> Config:
-    _require_inside(tree, [path])
-    config = load_config(path)
-    templates = [config.templates, *config.templates.rglob("*")] if config.templates else []
-    wheels = [Path(link) for link in config.compiler.find_links if not is_address(link)]
-    suites = [path for module in config.suites for path in module.files]
-    own = [model for model in config.models if not is_packaged(model)]
-    _require_inside(tree, [*own, *suites, *templates, *wheels])
-    return config
 
 
 def _require_inside(tree: Path, paths: Iterable[Path]) -> None:

@@ -111,20 +111,16 @@ def command(services: Services) -> int:
     except Interrupted:
         raise
     except Exception as error:
-        _refuse(order, as_bot_error(error))
+        # The error itself is told whether or not who asked can be told.
+        try:
+            what = f"`/code-size {request.command.name}` could not be done: {md_code(as_bot_error(error).line)}"
+            reply(hub, order.pull.number, what)
+        except Exception as second:
+            services.show.say(as_bot_error(second).line)
+        _react(services, "confused")
         raise
     _react(services, "confused" if request.command.problem else "+1")
     return code or 0
-
-
-def _refuse(order: _Order, error: BotError) -> None:
-    """Tell who asked; the error itself is told whether or not that succeeds."""
-    name = order.request.command.name
-    try:
-        reply(order.hub, order.pull.number, f"`/code-size {name}` could not be done: {md_code(error.line)}")
-    except Exception as second:
-        order.services.show.say(as_bot_error(second).line)
-    _react(order.services, "confused")
 
 
 def _react(services: Services, content: Content) -> None:
@@ -144,11 +140,6 @@ class _Order:
     pull: PullRequest
     config: Config
     config_name: str
-
-
-def _help(order: _Order) -> None:
-    problem = order.request.command.problem
-    reply(order.hub, order.pull.number, f"{problem}\n\n{HELP}" if problem else HELP)
 
 
 def _rerun(order: _Order) -> None:
@@ -203,7 +194,7 @@ def _is_current(state: CommentState, about: PullRequest) -> bool:
 
 
 _COMMANDS: dict[str, Callable[[_Order], int | None]] = {
-    "help": _help,
+    "help": lambda order: reply(order.hub, order.pull.number, f"{order.request.command.problem}\n\n{HELP}".lstrip()),
     "rerun": _rerun,
     "compare": _compare,
     "accept": _accept,

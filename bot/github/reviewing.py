@@ -8,12 +8,12 @@ part: measure one shard of the head, for a review that joins them.
 from __future__ import annotations
 
 import glob
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from bot.compiler.cell_cache import TextStore
 from bot.config.configuration import Config
-from bot.core.baseline import Choice, Entry
+from bot.core.baseline import Entry
 from bot.core.json_text import decoded
 from bot.core.report import Adoption, Baseline, Report
 from bot.core.sharding import Matrix, assigned, matrix, merge_snapshots
@@ -109,9 +109,7 @@ def shards(services: Services) -> Matrix:
     if services.inputs.shards is None:
         raise UsageError("is missing", where="input shards", hint="say how many runners measure")
     with opened(services, _head(services)) as (_, head):
-        cells = head.selected(services).cells
-        store = store_of(services, head.config)
-        costs = nearest_costs(services, store, head)
+        cells, costs = head.selected(services).cells, nearest_costs(services, store_of(services, head.config), head)
         return matrix(cells, services.inputs.shards, costs, head.moving(services.cancel))
 
 
@@ -145,13 +143,24 @@ def _compared(services: Services, base: Opened, head: Opened, rules: Config) -> 
         tracing = [plan for plan in (*plans, base_side.plan) if plan is not None]
         here = list({plan.label: plan for plan in tracing}.values())
         sides = traced(here, sides, judged_by, services.request, services.show, services.cancel)
-    base_snapshot = sides.get("base") or _nothing(base, sides["head"])
+    base_snapshot = sides.get("base")
+    if base_snapshot is None:
+        # Of which nothing is known: every cell of the head is planned there, and unmeasured. One without a
+        # configuration has planned none.
+        like, source = sides["head"], SourceInfo(base.wanted.sha)
+        models = {} if base.borrows else like.models
+        base_snapshot = Snapshot(
+            CompilerInfo("", "", ""), source, (), targets=like.targets, models=models, only=like.only
+        )
     report = reported(rules, base_snapshot, sides["head"], base_side.baseline, TextStore(services.request.cache).load)
     ends = (base.wanted.sha, head.wanted.sha) if services.context.pull else ("", "")
     report = suspected(report, services, rules, *ends)
     report = _with_steps(report, services, head, rules)
-    notes = (*base_side.notes, *report.notes, *_rules_note(base.config, head.config, services))
-    report = replace(report, notes=notes, broke=base_side.broke)
+    notes = [*base_side.notes, *report.notes]
+    limits = [[replace(one, line=None) for one in side.config.thresholds] for side in (base, head)]
+    if services.context.pull and limits[0] != limits[1]:
+        notes.append("This pull request changes the thresholds; it is judged by those of its base until it is merged.")
+    report = replace(report, notes=tuple(notes), broke=base_side.broke)
     if base.borrows is None or services.context.pull is None:
         return report
     return adopting(report, Adoption(head.config_name, rules.thresholds, rules.comment == "always"))
@@ -232,19 +241,15 @@ def _base(services: Services, base: Opened) -> _BaseSide:
     if plan:
         return _BaseSide(Baseline(f"{wanted.rule}; measured in this run", wanted.sha), plan=plan, notes=notes)
     if base.borrows:
-        return _BaseSide(
-            Baseline(wanted.rule, wanted.sha), notes=(*notes, *([f"base is not measured: {why}"] if why else []))
-        )
+        notes += (f"base is not measured: {why}",) if why else ()
+        return _BaseSide(Baseline(wanted.rule, wanted.sha), notes=notes)
     return _BaseSide(Baseline(wanted.rule, wanted.sha), notes=notes, broke=f"No baseline: {why}")
 
 
 def _stored(services: Services, base: Opened, plan: SidePlan | None) -> _BaseSide:
     """A stored snapshot; where the base cannot be measured here, after a wait for its own run. Or else none."""
     wanted, store, digest = base.wanted, store_of(services, base.config), plan_digest(plan) if plan else None
-
-    def look() -> tuple[Choice, Snapshot] | None:
-        return standing_for(services, store, base, digest)
-
+    look = partial(standing_for, services, store, base, digest)
     standing, why_not = look(), ""
     if standing is None and plan is None:
         standing, why_not = awaited(services, base, look)
@@ -290,31 +295,12 @@ def _joined(services: Services, head: Opened) -> Snapshot | None:
     if not paths:
         raise InputError("match no file", where="input parts", hint="every shard is lost: see the matrix' jobs")
     merged = merge_snapshots([(path.name, load_snapshot(path)) for path in paths])
-    return replace(merged, notes=tuple(sorted({*merged.notes, *_lost(services, head, merged)})))
-
-
-def _lost(services: Services, head: Opened, merged: Snapshot) -> list[str]:
-    if not services.inputs.plan:
-        return []
     text, where = services.inputs.plan, "input plan"
-    names = [part.shard for part in decoded(text, Matrix, where, "give what the command plan printed", "plan").include]
+    if not text:
+        return merged
+    plan = decoded(text, Matrix, where, "give what the command plan printed", "plan")
     cells, arrived = head.selected(services).cells, {cell.key for cell in merged.cells}
-    parts = {name: assigned(cells, text, *_shard(name), where=where) for name in names}
+    parts = {one.shard: assigned(cells, text, *_shard(one.shard), where=where) for one in plan.include}
     lost = {name: len(part) for name, part in parts.items() if not arrived & {cell.key for cell in part}}
-    return [f"shard {name} is lost: its {count} cells are not measured" for name, count in lost.items()]
-
-
-def _nothing(base: Opened, head: Snapshot) -> Snapshot:
-    """The base of which nothing is known: every cell of the head is planned there, and unmeasured.
-
-    One without a configuration has planned none.
-    """
-    models, source = {} if base.borrows else head.models, SourceInfo(base.wanted.sha)
-    return Snapshot(CompilerInfo("", "", ""), source, (), targets=head.targets, models=models, only=head.only)
-
-
-def _rules_note(base: Config, head: Config, services: Services) -> Sequence[str]:
-    thresholds = [[replace(rule, line=None) for rule in rules] for rules in (base.thresholds, head.thresholds)]
-    if not services.context.pull or thresholds[0] == thresholds[1]:
-        return ()
-    return ("This pull request changes the thresholds; it is judged by those of its base until it is merged.",)
+    notes = (f"shard {name} is lost: its {count} cells are not measured" for name, count in lost.items())
+    return replace(merged, notes=tuple(sorted({*merged.notes, *notes})))
