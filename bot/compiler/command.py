@@ -102,7 +102,15 @@ class _AtWork:
         cell, session, compiler = job.cell, self.session, self.compiler
         with temporary_directory("cell-", session.scratch) as parent:
             folder = parent / "cell"
-            self._fill(folder, cell)
+            files = {**compiler.sources, compiler.path_of(cell.model.path): Path(cell.model.path).read_bytes()}
+            for name, data in files.items():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_bytes(data)
+                os.utime(folder / name, _TIMES)
+            (folder / OUT).mkdir()
+            (folder / "tmp").mkdir()
+            if compiler.environment is not None:
+                (folder / _PYTHON).symlink_to(compiler.environment)
             try:
                 outcome = confined(
                     cell.argv,
@@ -124,18 +132,6 @@ class _AtWork:
                 return self._collected(folder / OUT, outcome.cpu_ms, outcome.peak_rss_kib)
             except (InputError, OSError) as error:
                 return Failure("read", error.what if isinstance(error, InputError) else f"{error.strerror}")
-
-    def _fill(self, folder: Path, cell: PlannedCell) -> None:
-        files = dict(self.compiler.sources)
-        files[self.compiler.path_of(cell.model.path)] = Path(cell.model.path).read_bytes()
-        for name, data in files.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes(data)
-            os.utime(folder / name, _TIMES)
-        (folder / OUT).mkdir()
-        (folder / "tmp").mkdir()
-        if self.compiler.environment is not None:
-            (folder / _PYTHON).symlink_to(self.compiler.environment)
 
     def _collected(self, out: Path, cpu_ms: int, peak_rss_kib: int | None) -> Result:
         paths = [Path(folder, name) for folder, _, names in os.walk(out) for name in names]
@@ -219,7 +215,10 @@ def command_compiler(
                 raise CompilerUnavailable(f"is no command: {error}", where=spec) from None
         sources = _sources(command, root)
     files = [f"{name}\n{hashlib.sha256(data).hexdigest()}" for name, data in sorted(sources.items())]
-    programs = [] if environment else [f"{word} {hashed(Path(path))}" for word, path in _programs(command.run, side)]
+    # The programs of this machine that the command names: their bytes are part of what the compiler is.
+    every = {one for word in (*command.run, *side) for one in re.split(r"[\s;&|()]+", word) if one}
+    named = [(word, path) for word in sorted(every) if (path := shutil.which(word))]
+    programs = [] if environment else [f"{word} {hashed(Path(path))}" for word, path in named]
     digest = digest_of(key, command.run, command.artifacts, command.stages, side, files, programs)
     version = version if revision else f"{command.package or 'command'} {version}"
     shown = version.replace(" ", "==") if environment else spec
@@ -236,12 +235,6 @@ def _sources(command: Command, root: Path) -> dict[str, bytes]:
     if outside:
         raise CompilerUnavailable("leads out of the configuration's folder", where=min(outside))
     return {name: read_bounded(path, name) for name, path in files.items()}
-
-
-def _programs(words: Sequence[str], side: Sequence[str]) -> list[tuple[str, str]]:
-    """The programs of this machine that the command names, by word: their bytes are part of what the compiler is."""
-    every = {one for word in (*words, *side) for one in re.split(r"[\s;&|()]+", word) if one}
-    return [(word, path) for word in sorted(every) if (path := shutil.which(word))]
 
 
 def _installed(

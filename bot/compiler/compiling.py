@@ -141,14 +141,6 @@ def _asked(kit: Kit, operation: str, directory: Path, phase: str) -> str | None:
     return None if path is None else kit.bindings.ask(operation, **{name: str(path)})
 
 
-def _phases_ms(directory: Path) -> dict[str, int]:
-    """Phase → wall time, from when the dumps were written; the compile is single-threaded."""
-    dumps = ((path, _PHASE_NAME.search(path.name)) for path in (directory / "phases").glob("*.mlir"))
-    written = sorted((path.stat().st_mtime_ns, path.name, match[1]) for path, match in dumps if match)
-    times_ns = [(directory / _STARTED).stat().st_mtime_ns, *(time for time, _, _ in written)]
-    return {name: (time - before) // 10**6 for before, (time, _, name) in zip(times_ns, written, strict=False)}
-
-
 def compile_to(kit: Kit, argv: Sequence[str], source: Source) -> str | Failure:
     """The text that the compile ends with, of flags that end it before there is an artifact."""
     with temporary_directory("cell-", kit.scratch) as directory:
@@ -202,9 +194,14 @@ def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome) -
     reasons = dict.fromkeys(_OF_BINDINGS, kit.bindings.reason) if kit.bindings.reason else {}
     if not any(option.startswith("--stack-usage-file") for option in kit.options):
         reasons["stack_usage"] = "this compiler has no --stack-usage-file"
+    # Phase → wall time, from when the dumps were written; the compile is single-threaded.
+    dumps = ((path, _PHASE_NAME.search(path.name)) for path in (directory / "phases").glob("*.mlir"))
+    written = sorted((path.stat().st_mtime_ns, path.name, match[1]) for path, match in dumps if match)
+    times_ns = [(directory / _STARTED).stat().st_mtime_ns, *(time for time, _, _ in written)]
+    phases_ms = {name: (time - before) // 10**6 for before, (time, _, name) in zip(times_ns, written, strict=False)}
     present = {name: data for name, data in files.items() if data is not None}
     costs = outcome.cpu_ms, outcome.peak_rss_kib
-    return Compiled(present, *costs, reasons=reasons, phases_ms=_phases_ms(directory))
+    return Compiled(present, *costs, reasons=reasons, phases_ms=phases_ms)
 
 
 def _compile_once(kit: Kit, argv: Sequence[str], source: Source, layout: int) -> Result:
@@ -219,11 +216,6 @@ def _compile_once(kit: Kit, argv: Sequence[str], source: Source, layout: int) ->
         return failure(replace(outcome, output=said), kit.timeout_seconds)
 
 
-def is_stack_refusal(failed: Failure) -> bool:
-    """True where the compiler's stack gate refused, which can be lifted."""
-    return failed.figure_bytes is not None and stack_figure_bytes(failed.message) == failed.figure_bytes
-
-
 def compile_directly(kit: Kit, argv: Sequence[str], source: Source, *, layout: int = 0) -> Result:
     """One compile of one cell; once more with the stack gate lifted where that refused.
 
@@ -233,7 +225,8 @@ def compile_directly(kit: Kit, argv: Sequence[str], source: Source, *, layout: i
         layout: of the compiler's memory, as in `bot.system.downloads`.
     """
     first = _compile_once(kit, argv, source, layout)
-    if not isinstance(first, Failure) or not is_stack_refusal(first):
+    figure_bytes = first.figure_bytes if isinstance(first, Failure) else None
+    if not isinstance(first, Failure) or figure_bytes is None or stack_figure_bytes(first.message) != figure_bytes:
         return first
     lifted = _compile_once(kit, (*argv, LIFTED_LIMIT_FLAG), source, layout)
     if isinstance(lifted, Compiled):

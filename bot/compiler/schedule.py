@@ -46,14 +46,6 @@ class _Queue:
         self._running = 0
         self.error: BaseException | None = None
 
-    def _take(self) -> Task | None:
-        """The next task; None when there will be no more."""
-        with self._changed:
-            if self.error or not self._ready:
-                return None
-            self._running += 1
-            return self._ready.popleft()
-
     def fail(self, error: BaseException) -> None:
         with self._changed:
             self.error = self.error or error
@@ -65,7 +57,12 @@ class _Queue:
                 self._changed.wait(0.2)
 
     def work(self) -> None:
-        while (task := self._take()) is not None:
+        while True:
+            with self._changed:
+                if self.error or not self._ready:
+                    return
+                self._running += 1
+                task = self._ready.popleft()
             try:
                 self._watcher.started(task.name)
                 try:

@@ -150,7 +150,14 @@ def fetch_release(
         outcome = run(argv, cancel=cancel, timeout_seconds=900, environment={**for_pip(), "TMPDIR": str(scratch)})
         fetched = sorted(scratch.glob("*.whl"))
         if not outcome.ok or not fetched:
-            raise _unavailable(f"{project}=={version}", outcome, places)
+            where, listed = f"{project}=={version}", re.search(r"from versions: ([^)]*)\)", outcome.output)
+            is_told = places.find_links or os.environ.get("PIP_FIND_LINKS")
+            more = f"; {NIGHTLIES_HINT}" if Version(version).is_prerelease and not is_told else ""
+            if listed is not None and listed[1] not in ("", "none"):
+                hint = f"newest: {', '.join(listed[1].split(', ')[-4:])}{more}"
+                raise CompilerUnavailable("no such release for this machine and Python", where=where, hint=hint)
+            what = f"could not be fetched: {reason(outcome)}"
+            raise CompilerUnavailable(what, where=where, hint=f"check the network and the index{more}")
         return unpack(fetched[0], cache, project) if places.changeable else _unpack_into(fetched[0], home, project)
 
 
@@ -169,22 +176,6 @@ def newest_release(cancel: Cancel) -> str:
     if not outcome.ok or match is None:
         raise CompilerUnavailable(f"no answer: {reason(outcome)}", where="the package index")
     return match[1]
-
-
-def _unavailable(where: str, outcome: Outcome, places: Places) -> CompilerUnavailable:
-    listed = re.search(r"from versions: ([^)]*)\)", outcome.output)
-    dated = (
-        Version(where.partition("==")[2]).is_prerelease
-        and not places.find_links
-        and not os.environ.get("PIP_FIND_LINKS")
-    )
-    more = f"; {NIGHTLIES_HINT}" if dated else ""
-    if listed is not None and listed[1] not in ("", "none"):
-        newest = ", ".join(listed[1].split(", ")[-4:])
-        hint = f"newest: {newest}{more}"
-        return CompilerUnavailable("no such release for this machine and Python", where=where, hint=hint)
-    what = f"could not be fetched: {reason(outcome)}"
-    return CompilerUnavailable(what, where=where, hint=f"check the network and the index{more}")
 
 
 def reason(outcome: Outcome) -> str:

@@ -65,11 +65,9 @@ def pieces(tensor: Any) -> Iterator[bytes]:
     """The tensor's bytes; the same for the same seed, element and sizes."""
     digest = hashlib.sha256(tensor["seed"].encode()).digest()
     rng = np.random.default_rng(np.frombuffer(digest, np.uint32))
-    left = math.prod(tensor["sizes"])
-    while left:
-        count = min(left, _CHUNK)
-        yield values(rng, tensor, count)
-        left -= count
+    total = math.prod(tensor["sizes"])
+    for start in range(0, total, _CHUNK):
+        yield values(rng, tensor, min(total - start, _CHUNK))
 
 
 def values(rng: np.random.Generator, tensor: Any, count: int) -> bytes:
@@ -140,21 +138,21 @@ class Compared:
 
     def all(self, draws: list[Any]) -> Any:
         """The answer of this output."""
-        told = [self.one(before, after) for before, after in draws]
-        return {"draws": told, "constant": len(self.seen) < 2, "still": len(draws) > 1 and len(self.whole) == 1}
+        results = [self.one(before, after) for before, after in draws]
+        return {"draws": results, "constant": len(self.seen) < 2, "still": len(draws) > 1 and len(self.whole) == 1}
 
     def one(self, before_path: str, after_path: str) -> Any:
         """The two files of one draw."""
         before_bytes, after_bytes = (np.fromfile(path, np.uint8) for path in (before_path, after_path))
         self.whole.add(hashlib.sha256(before_bytes.tobytes()).digest())
-        told = {"before_bytes": before_bytes.size, "after_bytes": after_bytes.size, "values": 0}
+        result = {"before_bytes": before_bytes.size, "after_bytes": after_bytes.size, "values": 0}
         whole = before_bytes.size // self.type.itemsize * self.type.itemsize
         before = before_bytes[:whole].view(self.type)
-        told["finite"] = self.look(before)
+        result["finite"] = self.look(before)
         if before_bytes.size != after_bytes.size:
-            return {**told, "different": 0, "relative": None}
+            return {**result, "different": 0, "relative": None}
         different, relative = self.differences(before, after_bytes[:whole].view(self.type))
-        return {**told, "values": before.size, "different": different, "relative": relative}
+        return {**result, "values": before.size, "different": different, "relative": relative}
 
     def look(self, before: Any) -> int:
         """Keep up to two of the values that are finite; how many these are."""

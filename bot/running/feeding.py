@@ -8,7 +8,7 @@ import os
 import random
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -321,8 +321,12 @@ def _written(files: Mapping[str, _File], directory: Path, cancel: Cancel) -> str
         missing = {name: each for name, each in files.items() if not (directory / name).is_file()}
     except OSError as error:
         raise no_room(error, str(directory)) from None
-    if reason := _no_room(files.values(), missing.values(), directory):
-        return reason
+    need, free = sum(each.size_bytes for each in missing.values()), shutil.disk_usage(directory).free
+    if need + _SPARE_BYTES > free:
+        return here(f"the random data take {need >> 20:,} MiB, of {free >> 20:,} MiB that are free for them")
+    held, memory = _HELD_TWICE * sum(each.size_bytes for each in files.values()), memory_kib()
+    if memory and held >> 10 > memory:
+        return here(f"to run it takes about {held >> 20:,} MiB of memory, of {memory >> 10:,} MiB that there are")
     with temporary_directory("data-", directory) as parts:
         request = [
             {"path": str(parts / name), "head": each.head, "tensors": each.tensors} for name, each in missing.items()
@@ -334,14 +338,4 @@ def _written(files: Mapping[str, _File], directory: Path, cancel: Cancel) -> str
                 return here("random data came out in another size than they should have")
         for name in missing:
             os.replace(parts / name, directory / name)
-    return None
-
-
-def _no_room(files: Iterable[_File], missing: Iterable[_File], directory: Path) -> str | None:
-    need, free = sum(each.size_bytes for each in missing), shutil.disk_usage(directory).free
-    if need + _SPARE_BYTES > free:
-        return here(f"the random data take {need >> 20:,} MiB, of {free >> 20:,} MiB that are free for them")
-    held, memory = _HELD_TWICE * sum(each.size_bytes for each in files), memory_kib()
-    if memory and held >> 10 > memory:
-        return here(f"to run it takes about {held >> 20:,} MiB of memory, of {memory >> 10:,} MiB that there are")
     return None

@@ -232,15 +232,12 @@ def started(
     if outcome.signal:
         means = _NOT_ITS_FAULT.get(outcome.signal, "")
         return Stopped(f"was ended by {outcome.signal}{means}", is_own=not means)
-    why = f"was refused by {runtime.name}: {_first_words(outcome.output)}"
+    lines = [line.strip() for line in outcome.output.splitlines() if line.strip() and not line.startswith("EXEC ")]
+    said = _DIRECTORIES.sub("", re.sub(r"\A\S+:\d+: ", "", lines[0])) if lines else "it gave no reason"
+    said = said if len(said) <= _SAID_CHARACTERS else f"{said[: _SAID_CHARACTERS - 1]}…"
+    why = f"was refused by {runtime.name}: {said}"
     is_machine = _RAN_OUT.search(outcome.output)
     return Stopped(here(why) if is_machine else why, is_own=not is_machine, is_refused=True)
-
-
-def _first_words(output: str) -> str:
-    lines = [line.strip() for line in output.splitlines() if line.strip() and not line.startswith("EXEC ")]
-    said = _DIRECTORIES.sub("", re.sub(r"\A\S+:\d+: ", "", lines[0])) if lines else "it gave no reason"
-    return said if len(said) <= _SAID_CHARACTERS else f"{said[: _SAID_CHARACTERS - 1]}…"
 
 
 # Instructions that one run of an artifact retires, where this machine's kernel counts them and `perf` is there.
@@ -471,10 +468,10 @@ class Runner:
 
     def _feed(self, before: Path) -> Feed | str:
         if before not in self._feeds:
-            self._feeds[before] = self._found(before)
+            self._feeds[before] = self._new_feed(before)
         return self._feeds[before]
 
-    def _found(self, before: Path) -> Feed | str:
+    def _new_feed(self, before: Path) -> Feed | str:
         if self.reason is not None or isinstance(self._called, str):
             return self.reason or str(self._called)
         function, is_dynamic = self._called
@@ -502,17 +499,17 @@ class Runner:
         None where it is the one before that refuses these data, and did not refuse those of the first draw.
         """
         start, inputs = time.monotonic(), _inputs(feeds[0], range(draw + 1))
-        left = self._execute(before, feeds[0], draw, outputs / "before")
-        if isinstance(left, Stopped):
-            why = f"{self._names['before']} {left.why}, {inputs}"
-            return None if draw and left.is_own else Equality(None, why)
+        ran = self._execute(before, feeds[0], draw, outputs / "before")
+        if isinstance(ran, Stopped):
+            why = f"{self._names['before']} {ran.why}, {inputs}"
+            return None if draw and ran.is_own else Equality(None, why)
         taken = time.monotonic() - start
-        right = self._execute(after, feeds[1], draw, outputs / "after")
-        if isinstance(right, Stopped):
-            is_only_slow = right.is_late and taken * _MUCH_LONGER > self._timeout_seconds
-            equal = False if right.is_own and not is_only_slow else None
-            return Equality(equal, f"{self._names['after']} {right.why}, {inputs}")
-        return [(str(one), str(other)) for one, other in zip(left, right, strict=True)]
+        ran_after = self._execute(after, feeds[1], draw, outputs / "after")
+        if isinstance(ran_after, Stopped):
+            is_only_slow = ran_after.is_late and taken * _MUCH_LONGER > self._timeout_seconds
+            equal = False if ran_after.is_own and not is_only_slow else None
+            return Equality(equal, f"{self._names['after']} {ran_after.why}, {inputs}")
+        return [(str(one), str(other)) for one, other in zip(ran, ran_after, strict=True)]
 
     def _pair(self, before: Path, after: Path, fed: Feed, *, is_swapped: bool) -> tuple[float, float] | str:
         order = [(before, "before"), (after, "after")]

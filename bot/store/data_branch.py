@@ -155,8 +155,18 @@ class DataBranch:
             self._tip = self._fetched()
             if self._tip and self._has(self._tip, path) and is_whole(self, entry):
                 return False
-            if self._pushed(self._commit(entry, path, blob)):
+            parent = self._tip
+            if parent is None:
+                tree = self._scratch.tree(None, {"README.md": self._scratch.store(README.encode())})
+                parent = self._scratch.commit(tree, None, "Begin the code size baselines\n", self._identity())
+            message = f"Code size of {entry.sha}\n\nReport: {entry.report_id}\n"
+            commit = self._scratch.commit(self._scratch.tree(parent, {path: blob}), parent, message, self._identity())
+            outcome = self._scratch.call("push", "--porcelain", "origin", f"{commit}:refs/heads/{self._branch}")
+            if outcome.ok:
+                self._tip = commit
                 return True
+            if not lost_a_race(outcome.output):
+                raise _refused(outcome.output, f"branch {self._branch} could not be pushed")
             longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 1.5**attempt)
             self._sleep(longest * random.uniform(0.2, 1))  # noqa: S311 - keeps two writers apart
         raise NetworkError(
@@ -170,25 +180,6 @@ class DataBranch:
             for role in ("AUTHOR", "COMMITTER")
             for field, value in (("NAME", name), ("EMAIL", address), ("DATE", f"@{int(self._now())} +0000"))
         }
-
-    def _commit(self, entry: Entry, path: str, blob: str) -> str:
-        parent = self._tip or self._root()
-        message = f"Code size of {entry.sha}\n\nReport: {entry.report_id}\n"
-        return self._scratch.commit(self._scratch.tree(parent, {path: blob}), parent, message, self._identity())
-
-    def _root(self) -> str:
-        tree = self._scratch.tree(None, {"README.md": self._scratch.store(README.encode())})
-        return self._scratch.commit(tree, None, "Begin the code size baselines\n", self._identity())
-
-    def _pushed(self, commit: str) -> bool:
-        """False where another writer came first."""
-        outcome = self._scratch.call("push", "--porcelain", "origin", f"{commit}:refs/heads/{self._branch}")
-        if outcome.ok:
-            self._tip = commit
-            return True
-        if lost_a_race(outcome.output):
-            return False
-        raise _refused(outcome.output, f"branch {self._branch} could not be pushed")
 
 
 def _refused(output: str, what: str) -> NetworkError:
@@ -222,18 +213,15 @@ class Scratch:
         fcntl.flock(self._lock, fcntl.LOCK_EX)  # the next run removes those that are not locked
         repository = self.directory / "repository"
         self._environment = {"GIT_DIR": str(repository)}
-        url, settings = git.text("remote", "get-url", remote), self._settings()
-        self.text("init", "--quiet", "--bare", str(repository))
-        with (repository / "config").open("a", encoding="utf-8") as file:
-            file.write("".join(_section(key, value) for key, value in (("remote.origin.url", url), *settings)))
-
-    def _settings(self) -> list[tuple[str, str]]:
-        file = self.directory / "settings"
+        url, file = git.text("remote", "get-url", remote), self.directory / "settings"
         wanted = r"^(http|credential)\.|^core\.sshcommand$"
-        self._git("config", "--local", "--includes", "--null", "--get-regexp", wanted, stdout=file)
+        git("config", "--local", "--includes", "--null", "--get-regexp", wanted, stdout=file)
         rows = file.read_text(encoding="utf-8", errors="replace").split("\0")
         file.unlink()
-        return [(key, value) for key, _, value in (row.partition("\n") for row in rows) if key]
+        settings = [(key, value) for key, _, value in (row.partition("\n") for row in rows) if key]
+        self.text("init", "--quiet", "--bare", str(repository))
+        with (repository / "config").open("a", encoding="utf-8") as written:
+            written.write("".join(_section(key, value) for key, value in (("remote.origin.url", url), *settings)))
 
     def call(
         self, *arguments: str, stdout: Path | None = None, environment: Mapping[str, str] | None = None

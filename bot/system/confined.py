@@ -100,24 +100,19 @@ def confined(
         whole = [*_UNSHARE, "sh", "-c", _MOUNTED, str(folder), str(PLACE), *limited]
         outcome = run(whole, cancel=bounded, environment=environment, timeout_seconds=timeout_seconds, layout=0)
     else:
-        outcome = _alone(limited, folder, _Bounded(cancel, PLACE), environment, timeout_seconds)
+        with _place() as handle:
+            flock(handle, LOCK_EX)
+            _moved(PLACE, None)
+            _moved(folder, PLACE)  # the path itself stays: others may have their folders mounted on it
+            alone = _Bounded(cancel, PLACE)
+            try:
+                outcome = run(
+                    limited, cancel=alone, cwd=PLACE, environment=environment, timeout_seconds=timeout_seconds, layout=0
+                )
+            finally:
+                _moved(PLACE, folder)
     require_small(folder)
     return outcome
-
-
-def _alone(
-    argv: Sequence[str], folder: Path, cancel: Cancel, environment: Mapping[str, str], timeout_seconds: float
-) -> Outcome:
-    with _place() as handle:
-        flock(handle, LOCK_EX)
-        _moved(PLACE, None)
-        _moved(folder, PLACE)  # the path itself stays: others may have their folders mounted on it
-        try:
-            return run(
-                argv, cancel=cancel, cwd=PLACE, environment=environment, timeout_seconds=timeout_seconds, layout=0
-            )
-        finally:
-            _moved(PLACE, folder)
 
 
 def _moved(source: Path, to: Path | None) -> None:

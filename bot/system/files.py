@@ -130,18 +130,15 @@ def sweep(directory: Path, prefix: str) -> None:
         for name in os.listdir(directory):
             if name.startswith(prefix):
                 with contextlib.suppress(OSError):
-                    _sweep_one(directory / name)
-
-
-def _sweep_one(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
-        stat = os.fstat(handle)
-        is_old = time.time() - stat.st_mtime > _GRACE_SECONDS
-        if stat.st_uid == os.geteuid() and is_old and _try_lock(handle):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-    finally:
-        os.close(handle)
+                    path = directory / name
+                    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+                    try:
+                        stat = os.fstat(handle)
+                        is_old = time.time() - stat.st_mtime > _GRACE_SECONDS
+                        if stat.st_uid == os.geteuid() and is_old and _try_lock(handle):
+                            shutil.rmtree(path) if path.is_dir() else path.unlink()
+                    finally:
+                        os.close(handle)
 
 
 def sweep_temporary() -> None:
