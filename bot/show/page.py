@@ -11,11 +11,15 @@ from bot.core.report import Report
 from bot.render.text.environment import drawn, load
 from bot.render.text.escape import clip
 from bot.render.text.filters import percent
+from bot.render.text.phrase import phrase
 from bot.render.text.selection import Limits
+from bot.render.text.text_tables import Table
 from bot.render.view.facts import NAME_LIMIT, Facts, build_facts, leading
 from bot.render.view.view import views
+from bot.show.blocks import Fold, List
 from bot.show.cells import STATE_WORDS, PageRoom, Selection, cards, selection
 from bot.show.change_map import change_map, map_json, map_table, map_words
+from bot.show.report import every_block, listed, page_sections
 from bot.show.skeleton import data_element, skeleton
 from bot.show.table_rows import addressed_rows, metric_rows, plain_rows, tree_rows
 
@@ -51,7 +55,10 @@ def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[s
     tree, chosen = change_map(facts), selection(facts)
     data, table = data_element("change-data", map_json(tree)) if tree.inside else "", map_table(tree)
     lines = sum(len(block.rows) * len(block.headers) for block in view.grid.blocks) + len(table.rows.items)
-    lines += sum(len(one.items) for one in (view.findings, view.known, view.fusion.rows, view.folding.rows, view.over))
+    meanings = List(listed([phrase(f"{metric.label}: {metric.about}") for metric in METRICS]))
+    sections = (*page_sections(facts, _LIMITS), Fold("What the metrics mean", (meanings,), name="metrics"))
+    lines += sum(len(one.items) for one in (view.findings, view.known, view.over))
+    lines += sum(len(one.rows.items) for one in every_block(sections) if isinstance(one, Table))
     room = PageRoom(LARGEST_BYTES - _FRAME_BYTES - len(data) - _LINE_BYTES * lines)
     yield from drawn(
         template,
@@ -67,7 +74,8 @@ def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[s
         map_table=table,
         map_data=data,
         rest=_share([root.share for root in report.root_causes[first:]]),
-        metrics=METRICS,
+        answer="report",
+        sections=sections,
         **_ROWS,
         skeleton=skeleton(templates_dir, styles=(STYLE,), scripts=SCRIPTS, charts=True),
     )

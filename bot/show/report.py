@@ -262,6 +262,11 @@ def _links(facts: Facts) -> Phrase:
 # The folds.
 
 
+def page_sections(facts: Facts, limits: Limits) -> Blocks:
+    """What a page has below its cells: the same, not folded away."""
+    return tuple(replace(one, is_open=True) for one in (_overview(facts, limits), _compared(facts, limits)))
+
+
 def _folds(facts: Facts, limits: Limits) -> tuple[Fold, ...]:
     grid = build_grid(facts, limits)
     size = f"{plural(grid.models.total, 'model')} × {plural(len(facts.measured_targets), 'target')}"
@@ -437,13 +442,14 @@ def _failed(title: str, facts: Facts, state: str, limits: Limits) -> Blocks:
 
 def _overview(facts: Facts, limits: Limits) -> Fold:
     fusion, folding, pairs = fusion_table(facts, limits), folding_table(facts, limits), pair_tables(facts, limits)
-    refolded = f"Deduplication: {plural(folding.rows.total, 'build')} folded differently"
+    fused, folded = ("", "") if limits.every else (" fused differently", " folded differently")
+    is_open = not limits.every
     return Fold(
         "Fusion, deduplication, static and dynamic",
         (
-            section(f"Fusion: {plural(fusion.rows.total, 'model')} fused differently", fusion, name="fusion"),
-            section(refolded, folding, name="deduplication"),
-            section("Static and dynamic", *pairs, _more(pairs), name="pairs"),
+            Fold(f"Fusion: {plural(fusion.rows.total, 'model')}{fused}", (fusion,), is_open, name="fusion"),
+            Fold(f"Deduplication: {plural(folding.rows.total, 'build')}{folded}", (folding,), is_open, "deduplication"),
+            Fold("Static and dynamic", (*pairs, _more(pairs)), is_open, name="pairs"),
         ),
         name="overview",
     )
@@ -477,10 +483,11 @@ def _compared(facts: Facts, limits: Limits) -> Fold:
         if count
     ]
     remarks = notes(facts.report, limits)
+    title = f"How to reproduce: the exact commands of {plural(told.total, 'alarming build')}"
     return Fold(
-        "How to reproduce, and what was compared" if told else "What was compared",
+        "How to reproduce, and what was compared" if told and not limits.every else "What was compared",
         (
-            section("", *exact, _more(told), name="commands"),
+            Fold(title if limits.every else "", (*exact, _more(told)), not limits.every, name="commands"),
             Table(("", "base", "head"), listing(rows, len(rows), "row"), numbers_from=3),
             Sentence(phrase("Suite: ", both.suite, ". Baseline: ", both.baseline, ".")),
             List(listing([phrase(note) for note in remarks], remarks.total, remarks.noun)),
@@ -494,15 +501,16 @@ def _compared(facts: Facts, limits: Limits) -> Fold:
 def _left_out(blocks: Sequence[Block]) -> Iterator[str]:
     """What the lists and tables of the folds have no room for, in words; the parts of a story are the largest alone."""
     counts = Counter[str]()
-    for one in _every(blocks):
+    for one in every_block(blocks):
         found = one.lines if isinstance(one, List) else one.rows if isinstance(one, Table) else None
         if found is not None:
             counts[found.noun] += found.more
     yield from (plural(count, noun) for noun, count in counts.items() if count)
 
 
-def _every(blocks: Sequence[Block]) -> Iterator[Block]:
+def every_block(blocks: Sequence[Block]) -> Iterator[Block]:
+    """They and what is in them, but for stories."""
     for one in blocks:
         yield one
         if isinstance(one, Fold) and one.name != "story":
-            yield from _every(one.blocks)
+            yield from every_block(one.blocks)

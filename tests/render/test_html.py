@@ -28,7 +28,7 @@ from bot.show.skeleton import sources
 _VOID = {"meta", "br", "input"}
 _TAGS = """
     html head meta title style script body header nav main section footer h1 h2 h3 h4 p br ul ol li a div span
-    table thead tbody tr th td code pre strong b em small ins del details summary meter
+    table caption thead tbody tr th td code pre strong b em small ins del details summary meter
     form label select option input button
 """
 _ATTRIBUTES = """
@@ -192,10 +192,10 @@ def test_a_dispatch_that_changed_has_its_address_where_that_is_told() -> None:
 def test_what_is_said_of_whole_models_is_whole() -> None:
     html = render_html(make.explained_small())
     text = read(html).text
-    row = "<td><code>mobilenet</code></td><td>301</td><td>288</td><td>74</td><td>120</td><td>3</td>"
-    assert f"{row}<td>n/a</td><td>n/a</td><td>n/a</td><td>1.46</td>" in html
+    numbers = "".join(f'<td class="n">{one}</td>' for one in (301, 288, 74, 120, 3, "n/a", "n/a", "n/a", 1.46))
+    assert f'<th scope="row"><code>mobilenet</code></th>{numbers}' in html
     assert "mobilenet against bert on" in text
-    assert '<h2 id="fusion"' not in render_html(make.many())
+    assert 'id="fusion"' not in render_html(make.many())
 
 
 @pytest.mark.parametrize("word", make.HOSTILE)

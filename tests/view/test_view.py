@@ -13,9 +13,11 @@ from replacing import replace
 
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
+from bot.render.reasons.model_tables import folding_table
 from bot.render.reasons.why_lines import whys
 from bot.render.text.phrase import plain
 from bot.render.text.selection import Limits, fair, fair_in_order
+from bot.render.view.compilers import commands, compared
 from bot.render.view.facts import build_facts, cells_phrase, short_names
 from bot.render.view.view import ReportView, build_view
 from bot.show.comment import TIERS
@@ -37,7 +39,7 @@ def same(_key: CellKey, found: Cell) -> Cell:
 
 def test_missing_cells_are_told_in_one_place_and_those_on_purpose_come_last() -> None:
     made = view(make.partly())
-    assert not made.alarms and made.commands.total == 0 and made.findings.total == 7
+    assert not made.alarms and not commands(build_facts(make.partly()), ROOMY) and made.findings.total == 7
     assert [group.reason.partition(":")[0] for group in made.unmeasured] == [
         "not measured on head",
         "it makes no executables of its own",
@@ -62,7 +64,7 @@ def test_over_the_gate_on_both_sides_shows_the_figures() -> None:
 
 def test_every_alarming_cell_has_its_commands() -> None:
     report = make.many()
-    shown = {(entry.model, entry.target): entry.text for entry in view(report, ROOMY).commands}
+    shown = {(entry.model, entry.target): entry.text for entry in commands(build_facts(report), ROOMY)}
     alarming = {(f.key.model, f.key.target) for f in report.verdict.news}
     alarming |= {(d.key.model, d.key.target) for d in report.deltas if d.state == "newly-broken"}
     assert shown.keys() == alarming
@@ -76,7 +78,7 @@ def test_both_commands_where_they_differ() -> None:
     def head(_key: CellKey, found: Cell) -> Cell:
         return replace(make.failed(found, "error"), command="iree-compile --new")
 
-    text = view(judged(same, head)).commands.items[0].text
+    text = commands(build_facts(judged(same, head)), TIERS[0]).items[0].text
     assert re.fullmatch(r"# base: .*\niree-compile - .*\n# head: .*\niree-compile --new", text)
 
 
@@ -84,7 +86,7 @@ def test_what_was_compared() -> None:
     base, head = make.snapshot("3.11.0"), make.snapshot("3.13.0")
     changed = {**head.models, "vit_l4_f32_224": "other", "extra": "x"}
     report = make.report(base, replace(head, models=changed, flags=("--a", "--b")))
-    told = view(report).compared
+    told = compared(report)
     assert plain(told.suite) == (
         "14 models on 8 targets; 1 with another text on head, by SHA-256: vit_l4_f32_224 5b76cc30 → other; "
         "1 only on head: extra"
@@ -146,6 +148,9 @@ def test_a_deduplication_of_other_bytes_is_no_other_deduplication() -> None:
     assert first.base is not None
     other = replace(first, head=replace(first.base, surplus_bytes=1))
     told = replace(report, overview=replace(report.overview, folding=(other, *rest)))
-    assert view(report).folding.rows.total == 1
-    assert view(told).folding.rows.total == 0
-    assert view(told, replace(ROOMY, overview=40, every=True)).folding.rows.total == len(report.overview.folding)
+    every = replace(ROOMY, overview=40, every=True)
+    totals = [
+        folding_table(build_facts(one), limits).rows.total
+        for one, limits in ((report, ROOMY), (told, ROOMY), (told, every))
+    ]
+    assert totals == [1, 0, len(report.overview.folding)]

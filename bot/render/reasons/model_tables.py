@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.snapshot import PAIR_METRICS, FoldCounts, Folding, Fusion, FusionCounts, Pair
@@ -140,10 +140,3 @@ def _pair_rows(base: _Kinds, head: _Kinds) -> Iterator[Row]:
             against = _arrow(relative(static[0], dynamic[0]), relative(static[1], dynamic[1]))
             told = (metric.label, sides(*static, metric.unit), sides(*dynamic, metric.unit), against)
             yield tuple(map(phrase, told))
-
-
-OVERVIEWS: Iterable[tuple[str, Callable[[Facts, Limits], Table]]] = (
-    ("fusion", fusion_table),
-    ("folding", folding_table),
-)
-"""Tables of the view, by name."""

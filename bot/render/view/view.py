@@ -8,17 +8,16 @@ from typing import Any
 
 from bot.core.policy import Finding
 from bot.core.report import Report
-from bot.render.reasons.model_tables import OVERVIEWS, pair_tables
 from bot.render.reasons.step_lines import step_lines
 from bot.render.reasons.why_lines import held, roots
 from bot.render.text.escape import clean, clip
 from bot.render.text.phrase import Phrase
 from bot.render.text.selection import Limits, Listing, fair_in_order, listing
-from bot.render.text.text_tables import Line, Table
+from bot.render.text.text_tables import Line
 from bot.render.view.alarms import AcceptedGroup, AlarmGroup, accepted, alarms, close
 from bot.render.view.changes import changes
-from bot.render.view.compilers import Commands, Compared, commands, compared, notes
-from bot.render.view.details import CostRow, costs, settled
+from bot.render.view.compilers import compared, notes
+from bot.render.view.details import settled
 from bot.render.view.facts import STACK_LIMIT_BYTES, Facts, build_facts
 from bot.render.view.failures import FailureGroup, OverRow, ReasonGroup, failures, over_limit, unmeasured
 from bot.render.view.grid import Grid, build_grid
@@ -50,7 +49,6 @@ class ReportView:
         findings: those of this change; `known`: those that base had.
         broken_newly, broken: cells that do not compile on head, and on neither side.
         over: cells that the compiler's stack gate refuses on both sides.
-        fusion, folding, pairs: what there is to say of whole models.
     """
 
     status: str
@@ -59,7 +57,7 @@ class ReportView:
     resolved: bool
     untrusted: bool
     changes: tuple[Phrase, ...]
-    compared: Compared
+    commits: Phrase
     totals: Totals
     pin: bool
     steps: Listing[Line]
@@ -80,11 +78,6 @@ class ReportView:
     broken_cells: int
     over: Listing[OverRow]
     stack_limit_bytes: int
-    fusion: Table
-    folding: Table
-    pairs: Listing[Table]
-    commands: Listing[Commands]
-    costs: tuple[CostRow, ...]
 
 
 def build_view(report: Report, limits: Limits) -> ReportView:
@@ -112,12 +105,11 @@ def _alike(facts: Facts) -> dict[str, Any]:
         "resolved": report.resolved,
         "untrusted": report.untrusted,
         "changes": changes(facts),
-        "compared": compared(report),
         "totals": totals(facts),
         "pin": report.pin,
+        "commits": compared(report).commits,
         "broken_cells": facts.count("broken"),
         "stack_limit_bytes": STACK_LIMIT_BYTES,
-        "costs": costs(facts),
     }
 
 
@@ -146,9 +138,6 @@ def _folds(facts: Facts, limits: Limits) -> dict[str, Any]:
         "broken_newly": failures(facts, "newly-broken", limits),
         "broken": failures(facts, "broken", limits),
         "over": over_limit(facts, limits),
-        **{name: table(facts, limits) for name, table in OVERVIEWS},
-        "pairs": pair_tables(facts, limits),
-        "commands": commands(facts, limits),
     }
 
 
