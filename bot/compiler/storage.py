@@ -107,22 +107,21 @@ def entries(root: Path) -> list[Entry]:
     """All that can leave the cache; a folder that is a link belongs to another one."""
     all_entries: list[Entry] = []
     for kind, folder in _folders(root):
-        all_entries += _compilers(folder) if kind == _COMPILERS else _files(kind, folder)
+        if kind != _COMPILERS:
+            all_entries += _files(kind, folder)
+            continue
+        for home in folder.iterdir():
+            if home.is_dir() and not home.is_symlink() and not home.name.startswith(PART_PREFIX):
+                mark = home / COMPLETE
+                used = mark if mark.exists() else home
+                size = sum(entry.size_bytes for entry in _files(_COMPILERS, home))
+                all_entries.append(Entry(_COMPILERS, home, size, used.stat().st_mtime_ns))
     return all_entries
 
 
 def _folders(root: Path) -> list[tuple[str, Path]]:
     folders = ((kind, root / kind) for kind in KINDS)
     return [(kind, folder) for kind, folder in folders if folder.is_dir() and not folder.is_symlink()]
-
-
-def _compilers(folder: Path) -> Iterator[Entry]:
-    for home in folder.iterdir():
-        if home.is_dir() and not home.is_symlink() and not home.name.startswith(PART_PREFIX):
-            mark = home / COMPLETE
-            used = mark if mark.exists() else home
-            size = sum(entry.size_bytes for entry in _files(_COMPILERS, home))
-            yield Entry(_COMPILERS, home, size, used.stat().st_mtime_ns)
 
 
 def _files(kind: str, folder: Path) -> Iterator[Entry]:

@@ -226,7 +226,18 @@ def _unpack_into(wheel: Path, home: Path, project: str = PROJECT) -> Path:
         raise OutputError(f"cannot be written: {error.strerror}", where=str(home.parent), hint=hint) from None
     try:
         with temporary_directory(PART_PREFIX, home.parent) as scratch:
-            _extract(wheel, scratch, _PROGRAMS[project])
+            program = scratch / _PROGRAMS[project]
+            try:
+                with zipfile.ZipFile(wheel) as archive:
+                    if sum(entry.file_size for entry in archive.infolist()) > _LARGEST_UNPACKED_BYTES:
+                        raise CompilerUnavailable("is larger than any compiler wheel", where=wheel.name)
+                    archive.extractall(scratch)  # refuses absolute names and `..` by itself
+            except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
+                raise CompilerUnavailable(f"is no wheel: {error}", where=wheel.name) from None
+            if not program.is_file():
+                raise CompilerUnavailable(f"holds no {_PROGRAMS[project]}", where=wheel.name)
+            for native in program.parent.glob("iree-*"):
+                native.chmod(0o755)  # a zip archive read this way keeps no permissions
             (scratch / COMPLETE).touch()
             open_to_others(scratch)
             if not (home / COMPLETE).is_file():  # what is left of one that was partly removed
@@ -240,20 +251,6 @@ def _unpack_into(wheel: Path, home: Path, project: str = PROJECT) -> Path:
         raise OutputError(f"cannot be unpacked: {error.strerror or error}", where=wheel.name) from None
     hold(home)
     return home
-
-
-def _extract(wheel: Path, into: Path, program: str) -> None:
-    try:
-        with zipfile.ZipFile(wheel) as archive:
-            if sum(entry.file_size for entry in archive.infolist()) > _LARGEST_UNPACKED_BYTES:
-                raise CompilerUnavailable("is larger than any compiler wheel", where=wheel.name)
-            archive.extractall(into)  # refuses absolute names and `..` by itself
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
-        raise CompilerUnavailable(f"is no wheel: {error}", where=wheel.name) from None
-    if not (into / program).is_file():
-        raise CompilerUnavailable(f"holds no {program}", where=wheel.name)
-    for native in (into / program).parent.glob("iree-*"):
-        native.chmod(0o755)  # a zip archive read this way keeps no permissions
 
 
 # Which releases of the compiler there are, asked once a run, so that `latest` is the same for all that name it.

@@ -497,6 +497,9 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     )
     require_own_names(file, suites, paths)
     pairs, repeats = read_manifest(configs_dir() / "models" / "suite.yml")
+    templates = file.path.parent / own.templates if own.templates else None
+    if templates and not templates.is_dir():
+        raise file.error(("templates",), f"{str(templates)!r} is no directory", "the path is relative to this file")
     max_slowdown = None
     if own.fold is not UNSET and own.fold.max_slowdown:
         max_slowdown = parsed(file, ("fold", "max_slowdown"), parse_share, own.fold.max_slowdown)
@@ -511,7 +514,7 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
         timeout_seconds=own.timeout_seconds,
         thresholds=(*(rule for module in suites for rule in module.rules), *rules),
         states=msgspec.to_builtins(own.states),
-        templates=_templates(file, own.templates) if own.templates else None,
+        templates=templates,
         report_id=own.report_id,
         comment=own.comment,
         fail_job=own.fail_job,
@@ -660,10 +663,3 @@ def _models(file: YamlFile, globs: Sequence[str], suffixes: tuple[str, ...]) -> 
                 what = f"{other} and {model} are both called {model.stem!r}"
                 raise file.error(at, what, "rename one of them")
     return tuple(by_stem[stem] for stem in sorted(by_stem))
-
-
-def _templates(file: YamlFile, name: str) -> Path:
-    place = file.path.parent / name
-    if not place.is_dir():
-        raise file.error(("templates",), f"{str(place)!r} is no directory", "the path is relative to this file")
-    return place

@@ -45,14 +45,14 @@ def test_the_default_is_the_packaged_one() -> None:
     config = load_config()
     assert config.compiler == CompilerChoice(), "its pins are an example's"
     assert [target.name for target in config.targets] == [
-        "llvm-cpu-x86_64",
-        "llvm-cpu-aarch64",
         "llvm-cpu-riscv64",
-        "vmvx",
+        "llvm-cpu-aarch64",
+        "llvm-cpu-x86_64",
         "vulkan-spirv",
         "cuda",
         "rocm",
         "metal-spirv",
+        "vmvx",
         "vmvx-inline",
     ]
     assert [target.name for target in config.targets if target.unsupported] == ["vmvx-inline"]

@@ -142,8 +142,7 @@ def test_outside_of_git_all_files_are_looked_through(tmp_path: Path) -> None:
         "requirements-dev.txt",
         "dev_requirements.txt",
         "requirements/compiler.txt",
-        "constraints.txt",
-        "python/constraints-iree.txt",
+        "constraints-iree.txt",
         "requirements.in",
     ],
 )

@@ -135,7 +135,7 @@ def test_the_target_is_backend_and_chip(flags: list[str], name: str, backend: st
         (["--iree-hal-target-device=local"], "names the device 'local' without one backend"),
         (["--iree-hal-target-device=hip", "--iree-hal-target-device=cuda"], "names several devices, 'hip' and 'cuda'"),
         (["--iree-hal-target-backends=cuda,rocm"], "names several devices"),
-        (["--iree-hal-target-device=npu"], "the device 'npu' is not known, known are hip, amdgpu"),
+        (["--iree-hal-target-device=npu"], "the device 'npu' is not known, known are llvm-cpu, vulkan"),
     ],
 )
 def test_flags_that_name_no_device_or_several_are_refused(flags: list[str], said: str) -> None:

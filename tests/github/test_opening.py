@@ -206,7 +206,7 @@ def test_what_could_be_two_compilers_or_none_is_one_line_and_no_pass(stage: Stag
     said = {
         f"{two}": "two: several wheels fit this machine: iree_base_compiler-3.12.0",
         f"{two}/*.whl": "*.whl: several wheels fit this machine: iree_base_compiler-3.12.0",
-        f"{none}": "none: holds no iree-compile and no iree_base_compiler wheel",
+        f"{none}": f"{none}: holds no iree-compile, and no iree_base_compiler wheel",
         f"{none}/*.whl": f"{none}/*.whl: matches 1 wheel, and none of the compiler",
     }
     for head, line in said.items():
@@ -214,7 +214,7 @@ def test_what_could_be_two_compilers_or_none_is_one_line_and_no_pass(stage: Stag
         assert ran.code in (2, 4) and ran.error.startswith(line) and "\n" not in ran.error, ran.error
         assert ran.outputs["verdict"] == "unknown" and "✅" not in "".join(stage.comments())
     ran = stage.pull(*pull, base=str(none))
-    assert ran.code == 5 and ran.report.broke.startswith("No baseline: none: holds no iree-compile"), ran.error
+    assert ran.code == 5 and ran.report.broke.startswith(f"No baseline: {none}: holds no iree-compile"), ran.error
 
 
 # --- what leaves the repository --------------------------------------------------------------------------------------
