@@ -121,14 +121,16 @@ def test_larger_models_and_slower_backends_cost_more() -> None:
 
 
 @given(planned_models(), planned_targets, st.integers(1, 10))
-def test_shards_are_a_partition_that_keeps_models_whole(
+def test_shards_are_a_partition_that_keeps_models_whole_up_to_a_fair_part(
     models: tuple[Model, ...], targets: tuple[Target, ...], count: int
 ) -> None:
     cells = plan(models, targets)
     parts = [shard(cells, index, count) for index in range(1, count + 1)]
     assert sorted(cell.key for part in parts for cell in part) == [cell.key for cell in cells]
-    homes = [{cell.model.name for cell in part} for part in parts]
-    assert sum(len(home) for home in homes) == len({cell.model.name for cell in cells})
+    fair = sum(cell.cost for cell in cells) / count
+    for name in {cell.model.name for cell in cells}:
+        homes = sum(any(cell.model.name == name for cell in part) for part in parts)
+        assert homes == 1 or sum(cell.cost for cell in cells if cell.model.name == name) > fair
     assert all(list(part) == sorted(part, key=lambda cell: cell.key) for part in parts)
 
 

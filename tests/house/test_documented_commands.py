@@ -131,4 +131,4 @@ def test_commands_within_sentences_are_there() -> None:
         for words in code(page):
             found = re.search(r"(?:^| )(make|code-size-bot) ([a-z-]+)", words)
             known = targets if found and found[1] == "make" else COMMANDS
-            assert found is None or found[2] in known, f"{name_of(page)}: {words}"
+            assert found is None or found[2] in known or found[2] == "--help", f"{name_of(page)}: {words}"

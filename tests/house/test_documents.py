@@ -38,7 +38,7 @@ QUESTIONS = (
         "github",
         "history",
     ),
-    *("lab", "metrics", "speed", "what-3.12-did", "why"),
+    *("lab", "metrics", "scale", "speed", "what-3.12-did", "why"),
 )
 README_LINES = 150
 ALL_PAGES = pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -131,7 +131,7 @@ def test_every_exit_code_is_described() -> None:
 
 
 def test_every_block_says_what_it_holds() -> None:
-    assert {block.language for block in BLOCKS} == {"sh", "yaml", "python"}
+    assert {block.language for block in BLOCKS} == {"bash", "sh", "yaml", "python"}
 
 
 @pytest.mark.parametrize(
