@@ -106,19 +106,9 @@ def _binary(side: Side, row: Dispatch) -> Hashable | None:
     return code, row.kind, source and source.source, beside
 
 
-def _same_source(side: Side, row: Dispatch) -> Hashable | None:
-    source = side.sources.get(row.executable)
-    return source and source.source
-
-
 def _structure_and_place(side: Side, row: Dispatch) -> Hashable | None:
     source, component = side.sources.get(row.executable), side.components.get(row.name)
     return None if source is None or component is None else (source.structure, component)
-
-
-def _structure(side: Side, row: Dispatch) -> Hashable | None:
-    source = side.sources.get(row.executable)
-    return source and source.structure
 
 
 def _kind_and_component(side: Side, row: Dispatch) -> Hashable | None:
@@ -129,14 +119,6 @@ def _kind_and_component(side: Side, row: Dispatch) -> Hashable | None:
 def is_opaque(side: Side) -> bool:
     """True where nothing but the program's own text is known before there is code: of a compiler that is a command."""
     return side.program is not None and not side.program.sources and bool(side.program.phases)
-
-
-def _stem(side: Side, row: Dispatch) -> Hashable | None:
-    return row.kind if is_opaque(side) else None
-
-
-def _description(_: Side, row: Dispatch) -> Hashable | None:
-    return row.kind, describe(row)
 
 
 _short_code, _short_ir = attrgetter("short_code"), attrgetter("short_ir")
@@ -151,7 +133,7 @@ PASSES: tuple[Pass, ...] = (
     ),
     Pass(
         "same-source",
-        _same_source,
+        lambda side, row: (source := side.sources.get(row.executable)) and source.source,
         "the same IR up to names and numbering: only the back end can make it differ",
         "same-short-source",
         _short_ir,
@@ -165,15 +147,21 @@ PASSES: tuple[Pass, ...] = (
     ),
     Pass(
         "same-structure",
-        _structure,
+        lambda side, row: (source := side.sources.get(row.executable)) and source.structure,
         "the same region somewhere else, with different constants, shapes or offsets",
         "same-short-structure",
         _short_ir,
     ),
     Pass("same-kind-and-component", _kind_and_component, "the layer's only work of this kind, formed differently"),
-    Pass("same-description", _description, "the compiler describes it in the same words; all there is without the IR"),
     Pass(
-        "same-stem", _stem, "a kernel of the same name in its source: what it takes is another part of a mangled name"
+        "same-description",
+        lambda _, row: (row.kind, describe(row)),
+        "the compiler describes it in the same words; all there is without the IR",
+    ),
+    Pass(
+        "same-stem",
+        lambda side, row: row.kind if is_opaque(side) else None,
+        "a kernel of the same name in its source: what it takes is another part of a mangled name",
     ),
 )
 

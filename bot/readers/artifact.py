@@ -96,12 +96,6 @@ def parse_module(data: bytes) -> VmModule:
     return VmModule(root, flatbuffer, bytecode, tuple(segment for segment in segments if segment.size))
 
 
-def loads_executables(module: VmModule) -> bool:
-    """True where the module hands executables to the runtime, and so carries some, in whatever format."""
-    imports = module.root.tables("imported_functions", IMPORT)
-    return any(EXECUTABLE_CALL.match(each.text("full_name")) for each in imports)
-
-
 def _entry_points(module: VmModule) -> Iterator[EntryPoint]:
     descriptors = module.root.span("function_descriptors", DESCRIPTOR.size) or Span(0, 0)
     budget = Budget(len(module.root.data), "VM module")
@@ -145,7 +139,8 @@ def read_artifact(data: bytes) -> ArtifactReading:
     executables = [segment for segment in module.segments if is_executable(segment.of(data))]
     executable_bytes = sum(segment.size for segment in executables)
     segment_bytes = sum(segment.size for segment in module.segments)
-    hidden = not executables and loads_executables(module)
+    imports = module.root.tables("imported_functions", IMPORT)
+    hidden = not executables and any(EXECUTABLE_CALL.match(each.text("full_name")) for each in imports)
     readings, unread = list[Reading](), list[str]()
     for segment in sorted(executables):
         try:

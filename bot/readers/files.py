@@ -98,6 +98,7 @@ def measure_files(
     whole_bytes = sum(len(files[name]) for name in artifacts)
     code_bytes = sum(size for label, size in sizes.items() if label in CODE)
     constants = sizes[f"{EXECUTABLES}rodata"] + sizes[f"{EXECUTABLES}data"]
+    is_host = any(reading.format == "elf" for reading in readings.values())  # functions are not launched, but called
     values: dict[str, int | None] = {
         "artifact_bytes": whole_bytes,
         "compile_cpu_ms": costs[0],
@@ -105,7 +106,7 @@ def measure_files(
         **({} if unread else {"executable_bytes": code_bytes, "rodata_bytes": constants}),
         **({} if unread else {"unattributed_bytes": whole_bytes - code_bytes - constants}),
         "executables": len(artifacts),
-        **({"entry_points": len(dispatches)} if dispatches and not any(map(_is_host, readings.values())) else {}),
+        **({"entry_points": len(dispatches)} if dispatches and not is_host else {}),
     }
     reasons = dict.fromkeys(METRIC_IDS, "; ".join(unread) or no_frames or NO_ARTIFACT_SAYS_IT)
     for metric in METRIC_BY_ID.values():
@@ -120,11 +121,6 @@ def measure_files(
     parts = {label: size for label, size in sizes.items() if size}
     said = {id_: reasons[id_] for id_, value in metrics.items() if value is None}
     return Measurement(metrics, tuple(dispatches), said | ({"unread": "; ".join(unread)} if unread else {}), parts)
-
-
-def _is_host(reading: Reading) -> bool:
-    """True of code whose functions are not launched, but called."""
-    return reading.format == "elf"
 
 
 def _read(data: bytes) -> Reading:

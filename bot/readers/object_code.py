@@ -44,11 +44,6 @@ def without_name(text: bytes, name: bytes) -> bytes:
     return re.sub(own + rb"(?<![\w$%.]" + own + rb")(?=_param_|[^\w$]|\Z)", b"@", text)
 
 
-def without_ordinals(name: str) -> str:
-    """The name as it is in every program that has this dispatch."""
-    return ORDINAL.sub("", name)
-
-
 # The functions of a relocatable object: their sizes, and digests of their code up to names and places.
 #
 # A function is its bytes and its relocations. What a relocation refers to counts by content where that is constant
@@ -209,7 +204,8 @@ def _target(whole: Object, function: Symbol, relocation: Relocation, depth: int)
     if symbol.section == function.section and not (symbol.is_function and symbol.name != function.name):
         return f"{SELF}{place - function.value:+}"
     if section is None or section.flags & SHF_EXECINSTR or depth == MAX_DEPTH:
-        return f"{without_ordinals(symbol.name or whole.names.get(symbol.section, ''))}{place:+}"
+        # Without the ordinal: the name as it is in every program that has this dispatch.
+        return f"{ORDINAL.sub('', symbol.name or whole.names.get(symbol.section, ''))}{place:+}"
     return _content(whole, function, section, relocation, depth)
 
 

@@ -24,7 +24,7 @@ def stages_of(files: Mapping[str, bytes], stages: Sequence[str]) -> DispatchTrac
         texts = [data for name, data in sorted(files.items()) if name.endswith(f".{stage}")]
         if not texts:
             continue
-        level = _level(texts[0])
+        level = LLVM if _LLVM_IR.search(texts[0]) else MLIR if _MLIR.search(texts[0]) else MACHINE
         typed = Counter(item for text in texts for item in _items(text, level))
         changes = Counter(typed)
         changes.subtract(before[1] if before[0] == level else {})
@@ -33,10 +33,6 @@ def stages_of(files: Mapping[str, bytes], stages: Sequence[str]) -> DispatchTrac
         steps.append(PassStep(stage, "", level, {name: count for name, count in sorted(changes.items()) if count}))
         before = level, typed
     return DispatchTrace(tuple(steps), same_code=True) if steps else None
-
-
-def _level(text: bytes) -> str:
-    return LLVM if _LLVM_IR.search(text) else MLIR if _MLIR.search(text) else MACHINE
 
 
 def _items(text: bytes, level: str) -> list[str]:
