@@ -35,8 +35,10 @@ def model_edits(base: Snapshot, head: Snapshot, sections: Sections = ()) -> tupl
         if left == right or _UNKNOWN in (left, right):
             continue
         cells = [side.get(model, {}) for side in told]
-        alone = left is None or right is None
-        programs = _alone(*cells) if alone else _together(*cells) if one_compiler else None
+        programs = _together(*cells) if one_compiler else None
+        if left is None or right is None:
+            alone = [next((cell.program for cell in side.values()), None) for side in cells]
+            programs = (alone[0] or _NOTHING, alone[1] or _NOTHING) if any(alone) else None
         edits.append(ModelEdit(model, left, right, *(_changes(*programs, sections) if programs else ())))
     return tuple(edits)
 
@@ -52,11 +54,6 @@ def _told(side: Snapshot) -> dict[str, dict[str, Cell]]:
         if cell.program is not None and known_counts(cell.program.operations) is not None:
             cells.setdefault(cell.key.model, {})[cell.key.target] = cell
     return cells
-
-
-def _alone(base: _Cells, head: _Cells) -> tuple[Program, Program] | None:
-    left, right = (next((cell.program for cell in side.values()), None) for side in (base, head))
-    return (left or _NOTHING, right or _NOTHING) if left or right else None
 
 
 def _together(base: _Cells, head: _Cells) -> tuple[Program, Program] | None:

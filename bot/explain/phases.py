@@ -481,10 +481,6 @@ def _strategy(compared: Compared) -> Cause | None:
     return _configured(compared, [pair for pair in compared.pairs if code_differs(*pair) is not False])
 
 
-def _idle_strategy(compared: Compared) -> Cause | None:
-    return _configured(compared, compared.pairs)
-
-
 def _configured(compared: Compared, pairs: Sequence[tuple[Dispatch, Dispatch]]) -> Cause | None:
     differing = [pair for pair in pairs if strategy_differs(*pair)]
     if not differing:
@@ -550,7 +546,7 @@ QUESTIONS: tuple[Question, ...] = (
     _sources,
     _strategy,
     _codegen,
-    _idle_strategy,
+    lambda compared: _configured(compared, compared.pairs),
     _packaging,
 )
 """In the compiler's order; each gives the cause, the reason why there is none, or None to go on."""
