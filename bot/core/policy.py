@@ -252,7 +252,7 @@ class Rule:
         return any_match(self.models, key.model) and any_match(self.targets, key.target)
 
 
-_WATCHED = Fraction(9, 10)
+_WATCHED_TENTHS = 9
 """The share of a limit from which on a value is mentioned."""
 
 
@@ -278,8 +278,9 @@ def judge(
     by_metric = {id_: [rule for rule in rules if any_match(rule.metrics, id_)] for id_ in METRIC_IDS if id_ in bands}
     judged: list[Finding | Budget] = []
     for delta in deltas:
+        of_cell = {id(rule) for rule in rules if rule.matches_cell(delta.key)}
         for id_, metric in delta.metrics.items() if delta.head and delta.head.measured else ():
-            for rule in (rule for rule in by_metric.get(id_, ()) if rule.matches_cell(delta.key)):
+            for rule in (rule for rule in by_metric.get(id_, ()) if id(rule) in of_cell):
                 of_rule = list(_judge_metric(delta, metric, rule, bands[id_]))
                 judged += of_rule
                 if not rule.beside or any(isinstance(one, Finding) for one in of_rule):
@@ -364,7 +365,7 @@ def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fract
         yield finding
     head = least.head or 0
     limits = [spec.limit.steps(_unit(metric)) if spec.limit is not None else 0 for _, spec in rule.levels()]
-    watched = next((limit for limit in limits if 0 < head <= limit and Fraction(head, limit) >= _WATCHED), None)
+    watched = next((limit for limit in limits if 0 < head <= limit and 10 * head >= _WATCHED_TENTHS * limit), None)
     if watched is not None:
         yield Budget(delta.key, metric.id, rule.name, least.base, head, watched)
 
@@ -379,7 +380,7 @@ def _exceeded(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fraction)
             known = base is not None and head <= base
             actual = _amount(head, unit)
             yield Finding(*said, "limit", spec.limit.text, actual, *values, allowed=limit, known=known)
-        if base is None or not spec.change_text:
+        if base is None or head <= base or not spec.change_text:
             continue
         # What either of the two amounts allows, and the noise band.
         share = max(spec.relative.value if spec.relative else Fraction(0), band)

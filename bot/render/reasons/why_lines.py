@@ -167,7 +167,8 @@ def whys(facts: Facts, limits: Limits) -> Listing[WhyCell]:
     explained, most = facts.report.explanations, limits.dispatches
     compiled = [d.key for d in facts.report.deltas if d.key in explained and d.state in ("changed", "same")]
     worst = [one.key for one in facts.report.verdict.news]
-    keys = [key for key in dict.fromkeys([*worst, *compiled]) if key in set(compiled)]
+    known = set(compiled)
+    keys = [key for key in dict.fromkeys([*worst, *compiled]) if key in known]
     room = Room(most, min(8, most), min(4, most), 1 + limits.details, limits.diff_lines)
     shown = []
     for key in fair_in_order(keys, lambda key: key.model, limits.whys):
