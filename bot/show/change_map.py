@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from heapq import nlargest
+from heapq import heappush, heappushpop, nlargest
 
 from bot.core.delta import CellDelta
 from bot.core.explanation import UNATTRIBUTED, UNKNOWN, Explanation
@@ -54,12 +54,16 @@ class Place:
     inside: tuple[Place, ...] = ()
 
 
+Leaf = tuple[str, int, str]
+"""Name, change in bytes and address."""
+
+
 def change_map(facts: Facts) -> Place:
-    """The whole tree, with every leaf."""
-    targets: dict[str, list[Place]] = {}
+    """The tree; a component that is too small for the picture to show what is in it has no leaves."""
+    targets, largest = dict[str, list[Place]](), list[int]()
     for delta in facts.report.deltas:
         if (change := _change(delta)) is not None:
-            place = _cell(delta.key, change, _leaves(delta, facts.report.explanations.get(delta.key)))
+            place = _cell(delta.key, change, _leaves(delta, facts.report.explanations.get(delta.key)), largest)
             if place.moved_bytes:
                 targets.setdefault(facts.short[delta.key.target], []).append(place)
     return _sum("all targets", (_sum(name, models) for name, models in targets.items()))
@@ -75,27 +79,32 @@ def _sum(name: str, inside: Iterable[Place], address: str = "") -> Place:
     return Place(name, sum(p.net_bytes for p in parts), sum(p.moved_bytes for p in parts), address, parts)
 
 
-def _leaf(name: str, size: int, address: str) -> Place:
-    return Place(clip(clean(name), NAME_LIMIT), size, abs(size), address)
-
-
-def _cell(key: CellKey, change: int, leaves: Mapping[str, list[Place]]) -> Place:
-    address, groups = cell_address(key), dict(leaves)
-    if rest := change - sum(leaf.net_bytes for group in leaves.values() for leaf in group):
-        groups[UNATTRIBUTED] = [*groups.get(UNATTRIBUTED, ()), _leaf(_REST, rest, address)]
-    inside = (_sum(name, group, _group_address(key, name, group)) for name, group in groups.items())
+def _cell(key: CellKey, change: int, leaves: Mapping[str, list[Leaf]], largest: list[int]) -> Place:
+    """`largest`: a heap of what the largest places until now moved, which no smaller one can be shown beside."""
+    address, groups, inside = cell_address(key), dict(leaves), list[Place]()
+    if rest := change - sum(size for group in leaves.values() for _, size, _ in group):
+        groups[UNATTRIBUTED] = [*groups.get(UNATTRIBUTED, ()), (_REST, rest, address)]
+    for name, group in groups.items():
+        at, moved_bytes = _group_address(key, name, group), sum(abs(size) for _, size, _ in group)
+        if len(largest) <= PLACES or moved_bytes >= largest[0]:
+            parts = [Place(clip(clean(leaf), NAME_LIMIT), size, abs(size), to) for leaf, size, to in group]
+            inside.append(_sum(name, parts, at))
+            for one in (inside[-1], *parts):
+                (heappush if len(largest) <= PLACES else heappushpop)(largest, one.moved_bytes)
+        else:
+            inside.append(Place(name, sum(size for _, size, _ in group), moved_bytes, at))
     return _sum(clip(key.model, NAME_LIMIT) or "(empty)", inside, address)
 
 
-def _group_address(key: CellKey, name: str, leaves: Iterable[Place]) -> str:
+def _group_address(key: CellKey, name: str, leaves: Iterable[Leaf]) -> str:
     """Of a component; parts of the artifact are told with their cell."""
     own = cell_address(key)
-    return own if name == _NO_COMPONENT or any(leaf.address == own for leaf in leaves) else component_address(key, name)
+    return own if name == _NO_COMPONENT or any(address == own for _, _, address in leaves) else component_address(key, name)
 
 
-def _leaves(delta: CellDelta, told: Explanation | None) -> Mapping[str, list[Place]]:
+def _leaves(delta: CellDelta, told: Explanation | None) -> Mapping[str, list[Leaf]]:
     """Component, or what else of the artifact it is, → dispatches or parts that changed."""
-    groups: dict[str, list[Place]] = {}
+    groups: dict[str, list[Leaf]] = {}
     if told is None or (delta.unstable and not delta.numbers_repeat):
         return groups
     own, addresses = cell_address(delta.key), dispatch_addresses(delta.key, entry_points(delta.base, delta.head))
@@ -103,10 +112,10 @@ def _leaves(delta: CellDelta, told: Explanation | None) -> Mapping[str, list[Pla
         if (size := moved_bytes(one)) and (known := one.head or one.base):
             name = _NO_COMPONENT if one.component == UNATTRIBUTED else clean(one.component, NAME_LIMIT)
             address = addresses.get((known.executable, known.name), own)
-            groups.setdefault(name, []).append(_leaf(one.name, size, address))
+            groups.setdefault(name, []).append((one.name, size, address))
     for part in told.parts:
         name = UNATTRIBUTED if part.cause == UNKNOWN else cause_words(part.cause)
-        groups.setdefault(name, []).append(_leaf(part.what, part.change_bytes, own))
+        groups.setdefault(name, []).append((part.what, part.change_bytes, own))
     return groups
 
 
