@@ -266,10 +266,12 @@ def _pass(match: Match, compared: Compared, cause: str | None) -> tuple[PassChan
         side.cell.traces.get(row.name) if row else None
         for side, row in ((compared.base, match.base), (compared.head, match.head))
     ]
+    if not any(traces):
+        return None, ""
     apart = parting(*traces)
     place = apart.named(cause)
     if place is None:
-        return None, apart.why if any(traces) else ""
+        return None, apart.why
     row = apart.rows[place]
     more = row.head.total - row.base.total if row.head and row.base else 0
     operations = apart.operations_at(place)

@@ -87,14 +87,17 @@ class _Parts:
 
     def add(self, dispatch: Dispatch, spots: _Spots) -> None:
         frame = dispatch.alloca_bytes if dispatch.stack_bytes is None else dispatch.stack_bytes
-        for place, count in spots.counts.items():
+        counts, code_bytes = spots.counts, dispatch.code_bytes
+        for place, count in counts.items():
             self.names[place] = None
             if dispatch.sites is not None:
                 self.sites[place] = self.sites.get(place, 0) + count
             if frame is not None and frame >= self.stack.get(place, 0):
                 self.stack[place] = frame
-        if dispatch.code_bytes is not None:
-            for place, code in _shares(dispatch.code_bytes, spots):
+            if code_bytes is not None and len(counts) == 1:
+                self.code[place] = self.code.get(place, 0) + code_bytes
+        if code_bytes is not None and len(counts) > 1:
+            for place, code in _shares(code_bytes, spots):
                 self.code[place] = self.code.get(place, 0) + code
 
     def complete(self, whole: int | None) -> None:
@@ -116,9 +119,7 @@ class _Parts:
 
 
 def _shares(code_bytes: int, spots: _Spots) -> Iterable[tuple[str, int]]:
-    """An even share for each site; what is left over goes to the first ones, or where there is no site unattributed."""
-    if len(spots.counts) == 1:
-        return [(place, code_bytes) for place in spots.counts]
+    """An even share for each site; what is left over goes to the first ones."""
     each, left = divmod(code_bytes, spots.total)
     ahead = spots.among(left)
     return [(place, each * count + ahead[place]) for place, count in spots.counts.items()]

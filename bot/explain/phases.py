@@ -297,15 +297,17 @@ _TOLD = {
 def rebound(compared: Compared, base: Dispatch, head: Dispatch) -> bool:
     """True where the entry points have the same IR, but for what the program binds to it."""
     left, right = compared.base.source(base), compared.head.source(head)
-    if left is None or right is None or left.source != right.source:
-        return False
-    return bool(left.bound and right.bound) and left.bound != right.bound
+    return left is not None and right is not None and _rebound(left, right)
+
+
+def _rebound(left: Source, right: Source) -> bool:
+    return left.bound != right.bound and bool(left.bound and right.bound) and left.source == right.source
 
 
 def bound_otherwise(compared: Compared, base: Dispatch, head: Dispatch) -> str:
     """How what is bound differs: by offsets only where nothing else does; empty where nothing is known to differ."""
     left, right = compared.base.source(base), compared.head.source(head)
-    if left is None or right is None or not rebound(compared, base, head):
+    if left is None or right is None or not _rebound(left, right):
         return ""
     if not len(left.bound_parts) == len(right.bound_parts) == len(BOUND_PARTS):
         return OTHERWISE_BOUND
