@@ -29,6 +29,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> int:
+    import gc
+
     from bot.cli.work import request_of
     from bot.compiler.cell_cache import TextStore
     from bot.config.configuration import load_config
@@ -36,6 +38,7 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> in
     from bot.study.comparison import reported
     from bot.study.prepare import load_snapshot, require_writable, selected
 
+    gc.set_threshold(20_000)  # nearly all is held to the end: to look for cycles as often as usual takes a tenth longer
     request = request_of(arguments, show)
     config = load_config(request.config)
     require_writable(request.out)
