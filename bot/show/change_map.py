@@ -99,7 +99,11 @@ def _cell(key: CellKey, change: int, leaves: Mapping[str, list[Leaf]], largest: 
 def _group_address(key: CellKey, name: str, leaves: Iterable[Leaf]) -> str:
     """Of a component; parts of the artifact are told with their cell."""
     own = cell_address(key)
-    return own if name == _NO_COMPONENT or any(address == own for _, _, address in leaves) else component_address(key, name)
+    return (
+        own
+        if name == _NO_COMPONENT or any(address == own for _, _, address in leaves)
+        else component_address(key, name)
+    )
 
 
 def _leaves(delta: CellDelta, told: Explanation | None) -> Mapping[str, list[Leaf]]:
