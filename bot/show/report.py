@@ -482,7 +482,7 @@ def _compared(facts: Facts, limits: Limits) -> Fold:
         )
         if count
     ]
-    remarks = Listing[str]() if limits.every else notes(facts.report, limits)  # a page has them above
+    remarks = listing((), 0, "note") if limits.every else notes(facts.report, limits)  # a page has them above
     title = f"How to reproduce: the exact commands of {plural(told.total, 'alarming build')}"
     return Fold(
         "How to reproduce, and what was compared" if told and not limits.every else "What was compared",
