@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from action_stage import MARKER, MODEL, Ran, Stage
+from action_stage import MARKER, Ran, Stage
 from fake_github import FakeGitHub
 from golden_files import check_golden
 from test_comment import assert_harmless
@@ -17,6 +17,7 @@ from test_opening import install_release
 pytestmark = pytest.mark.slow
 
 PIN = {"requirements.txt": "numpy\niree-base-compiler==3.12.0\n"}
+MODEL = "// model {}\nfunc.func @main(%a: tensor<4xf32>)\n"
 MODELS = {"models/a.mlir": MODEL.format("a"), "models/b.mlir": MODEL.format("b"), "tests/c.mlir": MODEL.format("c")}
 
 
