@@ -29,7 +29,7 @@ from bot.compiler.diagnostics import failure
 from bot.compiler.machine import require_room
 from bot.compiler.storage import COMPLETE, hold
 from bot.compiler.toolchain import for_pip, hashed, reason
-from bot.core.planned import PlannedCell
+from bot.core.planned import PlannedCell, Target
 from bot.core.policy import here
 from bot.core.snapshot import CompilerInfo, Failure
 from bot.core.spec import Command, Places, is_release
@@ -66,6 +66,10 @@ class CommandCompiler:
     sources: Mapping[str, bytes]
     backends: tuple[str, ...] = ()
     is_traced: bool = False
+
+    def refuses(self, target: Target) -> str | None:
+        """What the configuration says of the target: the command is not asked."""
+        return target.unsupported
 
     def in_its_words(self, _side: str, cells: Sequence[PlannedCell], _cancel: Cancel) -> tuple[PlannedCell, ...]:
         """The cells with the words of their command."""

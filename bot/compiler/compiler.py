@@ -1,4 +1,4 @@
-"""What a compiler is to the rest of the program: who it is, and what a compile of it gives."""
+"""What a compiler is to the rest of the program: who it is, what it refuses, and what a compile of it gives."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from bot.core.planned import PlannedCell
+from bot.core.planned import PlannedCell, Target
 from bot.core.snapshot import CompilerInfo, Failure
 from bot.system.processes import Cancel, Meter
 
@@ -87,6 +87,9 @@ class Compiler(Protocol):
     @property
     def is_traced(self) -> bool:
         """True where its passes can be printed over a dispatch."""
+
+    def refuses(self, target: Target) -> str | None:
+        """Why it cannot compile for a target; None where it can."""
 
     def in_its_words(self, side: str, cells: Sequence[PlannedCell], cancel: Cancel, /) -> tuple[PlannedCell, ...]:
         """The cells with their options as this compiler calls them.

@@ -14,7 +14,7 @@ from bot.compiler.compiler import AtWork, Compiler, Job, Result, Session
 from bot.compiler.compiling import Kit, Source, compile_directly
 from bot.compiler.probe import for_release, in_its_words, known_measuring_options, unknown_option_of
 from bot.compiler.toolchain import Toolchain
-from bot.core.planned import PlannedCell
+from bot.core.planned import PlannedCell, Target
 from bot.core.snapshot import CompilerInfo, Failure
 from bot.errors import UsageError
 from bot.system.files import temporary_directory
@@ -37,6 +37,10 @@ class Iree:
     def backends(self) -> tuple[str, ...]:
         """What it registers."""
         return self.toolchain.backends
+
+    def refuses(self, target: Target) -> str | None:
+        """What the configuration says of the target: the compiler is not asked."""
+        return target.unsupported
 
     def in_its_words(self, side: str, cells: Sequence[PlannedCell], cancel: Cancel) -> tuple[PlannedCell, ...]:
         """The cells with the flags of its release, under the names that it knows; see the protocol."""

@@ -58,7 +58,7 @@ def baseline(services: Services) -> int:
     """Measure the pushed commit, store it and say what it changed, unless what is stored would give the same."""
     require_writable(services.out)
     code = 0
-    with opened(services, _head(services)) as (_, head):
+    with opened(services, _pushed(services)) as (_, head):
         plan = head.plan("head", services)
         entry = Entry(head.config.report_id, services.context.sha, plan_digest(plan))
         store = store_of(services, head.config)
@@ -114,9 +114,11 @@ def shards(services: Services) -> Matrix:
 
 
 def _head(services: Services) -> Wanted:
+    return _pushed(services) if services.context.story == "baseline" else wanted_sides(services)[1]
+
+
+def _pushed(services: Services) -> Wanted:
     head = services.inputs.head
-    if services.context.story != "baseline":
-        return wanted_sides(services)[1]
     return Wanted("the pushed commit", services.context.sha, named_compiler(services, head) or head or None)
 
 

@@ -289,6 +289,9 @@ def prepare(
     chosen = planned(request, config, repository)
     compiler = fetched(spec, request, config, show, cancel)
     cells = with_models(chosen.cells, config.suites, request.cache.absolute(), show.say, cancel)
+    cells = tuple(
+        replace(cell, target=replace(cell.target, unsupported=compiler.refuses(cell.target))) for cell in cells
+    )
     cells = compiler.in_its_words(side, cells, cancel)
     at_hand = {cell.model.name: cell.model for cell in cells}
     return SidePlan(
