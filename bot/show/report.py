@@ -171,11 +171,10 @@ def _totals(sums: Totals) -> Fold:
 
 def _causes(facts: Facts, limits: Limits) -> Fold:
     """What all deltas have in common; where there is no room for their details, these are in a fold."""
-    found = roots(facts, limits)
-    lines = [line if limits.details else replace(line, detail=()) for line in found]
-    share = held(facts, found)
+    lines = roots(facts, limits)
+    share = held(facts, lines)
     title = phrase(strong("Root causes"), f" ({share})" if share else "")
-    return section(title, List(listed(lines), numbered=True), name="causes")
+    return section(title, List(listed(lines.items), numbered=True), name="causes")
 
 
 def _counted(title: str, count: int, facts: Facts) -> Phrase:

@@ -183,7 +183,7 @@ def test_the_words_of_an_explanation_stay_text(stage: Stage, word: str) -> None:
         return deliver(explained(made, word), services, to)
 
     ran = stage.run(story, "watch", {})
-    assert "**Why**" in stage.body and "(2 cells)" in stage.body
+    assert "Why: 2 changed builds" in stage.body
     assert_plain_everywhere(stage, ran)
     annotations = [line for line in ran.printed.splitlines() if line.startswith("::")]
     assert_quiet_log(ran, *annotations)

@@ -41,7 +41,7 @@ def roots(facts: Facts, limits: Limits) -> Listing[Line]:
     lines = (
         Line(
             _root_said(facts, root),
-            joined(_root_details(facts, root), "; ") if limits.details else (),
+            joined(_root_details(facts, root) if limits.details else _seen(root.seen), "; "),
             suspect_words(root.looked_up, root.suspects),
         )
         for root in found
@@ -85,8 +85,7 @@ def _root_details(facts: Facts, root: RootCause) -> Iterator[Phrase]:
         yield joined(_by_target(facts, root), ", ")
     if root.total.deltas > 1 or root.example.dispatch:
         yield phrase("largest: ", _example(facts, root.example), *_by_pass(root))
-    if root.seen is not None:
-        yield phrase(_seen(root.seen))
+    yield from _seen(root.seen)
 
 
 def _by_pass(root: RootCause) -> Phrase:
@@ -120,12 +119,13 @@ def _files(paths: Sequence[str]) -> Phrase:
     return phrase(code(clip(paths[0].rpartition("/")[2], NAME_LIMIT)), more) if paths else ()
 
 
-def _seen(steps: Sequence[str]) -> str:
-    """In which steps the same root cause stands; no more is claimed of one that is made of several."""
-    if not steps:
-        return "not seen as such in a single step"
+def _seen(steps: Sequence[str] | None) -> Iterator[Phrase]:
+    """In which steps of a pin the same root cause stands; no more is claimed of one that is made of several."""
+    if steps is None:
+        return
     more = f" and {len(steps) - _NAMES} more" if len(steps) > _NAMES else ""
-    return f"{'first seen in' if len(steps) == 1 else 'in several steps:'} {', '.join(steps[:_NAMES])}{more}"
+    first = "first seen in" if len(steps) == 1 else "in several steps:"
+    yield phrase(f"{first} {', '.join(steps[:_NAMES])}{more}" if steps else "not seen as such in a single step")
 
 
 def _by_target(facts: Facts, root: RootCause) -> Iterator[Phrase]:

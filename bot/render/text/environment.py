@@ -46,11 +46,11 @@ def templates_dir() -> Path:
 def _md_span(span: Span, code: Callable[[str], str]) -> str:
     if span.kind == "code":
         return code(span.text)
-    edge = span.text[: len(span.text) - len(span.text.lstrip())], span.text[len(span.text.rstrip()) :]
+    edge = [" " if end.isspace() else "" for end in (span.text[:1], span.text[-1:])]  # some controls are blanks, too
     words = escape.md_text(span.text)
     if span.kind == "number":
         return words.replace(" ", "&nbsp;")
-    return f"**{words}**" if span.kind == "strong" else f"{edge[0]}{words}{edge[1]}" if words else span.text
+    return f"**{words}**" if span.kind == "strong" else f"{edge[0]}{words}{edge[1]}" if words else edge[0]
 
 
 def md_words(phrase: Phrase, *, in_table: bool = False) -> str:
