@@ -258,7 +258,8 @@ def limit_words(finding: Finding, *, alone: bool = True, explained: bool = False
     if finding.kind == "limit":
         share = 100 * (finding.head or 0) / finding.allowed if finding.allowed and finding.seen is None and alone else 0
         over = f", {f'{share:,.1f}' if round(share, 1) > 100 else '>100.0'} % of it" if share else ""
-        return f"limit {parts[0]}{over}"
+        golden = f" ({clean(finding.rule)})" if " golden_" in finding.rule else ""  # a number that somebody wrote down
+        return f"limit {parts[0]}{golden}{over}"
     words = "no growth" if parts == ["0"] else f"+{parts[0]}"
     words = f"the larger of {' and '.join(f'+{part}' for part in parts)}" if len(parts) > 1 else words
     if not alone or finding.base is None or finding.allowed is None or finding.seen is not None or not finding.metric:
