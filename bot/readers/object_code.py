@@ -38,10 +38,23 @@ def fingerprint(*pieces: bytes) -> bytes:
     return whole.digest()
 
 
+_PART_OF_A_NAME = re.compile(rb"[\w$%.]")
+_BEHIND_A_NAME = re.compile(rb"_param_|[^\w$]|\Z")
+
+
 def without_name(text: bytes, name: bytes) -> bytes:
-    """Source text with `@` for the name, also where it starts the name of a parameter (PTX: `NAME_param_0`)."""
-    own = re.escape(name)
-    return re.sub(own + rb"(?<![\w$%.]" + own + rb")(?=_param_|[^\w$]|\Z)", b"@", text)
+    """Source text with `@` for the name, also where it starts the name of a parameter (PTX: `NAME_param_0`).
+
+    No pattern is made of the name: a module has thousands of them, and to compile one costs more than to look for it.
+    """
+    pieces, kept_to, start = list[bytes](), 0, text.find(name)
+    while name and start >= 0:
+        end = start + len(name)
+        if _BEHIND_A_NAME.match(text, end) and not (start and _PART_OF_A_NAME.match(text, start - 1)):
+            pieces.append(text[kept_to:start])
+            kept_to = end
+        start = text.find(name, end if kept_to == end else start + 1)
+    return b"@".join([*pieces, text[kept_to:]])
 
 
 # The functions of a relocatable object: their sizes, and digests of their code up to names and places.

@@ -18,8 +18,8 @@ Input = TypeVar("Input")
 GROWTH = 8
 """How many times the smaller input the larger one is: so far apart that no busy machine takes one for the other."""
 
-LINEAR = 36.0
-"""Bound of `cpu_growth`: what is linear gives about 8 (22 of PTX with thousands of arrays), what is quadratic 64."""
+LINEAR = 22.0
+"""Bound of `cpu_growth`: what is linear gives about 8 (up to 13 with caches and logarithms), what is quadratic 64."""
 
 _ENOUGH_CPU_SECONDS = 0.02
 _TRIES = 5
