@@ -17,10 +17,8 @@ from places import ROOT
 from bot.config.experiments import load_experiments
 from bot.core.lab import Fit, Lab, Sums, fits, sums
 from bot.core.spread import certain, difference, ends
-from bot.render.text.environment import md_words
-from bot.render.text.filters import plural
-from bot.render.text.phrase import Phrase
-from bot.render.text.text_tables import Table
+from bot.show.environment import md_words
+from bot.show.filters import plural
 from bot.show.lab import (
     answers,
     beyond_stack,
@@ -33,6 +31,8 @@ from bot.show.lab import (
     tables,
     unmeasured,
 )
+from bot.show.phrase import Phrase
+from bot.show.text_tables import Table
 
 PART = "lab"
 SHOWN_FIRST = "llvm-cpu-x86_64"

@@ -46,7 +46,7 @@ def show(cache: Path) -> str:
 def _row(words: str, stored: list[Entry]) -> str:
     from datetime import datetime
 
-    from bot.render.text.filters import human
+    from bot.show.filters import human
 
     if not stored:
         return ""
@@ -58,7 +58,7 @@ def _row(words: str, stored: list[Entry]) -> str:
 def prune(cache: Path, limit_bytes: int) -> str:
     """Let go of what is above the limit; what went, and what is left."""
     from bot.compiler.storage import evict
-    from bot.render.text.filters import human
+    from bot.show.filters import human
     from bot.study.cache_limit import removed_words
 
     gone, remaining = evict(cache, limit_bytes)

@@ -135,7 +135,7 @@ def _links() -> Check:
 
 def _loaded(what: str, path: Path | None, hint: str) -> Check:
     from bot.config.configuration import load_config
-    from bot.render.text.filters import plural
+    from bot.show.filters import plural
 
     try:
         config = load_config(path)

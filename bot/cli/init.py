@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace, _show: TerminalShow, cancel: Cancel) -> N
     from bot.compiler.repository import repository_of
     from bot.config.configuration import load_config
     from bot.config.starter import discover
-    from bot.render.text.escape import visible
+    from bot.show.escape import visible
     from bot.system.files import write_atomically
     from bot.system.git import Git
 

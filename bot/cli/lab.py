@@ -43,8 +43,8 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
     from bot.cli.work import request_of
     from bot.config.configuration import load_config
     from bot.config.experiments import chosen_experiment, load_experiments
-    from bot.render.text.escape import clean
     from bot.show.blocks import TERMINAL
+    from bot.show.escape import clean
     from bot.show.lab import lab_blocks, write_lab
     from bot.show.renderers import print_blocks
     from bot.study.lab import experimented, require_measured

@@ -30,8 +30,8 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
     from bot.config.configuration import configs_dir, load_config
     from bot.core.json_text import canonical
     from bot.core.planned import short_names
-    from bot.render.text.escape import clean
-    from bot.render.text.filters import human
+    from bot.show.escape import clean
+    from bot.show.filters import human
     from bot.study.prepare import planned, repository_at
 
     request = request_of(arguments, show)

@@ -14,7 +14,7 @@ from rich.console import Console
 from bot.core.report import Report
 from bot.core.report_json import report_lines
 from bot.github.runner import log_safe
-from bot.render.terminal.progress import MeasureProgress
+from bot.show.progress import MeasureProgress
 from bot.show.report import print_report
 from bot.study.run import Progress
 

@@ -23,9 +23,9 @@ from bot.errors import BotError, InputError, Interrupted, NetworkError
 from bot.github.opening import Opened
 from bot.github.repository import unfinished_push
 from bot.github.services import Services
-from bot.render.text.filters import plural
-from bot.render.text.phrase import plain
-from bot.render.view.compilers import gap_words
+from bot.show.compilers import gap_words
+from bot.show.filters import plural
+from bot.show.phrase import plain
 from bot.store.entries import Store, by_commit
 
 _MOST_LOADED = 5

@@ -23,7 +23,6 @@ from bot.github.opening import workspace_rules
 from bot.github.repository import labelling, may_write, open_pulls_at, pull
 from bot.github.runner import annotation_command, write_outputs, write_summary
 from bot.github.services import Services
-from bot.reporting.writing import write_report
 from bot.show.comment import (
     broken_check,
     check_run,
@@ -33,6 +32,7 @@ from bot.show.comment import (
     render_broken,
     render_summary,
 )
+from bot.show.writing import write_report
 from bot.study.comparison import no_verdict
 from bot.system.hub import Hub
 

@@ -23,7 +23,7 @@ from bot.github.delivering import as_bot_error
 from bot.github.opening import Opened, config_named, dispatched_head, named_from_top, opened, require_configuration
 from bot.github.runner import write_summary
 from bot.github.services import Services, store_of
-from bot.reporting.site_files import write_site
+from bot.github.site_files import write_site
 from bot.show.comment import SUMMARY_LIMIT_BYTES
 from bot.show.fold import not_made, write_folds
 from bot.show.lab import write_lab

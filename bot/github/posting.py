@@ -42,8 +42,8 @@ from bot.github.repository import (
     rerun,
 )
 from bot.github.services import Services, store_of
-from bot.render.text.escape import md_code
 from bot.show.comment import check_name, marker
+from bot.show.escape import md_code
 from bot.store.unzip import read_zip
 from bot.study.comparison import adopting, reported
 from bot.system.hub import Hub

@@ -26,10 +26,10 @@ from bot.github.extra_reports import folds
 from bot.github.merged import deliver_push, stored_before
 from bot.github.opening import Opened, Wanted, judging_rules, named_compiler, opened, wanted_sides
 from bot.github.services import Services, store_of
-from bot.render.text.filters import plural
-from bot.render.view.changes import changes
-from bot.render.view.facts import build_facts
-from bot.reporting.writing import write_snapshot
+from bot.show.changes import changes
+from bot.show.facts import build_facts
+from bot.show.filters import plural
+from bot.show.writing import write_snapshot
 from bot.store.artifact_store import ArtifactStore, artifact_name, file_name
 from bot.store.entries import pack
 from bot.study.between import way_between

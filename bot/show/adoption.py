@@ -9,14 +9,14 @@ from bot.core.policy import LevelSpec, Rule
 from bot.core.report import Adoption
 from bot.core.snapshot import Cell, CellKey
 from bot.core.spread import Value, total
-from bot.render.text.escape import clip
-from bot.render.text.filters import amount, kib, plural
-from bot.render.text.phrase import Phrase, code, joined, phrase
-from bot.render.text.selection import Limits, fair_in_order, listing
-from bot.render.text.text_tables import ABSENT, Row, Table, name_cell
-from bot.render.view.facts import NAME_LIMIT, Facts
-from bot.render.view.grid import GridCell, GridRow, blocks
 from bot.show.blocks import Block, Fold, List, Sentence, section
+from bot.show.escape import clip
+from bot.show.facts import NAME_LIMIT, Facts
+from bot.show.filters import amount, kib, plural
+from bot.show.grid import GridCell, GridRow, blocks
+from bot.show.phrase import Phrase, code, joined, phrase
+from bot.show.selection import Limits, fair_in_order, listing
+from bot.show.text_tables import ABSENT, Row, Table, name_cell
 
 _BROKEN = "🚫"
 _GLOBS, _RULES = 4, 20

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from bot.render.text.phrase import Phrase
-from bot.render.text.selection import Listing
-from bot.render.text.text_tables import Line, Table
+from bot.show.phrase import Phrase
+from bot.show.selection import Listing
+from bot.show.text_tables import Line, Table
 
 
 @dataclass(frozen=True, slots=True)

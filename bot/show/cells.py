@@ -16,19 +16,19 @@ from bot.core.parts import code_words
 from bot.core.program import Argument
 from bot.core.snapshot import Cell, CellKey, Dispatch
 from bot.core.spread import ends
-from bot.render.reasons.why_lines import example_address
-from bot.render.text.escape import clip
-from bot.render.text.filters import UNKNOWN, amount, change, percent, plural, relative, sides, signed
-from bot.render.text.page_addresses import EntryPoint, cell_address, component_address, dispatch_addresses, entry_points
-from bot.render.text.phrase import Phrase
-from bot.render.text.selection import Listing, listing
-from bot.render.view.alarms import finding_words
-from bot.render.view.facts import MARKS, NAME_LIMIT, STACK_LIMIT_BYTES, Facts, mark_of
-from bot.render.view.failures import failure_words, trimmed
-from bot.render.view.grid import GridCell, grid_cell
-from bot.render.view.story import NUMBERS, DispatchLine, Room, Story, component_line, story
+from bot.show.alarms import finding_words
+from bot.show.escape import clip
+from bot.show.facts import MARKS, NAME_LIMIT, STACK_LIMIT_BYTES, Facts, mark_of
+from bot.show.failures import failure_words, trimmed
+from bot.show.filters import UNKNOWN, amount, change, percent, plural, relative, sides, signed
+from bot.show.grid import GridCell, grid_cell
+from bot.show.page_addresses import EntryPoint, cell_address, component_address, dispatch_addresses, entry_points
+from bot.show.phrase import Phrase
+from bot.show.selection import Listing, listing
+from bot.show.story import NUMBERS, DispatchLine, Room, Story, component_line, story
 from bot.show.table_rows import Addressed, MetricLine, Row
 from bot.show.trace_cards import TraceCard, Traced, largest_traced, trace_cards
+from bot.show.why_lines import example_address
 
 TABLE_ROWS = 400
 """The most rows of one table of a story."""

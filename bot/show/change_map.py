@@ -15,14 +15,14 @@ from bot.core.delta import CellDelta
 from bot.core.explanation import UNATTRIBUTED, UNKNOWN, Explanation
 from bot.core.moved import moved_bytes
 from bot.core.snapshot import CellKey
-from bot.render.text.escape import clean, clip
-from bot.render.text.filters import amount, plural, signed
-from bot.render.text.page_addresses import cell_address, component_address, dispatch_addresses, entry_points
-from bot.render.text.phrase import Phrase, code, joined, phrase
-from bot.render.text.selection import listing
-from bot.render.text.text_tables import Table
-from bot.render.view.facts import NAME_LIMIT, Facts
-from bot.render.view.story import cause_words
+from bot.show.escape import clean, clip
+from bot.show.facts import NAME_LIMIT, Facts
+from bot.show.filters import amount, plural, signed
+from bot.show.page_addresses import cell_address, component_address, dispatch_addresses, entry_points
+from bot.show.phrase import Phrase, code, joined, phrase
+from bot.show.selection import listing
+from bot.show.story import cause_words
+from bot.show.text_tables import Table
 
 PLACES, CELLS = 4_000, 200
 """About how many places the picture has at most, and rows of its table; smaller ones are added up."""

@@ -16,17 +16,17 @@ from bot.core.policy import Finding
 from bot.core.publication import Annotation, AnnotationLevel, CheckRun, Conclusion
 from bot.core.report import Report
 from bot.errors import BotError, InputError, NotConfigured, TemplateError
-from bot.render.text.environment import draw, load
-from bot.render.text.escape import clean, clip
-from bot.render.text.filters import plural
-from bot.render.text.fitting import first_fitting, length, within_bytes
-from bot.render.text.phrase import plain
-from bot.render.text.selection import Limits
-from bot.render.view.alarms import doubt_of, finding_words
-from bot.render.view.facts import Facts, build_facts
-from bot.render.view.headline import headline
+from bot.show.alarms import doubt_of, finding_words
 from bot.show.blocks import Block
+from bot.show.environment import draw, load
+from bot.show.escape import clean, clip
+from bot.show.facts import Facts, build_facts
+from bot.show.filters import plural
+from bot.show.fitting import first_fitting, length, within_bytes
+from bot.show.headline import headline
+from bot.show.phrase import plain
 from bot.show.report import pin_blocks, report_blocks
+from bot.show.selection import Limits
 
 COMMENT_LIMIT = 65_536
 """Characters that GitHub takes in a comment; counted here as UTF-16 units, never fewer than characters."""

@@ -15,7 +15,7 @@ from bot.core.planned import beginning, matching, near_or_known, short_names
 from bot.core.report_json import CellRow, DispatchRow, Numbers, ReportRow, Sides, report_of
 from bot.core.snapshot import CellKey
 from bot.errors import InputError, UsageError
-from bot.render.terminal.cell_text import Told, ends_words, print_cell, print_dispatch, state_words
+from bot.show.cell_text import Told, ends_words, print_cell, print_dispatch, state_words
 
 _HINT = "name the report.json of a compare"
 _NAMES_TOLD = 8

@@ -26,15 +26,15 @@ from bot.core.snapshot import Cell, CellKey
 from bot.core.spread import Spread, Value
 from bot.core.study import UNMEASURED
 from bot.core.study_json import history_lines
-from bot.render.text.escape import clean, clip
-from bot.render.text.filters import MINUS, UNKNOWN, amount, change, percent, plural, relative, sides, signed
-from bot.render.text.phrase import Phrase, Span, code, joined, phrase, strong
-from bot.render.text.selection import fair_in_order, listing
-from bot.render.text.text_tables import NOTE_LIMIT, Footnotes, Row, Table, name_cell
-from bot.render.view.facts import NAME_LIMIT
 from bot.show.blocks import PAGE, Block, Code, Fold, List, Picture, Room, Sentence, section
+from bot.show.escape import clean, clip
+from bot.show.facts import NAME_LIMIT
+from bot.show.filters import MINUS, UNKNOWN, amount, change, percent, plural, relative, sides, signed
+from bot.show.phrase import Phrase, Span, code, joined, phrase, strong
 from bot.show.renderers import markdown, page
+from bot.show.selection import fair_in_order, listing
 from bot.show.skeleton import data_element
+from bot.show.text_tables import NOTE_LIMIT, Footnotes, Row, Table, name_cell
 from bot.system.files import write_atomically
 
 HISTORY_LIMIT_BYTES = 512 * 1024

@@ -28,14 +28,14 @@ from bot.core.snapshot import CellKey
 from bot.core.spread import Value, certain, difference, ends
 from bot.core.study import Variant
 from bot.core.study_json import lab_lines
-from bot.render.text.escape import clean, clip
-from bot.render.text.filters import MINUS, UNKNOWN, amount, plural, relative
-from bot.render.text.phrase import Phrase, code, joined, phrase, strong
-from bot.render.text.selection import Listing, first, listing
-from bot.render.text.text_tables import ABSENT, Row, Table
-from bot.render.view.facts import NAME_LIMIT
 from bot.show.blocks import PAGE, Block, Fold, List, Picture, Room, Sentence, section
+from bot.show.escape import clean, clip
+from bot.show.facts import NAME_LIMIT
+from bot.show.filters import MINUS, UNKNOWN, amount, plural, relative
+from bot.show.phrase import Phrase, code, joined, phrase, strong
 from bot.show.renderers import markdown, page
+from bot.show.selection import Listing, first, listing
+from bot.show.text_tables import ABSENT, Row, Table
 from bot.system.files import write_atomically
 
 LAB_LIMIT_BYTES = 256 * 1024

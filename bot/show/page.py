@@ -8,20 +8,20 @@ from pathlib import Path
 from bot.core.delta import STATES
 from bot.core.metrics import METRICS
 from bot.core.report import Report
-from bot.render.text.environment import drawn, load
-from bot.render.text.escape import clip
-from bot.render.text.filters import percent
-from bot.render.text.phrase import phrase
-from bot.render.text.selection import Limits
-from bot.render.text.text_tables import Table
-from bot.render.view.facts import NAME_LIMIT, Facts, build_facts, leading
-from bot.render.view.view import views
 from bot.show.blocks import Fold, List
 from bot.show.cells import STATE_WORDS, PageRoom, Selection, cards, selection
 from bot.show.change_map import change_map, map_json, map_table, map_words
+from bot.show.environment import drawn, load
+from bot.show.escape import clip
+from bot.show.facts import NAME_LIMIT, Facts, build_facts, leading
+from bot.show.filters import percent
+from bot.show.phrase import phrase
 from bot.show.report import every_block, listed, page_sections
+from bot.show.selection import Limits
 from bot.show.skeleton import data_element, skeleton
 from bot.show.table_rows import addressed_rows, metric_rows, plain_rows, tree_rows
+from bot.show.text_tables import Table
+from bot.show.view import views
 
 _LIMITS = Limits(400, 1_000_000, 200, 40, 40, 1_000, 1, 200, 60, 200, 0, 0, 0, 400, every=True)
 _LEADING = 4

@@ -9,16 +9,16 @@ from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from bot.render.terminal.drawing import table_of, text_of
-from bot.render.text.environment import drawn, load
-from bot.render.text.escape import clean, clean_block
-from bot.render.text.filters import plural
-from bot.render.text.fitting import first_fitting, within_bytes
-from bot.render.text.phrase import phrase, plain, strong
-from bot.render.text.selection import Listing
-from bot.render.text.text_tables import Line, Table
 from bot.show.blocks import FILE_TIERS, Block, Code, Fold, List, Room, Sentence
+from bot.show.drawing import table_of, text_of
+from bot.show.environment import drawn, load
+from bot.show.escape import clean, clean_block
+from bot.show.filters import plural
+from bot.show.fitting import first_fitting, within_bytes
+from bot.show.phrase import phrase, plain, strong
+from bot.show.selection import Listing
 from bot.show.skeleton import skeleton
+from bot.show.text_tables import Line, Table
 
 _BREAKABLE = 12, 40
 """Of a text of more characters, a terminal needs room for two thirds, and never for more than the second."""

@@ -15,27 +15,27 @@ from rich.console import Console
 from bot.core.explanation import UNATTRIBUTED
 from bot.core.report import ONCE, Adoption, Report
 from bot.core.snapshot import CellKey
-from bot.render.reasons.model_tables import folding_table, fusion_table, pair_tables
-from bot.render.reasons.step_lines import step_lines
-from bot.render.reasons.why_lines import held, roots, whys
-from bot.render.text.escape import clean, clip, is_link
-from bot.render.text.filters import amount, change, plural, relative, sides
-from bot.render.text.phrase import Kind, Phrase, Span, code, joined, phrase, plain, strong
-from bot.render.text.selection import Limits, Listing, listing
-from bot.render.text.text_tables import Line, Table, name_cell
-from bot.render.view.alarms import BROKEN, OVER, WARNED, AlarmGroup, accepted, alarms, close, known_lines
-from bot.render.view.changes import changes
-from bot.render.view.compilers import aged, commands, compared, head_command, notes
-from bot.render.view.details import costs, every_metric, settled, unchanged
-from bot.render.view.facts import NAME_LIMIT, STACK_LIMIT_BYTES, Facts, build_facts, builds
-from bot.render.view.failures import failures, over_limit, unmeasured
-from bot.render.view.grid import Grid, GridCell, build_grid
-from bot.render.view.headline import headline
-from bot.render.view.story import Story
-from bot.render.view.totals import Totals, totals
 from bot.show.adoption import adoption_blocks, after_adoption
+from bot.show.alarms import BROKEN, OVER, WARNED, AlarmGroup, accepted, alarms, close, known_lines
 from bot.show.blocks import Block, Code, Fold, List, Sentence, section
+from bot.show.changes import changes
+from bot.show.compilers import aged, commands, compared, head_command, notes
+from bot.show.details import costs, every_metric, settled, unchanged
+from bot.show.escape import clean, clip, is_link
+from bot.show.facts import NAME_LIMIT, STACK_LIMIT_BYTES, Facts, build_facts, builds
+from bot.show.failures import failures, over_limit, unmeasured
+from bot.show.filters import amount, change, plural, relative, sides
+from bot.show.grid import Grid, GridCell, build_grid
+from bot.show.headline import headline
+from bot.show.model_tables import folding_table, fusion_table, pair_tables
+from bot.show.phrase import Kind, Phrase, Span, code, joined, phrase, plain, strong
 from bot.show.renderers import print_blocks
+from bot.show.selection import Limits, Listing, listing
+from bot.show.step_lines import step_lines
+from bot.show.story import Story
+from bot.show.text_tables import Line, Table, name_cell
+from bot.show.totals import Totals, totals
+from bot.show.why_lines import held, roots, whys
 
 _BROKE_CHARS, _LOUD = 1_000, 2
 _NAME, _COMPONENT, _STILL = 42, 36, 3

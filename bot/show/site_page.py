@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bot.core.report import Report
-from bot.render.text.environment import draw, load
-from bot.render.text.filters import plural
-from bot.render.view.facts import build_facts
-from bot.render.view.totals import everything
+from bot.show.environment import draw, load
+from bot.show.facts import build_facts
+from bot.show.filters import plural
 from bot.show.skeleton import skeleton
+from bot.show.totals import everything
 
 TEMPLATE = "site.html.j2"
 _SHOWN_DIGITS = 10

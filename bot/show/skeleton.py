@@ -15,7 +15,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from bot.errors import TemplateError
-from bot.render.text.environment import asset, templates_dir
+from bot.show.environment import asset, templates_dir
 
 CHARTS = ("chart",)
 """Libraries below `templates/vendor`, in the order in which they need each other; `make vendor` fetches them."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from bot.render.text.escape import visible
+from bot.show.escape import visible
 
 Row = tuple[str, ...]
 

@@ -11,10 +11,10 @@ from bot.core.moved import code_change
 from bot.core.parting import parting, texts_around
 from bot.core.snapshot import CellKey
 from bot.core.trace import IrAround, Parting, operation_words
-from bot.render.text.escape import clean, clip
-from bot.render.text.filters import percent
-from bot.render.view.facts import Facts
-from bot.render.view.ir_around import around_texts
+from bot.show.escape import clean, clip
+from bot.show.facts import Facts
+from bot.show.filters import percent
+from bot.show.ir_around import around_texts
 from bot.show.table_rows import Addressed
 
 TRACES, TRACE_ROWS = 40, 120

@@ -17,7 +17,7 @@ from bot.config.configuration import Config
 from bot.core.snapshot import Snapshot
 from bot.core.spec import Places, release_in, release_of
 from bot.errors import CompilerUnavailable, UsageError
-from bot.render.text.filters import plural
+from bot.show.filters import plural
 from bot.study.prepare import Request, Show, measured
 from bot.study.run import SidePlan
 from bot.study.tracing import traced

@@ -10,7 +10,7 @@ from pathlib import Path
 from bot.compiler.storage import Entry, evict, without_room
 from bot.config.units import parse_size
 from bot.errors import UsageError
-from bot.render.text.filters import human, plural
+from bot.show.filters import human, plural
 from bot.system.defaults import default_limit
 
 _CLOCKS_APART_NS = 10**9

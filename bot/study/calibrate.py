@@ -29,9 +29,9 @@ from bot.core.replaying import counts, least_levels, replayed, variants_of
 from bot.core.snapshot import Cell, CellKey, Failure
 from bot.core.study import Variant
 from bot.errors import InputError, UsageError
-from bot.render.terminal.replay_text import replay_lines
-from bot.render.text.escape import clean
-from bot.render.text.filters import plural
+from bot.show.escape import clean
+from bot.show.filters import plural
+from bot.show.replay_text import replay_lines
 from bot.study.bisect import expanded
 from bot.study.prepare import Request, Show, load_snapshot, prepare, repository_at, selected
 from bot.study.run import Resources, SidePlan, open_side

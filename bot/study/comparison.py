@@ -21,8 +21,8 @@ from bot.explain.explanations import changed_models, explanations
 from bot.explain.root_causes import root_causes
 from bot.explain.texts import Texts, no_texts
 from bot.explain.whole_models import overview
-from bot.render.view.facts import build_facts
-from bot.render.view.totals import everything
+from bot.show.facts import build_facts
+from bot.show.totals import everything
 
 
 def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline, texts: Texts = no_texts) -> Report:

@@ -18,7 +18,7 @@ from bot.core.planned import Model, PlannedCell
 from bot.core.report import Baseline
 from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.errors import ConfigError, NoVerdict
-from bot.render.text.escape import clean
+from bot.show.escape import clean
 from bot.study.comparison import reported
 from bot.study.prepare import Request, Show, is_snapshot, load_snapshot, measured, prepare, repository_at
 from bot.system.processes import Cancel

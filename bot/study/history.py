@@ -25,8 +25,8 @@ from bot.core.spread import difference, lowest, range_of
 from bot.core.study import SHORT, Study, Variant, named_apart, neighbours, of_commit, united
 from bot.errors import CompilerUnavailable, InputError, UsageError
 from bot.explain.texts import Texts, no_texts
-from bot.render.view.facts import build_facts
-from bot.render.view.totals import everything
+from bot.show.facts import build_facts
+from bot.show.totals import everything
 from bot.store.entries import Store
 from bot.study.between import exists, in_order, named_file
 from bot.study.comparison import reported

@@ -23,8 +23,8 @@ from bot.core.planned import LIFTED_LIMIT_FLAG, PlannedCell
 from bot.core.ratcheting import Evidence, Kept, Tighter, ratcheted
 from bot.core.snapshot import Cell, Snapshot
 from bot.errors import ConfigError, UsageError
-from bot.render.text.escape import clean
-from bot.render.text.filters import amount
+from bot.show.escape import clean
+from bot.show.filters import amount
 from bot.study.prepare import Request, load_snapshot, planned, repository_at
 from bot.system.processes import Cancel
 

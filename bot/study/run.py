@@ -18,7 +18,7 @@ from bot.compiler.schedule import Task, Watcher, run_all
 from bot.compiler.toolchain import Toolchain
 from bot.core.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG, SIDES, Model, PlannedCell, Target
 from bot.core.snapshot import Cell, CellKey, Snapshot, SourceInfo
-from bot.render.text.filters import plural
+from bot.show.filters import plural
 from bot.study.cell import cell_of, hindered_cell
 from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Meter

@@ -40,7 +40,7 @@ from bot.readers.artifact import read_executable
 from bot.readers.dispatches import UNSPEAKABLE
 from bot.readers.object_code import function_codes
 from bot.readers.passes import AroundReader, PassReader
-from bot.render.text.filters import plural
+from bot.show.filters import plural
 from bot.study.prepare import Request, Show, open_resources
 from bot.study.run import Resources, SidePlan
 from bot.system.files import temporary_directory, whole_or_nothing

@@ -10,7 +10,7 @@ from browser import chromium, opened, violations
 from playwright.sync_api import Browser
 
 from bot.errors import TemplateError
-from bot.render.text.environment import draw, load
+from bot.show.environment import draw, load
 from bot.show.skeleton import Skeleton, skeleton
 
 PAGE = """{% extends "page/skeleton.html.j2" %}

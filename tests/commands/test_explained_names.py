@@ -10,7 +10,7 @@ import report_factory as make
 from bot.cli.main import main
 from bot.core.report_json import report_lines
 from bot.core.snapshot import CellKey
-from bot.render.text.escape import clip
+from bot.show.escape import clip
 
 REPORT = make.explained_small()
 KEY = next(iter(REPORT.explanations))

@@ -12,9 +12,8 @@ import pytest
 from places import ROOT
 
 FLOORS = {
-    "cli": 7,
-    "github": 6,
-    "reporting": 5,
+    "cli": 6,
+    "github": 5,
     "study": 4,
     "explain": 3,
     "running": 3,
@@ -22,7 +21,6 @@ FLOORS = {
     "compiler": 2,
     "config": 2,
     "readers": 2,
-    "render": 2,
     "store": 2,
     "core": 1,
     "system": 1,
@@ -100,7 +98,7 @@ def within(module: str, *places: str) -> bool:
 
 
 def folder_of(module: str) -> str | None:
-    """`render` for `bot.render.view.grid`; None for what stands in no folder."""
+    """`show` for `bot.show.grid`; None for what stands in no folder."""
     parts = module.split(".")
     return parts[1] if len(parts) > 2 and parts[0] == "bot" else None
 

@@ -42,7 +42,7 @@ QUESTIONS = (
 )
 README_LINES = 150
 ALL_PAGES = pytest.mark.parametrize("page", PAGES, ids=name_of)
-FOLDERS = "bot|configs|tests|docs|core|readers|config|explain|study|show|render"
+FOLDERS = "bot|configs|tests|docs|core|readers|config|explain|study|show"
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 
 

@@ -24,7 +24,7 @@ from bot.core.planned import PlannedCell, Target
 from bot.core.policy import LevelSpec, Ratio, Rule, judge
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
 from bot.core.snapshot_json import from_json
-from bot.render.terminal.progress import MeasureProgress
+from bot.show.progress import MeasureProgress
 from bot.study.recheck import FEW, TIMES, recheck, suspects
 from bot.study.run import Resources, SidePlan, measure_sides
 from bot.system.processes import Cancel
@@ -192,7 +192,7 @@ def test_no_compile_that_is_repeated_counts_as_more_than_there_is(
     tmp_path: Path, rules: Config, rule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lifted stack gates and doubted alarms are all compiled once more."""
-    monkeypatch.setattr("bot.render.terminal.progress._LINE_EVERY_SECONDS", -1.0)
+    monkeypatch.setattr("bot.show.progress._LINE_EVERY_SECONDS", -1.0)
     head = install(tmp_path / "head", [{"do": rule, "kind": "direct"}], version="2.0", templates=TEMPLATES)
     plans, resources = sides(tmp_path, head, cells_of(tmp_path, ["alpha", "beta"]))
     out = io.StringIO()

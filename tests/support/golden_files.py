@@ -1,4 +1,4 @@
-"""Golden files beside the fixtures of `bot.render`; `UPDATE_GOLDENS=1` writes them anew."""
+"""Golden files beside the fixtures of `bot.show`; `UPDATE_GOLDENS=1` writes them anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Synthetic reports for the tests of `bot.render`: deterministic, in the shape that real comparisons have."""
+"""Synthetic reports for the tests of `bot.show`: deterministic, in the shape that real comparisons have."""
 
 from __future__ import annotations
 

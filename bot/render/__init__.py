@@ -1,1 +1,0 @@
-"""From a report to text: view, filters, templates, terminal."""

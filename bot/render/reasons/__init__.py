@@ -1,1 +1,0 @@
-"""Why cells changed, as values to lay out."""

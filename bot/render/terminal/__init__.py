@@ -1,1 +1,0 @@
-"""The report, one cell and progress on a terminal."""

@@ -1,1 +1,0 @@
-"""Escapes, numbers and phrases for every place that shows them."""

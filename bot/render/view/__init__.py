@@ -1,1 +1,0 @@
-"""A report as values that templates only have to lay out."""

@@ -1,1 +1,0 @@
-"""Two snapshots to a report, and a report to its files."""

@@ -1,0 +1,267 @@
+"""Templates: where they are, the sandbox they run in, and errors that name file and line.
+
+The sandbox keeps a template from reaching Python; `finalize` escapes every value that no filter made safe, so that a
+template that forgets an escape shows odd text, and nothing worse.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from jinja2.runtime import Context
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from markupsafe import Markup
+
+from bot.errors import TemplateError
+from bot.show import escape, filters
+from bot.show.phrase import Phrase, Span
+
+_NUMBERS: Mapping[str, Callable[..., str]] = {
+    "amount": filters.amount,
+    "human": filters.human,
+    "signed": filters.signed,
+    "percent": filters.percent,
+    "relative": filters.relative,
+    "sides": filters.sides,
+    "change": filters.change,
+    "plural": filters.plural,
+}
+_BLANK_LINES = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)+")
+# A template may hold an error of any of these kinds; an error of another kind is one of ours.
+_FAULTS = (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError)
+
+
+def templates_dir() -> Path:
+    """The directory of the default templates: inside the installed package, or beside it in a checkout."""
+    package = Path(__file__).resolve().parents[2]
+    installed = package / "_data" / "templates"
+    return installed if installed.is_dir() else package.parent / "templates"
+
+
+def _md_span(span: Span, code: Callable[[str], str]) -> str:
+    if span.kind == "code":
+        return code(span.text)
+    edge = [" " if end.isspace() else "" for end in (span.text[:1], span.text[-1:])]  # some controls are blanks, too
+    words = escape.md_text(span.text)
+    if span.kind == "number":
+        return words.replace(" ", "&nbsp;")
+    return f"**{words}**" if span.kind == "strong" else f"{edge[0]}{words}{edge[1]}" if words else edge[0]
+
+
+def md_words(phrase: Phrase, *, in_table: bool = False) -> str:
+    """A phrase as Markdown where nothing is a link."""
+    return "".join(_md_span(span, escape.md_cell if in_table else escape.md_code) for span in phrase)
+
+
+@jinja2.pass_context
+def md_phrase(context: Context, phrase: Phrase) -> Markup:
+    """A phrase as Markdown, outside of tables; what has an address on the page is a link where the page is known."""
+    return Markup("".join(_md_link(_md_span(span, escape.md_code), context, span.to) for span in phrase))
+
+
+@jinja2.pass_context
+def md_cell_phrase(context: Context, phrase: Phrase) -> Markup:
+    """A phrase as Markdown in a table."""
+    return Markup("".join(_md_link(_md_span(span, escape.md_cell), context, span.to) for span in phrase))
+
+
+@jinja2.pass_context
+def md_paged(context: Context, words: str, address: str) -> Markup:
+    """Words of ours as a link to an address on the page, where that is known."""
+    return Markup(_md_link(words, context, address))
+
+
+def _md_link(words: str, context: Context, address: str) -> str:
+    url = f"{context.get('page') or ''}#{address}" if address and words else ""
+    if address.startswith("https://"):
+        # A plain address of a commit or an issue leaves a back-reference there, from each comment that names it.
+        named = any(f"/{what}/" in address for what in ("commit", "issues", "pull"))
+        url = address.replace("https://github.com/", "https://redirect.github.com/", 1) if named else address
+    return f"[{words}](<{url}>)" if escape.is_link(url) else words
+
+
+_TAGS = {"text": "{}", "code": "<code>{}</code>", "strong": "<strong>{}</strong>", "small": "<small>{}</small>"}
+_TAGS |= {"number": "{}", "fail": '<span class="fail">{}</span>', "warn": '<span class="warn">{}</span>'}
+
+
+def html_phrase(phrase: Phrase) -> Markup:
+    """A phrase as HTML."""
+    return Markup("".join(map(_html_span, phrase)))
+
+
+def _html_span(span: Span) -> str:
+    words = _TAGS[span.kind].format(Markup.escape(escape.visible(span.text) or "(empty)"))
+    to = span.to if escape.is_link(span.to) else f"#{span.to}"
+    return f'<a href="{Markup.escape(to)}">{words}</a>' if span.to else words
+
+
+def html_block(text: str) -> Markup:
+    """Several lines of text for a `pre` element."""
+    return Markup.escape(escape.clean_block(text))
+
+
+def html_diff(text: str) -> Markup:
+    """The lines of a unified diff for a `pre` element: added and removed ones as such."""
+    lines = (Markup.escape(line) for line in escape.clean_block(text).split("\n"))
+    return Markup("\n").join(Markup(_DIFF.get(line[:1], "{}")).format(line) for line in lines)
+
+
+_DIFF = {"+": "<ins>{}</ins>", "-": "<del>{}</del>"}
+_PIECES = 100
+"""How many pieces are drawn before they are handed on: one may be a whole cell of a page."""
+_SEPARATOR = "\x1f"  # no text that was made visible has it; a row is escaped at once, which pages of 5,000 cells feel
+
+
+def html_cells(texts: Sequence[str]) -> Markup:
+    """Texts as the cells of a table."""
+    joined = str(Markup.escape(_SEPARATOR.join(map(escape.visible, texts))))
+    return Markup(f"<td>{joined.replace(_SEPARATOR, '</td><td>')}</td>")
+
+
+def html_number_cells(texts: Sequence[tuple[str, str, str]]) -> Markup:
+    """Values, each with its change in small and a CSS class for that, as the cells of a table."""
+    parts = [f"{value}{_SEPARATOR}{css}{_SEPARATOR}{change}" for value, change, css in texts]
+    escaped = (str(Markup.escape(part)).split(_SEPARATOR) for part in parts)
+    told = ((value, f'<small class="{css}">{change}</small>' if change else "") for value, css, change in escaped)
+    return Markup("".join(f'<td class="n">{value}{small}</td>' for value, small in told))
+
+
+def _safe(escaped: Callable[..., str]) -> Callable[..., Markup]:
+    return lambda *args: Markup(escaped(*args))
+
+
+def _md_finalize(value: Any) -> Any:
+    return Markup(escape.md_text(value)) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _html_finalize(value: Any) -> Any:
+    return escape.visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+_MARKDOWN: Mapping[str, Callable[..., Any]] = {
+    "code": _safe(escape.md_code),
+    "cell": _safe(escape.md_cell),
+    "clip": escape.clip,  # still to be escaped
+    "tight": lambda text: text.replace(" ", Markup("&nbsp;")),  # does not break into lines
+    "fence": _safe(escape.md_fence),
+    "html": _safe(escape.html_text),
+    "link": _safe(escape.md_link),
+    "phrase": md_phrase,
+    "cell_phrase": md_cell_phrase,
+    "paged": md_paged,
+    "html_phrase": html_phrase,
+}
+_HTML: Mapping[str, Callable[..., Any]] = {
+    "phrase": html_phrase,
+    "block": html_block,
+    "cells": html_cells,
+    "diff": html_diff,
+    "number_cells": html_number_cells,
+}
+
+
+class _Sandbox(ImmutableSandboxedEnvironment):
+    """Remembers what is safe: jinja2 decides by the object's type and the attribute's name, for each cell of a page."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._known: dict[tuple[type, str], bool] = {}
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        known = self._known.get((type(obj), attr))
+        if known is None:
+            known = self._known[type(obj), attr] = super().is_safe_attribute(obj, attr, value)
+        return known
+
+
+@lru_cache(maxsize=8)  # parsing the templates costs more than rendering a usual report
+def _environment(user_dir: Path | None, *, markdown: bool) -> ImmutableSandboxedEnvironment:
+    searched = [path for path in (user_dir, templates_dir()) if path is not None]
+    made = _Sandbox(
+        loader=jinja2.FileSystemLoader(searched),
+        undefined=jinja2.StrictUndefined,
+        autoescape=True,
+        finalize=_md_finalize if markdown else _html_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update({name: _safe(drawn) if markdown else drawn for name, drawn in _NUMBERS.items()})
+    made.filters.update(_MARKDOWN if markdown else _HTML)
+    return made
+
+
+def load(names: str | Sequence[str], user_dir: Path | None) -> jinja2.Template:
+    """The first template of these names that there is, of each the user's before the default one.
+
+    Raises:
+        TemplateError: it does not parse, or `user_dir` is no directory.
+    """
+    if user_dir is not None and not user_dir.is_dir():
+        raise TemplateError("is no directory", where=str(user_dir), hint="name a directory of templates")
+    wanted = [names] if isinstance(names, str) else [*names]
+    name = wanted[-1]
+    try:
+        return _environment(user_dir, markdown=not name.endswith(".html.j2")).select_template([*wanted])
+    except jinja2.TemplateSyntaxError as error:
+        where = f"{error.filename or error.name}:{error.lineno}"
+        raise TemplateError(f"template does not parse: {error.message}", where=where) from None
+    except (jinja2.TemplateError, OSError, ValueError) as error:
+        raise TemplateError(
+            f"template cannot be read: {error}", where=f"{user_dir or templates_dir()}/{name}"
+        ) from None
+
+
+def asset(name: str, user_dir: Path | None) -> str:
+    """A style or script as it stands in a page: the user's before the default one; no template, and not escaped.
+
+    Raises:
+        TemplateError: there is none, or it cannot be read.
+    """
+    searched = [path for path in (user_dir, templates_dir()) if path is not None]
+    found = next((path / name for path in searched if (path / name).is_file()), searched[-1] / name)
+    try:
+        text = found.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise TemplateError(f"cannot be read: {error}", where=str(found)) from None
+    return _BLANK_LINES.sub("\n\n", text).strip()  # as `drawn` leaves it: pages tell its digest
+
+
+def draw(template: jinja2.Template, **values: Any) -> str:
+    """Do what `drawn` does, as one text."""
+    return "".join(drawn(template, **values))
+
+
+def drawn(template: jinja2.Template, **values: Any) -> Iterator[str]:
+    """Render, piece by piece; several blank lines become one, and the newlines at the end one.
+
+    Raises:
+        TemplateError: the template failed, with file and line.
+    """
+    pieces, held, begun = template.stream(**values), "", False
+    pieces.enable_buffering(_PIECES)
+    try:
+        for piece in pieces:
+            text = held + piece if begun else (held + piece).lstrip()
+            body = text.rstrip()
+            begun, held = begun or bool(body), text[len(body) :]
+            yield _BLANK_LINES.sub("\n\n", body)
+        yield "\n"
+    except _FAULTS as error:
+        kind = "" if isinstance(error, jinja2.TemplateError) else f"{type(error).__name__}: "
+        raise TemplateError(f"template failed: {kind}{error}", where=_place(error, template)) from error
+
+
+def _place(error: Exception, template: jinja2.Template) -> str:
+    """File and line of the innermost template frame of the traceback."""
+    if isinstance(error, jinja2.TemplateSyntaxError):
+        return f"{error.filename or error.name}:{error.lineno}"
+    place, trace = str(template.filename or template.name), error.__traceback__
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        place, trace = f"{name}:{trace.tb_lineno}" if name.endswith(".j2") else place, trace.tb_next
+    return place

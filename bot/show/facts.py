@@ -1,0 +1,222 @@
+"""What every part of a view asks of a report, worked out once: cells by state, findings by cell, short names."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Protocol
+
+from bot.core import planned as selecting
+from bot.core.delta import STATES, CellDelta, outcome
+from bot.core.metrics import ARTIFACT_PARTS, Metric
+from bot.core.parts import metric_words
+from bot.core.policy import Finding
+from bot.core.report import Report
+from bot.core.snapshot import Cell, CellKey
+from bot.show.escape import clip
+from bot.show.filters import plural
+from bot.show.page_addresses import cell_address
+from bot.show.phrase import Phrase, Span, code, joined, phrase
+
+STACK_LIMIT_BYTES = 32_768
+"""The compiler's default for `--iree-llvmcpu-stack-allocation-limit`."""
+
+MARKS = {"fail": "❌", "warn": "⚠️", "accepted": "☑️", "known": "◽"}
+"""Marks of findings."""
+
+_ENOUGH = 0.9
+
+RuleKey = tuple[str, str, str]
+
+NAME_LIMIT = 64
+"""Longer names of models and targets lose their middle."""
+
+
+class Naming(Protocol):
+    """What cells are named by, with the attributes of Facts."""
+
+    @property
+    def short(self) -> Mapping[str, str]:
+        """Target → the name for narrow columns."""
+
+    @property
+    def measured_targets(self) -> frozenset[str]:
+        """Those of which `every target` is said."""
+
+    @property
+    def models(self) -> frozenset[str]:
+        """Those of which `every model` is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A report, indexed.
+
+    Attributes:
+        states: every state → its cells, in order of their keys.
+        findings: cell → its findings, worst first.
+        short: target → the name for narrow columns; unique.
+        rules: mark, rule and limit of the findings → a number for footnotes, from 1, the worst first.
+        measured_targets, models: those that have a cell which is more than unmeasured.
+        backends: target → its backend.
+    """
+
+    report: Report
+    states: Mapping[str, Sequence[CellDelta]]
+    findings: Mapping[CellKey, Sequence[Finding]]
+    deltas: Mapping[CellKey, CellDelta]
+    short: Mapping[str, str]
+    measured_targets: frozenset[str]
+    models: frozenset[str]
+    rules: Mapping[RuleKey, int]
+    backends: Mapping[str, str]
+
+    def label(self, metric: Metric, key: CellKey) -> str:
+        """What a metric is called in a cell."""
+        return metric_words(metric, self.backends.get(key.target, ""))
+
+    def mark(self, key: CellKey) -> str:
+        """`fail`, `accepted`, `warn` or nothing: the worst finding of a cell, where accepted ones do not fail."""
+        worst = self.worst(key)
+        return mark_of(worst) if worst else ""
+
+    def worst(self, key: CellKey) -> Finding | None:
+        """The worst finding of a cell; those that base had are none of this change."""
+        news = worst_first(one for one in self.findings.get(key, ()) if not one.known)
+        return whole_of(news[0], news) if news else None
+
+    def level(self, key: CellKey) -> str:
+        """`fail`, `warn` or nothing: what the cell does to the verdict."""
+        mark = self.mark(key)
+        return "warn" if mark == "accepted" else mark
+
+    @property
+    def planned(self) -> int:
+        """How many cells there are but for those that are left out on purpose."""
+        return sum(not delta.excused for delta in self.report.deltas)
+
+    def count(self, *states: str) -> int:
+        """How many cells are in these states."""
+        return sum(len(self.states[state]) for state in states)
+
+
+def build_facts(report: Report) -> Facts:
+    """Index a report."""
+    states: dict[str, list[CellDelta]] = {state: [] for state in STATES}
+    findings: defaultdict[CellKey, list[Finding]] = defaultdict(list)
+    for delta in report.deltas:
+        states[delta.state].append(delta)
+    for finding in report.verdict.findings:
+        findings[finding.key].append(finding)
+    targets = {delta.key.target for delta in report.deltas}
+    backends = {**report.base.targets, **report.head.targets}
+    cells = [delta.key for delta in report.deltas if delta.state != "unmeasured"]
+    measured, models = frozenset(key.target for key in cells), frozenset(key.model for key in cells)
+    deltas = {delta.key: delta for delta in report.deltas}
+    keys = dict.fromkeys(rule_key(finding) for finding in report.verdict.findings)
+    rules = {key: number for number, key in enumerate(keys, 1)}
+    short = short_names(targets, backends)
+    return Facts(report, states, dict(findings), deltas, short, measured, models, rules, backends)
+
+
+def leading(facts: Facts) -> int:
+    """How many root causes, of the largest, hold nine tenths of all bytes that moved; all where nothing moved."""
+    found = facts.report.root_causes
+    sums = accumulate(root.share or 0 for root in found)
+    return next((count for count, share in enumerate(sums, 1) if share >= _ENOUGH), len(found))
+
+
+def builds(facts: Facts, count: int) -> str:
+    """`2 of 32 builds`: cells among all that were planned."""
+    return f"{count:,} of {plural(facts.planned, 'build')}"
+
+
+def whole_of(finding: Finding, findings: Iterable[Finding]) -> Finding:
+    """Of a part of an artifact the finding about all of it, where that is as bad; any other finding itself."""
+    if finding.metric not in ARTIFACT_PARTS:
+        return finding
+    wholes = (one for one in findings if (one.key, one.metric) == (finding.key, "artifact_bytes"))
+    return next((one for one in wholes if mark_of(one) == mark_of(finding)), finding)
+
+
+def mark_of(finding: Finding) -> str:
+    """`fail` or `warn`; `accepted` for a failing finding that was, `known` for one that base had."""
+    if finding.known:
+        return "known"
+    return finding.level if finding.accepted is None else "accepted"
+
+
+def worst_first(news: Iterable[Finding]) -> list[Finding]:
+    """Failing findings, accepted ones, warnings; the order within each is kept."""
+    return sorted(news, key=lambda finding: ("fail", "accepted", "warn").index(mark_of(finding)))
+
+
+def rule_key(finding: Finding) -> RuleKey:
+    """What findings that one footnote explains have in common."""
+    return mark_of(finding), finding.rule, finding.limit
+
+
+def short_names(targets: Iterable[str], backends: Mapping[str, str]) -> dict[str, str]:
+    """Target → its short name, as it is shown."""
+    return {target: clip(short, NAME_LIMIT) for target, short in selecting.short_names(targets, backends).items()}
+
+
+def broken_alike(delta: CellDelta) -> bool:
+    """True where neither side compiles, and both end in the same way: not refused on one and crashed on the other."""
+    return delta.state == "broken" and outcome(delta.base) == outcome(delta.head)
+
+
+def figure_bytes(cell: Cell | None) -> int | None:
+    """What the compiler said that a function of the cell needs on the stack; None where it did not."""
+    if cell is None or cell.status != "over-stack-limit":
+        return None
+    said = cell.failure.figure_bytes if cell.failure else None
+    return said if said is not None else cell.value("stack_alloca_bytes")
+
+
+def is_over(cell: Cell | None) -> bool:
+    """True where the compiler's stack gate refuses the cell."""
+    return cell is not None and cell.status == "over-stack-limit"
+
+
+def by_model(keys: Iterable[CellKey]) -> dict[str, list[str]]:
+    """Model → targets, in order."""
+    models: dict[str, list[str]] = {}
+    for key in keys:
+        models.setdefault(key.model, []).append(key.target)
+    return models
+
+
+def cells_phrase(facts: Naming, keys: Sequence[CellKey], limit: int) -> Phrase:
+    """Cells in words, with about `limit` names: `` `bert`, `vit` on `cuda`, `rocm`; `gpt2` on `cuda`; 7 more cells ``.
+
+    Models with the same targets are taken together.
+    """
+    shapes: dict[tuple[str, ...], list[str]] = {}
+    for model, targets in by_model(keys).items():
+        shapes.setdefault(tuple(targets), []).append(model)
+    parts, told, room = [], 0, limit
+    for where, models in shapes.items():
+        everywhere = len(models) > 1 and set(models) == facts.models
+        shown = models if everywhere else models[: max(1, room)]
+        who = phrase("every model") if everywhere else joined([(_linked(model, where),) for model in shown], ", ")
+        parts.append(phrase(who, " on ", targets_phrase(facts, where[: max(1, limit)])))
+        told, room = told + len(shown) * min(len(where), max(1, limit)), room - len(shown) - len(where) + 1
+        if room <= 0:
+            break
+    rest = len(keys) - told
+    return joined([*parts, *([phrase(plural(rest, "more build"))] if rest else [])], "; ")
+
+
+def _linked(model: str, targets: Sequence[str]) -> Span:
+    """The model's name; it leads to the cell where there is one alone."""
+    return code(clip(model, NAME_LIMIT), cell_address(CellKey(model, targets[0])) if len(targets) == 1 else "")
+
+
+def targets_phrase(facts: Naming, targets: Sequence[str]) -> Phrase:
+    """Targets in words."""
+    if len(targets) > 1 and set(targets) == facts.measured_targets:
+        return phrase("every target")
+    return joined([(code(facts.short[target]),) for target in targets], ", ")

@@ -1,0 +1,119 @@
+"""The first report of a repository: one screen that shows what is measured from now on, everywhere, and harmless."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import report_factory as make
+from golden_files import check_golden
+from replacing import replace
+from test_comment import RUN, assert_harmless
+from test_terminal import printed
+
+from bot.config.configuration import load_config
+from bot.core.delta import diff
+from bot.core.policy import judge
+from bot.core.publication import wants_comment
+from bot.core.report import Adoption, Baseline, Report
+from bot.core.snapshot import Cell, CellKey, CompilerInfo, Snapshot, SourceInfo
+from bot.show.comment import COMMENT_LIMIT, check_run, render_comment, render_summary
+from bot.show.fitting import length
+from bot.show.page import render_html
+from bot.study.comparison import adopting
+
+RULES = load_config(None, models=False)
+MODELS = ("bert_l4_f32_s128", "mobilenet_v1_f32_224", "mobilenet_v1_int8_tosa", "vit_l4_f32_224")
+
+
+def _head(key: CellKey, found: Cell) -> Cell:
+    if key == CellKey("vit_l4_f32_224", "rocm"):
+        return make.failed(found, "error: uses 81920 bytes of shared memory; exceeded the limit of 65536 bytes")
+    return make.over(found, 73_728) if key == CellKey("bert_l4_f32_s128", "llvm-cpu-x86_64") else found
+
+
+def adopted(head: Snapshot, base: Snapshot | None = None) -> Report:
+    """The report of a change that brings the configuration for a head; `base`: what the base commit has of it."""
+    nothing = Snapshot(CompilerInfo("", "", ""), SourceInfo("b" * 40), (), targets=head.targets)
+    left = base or nothing
+    deltas = diff(left, head)
+    verdict = judge(deltas, RULES.thresholds, RULES.states)
+    made = Report(left, head, Baseline("first parent of the merge commit", "b" * 40), deltas, verdict, links=RUN)
+    return adopting(made, Adoption("code-size.yml", RULES.thresholds))
+
+
+def first() -> Report:
+    return adopted(make.snapshot("3.13.0", _head, MODELS))
+
+
+def first_with_base() -> Report:
+    base = make.snapshot("3.13.0", _head, MODELS[:3])
+    return adopted(make.snapshot("3.13.0", _head, MODELS), base)
+
+
+def first_hostile() -> Report:
+    models = tuple(words for words in make.HOSTILE if words)
+    found = make.snapshot("3.13.0", models=models, targets=dict.fromkeys(models[:3], "cuda"))
+    return replace(adopted(found), adoption=Adoption(models[0], RULES.thresholds), links=())
+
+
+@pytest.mark.parametrize("name", ["first", "first_with_base"])
+def test_the_comment_is_the_golden_one(name: str) -> None:
+    check_golden(f"{name}.comment.md", render_comment(globals()[name]()))
+
+
+def test_its_headline_counts_what_is_measured() -> None:
+    report = first()
+    size = sum(cell.value("artifact_bytes") or 0 for cell in report.head.cells)
+    told = f"Code size is measured from now on: 4 models on 8 targets, {size:,} B"
+    limits = "1 build does not compile · 1 build over a limit from the start"
+    assert render_comment(report).splitlines()[1] == f"🆕 **{told}** · {limits}"
+    for text in (render_summary(report), render_html(report), printed(report, 4_000)):
+        assert told in text
+    assert check_run(report, config_path="", model_paths={}).conclusion == "neutral"
+    assert wants_comment(report, None, always=False)
+
+
+def test_what_cannot_be_compiled_alone_has_no_column_and_no_part_in_the_sum() -> None:
+    head = make.snapshot("3.13.0", models=MODELS)
+    inline = make.unsupported(head)
+    cells = (
+        replace(one, metrics={"artifact_bytes": 9}) if one.status == "unsupported" else one for one in inline.cells
+    )
+    alone, beside = (render_comment(adopted(one)) for one in (head, replace(inline, cells=tuple(cells))))
+    assert "4 models on 8 targets, " in beside and "vmvx-inline" not in beside.partition("What was compared")[0]
+    assert beside.partition("What was compared")[0] == alone.partition("What was compared")[0]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_sum_stands_below_several_models_only(count: int) -> None:
+    text = render_comment(adopted(make.snapshot("3.13.0", models=MODELS[:count])))
+    rows = text.partition("|:--|")[2].partition("\n\n")[0].splitlines()[1:]
+    assert len(rows) == (count + 1 if count > 1 else 1), rows
+
+
+def test_nothing_is_called_unchanged_that_was_not_compared() -> None:
+    text = render_comment(first())
+    assert not re.search(r"nothing changed|identical|What changed|No artifact to compare|within the rules", text)
+    text = render_comment(first_with_base())
+    assert text.splitlines()[1].endswith("24 builds compared with base: 24 of 32 builds bit-identical")
+    assert re.search(r"for the other 8 base has nothing to compare with", text)
+
+
+def test_no_finding_of_a_cell_that_base_has_not_fails_it() -> None:
+    report = first()
+    assert report.verdict.status == "warn" and {one.level for one in report.verdict.findings} == {"warn"}
+    grown = make.snapshot("3.13.0", lambda _key, found: make.grown(found, artifact_bytes=200_000), MODELS[:1])
+    report = adopted(grown, make.snapshot("3.13.0", models=MODELS[:1]))
+    assert report.verdict.status == "fail" and render_comment(report).splitlines()[1].startswith("❌")
+
+
+def test_whatever_is_in_it_is_harmless() -> None:
+    assert_harmless(render_comment(first_hostile()))
+
+
+def test_it_fits_and_has_few_folds() -> None:
+    for report in (first(), first_with_base(), adopted(make.huge().head)):
+        text = render_comment(report)
+        assert length(text) <= COMMENT_LIMIT
+        assert len(re.findall(r"^<details>", text, re.M)) <= 5

@@ -1,0 +1,213 @@
+"""What a change consists of: compilers as they were typed, flags by target and model, edited models, targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import report_factory as make
+from hypothesis import given
+from hypothesis import strategies as st
+from replacing import replace
+
+from bot.core.planned import LIFTED_LIMIT_FLAG
+from bot.core.snapshot import Cell, CellKey, CompilerInfo, Snapshot
+from bot.show.changes import changes, compiler_name
+from bot.show.facts import build_facts
+from bot.show.phrase import plain
+
+MODELS = ("bert", "gpt2", "vit")
+TARGETS = {"cuda": "cuda", "llvm-cpu-aarch64": "llvm-cpu", "llvm-cpu-x86_64": "llvm-cpu"}
+V3, V4 = "--iree-llvmcpu-target-cpu=x86-64-v3", "--iree-llvmcpu-target-cpu=x86-64-v4"
+Flags = Callable[[CellKey], str]
+
+
+def said(base: Snapshot, head: Snapshot) -> list[str]:
+    return [plain(one) for one in changes(build_facts(make.report(base, head)))]
+
+
+def side(flags: Flags = lambda _key: "", edit: make.Edit = lambda _key, found: found) -> Snapshot:
+    """A side of one compiler, with these words more in the commands."""
+
+    def edited(key: CellKey, found: Cell) -> Cell | None:
+        words = f"iree-compile - --common {flags(key)} -o m.vmfb < m.mlir"
+        return edit(key, replace(found, command=words))
+
+    made = make.snapshot("3.13.0", edited, MODELS, TARGETS)
+    return replace(made, compiler=replace(made.compiler, digest="c" * 64))
+
+
+def on(target: str, flag: str, elsewhere: str = "") -> Flags:
+    return lambda key: flag if key.target.endswith(target) else elsewhere
+
+
+# Flags.
+
+
+def test_the_same_on_both_sides_is_no_change() -> None:
+    assert said(side(on("x86_64", V3)), side(on("x86_64", V3))) == []
+
+
+def test_a_flag_that_differs_on_one_target_names_both_values_and_the_target() -> None:
+    assert said(side(on("x86_64", V3)), side(on("x86_64", V4))) == [f"flag {V3} → x86-64-v4 on x86_64"]
+
+
+def test_a_flag_that_differs_on_all_targets_names_none() -> None:
+    assert said(side(lambda _: "--opt=1"), side(lambda _: "--opt=2")) == ["flag --opt=1 → 2"]
+
+
+def test_a_flag_that_differs_on_several_targets_names_them() -> None:
+    assert said(side(), side(lambda key: "--x" * key.target.startswith("llvm"))) == [
+        "flag --x added on aarch64, x86_64"
+    ]
+
+
+def test_a_flag_of_one_model_names_the_cells() -> None:
+    told = said(side(), side(lambda key: "--x" if key.model == "bert" else ""))
+    assert told == ["flag --x added for bert on every target"]
+    assert said(side(), side(lambda key: "--x" if key == CellKey("vit", "cuda") else "")) == [
+        "flag --x added for vit on cuda"
+    ]
+
+
+def test_each_target_is_said_what_is_true_of_it() -> None:
+    base, head = side(on("cuda", "--sm=80", "--cpu=a")), side(on("cuda", "--sm=90", "--cpu=b"))
+    assert said(base, head) == ["flag --sm=80 → 90 on cuda", "flag --cpu=a → b on aarch64, x86_64"]
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "words"),
+    [
+        ("--x", "", "flag --x removed"),
+        ("", "--x=1", "flag --x=1 added"),
+        ("--old=1", "--new=1", "flags --old=1 removed, --new=1 added"),
+        ("--a=1 --b", "--a=2 --c", "flags --a=1 → 2, --b removed, --c added"),
+        ("--a=1", "--a", "flag --a=1 → --a"),
+        ("", "--a --b --c --d --e --f", "flags --a added, --b added, --c added, --d added and 2 more flags"),
+        ("'--a=b c'", "'--a=d e'", "flag --a=b c → d e"),
+    ],
+)
+def test_came_went_and_changed(base: str, head: str, words: str) -> None:
+    assert said(side(lambda _: base), side(lambda _: head)) == [words]
+
+
+def test_the_order_of_flags_is_no_change() -> None:
+    assert said(side(lambda _: "--a --b"), side(lambda _: "--b --a")) == []
+
+
+def test_very_many_differences_are_counted() -> None:
+    told = said(side(), side(lambda key: f"--of={key.model}-{key.target}"))
+    assert len(told) == 5 and told[-1] == "5 more differences of flags"
+
+
+def test_the_lifted_limit_of_a_refused_cell_is_no_change_of_flags() -> None:
+    def refused(key: CellKey, found: Cell) -> Cell:
+        lifted = found.command.replace("--common", f"--common {LIFTED_LIMIT_FLAG}")
+        return replace(make.over(found, 40_000), command=lifted) if key.model == "bert" else found
+
+    assert said(side(), side(edit=refused)) == []
+    assert said(side(edit=refused), side()) == []
+
+
+def test_a_limit_of_the_users_own_is_a_flag_like_others() -> None:
+    limit = "--iree-llvmcpu-stack-allocation-limit"
+
+    def refused(_key: CellKey, found: Cell) -> Cell:
+        return make.over(found, 200_000)
+
+    mine, more = side(lambda _: f"{limit}=65536"), side(lambda _: f"{limit}=131072", refused)
+    assert said(mine, more) == [f"flag {limit}=65536 → 131072"]
+    assert said(mine, side(lambda _: f"{limit}=65536", refused)) == []
+
+
+@pytest.mark.parametrize("command", ["iree-compile 'unclosed --x", ""])
+def test_of_a_command_that_cannot_be_read_nothing_is_said(command: str) -> None:
+    def edit(key: CellKey, found: Cell) -> Cell:
+        return replace(found, command=command) if key.target == "cuda" else found
+
+    unread = side(edit=edit)
+    assert said(unread, side()) == said(side(), unread) == said(unread, unread) == []
+    assert said(unread, side(lambda _: "--x")) == ["flag --x added"], "of those that can be compared it is all"
+
+
+def test_a_cell_that_one_side_does_not_have_has_no_change_of_flags() -> None:
+    def gone(key: CellKey, found: Cell) -> Cell | None:
+        return None if key.target == "cuda" else found
+
+    assert said(side(edit=gone), side()) == []
+
+
+# Compilers.
+
+
+@pytest.mark.parametrize(
+    ("info", "words"),
+    [
+        (CompilerInfo("3.13.0rc20261016", "", "d", "3.13.0"), "IREE 3.13.0"),
+        (CompilerInfo("3.13.0rc20261016", "", "d", "iree-base-compiler==3.13.0"), "IREE 3.13.0"),
+        (CompilerInfo("3.13.0rc20261016", "", "d", "3.14.0rc20261101"), "IREE 3.14.0rc20261101"),
+        (CompilerInfo("3.13.0rc20261016", "", "d", "wheels/x.whl"), "IREE 3.13.0rc20261016 (wheels/x.whl)"),
+        (CompilerInfo("3.13.0.dev0+abc", "", "d", "../build"), "IREE 3.13.0.dev0+abc (../build)"),
+        (CompilerInfo("3.13.0rc1", "", "d"), "IREE 3.13.0rc1"),
+        (
+            CompilerInfo("3.14.0", "", "d", "nightly = iree-base-compiler==3.14.0rc20261101"),
+            "IREE 3.14.0rc20261101 (nightly)",
+        ),
+        (CompilerInfo("3.13.0", "", "d", "mine = 3.12.0"), "IREE 3.13.0 (mine = 3.12.0)"),
+        (CompilerInfo("", "", ""), "not known"),
+    ],
+)
+def test_a_compiler_is_named_as_it_was_typed(info: CompilerInfo, words: str) -> None:
+    assert plain(compiler_name(info)) == words
+
+
+def compilers(base: CompilerInfo, head: CompilerInfo) -> list[str]:
+    return said(replace(side(), compiler=base), replace(side(), compiler=head))
+
+
+def test_compilers_differ_where_their_code_does() -> None:
+    old, new = CompilerInfo("3.12.0rc1", "", "d", "3.12.0"), CompilerInfo("3.13.0rc1", "", "e", "3.13.0")
+    assert compilers(old, new) == ["compiler IREE 3.12.0 → IREE 3.13.0"]
+    assert compilers(old, replace(old, spec="iree-base-compiler==3.12.0")) == []
+    assert compilers(old, replace(old, digest="f")) == ["compiler IREE 3.12.0, another build on head"]
+    assert compilers(CompilerInfo("", "", ""), new) == ["compiler not known → IREE 3.13.0"]
+
+
+# Models and targets.
+
+
+def test_models_and_targets_that_were_edited_came_or_went() -> None:
+    base, head = side(), side()
+    edited = {**head.models, "bert": "other", "gpt2": "other", "new": "n"}
+    del edited["vit"]
+    changed = replace(head, models=edited, targets={**head.targets, "vmvx": "vmvx"})
+    assert said(base, changed) == [
+        "model bert edited",
+        "model gpt2 edited",
+        "model new new",
+        "model vit removed",
+        "target vmvx new",
+    ]
+    assert said(changed, base)[-1] == "target vmvx removed"
+    many = replace(head, models=dict.fromkeys("abcdef", ""))
+    assert said(replace(base, models={}), many) == ["models a, b, c and 3 more new"]
+
+
+def test_the_order_is_compiler_flags_models() -> None:
+    head = side(lambda _: "--x")
+    head = replace(head, compiler=CompilerInfo("3.14.0", "", "e", "3.14.0"), models={**head.models, "bert": "other"})
+    assert said(side(), head) == ["compiler IREE 3.13.0 → IREE 3.14.0", "flag --x added", "model bert edited"]
+
+
+words = st.lists(st.lists(st.sampled_from(["--a", "--b=1", "--b=2", "x"]), max_size=3), min_size=3, max_size=3)
+
+
+@given(words, words)
+def test_every_target_whose_flags_differ_is_told_and_no_other(base: list[list[str]], head: list[list[str]]) -> None:
+    flags = [dict(zip(TARGETS, each, strict=True)) for each in (base, head)]
+    sides = [side(lambda key, told=told: " ".join(told[key.target])) for told in flags]  # type: ignore[misc]
+    told = said(*sides)
+    for target, name in zip(TARGETS, ("cuda", "aarch64", "x86_64"), strict=True):
+        left, right = ({word for word in one[target] if word.startswith("--")} for one in flags)
+        lines = [line for line in told if " on " not in line or name in line.partition(" on ")[2].split(", ")]
+        assert bool(lines) == (left != right)

@@ -1,0 +1,124 @@
+"""Nothing that a model or a compiler says means anything to Markdown, GitHub, HTML or a terminal."""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from report_factory import HOSTILE
+
+from bot.show.escape import clean, clean_block, clip, html_text, md_cell, md_code, md_fence, md_text
+
+PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+JOINER = "\u2060"
+_MARKDOWN = "`` ``` <!-- --> &amp; ]( 1. 1) === --- | \\ < > [ ) ! * _ ~ $ - + = # a"
+_GITHUB = "@ #1 : :// www. http deadbeef 0123456 GH-1 o/r#2 :tada:"
+_UNSEEN = "\n,\r\n,\t, ,\x1b[31m,\x1b]8;;x\x07,\x9b1m,\u202e,\u200b,\u2028,\ud800,\x00,\x85"
+_PIECES = [*_MARKDOWN.split(), *_GITHUB.split(), *_UNSEEN.split(",")]
+nasty = st.lists(st.sampled_from(_PIECES) | st.characters(), max_size=12).map("".join)
+# What GitHub finds in text that is not code: mentions, issues, commits, links.
+_LINKS = re.compile(r"@\w|#\d|(?i:\bgh-\d)|://\w|(?i:www\.)\w|\b[0-9a-f]{7,40}\b")
+
+
+def _inline(markdown: str) -> list[Token]:
+    tokens = PARSER.parse(markdown)
+    assert [token.type for token in tokens] == ["paragraph_open", "inline", "paragraph_close"], markdown
+    return tokens[1].children or []
+
+
+def _hidden(text: str) -> str:
+    return text.replace("<!--", "<!- -")
+
+
+@given(nasty)
+@example("`")
+@example("a``b`")
+def test_code_is_one_code_span_with_the_text(text: str) -> None:
+    (span,) = _inline(md_code(text))
+    assert (span.type, span.content) == ("code_inline", _hidden(clean(text)) or "(empty)")
+
+
+@given(nasty)
+@example("a\\|b")
+@example("\\")
+def test_a_cell_stays_in_its_column(text: str) -> None:
+    row = f"| {md_cell(text)} | {md_text(text)} | end |"
+    tokens = PARSER.parse(f"| a | b | c |\n|---|---|---|\n{row}\n| next | row | end |\n")
+    cells = [token for token in tokens if token.type == "inline"]
+    assert len(cells) == 9
+    (span,) = cells[3].children or []
+    assert span.type == "code_inline"
+    assert span.content.replace("\u2216", "\\") == (_hidden(clean(text)).replace("\u2216", "\\") or "(empty)")
+    assert cells[5].content == "end"
+    assert not re.search(r"\\\\\|", md_cell(text)), "parsers disagree about a backslash before an escaped pipe"
+
+
+@given(nasty)
+def test_no_line_closes_a_fence(text: str) -> None:
+    fence, heading, *_ = PARSER.parse(f"{md_fence(text)}\n# after\n")
+    assert (fence.type, fence.info, heading.type) == ("fence", "text", "heading_open")
+    assert fence.content == _hidden(clean_block(text)).strip("\n") + "\n"
+
+
+@given(nasty)
+@example("1. a")
+@example("- a")
+@example("# a")
+@example("===")
+@example("deadbeef" * 5)
+def test_text_is_only_text(text: str) -> None:
+    line = md_text(text)
+    if not clean(text):
+        assert not line
+        return
+    children = _inline(line)
+    assert {token.type for token in children} == {"text"}
+    shown = "".join(token.content for token in children)
+    assert shown.replace(JOINER, "") == clean(text)
+    assert not _LINKS.search(shown)
+
+
+@given(nasty)
+def test_html_gives_the_text_back(text: str) -> None:
+    escaped = html_text(text)
+    assert not set(escaped) & set("<>\"'")
+    assert html.unescape(escaped) == _hidden(clean(text))
+
+
+@given(nasty)
+def test_clean_text_is_visible(text: str) -> None:
+    assert "\n" not in clean(text)
+    for shown in (clean(text), clean_block(text).replace("\n", "")):
+        assert not [c for c in shown if unicodedata.category(c)[0] in "CZ" and c != " "]
+        shown.encode()  # no lone surrogates
+
+
+def test_terminal_sequences_go_with_their_parameters() -> None:
+    assert clean("\x1b[1;31mred\x1b[0m \x1b]8;;http://x\x07link\x1b]8;;\x1b\\ \x1b(Bplain") == "red link plain"
+    assert clean_block("a\r\n\x1b[2Kb\tc\rd") == "a\nb   c\nd"
+
+
+def test_an_unfinished_sequence_swallows_nothing() -> None:
+    assert clean("\x1b]0;title and the error that matters") == "0;title and the error that matters"
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_name_poses_as_the_marker(text: str) -> None:
+    assert not any("<!-- code-size-bot" in escape(text) for escape in (md_code, md_cell, md_fence, md_text, html_text))
+
+
+@given(st.text(max_size=40), st.integers(4, 30))
+def test_clip(text: str, limit: int) -> None:
+    clipped = clip(text, limit)
+    assert len(clipped) <= limit
+    assert clipped == text if len(text) <= limit else "…" in clipped
+
+
+def test_clip_keeps_both_ends() -> None:
+    assert clip("mobilebert_l6_int8_tosa", 12) == "mobilebe…osa"

@@ -1,0 +1,254 @@
+"""The page: self-contained, harmless, with everything in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+
+import everyday
+import pytest
+import report_factory as make
+from golden_files import check_golden
+from growth import LINEAR, cpu_growth
+from page_texts import content
+from replacing import replace
+
+from bot.core.metrics import METRIC_BY_ID, METRICS
+from bot.core.report import Report
+from bot.core.snapshot import Cell, CellKey
+from bot.errors import TemplateError
+from bot.show.comment import render_comment, render_summary
+from bot.show.page import render_html
+from bot.show.page_addresses import cell_address, dispatch_address
+from bot.show.skeleton import sources
+
+_VOID = {"meta", "br", "input"}
+_TAGS = """
+    html head meta title style script body header nav main section footer h1 h2 h3 h4 p br ul ol li a div span
+    table caption thead tbody tr th td code pre strong b em small ins del details summary meter
+    form label select option input button
+"""
+_ATTRIBUTES = """
+    class id lang title scope charset name content http-equiv type href value start open hidden tabindex role
+    placeholder min max low high optimum aria-label aria-labelledby aria-hidden
+    data-state data-level data-moved data-size data-code data-to data-side
+"""
+ID = re.compile(r"[A-Za-z0-9._~%/=-]+")
+
+
+class Page(HTMLParser):
+    """Tags in balance, attributes, ids, links, and the text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.text = ""
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self.ids += [value or "" for name, value in attrs if name == "id"]
+        self.links += [value or "" for name, value in attrs if name == "href"]
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def read(html: str) -> Page:
+    """What is ours alone, checked: no tag and no attribute that a page does not have by itself."""
+    page = Page(content(html))
+    assert not page.open
+    assert page.tags <= set(_TAGS.split())
+    assert page.attributes <= set(_ATTRIBUTES.split())
+    assert all(c.isprintable() or c == "\n" for c in page.text)
+    return page
+
+
+@pytest.mark.parametrize("name", ["small", "many", "none", "usual", "broken", "broken_on_both", "hostile", "why"])
+def test_it_is_well_formed_and_harmless(name: str) -> None:
+    html = render_html(getattr(make, name)())
+    read(html)
+    assert "url(" not in content(html)
+    assert html.encode()
+
+
+@pytest.mark.parametrize("name", ["small", "many", "hostile", "why", "broken"])
+def test_every_address_is_there_once_and_every_link_leads_to_one(name: str) -> None:
+    report = getattr(make, name)()
+    page = Page(render_html(report).partition("<body>")[2].partition("</body>")[0])
+    known = set(page.ids)
+    assert len(known) == len(page.ids)
+    assert all(ID.fullmatch(one) for one in known)
+    assert {link.removeprefix("#") for link in page.links} <= known
+    points = [(d.key, one.executable) for d in report.deltas for one in (d.head or d.base or _NOTHING).dispatches]
+    assert {dispatch_address(*point) for point in points} <= known
+    assert {cell_address(delta.key) for delta in report.deltas} <= known
+    assert {f"cause-{number + 1}" for number in range(len(report.root_causes))} <= known
+
+
+_NOTHING = Cell(CellKey("", ""), "failed")
+
+
+def test_golden() -> None:
+    check_golden("small.report.html", content(render_html(make.small())))
+    check_golden("explained_small.report.html", content(render_html(make.explained_small())))
+
+
+def test_every_cell_and_metric_is_there() -> None:
+    text = read(render_html(make.many())).text
+    for metric in METRICS:
+        assert text.count(metric.label) >= 13
+    assert "50,438 → 83,990 B" in text
+    assert text.count("main_dispatch_2_matmul_128x2_f32") == 101, "cells that one side measured"
+    assert "newly broken" in text
+
+
+def test_what_is_not_known_says_why() -> None:
+    unknown = {"stack_max_bytes": None, "workgroup_memory_max_bytes": None, "fills": None}
+    why = "<no> machine frames"
+
+    def without(_key: CellKey, found: Cell) -> Cell:
+        reasons = {"stack_max_bytes": why, "workgroup_memory_max_bytes": why, "fills": "bytecode"}
+        return make.with_metrics(replace(found, reasons=reasons), **unknown)
+
+    models, targets = ("m",), {"vmvx": "vmvx"}
+    base, head = (make.snapshot(name, without, models, targets) for name in "12")
+    html = render_html(make.report(base, head))
+    first, second, third = (METRIC_BY_ID[metric].label for metric in unknown)
+    together = [label for label in (metric.label for metric in METRICS) if label in (first, second)]
+    assert f"n/a: {', '.join(together)} (&lt;no&gt; machine frames)" in html
+    assert f"n/a: {third} (bytecode)" in html
+
+
+def test_dispatches_of_both_sides_are_joined_by_name() -> None:
+    def head(_key: CellKey, found: Cell) -> Cell:
+        first, second, third = found.dispatches
+        other = (replace(first, code_bytes=9_999), replace(second, name="renamed"), third)
+        return make.with_metrics(replace(found, dispatches=other), linalg_ops=1)
+
+    models, targets = ("m",), {"vmvx": "vmvx"}
+    report = make.report(make.snapshot("1", models=models, targets=targets), make.snapshot("2", head, models, targets))
+    html = render_html(report)
+    row = "<th>main_dispatch_0_matmul_128x0_f32</th><td>matmul</td><td>2</td><td>1,200 → 9,999 B</td>"
+    assert f'<tr id="m/vmvx/main_dispatch_0">{row}' in html
+    second = '<tr id="m/vmvx/main_dispatch_0/renamed" data-side="head"><th>renamed (only on head)</th>'
+    assert f"{second}<td>matmul</td><td>2</td><td>1,201 B</td>" in html
+    gone = '<tr id="m/vmvx/main_dispatch_0/main_dispatch_1_matmul_128x1_f32" data-side="base">'
+    assert f"{gone}<th>main_dispatch_1_matmul_128x1_f32 (only on base)</th>" in html
+
+
+def test_a_changed_cell_tells_its_whole_story() -> None:
+    html = render_html(make.explained_small())
+    text = read(html).text
+    for words in (
+        "strategy in encoder.layer.*: tile sizes",
+        "24 other dispatches did not change; 2 other dispatches have the same numbers, "
+        "and what the program binds there differs.",
+        "Dispatches that changed (4)",
+        "main_dispatch_41_elementwise_128x768x768_f32",
+        "+  vector_common_parallel = [8, 16, 0],",
+        "What deduplication left behind (1)",
+        "main_dispatch_4, main_dispatch_5",
+        "Arguments of the dispatches: what a dynamic version would have to know (2)",
+        "64, 128, 768",
+        "Compile time by phase (informational) (2)",
+        "artifact: 50,438 → 83,990 B, +66.5 %; limit: the larger of +4 KiB and +5 %",
+    ):
+        assert words in text, words
+    cell = "mobilenet/llvm-cpu-x86_64"
+    row = "<th>encoder</th><td>2</td><td>400 → 500 B</td><td>64 B</td>"
+    assert f'<tr id="{cell}/component=encoder" class="up" data-level="0">{row}' in html
+    assert f'<tr id="{cell}/component=encoder.layer.0.attention" class="up" data-level="2"><th>attention</th>' in html
+    assert "<th>main_dispatch_0_matmul</th><td>1</td><td>i32</td><td></td><td>0</td><td>n/a</td><td>1</td>" in html
+    assert "<ins>+  vector_common_parallel = [8, 16, 0],</ins>" in html
+
+
+def test_a_dispatch_that_changed_has_its_address_where_that_is_told() -> None:
+    report = everyday.report("model_edit")
+    html = render_html(report)
+    (key, told), *_ = report.explanations.items()
+    known = told.dispatches[0].head
+    assert known is not None
+    address = dispatch_address(key, known.executable)
+    assert html.count(f'id="{address}"') == 1 and html.count(f'data-to="{address}"') == 1
+    assert html.index(f'id="{address}"') < html.index(f'data-to="{address}"')
+    assert f'<a href="#{address}">' in html, "a root cause has it as its largest"
+
+
+def test_what_is_said_of_whole_models_is_whole() -> None:
+    html = render_html(make.explained_small())
+    text = read(html).text
+    numbers = "".join(f'<td class="n">{one}</td>' for one in (301, 288, 74, 120, 3, "n/a", "n/a", "n/a", 1.46))
+    assert f'<th scope="row"><code>mobilenet</code></th>{numbers}' in html
+    assert "mobilenet against bert on" in text
+    assert 'id="fusion"' not in render_html(make.many())
+
+
+@pytest.mark.parametrize("word", make.HOSTILE)
+def test_the_words_of_an_explanation_are_harmless(word: str) -> None:
+    read(render_html(make.explained(make.small(), word)))
+
+
+def test_the_first_root_causes_are_shown_and_what_the_others_hold_is_said() -> None:
+    report = everyday.report("two_releases")
+    html = content(render_html(report))
+    folded = html.index("more root causes, with ")
+    assert html.index('id="cause-4"') < folded < html.index('id="cause-5"') < html.index('<h2 id="grid"')
+    share = 100 * sum(root.share or 0 for root in report.root_causes[4:])
+    assert f"{len(report.root_causes) - 4} more root causes, with {share:.1f} % of all bytes" in html
+
+
+def test_a_page_of_thousands_of_cells_is_small_and_says_what_it_shows() -> None:
+    report = make.explained(make.huge(4_000))
+    html = render_html(report)
+    assert len(html.encode()) < 5_000_000
+    shown, drawn = html.count('<details class="cell"'), re.search(r"Of 4,000 cells this page tells the ([\d,]+)", html)
+    assert drawn and int(drawn[1].replace(",", "")) == shown >= 1_500
+    assert f"The other {4_000 - shown:,} are in report.json: " in html
+    read(html)
+
+
+def test_no_scripts_but_its_own_and_nothing_from_elsewhere() -> None:
+    html = render_html(make.hostile())
+    policy = unescape(html.partition("<title>")[0])
+    assert "default-src 'none'" in policy and "unsafe" not in policy
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+    assert "prefers-color-scheme: dark" in html
+
+
+def test_a_user_template_is_escaped_too(tmp_path: Path) -> None:
+    (tmp_path / "report.html.j2").write_text("{% for card in cards %}{{ card.model }}{% endfor %}")
+    html = render_html(make.hostile(), tmp_path)
+    assert "<" not in html
+    assert "\u202e" not in html
+    (tmp_path / "report.html.j2").write_text("\n{{ view.x }}")
+    with pytest.raises(TemplateError, match=r"report\.html\.j2:2: template failed"):
+        render_html(make.small(), tmp_path)
+
+
+def test_a_part_of_the_page_style_and_scripts_are_the_users_where_there_are_such(tmp_path: Path) -> None:
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report" / "totals.html.j2").write_text("<p>{{ view.status }} is mine</p>", encoding="utf-8")
+    (tmp_path / "report" / "cells.js").write_text("window.mine = true;", encoding="utf-8")
+    html = render_html(make.small(), tmp_path)
+    assert "<p>fail is mine</p>" in html and '<h2 id="totals">' not in html and '<h2 id="grid">' in html
+    assert "<script>window.mine = true;</script>" in html and sources(["window.mine = true;"]) in unescape(html)
+
+
+@pytest.mark.parametrize("render", [render_comment, render_summary, render_html])
+def test_time_grows_with_the_number_of_cells(render: Callable[[Report], str]) -> None:
+    assert cpu_growth(make.huge, render, 1_000) < LINEAR

@@ -1,0 +1,81 @@
+"""bot.show.progress: what is told of long work, and that it never counts more than there is."""
+
+from __future__ import annotations
+
+import io
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from rich.console import Console
+
+from bot.core.snapshot import Cell, CellKey, Failure
+from bot.show.progress import MeasureProgress
+
+GOOD = Cell(CellKey("bert", "vmvx"), "ok")
+BAD = Cell(CellKey("gpt2", "vmvx"), "failed", failure=Failure("compile", "refused"))
+
+
+@pytest.fixture
+def out() -> io.StringIO:
+    return io.StringIO()
+
+
+def progress(out: io.StringIO, monkeypatch: pytest.MonkeyPatch, *, terminal: bool = False) -> MeasureProgress:
+    """One that says a line for every cell where there is no terminal."""
+    monkeypatch.setattr("bot.show.progress._LINE_EVERY_SECONDS", -1.0)
+    return MeasureProgress(Console(file=out, force_terminal=terminal, width=120))
+
+
+def counted(out: io.StringIO) -> list[tuple[int, int]]:
+    return [(int(done), int(total)) for done, total in re.findall(r"(\d+)/(\d+) cells", out.getvalue())]
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_what_is_measured_again_counts_once(out: io.StringIO, monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+    with progress(out, monkeypatch, terminal=terminal) as told:
+        told.plan(3, 1, 2.0)
+        for cell in (BAD, GOOD, BAD, BAD):
+            told.started("again")
+            told.measured("head", cell, 1.0)
+            told.ended("again")
+        told.spent({}, 2)
+    last = re.findall(r"\d+/\d+ cells, \d+ running(?:, \d+ failed)?", out.getvalue())[-1]
+    assert max(counted(out)) == (3, 3) and last.startswith("3/3 cells, ") and last.endswith(", 1 failed")
+
+
+def test_a_new_plan_begins_to_count_anew(out: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    with progress(out, monkeypatch) as told:
+        for _ in range(2):
+            told.plan(2, 0, 2.0)
+            told.measured("base", BAD, 1.0)
+            told.measured("head", GOOD, 1.0)
+    assert counted(out) == [(1, 2), (2, 2)] * 2 and "2 failed" not in out.getvalue()
+
+
+def test_each_plan_says_its_own_time(out: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("bot.show.progress.time.monotonic", lambda: now)
+    with progress(out, monkeypatch) as told:
+        for seconds in (10, 20):
+            told.plan(1, 0, 1.0)
+            now += seconds
+            told.spent({"compile": 10_000}, 2)
+    assert re.findall(r"compiled for .*", out.getvalue()) == [
+        "compiled for 10.0 CPU s in 10.0 s, 50% of 2 threads",
+        "compiled for 10.0 CPU s in 20.0 s, 25% of 2 threads",
+    ]
+
+
+def test_nothing_is_counted_before_there_is_a_plan(out: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    with progress(out, monkeypatch) as told:
+        told.measured("head", GOOD, 1.0)
+    assert counted(out) == []
+
+
+def test_threads_never_count_beyond_the_plan(out: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    with progress(out, monkeypatch) as told, ThreadPoolExecutor(4) as pool:
+        told.plan(50, 10, 40.0)
+        list(pool.map(lambda _: told.measured("head", GOOD, 1.0), range(200)))
+    found = counted(out)
+    assert found == [(done, 50) for done in range(11, 51)]
