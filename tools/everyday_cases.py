@@ -23,8 +23,7 @@ from places import ROOT
 from bot.config.configuration import load_config
 from bot.config.requirements import pinned_compiler
 from bot.core.planned import SIDES
-from bot.core.snapshot import Snapshot
-from bot.core.snapshot_json import lines, rows_of
+from bot.core.snapshot import Snapshot, lines, rows_of
 from bot.study.prepare import Request, measured, prepare, repository_at
 from bot.system.defaults import cores, default_cache
 from bot.system.processes import Cancel

@@ -16,7 +16,7 @@ from places import ROOT
 
 from bot.config.experiments import load_experiments
 from bot.core.lab import Fit, Lab, Sums, fits, sums
-from bot.core.spread import certain, difference, ends
+from bot.core.record import certain, difference, ends
 from bot.show.environment import md_words
 from bot.show.filters import plural
 from bot.show.lab import (

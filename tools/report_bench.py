@@ -16,9 +16,8 @@ from pathlib import Path
 
 from replacing import replace
 
-from bot.core.parts import TABLES
-from bot.core.snapshot import Cell, CellKey, Dispatch, Snapshot
-from bot.core.snapshot_json import from_lines, lines, rows_of, written
+from bot.core.metrics import TABLES
+from bot.core.snapshot import Cell, CellKey, Dispatch, Snapshot, from_lines, lines, rows_of, written
 
 CELLS = 5000
 TIMES, MIB = 5, 250

@@ -55,8 +55,8 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
     from bot.cli.work import request_of
     from bot.compiler.cell_cache import TextStore
     from bot.config.configuration import load_config
+    from bot.core.history import history_lines
     from bot.core.spec import Places
-    from bot.core.study_json import history_lines
     from bot.errors import NoVerdict, UsageError
     from bot.show.blocks import TERMINAL
     from bot.show.history import history_blocks, write_history

@@ -126,7 +126,7 @@ def _notes(root: Path, offer: Offer, branch: str, *, in_git: bool) -> Iterator[s
 
 
 def _steps(config: str, branch: str, action: str, offer: Offer, *, in_git: bool) -> Iterator[str]:
-    from bot.core.acceptance import APPROVAL_LABEL
+    from bot.core.publication import APPROVAL_LABEL
 
     if not in_git:
         yield "Put the files into a git repository, at the same places from its top."

@@ -24,8 +24,7 @@ from bot.core.planned import PlannedCell
 from bot.core.policy import lasts
 from bot.core.program import Program
 from bot.core.record import Record
-from bot.core.snapshot import Cell
-from bot.core.snapshot_json import CellRow, Programs, cell_of, is_whole, row_of
+from bot.core.snapshot import Cell, CellRow, Programs, cell_of, is_whole, row_of
 from bot.errors import BotError
 
 MEASURING = ("compiler", "explain", "readers", "study")

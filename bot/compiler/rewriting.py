@@ -15,10 +15,10 @@ import msgspec
 from bot.compiler.bindings import Bindings, working
 from bot.compiler.compiling import Kit, Source, compile_to
 from bot.compiler.toolchain import Toolchain
-from bot.core.constraint import Constraint
 from bot.core.json_text import decoded
 from bot.core.record import Count, Name, Record, always
 from bot.core.snapshot import Failure
+from bot.core.study import Constraint
 from bot.errors import InputError, MalformedBinary
 from bot.system.files import require_bounded
 from bot.system.processes import Cancel

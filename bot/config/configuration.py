@@ -13,7 +13,11 @@ import msgspec
 import yaml
 from msgspec import UNSET, Meta, UnsetType
 
-from bot.config.schema import (
+from bot.config.targets import Targets, packaged_targets, parse_targets
+from bot.config.thresholds import RuleKeys, parse_rules, parsed
+from bot.config.torch_models import SuiteKeys, SuiteModule, require_own_names, suite_modules
+from bot.config.units import parse_ratio, parse_share
+from bot.config.yaml_file import (
     Flag,
     Flags,
     Keys,
@@ -21,6 +25,7 @@ from bot.config.schema import (
     Plain,
     Spec,
     Text,
+    YamlFile,
     did_you_mean,
     distinct,
     examples,
@@ -28,12 +33,8 @@ from bot.config.schema import (
     json_schema,
     pattern,
     read_as,
+    read_yaml,
 )
-from bot.config.targets import Targets, packaged_targets, parse_targets
-from bot.config.thresholds import RuleKeys, parse_rules, parsed
-from bot.config.torch_models import SuiteKeys, SuiteModule, require_own_names, suite_modules
-from bot.config.units import parse_ratio, parse_share
-from bot.config.yaml_file import YamlFile, read_yaml
 from bot.core.fold import FoldOptions
 from bot.core.json_text import mistaken
 from bot.core.metrics import INEXACT

@@ -1,22 +1,148 @@
-"""The event: what a run of GitHub Actions was started for, decided by one rule per event.
-
-Every value of its payload is checked for what it must be, as forks choose names and branches. A message names the key
-and never repeats the value.
-"""
+"""The `/code-size` commands that people write in comments: grammar, limits, and the text that explains them."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from bot.config.comment_commands import parse_command
-from bot.core.acceptance import APPROVAL_LABEL
-from bot.core.context import CommandRequest, Pull, RunContext, WorkflowRun
+from bot.config.targets import parse_flags
+from bot.config.units import parse_steps
+from bot.core.context import ActionInputs, Command, CommandRequest, Pull, RunContext, WorkflowRun
+from bot.core.delta import STATES
 from bot.core.json_text import parse_json
-from bot.errors import InputError
+from bot.core.publication import APPROVAL_LABEL
+from bot.errors import InputError, UsageError
+
+PREFIX = "/code-size"
+MAX_REASON = 300
+"""Characters of a reason; it is shown in a comment, in a table."""
+_MAX_LINE = 2000
+
+# Keyboards of telephones write these where a quotation mark was typed.
+_CURLY = re.compile(r"[\u201c\u201e\u2018](.*)[\u201d\u201c\u2019]")
+
+
+class _Problem(Exception):
+    """Why a comment is no command, in words without any of the comment's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """One command: how to write it, what it does, an example, and what reads its arguments."""
+
+    usage: str
+    about: str
+    example: str
+    arguments: Callable[[str], tuple[str, ...]]
+
+
+def parse_command(body: str) -> Command | None:
+    """The command that a comment's first line is; None where it does not begin with `/code-size` and a space or end.
+
+    Only the first line counts. What cannot be carried out becomes `help` with the problem, which never repeats the
+    comment's text: it may come from anyone.
+    """
+    line = re.split(r"\r\n|\r|\n", body, maxsplit=1)[0]
+    prefix, _, rest = line.replace("\t", " ").partition(" ")
+    if prefix != PREFIX:
+        return None
+    name, _, text = rest.strip(" ").partition(" ")
+    try:
+        if len(line) > _MAX_LINE:
+            raise _Problem(f"the line is longer than {_MAX_LINE:,} characters")
+        known = _KNOWN.get(name or "help")
+        if known is None:
+            raise _Problem(f"unknown command, known are {', '.join(_KNOWN)}")
+        return Command(name or "help", known.arguments(text.strip(" ")))
+    except _Problem as problem:
+        return Command("help", problem=str(problem))
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        raise _Problem("a quotation mark is not closed") from None
+
+
+def _none(text: str) -> tuple[str, ...]:
+    if text:
+        raise _Problem("rerun takes no arguments")
+    return ()
+
+
+def _two_sides(text: str) -> tuple[str, ...]:
+    words = _split(text)
+    if len(words) != 2:
+        raise _Problem("compare takes two arguments, BASE and HEAD")
+    for side, word in zip(("BASE", "HEAD"), words, strict=True):
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._/=+-]*", word) or ".." in word or len(word) > 200:
+            raise _Problem(f"{side} is neither a release nor a branch or tag of this repository")
+        if re.fullmatch(r"[0-9a-fA-F]{40}(?:[0-9a-fA-F]{24})?", word):
+            # GitHub serves the commits of forks from the repository they were forked from.
+            raise _Problem(f"{side} is a commit, which may be a fork's: name a release, a branch or a tag")
+        if re.fullmatch(r"[0-9a-fA-F]{4,39}", word):
+            raise _Problem(
+                f"{side} looks like a shortened commit, and anybody can make another one that begins the same: name a "
+                "release, a branch or a tag (refs/heads/NAME or refs/tags/NAME where it looks like this); a run that "
+                "is started by hand takes a whole commit, as `git rev-parse` prints it"
+            )
+        if re.search(r"(?:^|/)pull/", word, flags=re.IGNORECASE):
+            # Refs of pull requests hold the code of forks, and this run's token may write.
+            raise _Problem(f"{side} is a ref of a pull request, which is not measured with a token that may write")
+    return tuple(words)
+
+
+def _reason(text: str) -> tuple[str, ...]:
+    # An apostrophe in plain words is no quotation mark.
+    words = _split(text) if text[:1] in ("'", '"') else [text]
+    spaced = " ".join(" ".join(words).split())
+    printable = "".join(char for char in spaced if char.isprintable())
+    curly = _CURLY.fullmatch(printable)
+    reason = (curly[1] if curly else printable).strip()
+    if not reason:
+        raise _Problem("accept needs a reason")
+    if len(reason) > MAX_REASON:
+        raise _Problem(f"the reason is longer than {MAX_REASON} characters")
+    return (reason,)
+
+
+_KNOWN: dict[str, _Known] = {
+    "rerun": _Known("rerun", "measure this pull request again", "rerun", _none),
+    "compare": _Known(
+        "compare BASE HEAD",
+        "compare two releases, branches or tags of this repository",
+        "compare iree-base-compiler==3.12.0 iree-base-compiler==3.13.0",
+        _two_sides,
+    ),
+    "accept": _Known(
+        'accept "REASON"',
+        "accept the failing findings at their present values; later growth is reported again",
+        'accept "faster attention is worth 4 KiB"',
+        _reason,
+    ),
+    "help": _Known("help", "this text", "help", lambda _text: ()),
+}
+
+
+HELP = f"""\
+Comments of people with write access whose first line begins with `{PREFIX}`:
+
+| command | what it does | example |
+|:--|:--|:--|
+""" + "".join(f"| `{PREFIX} {one.usage}` | {one.about} | `{PREFIX} {one.example}` |\n" for one in _KNOWN.values())
+"""The commands with an example each, as Markdown."""
+
+
+# The event: what a run of GitHub Actions was started for, decided by one rule per event.
+#
+# Every value of its payload is checked for what it must be, as forks choose names and branches. A message names the key
+# and never repeats the value.
+
 
 Kind = Literal["sha", "repository", "ref", "login", "word", "url", "moment", "text"]
 
@@ -315,3 +441,212 @@ _RULES: dict[str, _Rule] = {
     "issue_comment": _issue_comment,
 }
 """What each event asks for."""
+
+
+# The inputs and outputs of action.yml, one table each, and the reading of the variables that inputs become.
+
+
+COMMANDS = ("auto", "review", "post", "baseline", "plan", "measure", "pages")
+_MAX_SHARDS = 256
+"""GitHub makes at most 256 jobs of a matrix (its usage limits)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActionInput:
+    """One input of the action.
+
+    Attributes:
+        name: as in action.yml, with hyphens.
+        parse: from the written text, which is never empty; ValueError with one line for the user.
+        default: as in action.yml; empty means what the program does by itself.
+    """
+
+    name: str
+    description: str
+    parse: Callable[[str], object]
+    default: str = ""
+
+    @property
+    def field(self) -> str:
+        """The field of ActionInputs that it fills."""
+        return self.name.replace("-", "_")
+
+    @property
+    def variable(self) -> str:
+        """How the runner names it for a Docker action: upper case, spaces to underscores, hyphens kept."""
+        return f"INPUT_{self.name.replace(' ', '_').upper()}"
+
+
+@dataclass(frozen=True, slots=True)
+class ActionOutput:
+    """One output of the action."""
+
+    name: str
+    description: str
+
+
+def read_inputs(environ: Mapping[str, str]) -> ActionInputs:
+    """The inputs from the `INPUT_*` variables; an empty or missing one has the default of ActionInputs.
+
+    Raises UsageError, which names the input and, but for the token, its value.
+    """
+    fields: dict[str, Any] = {}
+    for one in INPUTS:
+        if text := environ.get(one.variable, "").strip():
+            try:
+                if not all(char.isprintable() or char in "\n\r\t" for char in text):
+                    raise ValueError("has characters that do not print")
+                fields[one.field] = one.parse(text)
+            except ValueError as error:
+                raise UsageError(str(error), where=f"input {one.name}") from None
+    return ActionInputs(**fields)
+
+
+def _shown(text: str) -> str:
+    return repr(text[:60])
+
+
+def _command(text: str) -> str:
+    if text not in COMMANDS:
+        raise ValueError(f"{_shown(text)} is no command, known are {', '.join(COMMANDS)}")
+    return text
+
+
+def _token(text: str) -> str:
+    if not re.fullmatch(r"[!-~]+", text):
+        raise ValueError("is no token")
+    return text
+
+
+def _line(text: str) -> str:
+    """A path, SPEC or ref: no second line, and nothing that git or pip would take for an option."""
+    if len(text.splitlines()) > 1:
+        raise ValueError("has more than one line")
+    if text.startswith("-"):
+        raise ValueError(f"{_shown(text)} begins with a dash")
+    return text
+
+
+def _flag(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise ValueError(f"{_shown(text)} is neither true nor false")
+    return text == "true"
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+def _count(largest: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"0*[1-9][0-9]{0,9}", text) or int(text) > largest:
+            raise ValueError(f"{_shown(text)} is no number from 1 to {largest}")
+        return int(text)
+
+    return parse
+
+
+def _shard(text: str) -> str:
+    match = re.fullmatch(r"([1-9][0-9]{0,2})/([1-9][0-9]{0,2})", text)
+    if match is None or not int(match[1]) <= int(match[2]) <= _MAX_SHARDS:
+        raise ValueError(f"{_shown(text)} is not I/N with 1 <= I <= N <= {_MAX_SHARDS}, such as 2/4")
+    return text
+
+
+INPUTS: tuple[ActionInput, ...] = (
+    ActionInput("command", f"What to do: {', '.join(COMMANDS)}; auto is what the event asks for", _command, "auto"),
+    ActionInput(
+        "github-token",
+        "Token for comments, checks and baselines; it reaches no compiler, log or artifact",
+        _token,
+        "${{ github.token }}",
+    ),
+    ActionInput("author", "Login that the token of a GitHub App of your own writes under, such as my-app[bot]", _line),
+    ActionInput(
+        "config",
+        "Configuration file; empty: .github/code-size.yml, else code-size.yml; default: the packaged suite",
+        _line,
+    ),
+    ActionInput(
+        "base",
+        "Base side: a SPEC, a git ref or a snapshot.json; empty: the first parent of the merge commit, and in a manual "
+        "run that of the head commit",
+        _line,
+    ),
+    ActionInput(
+        "head",
+        "Head side: a SPEC, and but for a push a git ref or a snapshot.json; empty: the commit that the run is about",
+        _line,
+    ),
+    ActionInput("models", "Only these models: globs of names, separated by spaces or lines", _words),
+    ActionInput("targets", "Only these targets: globs of names, separated by spaces or lines", _words),
+    ActionInput("flags", "More compiler flags for every cell, quoted as in a shell, on one or more lines", parse_flags),
+    ActionInput(
+        "pull-request",
+        "Number of the pull request that a manual run reports to; empty: job summary only",
+        _count((1 << 31) - 1),
+    ),
+    ActionInput("shards", "For plan: over how many runners to spread the cells", _count(_MAX_SHARDS)),
+    ActionInput("shard", "For measure: which part of the plan, as I/N", _shard),
+    ActionInput(
+        "plan",
+        "What plan printed: for measure, to take its shard's cells from; for review with parts, to name lost shards",
+        str,
+    ),
+    ActionInput(
+        "parts",
+        "Snapshots of all shards that together are the head side: files or globs, separated by spaces or lines",
+        _words,
+    ),
+    ActionInput(
+        "steps",
+        "Where the pin alone is moved: releases between that are measured, too: all, none or a number (default: none)",
+        parse_steps,
+    ),
+    ActionInput(
+        "lab",
+        "Experiment that a manual run asks of its head side in place of a comparison: its name, or FILE:NAME with the "
+        "file's path in the repository",
+        _line,
+    ),
+    ActionInput(
+        "fold",
+        "Whether the report of a run by hand or on a schedule ends with a fold audit of its head side: true or false; "
+        "empty: where the configuration has fold",
+        _flag,
+    ),
+    ActionInput("jobs", "Compiles side by side; empty: one per core", _count(1024)),
+    ActionInput(
+        "cache",
+        "Directory of the cell and compiler cache, for actions/cache; empty: one that is gone after the run",
+        _line,
+    ),
+    ActionInput(
+        "out", "Directory that receives the report, for measure head-I-of-N.json; empty: code-size-report", _line
+    ),
+)
+"""Every input of action.yml, in its order."""
+
+_OF_STATE = {
+    "newly-broken": "the compiler refuses on head, and took or did not have on base",
+    "changed": "differ in a metric",
+    "new": "only head has",
+    "removed": "only base has",
+    "fixed": "compile on head, and did not on base",
+    "broken": "compile on neither side",
+    "unmeasured": "were planned and not measured, such as those of a lost shard or beyond the time limit",
+    "same": "are the same on both sides",
+}
+
+OUTPUTS: tuple[ActionOutput, ...] = (
+    ActionOutput(
+        "verdict", "pass, warn or fail; unknown where nothing could be compared or the analysis broke, else empty"
+    ),
+    ActionOutput("findings", "How many findings the report has, accepted ones included, those that base had not"),
+    ActionOutput("report-path", "Directory of the report, relative to the workspace, for actions/upload-artifact"),
+    ActionOutput("comment-url", "Address of the comment; empty where there is none"),
+    ActionOutput("matrix", "What plan printed, for strategy.matrix"),
+    ActionOutput("baseline-artifact", "Name under which to upload report-path/baseline, with store: artifact"),
+    *(ActionOutput(state, f"How many cells {_OF_STATE[state]}") for state in STATES),
+)
+"""Every output of action.yml, in its order."""

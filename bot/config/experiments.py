@@ -9,25 +9,24 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from bot.config.configuration import MODEL_SUFFIXES, configs_dir, read_configuration, read_ours
-from bot.config.schema import (
+from bot.config.targets import Targets, packaged_targets, parse_targets
+from bot.config.yaml_file import (
     Flags,
     Globs,
     Keys,
     Plain,
     Spec,
     Text,
+    YamlFile,
     distinct,
     examples,
     except_beside,
     json_schema,
     pattern,
 )
-from bot.config.targets import Targets, packaged_targets, parse_targets
-from bot.config.yaml_file import YamlFile
-from bot.core.constraint import Divisible, Range, Static
 from bot.core.lab import COLUMN_BY_ID, FOLDED_AWAY, Experiment
 from bot.core.planned import Target, near_or_known
-from bot.core.study import Variant
+from bot.core.study import Divisible, Range, Static, Variant
 from bot.errors import UsageError
 
 COLUMNS = (*COLUMN_BY_ID, FOLDED_AWAY)

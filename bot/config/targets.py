@@ -12,8 +12,18 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from bot.config.schema import FLAG, Flags, Keys, Plain, Text, did_you_mean, examples, except_beside, pattern
-from bot.config.yaml_file import YamlFile
+from bot.config.yaml_file import (
+    FLAG,
+    Flags,
+    Keys,
+    Plain,
+    Text,
+    YamlFile,
+    did_you_mean,
+    examples,
+    except_beside,
+    pattern,
+)
 from bot.core.backends import BACKEND_BY_NAME
 from bot.core.planned import Target, near_or_known
 

@@ -12,9 +12,19 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 from msgspec import UNSET, Meta, UnsetType
 
-from bot.config.schema import Globs, Keys, Percentage, Plain, did_you_mean, distinct, examples, pattern
 from bot.config.units import parse_amount, parse_ratio
-from bot.config.yaml_file import KeyPath, YamlFile
+from bot.config.yaml_file import (
+    Globs,
+    KeyPath,
+    Keys,
+    Percentage,
+    Plain,
+    YamlFile,
+    did_you_mean,
+    distinct,
+    examples,
+    pattern,
+)
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, Unit
 from bot.core.policy import Amount, Coverage, LevelSpec, Rule, any_match, is_catch_all, metrics_of
 

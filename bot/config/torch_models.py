@@ -25,9 +25,8 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from bot.config.schema import Globs, Keys, Text, examples, pattern
 from bot.config.units import parse_size
-from bot.config.yaml_file import YamlFile
+from bot.config.yaml_file import Globs, Keys, Text, YamlFile, examples, pattern
 from bot.core.backends import BACKENDS, backend_of
 from bot.core.json_text import parse_json
 from bot.core.planned import Target

@@ -12,8 +12,7 @@ from msgspec import structs
 from bot.core.policy import any_match
 from bot.core.program import Program
 from bot.core.report import Between, Touched
-from bot.core.snapshot import Snapshot
-from bot.core.snapshot_json import cut_dispatch, cut_program
+from bot.core.snapshot import Snapshot, cut_dispatch, cut_program
 
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _DIGEST = re.compile(r"[0-9a-f]{64}")

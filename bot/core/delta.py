@@ -13,9 +13,8 @@ from msgspec import structs
 
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, METRICS
 from bot.core.planned import LIFTED_LIMIT_FLAG
-from bot.core.record import Small
+from bot.core.record import Small, Value, certain, difference, spread
 from bot.core.snapshot import UNFETCHED, Cell, CellKey, Metrics, Outcome, Snapshot, comparable
-from bot.core.spread import Value, certain, difference, spread
 
 _TARGET_OPTIONS = ("--iree-hal-target-backends=", "--iree-hal-target-device=")
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
 import msgspec
+from msgspec.structs import replace
 
 from bot.core.record import Count, Name, Record, always
-from bot.core.snapshot import CompilerInfo
+from bot.core.snapshot import CompilerInfo, lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,3 +198,9 @@ class FoldAudit(Record, frozen=True):
     max_slowdown: float | None
     models: tuple[FoldModel, ...]
     cells: tuple[FoldCell, ...]
+
+
+def fold_lines(audit: FoldAudit) -> Iterator[bytes]:
+    """The text of `fold.json`: canonical, sorted by name, each cell on a line of its own."""
+    cells = sorted(audit.cells, key=lambda cell: (cell.model, cell.target))
+    return lines(replace(audit, cells=tuple(cells), models=tuple(sorted(audit.models, key=lambda model: model.model))))

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import msgspec
 
-from bot.core.delta import value_of
+from bot.core.delta import seen_values, sizes_of, value_of
 from bot.core.metrics import METRIC_BY_ID, METRICS
-from bot.core.record import Amount, Count, Name, Record
-from bot.core.snapshot import Cell, CellKey, Metrics
-from bot.core.spread import Spread, Value, largest, lowest, range_of, spread, total
-from bot.core.study import UNMEASURED, Study
+from bot.core.record import Amount, Count, Name, Record, Spread, Value, largest, lowest, range_of, spread, total
+from bot.core.snapshot import Cell, CellKey, Metrics, filled, lines
+from bot.core.study import UNMEASURED, Study, Variant
 
 HISTORY_SCHEMA = "code-size-history/1"
 
@@ -199,3 +198,46 @@ def totals_of(study: Study) -> tuple[HistoryTotal, ...]:
             lowests = {id_: lowest(value) for id_, value in sums.items()}
             totals.append(HistoryTotal(study.variants[at].name, target, lowests, counts, ranges))
     return tuple(totals)
+
+
+def history_lines(history: History) -> Iterator[bytes]:
+    """The text of `history.json`: canonical, in the order of releases, models and targets."""
+    variants, rows = history.study.variants, history.study.rows
+    points = (
+        {
+            "compiler": one.name,
+            "model": key.model,
+            "target": key.target,
+            "status": row[at].status,
+            "metrics": row[at].metrics if row[at].measured else {},
+        }
+        | filled(
+            reason=row[at].reason,
+            sizes=sizes_of(row[at]),
+            move=history.moves.get((one.name, key)),
+            command=row[at].command,
+            digest=row[at].artifact_digest,
+            seen=seen_values(row[at]) if row[at].measured else {},
+        )
+        for at, one in enumerate(variants)
+        for key, row in rows.items()
+    )
+    record = {
+        "schema": HISTORY_SCHEMA,
+        "targets": history.study.targets,
+        "releases": [_release(order, one) for order, one in enumerate(variants)],
+        "points": (),
+        "steps": history.steps,
+        "totals": history.totals,
+        "planned": len(history.rows),
+        "notes": history.notes,
+    }
+    return lines(record, points)
+
+
+def _release(order: int, one: Variant) -> dict[str, object]:
+    own = {"name": one.name, "order": order, "spec": one.spec}
+    if (side := one.snapshot) is None:
+        return own | filled(repeats=one.repeats, notes=one.notes, reason=one.reason)
+    known = {name: getattr(side.compiler, name) for name in ("version", "revision", "digest")}
+    return own | filled(**known, sha=side.source.sha, repeats=one.repeats, notes=one.remarks)

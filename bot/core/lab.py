@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import NamedTuple
 
-from bot.core.delta import value_of
+from bot.core.delta import seen_values, value_of
 from bot.core.fold import Run
 from bot.core.metrics import METRIC_BY_ID, Metric
 from bot.core.planned import Target
-from bot.core.snapshot import Cell, CellKey
-from bot.core.spread import Value, ends, largest, total
+from bot.core.record import Value, ends, largest, total
+from bot.core.snapshot import Cell, CellKey, filled, lines
 from bot.core.study import Study, Variant
 
 LAB_SCHEMA = "code-size-lab/1"
@@ -232,3 +232,39 @@ def fits(lab: Lab) -> Iterator[Fit]:
                     slope, start = statistics.linear_regression([x for x, _ in points], [y for _, y in points])
                     off = max(abs(y - start - slope * x) for x, y in points)
                 yield Fit(key.model, key.target, column, slope, start, is_exact, off, tuple(points))
+
+
+_FAILURE_CHARACTERS = 500
+
+
+def lab_lines(lab: Lab) -> Iterator[bytes]:
+    """The text of `lab.json`: canonical, cells by model, target and variant, each on a line of its own."""
+    asked = lab.experiment
+    variants = (
+        {"name": one.name, "compiler": one.compiler, "flags": one.flags}
+        | filled(targets=one.targets, files=one.files, shapes=one.shapes, folded=one.folded or None)
+        | filled(at=one.at, reason=one.reason)
+        for one in lab.study.variants
+    )
+    record = {
+        "schema": LAB_SCHEMA,
+        "experiment": asked.name,
+        **{name: getattr(asked, name) for name in ("question", "columns", "axis", "run")},
+        **{name: getattr(lab, name) for name in ("machine", "flags", "targets", "notes")},
+        "variants": tuple(variants),
+        "cells": (),
+    }
+    return lines(record, (_lab_cell(lab, *pair) for pair in lab.cells))
+
+
+def _lab_cell(lab: Lab, variant: str, cell: Cell) -> dict[str, object]:
+    own = {"model": cell.key.model, "target": cell.key.target, "variant": variant}
+    run = lab.run(variant, cell)
+    return (
+        own
+        | {"status": cell.status, "metrics": cell.metrics}
+        | filled(reasons=cell.reasons, failure=cell.reason[:_FAILURE_CHARACTERS], command=cell.command)
+        | filled(artifact_digest=cell.artifact_digest, varies=bool(cell.others) or None, seen=seen_values(cell))
+        | filled(**{each.name: getattr(run, each.name) for each in fields(run)})
+        | filled(module=lab.modules.get((variant, cell.key)))
+    )

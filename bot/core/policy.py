@@ -12,9 +12,8 @@ from typing import Literal
 from bot.core.delta import STATES, CellDelta, MetricDelta, outcome
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, METRICS, Unit
 from bot.core.planned import GlobIndex, covers
-from bot.core.record import Count, Record
+from bot.core.record import Count, Record, Spread, Value, difference, spread
 from bot.core.snapshot import UNFETCHED, Cell, CellKey, Failure
-from bot.core.spread import Spread, Value, difference, spread
 
 Level = Literal["warn", "fail"]
 Status = Literal["pass", "warn", "fail"]

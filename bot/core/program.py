@@ -1,7 +1,7 @@
 """What a model's target-independent IR says of its dispatches, kept small enough to live in a baseline.
 
 Digests stand for texts: two executables of equal whole `source` have the same IR up to names and SSA numbering. How
-they are written, and what short ones are worth, is in `bot.core.snapshot_json`.
+they are written, and what short ones are worth, is in `bot.core.snapshot`.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Program(Record, frozen=True, omit_defaults=True):
         phases: one of HASHED_PHASES → digest of the whole program's IR at its end, up to names of values and places,
             in hex (short: 16 digits).
         linalg_ops_before: linalg operations before fusion; None where that phase could not be read.
-        whole: of a program whose digests were cut, the name (`bot.core.snapshot_json.name_of`) it had before: that of
+        whole: of a program whose digests were cut, the name (`bot.core.snapshot.name_of`) it had before: that of
             another one says that both are the same. Empty where its digests are whole, or nothing is known of that.
         operations: what the model's own program consists of before any optimization, as `bot.core.json_text` writes
             it: operations with those of their bodies, and constants; None where that is not known.

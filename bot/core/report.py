@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
 
 from bot.core.delta import CellDelta
-from bot.core.explanation import Explanation, RootCause, Step
-from bot.core.policy import Rule, Verdict
-from bot.core.record import Count, Record, always
-from bot.core.snapshot import CellKey, ModelEdit, Overview, Snapshot
+from bot.core.explanation import ComponentDelta, Explanation, PartDelta, RootCause, Step, Tally
+from bot.core.json_text import decoded, require_schema
+from bot.core.policy import Finding, Rule, Verdict
+from bot.core.program import Family
+from bot.core.record import Amount, Count, Record, always, lowest, range_of
+from bot.core.snapshot import CellKey, CompilerInfo, Dispatch, Failure, FoldCounts, ModelEdit, Overview, Snapshot, lines
 
 REPORT_SCHEMA = "code-size-report/1"
 
@@ -111,3 +116,261 @@ class Report:
     steps: tuple[Step, ...] = ()
     adoption: Adoption | None = None
     page: str = ""
+
+
+# `report.json`: written of a report's own values, and read again as far as `explain` tells of it.
+
+
+_SIDE = ("compiler", "source", "flags", "targets", "models", "notes")
+_EXPLAINED = (
+    *("cause", "why", "waterfall", "parts", "unchanged", "rebased", "renamed_bytes", "short_digests"),
+    *("first_compiles", "components", "tree"),
+)
+_FOLD = ("regions", "executables", "families", "surplus_executables", "surplus_bytes", "folded")
+_FINDING = (
+    *("level", "metric", "rule", "kind", "limit", "actual", "base", "head", "line", "accepted", "outcomes"),
+    *("allowed", "known"),
+)
+_BUDGET = ("metric", "rule", "base", "head", "limit")
+_EXAMPLE = ("dispatch", "component", "base_bytes", "head_bytes", "change_bytes", "note")
+_ROOT = ("cause", "what", "targets", "models", "cells", "dispatches", "share", "command")
+_STEP = ("base", "head", "skipped", "larger", "smaller", "broken", "causes")
+_UNEXPLAINED = Explanation(None, None, "")
+
+
+def report_lines(report: Report) -> Iterator[bytes]:
+    """The text of `report.json`, its cells made one at a time, so that they are not held twice.
+
+    What broke is the first of the notes, and that base has no configuration the next.
+    """
+    broke = (f"the analysis broke: {report.broke}",) if report.broke else ()
+    first = ("base has no configuration: code size is measured from now on",) if report.adoption else ()
+    verdict, overview, explanations = report.verdict, report.overview, report.explanations
+    folding = [
+        _key(each.key) | {side: _fold(getattr(each, side)) for side in ("base", "head")} for each in overview.folding
+    ]
+    record: dict[str, Any] = {
+        "schema": REPORT_SCHEMA,
+        "base": _fields(report.base, _SIDE),
+        "head": _fields(report.head, _SIDE),
+        "baseline": report.baseline,
+        "verdict": {
+            "status": verdict.status,
+            "findings": [_finding(one) for one in verdict.findings],
+            "budgets": [_key(one.key) | _fields(one, _BUDGET) for one in verdict.budgets],
+        },
+        "cells": (),
+        "root_causes": [_root_cause(one) for one in report.root_causes],
+        "overview": {"fusion": overview.fusion, "folding": folding, "pairs": overview.pairs},
+        "edits": report.edits,
+        "notes": (*broke, *first, *report.notes),
+    }
+    if report.steps:
+        record["steps"] = [
+            _fields(step, _STEP)
+            | {"base_bytes": lowest(step.base_bytes), "head_bytes": lowest(step.head_bytes)}
+            | _known(base_range=range_of(step.base_bytes), head_range=range_of(step.head_bytes))
+            for step in report.steps
+        ]
+    return lines(record, (_cell(delta, explanations.get(delta.key)) for delta in report.deltas))
+
+
+def _fields(value: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in names}
+
+
+def _key(key: CellKey) -> dict[str, Any]:
+    return {"model": key.model, "target": key.target}
+
+
+def _known(**values: Any) -> dict[str, Any]:
+    """What is seldom, where it says something."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _fold(counts: FoldCounts | None) -> dict[str, Any] | None:
+    return _fields(counts, _FOLD) if counts else None
+
+
+def _cell(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
+    told, sides = explanation or _UNEXPLAINED, {"base": delta.base, "head": delta.head}
+    program = delta.head.program if explanation and delta.head else None
+    dispatches = [
+        _fields(one, ("name", "cause", "component", "base", "head", "matched", "note", "diff"))
+        | ({"pass": one.passed.name, "operations": one.passed.operations} if one.passed else {})
+        | _known(untraced=one.untraced or None)
+        for one in told.dispatches
+    ]
+    seen = {one.id: {"base": one.seen[0], "head": one.seen[1]} for one in delta.metrics.values() if one.seen}
+    row = _key(delta.key) | _fields(delta, ("state", "identical", "reason")) | _fields(told, _EXPLAINED)
+    row |= {name: {side: getattr(one, name, None) for side, one in sides.items()} for name in _OF_SIDES}
+    return row | {
+        "metrics": {one.id: {"base": one.base, "head": one.head} for one in delta.metrics.values()},
+        "first": told.phase,
+        "unchanged": told.unchanged if explanation else None,
+        "rebased": told.rebased if explanation else None,
+        "dispatches": dispatches,
+        "arguments": program.arguments if program else (),
+        "phases_ms": {side: one.phases_ms if explanation and one else {} for side, one in sides.items()},
+        "families": delta.head.families if delta.head else (),
+        **_known(seen=seen or None),
+    }
+
+
+_OF_SIDES = ("status", "failure", "command")
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    seldom = _known(is_open=finding.is_open or None, seen=finding.seen)
+    return _key(finding.key) | _fields(finding, _FINDING) | seldom
+
+
+def _root_cause(root: RootCause) -> dict[str, Any]:
+    looked_up = {"suspects": root.suspects, "looked_up": root.looked_up} if root.looked_up else {}
+    return _fields(root, _ROOT) | {
+        "bytes": _tally(root.total),
+        "by_target": {target: _tally(tally) for target, tally in root.by_target.items()},
+        "example": _key(root.example.key) | _fields(root.example, _EXAMPLE),
+        "pass": root.passed.name if root.passed else None,
+        "operations": root.passed.operations if root.passed else {},
+        "traced": dict(zip(("dispatches", "bytes"), root.traced, strict=True)),
+        **_known(seen=root.seen),
+        **looked_up,
+    }
+
+
+def _tally(tally: Tally) -> dict[str, int]:
+    return {"deltas": tally.deltas, "net": tally.net_bytes, "absolute": tally.absolute_bytes}
+
+
+# What is read of it: what `explain` tells of a cell. Other fields are for others.
+
+
+class _Read(msgspec.Struct, frozen=True):
+    pass
+
+
+class Sides(_Read, frozen=True):
+    """A text on both sides; None where the side has none."""
+
+    base: str | None = None
+    head: str | None = None
+
+
+class Failures(_Read, frozen=True):
+    """Why a side has no artifact; None where it has one, or no cell."""
+
+    base: Failure | None = None
+    head: Failure | None = None
+
+
+class Numbers(_Read, frozen=True):
+    """A metric on both sides."""
+
+    base: Count | None
+    head: Count | None
+
+
+class SeenNumbers(_Read, frozen=True):
+    """Every value that a metric was seen to have on both sides, the lowest first."""
+
+    base: tuple[Count, ...]
+    head: tuple[Count, ...]
+
+
+class DispatchRow(_Read, frozen=True):
+    """One entry point that is not the same; None where a side does not have it."""
+
+    cause: str | None
+    component: str
+    base: Dispatch | None
+    head: Dispatch | None
+    matched: str
+    note: str = ""
+    diff: tuple[str, ...] = ()
+    passed: str | None = msgspec.field(default=None, name="pass")
+    operations: Mapping[str, Amount] = {}
+    untraced: str = ""
+
+
+class CellRow(_Read, frozen=True):
+    """One cell; the fields from `cause` on are those of its explanation."""
+
+    model: str
+    target: str
+    state: str
+    reason: str
+    metrics: Mapping[str, Numbers]
+    status: Sides
+    failure: Failures
+    command: Sides
+    cause: str | None = None
+    first: str | None = None
+    why: str = ""
+    waterfall: Mapping[str, Amount] = {}
+    parts: tuple[PartDelta, ...] = ()
+    dispatches: tuple[DispatchRow, ...] = ()
+    unchanged: Count | None = None
+    rebased: Count | None = None
+    short_digests: bool = False
+    first_compiles: bool = False
+    components: tuple[ComponentDelta, ...] = ()
+    families: tuple[Family, ...] = ()
+    seen: Mapping[str, SeenNumbers] = {}
+
+
+class SideRow(_Read, frozen=True):
+    """What was measured on one side, and with what."""
+
+    compiler: CompilerInfo
+    targets: Mapping[str, str] = {}
+
+
+class FindingRow(_Read, frozen=True):
+    """One finding."""
+
+    model: str
+    target: str
+    level: str
+    metric: str | None
+    rule: str
+    limit: str
+    actual: str
+
+
+class VerdictRow(_Read, frozen=True):
+    """The verdict."""
+
+    status: str
+    findings: tuple[FindingRow, ...]
+
+
+class TallyRow(_Read, frozen=True):
+    """Bytes added up, with their signs."""
+
+    net: Amount
+
+
+class RootRow(_Read, frozen=True):
+    """One root cause."""
+
+    cause: str | None
+    what: str
+    cells: tuple[CellKey, ...]
+    bytes: TallyRow
+
+
+class ReportRow(_Read, frozen=True):
+    """The contract's `report.json`, as far as it is read."""
+
+    base: SideRow
+    head: SideRow
+    verdict: VerdictRow
+    cells: tuple[CellRow, ...]
+    root_causes: tuple[RootRow, ...] = ()
+
+
+def report_of(text: bytes | str, where: str, hint: str) -> ReportRow:
+    """Read `report.json`; raises InputError for text that is torn, foreign or of another schema."""
+    require_schema(text, REPORT_SCHEMA, "report", where, hint)
+    return decoded(text, ReportRow, where, hint, "report")

@@ -1,11 +1,4 @@
-"""A study: variants in their order, each measured over the same cells; what a gap, a neighbour and the reference are.
-
-Every command that measures asks one question of it. A comparison has two variants, an experiment as many as its
-question needs, a history one a release or stored commit; a bisection asks for them one by one.
-
-A gap is no measurement: a variant that could not be had, and of a cell one in which nothing is known of it. It is
-nobody's neighbour and nobody's reference: what was measured after it is held against what was measured before it.
-"""
+"""What is said of the dynamic dimensions of a model's inputs: nothing, one size, a range, or multiples within one."""
 
 from __future__ import annotations
 
@@ -13,12 +6,71 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from bot.core.constraint import Constraint
+import msgspec
+
 from bot.core.planned import LIFTED_LIMIT_FLAG
+from bot.core.record import Record
 from bot.core.snapshot import UNFETCHED, Cell, CellKey, CompilerInfo, Failure, Snapshot
 from bot.core.spec import release_in
+
+Size = Annotated[int, msgspec.Meta(ge=1, le=(1 << 31) - 1)]
+"""Of a dimension; what `torch.export` and the shapes of every backend take."""
+Smallest = Annotated[Size, msgspec.Meta(description="The smallest size.", examples=[16])]
+Largest = Annotated[Size, msgspec.Meta(description="The largest size.", examples=[512])]
+
+
+class Dynamic(Record, frozen=True, tag_field="kind", tag="dynamic"):
+    """The model as it is."""
+
+
+class Static(Record, frozen=True, tag_field="kind", tag="static"):
+    """One size, which becomes part of the program."""
+
+    size: Annotated[Size, msgspec.Meta(description="The one size.", examples=[128])]
+
+
+class Range(Record, frozen=True, tag_field="kind", tag="range"):
+    """Sizes from `min` to `max`, both included."""
+
+    min: Smallest
+    max: Largest
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where there is no such size."""
+        if self.min > self.max:
+            raise ValueError(f"min {self.min} is above max {self.max}")
+
+
+class Divisible(Record, frozen=True, tag_field="kind", tag="divisible"):
+    """Multiples of `by` from `min` to `max`, which are such themselves."""
+
+    by: Annotated[Size, msgspec.Meta(description="What sizes are multiples of.", examples=[16])]
+    min: Smallest
+    max: Largest
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where one of them is none."""
+        if self.min > self.max:
+            raise ValueError(f"min {self.min} is above max {self.max}")
+        for name, value in (("min", self.min), ("max", self.max)):
+            if value % self.by:
+                raise ValueError(f"{name} {value} is no multiple of {self.by}")
+
+
+Constraint = Dynamic | Static | Range | Divisible
+"""As JSON an object with its `kind`: `{"kind": "range", "min": 16, "max": 512}`."""
+
+
+# A study: variants in their order, each measured over the same cells; what a gap, a neighbour and the reference are.
+#
+# Every command that measures asks one question of it. A comparison has two variants, an experiment as many as its
+# question needs, a history one a release or stored commit; a bisection asks for them one by one.
+#
+# A gap is no measurement: a variant that could not be had, and of a cell one in which nothing is known of it. It is
+# nobody's neighbour and nobody's reference: what was measured after it is held against what was measured before it.
+
 
 UNMEASURED = "unmeasured"
 """The status of a cell in a gap: its failure says why nothing is known of it."""

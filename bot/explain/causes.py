@@ -15,12 +15,19 @@ from sys import intern
 from typing import NamedTuple
 
 from bot.core.delta import CellDelta
-from bot.core.explanation import PASS_OPERATIONS, PHASES, UNATTRIBUTED, DispatchDelta, Explanation, PassChange
-from bot.core.moved import code_differs, named_bytes
+from bot.core.explanation import (
+    PASS_OPERATIONS,
+    PHASES,
+    UNATTRIBUTED,
+    DispatchDelta,
+    Explanation,
+    PassChange,
+    code_differs,
+    named_bytes,
+)
 from bot.core.parting import parting
 from bot.core.program import Source
-from bot.core.snapshot import Cell, Dispatch, Failure
-from bot.core.snapshot_json import is_whole
+from bot.core.snapshot import Cell, Dispatch, Failure, is_whole
 from bot.core.trace import operation_words
 from bot.explain.matching import Match, Side, index_both, is_opaque, match_sides, sources_of
 from bot.explain.phases import (

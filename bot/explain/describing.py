@@ -12,7 +12,7 @@ from msgspec import structs
 from bot.core.json_text import counts_text
 from bot.core.program import Program, Source
 from bot.core.reading import ProgramFacts, SourceText
-from bot.core.snapshot_json import SUM_MODULUS, written
+from bot.core.snapshot import SUM_MODULUS, written
 
 _NAMES = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|(%[A-Za-z0-9_$.-]+(?:#[0-9]+)?)')
 _PACK = re.compile(r"^%:([0-9]{1,4}) = ")

@@ -2,7 +2,7 @@
 
 Nobody's ordinal is a key: one added dispatch shifts the numbers in `main_dispatch_N` of all that follow it.
 
-Where one side comes from a stored baseline, both are compared by short digests (`bot.core.snapshot_json`). Then an
+Where one side comes from a stored baseline, both are compared by short digests (`bot.core.snapshot`). Then an
 equal digest pairs nothing by itself: the keys have sizes, numbers and structures beside it, and the passes other names.
 """
 
@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 from bot.core.program import Program, Source
-from bot.core.snapshot import Cell, Dispatch
-from bot.core.snapshot_json import CODE_CHARACTERS, short_code
+from bot.core.snapshot import CODE_CHARACTERS, Cell, Dispatch, short_code
 from bot.explain.texts import alike, is_short, per_object
 
 ADDED, REMOVED = "added", "removed"

@@ -18,10 +18,9 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from bot.core.moved import code_differs
+from bot.core.explanation import code_differs
 from bot.core.program import BOUND_PARTS, HASHED_PHASES, Program, Source
-from bot.core.snapshot import Cell, Dispatch
-from bot.core.snapshot_json import SHORT_SUM_MODULUS, SUM_MODULUS
+from bot.core.snapshot import SHORT_SUM_MODULUS, SUM_MODULUS, Cell, Dispatch
 from bot.explain.matching import Match, Side, is_opaque, numbers
 from bot.explain.texts import Texts
 

@@ -9,8 +9,17 @@ from functools import lru_cache
 from typing import Any, cast
 
 from bot.core.delta import CellDelta
-from bot.core.explanation import UNKNOWN, DispatchDelta, Example, Explanation, PartDelta, PassChange, RootCause, Tally
-from bot.core.moved import moved_bytes
+from bot.core.explanation import (
+    UNKNOWN,
+    DispatchDelta,
+    Example,
+    Explanation,
+    PartDelta,
+    PassChange,
+    RootCause,
+    Tally,
+    moved_bytes,
+)
 from bot.core.parting import NOT_TRACED
 from bot.core.snapshot import CellKey
 

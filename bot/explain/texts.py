@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from bot.core.json_text import canonical, decoded
 from bot.core.program import Program
-from bot.core.snapshot_json import cut_program, is_whole, name_of, short_program
+from bot.core.snapshot import cut_program, is_whole, name_of, short_program
 from bot.errors import InputError
 
 # Results kept for the objects they were worked out of.

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from bot.core.explanation import CAUSES, MIXED, UNKNOWN, DispatchDelta, PartDelta
-from bot.core.moved import moved_bytes, named_bytes, whole_bytes
-from bot.core.parts import CODE, CONSTANTS, EXECUTABLES, TABLES, VM, part_words
+from bot.core.explanation import CAUSES, MIXED, UNKNOWN, DispatchDelta, PartDelta, moved_bytes, named_bytes, whole_bytes
+from bot.core.metrics import CODE, CONSTANTS, EXECUTABLES, TABLES, VM, part_words
 from bot.core.snapshot import Cell
 
 OUTSIDE = "text outside of dispatches"

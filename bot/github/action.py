@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from bot.config.action_inputs import INPUTS, read_inputs
-from bot.config.events import read_event, run_context
+from bot.config.events import INPUTS, read_event, read_inputs, run_context
 from bot.core.context import ActionInputs, RunContext
 from bot.core.json_text import canonical
 from bot.errors import BotError, InternalError, UsageError

@@ -10,10 +10,23 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from bot.config.configuration import Config
-from bot.core.acceptance import APPROVAL_LABEL, Acceptance, Seen, accept, seen
 from bot.core.delta import STATES
 from bot.core.policy import Verdict
-from bot.core.publication import CheckRun, CommentState, Conclusion, alarms, decode, encode, resolves, wants_comment
+from bot.core.publication import (
+    APPROVAL_LABEL,
+    Acceptance,
+    CheckRun,
+    CommentState,
+    Conclusion,
+    Seen,
+    accept,
+    alarms,
+    decode,
+    encode,
+    resolves,
+    seen,
+    wants_comment,
+)
 from bot.core.report import Report
 from bot.errors import BotError, InputError, InternalError, Interrupted, NetworkError
 from bot.explain.suspects import github_source, with_suspects

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from bot.core.acceptance import Acceptance, accept
-from bot.core.publication import Conclusion
+from bot.core.publication import Acceptance, Conclusion, accept
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import Snapshot
 from bot.errors import NetworkError

@@ -13,14 +13,12 @@ from datetime import datetime
 
 from github.PullRequest import PullRequest
 
-from bot.config.comment_commands import HELP
 from bot.config.configuration import Config
-from bot.core.acceptance import Acceptance
+from bot.config.events import HELP
 from bot.core.context import CommandRequest, WorkflowRun
-from bot.core.publication import CommentState, decode
+from bot.core.publication import Acceptance, CommentState, decode
 from bot.core.report import Adoption, Baseline, Report
-from bot.core.snapshot import Snapshot
-from bot.core.snapshot_json import from_json
+from bot.core.snapshot import Snapshot, from_json
 from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
 from bot.github.baselines import gap_note, stored_at, with_gap
 from bot.github.checks import results

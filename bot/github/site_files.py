@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bot.config.configuration import Config
-from bot.core.report import Baseline
-from bot.core.report_json import report_lines
+from bot.core.report import Baseline, report_lines
 from bot.core.snapshot import Snapshot
 from bot.core.study import named_apart, of_commit
 from bot.show.history import write_history

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from bot.core.backends import backend_of
-from bot.core.metrics import ARTIFACT_PARTS, METRIC_IDS
-from bot.core.parts import CONSTANTS, EXECUTABLES, OTHER, TABLES, UNREAD, VM
+from bot.core.metrics import ARTIFACT_PARTS, CONSTANTS, EXECUTABLES, METRIC_IDS, OTHER, TABLES, UNREAD, VM
 from bot.core.reading import ArtifactReading, EntryPoint, Measurement, Products
 from bot.core.snapshot import Dispatch
 from bot.readers.artifact import read_artifact

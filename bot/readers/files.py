@@ -13,8 +13,7 @@ from dataclasses import replace
 
 from msgspec import structs
 
-from bot.core.metrics import METRIC_BY_ID, METRIC_IDS
-from bot.core.parts import CODE, EXECUTABLES, OTHER, UNREAD
+from bot.core.metrics import CODE, EXECUTABLES, METRIC_BY_ID, METRIC_IDS, OTHER, UNREAD
 from bot.core.reading import EntryPoint, Measurement, Reading
 from bot.core.record import is_count
 from bot.core.snapshot import Dispatch

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from bot.core.record import require_counts
-from bot.core.snapshot_json import written
+from bot.core.snapshot import written
 from bot.errors import MalformedBinary
 from bot.readers.budget import Budget
 from bot.readers.elf import MACHINE_AT, SHF_EXECINSTR, STT_SECTION, Elf, Section, Symbol, functions, parse_elf, symbols

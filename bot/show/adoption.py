@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from bot.core.delta import value_of
 from bot.core.policy import LevelSpec, Rule
+from bot.core.record import Value, total
 from bot.core.report import Adoption
 from bot.core.snapshot import Cell, CellKey
-from bot.core.spread import Value, total
 from bot.show.blocks import Block, Fold, List, Sentence, section
 from bot.show.escape import clip
 from bot.show.facts import NAME_LIMIT, Facts

@@ -10,9 +10,9 @@ from itertools import islice
 from bot.core.delta import CellDelta, outcome
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_BY_ID
 from bot.core.policy import OPEN, Accepted, Budget, Finding
+from bot.core.record import difference
 from bot.core.report import Report
 from bot.core.snapshot import CellKey
-from bot.core.spread import difference
 from bot.show.escape import clean, clip
 from bot.show.facts import MARKS, NAME_LIMIT, Facts, cells_phrase, leading, mark_of, worst_first
 from bot.show.failures import failure_words, grouped, trimmed

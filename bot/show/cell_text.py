@@ -12,9 +12,8 @@ from rich.text import Text
 
 from bot.core.delta import MetricDelta
 from bot.core.explanation import PASS_OPERATIONS, DispatchDelta, Explanation
-from bot.core.metrics import METRIC_BY_ID
+from bot.core.metrics import METRIC_BY_ID, code_words, metric_words
 from bot.core.parting import NOT_TRACED
-from bot.core.parts import code_words, metric_words
 from bot.core.program import Family
 from bot.core.snapshot import CellKey
 from bot.show.compilers import reproduction, trace_command

@@ -9,13 +9,11 @@ from itertools import islice
 
 from bot.core.backends import backend_of
 from bot.core.delta import STATES, CellDelta, MetricDelta
-from bot.core.explanation import ComponentDelta, DispatchDelta, Explanation
-from bot.core.metrics import METRIC_BY_ID, METRICS, Metric
-from bot.core.moved import code_change
-from bot.core.parts import code_words
+from bot.core.explanation import ComponentDelta, DispatchDelta, Explanation, code_change
+from bot.core.metrics import METRIC_BY_ID, METRICS, Metric, code_words
 from bot.core.program import Argument
+from bot.core.record import ends
 from bot.core.snapshot import Cell, CellKey, Dispatch
-from bot.core.spread import ends
 from bot.show.alarms import finding_words
 from bot.show.escape import clip
 from bot.show.facts import MARKS, NAME_LIMIT, STACK_LIMIT_BYTES, Facts, mark_of

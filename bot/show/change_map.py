@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from heapq import heappush, heappushpop, nlargest
 
 from bot.core.delta import CellDelta
-from bot.core.explanation import UNATTRIBUTED, UNKNOWN, Explanation
-from bot.core.moved import moved_bytes
+from bot.core.explanation import UNATTRIBUTED, UNKNOWN, Explanation, moved_bytes
 from bot.core.snapshot import CellKey
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT, Facts

@@ -9,10 +9,9 @@ from rich.console import Console
 
 from bot.core.delta import MetricDelta
 from bot.core.explanation import DispatchDelta, Explanation, PassChange
-from bot.core.metrics import METRIC_BY_ID, METRIC_IDS
-from bot.core.parts import metric_words
+from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, metric_words
 from bot.core.planned import beginning, matching, near_or_known, short_names
-from bot.core.report_json import CellRow, DispatchRow, Numbers, ReportRow, Sides, report_of
+from bot.core.report import CellRow, DispatchRow, Numbers, ReportRow, Sides, report_of
 from bot.core.snapshot import CellKey
 from bot.errors import InputError, UsageError
 from bot.show.cell_text import Told, ends_words, print_cell, print_dispatch, state_words

@@ -10,8 +10,7 @@ from typing import Protocol
 
 from bot.core import planned as selecting
 from bot.core.delta import STATES, CellDelta, outcome
-from bot.core.metrics import ARTIFACT_PARTS, Metric
-from bot.core.parts import metric_words
+from bot.core.metrics import ARTIFACT_PARTS, Metric, metric_words
 from bot.core.policy import Finding
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey

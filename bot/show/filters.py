@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.core.spread import Spread, Value, difference, ends
+from bot.core.record import Spread, Value, difference, ends
 
 _SUFFIX = {"count": "", "bytes": " B", "ms": " ms", "KiB": " KiB"}
 UNKNOWN = "n/a"

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from bot.core.fold import FAILED, BeforeAfter, FoldAudit, FoldCell, FoldedFamily, FoldModel, LeftFamily
+from bot.core.fold import FAILED, BeforeAfter, FoldAudit, FoldCell, FoldedFamily, FoldModel, LeftFamily, fold_lines
 from bot.core.snapshot import CellKey
-from bot.core.study_json import fold_lines
 from bot.show.blocks import Block, Code, Fold, List, Room, Sentence, section
 from bot.show.escape import clean, clip, md_text
 from bot.show.facts import NAME_LIMIT, cells_phrase, short_names, targets_phrase

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from bot.core.delta import CellDelta, value_of
+from bot.core.record import total as summed
 from bot.core.snapshot import CellKey
-from bot.core.spread import total as summed
 from bot.show.alarms import matters
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT, Facts, broken_alike, builds, mark_of

@@ -18,14 +18,14 @@ from bot.core.history import (
     HistoryTotal,
     Move,
     OneMove,
+    history_lines,
 )
 from bot.core.json_text import canonical
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import short_names
+from bot.core.record import Spread, Value
 from bot.core.snapshot import Cell, CellKey
-from bot.core.spread import Spread, Value
 from bot.core.study import UNMEASURED
-from bot.core.study_json import history_lines
 from bot.show.blocks import PAGE, Block, Code, Fold, List, Picture, Room, Sentence, section
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT

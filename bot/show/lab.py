@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from pathlib import Path
 
-from bot.core.constraint import Divisible, Range, Static
 from bot.core.delta import value_of
 from bot.core.fold import Price, Run
 from bot.core.lab import (
@@ -21,13 +20,13 @@ from bot.core.lab import (
     Sums,
     fits,
     is_largest,
+    lab_lines,
     share_away,
     sums,
 )
+from bot.core.record import Value, certain, difference, ends
 from bot.core.snapshot import CellKey
-from bot.core.spread import Value, certain, difference, ends
-from bot.core.study import Variant
-from bot.core.study_json import lab_lines
+from bot.core.study import Divisible, Range, Static, Variant
 from bot.show.blocks import PAGE, Block, Fold, List, Picture, Room, Sentence, section
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT

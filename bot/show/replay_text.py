@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from bot.core.policy import Finding, VerdictStatus
-from bot.core.replaying import ReplayStep, RuleCount, SmallestLevel
+from bot.core.thresholds import ReplayStep, RuleCount, SmallestLevel
 from bot.show.escape import clean
 from bot.show.filters import amount, plural
 

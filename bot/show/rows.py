@@ -7,8 +7,8 @@ from typing import Any
 
 from bot.core.metrics import METRIC_BY_ID, Metric
 from bot.core.policy import Finding
+from bot.core.record import Value
 from bot.core.snapshot import CellKey
-from bot.core.spread import Value
 from bot.show.escape import clip
 from bot.show.facts import MARKS, NAME_LIMIT, Facts, mark_of, rule_key
 from bot.show.filters import superscript

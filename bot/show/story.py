@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from bot.core.explanation import UNATTRIBUTED, ComponentDelta, DispatchDelta, Explanation
-from bot.core.metrics import METRICS
-from bot.core.parts import code_words
+from bot.core.metrics import METRICS, code_words
 from bot.core.program import Family
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT

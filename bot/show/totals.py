@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from bot.core.delta import CellDelta
 from bot.core.policy import Finding
-from bot.core.spread import Value, certain, difference, total
+from bot.core.record import Value, certain, difference, total
 from bot.show.facts import MARKS, Facts, broken_alike, mark_of, whole_of, worst_first
 from bot.show.filters import relative, sides
 

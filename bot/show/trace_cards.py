@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from bot.core.delta import CellDelta
-from bot.core.explanation import Explanation
-from bot.core.moved import code_change
+from bot.core.explanation import Explanation, code_change
 from bot.core.parting import parting, texts_around
 from bot.core.snapshot import CellKey
 from bot.core.trace import IrAround, Parting, operation_words

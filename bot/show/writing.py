@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from bot.core.report import Report
-from bot.core.report_json import report_lines
-from bot.core.snapshot import Snapshot
-from bot.core.snapshot_json import lines, rows_of
+from bot.core.report import Report, report_lines
+from bot.core.snapshot import Snapshot, lines, rows_of
 from bot.show.comment import render_comment, render_summary
 from bot.show.page import html_pieces
 from bot.system.files import write_atomically

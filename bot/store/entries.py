@@ -19,8 +19,7 @@ from bot.core.baseline import Entry, kept
 from bot.core.json_text import canonical, converted, decoded, require_schema
 from bot.core.program import Site, Source
 from bot.core.record import Count, Record
-from bot.core.snapshot import Dispatch, Snapshot
-from bot.core.snapshot_json import MEASURE_AGAIN, SnapshotRow, rows_of, snapshot_of
+from bot.core.snapshot import MEASURE_AGAIN, Dispatch, Snapshot, SnapshotRow, rows_of, snapshot_of
 from bot.errors import InputError, UsageError
 
 UNPACKED_LIMIT_BYTES = 64 << 20

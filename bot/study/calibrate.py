@@ -25,9 +25,9 @@ from bot.core.history import HISTORY_SCHEMA
 from bot.core.json_text import Headed
 from bot.core.metrics import INEXACT
 from bot.core.planned import PlannedCell
-from bot.core.replaying import counts, least_levels, replayed, variants_of
 from bot.core.snapshot import Cell, CellKey, Failure
 from bot.core.study import Variant
+from bot.core.thresholds import counts, least_levels, replayed, variants_of
 from bot.errors import InputError, UsageError
 from bot.show.escape import clean
 from bot.show.filters import plural

@@ -18,10 +18,10 @@ from bot.core.delta import MetricDelta
 from bot.core.history import TRACKED, History, HistoryStep, Move, StepCause, totals_of
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import LIFTED_LIMIT_FLAG
+from bot.core.record import difference, lowest, range_of
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.spec import MOVING, Places, release_in, release_of
-from bot.core.spread import difference, lowest, range_of
 from bot.core.study import SHORT, Study, Variant, named_apart, neighbours, of_commit, united
 from bot.errors import CompilerUnavailable, InputError, UsageError
 from bot.explain.texts import Texts, no_texts

@@ -23,7 +23,6 @@ from bot.compiler.toolchain import Toolchain
 from bot.config.configuration import Config
 from bot.config.targets import merged
 from bot.core.backends import backend_of
-from bot.core.constraint import Constraint
 from bot.core.fold import FAILED, FoldAudit, FoldCell, FoldOptions, Price, Run
 from bot.core.lab import BEFORE_FUSION, SAME, Experiment, Lab
 from bot.core.planned import (
@@ -42,7 +41,7 @@ from bot.core.planned import (
 from bot.core.policy import here
 from bot.core.snapshot import Cell, CellKey, Failure, Snapshot
 from bot.core.spec import Places, release_in
-from bot.core.study import Study, Variant
+from bot.core.study import Constraint, Study, Variant
 from bot.errors import CompilerUnavailable, MalformedBinary, NoVerdict, UsageError
 from bot.readers.ir_facts import interface
 from bot.running.runner import MISSING, Runner, Runtime, installed, machine, of_release

@@ -30,8 +30,7 @@ from bot.config.torch_models import SuiteModule
 from bot.core.planned import Model, PlannedCell, Target, narrowed, plan, select
 from bot.core.report import Report
 from bot.core.sharding import assigned, shard
-from bot.core.snapshot import Snapshot
-from bot.core.snapshot_json import from_lines
+from bot.core.snapshot import Snapshot, from_lines
 from bot.core.spec import RESOLVED, Places, Sought
 from bot.errors import BotError, InputError, Interrupted, OutputError
 from bot.study.recheck import recheck

@@ -13,15 +13,14 @@ from pathlib import Path
 
 from bot.compiler.probe import flags_of
 from bot.config.configuration import Configuration, load_config
-from bot.config.schema import read_as
 from bot.config.thresholds import parse_rules
 from bot.config.torch_models import patch, read_exactly
 from bot.config.units import in_style, parse_ratio
-from bot.config.yaml_file import KeyPath, YamlFile, parse_yaml, read_yaml, with_values
+from bot.config.yaml_file import KeyPath, YamlFile, parse_yaml, read_as, read_yaml, with_values
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import LIFTED_LIMIT_FLAG, PlannedCell
-from bot.core.ratcheting import Evidence, Kept, Tighter, ratcheted
 from bot.core.snapshot import Cell, Snapshot
+from bot.core.thresholds import Evidence, Kept, Tighter, ratcheted
 from bot.errors import ConfigError, UsageError
 from bot.show.escape import clean
 from bot.show.filters import amount

@@ -26,12 +26,10 @@ from bot.compiler.probe import UNTHREADED
 from bot.compiler.schedule import Task, run_all
 from bot.config.configuration import Config
 from bot.core.delta import diff
-from bot.core.explanation import DispatchDelta, Explanation, RootCause
-from bot.core.moved import moved_bytes
+from bot.core.explanation import DispatchDelta, Explanation, RootCause, moved_bytes
 from bot.core.parting import NO_TIME, NO_TIME_AROUND, NOT_STORED, parting
 from bot.core.planned import LIFTED_LIMIT_FLAG, SIDES, PlannedCell
-from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot
-from bot.core.snapshot_json import differ
+from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot, differ
 from bot.core.trace import LLVM, MACHINE, MLIR, DispatchTrace, IrAround
 from bot.errors import MalformedBinary
 from bot.explain.explanations import explanations

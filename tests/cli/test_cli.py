@@ -18,8 +18,7 @@ from strategies import plain_snapshot
 from bot import __version__
 from bot.cli.main import main
 from bot.core.planned import COMMON_FLAGS
-from bot.core.snapshot import Failure, Snapshot
-from bot.core.snapshot_json import from_json
+from bot.core.snapshot import Failure, Snapshot, from_json
 
 COMMANDS = (
     "compare",

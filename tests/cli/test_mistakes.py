@@ -13,8 +13,8 @@ from strategies import plain_snapshot
 
 from bot.cli.main import main
 from bot.compiler.toolchain import SPEC_HINT
+from bot.core.fold import fold_lines
 from bot.core.json_text import kind_of
-from bot.core.study_json import fold_lines
 
 SNAPSHOT = to_json(plain_snapshot(("a", "vmvx", "ok")))
 FILES = {

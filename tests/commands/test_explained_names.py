@@ -8,7 +8,7 @@ import pytest
 import report_factory as make
 
 from bot.cli.main import main
-from bot.core.report_json import report_lines
+from bot.core.report import report_lines
 from bot.core.snapshot import CellKey
 from bot.show.escape import clip
 

@@ -14,8 +14,7 @@ from bot.cli.main import main
 from bot.config.configuration import load_config
 from bot.config.torch_models import edited, patch
 from bot.core.planned import Model, PlannedCell
-from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Outcome, Snapshot, SourceInfo
-from bot.core.snapshot_json import lines, rows_of
+from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Outcome, Snapshot, SourceInfo, lines, rows_of
 
 Goldens = Callable[..., tuple[int, str, str]]
 Made = Callable[..., Path]

@@ -1,4 +1,4 @@
-"""bot.config.comment_commands: the commands of comments, and what is refused."""
+"""bot.config.events: the commands of comments, and what is refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from growth import LINEAR, cpu_growth
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bot.config.comment_commands import HELP, MAX_REASON, parse_command
+from bot.config.events import HELP, MAX_REASON, parse_command
 from bot.core.context import Command
 
 

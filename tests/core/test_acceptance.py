@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from json_texts import report_to_json
 from replacing import replace
 
-from bot.core.acceptance import Acceptance, Seen, accept, seen
 from bot.core.policy import Accepted, Budget, Finding, Verdict
+from bot.core.publication import Acceptance, Seen, accept, seen
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import CellKey
 

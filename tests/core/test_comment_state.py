@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
 
-from bot.core.acceptance import Acceptance, Seen
-from bot.core.publication import LINE_LIMIT, CommentState, decode, encode
+from bot.core.publication import LINE_LIMIT, Acceptance, CommentState, Seen, decode, encode
 
 MARKER = "<!-- code-size-bot:default -->"
 SEEN = Seen("bert", "vmvx", "artifact_bytes", "change", 10_000, "")

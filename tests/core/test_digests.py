@@ -17,8 +17,8 @@ from bot.compiler.cell_cache import TextStore
 from bot.core.baseline import kept
 from bot.core.program import Program
 from bot.core.reading import ProgramFacts, SourceText
-from bot.core.snapshot import Cell
-from bot.core.snapshot_json import (
+from bot.core.snapshot import (
+    Cell,
     cut_program,
     differ,
     from_json,

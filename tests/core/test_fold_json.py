@@ -10,8 +10,7 @@ from hypothesis import given
 from json_rows import fold_of
 from replacing import replace
 
-from bot.core.fold import FoldAudit
-from bot.core.study_json import fold_lines
+from bot.core.fold import FoldAudit, fold_lines
 
 
 def saved(audit: FoldAudit) -> str:

@@ -7,8 +7,7 @@ from typing import get_args
 import pytest
 
 from bot.config.configuration import load_config
-from bot.core.metrics import ARTIFACT_PARTS, METRIC_BY_ID, METRIC_IDS, METRICS, Metric, Unit
-from bot.core.parts import code_words, metric_words
+from bot.core.metrics import ARTIFACT_PARTS, METRIC_BY_ID, METRIC_IDS, METRICS, Metric, Unit, code_words, metric_words
 from bot.core.policy import any_match
 
 UNIT_OF_SUFFIX = {"bytes": "bytes", "ms": "ms", "kib": "KiB"}

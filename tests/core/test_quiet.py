@@ -8,9 +8,8 @@ import pytest
 import report_factory as make
 from replacing import replace
 
-from bot.core.acceptance import Acceptance, accept, seen
 from bot.core.policy import Verdict, judge
-from bot.core.publication import CommentState, is_standing, resolves, wants_comment
+from bot.core.publication import Acceptance, CommentState, accept, is_standing, resolves, seen, wants_comment
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey, Outcome, Snapshot
 

@@ -1,4 +1,4 @@
-"""bot.core.snapshot_json: canonical on the way out; on the way in strict, and one InputError for the rest."""
+"""bot.core.snapshot: canonical on the way out; on the way in strict, and one InputError for the rest."""
 
 from __future__ import annotations
 
@@ -19,8 +19,20 @@ from strategies import LARGEST, plain_snapshot, snapshots
 from bot.core.json_text import canonical, decoded
 from bot.core.planned import Target, plan
 from bot.core.program import Argument, Family, Program, Site, Source
-from bot.core.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Snapshot
-from bot.core.snapshot_json import CellRow, Programs, SnapshotRow, cell_of, from_json, from_lines, row_of
+from bot.core.snapshot import (
+    Cell,
+    CellKey,
+    CellRow,
+    CompilerInfo,
+    Dispatch,
+    Programs,
+    Snapshot,
+    SnapshotRow,
+    cell_of,
+    from_json,
+    from_lines,
+    row_of,
+)
 from bot.errors import InputError
 from bot.study.prepare import load_models
 

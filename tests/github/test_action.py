@@ -12,7 +12,7 @@ from action_stage import MODEL, Ran, Stage, event
 from fake_github import FakeGitHub
 from github_runner import Runner, git
 
-from bot.config.action_inputs import COMMANDS, OUTPUTS
+from bot.config.events import COMMANDS, OUTPUTS
 from bot.github.action import _STORIES_OF
 
 NAMES = {output.name for output in OUTPUTS}

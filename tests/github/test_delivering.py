@@ -14,11 +14,10 @@ from action_stage import Ran
 from posting_stage import BASE, FOREIGN, HEAD, MARKER, MERGE, NUMBER, OURS, WRITER, Stage, side, sides
 from replacing import replace
 
-from bot.config.action_inputs import OUTPUTS
 from bot.config.configuration import load_config
-from bot.core.acceptance import APPROVAL_LABEL, Seen
+from bot.config.events import OUTPUTS
 from bot.core.delta import STATES
-from bot.core.publication import CommentState, encode
+from bot.core.publication import APPROVAL_LABEL, CommentState, Seen, encode
 from bot.core.report import Baseline
 from bot.core.snapshot import Failure, Snapshot
 from bot.errors import ConfigError, InputError

@@ -12,8 +12,7 @@ from action_stage import MODEL, Stage
 from fake_github import FakeGitHub
 
 from bot.config.configuration import Config
-from bot.core.lab import Experiment, Lab
-from bot.core.study_json import lab_lines
+from bot.core.lab import Experiment, Lab, lab_lines
 from bot.errors import InputError
 from bot.study.prepare import Request
 

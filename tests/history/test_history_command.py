@@ -20,7 +20,7 @@ from test_repository import git
 
 from bot.cli.main import main
 from bot.core.baseline import Entry
-from bot.core.snapshot_json import lines, rows_of
+from bot.core.snapshot import lines, rows_of
 from bot.store.data_branch import DataBranch
 from bot.store.directory import DirectoryStore
 from bot.system.files import write_atomically

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from replacing import replace
 from report_factory import snapshot
 
-from bot.core.history import TRACKED, History, totals_of
+from bot.core.history import TRACKED, History, history_lines, totals_of
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Snapshot, SourceInfo
 from bot.core.study import Study, Variant, named_apart, united
-from bot.core.study_json import history_lines
 from bot.errors import InputError
 
 
@@ -187,7 +186,7 @@ def test_a_point_is_a_line() -> None:
 
 
 def test_a_snapshot_is_told_from_a_history() -> None:
-    from bot.core.snapshot_json import from_json
+    from bot.core.snapshot import from_json
 
     with pytest.raises(InputError, match="is a history, a snapshot is wanted"):
         from_json(text(make.eventful()).decode())

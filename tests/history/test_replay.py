@@ -19,12 +19,12 @@ from series import KEY, Value, side, write, write_series
 from bot.cli.main import main
 from bot.config.configuration import load_config
 from bot.core.delta import diff
+from bot.core.history import history_lines
 from bot.core.planned import narrowed
 from bot.core.policy import NO_NOISE, Amount, LevelSpec, Rule, judge
-from bot.core.replaying import counts, least_levels, replayed, variants_of
 from bot.core.snapshot import Snapshot
 from bot.core.study import Variant
-from bot.core.study_json import history_lines
+from bot.core.thresholds import counts, least_levels, replayed, variants_of
 from bot.errors import InputError
 
 Replay = Callable[..., tuple[int, str, str]]

@@ -1,4 +1,4 @@
-"""bot.config.action_inputs: the tables, what is read by them, and that action.yml and docs/github.md say the same."""
+"""bot.config.events: the tables, what is read by them, and that action.yml and docs/github.md say the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from places import ROOT
 
-from bot.config.action_inputs import COMMANDS, INPUTS, OUTPUTS, read_inputs
+from bot.config.events import COMMANDS, INPUTS, OUTPUTS, read_inputs
 from bot.core.context import ActionInputs
 from bot.core.delta import STATES
 from bot.errors import UsageError

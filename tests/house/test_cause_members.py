@@ -14,7 +14,7 @@ import pytest
 from cause_members import State, knob_problem, knob_values, llvm_states, members_of, mlir_states
 from cause_reading import Function
 
-from bot.core.report_json import report_lines
+from bot.core.report import report_lines
 
 IR = """\
 #config = #iree_cpu.lowering_config<distribution = [64, TILE], vector_common_parallel = [1, 8]>

@@ -14,8 +14,8 @@ from test_architecture import FLOORS, SOURCES
 from torch_models import suite
 
 from bot import errors
-from bot.config.action_inputs import INPUTS
 from bot.config.configuration import configuration_schema, load_config
+from bot.config.events import INPUTS
 from bot.config.experiments import load_experiments
 from bot.core.backends import BACKEND_BY_NAME
 from bot.core.delta import STATES

@@ -8,7 +8,7 @@ import pytest
 from reader_checks import fixture
 from replacing import replace
 
-from bot.core.moved import code_differs, named_bytes
+from bot.core.explanation import code_differs, named_bytes
 from bot.core.reading import EntryPoint, Reader
 from bot.core.snapshot import Dispatch
 from bot.explain.matching import Match

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from replacing import replace
 
 from bot.core.delta import CellDelta
-from bot.core.explanation import CAUSES, MIXED, UNKNOWN, DispatchDelta, Explanation
-from bot.core.moved import moved_bytes
-from bot.core.parts import part_words
+from bot.core.explanation import CAUSES, MIXED, UNKNOWN, DispatchDelta, Explanation, moved_bytes
+from bot.core.metrics import part_words
 from bot.core.snapshot import Cell, CellKey, Dispatch
 from bot.explain.explanations import headlined, signed_bytes
 from bot.explain.waterfall import headline, largest, rest_parts, waterfall

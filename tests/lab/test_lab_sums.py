@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
 
-from bot.core.lab import Lab, fits, share_away, sums
-from bot.core.study_json import lab_lines
+from bot.core.lab import Lab, fits, lab_lines, share_away, sums
 
 
 def text(lab: Lab) -> bytes:

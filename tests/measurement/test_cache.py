@@ -27,8 +27,7 @@ from bot.core import policy as lasting
 from bot.core.json_text import canonical
 from bot.core.metrics import METRIC_IDS
 from bot.core.policy import here
-from bot.core.snapshot import Cell, CellKey, Dispatch, Failure
-from bot.core.snapshot_json import Programs, row_of
+from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, Programs, row_of
 
 KEY = digest_of("a key")
 CELL = Cell(

@@ -35,8 +35,7 @@ from bot.compiler.iree import Iree, check_flags
 from bot.core.delta import diff
 from bot.core.metrics import METRIC_IDS
 from bot.core.planned import LIFTED, LIFTED_LIMIT_FLAG, PlannedCell, Target, plan
-from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
-from bot.core.snapshot_json import from_json
+from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo, from_json
 from bot.errors import OutputError, UsageError
 from bot.study.cell import cell_of, products_of, read_program
 from bot.study.run import Resources, SidePlan, measure_sides

@@ -22,8 +22,7 @@ from bot.config.configuration import Config, load_config
 from bot.core.delta import diff
 from bot.core.planned import PlannedCell, Target
 from bot.core.policy import LevelSpec, Ratio, Rule, judge
-from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
-from bot.core.snapshot_json import from_json
+from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo, from_json
 from bot.show.progress import MeasureProgress
 from bot.study.recheck import FEW, TIMES, recheck, suspects
 from bot.study.run import Resources, SidePlan, measure_sides

@@ -18,8 +18,7 @@ from bot.core.delta import diff
 from bot.core.planned import COMMON_FLAGS
 from bot.core.policy import lasts
 from bot.core.sharding import unmeasured_models
-from bot.core.snapshot import Cell, CellKey, Snapshot
-from bot.core.snapshot_json import from_json
+from bot.core.snapshot import Cell, CellKey, Snapshot, from_json
 
 FLAGS = ("--iree-hal-target-backends=vmvx", "--iree-opt-level=O2")
 Measured = Callable[..., tuple[int, Snapshot, str]]

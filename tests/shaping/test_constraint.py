@@ -1,12 +1,12 @@
-"""bot.core.constraint: what can be said of a dimension, and one clear line for what cannot."""
+"""bot.core.study: what can be said of a dimension, and one clear line for what cannot."""
 
 from __future__ import annotations
 
 import pytest
 
-from bot.core.constraint import Constraint, Divisible, Dynamic, Range, Static
 from bot.core.json_text import canonical, converted, decoded
 from bot.core.record import Record
+from bot.core.study import Constraint, Divisible, Dynamic, Range, Static
 from bot.errors import InputError
 
 

@@ -14,7 +14,7 @@ from small_programs import SmallPrograms
 
 from bot.compiler.bindings import Bindings
 from bot.compiler.rewriting import SHAPE_WORKER, constrained
-from bot.core.constraint import Constraint, Divisible, Range, Static
+from bot.core.study import Constraint, Divisible, Range, Static
 from bot.running.runner import DYNAMIC_SIZES, Runner, Runtime
 from bot.system.processes import Cancel
 

@@ -15,8 +15,8 @@ from bot.compiler.bindings import Bindings
 from bot.compiler.compiling import Kit, Source, compile_to
 from bot.compiler.rewriting import constrained, shaping
 from bot.compiler.toolchain import resolve
-from bot.core.constraint import Constraint, Divisible, Dynamic, Range, Static
 from bot.core.snapshot import Failure
+from bot.core.study import Constraint, Divisible, Dynamic, Range, Static
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel, Meter
 

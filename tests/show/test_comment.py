@@ -16,9 +16,8 @@ from replacing import replace
 from strategies import snapshots
 from test_escape import _LINKS
 
-from bot.core.acceptance import Acceptance, accept, seen
 from bot.core.policy import Verdict
-from bot.core.publication import CommentState, decode, encode
+from bot.core.publication import Acceptance, CommentState, accept, decode, encode, seen
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import Snapshot, SourceInfo
 from bot.errors import BotError, InputError, TemplateError

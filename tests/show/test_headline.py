@@ -11,9 +11,9 @@ from replacing import replace
 from strategies import snapshots
 
 from bot.core.policy import Accepted, Finding, Status, Verdict, judge
+from bot.core.record import difference
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey, Failure, Snapshot
-from bot.core.spread import difference
 from bot.show.facts import build_facts
 from bot.show.filters import signed
 from bot.show.headline import headline

@@ -9,9 +9,9 @@ from replacing import replace
 from strategies import snapshots
 
 from bot.core.policy import Accepted, Finding, Verdict
+from bot.core.record import difference, ends
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey, Snapshot
-from bot.core.spread import difference, ends
 from bot.show.comment import render_comment
 from bot.show.facts import build_facts
 from bot.show.totals import Total, everything, totals

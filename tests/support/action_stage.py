@@ -18,8 +18,7 @@ from fake_github import FakeGitHub
 from github_runner import REPOSITORY, Origin, git, outputs
 
 from bot.core.report import Report
-from bot.core.snapshot import Snapshot
-from bot.core.snapshot_json import from_json
+from bot.core.snapshot import Snapshot, from_json
 from bot.errors import BotError
 from bot.github.action import act
 from bot.store.directory import DirectoryStore

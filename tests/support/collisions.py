@@ -8,7 +8,7 @@ from itertools import count
 
 from bot.core.program import Source
 from bot.core.reading import SourceText
-from bot.core.snapshot_json import CODE_CHARACTERS, SOURCE_CHARACTERS
+from bot.core.snapshot import CODE_CHARACTERS, SOURCE_CHARACTERS
 from bot.explain.describing import fingerprint
 from bot.readers.object_code import code_digest
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from bot.core.report import Report
-from bot.core.report_json import report_lines
-from bot.core.snapshot import Snapshot
-from bot.core.snapshot_json import lines, rows_of
+from bot.core.report import Report, report_lines
+from bot.core.snapshot import Snapshot, lines, rows_of
 
 
 def to_json(snapshot: Snapshot) -> str:

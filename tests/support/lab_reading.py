@@ -8,11 +8,10 @@ from typing import Any
 
 import msgspec
 
-from bot.core.constraint import Constraint
 from bot.core.fold import Price, Run
 from bot.core.lab import Experiment, Lab
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Outcome, Snapshot, SourceInfo
-from bot.core.study import Study, Variant
+from bot.core.study import Constraint, Study, Variant
 
 _RUN = ("equal", "equal_note", "price_note", "instructions", "instructions_note")
 

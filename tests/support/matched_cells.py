@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from replacing import replace
 
 from bot.core.program import Family, Program, Site, Source
-from bot.core.snapshot import Cell, CellKey, Dispatch
-from bot.core.snapshot_json import WHOLE_CHARACTERS
+from bot.core.snapshot import WHOLE_CHARACTERS, Cell, CellKey, Dispatch
 from bot.explain.matching import Match, index_both, match_sides
 
 

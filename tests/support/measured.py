@@ -13,8 +13,7 @@ from report_factory import TARGETS, digest, snapshot
 
 from bot.core.json_text import counts_text
 from bot.core.program import FAMILY_KINDS, Argument, Family, Program, Site, Source
-from bot.core.snapshot import Cell, CellKey, Dispatch, Snapshot
-from bot.core.snapshot_json import written
+from bot.core.snapshot import Cell, CellKey, Dispatch, Snapshot, written
 
 DISPATCHES = 30
 _KINDS = ("matmul", "conv", "reduction", "elementwise", "transpose", "softmax", "pooling", "pack")

@@ -22,8 +22,7 @@ from replacing import replace
 from strategies import plain_snapshot
 
 from bot.cli.showing import TerminalShow
-from bot.config.action_inputs import read_inputs
-from bot.config.events import run_context
+from bot.config.events import read_inputs, run_context
 from bot.core.baseline import Entry
 from bot.core.publication import CommentState, decode
 from bot.core.report import Report

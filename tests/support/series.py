@@ -8,8 +8,7 @@ from pathlib import Path
 from replacing import replace
 from report_factory import failed, snapshot, with_metrics
 
-from bot.core.snapshot import Cell, CellKey, Outcome, Snapshot
-from bot.core.snapshot_json import lines, rows_of
+from bot.core.snapshot import Cell, CellKey, Outcome, Snapshot, lines, rows_of
 
 MODELS = ("bert_l4_f32_s128", "mobilenet_v1_f32_224")
 TARGETS = {"llvm-cpu-x86_64": "llvm-cpu", "vmvx": "vmvx"}

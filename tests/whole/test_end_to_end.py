@@ -25,8 +25,7 @@ from places import ROOT
 from bot.compiler.toolchain import NATIVE_BINARY, resolve
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_IDS
 from bot.core.planned import LIFTED_LIMIT_FLAG
-from bot.core.snapshot import Cell, Snapshot
-from bot.core.snapshot_json import from_json, lines, rows_of
+from bot.core.snapshot import Cell, Snapshot, from_json, lines, rows_of
 from bot.study.prepare import load_snapshot
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel

@@ -15,8 +15,7 @@ import pytest
 from places import ROOT
 
 from bot.compiler.toolchain import resolve
-from bot.core.snapshot import Cell
-from bot.core.snapshot_json import from_json
+from bot.core.snapshot import Cell, from_json
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 

@@ -22,8 +22,7 @@ from github_runner import REPOSITORY, Origin, Payload, Run, Runner, git
 
 from bot.compiler.toolchain import resolve
 from bot.config.configuration import configs_dir
-from bot.core.snapshot import CellKey
-from bot.core.snapshot_json import from_json
+from bot.core.snapshot import CellKey, from_json
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 

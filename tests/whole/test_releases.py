@@ -20,8 +20,7 @@ from test_artifact import external_sizes
 
 from bot.compiler.toolchain import resolve
 from bot.core.delta import diff
-from bot.core.snapshot import Cell, Snapshot
-from bot.core.snapshot_json import from_json
+from bot.core.snapshot import Cell, Snapshot, from_json
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 

@@ -15,8 +15,7 @@ from torch_models import CPU, HIP, TINY, compstat, configuration, module, suite
 
 from bot.cli.main import main
 from bot.compiler.toolchain import resolve
-from bot.core.snapshot import Cell
-from bot.core.snapshot_json import from_json
+from bot.core.snapshot import Cell, from_json
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 

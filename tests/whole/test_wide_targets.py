@@ -17,8 +17,7 @@ from places import ROOT
 from bot.compiler.toolchain import resolve
 from bot.config.configuration import configs_dir, load_config
 from bot.core.planned import COMMON_FLAGS, Target
-from bot.core.snapshot import Cell, Snapshot
-from bot.core.snapshot_json import from_json
+from bot.core.snapshot import Cell, Snapshot, from_json
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 

@@ -1,22 +1,11 @@
-"""A replay as values and rules: what thresholds would have said of many changes, and which would have alarmed less.
-
-In prose:
-
-* Of sides in their order each is held against the one before, by the rules of the verdict. An alarm is a finding that
-  the older side did not have already.
-* What was not measured is a gap (see `bot.core.study`): no alarm by itself, and what follows is held against what was
-  measured before it. A cell that nothing is known of before has nothing to be held against.
-* The smallest level with at most N alarms is, for the changes of a rule, the absolute growth that so many steps and no
-  more exceed, beside whatever else the level asks; for its limits, the value that so many steps exceed. Alarms that
-  fail count for the level that warns as well.
-* A history has, of each cell, its status, its metrics and all that was seen of them. So a replay of it does not see
-  artifacts with other bytes and the same numbers, nor that a model was edited.
-"""
+"""What thresholds say of what was measured: of many changes, one after the other, and how tight a limit can be."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
 from typing import Annotated
 
 import msgspec
@@ -24,8 +13,8 @@ import msgspec
 from bot.core.delta import CellDelta, diff, diff_cell
 from bot.core.history import HISTORY_SCHEMA
 from bot.core.json_text import decoded, require_schema
-from bot.core.metrics import METRIC_BY_ID, Unit
-from bot.core.policy import Finding, Level, Ratio, Rule, VerdictStatus, judge
+from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, METRICS, Unit
+from bot.core.policy import Amount, Finding, Level, Ratio, Rule, VerdictStatus, any_match, judge
 from bot.core.policy import Status as Weight
 from bot.core.record import Count, Name
 from bot.core.snapshot import STATUSES, Cell, CellKey, CompilerInfo, Metrics, Outcome, Snapshot, SourceInfo
@@ -191,3 +180,128 @@ def least_levels(steps: Sequence[ReplayStep], most: int) -> list[SmallestLevel]:
             if len(worst) > most and len(units) == 1 and any(alarm.level == level for alarm in mine):
                 result.append(SmallestLevel(rule, level, kind, len(worst), worst[most], min(units)))
     return result
+
+
+# Ratcheting as a rule: which limits of a configuration are looser than what is measured, and how tight they can be.
+#
+# In prose:
+#
+# * A rule is held against the cells and metrics that it decides, as the verdict does: the first rule that matches. Of
+#   these every cell has to be measured as the configuration is now, with one outcome: a rule with a cell that is not,
+#   or
+#   with a metric that varies, is left as it is, and why is told.
+# * A metric that no cell of a target has is none of that target's. One that some cells of it have has to be known in
+#   all.
+# * The new limit is the largest value, and the headroom on top. Only a limit that gets smaller is changed.
+# * Of a rule with two limits the one is changed that comes first: that of `warn`, unless values are above it already.
+
+
+_REASON_CHARACTERS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Tighter:
+    """A limit that can be smaller.
+
+    Attributes:
+        place: of its rule, from 0.
+        limit: what it can be, in the steps of its dimension.
+        key, metric, value: what has the largest value.
+    """
+
+    place: int
+    rule: Rule
+    level: Level
+    old: Amount
+    limit: int
+    key: CellKey
+    metric: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A rule whose limit is left as it is, and why."""
+
+    rule: Rule
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known of the cells that the configuration has.
+
+    Attributes:
+        planned: all of them that can be compiled.
+        doubts: cell → why its measurement says nothing of the configuration as it is now.
+        noise: metrics with a noise band: these are judged although they vary.
+    """
+
+    snapshot: Snapshot
+    planned: Collection[CellKey]
+    doubts: Mapping[CellKey, str]
+    noise: Collection[str]
+
+
+def ratcheted(rules: Sequence[Rule], evidence: Evidence, headroom: Fraction) -> Iterator[Tighter | Kept]:
+    """What there is to say of each rule with a limit; nothing of one that is as tight as it can be.
+
+    Args:
+        rules: in their order, without the goldens of suites.
+    """
+    held = _decided(rules, evidence)
+    cells = {cell.key: cell for cell in evidence.snapshot.cells}
+    known = {(key.target, id_) for key, cell in cells.items() for id_, v in cell.metrics.items() if v is not None}
+    for place, rule in enumerate(rules):
+        limits = [(level, spec.limit) for level, spec in reversed(rule.levels()) if spec.limit is not None]
+        if not limits:
+            continue
+        if why := _doubt(held[place], cells, known, evidence):
+            yield Kept(rule, why)
+            continue
+        pairs = [(value, key, id_) for key, id_ in held[place] if (value := cells[key].value(id_)) is not None]
+        if not pairs:
+            yield Kept(rule, "it decides nothing that has a value")
+            continue
+        value, key, id_ = max(pairs, key=lambda one: (one[0], one[1], -METRIC_IDS.index(one[2])))
+        needed = ceil(value * (1 + headroom))
+        level, old = next(((level, old) for level, old in limits if value <= old.value), (None, None))
+        if level and old and needed < old.value:
+            yield Tighter(place, rule, level, old, needed, key, id_, value)
+
+
+def _decided(rules: Sequence[Rule], evidence: Evidence) -> list[list[tuple[CellKey, str]]]:
+    """Rule → the cells and metrics for which it is the first that matches."""
+    held: list[list[tuple[CellKey, str]]] = [[] for _ in rules]
+    judged = [metric.id for metric in METRICS if metric.exact or metric.id in evidence.noise]
+    for id_ in judged:
+        places = [place for place, rule in enumerate(rules) if any_match(rule.metrics, id_)]
+        for key in sorted(evidence.planned):
+            first = next((place for place in places if rules[place].matches_cell(key)), None)
+            if first is not None:
+                held[first].append((key, id_))
+    return held
+
+
+def _doubt(
+    pairs: Sequence[tuple[CellKey, str]],
+    cells: Mapping[CellKey, Cell],
+    known: Collection[tuple[str, str]],
+    evidence: Evidence,
+) -> str:
+    """Why the values of a rule prove nothing; empty where they do."""
+    for key, id_ in pairs:
+        cell = cells.get(key)
+        if cell is None:
+            return f"{key} is not in the snapshot"
+        if not cell.measured:
+            return f"{key} was not measured: {cell.failure.first_line if cell.failure else cell.status}"
+        if key in evidence.doubts:
+            return f"{key} {evidence.doubts[key]}"
+        if cell.others:
+            return f"{key} is not deterministic: the same command gives other artifacts"
+        if not METRIC_BY_ID[id_].exact:
+            return f"{id_} varies from run to run"
+        if cell.value(id_) is None and (key.target, id_) in known:
+            return f"{id_} of {key} is not known: {cell.reasons.get(id_, 'no reason is given')}"
+    return ""
