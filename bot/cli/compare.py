@@ -52,8 +52,7 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> in
     from bot.cli.work import request_of
     from bot.compiler.cell_cache import TextStore
     from bot.config.configuration import chosen_config
-    from bot.study.comparison import reported
-    from bot.study.sides import both_sides
+    from bot.study.comparison import both_sides, reported
     from bot.study.tracing import traced
 
     own = {"base": arguments.base_config, "head": arguments.head_config}

@@ -47,9 +47,9 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
     from bot.show.blocks import TERMINAL
     from bot.show.fold import fold_blocks, write_folds
     from bot.show.renderers import print_blocks
-    from bot.study.fold_audit import audited
+    from bot.study.comparison import with_compiler
+    from bot.study.folding import audited
     from bot.study.prepare import require_writable
-    from bot.study.sides import with_compiler
 
     request = replace(request_of(arguments, show, {"head": arguments.compiler}), flags=tuple(arguments.flags))
     options = FoldOptions(arguments.max_slowdown, not arguments.no_run)

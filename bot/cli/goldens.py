@@ -28,7 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
     from bot.cli.work import request_of, write_patch
-    from bot.study.goldens import goldens
+    from bot.study.patches import goldens
     from bot.study.prepare import require_writable
 
     if arguments.file:

@@ -61,9 +61,8 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
     from bot.show.blocks import TERMINAL
     from bot.show.history import history_blocks, write_history
     from bot.show.renderers import print_blocks
-    from bot.study.history import asked_for, explained_history, release_study
+    from bot.study.history import asked_for, explained_history, last_stored, release_study
     from bot.study.prepare import require_writable
-    from bot.study.stored import last_stored
 
     request = replace(request_of(arguments, show), flags=tuple(arguments.flags))
     if bool(arguments.releases) == bool(arguments.store):

@@ -47,9 +47,9 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
     from bot.show.escape import clean
     from bot.show.lab import lab_blocks, write_lab
     from bot.show.renderers import print_blocks
+    from bot.study.comparison import with_compiler
     from bot.study.lab import experimented, require_measured
     from bot.study.prepare import require_writable
-    from bot.study.sides import with_compiler
 
     if arguments.list or arguments.experiment is None:
         known = load_experiments(arguments.experiments)

@@ -42,9 +42,8 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> in
     from bot.core.spec import MOVING, PROJECT, Places, Sought, release_in, release_of
     from bot.errors import UsageError
     from bot.study.between import way_between
-    from bot.study.comparison import reported, stepped
+    from bot.study.comparison import both_sides, reported, stepped
     from bot.study.prepare import is_snapshot, prepare, repository_at
-    from bot.study.sides import both_sides
     from bot.study.tracing import traced
 
     most = arguments.steps

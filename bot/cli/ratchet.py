@@ -29,8 +29,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
     from bot.cli.work import request_of, write_patch
+    from bot.study.patches import ratchet
     from bot.study.prepare import require_writable
-    from bot.study.ratchet import ratchet
 
     if arguments.file:
         require_writable(arguments.file.parent)

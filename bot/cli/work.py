@@ -11,7 +11,7 @@ from bot.cli.showing import TerminalShow, for_log
 from bot.config.configuration import chosen_config
 from bot.core.sharding import agreed
 from bot.errors import InputError
-from bot.github.secrecy import hide_secrets
+from bot.github.runner import hide_secrets
 from bot.study.between import named_file
 from bot.study.cache_limit import limit_of_environment, limited
 from bot.study.prepare import Request

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, TypeVar
 
+from msgspec import structs
 from msgspec.structs import replace
 
-from bot.core.json_text import canonical, decoded
-from bot.core.program import Program
-from bot.core.snapshot import cut_program, is_whole, name_of, short_program
+from bot.core.json_text import canonical, counts_text, decoded
+from bot.core.program import Program, Source
+from bot.core.reading import ProgramFacts, SourceText
+from bot.core.snapshot import SUM_MODULUS, cut_program, is_whole, name_of, short_program, written
 from bot.errors import InputError
 
 # Results kept for the objects they were worked out of.
@@ -97,3 +101,174 @@ def alike(left: Program, right: Program) -> tuple[Program, Program]:
 @per_object
 def _beside_structures(program: Program) -> Program:
     return replace(program, sources=tuple(replace(row, source=row.source + row.structure) for row in program.sources))
+
+
+# What a snapshot keeps of one model's IR: the digests of its executables.
+
+
+_NAMES = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|(%[A-Za-z0-9_$.-]+(?:#[0-9]+)?)')
+_PACK = re.compile(r"^%:([0-9]{1,4}) = ")
+_TYPE = re.compile(r"[^,<>()]+(?:<[^<>]*>)?")
+_NO_OPERANDS = " : () -> "
+_DYNAMIC = "-9223372036854775808"  # ShapedType::kDynamic
+_SHAPE = re.compile(r"\b(tensor|vector|memref)<((?:(?:[0-9]+|\?)x)+)")
+_ARRAY = re.compile(r"\b(static_(?:offsets|sizes|strides|output_shape)) = array<i64: ([-0-9, ]*)>")
+_CONSTANTS = frozenset({"arith.constant", "complex.constant", "flow.tensor.constant"})
+_ADDRESSING = frozenset({"arith.index_cast", "arith.index_castui"})
+_PLAIN = frozenset({"linalg.generic", "linalg.fill", "linalg.yield", "linalg.index", "iree_linalg_ext.yield"})
+
+
+def describe(facts: ProgramFacts) -> Program:
+    """The program as digests."""
+    bound, parts = _bound(facts), _bound_parts(facts)
+    return Program(
+        phases=dict(facts.phases),
+        linalg_ops_before=facts.linalg_ops_before,
+        sources=tuple(
+            structs.replace(
+                fingerprint(text),
+                bound=bound.get(text.executable, ""),
+                bound_parts=parts.get(text.executable, ()),
+            )
+            for text in facts.sources
+        ),
+        sites=facts.sites,
+        arguments=facts.arguments,
+        operations=None if facts.operations is None else counts_text(facts.operations),
+        places=dict(facts.places),
+    )
+
+
+def _bound(facts: ProgramFacts) -> dict[str, str]:
+    """Executable → digest over its entry points with their buffers."""
+    digests: dict[str, list[str]] = {}
+    for entry in facts.entry_points:
+        digests.setdefault(entry.executable, []).append(entry.bound)
+    return {executable: _digest_of(texts) for executable, texts in digests.items() if all(texts)}
+
+
+def _bound_parts(facts: ProgramFacts) -> dict[str, tuple[str, ...]]:
+    """Executable → the same for each part of what is bound, where all its entry points have them."""
+    parts: dict[str, list[tuple[str, ...]]] = {}
+    for entry in facts.entry_points:
+        parts.setdefault(entry.executable, []).append(entry.bound_parts)
+    return {
+        executable: tuple(map(_digest_of, zip(*rows, strict=True)))
+        for executable, rows in parts.items()
+        if len(set(map(len, rows))) == 1
+    }
+
+
+def shown_texts(facts: ProgramFacts, program: Program) -> dict[str, str]:
+    """Source digest → the executable's IR for people; the first one where several are equal."""
+    texts: dict[str, str] = {}
+    for text, source in zip(facts.sources, program.sources, strict=True):
+        texts.setdefault(source.source, text.shown)
+    return texts
+
+
+def _digest_of(parts: Iterable[str]) -> str:
+    return written(_sha256("\n".join(parts)))
+
+
+def _sha256(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "replace")).digest()
+
+
+class _Line(NamedTuple):
+    """One line of an executable in generic form.
+
+    Attributes:
+        text: with `%` for every name of a value.
+        names: those names, in order.
+        defined: how many of them the line defines; `results` how many values (a pack `%0:2` is one name).
+        operation: its name; empty for a block header or the line that closes regions.
+    """
+
+    text: str
+    names: tuple[str, ...]
+    defined: int
+    results: int
+    operation: str
+
+
+def _lines(generic: str) -> Iterator[_Line]:
+    for line in filter(None, map(str.strip, generic.split("\n"))):
+        names = tuple(filter(None, _NAMES.findall(line)))
+        text = _NAMES.sub(lambda each: "%" if each[1] else each[0], line) if names else line
+        if text.startswith("^"):
+            yield _Line(text, names, len(names), 0, "")
+        elif text.startswith("}"):
+            yield _Line(text, names, 0, 0, "")
+        else:
+            head, _, rest = text.partition('"')
+            pack = _PACK.match(head)
+            results = int(pack[1]) if pack else head.count("%")
+            yield _Line(text, names, 1 if pack else results, results, rest.partition('"')[0])
+
+
+def _normalised(lines: Iterable[_Line]) -> Iterator[str]:
+    """Lines without names, and the names as numbers in order of appearance."""
+    numbers: dict[str, int] = {}
+    for line in lines:
+        for name in line.names[: line.defined]:
+            numbers[name] = len(numbers)
+        yield line.text
+        parted = (name.partition("#") for name in line.names)
+        yield ",".join(f"{numbers.setdefault(value, len(numbers))}{mark}{part}" for value, mark, part in parted)
+
+
+def _structure(lines: Iterable[_Line]) -> Iterator[str]:
+    """The executable without values of constants, static shapes and offsets, its names numbered in order.
+
+    Constants are written where they are used: sharing one among uses of equal value, and their order, say nothing.
+    """
+    numbers: dict[str, int] = {}
+    constants: dict[str, str] = {}
+    for line in lines:
+        if line.operation in _CONSTANTS and line.names:
+            constants[line.names[0]] = f"constant {(_without_shapes(line.text.rpartition(_NO_OPERANDS)[2]),)}"
+            continue
+        yield _without_shapes(_ARRAY.sub(_array_kind, line.text) if "static_" in line.text else line.text)
+        for name in line.names[: max(line.defined, line.results)]:
+            numbers[name] = len(numbers)
+            constants.pop(name, None)
+        for name in line.names:
+            yield constants.get(name) or str(numbers.setdefault(name, len(numbers)))
+
+
+def _array_kind(match: re.Match[str]) -> str:
+    marks = ",".join("?" if value.strip() == _DYNAMIC else "_" for value in match[2].split(","))
+    return f"{match[1]} = [{marks}]"
+
+
+def _without_shapes(text: str) -> str:
+    """Shaped types as rank, element type and which dimensions are dynamic."""
+    return _SHAPE.sub(
+        lambda match: f"{match[1]}<{''.join('?x' if size == '?' else '_x' for size in match[2][:-1].split('x'))}", text
+    )
+
+
+def _computed(line: _Line) -> str:
+    """What the line adds to the sum of operations: a named operation, or one on scalars with their type; else empty."""
+    name = line.operation
+    if name.startswith(("linalg.", "iree_linalg_ext.")):
+        return "" if name in _PLAIN else name
+    if not name.startswith(("arith.", "math.", "complex.")) or name in _CONSTANTS or name in _ADDRESSING:
+        return ""
+    operands, _, results = line.text.rpartition(" : (")[2].partition(") -> ")
+    element = _TYPE.match(operands or results)
+    return "" if operands.partition(",")[0] == "index" else f"{name} {element[0] if element else '?'}"
+
+
+def fingerprint(text: SourceText) -> Source:
+    """The digests of an executable."""
+    lines = list(_lines(text.generic))
+    # The low half of each hash is the beginning of its SHA-256: the low half of the sum is what baselines always had.
+    hashes = (_sha256(word) for word in map(_computed, lines) if word)
+    return Source(
+        text.executable,
+        _digest_of(_normalised(lines)),
+        _digest_of(_structure(lines)),
+        sum(int.from_bytes(each[4:8] + each[:4], "big") for each in hashes) % SUM_MODULUS,
+    )

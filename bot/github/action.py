@@ -10,10 +10,10 @@ from bot.core.json_text import canonical
 from bot.errors import BotError, InternalError, UsageError
 from bot.github.delivering import failure_in_summary
 from bot.github.extra_reports import FOLD_EVENTS, lab, pages
+from bot.github.opening import Services, open_services
 from bot.github.posting import command, post
 from bot.github.reviewing import baseline, part, review, shards
 from bot.github.runner import write_outputs
-from bot.github.services import Services, open_services
 from bot.study.cache_limit import limit_of_environment, limited
 from bot.study.prepare import Show
 from bot.system.processes import Cancel

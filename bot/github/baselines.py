@@ -20,9 +20,8 @@ from bot.core.report import Baseline
 from bot.core.sharding import Costs, known_costs
 from bot.core.snapshot import Cell, Snapshot
 from bot.errors import BotError, InputError, Interrupted, NetworkError
-from bot.github.opening import Opened
+from bot.github.opening import Opened, Services
 from bot.github.repository import unfinished_push
-from bot.github.services import Services
 from bot.show.compilers import gap_words
 from bot.show.filters import plural
 from bot.show.phrase import plain

@@ -30,12 +30,10 @@ from bot.core.publication import (
 from bot.core.report import Report
 from bot.errors import BotError, InputError, InternalError, Interrupted, NetworkError
 from bot.explain.suspects import github_source, with_suspects
-from bot.github.checks import publish_check, results
-from bot.github.comments import find, publish
-from bot.github.opening import workspace_rules
+from bot.github.opening import Services, workspace_rules
+from bot.github.publishing import find, publish, publish_check, results
 from bot.github.repository import labelling, may_write, open_pulls_at, pull
 from bot.github.runner import annotation_command, write_outputs, write_summary
-from bot.github.services import Services
 from bot.show.comment import (
     broken_check,
     check_run,

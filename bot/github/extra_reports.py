@@ -20,15 +20,23 @@ from bot.core.snapshot import Snapshot
 from bot.errors import Interrupted, NoVerdict, UsageError
 from bot.github.baselines import newest_first
 from bot.github.delivering import as_bot_error
-from bot.github.opening import Opened, config_named, dispatched_head, named_from_top, opened, require_configuration
+from bot.github.opening import (
+    Opened,
+    Services,
+    config_named,
+    dispatched_head,
+    named_from_top,
+    opened,
+    require_configuration,
+    store_of,
+)
 from bot.github.runner import write_summary
-from bot.github.services import Services, store_of
 from bot.github.site_files import write_site
 from bot.show.comment import SUMMARY_LIMIT_BYTES
 from bot.show.fold import not_made, write_folds
 from bot.show.lab import write_lab
 from bot.store.entries import by_commit
-from bot.study.fold_audit import audit_request, audited
+from bot.study.folding import audit_request, audited
 from bot.study.lab import experimented, require_measured
 from bot.study.prepare import Request, require_writable
 from bot.system.files import write_atomically

@@ -1,16 +1,11 @@
-"""The two sides of an event: which commits, which configuration and compiler of each, and the rule that chose them.
-
-Of a commit without a configuration the packaged suite is measured where somebody asked for it: the input config is
-`default`, or the input head says what the head is. Else nobody did, and the same compiler over models that are not this
-repository's would tell nothing: the run says so, with a starter that fits the repository.
-"""
+"""The services of a run on GitHub: who is asked, where its files are, and the stores at hand."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from bot.compiler.repository import Repository, repository_of
@@ -18,14 +13,116 @@ from bot.compiler.toolchain import newest
 from bot.config.configuration import CONFIG_NAMES, PACKAGED, Config, config_in, is_packaged, load_config
 from bot.config.requirements import requirements_file, sought_compiler
 from bot.config.starter import discover, offer_lines, shown_starter
+from bot.core.context import ActionInputs, RunContext
+from bot.core.sharding import agreed
 from bot.core.spec import MOVING, PROJECT, Places, Sought, is_address, release_of
 from bot.errors import BotError, ConfigError, InputError, Interrupted, NotConfigured, UsageError
-from bot.github.services import Services
+from bot.github.repository import RepositoryArtifacts
+from bot.store.artifact_store import ArtifactStore
+from bot.store.data_branch import DataBranch
+from bot.store.directory import DirectoryStore
+from bot.store.entries import Store
 from bot.study.between import named_file
-from bot.study.prepare import Planned, Request, is_snapshot, planned, prepare
+from bot.study.prepare import Planned, Request, Show, is_snapshot, planned, prepare
 from bot.study.run import SidePlan
-from bot.system.git import Git
+from bot.system.defaults import cores, default_cache
+from bot.system.files import write_atomically
+from bot.system.git import Git, credentials
+from bot.system.hub import Hub, connect
 from bot.system.processes import Cancel
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What every story on GitHub needs.
+
+    Attributes:
+        hub: GitHub; None without a token.
+        git: of the workspace.
+        stack: what is closed when the run ends.
+        outputs, summary: the files GitHub Actions reads; None outside of it.
+        on_actions: True where GitHub Actions runs the program.
+        outputs_set: the names of the outputs that were set.
+    """
+
+    context: RunContext
+    inputs: ActionInputs
+    hub: Hub | None
+    git: Git
+    show: Show
+    cancel: Cancel
+    stack: ExitStack
+    outputs: Path | None = None
+    summary: Path | None = None
+    on_actions: bool = False
+    outputs_set: set[str] = field(default_factory=set)
+
+    def at(self, text: str) -> Path:
+        """A path that a person wrote, relative to the workspace, as it can be opened from here."""
+        path = self.git.directory / text
+        return Path(text) if self.git.directory.resolve() == Path.cwd().resolve() else path
+
+    @property
+    def out(self) -> Path:
+        """Where the six files go."""
+        return self.at(self.inputs.out or "code-size-report")
+
+    @property
+    def report_path(self) -> str:
+        """The same as later steps of the job have to name it: a container has its workspace at another place."""
+        top, out = self.git.directory.resolve(), self.out.resolve()
+        return out.relative_to(top).as_posix() if out.is_relative_to(top) else str(self.out)
+
+    @property
+    def request(self) -> Request:
+        """The selectors of the inputs, for measuring."""
+        return Request(
+            models=self.inputs.models,
+            targets=self.inputs.targets,
+            flags=self.inputs.flags,
+            jobs=self.inputs.jobs or cores(),
+            cache=self.at(self.inputs.cache) if self.inputs.cache else default_cache(),
+            out=self.out,
+            releases=agreed(self.inputs.plan, "input plan") if self.inputs.plan else {},
+        )
+
+
+@contextmanager
+def open_services(
+    environ: Mapping[str, str], context: RunContext, inputs: ActionInputs, show: Show, cancel: Cancel
+) -> Iterator[Services]:
+    """Connect what there is a token for."""
+    token = inputs.github_token
+    known = token and context.repository
+    hub = connect(context.api_url, token, context.repository, login=inputs.author) if known else None
+    auth = credentials(token, context.server_url)
+    with ExitStack() as stack:
+        git = Git(Path(environ.get("GITHUB_WORKSPACE") or Path.cwd()), cancel, auth)
+        names = (environ.get("GITHUB_OUTPUT"), environ.get("GITHUB_STEP_SUMMARY"))
+        outputs, summary = (Path(name) if name else None for name in names)
+        on_actions = environ.get("GITHUB_ACTIONS") == "true"
+        yield Services(context, inputs, hub, git, show, cancel, stack, outputs, summary, on_actions)
+
+
+def store_of(services: Services, config: Config) -> Store:
+    """The store that the configuration names; `auto` is the data branch under GitHub Actions, else a directory."""
+    chosen, default_branch = config.baseline, services.context.default_branch
+    kind = chosen.store if chosen.store != "auto" else "data-branch" if services.on_actions else "directory"
+    if kind == "data-branch":
+        return services.stack.enter_context(DataBranch(services.git, chosen.branch, default_branch=default_branch))
+    if kind == "directory":
+        return DirectoryStore(services.at(str(chosen.directory)), write_atomically)
+    if services.hub is None:
+        raise UsageError("is missing", where="input github-token", hint="give the action a token: it reads artifacts")
+    return ArtifactStore(RepositoryArtifacts(services.hub), default_branch)
+
+
+# The two sides of an event: which commits, which configuration and compiler of each, and the rule that chose them.
+#
+# Of a commit without a configuration the packaged suite is measured where somebody asked for it: the input config is
+# `default`, or the input head says what the head is. Else nobody did, and the same compiler over models that are not
+# this repository's would tell nothing: the run says so, with a starter that fits the repository.
+
 
 LOOKED_FOR = f"there is no {' and no '.join(CONFIG_NAMES)} at this commit"
 _HINT = (

@@ -21,10 +21,9 @@ from bot.core.report import Adoption, Baseline, Report
 from bot.core.snapshot import Snapshot, from_json
 from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
 from bot.github.baselines import gap_note, stored_at, with_gap
-from bot.github.checks import results
-from bot.github.comments import Content, find, react, reply
 from bot.github.delivering import Destination, as_bot_error, deliver, failure_delivered, suspected
-from bot.github.opening import workspace_rules
+from bot.github.opening import Services, store_of, workspace_rules
+from bot.github.publishing import Content, find, react, reply, results
 from bot.github.repository import (
     artifacts,
     base_changed_at,
@@ -39,7 +38,6 @@ from bot.github.repository import (
     pull,
     rerun,
 )
-from bot.github.services import Services, store_of
 from bot.show.comment import check_name, marker
 from bot.show.escape import md_code
 from bot.store.unzip import read_zip

@@ -41,7 +41,8 @@ from bot.show.bisect_text import candidate_words, moved_words
 from bot.show.escape import clip
 from bot.show.filters import amount, plural
 from bot.study.between import in_order
-from bot.study.comparison import reported
+from bot.study.comparison import reported, source_of
+from bot.study.history import stored_line
 from bot.study.prepare import (
     Request,
     Show,
@@ -53,8 +54,6 @@ from bot.study.prepare import (
     repository_at,
     selected,
 )
-from bot.study.sides import source_of
-from bot.study.stored import stored_line
 from bot.study.tracing import traced
 from bot.system.processes import Cancel
 

@@ -18,8 +18,7 @@ from bot.core.program import HASHED_PHASES, Family, Program
 from bot.core.reading import Assembled, Products, ProgramFacts
 from bot.core.snapshot import UNFETCHED, Cell, Failure
 from bot.errors import InputError, MalformedBinary
-from bot.explain.describing import describe, shown_texts
-from bot.explain.texts import kept_program
+from bot.explain.texts import describe, kept_program, shown_texts
 from bot.readers.ir_facts import alloca_bytes, program_facts, strategies
 
 

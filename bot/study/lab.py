@@ -45,10 +45,9 @@ from bot.core.study import Constraint, Study, Variant
 from bot.errors import CompilerUnavailable, MalformedBinary, NoVerdict, UsageError
 from bot.readers.ir_facts import interface
 from bot.running.runner import MISSING, Runner, Runtime, installed, machine, of_release
-from bot.study.fold_audit import audited
+from bot.study.folding import audited
 from bot.study.prepare import Request, Show, fetched, load_models, open_resources, repository_at
-from bot.study.recheck import recheck, repeat_unsteady
-from bot.study.run import SidePlan, measure_sides
+from bot.study.run import SidePlan, measure_sides, recheck, repeat_unsteady
 from bot.system.files import make_directory, temporary_directory
 from bot.system.processes import Cancel, Meter
 

@@ -33,8 +33,7 @@ from bot.core.sharding import assigned, shard
 from bot.core.snapshot import Snapshot, from_lines
 from bot.core.spec import RESOLVED, Places, Sought
 from bot.errors import BotError, InputError, Interrupted, OutputError
-from bot.study.recheck import recheck
-from bot.study.run import Progress, Resources, SidePlan, measure_sides
+from bot.study.run import Progress, Resources, SidePlan, measure_sides, recheck
 from bot.system.defaults import private_hosts
 from bot.system.downloads import pieces, shown
 from bot.system.files import PART_PREFIX, is_writable, make_directory, temporary_directory, write_atomically
@@ -330,7 +329,7 @@ def measured(
     show: Show,
     cancel: Cancel,
 ) -> dict[str, Snapshot]:
-    """Measure the planned sides, beside those that are known, and compile again what `bot.study.recheck` says.
+    """Measure the planned sides, beside those that are known, and compile again what `bot.study.run` says.
 
     The request's selectors hold for the known ones, too. Where there is a plan, it has shown that they match something.
     """

@@ -14,8 +14,8 @@ from bot.errors import NoVerdict, UsageError
 from bot.explain.explanations import explanations
 from bot.explain.root_causes import PIPELINE, turned
 from bot.explain.suspects import UNFINISHED, Clue, looked_up
+from bot.study.comparison import both_sides, source_of
 from bot.study.prepare import Request, Show, open_resources
-from bot.study.sides import both_sides, source_of
 from bot.study.tracing import trace_commands, with_traces
 from bot.system.processes import Cancel
 

@@ -44,7 +44,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
     (tmp_path / "suite/small.mlir").write_text("module {}\n")
     (tmp_path / "c.yml").write_text(CONFIG)
     before, found = signal.getsignal(signal.SIGTERM), Asked(make.small())
-    monkeypatch.setattr("bot.study.fold_audit.audited", found)
+    monkeypatch.setattr("bot.study.folding.audited", found)
     yield found
     signal.signal(signal.SIGTERM, before)
 

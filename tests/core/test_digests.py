@@ -29,7 +29,7 @@ from bot.core.snapshot import (
     short_program,
     written,
 )
-from bot.explain.describing import describe, shown_texts
+from bot.explain.texts import describe, shown_texts
 
 LARGE = measured()
 

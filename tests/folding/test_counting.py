@@ -1,4 +1,4 @@
-"""bot.study.fold_audit: how far a model is folded, by cells whose folded artifact can be trusted."""
+"""bot.study.folding: how far a model is folded, by cells whose folded artifact can be trusted."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pytest
 from bot.core.fold import BeforeAfter, FoldCell
 from bot.core.planned import Model, PlannedCell, Target
 from bot.core.snapshot import Cell, CellKey
-from bot.study.fold_audit import model_of
-from bot.study.fold_checking import Audited, FoldTools
+from bot.study.folding import Audited, FoldTools, model_of
 
 BYTES = BeforeAfter(9_000, 5_000)
 

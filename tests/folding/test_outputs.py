@@ -12,7 +12,7 @@ from test_auditing import WRONG_WORKER, folded, home, write
 
 from bot.compiler.rewriting import FOLD_WORKER
 from bot.core.fold import FoldCell
-from bot.study.fold_checking import Bench
+from bot.study.folding import Bench
 
 __all__ = ["home"]
 pytestmark = [pytest.mark.compiler, pytest.mark.usefixtures("runtime")]
@@ -101,7 +101,7 @@ def wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rewriting that mixes up the constants of the executables that it makes one."""
     script = tmp_path / "wrong.py"
     script.write_text(WRONG_WORKER.format(folder=str(FOLD_WORKER.parent)))
-    monkeypatch.setattr("bot.study.fold_audit.FOLD_WORKER", script)
+    monkeypatch.setattr("bot.study.folding.FOLD_WORKER", script)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""bot.study.fold_search: what is kept of the groups of a program, with a compiler that is made up."""
+"""bot.study.folding: what is kept of the groups of a program, with a compiler that is made up."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from bot.compiler.rewriting import Classes, FoldedGroup, Group, Groups, LeftGrou
 from bot.core.fold import FOLD_KINDS, Price
 from bot.core.planned import Model, PlannedCell, Target
 from bot.core.snapshot import Cell, CellKey, Dispatch, Failure
-from bot.study.fold_checking import together
-from bot.study.fold_search import Attempt, Searched, kind_of, permitted, search
+from bot.study.folding import Attempt, Searched, kind_of, permitted, search, together
 
 PLANNED = PlannedCell(Model("m", "", "", "", 0), Target("t", "llvm-cpu"))
 HOST_BYTES = 5_000

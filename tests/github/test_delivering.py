@@ -22,7 +22,7 @@ from bot.core.report import Baseline
 from bot.core.snapshot import Failure, Snapshot
 from bot.errors import ConfigError, InputError
 from bot.github.delivering import Destination, deliver, deliver_broken
-from bot.github.services import Services
+from bot.github.opening import Services
 from bot.study.comparison import reported
 
 SAME, GROWN, MORE = 100_000, 2_000_000, 3_000_000

@@ -1,4 +1,4 @@
-"""bot.github.merged: what a push to main is told, where, and when nothing is said."""
+"""bot.github.reviewing: what a push to main is told, where, and when nothing is said."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import pytest
 from publishing import HEAD, World, opened
 
 from bot.core.publication import Annotation, CheckRun
-from bot.github.checks import publish_check
+from bot.github.publishing import publish_check
 
 DETAILS = "https://github.com/octo/repo/actions/runs/7"
 POST, PATCH = r"/check-runs$", r"/check-runs/\d+$"

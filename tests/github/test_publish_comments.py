@@ -9,7 +9,7 @@ import pytest
 from publishing import OURS, World, opened
 from replacing import replace
 
-from bot.github.comments import Published, find, publish, react, reply
+from bot.github.publishing import Published, find, publish, react, reply
 from bot.system.hub import Hub
 
 MARKER = "<!-- code-size: default -->"

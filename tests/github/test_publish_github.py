@@ -11,7 +11,7 @@ from github import GithubException
 from publishing import OURS, World, opened
 
 from bot.errors import NetworkError
-from bot.github import comments, repository
+from bot.github import publishing, repository
 from bot.system.hub import BoundedRetry, Unexpected, connect, explain, in_doubt
 
 PULL = r"/pulls/12$"
@@ -114,7 +114,7 @@ def test_retry_after_is_waited_for_whatever_the_request(
     if method == "GET":
         assert repository.pull(world.hub, 12).number == 12
     else:
-        comments.reply(world.hub, 12, "hello")
+        publishing.reply(world.hub, 12, "hello")
         assert [one["body"] for one in world.github.comments(12)] == ["hello"]
     assert waits == [4.0]
 
@@ -155,7 +155,7 @@ def test_an_exhausted_primary_limit_is_waited_for_until_its_reset(world: World) 
 def test_a_refusal_is_not_repeated_and_names_the_permission(world: World) -> None:
     hub = world.connect(token=world.github.token(permissions={"contents": "read", "issues": "read"}))
     line = world.error(
-        lambda: comments.publish(hub, 12, "<!-- m -->", "<!-- m -->\nx", create=True, still_current=lambda: True)
+        lambda: publishing.publish(hub, 12, "<!-- m -->", "<!-- m -->\nx", create=True, still_current=lambda: True)
     )
     assert line == (
         "cannot write the comment on #12: 403 Resource not accessible by integration"
@@ -180,7 +180,7 @@ def test_a_validation_error_is_given_in_githubs_words(world: World) -> None:
         "errors": [{"resource": "IssueComment", "field": "body", "code": "missing_field"}, "and\nmore"],
     }
     world.github.fail_next("POST", COMMENTS, 422, body=said)
-    line = world.error(lambda: comments.reply(world.hub, 12, "x"))
+    line = world.error(lambda: publishing.reply(world.hub, 12, "x"))
     assert "422 Validation Failed: IssueComment body missing_field, and more" in line
 
 

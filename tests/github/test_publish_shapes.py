@@ -9,8 +9,8 @@ from publishing import HEAD, OURS, World, opened
 
 from bot.core.publication import Annotation, CheckRun
 from bot.errors import NetworkError
-from bot.github import comments, repository
-from bot.github.checks import publish_check
+from bot.github import publishing, repository
+from bot.github.publishing import publish_check
 from bot.system.hub import Hub
 
 MARKER = "<!-- m -->"
@@ -21,7 +21,7 @@ ARTIFACT = 1001
 
 
 def _publish(hub: Hub) -> object:
-    return comments.publish(hub, 12, MARKER, f"{MARKER}\nx", create=True, still_current=lambda: True)
+    return publishing.publish(hub, 12, MARKER, f"{MARKER}\nx", create=True, still_current=lambda: True)
 
 
 CALLS: dict[str, tuple[str, str, Callable[[Hub], object]]] = {
@@ -31,10 +31,10 @@ CALLS: dict[str, tuple[str, str, Callable[[Hub], object]]] = {
     "labels": ("GET", r"/labels$", lambda hub: repository.labelling(hub, 12, "ok")),
     "events": ("GET", r"/events$", lambda hub: repository.labelling(hub, 12, "ok")),
     "user": ("GET", r"/user$", lambda hub: hub.token_login()),
-    "comments": ("GET", r"/issues/12/comments$", lambda hub: comments.find(hub, 12, MARKER)),
+    "comments": ("GET", r"/issues/12/comments$", lambda hub: publishing.find(hub, 12, MARKER)),
     "new comment": ("POST", r"/issues/12/comments$", _publish),
-    "reply": ("POST", r"/issues/12/comments$", lambda hub: comments.reply(hub, 12, "x")),
-    "reaction": ("POST", r"/reactions$", lambda hub: comments.react(hub, ARTIFACT + 1, "+1")),
+    "reply": ("POST", r"/issues/12/comments$", lambda hub: publishing.reply(hub, 12, "x")),
+    "reaction": ("POST", r"/reactions$", lambda hub: publishing.react(hub, ARTIFACT + 1, "+1")),
     "new check": ("POST", r"/check-runs$", lambda hub: publish_check(hub, HEAD, CHECK, "https://x.example")),
     "more of a check": ("PATCH", r"/check-runs/\d+$", lambda hub: publish_check(hub, HEAD, CHECK, "https://x.example")),
     "old comment": ("PATCH", r"/issues/comments/\d+$", _publish),
@@ -132,13 +132,13 @@ def test_a_form_that_is_not_github_s_is_an_error_that_names_what_was_asked(
 @pytest.mark.parametrize("headers", [{"Retry-After": "never"}, {"Link": "<<;,rel"}])
 def test_headers_of_another_form_change_nothing(world: World, headers: dict[str, str]) -> None:
     world.github.fail_next("GET", "/comments$", 200, headers=headers, body=[])
-    assert comments.find(world.hub, 12, MARKER) == []
+    assert publishing.find(world.hub, 12, MARKER) == []
 
 
 def test_a_limit_that_is_no_number_is_one_line(world: World) -> None:
     headers = {"X-RateLimit-Limit": "many", "X-RateLimit-Remaining": "x"}
     world.github.fail_next("GET", "/comments$", 200, headers=headers, body=[])
-    line = world.error(lambda: comments.find(world.hub, 12, MARKER))
+    line = world.error(lambda: publishing.find(world.hub, 12, MARKER))
     assert line.startswith("cannot read the comments on #12: GitHub's answer cannot be followed: ")
 
 

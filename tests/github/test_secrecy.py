@@ -39,7 +39,7 @@ SECRETS = {
 }
 _HIDE = """
 import json, os, sys
-from bot.github.secrecy import hide_secrets
+from bot.github.runner import hide_secrets
 hide_secrets()
 hide_secrets()
 from bot.system.processes import Cancel, run
@@ -74,7 +74,7 @@ def test_neither_a_process_nor_its_child_finds_a_secret_in_its_environment() -> 
 
 _WITHOUT_TRACING = """
 import ctypes, os, subprocess
-from bot.github.secrecy import hide_secrets
+from bot.github.runner import hide_secrets
 def read_by_a_child():
     return subprocess.run(["cat", f"/proc/{os.getpid()}/environ"], capture_output=True).returncode == 0
 print(read_by_a_child(), ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))

@@ -13,7 +13,7 @@ from bot.core.baseline import kept
 from bot.core.json_text import counts_text
 from bot.core.program import Program, Site
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, ModelEdit, Snapshot, SourceInfo
-from bot.explain.edits import model_edits
+from bot.explain.whole_models import model_edits
 from bot.store.entries import pack, unpack
 
 COMPILER = CompilerInfo("3.13.0", "", "c" * 64)

@@ -13,7 +13,7 @@ from replacing import replace
 from bot.core.program import Program, Site, Source
 from bot.core.reading import ExecutableFacts, ProgramFacts, SourceText
 from bot.core.snapshot import cut_program, is_whole
-from bot.explain.describing import describe, fingerprint, shown_texts
+from bot.explain.texts import describe, fingerprint, shown_texts
 
 ALL = [text for name in MODELS for text in recorded(name)]
 

@@ -11,8 +11,7 @@ from bot.core.delta import CellDelta
 from bot.core.explanation import CAUSES, MIXED, UNKNOWN, DispatchDelta, Explanation, moved_bytes
 from bot.core.metrics import part_words
 from bot.core.snapshot import Cell, CellKey, Dispatch
-from bot.explain.explanations import headlined, signed_bytes
-from bot.explain.waterfall import headline, largest, rest_parts, waterfall
+from bot.explain.explanations import headline, headlined, largest, rest_parts, signed_bytes, waterfall
 
 KEY = CellKey("bert", "vulkan-spirv")
 PARTS = ("vm", "constants", "tables", "executables/text", "executables/types", "executables/tables")

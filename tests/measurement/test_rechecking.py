@@ -24,8 +24,7 @@ from bot.core.planned import PlannedCell, Target
 from bot.core.policy import LevelSpec, Ratio, Rule, judge
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo, from_json
 from bot.show.progress import MeasureProgress
-from bot.study.recheck import FEW, TIMES, recheck, suspects
-from bot.study.run import Resources, SidePlan, measure_sides
+from bot.study.run import FEW, TIMES, Resources, SidePlan, measure_sides, recheck, suspects
 from bot.system.processes import Cancel
 
 pytestmark = pytest.mark.slow

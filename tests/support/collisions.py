@@ -9,7 +9,7 @@ from itertools import count
 from bot.core.program import Source
 from bot.core.reading import SourceText
 from bot.core.snapshot import CODE_CHARACTERS, SOURCE_CHARACTERS
-from bot.explain.describing import fingerprint
+from bot.explain.texts import fingerprint
 from bot.readers.object_code import code_digest
 
 

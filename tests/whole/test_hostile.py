@@ -25,8 +25,8 @@ from bot.core.program import Argument, Family, Program, Site, Source
 from bot.core.report import Baseline
 from bot.core.snapshot import Cell, CompilerInfo, Dispatch, Snapshot, SourceInfo
 from bot.github.delivering import Destination, deliver
+from bot.github.opening import Services
 from bot.github.runner import log_safe
-from bot.github.services import Services
 from bot.study.comparison import reported
 
 RUNNER = (
