@@ -12,11 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 
 from bot.config.configuration import Config, load_config
 from bot.config.experiments import chosen_experiment
 from bot.core.fold import FoldOptions
+from bot.core.report import Baseline, report_lines
 from bot.core.snapshot import Snapshot
+from bot.core.study import named_apart, of_commit
 from bot.errors import Interrupted, NoVerdict, UsageError
 from bot.github.baselines import newest_first
 from bot.github.delivering import as_bot_error
@@ -31,12 +34,16 @@ from bot.github.opening import (
     store_of,
 )
 from bot.github.runner import write_summary
-from bot.github.site_files import write_site
 from bot.show.comment import SUMMARY_LIMIT_BYTES
 from bot.show.fold import not_made, write_folds
+from bot.show.history import write_history
 from bot.show.lab import write_lab
+from bot.show.page import html_pieces
+from bot.show.site_page import site_page
 from bot.store.entries import by_commit
+from bot.study.comparison import reported
 from bot.study.folding import audit_request, audited
+from bot.study.history import explained_history
 from bot.study.lab import experimented, require_measured
 from bot.study.prepare import Request, require_writable
 from bot.system.files import write_atomically
@@ -144,3 +151,30 @@ def _line(services: Services, config: Config) -> Iterator[tuple[str, Snapshot]]:
     for commit in line:
         for _, snapshot in islice(newest_first(services, store, entries.get(commit, ())), 1):
             yield commit, snapshot
+
+
+# Stored baselines as a site: the newest against the one before, the history of all, and a page that leads there.
+
+
+_SHOWN_DIGITS = 10
+Side = tuple[str, Snapshot]
+"""A commit, and its baseline."""
+
+
+def write_site(sides: Sequence[Side], config: Config, out: Path) -> list[Path]:
+    """`index.html`, `report.html` with `report.json`, and the files of the history.
+
+    Args:
+        sides: at least one, the oldest first.
+    """
+    (old, base), (_, head) = sides[-2:] if len(sides) > 1 else (sides[0], sides[0])
+    report = reported(config, base, head, Baseline(f"baseline of {old[:_SHOWN_DIGITS]}", old))
+    write_atomically(out / "report.html", (piece.encode() for piece in html_pieces(report, config.templates)))
+    write_atomically(out / "report.json", report_lines(report))
+    study = named_apart([of_commit(sha, side) for sha, side in sides])
+    histories = write_history(explained_history(study, config), config.templates, out)
+    files = [out / "report.html", out / "report.json", *histories]
+    write_atomically(
+        out / "index.html", site_page(report, [name for name, _ in sides], files, config.templates).encode()
+    )
+    return [out / "index.html", *files]
