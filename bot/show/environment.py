@@ -38,7 +38,7 @@ _FAULTS = (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupE
 
 def templates_dir() -> Path:
     """The directory of the default templates: inside the installed package, or beside it in a checkout."""
-    package = Path(__file__).resolve().parents[2]
+    package = Path(__file__).resolve().parents[1]
     installed = package / "_data" / "templates"
     return installed if installed.is_dir() else package.parent / "templates"
 
