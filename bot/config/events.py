@@ -12,7 +12,6 @@ from typing import Any, Literal
 from bot.config.targets import parse_flags
 from bot.config.units import parse_steps
 from bot.core.context import ActionInputs, Command, CommandRequest, Pull, RunContext, WorkflowRun
-from bot.core.delta import STATES
 from bot.core.json_text import parse_json
 from bot.core.publication import APPROVAL_LABEL
 from bot.errors import InputError, UsageError
@@ -443,7 +442,7 @@ _RULES: dict[str, _Rule] = {
 """What each event asks for."""
 
 
-# The inputs and outputs of action.yml, one table each, and the reading of the variables that inputs become.
+# The inputs of action.yml: how each of the variables that they become is read.
 
 
 COMMANDS = ("auto", "review", "post", "baseline", "plan", "measure", "pages")
@@ -451,54 +450,21 @@ _MAX_SHARDS = 256
 """GitHub makes at most 256 jobs of a matrix (its usage limits)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ActionInput:
-    """One input of the action.
-
-    Attributes:
-        name: as in action.yml, with hyphens.
-        parse: from the written text, which is never empty; ValueError with one line for the user.
-        default: as in action.yml; empty means what the program does by itself.
-    """
-
-    name: str
-    description: str
-    parse: Callable[[str], object]
-    default: str = ""
-
-    @property
-    def field(self) -> str:
-        """The field of ActionInputs that it fills."""
-        return self.name.replace("-", "_")
-
-    @property
-    def variable(self) -> str:
-        """How the runner names it for a Docker action: upper case, spaces to underscores, hyphens kept."""
-        return f"INPUT_{self.name.replace(' ', '_').upper()}"
-
-
-@dataclass(frozen=True, slots=True)
-class ActionOutput:
-    """One output of the action."""
-
-    name: str
-    description: str
-
-
 def read_inputs(environ: Mapping[str, str]) -> ActionInputs:
     """The inputs from the `INPUT_*` variables; an empty or missing one has the default of ActionInputs.
 
-    Raises UsageError, which names the input and, but for the token, its value.
+    The runner of a Docker action names them in upper case, and keeps hyphens. Raises UsageError, which names the input
+    and, but for the token, its value.
     """
     fields: dict[str, Any] = {}
-    for one in INPUTS:
-        if text := environ.get(one.variable, "").strip():
+    for name, parse in INPUTS.items():
+        if text := environ.get(f"INPUT_{name.upper()}", "").strip():
             try:
                 if not all(char.isprintable() or char in "\n\r\t" for char in text):
                     raise ValueError("has characters that do not print")
-                fields[one.field] = one.parse(text)
+                fields[name.replace("-", "_")] = parse(text)
             except ValueError as error:
-                raise UsageError(str(error), where=f"input {one.name}") from None
+                raise UsageError(str(error), where=f"input {name}") from None
     return ActionInputs(**fields)
 
 
@@ -533,10 +499,6 @@ def _flag(text: str) -> bool:
     return text == "true"
 
 
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
-
-
 def _count(largest: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         if not re.fullmatch(r"0*[1-9][0-9]{0,9}", text) or int(text) > largest:
@@ -553,100 +515,21 @@ def _shard(text: str) -> str:
     return text
 
 
-INPUTS: tuple[ActionInput, ...] = (
-    ActionInput("command", f"What to do: {', '.join(COMMANDS)}; auto is what the event asks for", _command, "auto"),
-    ActionInput(
-        "github-token",
-        "Token for comments, checks and baselines; it reaches no compiler, log or artifact",
-        _token,
-        "${{ github.token }}",
-    ),
-    ActionInput("author", "Login that the token of a GitHub App of your own writes under, such as my-app[bot]", _line),
-    ActionInput(
-        "config",
-        "Configuration file; empty: .github/code-size.yml, else code-size.yml; default: the packaged suite",
-        _line,
-    ),
-    ActionInput(
-        "base",
-        "Base side: a SPEC, a git ref or a snapshot.json; empty: the first parent of the merge commit, and in a manual "
-        "run that of the head commit",
-        _line,
-    ),
-    ActionInput(
-        "head",
-        "Head side: a SPEC, and but for a push a git ref or a snapshot.json; empty: the commit that the run is about",
-        _line,
-    ),
-    ActionInput("models", "Only these models: globs of names, separated by spaces or lines", _words),
-    ActionInput("targets", "Only these targets: globs of names, separated by spaces or lines", _words),
-    ActionInput("flags", "More compiler flags for every cell, quoted as in a shell, on one or more lines", parse_flags),
-    ActionInput(
-        "pull-request",
-        "Number of the pull request that a manual run reports to; empty: job summary only",
-        _count((1 << 31) - 1),
-    ),
-    ActionInput("shards", "For plan: over how many runners to spread the cells", _count(_MAX_SHARDS)),
-    ActionInput("shard", "For measure: which part of the plan, as I/N", _shard),
-    ActionInput(
-        "plan",
-        "What plan printed: for measure, to take its shard's cells from; for review with parts, to name lost shards",
-        str,
-    ),
-    ActionInput(
-        "parts",
-        "Snapshots of all shards that together are the head side: files or globs, separated by spaces or lines",
-        _words,
-    ),
-    ActionInput(
-        "steps",
-        "Where the pin alone is moved: releases between that are measured, too: all, none or a number (default: none)",
-        parse_steps,
-    ),
-    ActionInput(
-        "lab",
-        "Experiment that a manual run asks of its head side in place of a comparison: its name, or FILE:NAME with the "
-        "file's path in the repository",
-        _line,
-    ),
-    ActionInput(
-        "fold",
-        "Whether the report of a run by hand or on a schedule ends with a fold audit of its head side: true or false; "
-        "empty: where the configuration has fold",
-        _flag,
-    ),
-    ActionInput("jobs", "Compiles side by side; empty: one per core", _count(1024)),
-    ActionInput(
-        "cache",
-        "Directory of the cell and compiler cache, for actions/cache; empty: one that is gone after the run",
-        _line,
-    ),
-    ActionInput(
-        "out", "Directory that receives the report, for measure head-I-of-N.json; empty: code-size-report", _line
-    ),
-)
-"""Every input of action.yml, in its order."""
-
-_OF_STATE = {
-    "newly-broken": "the compiler refuses on head, and took or did not have on base",
-    "changed": "differ in a metric",
-    "new": "only head has",
-    "removed": "only base has",
-    "fixed": "compile on head, and did not on base",
-    "broken": "compile on neither side",
-    "unmeasured": "were planned and not measured, such as those of a lost shard or beyond the time limit",
-    "same": "are the same on both sides",
+INPUTS: Mapping[str, Callable[[str], object]] = {
+    "command": _command,
+    "github-token": _token,
+    **dict.fromkeys(("author", "config", "base", "head"), _line),
+    **dict.fromkeys(("models", "targets"), lambda text: tuple(text.split())),
+    "flags": parse_flags,
+    "pull-request": _count((1 << 31) - 1),
+    "shards": _count(_MAX_SHARDS),
+    "shard": _shard,
+    "plan": str,
+    "parts": lambda text: tuple(text.split()),
+    "steps": parse_steps,
+    "lab": _line,
+    "fold": _flag,
+    "jobs": _count(1024),
+    **dict.fromkeys(("cache", "out"), _line),
 }
-
-OUTPUTS: tuple[ActionOutput, ...] = (
-    ActionOutput(
-        "verdict", "pass, warn or fail; unknown where nothing could be compared or the analysis broke, else empty"
-    ),
-    ActionOutput("findings", "How many findings the report has, accepted ones included, those that base had not"),
-    ActionOutput("report-path", "Directory of the report, relative to the workspace, for actions/upload-artifact"),
-    ActionOutput("comment-url", "Address of the comment; empty where there is none"),
-    ActionOutput("matrix", "What plan printed, for strategy.matrix"),
-    ActionOutput("baseline-artifact", "Name under which to upload report-path/baseline, with store: artifact"),
-    *(ActionOutput(state, f"How many cells {_OF_STATE[state]}") for state in STATES),
-)
-"""Every output of action.yml, in its order."""
+"""Each input, in the order of action.yml → what reads its text, which is never empty; ValueError in one line."""

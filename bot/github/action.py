@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from bot.config.events import INPUTS, read_event, read_inputs, run_context
+from bot.config.events import read_event, read_inputs, run_context
 from bot.core.context import ActionInputs, RunContext
 from bot.core.json_text import canonical
 from bot.errors import BotError, InternalError, UsageError
@@ -49,10 +49,10 @@ def _chosen(
             raise UsageError(
                 "is for runs by hand (workflow_dispatch)", where="input lab", hint="leave it empty elsewhere"
             )
-        for one in INPUTS:
-            if one.field in _NOT_OF_A_LAB and getattr(inputs, one.field) != getattr(ActionInputs(), one.field):
+        for name in _NOT_OF_A_LAB:
+            if getattr(inputs, name) != getattr(ActionInputs(), name):
                 what = "is for comparisons, and the input lab asks for an experiment of the head side"
-                raise UsageError(what, where=f"input {one.name}", hint="leave one of the two empty")
+                raise UsageError(what, where=f"input {name.replace('_', '-')}", hint="leave one of the two empty")
         return "lab", f"input lab: {inputs.lab}", lab
     if inputs.fold and (context.event not in FOLD_EVENTS or wanted in _PARTS):
         raise UsageError("is for reports by hand or on a schedule", where="input fold", hint="leave it empty elsewhere")
@@ -71,7 +71,7 @@ def _plan(services: Services) -> None:
         write_outputs(services.outputs, {"matrix": text})
 
 
-_NOT_OF_A_LAB = frozenset({"command", "base", "pull_request", "shards", "shard", "plan", "parts", "steps", "fold"})
+_NOT_OF_A_LAB = ("command", "base", "pull_request", "shards", "shard", "plan", "parts", "steps", "fold")
 _STORIES: Mapping[str, Callable[[Services], int | None]] = {
     "review": review,
     "baseline": baseline,

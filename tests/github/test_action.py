@@ -8,14 +8,16 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import yaml
 from action_stage import MODEL, Ran, Stage, event
 from fake_github import FakeGitHub
 from github_runner import Runner, git
+from places import ROOT
 
-from bot.config.events import COMMANDS, OUTPUTS
+from bot.config.events import COMMANDS
 from bot.github.action import _STORIES_OF
 
-NAMES = {output.name for output in OUTPUTS}
+NAMES = set(yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))["outputs"])
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""bot.config.events: the tables, what is read by them, and that action.yml and docs/github.md say the same."""
+"""bot.config.events: what is read of the inputs, and that action.yml and docs/github.md say the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from places import ROOT
 
-from bot.config.events import COMMANDS, INPUTS, OUTPUTS, read_inputs
+from bot.config.events import COMMANDS, INPUTS, read_inputs
 from bot.core.context import ActionInputs
 from bot.core.delta import STATES
 from bot.errors import UsageError
@@ -23,23 +23,20 @@ ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding
 
 def read(name: str, value: str) -> Any:
     """One input, as the runner passes it to a Docker action, and the field that it fills."""
-    one = next(one for one in INPUTS if one.name == name)
-    return getattr(read_inputs({f"INPUT_{name.upper()}": value}), one.field)
+    return getattr(read_inputs({f"INPUT_{name.upper()}": value}), name.replace("-", "_"))
 
 
-# --- tables, action.yml, docs/github.md -----------------------------------------------------------------------------
+# --- action.yml, docs/github.md -------------------------------------------------------------------------------------
 
 
-def test_action_yml_has_the_inputs_of_the_table() -> None:
-    assert ACTION["inputs"] == {
-        one.name: {"description": one.description, "required": False, "default": one.default} for one in INPUTS
-    }
-    assert list(ACTION["inputs"]) == [one.name for one in INPUTS]
-
-
-def test_action_yml_has_the_outputs_of_the_table() -> None:
-    assert ACTION["outputs"] == {one.name: {"description": one.description} for one in OUTPUTS}
-    assert list(ACTION["outputs"]) == [one.name for one in OUTPUTS]
+def test_action_yml_has_the_inputs_that_are_read_and_outputs_for_every_state() -> None:
+    assert list(ACTION["inputs"]) == list(INPUTS)
+    assert [name.replace("-", "_") for name in INPUTS] == [field.name for field in dataclasses.fields(ActionInputs)]
+    assert all(one["required"] is False and one["description"] for one in ACTION["inputs"].values())
+    names = ["verdict", "findings", "report-path", "comment-url", "matrix", "baseline-artifact", *STATES]
+    assert list(ACTION["outputs"]) == names
+    described = re.search("What to do: (.*?);", ACTION["inputs"]["command"]["description"])
+    assert described and described[1].split(", ") == list(COMMANDS)
 
 
 def test_action_yml_runs_the_image_of_this_repository() -> None:
@@ -47,30 +44,23 @@ def test_action_yml_runs_the_image_of_this_repository() -> None:
     assert (ROOT / "Dockerfile").is_file()
 
 
-def test_every_field_is_one_input() -> None:
-    assert [one.field for one in INPUTS] == [field.name for field in dataclasses.fields(ActionInputs)]
-    assert all(one.name == one.field.replace("_", "-") for one in INPUTS)
-
-
-def test_outputs_count_every_state() -> None:
-    names = [one.name for one in OUTPUTS]
-    assert names == ["verdict", "findings", "report-path", "comment-url", "matrix", "baseline-artifact", *STATES]
-
-
 def test_only_the_token_has_a_default_of_the_runner() -> None:
-    assert {one.name: one.default for one in INPUTS if one.default} == {
+    assert {name: one["default"] for name, one in ACTION["inputs"].items() if one["default"]} == {
         "command": "auto",
         "github-token": "${{ github.token }}",
     }
 
 
 def inputs_table() -> str:
-    rows = [f"| `{one.name}` | {one.description} | {f'`{one.default}`' if one.default else ''} |" for one in INPUTS]
+    rows = [
+        f"| `{name}` | {one['description']} | {f'`{default}`' if (default := one['default']) else ''} |"
+        for name, one in ACTION["inputs"].items()
+    ]
     return "\n".join(["| input | what it is | default |", "|:--|:--|:--|", *rows])
 
 
 def outputs_table() -> str:
-    rows = [f"| `{one.name}` | {one.description} |" for one in OUTPUTS]
+    rows = [f"| `{name}` | {one['description']} |" for name, one in ACTION["outputs"].items()]
     return "\n".join(["| output | what it is |", "|:--|:--|", *rows])
 
 
@@ -96,7 +86,7 @@ def test_the_page_on_github_names_every_input_and_output() -> None:
 
 def test_nothing_given_is_the_default_of_everything() -> None:
     assert read_inputs({}) == ActionInputs()
-    assert read_inputs({f"INPUT_{one.name.upper()}": " \n" for one in INPUTS}) == ActionInputs()
+    assert read_inputs({f"INPUT_{name.upper()}": " \n" for name in INPUTS}) == ActionInputs()
 
 
 def test_everything_given() -> None:
@@ -143,7 +133,6 @@ def test_everything_given() -> None:
 
 def test_hyphens_are_kept_in_the_names_of_variables() -> None:
     assert read_inputs({"INPUT_PULL_REQUEST": "12"}).pull_request is None
-    assert [one.variable for one in INPUTS if "-" in one.name] == ["INPUT_GITHUB-TOKEN", "INPUT_PULL-REQUEST"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -197,7 +186,7 @@ def test_a_token_is_in_no_error_and_in_no_repr(token: str) -> None:
     assert "ghs_x" not in repr(read_inputs({"INPUT_GITHUB-TOKEN": "ghs_x"}))
 
 
-@given(st.dictionaries(st.sampled_from([one.variable for one in INPUTS]), st.text(max_size=40)))
+@given(st.dictionaries(st.sampled_from([f"INPUT_{name.upper()}" for name in INPUTS]), st.text(max_size=40)))
 def test_any_text_is_read_or_is_a_usage_error(variables: dict[str, str]) -> None:
     try:
         inputs = read_inputs(variables)
