@@ -32,8 +32,8 @@ from bot.compiler.toolchain import resolve
 from bot.config.configuration import load_config
 from bot.core.report import Report
 from bot.core.snapshot import CellKey, Snapshot
+from bot.show.comment import write_snapshot
 from bot.show.progress import MeasureProgress
-from bot.show.writing import write_snapshot
 from bot.study.prepare import Request, measured, prepare, repository_at
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel

@@ -17,6 +17,7 @@ from places import ROOT
 from bot.config.experiments import load_experiments
 from bot.core.lab import Fit, Lab, Sums, fits, sums
 from bot.core.record import certain, difference, ends
+from bot.show.blocks import Phrase, Table
 from bot.show.environment import md_words
 from bot.show.filters import plural
 from bot.show.lab import (
@@ -31,8 +32,6 @@ from bot.show.lab import (
     tables,
     unmeasured,
 )
-from bot.show.phrase import Phrase
-from bot.show.text_tables import Table
 
 PART = "lab"
 SHOWN_FIRST = "llvm-cpu-x86_64"

@@ -53,8 +53,8 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
     from bot.config.configuration import load_config
     from bot.core.json_text import canonical
     from bot.errors import NoVerdict
-    from bot.show.bisect_text import bisect_lines
-    from bot.show.writing import write_report
+    from bot.show.comment import write_report
+    from bot.show.searches import bisect_lines
     from bot.study.between import named_file
     from bot.study.bisect import BisectOptions, bisect, metric_of
     from bot.study.prepare import require_writable

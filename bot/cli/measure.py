@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
     from bot.cli.work import request_of
     from bot.config.configuration import load_config
     from bot.errors import NoVerdict, OutputError
-    from bot.show.writing import write_snapshot
+    from bot.show.comment import write_snapshot
     from bot.study.prepare import measured, prepare, repository_at, require_writable, say_failed
 
     request = replace(request_of(arguments, show, {"head": arguments.compiler}), flags=tuple(arguments.flags))

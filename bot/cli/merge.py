@@ -21,7 +21,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) -> None:
     from bot.core.sharding import merge_snapshots
-    from bot.show.writing import write_snapshot
+    from bot.show.comment import write_snapshot
     from bot.study.prepare import load_snapshot
 
     merged = merge_snapshots([(str(part), load_snapshot(part)) for part in arguments.parts])

@@ -51,8 +51,7 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> in
 def publish(report: Report, config: Config, request: Request, show: TerminalShow, cancel: Cancel) -> int:
     """Write a report, with suspects where the request wants them, and show it; the exit code of its verdict."""
     from bot.explain.suspects import with_suspects
-    from bot.show.comment import render_pin
-    from bot.show.writing import write_report
+    from bot.show.comment import render_pin, write_report
     from bot.study.comparison import require_verdict, source_of
     from bot.system.files import write_atomically
 

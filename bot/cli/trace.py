@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
     from bot.cli.work import request_of
     from bot.core.json_text import canonical
     from bot.errors import NoVerdict
-    from bot.show.trace_text import print_trace, trace_json
+    from bot.show.traces import print_trace, trace_json
     from bot.study.trace import trace
 
     specs = {"base": arguments.base, "head": arguments.head, "both": arguments.compiler}

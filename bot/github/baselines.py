@@ -22,9 +22,9 @@ from bot.core.snapshot import Cell, Snapshot
 from bot.errors import BotError, InputError, Interrupted, NetworkError
 from bot.github.opening import Opened, Services
 from bot.github.repository import unfinished_push
-from bot.show.compilers import gap_words
+from bot.show.blocks import plain
+from bot.show.compared import gap_words
 from bot.show.filters import plural
-from bot.show.phrase import plain
 from bot.store.entries import Store, by_commit
 
 _MOST_LOADED = 5

@@ -42,8 +42,8 @@ from bot.show.comment import (
     overruled_check,
     render_broken,
     render_summary,
+    write_report,
 )
-from bot.show.writing import write_report
 from bot.study.comparison import no_verdict
 from bot.system.hub import Hub
 

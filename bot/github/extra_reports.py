@@ -38,8 +38,7 @@ from bot.show.comment import SUMMARY_LIMIT_BYTES
 from bot.show.fold import not_made, write_folds
 from bot.show.history import write_history
 from bot.show.lab import write_lab
-from bot.show.page import html_pieces
-from bot.show.site_page import site_page
+from bot.show.page import html_pieces, site_page
 from bot.store.entries import by_commit
 from bot.study.comparison import reported
 from bot.study.folding import audit_request, audited

@@ -27,11 +27,10 @@ from bot.github.extra_reports import folds
 from bot.github.opening import Opened, Services, Wanted, judging_rules, named_compiler, opened, store_of, wanted_sides
 from bot.github.publishing import publish_check, results
 from bot.github.repository import merged_pull
-from bot.show.changes import changes
-from bot.show.comment import check_name, check_run, model_paths
+from bot.show.comment import check_name, check_run, model_paths, write_snapshot
+from bot.show.compared import changes
 from bot.show.facts import build_facts
 from bot.show.filters import plural
-from bot.show.writing import write_snapshot
 from bot.store.artifact_store import ArtifactStore, artifact_name, file_name
 from bot.store.entries import Store, by_commit, pack
 from bot.study.between import way_between

@@ -9,14 +9,28 @@ from bot.core.policy import LevelSpec, Rule
 from bot.core.record import Value, total
 from bot.core.report import Adoption
 from bot.core.snapshot import Cell, CellKey
-from bot.show.blocks import Block, Fold, List, Sentence, section
+from bot.show.blocks import (
+    ABSENT,
+    Block,
+    Fold,
+    Limits,
+    List,
+    Phrase,
+    Row,
+    Sentence,
+    Table,
+    code,
+    fair_in_order,
+    joined,
+    listing,
+    name_cell,
+    phrase,
+    section,
+)
 from bot.show.escape import clip
 from bot.show.facts import NAME_LIMIT, Facts
 from bot.show.filters import amount, kib, plural
 from bot.show.grid import GridCell, GridRow, blocks
-from bot.show.phrase import Phrase, code, joined, phrase
-from bot.show.selection import Limits, fair_in_order, listing
-from bot.show.text_tables import ABSENT, Row, Table, name_cell
 
 _BROKEN = "🚫"
 _GLOBS, _RULES = 4, 20

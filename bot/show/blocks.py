@@ -6,12 +6,260 @@ page the name of a fold is its address, too, unless it has an `address` of its o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+import heapq
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Generic, Literal, TypeVar
 
-from bot.show.phrase import Phrase
-from bot.show.selection import Listing
-from bot.show.text_tables import Line, Table
+from bot.show.escape import clean, clip
+from bot.show.filters import superscript
+
+Kind = Literal["text", "code", "strong", "small", "number", "fail", "warn"]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of text; `code` is for everything that came from a model, a compiler or a pull request.
+
+    What is `small` is said beside the rest, a `number` is not broken into lines, and `fail` and `warn` have colours.
+
+    Attributes:
+        to: the address on the page (`bot.show.facts`) of what the text names, or an https one of
+            another page; empty for none.
+    """
+
+    text: str
+    kind: Kind = "text"
+    to: str = ""
+
+
+Phrase = tuple[Span, ...]
+
+
+def code(text: str, to: str = "") -> Span:
+    """A name or value that is not ours."""
+    return Span(text, "code", to)
+
+
+def strong(text: str) -> Span:
+    """Words that stand out."""
+    return Span(text, "strong")
+
+
+def phrase(*parts: str | Span | Iterable[Span]) -> Phrase:
+    """Join words, spans and phrases."""
+    spans: list[Span] = []
+    for part in parts:
+        if isinstance(part, str):
+            spans.append(Span(part))
+        elif isinstance(part, Span):
+            spans.append(part)
+        else:
+            spans.extend(part)
+    return tuple(span for span in spans if span.text or span.kind == "code")
+
+
+def joined(phrases: Iterable[Phrase], separator: str) -> Phrase:
+    """The phrases with a separator between them."""
+    spans: list[Span] = []
+    for part in phrases:
+        if spans:
+            spans.append(Span(separator))
+        spans.extend(part)
+    return tuple(spans)
+
+
+def plain(spans: Phrase) -> str:
+    """The words alone, unescaped: for lengths and tests."""
+    return "".join(span.text for span in spans)
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[T]):
+    """What is shown of a list, and of how much.
+
+    Attributes:
+        total: length of the whole list.
+        noun: what one entry is, in the singular.
+    """
+
+    items: tuple[T, ...] = ()
+    total: int = 0
+    noun: str = "entry"
+
+    @property
+    def more(self) -> int:
+        """How many are left out."""
+        return max(0, self.total - len(self.items))
+
+    def __bool__(self) -> bool:
+        """True where the whole list has anything, shown or not."""
+        return self.total > 0
+
+    def __iter__(self) -> Iterator[T]:
+        """Over what is shown."""
+        return iter(self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most that a view shows of everything.
+
+    Attributes:
+        grid_models: rows of the grid.
+        grid_width: of the grid, in small characters: 6 pixels on GitHub, one column on a terminal.
+        failures: notes, and groups of failed cells, each with `lines` of diagnostics.
+        alarms: lines of cells that broke a rule.
+        changed: changed metrics of changed cells.
+        names: cells named in one list.
+        commands: cells whose commands are printed.
+        causes: root causes.
+        whys: cells whose change is explained, each with `dispatches` rows in a table and `diff_lines` of a diff.
+        overview: rows of what is said of whole models.
+        every: True where what did not change is told, too.
+        details: False where a root cause is one sentence; each target's part and its largest delta are in a fold.
+        terminal: True where nothing can be opened, and where commands are not copied from.
+    """
+
+    grid_models: int
+    grid_width: int
+    failures: int
+    lines: int
+    alarms: int
+    findings: int
+    changed: int
+    names: int
+    commands: int
+    causes: int = 4
+    whys: int = 0
+    dispatches: int = 0
+    diff_lines: int = 0
+    overview: int = 0
+    every: bool = False
+    details: bool = True
+    terminal: bool = False
+
+
+def fair(items: Sequence[T], group: Callable[[T], Hashable], limit: int) -> list[T]:
+    """The first `limit` of `items` by turns: every group's first, then every group's second, and so on.
+
+    Args:
+        items: in order of importance; the order in which the groups take turns follows from it.
+    """
+    return [items[index] for _, index in _turns(items, group, limit)]
+
+
+def fair_in_order(items: Sequence[T], group: Callable[[T], Hashable], limit: int) -> list[T]:
+    """The same selection, in the order of `items`."""
+    return [items[index] for index in sorted(index for _, index in _turns(items, group, limit))]
+
+
+def _turns(items: Sequence[T], group: Callable[[T], Hashable], limit: int) -> list[tuple[int, int]]:
+    """Turn and index of the selected items."""
+    seen: Counter[Hashable] = Counter()
+    ranked: list[tuple[int, int]] = []
+    for index, item in enumerate(items):
+        name = group(item)
+        ranked.append((seen[name], index))
+        seen[name] += 1
+    return heapq.nsmallest(limit, ranked)
+
+
+def listing(items: Iterable[T], total: int, noun: str) -> Listing[T]:
+    """A selection of a longer list."""
+    return Listing(tuple(items), total, noun)
+
+
+def first(items: Sequence[T], limit: int, noun: str) -> Listing[T]:
+    """The first `limit` entries."""
+    return Listing(tuple(items[:limit]), len(items), noun)
+
+
+ABSENT = "–"
+"""Where a side does not have the thing at all; what is there and not known is `n/a`."""
+
+NOTE_LIMIT = 300
+"""Characters of a footnote, or of another reason."""
+
+Row = tuple[Phrase, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a list: what everybody should read, and below it a detail and one more line, which may be empty."""
+
+    said: Phrase
+    detail: Phrase
+    below: Phrase = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table.
+
+    Attributes:
+        headers: as many as a row has cells; numbers begin at column `numbers_from`.
+        caption: what it is of; may be empty.
+        about: what its words mean, in sentences; may be empty.
+        small: True for a table that is wide.
+        sentences: the column that has them, which is no number and needs room.
+        wanted: columns beside the names, in the order in which a narrow terminal has room for them; empty for the first
+            number, the last column, and the others from left to right.
+        name: of this block of an answer (`bot.show.blocks`).
+    """
+
+    headers: tuple[str, ...]
+    rows: Listing[Row] = field(default_factory=Listing)
+    numbers_from: int = 1
+    caption: Phrase = ()
+    about: str = ""
+    small: bool = False
+    sentences: int | None = None
+    wanted: tuple[int, ...] = ()
+    name: str = ""
+    kind: ClassVar = "table"
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """How Markdown aligns the columns."""
+        return tuple("--:" if self.is_number(at) else ":--" for at in range(len(self.headers)))
+
+    def is_number(self, column: int) -> bool:
+        """True for a column of numbers, which stand at its right edge."""
+        return column >= self.numbers_from and column != self.sentences
+
+    def __bool__(self) -> bool:
+        """True where it has rows."""
+        return bool(self.rows)
+
+
+def name_cell(text: str) -> Phrase:
+    """A name that is not ours."""
+    return phrase(code(text))
+
+
+class Footnotes:
+    """Notes by number, each once, in the order in which they come up; what is more than `most` has none."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._numbers, self._left_out = most, dict[str, int](), set[str]()
+
+    def mark(self, note: str) -> str:
+        """The number that points to the note; empty for an empty one."""
+        text = clip(clean(note), NOTE_LIMIT)
+        if text and text not in self._numbers and len(self._numbers) >= self._most:
+            self._left_out.add(text)
+            return "…"
+        return superscript(self._numbers.setdefault(text, len(self._numbers) + 1)) if text else ""
+
+    def listed(self) -> Listing[Phrase]:
+        """The notes, each behind its number."""
+        lines = (phrase(f"{superscript(number)} {text}") for text, number in self._numbers.items())
+        return listing(lines, len(self._numbers) + len(self._left_out), "note")
 
 
 @dataclass(frozen=True, slots=True)

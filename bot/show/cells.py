@@ -14,19 +14,26 @@ from bot.core.metrics import METRIC_BY_ID, METRICS, Metric, code_words
 from bot.core.program import Argument
 from bot.core.record import ends
 from bot.core.snapshot import Cell, CellKey, Dispatch
-from bot.show.alarms import finding_words
+from bot.show.alarms import failure_words, finding_words, trimmed
+from bot.show.blocks import Listing, Phrase, listing
+from bot.show.environment import Addressed, MetricLine, Row
 from bot.show.escape import clip
-from bot.show.facts import MARKS, NAME_LIMIT, STACK_LIMIT_BYTES, Facts, mark_of
-from bot.show.failures import failure_words, trimmed
+from bot.show.facts import (
+    MARKS,
+    NAME_LIMIT,
+    STACK_LIMIT_BYTES,
+    EntryPoint,
+    Facts,
+    cell_address,
+    component_address,
+    dispatch_addresses,
+    entry_points,
+    mark_of,
+)
 from bot.show.filters import UNKNOWN, amount, change, percent, plural, relative, sides, signed
 from bot.show.grid import GridCell, grid_cell
-from bot.show.page_addresses import EntryPoint, cell_address, component_address, dispatch_addresses, entry_points
-from bot.show.phrase import Phrase
-from bot.show.selection import Listing, listing
-from bot.show.story import NUMBERS, DispatchLine, Room, Story, component_line, story
-from bot.show.table_rows import Addressed, MetricLine, Row
-from bot.show.trace_cards import TraceCard, Traced, largest_traced, trace_cards
-from bot.show.why_lines import example_address
+from bot.show.traces import TraceCard, TracedDispatch, largest_traced, trace_cards
+from bot.show.why import NUMBERS, DispatchLine, Room, Story, component_line, example_address, story
 
 TABLE_ROWS = 400
 """The most rows of one table of a story."""
@@ -368,7 +375,7 @@ def _rank(facts: Facts, delta: CellDelta) -> tuple[bool, int, int, int]:
 
 
 def _card(
-    facts: Facts, delta: CellDelta, linked: Collection[str], traced: Collection[Traced], room: Room | None
+    facts: Facts, delta: CellDelta, linked: Collection[str], traced: Collection[TracedDispatch], room: Room | None
 ) -> Card:
     artifact, backend = delta.metrics.get("artifact_bytes"), facts.backends.get(delta.key.target, "")
     explanation = facts.report.explanations.get(delta.key)

@@ -14,14 +14,11 @@ from heapq import heappush, heappushpop, nlargest
 from bot.core.delta import CellDelta
 from bot.core.explanation import UNATTRIBUTED, UNKNOWN, Explanation, moved_bytes
 from bot.core.snapshot import CellKey
+from bot.show.blocks import Phrase, Table, code, joined, listing, phrase
 from bot.show.escape import clean, clip
-from bot.show.facts import NAME_LIMIT, Facts
+from bot.show.facts import NAME_LIMIT, Facts, cell_address, component_address, dispatch_addresses, entry_points
 from bot.show.filters import amount, plural, signed
-from bot.show.page_addresses import cell_address, component_address, dispatch_addresses, entry_points
-from bot.show.phrase import Phrase, code, joined, phrase
-from bot.show.selection import listing
-from bot.show.story import cause_words
-from bot.show.text_tables import Table
+from bot.show.why import cause_words
 
 PLACES, CELLS = 4_000, 200
 """About how many places the picture has at most, and rows of its table; smaller ones are added up."""

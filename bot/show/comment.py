@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,19 +14,19 @@ from markupsafe import Markup
 
 from bot.core.policy import Finding
 from bot.core.publication import Annotation, AnnotationLevel, CheckRun, Conclusion
-from bot.core.report import Report
+from bot.core.report import Report, report_lines
+from bot.core.snapshot import Snapshot, lines, rows_of
 from bot.errors import BotError, InputError, NotConfigured, TemplateError
 from bot.show.alarms import doubt_of, finding_words
-from bot.show.blocks import Block
-from bot.show.environment import draw, load
+from bot.show.blocks import Block, Limits, plain
+from bot.show.environment import draw, first_fitting, length, load, within_bytes
 from bot.show.escape import clean, clip
 from bot.show.facts import Facts, build_facts
 from bot.show.filters import plural
-from bot.show.fitting import first_fitting, length, within_bytes
 from bot.show.headline import headline
-from bot.show.phrase import plain
+from bot.show.page import html_pieces
 from bot.show.report import pin_blocks, report_blocks
-from bot.show.selection import Limits
+from bot.system.files import write_atomically
 
 COMMENT_LIMIT = 65_536
 """Characters that GitHub takes in a comment; counted here as UTF-16 units, never fewer than characters."""
@@ -312,3 +312,23 @@ def _merged(annotations: Iterator[Annotation]) -> Iterator[Annotation]:
         lines = [one.message for one in group[:_MESSAGE_LINES]]
         more = [f"and {plural(len(group) - len(lines), 'more finding')}"] if len(group) > len(lines) else []
         yield replace(group[0], message="\n".join([*lines, *more]))
+
+
+def write_snapshot(path: Path, snapshot: Snapshot) -> None:
+    """Write the contract's `snapshot.json`."""
+    write_atomically(path, lines(rows_of(snapshot)))
+
+
+def write_report(report: Report, templates: Path | None, out: Path) -> list[Path]:
+    """The six files of the contract."""
+    writers: dict[str, Callable[[], bytes | Iterable[bytes]]] = {
+        "base.json": lambda: lines(rows_of(report.base)),
+        "head.json": lambda: lines(rows_of(report.head)),
+        "report.json": lambda: report_lines(report),
+        "comment.md": lambda: render_comment(report, templates).encode(),
+        "summary.md": lambda: render_summary(report, templates).encode(),
+        "report.html": lambda: (piece.encode() for piece in html_pieces(report, templates)),
+    }
+    for name, write in writers.items():
+        write_atomically(out / name, write())
+    return [out / name for name in writers]

@@ -7,10 +7,11 @@ template that forgets an escape shows odd text, and nothing worse.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jinja2
 from jinja2.runtime import Context
@@ -19,7 +20,8 @@ from markupsafe import Markup
 
 from bot.errors import TemplateError
 from bot.show import escape, filters
-from bot.show.phrase import Phrase, Span
+from bot.show.blocks import Phrase, Span
+from bot.show.escape import visible
 
 _NUMBERS: Mapping[str, Callable[..., str]] = {
     "amount": filters.amount,
@@ -265,3 +267,125 @@ def _place(error: Exception, template: jinja2.Template) -> str:
         name = trace.tb_frame.f_code.co_filename
         place, trace = f"{name}:{trace.tb_lineno}" if name.endswith(".j2") else place, trace.tb_next
     return place
+
+
+_Room = TypeVar("_Room")
+
+
+def length(text: str) -> int:
+    """Length of a text as GitHub's limits are taken here: UTF-16 units, never fewer than characters."""
+    return len(text.encode("utf-16-le")) // 2
+
+
+def first_fitting(
+    names: str | Sequence[str],
+    tiers: Sequence[_Room],
+    values: Callable[[_Room], Mapping[str, Any]],
+    fits: Callable[[str], bool],
+    templates_dir: Path | None = None,
+    check: Callable[[str, str], None] = lambda _text, _file: None,
+) -> str:
+    """The first room that fits; a user's template of which none does gives way to the default one.
+
+    Args:
+        names: the first template of these that there is is drawn.
+        values: with what it is drawn, by the room there is.
+        check: raises TemplateError for a text that cannot be used; `str` is the template's file.
+
+    Raises:
+        TemplateError: a template does not work.
+    """
+    template = load(names, templates_dir)
+    for room in tiers:
+        text = draw(template, **values(room))
+        check(text, str(template.filename))
+        if fits(text):
+            return text
+    if templates_dir is None:
+        raise AssertionError(f"the smallest {template.name} is too large")
+    return first_fitting(names, tiers, values, fits, None, check)
+
+
+def within_bytes(limit: int) -> Callable[[str], bool]:
+    """What fits into so many bytes of UTF-8."""
+    return lambda text: len(text.encode()) <= limit
+
+
+Row = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MetricLine:
+    """One metric that is not the same on both sides; `css` as below."""
+
+    label: str
+    base: str
+    head: str
+    change: str
+    css: str
+
+
+@dataclass(frozen=True, slots=True)
+class Addressed:
+    """A row that has an address.
+
+    Attributes:
+        side: `base` or `head` where that side alone has it; empty elsewhere.
+        css: `up` or `down` for what grew or shrank, empty elsewhere.
+        level: how deep in a tree.
+        told: True where another row has the address as its id: that of why it changed.
+    """
+
+    address: str
+    texts: Row
+    side: str = ""
+    css: str = ""
+    level: int = 0
+    told: bool = False
+
+
+_CELLS_SEPARATOR = "\x1f"  # no text that was made visible has it
+_DEEPEST = 9
+
+
+def plain_rows(rows: Iterable[Sequence[str]]) -> Markup:
+    """Each led by its name."""
+    return _all(_row("", texts) for texts in rows)
+
+
+def addressed_rows(rows: Iterable[Addressed]) -> Markup:
+    """Rows with their addresses as ids; one that has another row's links to that."""
+    return _all(_row(_attributes(row), row.texts) for row in rows)
+
+
+def tree_rows(rows: Iterable[Addressed]) -> Markup:
+    """The same, and how deep each is."""
+    return _all(_row(f'{_attributes(row)} data-level="{min(row.level, _DEEPEST)}"', row.texts) for row in rows)
+
+
+def metric_rows(lines: Iterable[MetricLine]) -> Markup:
+    """Metrics that changed; the change has a colour."""
+    drawn = (_row("", (line.label, line.base, line.head, line.change)) for line in lines)
+    styled = zip(drawn, (line.css for line in lines), strict=True)
+    return _all(_last(row, css) if css else row for row, css in styled)
+
+
+def _all(rows: Iterable[str]) -> Markup:
+    return Markup("\n".join(rows))
+
+
+def _attributes(row: Addressed) -> str:
+    """An address needs no escape: it consists of letters, digits and `-._~%/=`."""
+    told = [("data-to" if row.told else "id", row.address), ("class", row.css), ("data-side", row.side)]
+    return "".join(f' {name}="{value}"' for name, value in told if value)
+
+
+def _row(attributes: str, texts: Sequence[str]) -> str:
+    escaped = str(Markup.escape(_CELLS_SEPARATOR.join(map(visible, texts))))
+    name, *cells = escaped.split(_CELLS_SEPARATOR)
+    return f"<tr{attributes}><th>{name}</th><td>{'</td><td>'.join(cells)}</td></tr>"
+
+
+def _last(row: str, css: str) -> str:
+    before, _, after = row.rpartition("<td>")
+    return f'{before}<td class="{css}">{after}'

@@ -10,14 +10,34 @@ from pathlib import Path
 
 from bot.core.fold import FAILED, BeforeAfter, FoldAudit, FoldCell, FoldedFamily, FoldModel, LeftFamily, fold_lines
 from bot.core.snapshot import CellKey
-from bot.show.blocks import Block, Code, Fold, List, Room, Sentence, section
+from bot.show.blocks import (
+    NOTE_LIMIT,
+    Block,
+    Code,
+    Fold,
+    Footnotes,
+    List,
+    Listing,
+    Phrase,
+    Room,
+    Row,
+    Sentence,
+    Table,
+    code,
+    fair,
+    fair_in_order,
+    first,
+    joined,
+    listing,
+    name_cell,
+    phrase,
+    section,
+    strong,
+)
 from bot.show.escape import clean, clip, md_text
 from bot.show.facts import NAME_LIMIT, cells_phrase, short_names, targets_phrase
 from bot.show.filters import UNKNOWN, amount, plural, relative, sides, signed
-from bot.show.phrase import Phrase, code, joined, phrase, strong
 from bot.show.renderers import markdown
-from bot.show.selection import Listing, fair, fair_in_order, first, listing
-from bot.show.text_tables import NOTE_LIMIT, Footnotes, Row, Table, name_cell
 from bot.system.files import write_atomically
 
 FOLD_LIMIT_BYTES = 256 * 1024

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from bot.core.delta import CellDelta
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.snapshot import CellKey
+from bot.show.blocks import Limits, Listing, listing
 from bot.show.escape import clip
-from bot.show.facts import NAME_LIMIT, Facts
+from bot.show.facts import NAME_LIMIT, Facts, cell_address
 from bot.show.filters import grid_relative, relative
-from bot.show.page_addresses import cell_address
-from bot.show.selection import Limits, Listing, listing
 
 # In the order of the legend.
 _LEGEND: Mapping[str, tuple[str, str]] = {

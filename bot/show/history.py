@@ -26,15 +26,34 @@ from bot.core.planned import short_names
 from bot.core.record import Spread, Value
 from bot.core.snapshot import Cell, CellKey
 from bot.core.study import UNMEASURED
-from bot.show.blocks import PAGE, Block, Code, Fold, List, Picture, Room, Sentence, section
+from bot.show.blocks import (
+    NOTE_LIMIT,
+    PAGE,
+    Block,
+    Code,
+    Fold,
+    Footnotes,
+    List,
+    Phrase,
+    Picture,
+    Room,
+    Row,
+    Sentence,
+    Span,
+    Table,
+    code,
+    fair_in_order,
+    joined,
+    listing,
+    name_cell,
+    phrase,
+    section,
+    strong,
+)
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT
 from bot.show.filters import MINUS, UNKNOWN, amount, change, percent, plural, relative, sides, signed
-from bot.show.phrase import Phrase, Span, code, joined, phrase, strong
-from bot.show.renderers import markdown, page
-from bot.show.selection import fair_in_order, listing
-from bot.show.skeleton import data_element
-from bot.show.text_tables import NOTE_LIMIT, Footnotes, Row, Table, name_cell
+from bot.show.renderers import data_element, markdown, page
 from bot.system.files import write_atomically
 
 HISTORY_LIMIT_BYTES = 512 * 1024

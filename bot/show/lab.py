@@ -27,14 +27,31 @@ from bot.core.lab import (
 from bot.core.record import Value, certain, difference, ends
 from bot.core.snapshot import CellKey
 from bot.core.study import Divisible, Range, Static, Variant
-from bot.show.blocks import PAGE, Block, Fold, List, Picture, Room, Sentence, section
+from bot.show.blocks import (
+    ABSENT,
+    PAGE,
+    Block,
+    Fold,
+    List,
+    Listing,
+    Phrase,
+    Picture,
+    Room,
+    Row,
+    Sentence,
+    Table,
+    code,
+    first,
+    joined,
+    listing,
+    phrase,
+    section,
+    strong,
+)
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT
 from bot.show.filters import MINUS, UNKNOWN, amount, plural, relative
-from bot.show.phrase import Phrase, code, joined, phrase, strong
 from bot.show.renderers import markdown, page
-from bot.show.selection import Listing, first, listing
-from bot.show.text_tables import ABSENT, Row, Table
 from bot.system.files import write_atomically
 
 LAB_LIMIT_BYTES = 256 * 1024

@@ -6,12 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.snapshot import PAIR_METRICS, FoldCounts, Folding, Fusion, FusionCounts, Pair
+from bot.show.blocks import Limits, Listing, Phrase, Row, Table, code, fair_in_order, listing, name_cell, phrase
 from bot.show.escape import clip
 from bot.show.facts import NAME_LIMIT, Facts
 from bot.show.filters import UNKNOWN, relative, sides
-from bot.show.phrase import Phrase, code, phrase
-from bot.show.selection import Limits, Listing, fair_in_order, listing
-from bot.show.text_tables import Row, Table, name_cell
 
 _FUSION = {
     "linalg_ops_before": "linalg ops before fusion",

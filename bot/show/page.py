@@ -8,19 +8,16 @@ from pathlib import Path
 from bot.core.delta import STATES
 from bot.core.metrics import METRICS
 from bot.core.report import Report
-from bot.show.blocks import Fold, List
+from bot.show.blocks import Fold, Limits, List, Table, phrase
 from bot.show.cells import STATE_WORDS, PageRoom, Selection, cards, selection
 from bot.show.change_map import change_map, map_json, map_table, map_words
-from bot.show.environment import drawn, load
+from bot.show.environment import addressed_rows, draw, drawn, load, metric_rows, plain_rows, tree_rows
 from bot.show.escape import clip
 from bot.show.facts import NAME_LIMIT, Facts, build_facts, leading
-from bot.show.filters import percent
-from bot.show.phrase import phrase
+from bot.show.filters import percent, plural
+from bot.show.headline import everything
+from bot.show.renderers import data_element, skeleton
 from bot.show.report import every_block, listed, page_sections
-from bot.show.selection import Limits
-from bot.show.skeleton import data_element, skeleton
-from bot.show.table_rows import addressed_rows, metric_rows, plain_rows, tree_rows
-from bot.show.text_tables import Table
 from bot.show.view import views
 
 _LIMITS = Limits(400, 1_000_000, 200, 40, 40, 1_000, 1, 200, 60, 200, 0, 0, 0, 400, every=True)
@@ -109,3 +106,37 @@ def _choices(facts: Facts, chosen: Selection) -> Mapping[str, Iterable[tuple[str
         "states": [(state, STATE_WORDS.get(state, state)) for state in STATES if facts.count(state)],
         "levels": _LEVELS,
     }
+
+
+SITE_TEMPLATE = "site.html.j2"
+_SHOWN_DIGITS = 10
+_ABOUT = {
+    "report.html": "The newest baseline against the one before",
+    "report.json": "The same as JSON",
+    "history.html": "All baselines: when each number moved, and why",
+    "history.json": "The same as JSON",
+    "history.md": "The same as text",
+}
+
+
+def site_page(made: Report, commits: Sequence[str], files: Sequence[Path], templates_dir: Path | None = None) -> str:
+    """The page.
+
+    Args:
+        made: of the newest baseline and the one before.
+        commits: that have a baseline, the oldest first.
+        files: of the site, beside the page.
+
+    Raises:
+        TemplateError: a template does not work.
+    """
+    total = everything(build_facts(made))
+    return draw(
+        load(SITE_TEMPLATE, templates_dir),
+        skeleton=skeleton(templates_dir),
+        commit=commits[-1][:_SHOWN_DIGITS],
+        compiler=made.head.compiler.version,
+        said=f"{plural(len(commits), 'baseline')}, {plural(len(made.head.cells), 'cell')} in the newest",
+        total=total,
+        links=[(file.name, _ABOUT[file.name]) for file in files],
+    )

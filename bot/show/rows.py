@@ -10,9 +10,8 @@ from bot.core.policy import Finding
 from bot.core.record import Value
 from bot.core.snapshot import CellKey
 from bot.show.escape import clip
-from bot.show.facts import MARKS, NAME_LIMIT, Facts, mark_of, rule_key
+from bot.show.facts import MARKS, NAME_LIMIT, Facts, cell_address, mark_of, rule_key
 from bot.show.filters import superscript
-from bot.show.page_addresses import cell_address
 
 _RULE_LIMIT = 80
 _ACTUAL_LIMIT = 160

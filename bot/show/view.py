@@ -8,22 +8,28 @@ from typing import Any
 
 from bot.core.policy import Finding
 from bot.core.report import Report
-from bot.show.alarms import AcceptedGroup, AlarmGroup, accepted, alarms, close
-from bot.show.changes import changes
-from bot.show.compilers import compared, notes
-from bot.show.details import settled
+from bot.show.alarms import (
+    AcceptedGroup,
+    AlarmGroup,
+    FailureGroup,
+    OverRow,
+    ReasonGroup,
+    accepted,
+    alarms,
+    close,
+    failures,
+    over_limit,
+    unmeasured,
+)
+from bot.show.blocks import Limits, Line, Listing, Phrase, fair_in_order, listing
+from bot.show.compared import changes, compared, notes
 from bot.show.escape import clean, clip
 from bot.show.facts import STACK_LIMIT_BYTES, Facts, build_facts
-from bot.show.failures import FailureGroup, OverRow, ReasonGroup, failures, over_limit, unmeasured
 from bot.show.grid import Grid, build_grid
-from bot.show.headline import headline
-from bot.show.phrase import Phrase
+from bot.show.headline import Totals, headline, totals
+from bot.show.report import settled
 from bot.show.rows import MetricRow, finding_row
-from bot.show.selection import Limits, Listing, fair_in_order, listing
-from bot.show.step_lines import step_lines
-from bot.show.text_tables import Line
-from bot.show.totals import Totals, totals
-from bot.show.why_lines import held, roots
+from bot.show.why import held, roots, step_lines
 
 _BROKE_CHARS = 1_000
 

@@ -37,9 +37,9 @@ from bot.core.spec import MOVING, PROJECT, Places, release_of
 from bot.core.study import Variant
 from bot.errors import BotError, CompilerUnavailable, InputError, Interrupted, NoVerdict, UsageError
 from bot.explain.suspects import UNFINISHED, Source, with_suspects
-from bot.show.bisect_text import candidate_words, moved_words
 from bot.show.escape import clip
 from bot.show.filters import amount, plural
+from bot.show.searches import candidate_words, moved_words
 from bot.study.between import in_order
 from bot.study.comparison import reported, source_of
 from bot.study.history import stored_line

@@ -31,7 +31,7 @@ from bot.core.thresholds import counts, least_levels, replayed, variants_of
 from bot.errors import InputError, UsageError
 from bot.show.escape import clean
 from bot.show.filters import plural
-from bot.show.replay_text import replay_lines
+from bot.show.searches import replay_lines
 from bot.study.bisect import expanded
 from bot.study.prepare import Request, Show, load_snapshot, prepare, repository_at, selected
 from bot.study.run import Resources, SidePlan, open_side

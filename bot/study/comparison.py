@@ -27,7 +27,7 @@ from bot.explain.suspects import Source, clone_source, github_source
 from bot.explain.texts import Texts, no_texts
 from bot.explain.whole_models import model_edits, overview
 from bot.show.facts import build_facts
-from bot.show.totals import everything
+from bot.show.headline import everything
 from bot.study.folding import audit_request
 from bot.study.prepare import (
     Request,

@@ -29,7 +29,7 @@ from bot.core.study import SHORT, Study, Variant, named_apart, neighbours, of_co
 from bot.errors import CompilerUnavailable, InputError, UsageError
 from bot.explain.texts import Texts, no_texts
 from bot.show.facts import build_facts
-from bot.show.totals import everything
+from bot.show.headline import everything
 from bot.store.data_branch import DataBranch
 from bot.store.directory import DirectoryStore
 from bot.store.entries import Store, by_commit

@@ -16,8 +16,8 @@ from trace_factory import looked_at, traced
 from bot.config.configuration import load_config
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import CellKey
+from bot.show.facts import cell_address, dispatch_address
 from bot.show.page import render_html
-from bot.show.page_addresses import cell_address, dispatch_address
 from bot.study.comparison import reported
 
 REPORT = everyday.report("two_releases")

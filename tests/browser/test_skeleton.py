@@ -11,7 +11,7 @@ from playwright.sync_api import Browser
 
 from bot.errors import TemplateError
 from bot.show.environment import draw, load
-from bot.show.skeleton import Skeleton, skeleton
+from bot.show.renderers import Skeleton, skeleton
 
 PAGE = """{% extends "page/skeleton.html.j2" %}
 {% block title %}Sizes{% endblock %}

@@ -10,7 +10,7 @@ from browser import chromium, opened
 from places import ROOT
 
 from bot.errors import TemplateError
-from bot.show.skeleton import CHARTS, script_elements, sources, vendored
+from bot.show.renderers import CHARTS, script_elements, sources, vendored
 
 PINS = ROOT / ".github" / "vendor"
 DRAWING = (

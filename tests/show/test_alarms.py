@@ -17,12 +17,10 @@ from bot.core.explanation import RootCause
 from bot.core.policy import Accepted, Budget, Finding, Verdict, judge
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey, Failure, Snapshot
-from bot.show.alarms import BROKEN, WARNED, Alarm, AlarmGroup, finding_words
+from bot.show.alarms import BROKEN, WARNED, Alarm, AlarmGroup, finding_words, trimmed
+from bot.show.blocks import Limits, plain
 from bot.show.comment import TIERS
 from bot.show.facts import build_facts
-from bot.show.failures import trimmed
-from bot.show.phrase import plain
-from bot.show.selection import Limits
 
 MANY = make.many()
 MODELS, TARGETS = ("bert", "gpt2", "vit"), {"cuda": "cuda", "llvm-cpu-x86_64": "llvm-cpu", "vmvx": "vmvx"}

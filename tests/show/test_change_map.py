@@ -11,8 +11,7 @@ from replacing import replace
 from bot.core.report import Report
 from bot.core.snapshot import CellKey
 from bot.show.change_map import Place, change_map, pruned
-from bot.show.facts import build_facts
-from bot.show.page_addresses import cell_address
+from bot.show.facts import build_facts, cell_address
 
 
 def places(place: Place) -> Iterator[Place]:

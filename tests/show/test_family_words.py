@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bot.core.program import IDENTICAL, Family
-from bot.show.phrase import plain
-from bot.show.story import Room, family_line
+from bot.show.blocks import plain
+from bot.show.why import Room, family_line
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,10 @@ from bot.core.policy import Accepted, Finding, Status, Verdict, judge
 from bot.core.record import difference
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey, Failure, Snapshot
+from bot.show.blocks import plain
 from bot.show.facts import build_facts
 from bot.show.filters import signed
-from bot.show.headline import headline
-from bot.show.phrase import plain
-from bot.show.totals import everything
+from bot.show.headline import everything, headline
 
 MANY = make.many()
 

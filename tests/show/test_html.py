@@ -21,9 +21,9 @@ from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
 from bot.errors import TemplateError
 from bot.show.comment import render_comment, render_summary
+from bot.show.facts import cell_address, dispatch_address
 from bot.show.page import render_html
-from bot.show.page_addresses import cell_address, dispatch_address
-from bot.show.skeleton import sources
+from bot.show.renderers import sources
 
 _VOID = {"meta", "br", "input"}
 _TAGS = """

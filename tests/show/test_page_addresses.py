@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.core.snapshot import CellKey
-from bot.show.page_addresses import (
+from bot.show.facts import (
     cause_address,
     cell_address,
     component_address,

@@ -13,14 +13,13 @@ from replacing import replace
 
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
+from bot.show.blocks import Limits, fair, fair_in_order, plain
 from bot.show.comment import TIERS
-from bot.show.compilers import commands, compared
+from bot.show.compared import commands, compared
 from bot.show.facts import build_facts, cells_phrase, short_names
 from bot.show.model_tables import folding_table
-from bot.show.phrase import plain
-from bot.show.selection import Limits, fair, fair_in_order
 from bot.show.view import ReportView, build_view
-from bot.show.why_lines import whys
+from bot.show.why import whys
 
 ROOMY = Limits(5_000, 10_000, 500, 50, 40, 5_000, 5_000, 50_000, 5_000, 5_000)
 

@@ -1,14 +1,66 @@
-"""A replay of thresholds on a terminal: totals, each step with its alarms, and what each rule would have said."""
+"""A bisection on a terminal: each look, what was found, why, and what shows it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from bot.core.bisecting import Bisection, Candidate
+from bot.core.metrics import METRIC_BY_ID
 from bot.core.policy import Finding, VerdictStatus
 from bot.core.thresholds import ReplayStep, RuleCount, SmallestLevel
 from bot.show.escape import clean
-from bot.show.filters import amount, plural
+from bot.show.filters import amount, change, plural, sides, signed
+
+_REASON_CHARACTERS = 200
+
+
+def candidate_words(look: Candidate, unit: str) -> str:
+    """`3.12.0: 83,990 B, bad`."""
+    told = [" or ".join(amount(value, unit) for value in look.values), look.judged, look.reason]
+    return f"{clean(look.name)}: {', '.join(clean(part, _REASON_CHARACTERS) for part in told if part)}"
+
+
+def moved_words(one: Candidate, other: Candidate, unit: str) -> str:
+    """`−9,376 B from 3.11.0 to 3.13.0`, of the lowest values."""
+    return f"{signed(other.values[0] - one.values[0], unit)} from {one.name} to {other.name}"
+
+
+def bisect_lines(told: Bisection) -> Iterator[str]:
+    """What was found, as lines without markup."""
+    unit = METRIC_BY_ID[told.metric].unit
+    yield f"{told.metric} of {clean(told.model)} on {clean(told.target)}; bad is {told.rule}"
+    yield from (f"  {candidate_words(look, unit)}" for look in told.looks)
+    yield ""
+    yield from _answer(told)
+    good, bad = (told.candidate(name).values for name in (told.last_good, told.first_bad))
+    whole = told.looks[-1].values[0] - told.looks[0].values[0]
+    yield f"{sides(good[0], bad[0], unit)}: {change(good[0], bad[0], unit)} of {signed(whole, unit)} from GOOD to BAD"
+    yield from _why(told)
+    yield from (f"note: {clean(note)}" for note in told.notes)
+    yield "shown by:"
+    yield from (f"  {clean(command)}" for command in told.commands)
+
+
+def _answer(told: Bisection) -> Iterator[str]:
+    between = plural(told.candidates, "candidate")
+    if told.could_be:
+        names = ", ".join(map(clean, told.could_be))
+        yield f"the first bad one is one of: {names} ({len(told.looks)} of {between} looked at)"
+        bad, good = clean(told.first_bad), clean(told.last_good)
+        yield f"of these {bad} is bad, and the others have no clear value; {good} is the last that is good"
+    else:
+        yield f"first bad: {clean(told.first_bad)} ({len(told.looks)} of {between} looked at)"
+        yield f"the one before, {clean(told.last_good)}, is good"
+
+
+def _why(told: Bisection) -> Iterator[str]:
+    if told.cause or told.why:
+        yield f"cause: {told.cause or 'not known'}{f': {clean(told.why)}' if told.why else ''}"
+    else:
+        yield f"cause: not known; the cell's state is {told.state}"
+    yield from (f"  {root.cause or 'unknown'}: {clean(root.what)}: {signed(root.bytes)}" for root in told.root_causes)
+
 
 _ALARMS_AT_ONCE = 8
 _WORDS: Mapping[VerdictStatus, str] = {
