@@ -6,9 +6,11 @@ API's own address only; an archive is fetched from the storage that the API name
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -56,9 +58,16 @@ class Unexpected(Exception):
     """An answer that is not what GitHub's documentation says; the text completes "GitHub's answer …"."""
 
 
+class _Answer(dict[str, Any]):
+    """An object that GitHub answered with; raises Unexpected where a field is looked for that it has not."""
+
+    def __missing__(self, key: str) -> Any:
+        raise Unexpected(f"has no `{key}`")
+
+
 # What PyGithub raises of an answer without the fields, or of the types, that the documentation gives it.
 _MISREAD = (BadAttributeException, AssertionError, AttributeError, KeyError, RuntimeError, TypeError, ValueError)
-_IN_DOUBT = (Unexpected, RequestException, HTTPError, IncompletableObject, *_MISREAD)
+_IN_DOUBT = (Unexpected, RequestException, HTTPError, IncompletableObject)
 
 
 class BoundedRetry(GithubRetry):
@@ -221,7 +230,8 @@ class Hub:
             path: from the root of the API with a slash, or from the repository without.
         """
         rooted = path if path.startswith("/") else f"/repos/{self.repository}/{path}"
-        return self.requester.requestJsonAndCheck(verb, rooted, query, input=body)[1]
+        text = self.requester.requestJson(verb, rooted, query, input=body)[2]
+        return json.loads(text, object_hook=_Answer) if text else None
 
     def download(self, path: str, max_bytes: int) -> bytes:
         """The bytes that a path of the repository redirects to: at a storage, which is not sent the token."""
@@ -305,7 +315,15 @@ def required(value: _Value | None, name: str) -> _Value:
 
 def in_doubt(error: Exception) -> bool:
     """True where the request may have been carried out although it looks failed."""
-    return isinstance(error, _IN_DOUBT) or (isinstance(error, GithubException) and error.status >= 500)
+    is_broken = isinstance(error, GithubException) and error.status >= 500
+    return is_broken or isinstance(error, _IN_DOUBT) or _is_misread(error)
+
+
+def _is_misread(error: Exception) -> bool:
+    """True where an answer could not be followed; a key that is not PyGithub's is a fault of this program."""
+    places = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
+    is_key_of_ours = isinstance(error, KeyError) and not places[-1].startswith("github.")
+    return isinstance(error, _MISREAD) and not is_key_of_ours
 
 
 @contextmanager
@@ -332,6 +350,8 @@ def explain(action: str, permission: str) -> Iterator[None]:
     except Unexpected as error:
         raise _misread(action, str(error)) from None
     except _MISREAD as error:
+        if not _is_misread(error):
+            raise
         raise _misread(action, f"cannot be followed: {type(error).__name__}: {error}") from None
 
 

@@ -9,6 +9,7 @@ Pointers and sizes are taken to be divisible by 16, as Triton itself finds for m
 OUT gets the machine code (`.cubin`, `.hsaco`), and Triton's own stages (`.ttir`, `.ttgir`, `.llir`, `.ptx`, `.amdgcn`).
 """
 
+import contextlib
 import importlib.util
 import itertools
 import json
@@ -19,8 +20,18 @@ from pathlib import Path
 
 path, target, out = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
 os.environ.setdefault("TRITON_CACHE_DIR", str(Path("tmp/triton-cache").absolute()))
-# ptxas writes the names of its files into its own; random ones would make other bytes each time.
-tempfile._name_sequence = (f"triton-{number}" for number in itertools.count())
+
+
+def numbered_file(mode="w+b", suffix="", **_):
+    """In place of a file with a random name: ptxas writes it into its own, which would have other bytes each time."""
+    for number in itertools.count():
+        with contextlib.suppress(FileExistsError):
+            path = Path(tempfile.gettempdir(), f"triton-{number}{suffix}")
+            path.touch(exist_ok=False)
+            return path.open(mode)
+
+
+tempfile.NamedTemporaryFile = numbered_file
 
 import triton  # noqa: E402 - it reads the environment
 from triton.backends.compiler import GPUTarget  # noqa: E402
