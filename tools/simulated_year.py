@@ -104,7 +104,10 @@ def stored(snapshots: Iterator[Snapshot], folder: Path) -> tuple[Path, int]:
             sha = _git(clone, "rev-parse", "HEAD")
             store.save(Entry("default", sha, snapshot.compiler.digest), snapshot)
     cpu = os.times()
-    print(f"stored in {cpu.user + cpu.system:,.0f} CPU s, and git's {cpu.children_user + cpu.children_system:,.0f}", file=sys.stderr)
+    print(
+        f"stored in {cpu.user + cpu.system:,.0f} CPU s, and git's {cpu.children_user + cpu.children_system:,.0f}",
+        file=sys.stderr,
+    )
     _git(clone, "push", "--quiet", "origin", "HEAD:main")
     _git(clone, "remote", "set-head", "origin", "main")
     _git(origin, "gc", "--quiet", "--prune=now")

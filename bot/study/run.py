@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from bot.compiler.cell_cache import CellCache, TextStore, cell_key
+from bot.compiler.cell_cache import CellCache, TextStore, cell_key, cost_key
 from bot.compiler.compiler import Compiler, Job, Result, Session
 from bot.compiler.iree import toolchain_of
 from bot.compiler.ptxas import Assembler, installed
@@ -81,8 +81,8 @@ class Resources:
     texts: TextStore | None = None
 
 
-_MS_OF_COST = 0.027
-"""CPU time of a cell's cost, over the quick suite with IREE 3.11.0 and with 3.13.0."""
+_MS_OF_COST = 0.02
+"""CPU time of a cell's cost where nothing is known: 0.013 to 0.025 over both suites with IREE 3.11.0 to 3.13.0."""
 _FEW_SHARE = 20
 """Cached compiles tell the time of so many times their cost at most."""
 _LONG_SECONDS = 100
@@ -116,6 +116,7 @@ class _Collector:
         self._assembler = Assembler(resources.cancel, resources.timeout_seconds, installed())
         self.cells: dict[str, dict[CellKey, Cell]] = {plan.label: {} for plan in plans}
         self._timed: list[tuple[float, int]] = []
+        self.costs_ms: dict[str, int] = {}
         self._wanted: dict[str, list[tuple[str, PlannedCell]]] = {}
         self._plans = {plan.label: plan for plan in plans}
         for plan in plans:
@@ -148,23 +149,34 @@ class _Collector:
         labels = list(self._plans)
         sides = "sides" if set(labels) <= set(SIDES) else "variants"
         about = f" ({plural(len(keys), 'build')} on {len(labels)} {sides})" if len(labels) > 1 else ""
-        self._workshop.progress.plan(cached + waiting, cached, cost, about, self._expected(cost) if missing else "")
+        self._workshop.progress.plan(cached + waiting, cached, cost, about, self._expected(missing) if missing else "")
 
-    def _expected(self, cost: float) -> str:
-        """How long the compiles of this cost may take, and from where that is known."""
-        few = sum(known for known, _ in self._timed) * _FEW_SHARE < cost
-        rate = _MS_OF_COST if few else sum(ms for _, ms in self._timed) / sum(known for known, _ in self._timed)
-        seconds = cost * rate / 1000 / self._workshop.jobs
+    def _expected(self, missing: Sequence[PlannedCell]) -> str:
+        """How long these compiles may take, and from where that is known."""
+        costs, cost = self._workshop.cache.costs(), sum(cell.cost for cell in missing)
+        before = [(cell.cost, costs[key]) for cell in missing if (key := cost_key(cell)) in costs]
+        timed = [*self._timed, *before]
+        is_few = sum(known for known, _ in timed) * _FEW_SHARE < cost
+        rate = _MS_OF_COST if is_few else sum(ms for _, ms in timed) / sum(known for known, _ in timed)
+        cpu_ms = sum(ms for _, ms in before) + rate * (cost - sum(known for known, _ in before))
+        seconds = cpu_ms / 1000 / self._workshop.jobs
         time = f"{seconds:.0f} s" if seconds < _LONG_SECONDS else f"{seconds / 60:.0f} min"
-        known = "such compiles took elsewhere" if few else f"{plural(len(self._timed), 'cached compile')} took"
-        threads = plural(self._workshop.jobs, "thread")
-        return f"; the others may take {time} on {threads}, by the models' sizes and what {known}"
+        if len(before) == len(missing):
+            basis = "what they took here before"
+        elif before:
+            basis = f"what {len(before)} of them took here before, and the models' sizes"
+        else:
+            known = "such compiles took elsewhere" if is_few else f"{plural(len(timed), 'cached compile')} took"
+            basis = f"the models' sizes and what {known}"
+        return f"; the others may take {time} on {plural(self._workshop.jobs, 'thread')}, by {basis}"
 
     def finish(self, label: str, planned: PlannedCell, result: Result) -> None:
         """Measure, keep, and hand out one finished compile."""
         cell = cell_of(planned, result, self._workshop.texts, self._assembler)
         key = cell_key(self._plans[label].compiler.info.digest, planned)
         self._workshop.cache.store(key, cell)
+        if cpu_ms := cell.value("compile_cpu_ms"):
+            self.costs_ms[cost_key(planned)] = cpu_ms
         for other, same in self._wanted[key]:
             self.cells[other][same.key] = _labelled(cell, same)
             self._workshop.progress.measured(other, cell, same.cost if other == label else 0.0)
@@ -201,6 +213,7 @@ def measure_sides(plans: Sequence[SidePlan], resources: Resources) -> dict[str, 
                 tasks += stack.enter_context(open_side(plan, resources, scratch, meter, finish))(missing)
         run_all(tasks, resources.jobs, resources.cancel.set, resources.progress)
     resources.progress.spent(meter.cpu_ms, resources.jobs)
+    resources.cache.keep_costs(collector.costs_ms)
     return {plan.label: _snapshot(plan, collector.cells[plan.label]) for plan in plans}
 
 

@@ -74,7 +74,10 @@ def test_code_that_is_longer_for_its_names_alone_is_no_change_of_code(report: Re
     assert cell["waterfall"] == {"container": 5}
     assert [(part["what"], part["change_bytes"]) for part in cell["parts"]] == [("names of kernels in their code", 5)]
     assert [(row["name"].split("_")[2], row["note"]) for row in cell["dispatches"]] == [("11", "1 → 2 dispatch sites")]
-    assert "**names of kernels in their code** · +5 B" in comment
+    assert (
+        "**Root causes** (1 of 2: 100 % of all bytes that moved)\n\n"
+        "1. **names of kernels in their code** · +5 B (100 %) · `m` on `x86_64`\n"
+    ) in comment
 
 
 def test_a_dispatch_is_told_with_its_pass_and_with_what_shows_it(

@@ -7,6 +7,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from replacing import replace
 
 from bot.core.json_text import canonical
 from bot.core.planned import Model, Target, plan
@@ -53,6 +54,11 @@ def test_a_model_dearer_than_a_fair_part_is_split_by_cells() -> None:
     known = {cell.key: 1_000 if cell.model.name == "f" else 1 for cell in CELLS}
     parts = deal(CELLS, 3, known)
     assert [sum(cell.model.name == "f" for cell in part) for part in parts] == [1, 1, 1]
+
+
+def test_small_models_cost_what_starting_the_compiler_does_and_are_dealt_evenly() -> None:
+    models = tuple(replace(MODELS[0], name=name, size_bytes=size) for name, size in (("a", 79), ("b", 619)))
+    assert [len(part) for part in deal(plan(models, TARGETS), 2)] == [3, 3]
 
 
 def test_costs_are_those_of_the_snapshot() -> None:
@@ -106,7 +112,7 @@ def test_a_shard_of_another_count_is_refused(known: dict[CellKey, int] | None, i
 
 def test_a_shard_of_the_plan_without_cells_has_none() -> None:
     text = canonical(matrix(CELLS, 20)).decode()
-    assert len(json.loads(text)["include"]) == 16 and assigned(CELLS, text, 20, 20, "the plan") == ()
+    assert len(json.loads(text)["include"]) == 18 and assigned(CELLS, text, 20, 20, "the plan") == ()
 
 
 def test_a_plan_without_shards_is_refused() -> None:

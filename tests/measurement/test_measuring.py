@@ -234,7 +234,7 @@ def test_a_cell_that_was_cached_under_another_name(tmp_path: Path) -> None:
 def test_a_torn_entry_is_measured_again(tmp_path: Path) -> None:
     fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, ["alpha"])
     first, _ = measured(tmp_path, ("head", fake, cells))
-    entry = files_in(tmp_path / "cache")[0]
+    entry = files_in(tmp_path / "cache" / "cells")[0]
     entry.write_bytes(entry.read_bytes()[:-9])
     second, heard = measured(tmp_path, ("head", fake, cells))
     assert heard.plans[0][:2] == (3, 2)
