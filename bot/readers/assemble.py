@@ -1,69 +1,236 @@
-"""The metrics of a whole program: what its IR and the compiler's own statistics say of it."""
+"""All that one compile left behind, put together as the measurement of one cell.
+
+Every metric id is present; a metric that cannot be known is None, with its reason. Where two sources tell one number
+and disagree, neither is believed. Entry points of the program's IR, the artifact and the CPU code generator's files are
+merged by name. The artifact's names are those of the program; PTX and Metal kernels, whose languages allow no `$` and
+the like in a name, have `_` in such places. So names match exactly, or else as the only two of one such spelling.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, NamedTuple, TypeVar
 
-from bot.core.backends import backend_of
-from bot.core.metrics import ARTIFACT_PARTS, CONSTANTS, EXECUTABLES, METRIC_IDS, OTHER, TABLES, UNREAD, VM
-from bot.core.reading import ArtifactReading, EntryPoint, Measurement, Products
-from bot.core.snapshot import Dispatch
-from bot.readers.artifact import read_artifact
-from bot.readers.dispatches import (
-    Known,
-    Parsed,
-    Sources,
-    kernels,
-    listed_entries,
-    merge_dispatches,
-    of_code_objects,
-    of_machine_code,
-    parse,
+from msgspec import structs
+
+from bot.core.backends import AMD, NVIDIA, backend_of
+from bot.core.metrics import (
+    ARTIFACT_PARTS,
+    CONSTANTS,
+    EXECUTABLES,
+    METRIC_BY_ID,
+    METRIC_IDS,
+    OTHER,
+    TABLES,
+    UNREAD,
+    VM,
+    Metric,
 )
+from bot.core.reading import ArtifactReading, EntryPoint, Measurement, Products, ProgramFacts
+from bot.core.snapshot import Dispatch
+from bot.errors import MalformedBinary
+from bot.readers.artifact import read_artifact
+from bot.readers.cubin import MachineCode, Module, read_assembled
 from bot.readers.object_code import FunctionCode, function_codes
+from bot.readers.reports import Frame, read_stack_usage, read_statistics
 
-OF_PROGRAM = ("dispatch_regions", "linalg_ops", "memory_bound_sites", "initializer_sites", "steady_sites")
-OF_SCHEDULE = ("variable_bytes", "dynamic_buffers", "program_memory_bytes")
+T = TypeVar("T")
+Given = TypeVar("Given")
+
+UNSPEAKABLE = re.compile(r"[^0-9A-Za-z]+")
+"""What a kernel's language may replace, runs of it taken as one (SPIRV-Cross joins underscores)."""
+CPU = "llvm-cpu"
+OF_PROGRAM = (
+    *("dispatch_regions", "linalg_ops", "memory_bound_sites", "initializer_sites", "steady_sites"),
+    *("dispatch_sites", "executables"),
+)
+OF_SCHEDULE = (
+    *("variable_bytes", "dynamic_buffers", "program_memory_bytes", "fills", "copies", "awaits", "submissions"),
+)
+OF_CODE_OBJECTS = ("vgprs_max", "sgprs_max", "agprs_max", "vgpr_spills", "sgpr_spills")
+OF_MACHINE_CODE = ("registers_max", "spill_bytes", "sass_bytes")
 NO_SCHEDULE = "the program's schedule was not read"
 NOT_COUNTED = "this release does not count them"
+NO_STACK_GATE = "only llvm-cpu has stack allocations that the compiler limits"
+ONLY_AMD = "only the code objects of rocm say how many registers they take"
+ONLY_NVIDIA = "only cuda has PTX text that ptxas assembles"
+NO_ENTRY = "no entry point is known"
 WHY_UNKNOWN = {
     "variable_bytes": "only a run tells the size of a variable",
     "program_memory_bytes": "memory is allocated in a branch or a loop",
 }
 """What the schedule may not know, and why."""
+OF_ENTRY_POINT = tuple(each.name for each in fields(EntryPoint) if each.name != "name")
 
 
-def program_metrics(parsed: Parsed) -> dict[str, Known]:
-    """Those of the whole program, each by two sources where there are two."""
-    program, statistics = parsed.products.program, parsed.statistics
+class Known(NamedTuple):
+    """A metric's value, or None and why."""
 
-    def of_program(name: str) -> Known:
-        return Known(None, parsed.reason("program")) if program is None else Known(getattr(program, name))
+    value: int | None
+    reason: str = ""
 
-    def of_schedule(name: str) -> Known:
-        schedule = program.schedule if program else None
-        if schedule is None:
-            return Known(None, parsed.reason("program") if program is None else NO_SCHEDULE)
-        return Known(getattr(schedule, name), WHY_UNKNOWN.get(name, ""))
 
-    def agreed(known: Known, name: str) -> Known:
-        if statistics is None and parsed.products.statistics is not None:
-            return Known(None, parsed.reason("statistics"))
-        return _agreed(known, getattr(statistics, name) if statistics else None, "the compiler's statistics")
+def measure(products: Products, artifact_reader: Callable[[bytes], ArtifactReading] = read_artifact) -> Measurement:
+    """The numbers of one compile; whatever cannot be read is None with a reason, never an exception.
 
-    entry_points = of_program("entry_points")
-    if program is not None:
-        entry_points = Known(len(program.entry_points))
-    return {
-        **{name: of_program(name) for name in OF_PROGRAM},
-        **{name: agreed(of_program(name), name) for name in ("dispatch_sites", "executables")},
-        **{name: of_schedule(name) for name in OF_SCHEDULE},
-        **{name: agreed(of_schedule(name), name) for name in ("fills", "copies", "awaits", "submissions")},
-        "transient_memory_bytes": agreed(of_schedule("allocated_bytes"), "allocated_bytes"),
-        "constant_bytes": agreed(Known(None, NOT_COUNTED), "constant_bytes"),
-        "entry_points": _agreed(entry_points, listed_entries(parsed.artifact), "the artifact"),
+    `reasons` has a line for each metric that is None; under `objects` and `unread` it tells of binaries that no
+    reader could read, though every metric is known without them.
+    """
+    parsed = _Parsed(products, artifact_reader)
+    dispatches = parsed.dispatches()
+    known = {
+        **parsed.artifact_metrics(),
+        **parsed.program_metrics(),
+        **parsed.memory_metrics(dispatches),
+        **parsed.register_metrics(dispatches),
+        **{name: Known(getattr(products, name), "not measured") for name in ("compile_cpu_ms", "compile_peak_rss_kib")},
     }
+    reasons = {name: known[name].reason for name in METRIC_IDS if known[name].value is None}
+    reasons |= {name: line for name, line in parsed.reasons.items() if name in ("objects", "unread")}
+    return Measurement({name: known[name].value for name in METRIC_IDS}, dispatches, reasons, parsed.parts())
+
+
+class _Parsed:
+    """The products of a compile, each parsed for itself: one that cannot be read is None, and takes no other with it.
+
+    Attributes:
+        hidden: why some executables may count as constants; empty where nothing says so.
+        reasons: why a product is None, by its name.
+    """
+
+    def __init__(self, products: Products, artifact_reader: Callable[[bytes], ArtifactReading]) -> None:
+        self.products, self.program, self.reasons = products, products.program, dict(products.reasons)
+        self.artifact = self._attempt("artifact", artifact_reader, products.artifact)
+        if self.artifact and self.artifact.unread:
+            self.reasons["unread"] = "; ".join(self.artifact.unread)
+        self.statistics = self._attempt("statistics", read_statistics, products.statistics)
+        self.frames = self._attempt("stack_usage", read_stack_usage, products.stack_usage)
+        self.functions = self._attempt("objects", _functions, products.objects) or {}
+        self.modules = self._attempt("assembled", lambda all_: tuple(map(read_assembled, all_)), products.assembled)
+        self.listed, self.hidden = self._listed(), ""
+        if self.program is not None:
+            expected = len(self.program.entry_points)
+        else:  # an executable has one entry point or more
+            expected = (self.statistics or {}).get("executables") or 0
+        if self.listed is not None and self.listed < expected:
+            of_all = f"{self.listed} of {'' if self.program else 'at least '}{expected} entry points"
+            rest = "the others cannot be told apart from constants"
+            self.hidden = f"the executables that a reader knows hold {of_all}; {rest}"
+
+    def _attempt(self, name: str, read: Callable[[Given], T], given: Given | None) -> T | None:
+        try:
+            return None if given is None else read(given)
+        except MalformedBinary as error:
+            self.reasons[name] = error.line
+            return None
+
+    def _listed(self) -> int | None:
+        """Entry points of the artifact; None unless all its executables list theirs (stripped CPU libraries do not)."""
+        if self.artifact is None or self.artifact.unread or not self.artifact.executables:
+            return None
+        listed = [len(reading.entry_points) for reading in self.artifact.executables]
+        return sum(listed) if all(listed) else None
+
+    def reason(self, product: str) -> str:
+        """Why a product is None."""
+        return self.reasons.get(product) or f"the compile left no {product.replace('_', ' ')}"
+
+    def dispatches(self) -> tuple[Dispatch, ...]:
+        """The entry points, with all that is known of them."""
+        in_artifact: list[EntryPoint] = []
+        for reading in self.artifact.executables if self.artifact else ():
+            # Formats in which each entry point is an executable of its own.
+            is_alone = reading.format in ("spirv", "msl") and len(reading.entry_points) == 1
+            sized = (replace(each, executable_bytes=reading.size_bytes) for each in reading.entry_points)
+            in_artifact += sized if is_alone else reading.entry_points
+        is_cpu = self.products.backend == CPU  # stack files of other targets hold nothing but zeros
+        return merge_dispatches(
+            self.program,
+            in_artifact,
+            frames=(self.frames or {}) if is_cpu else {},
+            allocas=self.products.allocas if is_cpu else None,
+            functions=self.functions if is_cpu else {},
+            strategies=self.products.strategies or {},
+            machine=_unique((each.name, each) for module in self.modules or () for each in module.functions),
+        )
+
+    def parts(self) -> dict[str, int]:
+        """Every byte of the artifact under one name; empty where executables cannot be told apart from constants."""
+        artifact = self.artifact
+        if artifact is None or artifact.executable_bytes is None or artifact.rodata_bytes is None or self.hidden:
+            return {}
+        sizes = Counter({VM: artifact.vm_bytes, CONSTANTS: artifact.rodata_bytes, TABLES: artifact.unattributed_bytes})
+        for reading in artifact.executables:
+            sizes.update({EXECUTABLES + label: size for label, size in reading.parts.items()})
+            sizes[OTHER] += reading.unattributed_bytes
+        sizes[UNREAD] += artifact.executable_bytes - sum(reading.size_bytes for reading in artifact.executables)
+        return {name: size for name, size in sizes.items() if size}
+
+    def artifact_metrics(self) -> dict[str, Known]:
+        """The size of the artifact and its parts."""
+        why = self.reason("unread" if self.artifact else "artifact")
+        known = {name: Known(getattr(self.artifact, name, None), why) for name in ARTIFACT_PARTS}
+        if self.hidden:  # these two are known together or not at all
+            known |= dict.fromkeys(("executable_bytes", "rodata_bytes"), Known(None, self.hidden))
+        return {"artifact_bytes": Known(len(self.products.artifact)), **known}
+
+    def program_metrics(self) -> dict[str, Known]:
+        """Those of the whole program, each by two sources where there are two."""
+        no_program = "" if self.program else self.reason("program")
+        schedule = self.program.schedule if self.program else None
+        no_schedule = no_program or ("" if schedule else NO_SCHEDULE)
+        known = {name: Known(getattr(self.program, name, None), no_program) for name in OF_PROGRAM}
+        for name in OF_SCHEDULE:
+            known[name] = Known(getattr(schedule, name, None), no_schedule or WHY_UNKNOWN.get(name, ""))
+        known["transient_memory_bytes"] = Known(schedule.allocated_bytes if schedule else None, no_schedule)
+        known["constant_bytes"] = Known(None, NOT_COUNTED)
+        if self.statistics is not None:
+            for name, value in self.statistics.items():
+                known[name] = _agreed(known[name], value, "the compiler's statistics")
+        elif self.products.statistics is not None:
+            known |= dict.fromkeys(read_statistics("{}"), Known(None, self.reason("statistics")))
+        entry_points = Known(len(self.program.entry_points) if self.program else None, no_program)
+        return {**known, "entry_points": _agreed(entry_points, self.listed, "the artifact")}
+
+    def memory_metrics(self, dispatches: Sequence[Dispatch]) -> dict[str, Known]:
+        """The memory that an entry point takes while it runs."""
+        backend, allocas = backend_of(self.products.backend), self.products.allocas
+        known = {"stack_alloca_bytes": Known(None, NO_STACK_GATE)}
+        if backend.has_stack_gate:
+            most = None if allocas is None else max(allocas.values(), default=0)
+            known = {"stack_alloca_bytes": Known(most, self.reason("allocas"))}
+        is_cpu = backend.name == CPU
+        for id_, product, source, absent in (
+            (
+                "stack_max_bytes",
+                *(("stack_usage", self.frames) if is_cpu else ("artifact", self.artifact)),
+                backend.no_frames,
+            ),
+            ("workgroup_memory_max_bytes", "artifact", self.artifact, backend.no_workgroup_memory),
+        ):
+            why = self.reason(product) if source is None else self.reasons.get("unread", "")
+            known[id_] = Known(None, absent) if absent else of_entries(dispatches, METRIC_BY_ID[id_], why)
+        return known
+
+    def register_metrics(self, dispatches: Sequence[Dispatch]) -> dict[str, Known]:
+        """Registers and what did not fit into them: of AMD code objects, and of the machine code that ptxas makes."""
+        known = dict.fromkeys(OF_CODE_OBJECTS, Known(None, ONLY_AMD))
+        known |= dict.fromkeys(OF_MACHINE_CODE, Known(None, ONLY_NVIDIA))
+        if self.products.backend == AMD:
+            unread = self.reasons.get("unread", "") if self.artifact else self.reason("artifact")
+            for metric in map(METRIC_BY_ID.__getitem__, OF_CODE_OBJECTS):
+                silent = f"the code objects do not say {metric.of_entry}"
+                known[metric.id] = of_entries(dispatches, metric, unread, silent)
+        if self.products.backend == NVIDIA:
+            known |= of_machine_code(self.modules, self.reason("assembled"))
+        return known
+
+
+def _functions(objects: Iterable[bytes]) -> dict[str, FunctionCode]:
+    return {name: code for each in objects for name, code in function_codes(each).items()}
 
 
 def _agreed(known: Known, said: int | None, who: str) -> Known:
@@ -75,133 +242,88 @@ def _agreed(known: Known, said: int | None, who: str) -> Known:
     return Known(None, f"the program's IR has {known.value}, {who} {said}")
 
 
-# All that one compile left behind, put together as the measurement of one cell.
-#
-# Every metric id is present; a metric that cannot be known is None, with its reason. Where two sources tell one number
-# and disagree, neither is believed.
+def of_entries(dispatches: Sequence[Dispatch], metric: Metric, why: str = "", silent: str = "") -> Known:
+    """A metric that is the largest value of all entry points, or their sum: known where it is of each of them.
 
-
-CPU = "llvm-cpu"
-ALONE = frozenset({"spirv", "msl"})
-"""Formats in which each entry point is an executable of its own."""
-NO_STACK_GATE = "only llvm-cpu has stack allocations that the compiler limits"
-TOLD_APART = ("executable_bytes", "rodata_bytes")
-"""Parts of the artifact that are known together or not at all."""
-
-
-def measure(
-    products: Products,
-    artifact_reader: Callable[[bytes], ArtifactReading] = read_artifact,
-    object_reader: Callable[[bytes], Mapping[str, FunctionCode]] = function_codes,
-) -> Measurement:
-    """The numbers of one compile; whatever cannot be read is None with a reason, never an exception.
-
-    `reasons` has a line for each metric that is None; under `objects` and `unread` it tells of binaries that no
-    reader could read, though every metric is known without them.
+    Args:
+        why: the reason where it is not; empty where nothing else explains it.
+        silent: the reason where no entry point at all says it; empty for the name of the first.
     """
-    parsed = parse(products, artifact_reader, object_reader)
-    in_artifact: list[EntryPoint] = []
-    for reading in parsed.artifact.executables if parsed.artifact else ():
-        is_alone = reading.format in ALONE and len(reading.entry_points) == 1
-        sized = (replace(each, executable_bytes=reading.size_bytes) for each in reading.entry_points)
-        in_artifact += sized if is_alone else reading.entry_points
-    is_cpu = products.backend == CPU  # stack files of other targets hold nothing but zeros
-    dispatches = merge_dispatches(
-        Sources(
-            program=products.program,
-            in_artifact=tuple(in_artifact),
-            frames=(parsed.frames or {}) if is_cpu else {},
-            allocas=products.allocas if is_cpu else None,
-            functions=(parsed.functions or {}) if is_cpu else {},
-            strategies=products.strategies,
-            machine=kernels(parsed.modules or ()),
-        )
-    )
-    unread = parsed.reasons.get("unread", "") if parsed.artifact else parsed.reason("artifact")
-    registers = {
-        **of_code_objects(products.backend, dispatches, unread),
-        **of_machine_code(products.backend, parsed.modules, parsed.reason("assembled")),
-    }
-    known = {
-        **_artifact_metrics(parsed),
-        **program_metrics(parsed),
-        **_memory_metrics(parsed, dispatches),
-        **{name: Known(value, reason) for name, (value, reason) in registers.items()},
-        **{name: Known(getattr(products, name), "not measured") for name in ("compile_cpu_ms", "compile_peak_rss_kib")},
-    }
-    reasons = {name: known[name].reason for name in METRIC_IDS if known[name].value is None}
-    reasons |= {name: line for name, line in parsed.reasons.items() if name in ("objects", "unread")}
-    return Measurement({name: known[name].value for name in METRIC_IDS}, dispatches, reasons, _parts(parsed))
-
-
-def _parts(parsed: Parsed) -> dict[str, int]:
-    """Every byte of the artifact under one name; empty where executables cannot be told apart from constants."""
-    artifact = parsed.artifact
-    if artifact is None or artifact.executable_bytes is None or artifact.rodata_bytes is None or _hidden(parsed):
-        return {}
-    named = [(VM, artifact.vm_bytes), (CONSTANTS, artifact.rodata_bytes), (TABLES, artifact.unattributed_bytes)]
-    for reading in artifact.executables:
-        named += [(EXECUTABLES + label, size) for label, size in reading.parts.items()]
-        named.append((OTHER, reading.unattributed_bytes))
-    named.append((UNREAD, artifact.executable_bytes - sum(reading.size_bytes for reading in artifact.executables)))
-    parts: dict[str, int] = {}
-    for name, size in named:
-        if size:
-            parts[name] = parts.get(name, 0) + size
-    return parts
-
-
-def _artifact_metrics(parsed: Parsed) -> dict[str, Known]:
-    artifact = parsed.artifact
-    if artifact is None:
-        unknown = dict.fromkeys(ARTIFACT_PARTS, Known(None, parsed.reason("artifact")))
-        return {"artifact_bytes": Known(len(parsed.products.artifact)), **unknown}
-    names, hidden = ("artifact_bytes", *ARTIFACT_PARTS), _hidden(parsed)
-    whole = {name: Known(getattr(artifact, name), parsed.reason("unread")) for name in names}
-    return whole | (dict.fromkeys(TOLD_APART, Known(None, hidden)) if hidden else {})
-
-
-def _hidden(parsed: Parsed) -> str:
-    """Why some executables may count as constants; empty where nothing says so."""
-    listed, program = listed_entries(parsed.artifact), parsed.products.program
-    if program is not None:
-        expected = len(program.entry_points)
-    else:  # an executable has one entry point or more
-        expected = (parsed.statistics.executables if parsed.statistics else None) or 0
-    if listed is None or listed >= expected:
-        return ""
-    of_all = f"{listed} of {'' if program else 'at least '}{expected} entry points"
-    return f"the executables that a reader knows hold {of_all}; the others cannot be told apart from constants"
-
-
-def _memory_metrics(parsed: Parsed, dispatches: tuple[Dispatch, ...]) -> dict[str, Known]:
-    backend, allocas = backend_of(parsed.products.backend), parsed.products.allocas
-    frames_from = "stack_usage" if backend.name == CPU else "artifact"
-    if not backend.has_stack_gate:
-        stack_alloca = Known(None, NO_STACK_GATE)
-    elif allocas is None:
-        stack_alloca = Known(None, parsed.reason("allocas"))
-    else:
-        stack_alloca = Known(max(allocas.values(), default=0))
-    return {
-        "stack_max_bytes": _largest(parsed, dispatches, "stack_bytes", frames_from, backend.no_frames),
-        "stack_alloca_bytes": stack_alloca,
-        "workgroup_memory_max_bytes": _largest(
-            parsed, dispatches, "workgroup_bytes", "artifact", backend.no_workgroup_memory
-        ),
-    }
-
-
-def _largest(parsed: Parsed, dispatches: tuple[Dispatch, ...], what: str, product: str, absent: str) -> Known:
-    """The largest of all entry points; None unless it is known of each of them."""
-    if absent:
-        return Known(None, absent)
-    values = {dispatch.name: getattr(dispatch, what) for dispatch in dispatches}
-    unknown = [name for name, value in values.items() if value is None]
+    values = [getattr(row, metric.of_entry) for row in dispatches]
+    unknown = [row.name for row, value in zip(dispatches, values, strict=True) if value is None]
     if values and not unknown:
-        return Known(max(values.values()))
-    source = parsed.frames if product == "stack_usage" else parsed.artifact
-    if source is None:
-        return Known(None, parsed.reason(product))
-    fallback = f"not known of {unknown[0]}" if unknown else "no entry point is known"
-    return Known(None, parsed.reasons.get("unread") or fallback)
+        return Known((max if metric.over == "largest" else sum)(values))
+    if why or not values:
+        return Known(None, why or NO_ENTRY)
+    return Known(None, silent if silent and len(unknown) == len(values) else f"not known of {unknown[0]}")
+
+
+def of_machine_code(modules: Sequence[Module] | None, unread: str) -> dict[str, Known]:
+    """The metrics of NVIDIA's machine code; `unread` says why there is none."""
+    if modules is None:
+        return dict.fromkeys(OF_MACHINE_CODE, Known(None, unread))
+    functions = [function for module in modules for function in module.functions]
+    registers = [function.registers for function in functions if function.registers is not None]
+    return {
+        "registers_max": Known(max(registers)) if registers else Known(None, NO_ENTRY),
+        "spill_bytes": Known(sum(function.spill_bytes for function in functions)),
+        "sass_bytes": Known(sum(module.sass_bytes for module in modules)),
+    }
+
+
+def merge_dispatches(
+    program: ProgramFacts | None,
+    in_artifact: Sequence[EntryPoint],
+    *,
+    frames: Mapping[str, Frame],
+    allocas: Mapping[str, int] | None,
+    functions: Mapping[str, FunctionCode],
+    strategies: Mapping[str, str],
+    machine: Mapping[str, MachineCode],
+) -> tuple[Dispatch, ...]:
+    """The entry points in the program's order; without its IR in the artifact's, of unknown executable and kind.
+
+    Args:
+        frames, functions: of the CPU.
+        allocas: stack allocations of a CPU function; empty where no function allocates, None where that is not known.
+        strategies: function → the configuration that the compiler chose for it.
+    """
+    if program is None:
+        dispatches = [Dispatch("", entry.name) for entry in in_artifact]
+    else:
+        entries = program.entry_points
+        dispatches = [Dispatch(each.executable, each.entry_point, each.kind, each.sites) for each in entries]
+    names = [each.name for each in dispatches]
+    strategies, machine = _by_name(strategies.items(), names), _by_name(machine.items(), names)
+    described = _by_name([(entry.name, entry) for entry in in_artifact], names)
+    merged = []
+    for place, dispatch in enumerate(dispatches):
+        name = dispatch.name
+        # Without a program names may repeat: each entry point is its own.
+        entry = described.get(name) if program else in_artifact[place]
+        values: dict[str, Any] = {what: getattr(entry, what) for what in OF_ENTRY_POINT} if entry else {}
+        if function := functions.get(name):
+            values |= {"code_bytes": function.size_bytes, "code": function.code}
+        if frame := frames.get(name):
+            values |= {"stack_bytes": frame.stack_bytes, "stack_kind": frame.kind}
+        if code := machine.get(name):
+            values |= {what: getattr(code, what) for what in ("registers", "spill_bytes", "sass_bytes")}
+        values["alloca_bytes"] = None if allocas is None else allocas.get(name) if allocas else 0
+        merged.append(structs.replace(dispatch, strategy=strategies.get(name), **values))
+    return tuple(merged)
+
+
+def _by_name(named: Iterable[tuple[str, T]], wanted: Collection[str]) -> dict[str, T]:
+    """Wanted name → what is known of it; a name or spelling that two of either side share finds none."""
+    named = list(named)
+    exact = _unique(named)
+    spelled = _unique((UNSPEAKABLE.sub("_", name), each) for name, each in named)
+    alone = _unique((UNSPEAKABLE.sub("_", name), name) for name in wanted)
+    by_spelling = {name: spelled[spelling] for spelling, name in alone.items() if spelling in spelled}
+    return by_spelling | {name: exact[name] for name in wanted if name in exact}
+
+
+def _unique(pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
+    pairs = list(pairs)
+    counts = Counter(key for key, _ in pairs)
+    return {key: value for key, value in pairs if counts[key] == 1}

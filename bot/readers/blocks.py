@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from re import Match, Pattern
+from typing import NamedTuple
 
 from bot.errors import MalformedBinary
 from bot.readers.elf import Span
@@ -17,13 +17,8 @@ MAX_NAME_BYTES = 1024
 INSIDE = re.compile(SKIPPED + rb"|(?P<brace>[{}])", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """One block at the outermost level.
-
-    Attributes:
-        span: from the header's first byte to the closing brace.
-    """
+class Block(NamedTuple):
+    """One block at the outermost level; its span is from the header's first byte to the closing brace."""
 
     kind: str
     name: str
@@ -45,9 +40,7 @@ def blocks(text: bytes, pattern: Pattern[bytes], where: str) -> Iterator[Block]:
     at = 0
     while token := pattern.search(text, at):
         at = token.end()
-        if token["stop"]:
-            header = None
-        elif token["brace"]:
+        if token["brace"]:
             at = _block_end(text, token, where)
             if header is not None:
                 if len(header["name"]) > MAX_NAME_BYTES:
@@ -56,20 +49,8 @@ def blocks(text: bytes, pattern: Pattern[bytes], where: str) -> Iterator[Block]:
                 body = Span(token.end(), at - 1 - token.end())
                 yield Block(kind, name, Span(header.start(), at - header.start()), body)
             header = None
-        elif token["name"]:
-            header = token
-
-
-def outside(text: bytes, inside: list[Block]) -> bytes:
-    """The text without the blocks, for declarations at the outermost level."""
-    starts = [0, *(block.span.end for block in inside)]
-    ends = [*(block.span.start for block in inside), len(text)]
-    return b"\n".join(text[start:end] for start, end in zip(starts, ends, strict=True))
-
-
-def without_comments(text: bytes) -> bytes:
-    """The text with every comment and string as one blank."""
-    return re.sub(SKIPPED, b" ", text, flags=re.DOTALL)
+        elif token["name"] or token["stop"]:
+            header = token if token["name"] else None
 
 
 def _block_end(text: bytes, opening: Match[bytes], where: str) -> int:
@@ -83,3 +64,15 @@ def _block_end(text: bytes, opening: Match[bytes], where: str) -> int:
             if depth == 0:
                 return token.end()
     raise MalformedBinary(f"the brace at offset {opening.start()} is never closed", where=where)
+
+
+def outside(text: bytes, inside: list[Block]) -> bytes:
+    """The text without the blocks, for declarations at the outermost level."""
+    starts = [0, *(block.span.end for block in inside)]
+    ends = [*(block.span.start for block in inside), len(text)]
+    return b"\n".join(text[start:end] for start, end in zip(starts, ends, strict=True))
+
+
+def without_comments(text: bytes) -> bytes:
+    """The text with every comment and string as one blank."""
+    return re.sub(SKIPPED, b" ", text, flags=re.DOTALL)

@@ -1,12 +1,18 @@
-"""Byte ranges of a binary and the proof that no byte is counted twice."""
+"""ELF files: bytes per kind of section, and the symbols of functions and data; and byte ranges of any binary.
+
+llvm-cpu makes two of them: a relocatable object that still has its symbols, and the linked, stripped library inside
+the artifact. Format: System V ABI, generic part, chapters "Object Files" and "Symbol Table" (figures of the 32- and
+64-bit layouts), https://gabi.xinuos.com. Headers are parsed by pyelftools; symbols, of which there are many, in one
+`struct` sweep.
+"""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Any
+from typing import Any, NamedTuple
 
 from elftools.common.exceptions import ELFError
 from elftools.common.utils import struct_parse
@@ -16,9 +22,31 @@ from elftools.elf.elffile import ELFFile
 from bot.core.reading import EntryPoint, Reading
 from bot.errors import MalformedBinary
 
+MAGIC = b"\x7fELF"
+MACHINE = slice(18, 20)
+"""Where both layouts have `e_machine`."""
+SHN_UNDEF, SHN_LORESERVE = 0, 0xFF00
+SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR = 1, 2, 4
+STT_OBJECT, STT_FUNC, STT_SECTION = 1, 2, 3
+LOADER_FUNCTION = "iree_hal_executable_library_query"
+"""What the runtime's loader calls in a CPU library; no entry point of the program."""
+MAX_NAME_BYTES = 1024
+"""Symbols may share one long name; longer ones are refused rather than copied for each of them."""
+WORK_PER_BYTE = 64
+"""What a file may cost its reader; real objects need less than one: each byte of code and of constants once."""
+HEADER_BYTES = {32: (52, 32, 40), 64: (64, 56, 64)}
+"""ELF class → bytes of the file header, of one program header, of one section header."""
+SYMBOLS = {32: ("IIIBBH", (0, 1, 2, 3, 5)), 64: ("IBBHQQ", (0, 4, 5, 1, 3))}
+"""ELF class → layout of a symbol, and the positions of name, value, size, info and section index in it."""
+LABELS = {
+    **dict.fromkeys(("SHT_SYMTAB", "SHT_SYMTAB_SHNDX"), "symbols"),
+    **dict.fromkeys(("SHT_DYNSYM", "SHT_HASH", "SHT_GNU_HASH", "SHT_DYNAMIC"), "dynamic"),
+    **dict.fromkeys(("SHT_RELA", "SHT_REL", "SHT_RELR"), "relocations"),
+    "SHT_NOTE": "notes",
+}
 
-@dataclass(frozen=True, slots=True, order=True)
-class Span:
+
+class Span(NamedTuple):
     """A range of bytes inside a whole; both figures in bytes."""
 
     start: int
@@ -59,47 +87,17 @@ def label_sizes(labelled: Mapping[Span, str], where: str) -> dict[str, int]:
     return {label: size for label, size in sizes.items() if size}
 
 
-# ELF files: bytes per kind of section, and the symbols of functions and data.
-#
-# llvm-cpu makes two of them: a relocatable object that still has its symbols, and the linked, stripped library inside
-# the artifact. Format: System V ABI, generic part, chapters "Object Files" and "Symbol Table" (figures of the 32- and
-# 64-bit layouts), https://gabi.xinuos.com. Headers are parsed by pyelftools; symbols, of which there are many, in one
-# `struct` sweep.
+class Budget:
+    """Work that is left, in bytes read: a file takes linear time, whatever bytes its tables name over and over."""
 
+    def __init__(self, file_bytes: int, where: str) -> None:
+        self._left, self._where = WORK_PER_BYTE * file_bytes, where
 
-MAGIC = b"\x7fELF"
-MACHINE_AT = 18
-"""Offset of `e_machine` in both layouts."""
-
-SHN_UNDEF, SHN_LORESERVE = 0, 0xFF00
-SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR = 1, 2, 4
-STT_OBJECT, STT_FUNC, STT_SECTION = 1, 2, 3
-LOADER_FUNCTION = "iree_hal_executable_library_query"
-"""What the runtime's loader calls in a CPU library; no entry point of the program."""
-EMPTY_TYPES = frozenset({"SHT_NULL", "SHT_NOBITS"})
-"""Section types without bytes in the file."""
-
-MAX_NAME_BYTES = 1024
-"""Symbols may share one long name; longer ones are refused rather than copied for each of them."""
-
-HEADER_BYTES = {32: (52, 32, 40), 64: (64, 56, 64)}
-"""ELF class → bytes of the file header, of one program header, of one section header."""
-SYMBOL_FORMAT = {32: "IIIBBH", 64: "IBBHQQ"}
-SYMBOL_FIELDS = {32: (0, 1, 2, 3, 5), 64: (0, 4, 5, 1, 3)}
-"""ELF class → positions of name, value, size, info and section index in a symbol."""
-
-LABEL_BY_TYPE = {
-    "SHT_SYMTAB": "symbols",
-    "SHT_SYMTAB_SHNDX": "symbols",
-    "SHT_DYNSYM": "dynamic",
-    "SHT_HASH": "dynamic",
-    "SHT_GNU_HASH": "dynamic",
-    "SHT_DYNAMIC": "dynamic",
-    "SHT_RELA": "relocations",
-    "SHT_REL": "relocations",
-    "SHT_RELR": "relocations",
-    "SHT_NOTE": "notes",
-}
+    def spend(self, work_bytes: int) -> None:
+        """Raises `MalformedBinary` where that is more than is left."""
+        self._left -= work_bytes
+        if self._left < 0:
+            raise MalformedBinary("its tables name the same bytes over and over", where=self._where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +107,7 @@ class Section:
     Attributes:
         type: `SHT_…`, or the number where the type has no name.
         address: where it is mapped; 0 in a relocatable object.
-        link: index of the section it refers to, a symbol table's strings.
-        info: index of the section that relocations are for.
+        link, info: index of a symbol table's strings; of the section that relocations are for.
         item_bytes: size of each entry where all have one size.
     """
 
@@ -124,9 +121,16 @@ class Section:
     item_bytes: int
 
     @property
-    def allocated(self) -> bool:
-        """True where the section is mapped when the code runs."""
-        return bool(self.flags & SHF_ALLOC)
+    def label(self) -> str:
+        """The part it counts as: by type where that says it, else by how it is mapped."""
+        allocated = self.flags & SHF_ALLOC
+        if self.type in LABELS:
+            return LABELS[self.type]
+        if self.type == "SHT_STRTAB":
+            return "dynamic" if allocated else "symbols"
+        if not allocated:
+            return "metadata"
+        return "text" if self.flags & SHF_EXECINSTR else "data" if self.flags & SHF_WRITE else "rodata"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +149,6 @@ class Symbol:
     kind: int
     section: int
 
-    @property
-    def is_function(self) -> bool:
-        """True for functions."""
-        return self.kind == STT_FUNC
-
 
 @dataclass(frozen=True, slots=True)
 class Elf:
@@ -157,31 +156,57 @@ class Elf:
 
     Attributes:
         byte_order: as `struct` writes it.
-        sections: those with bytes in the file; no two share a byte.
+        sections: those with bytes in the file, by index; no two share a byte.
         parts: label → bytes over all sections and headers.
     """
 
     data: bytes
     bits: int
     byte_order: str
-    sections: tuple[Section, ...]
+    sections: Mapping[int, Section]
     parts: dict[str, int]
-    by_index: Mapping[int, Section]
+
+    def symbols(self, kind: int | None = None) -> tuple[Symbol, ...]:
+        """Those of the symbol table, of which a file has at most one, by index; with a kind, its defined ones alone."""
+        table = next((section for section in self.sections.values() if section.type == "SHT_SYMTAB"), None)
+        if table is None:
+            return ()
+        fields, places = SYMBOLS[self.bits]
+        layout = struct.Struct(self.byte_order + fields)
+        if table.span.size % layout.size:
+            raise MalformedBinary(f"a symbol table of {table.span.size} bytes", where="elf")
+        strings = self.sections.get(table.link)
+        names, symbols = strings.span.of(self.data) if strings else b"", []
+        for row in layout.iter_unpack(table.span.of(self.data)):
+            start, value, size, info, section = (row[place] for place in places)
+            if kind is None or (info & 0xF == kind and SHN_UNDEF < section < SHN_LORESERVE):
+                end = names.find(b"\0", start, start + MAX_NAME_BYTES)
+                if end < 0:
+                    what = f"a name at offset {start} of {len(names)} bytes of names"
+                    raise MalformedBinary(what, where="elf")
+                symbols.append(Symbol(names[start:end].decode("utf-8", "replace"), value, size, info & 0xF, section))
+        return tuple(symbols)
+
+    def contents(self, symbol: Symbol) -> bytes | None:
+        """What a linked file has for a symbol; None where its section has no such bytes."""
+        section = self.sections.get(symbol.section)
+        if section is None or not 0 <= symbol.value - section.address <= section.span.size - symbol.size_bytes:
+            return None
+        start = section.span.start + symbol.value - section.address
+        return self.data[start : start + symbol.size_bytes]
 
 
-class ElfReader:
-    """ELF of any machine that has no reader of its own."""
+def accepts(data: bytes) -> bool:
+    """True for an ELF file of any machine; others have readers of their own."""
+    return data.startswith(MAGIC)
 
-    def accepts(self, data: bytes) -> bool:
-        """True for the ELF magic."""
-        return data.startswith(MAGIC)
 
-    def read(self, data: bytes) -> Reading:
-        """Parts per kind of section; an entry point per function symbol (a stripped library has none)."""
-        elf = parse_elf(data)
-        symbols = (symbol for symbol in functions(elf) if symbol.name != LOADER_FUNCTION)
-        entries = tuple(EntryPoint(symbol.name, code_bytes=symbol.size_bytes) for symbol in symbols)
-        return Reading("elf", len(data), elf.parts, entries)
+def read(data: bytes) -> Reading:
+    """Parts per kind of section; an entry point per function symbol (a stripped library has none)."""
+    elf = parse_elf(data)
+    functions = (symbol for symbol in elf.symbols(STT_FUNC) if symbol.name != LOADER_FUNCTION)
+    entries = tuple(EntryPoint(symbol.name, code_bytes=symbol.size_bytes) for symbol in functions)
+    return Reading("elf", len(data), elf.parts, entries)
 
 
 def parse_elf(data: bytes) -> Elf:
@@ -195,79 +220,17 @@ def parse_elf(data: bytes) -> Elf:
         # Files of more than 65,279 sections, with a count of 0, are not made here and are refused by their residue.
         table = span_inside(header.e_shoff, header.e_shnum * section_bytes, len(data), "elf")
         programs = span_inside(header.e_phoff, header.e_phnum * program_bytes, len(data), "elf")
-        sections = []
+        sections: dict[int, Section] = {}
         for index, offset in enumerate(range(table.start, table.end, section_bytes)):
             row: Any = struct_parse(file.structs.Elf_Shdr, file.stream, stream_pos=offset)
-            if row.sh_type not in EMPTY_TYPES and row.sh_size:
+            if row.sh_type not in ("SHT_NULL", "SHT_NOBITS") and row.sh_size:
                 span = span_inside(row.sh_offset, row.sh_size, len(data), "elf")
                 places = (row.sh_addr, row.sh_link, row.sh_info, row.sh_entsize)
-                sections.append(Section(index, str(row.sh_type), row.sh_flags, span, *places))
+                sections[index] = Section(index, str(row.sh_type), row.sh_flags, span, *places)
     except (ELFError, ConstructError) as error:
         raise MalformedBinary(f"no valid ELF: {error}", where="elf") from error
-    require_disjoint([section.span for section in sections], "elf")
+    require_disjoint([section.span for section in sections.values()], "elf")
     labelled = dict.fromkeys((Span(0, file_bytes), programs, table), "headers")
-    labelled |= {section.span: _label(section) for section in sections}
-    by_index = {section.index: section for section in sections}
+    labelled |= {section.span: section.label for section in sections.values()}
     order = "<" if file.little_endian else ">"
-    return Elf(data, file.elfclass, order, tuple(sections), label_sizes(labelled, "elf"), by_index)
-
-
-def functions(elf: Elf) -> tuple[Symbol, ...]:
-    """The defined functions of the symbol table, in its order."""
-    return defined(elf, STT_FUNC)
-
-
-def defined(elf: Elf, kind: int) -> tuple[Symbol, ...]:
-    """The defined symbols of one kind (`STT_…`), in the order of the symbol table."""
-    *_, info_at, section_at = SYMBOL_FIELDS[elf.bits]
-    names, rows = _symbol_table(elf)
-    wanted = (row for row in rows if row[info_at] & 0xF == kind and SHN_UNDEF < row[section_at] < SHN_LORESERVE)
-    return tuple(_symbol(elf, names, row) for row in wanted)
-
-
-def symbols(elf: Elf) -> tuple[Symbol, ...]:
-    """All symbols of the symbol table, by index."""
-    names, rows = _symbol_table(elf)
-    return tuple(_symbol(elf, names, row) for row in rows)
-
-
-def _symbol_table(elf: Elf) -> tuple[bytes, Iterator[tuple[int, ...]]]:
-    """The names, and the fields of each symbol; a file has at most one such table."""
-    table = next((section for section in elf.sections if section.type == "SHT_SYMTAB"), None)
-    if table is None:
-        return b"", iter(())
-    layout = struct.Struct(elf.byte_order + SYMBOL_FORMAT[elf.bits])
-    if table.span.size % layout.size:
-        raise MalformedBinary(f"a symbol table of {table.span.size} bytes", where="elf")
-    names = elf.by_index.get(table.link)
-    return names.span.of(elf.data) if names else b"", layout.iter_unpack(table.span.of(elf.data))
-
-
-def contents(elf: Elf, symbol: Symbol) -> bytes | None:
-    """What a linked file has for a symbol; None where its section has no such bytes."""
-    section = elf.by_index.get(symbol.section)
-    if section is None or not 0 <= symbol.value - section.address <= section.span.size - symbol.size_bytes:
-        return None
-    start = section.span.start + symbol.value - section.address
-    return elf.data[start : start + symbol.size_bytes]
-
-
-def _label(section: Section) -> str:
-    """The part a section counts as: by type where that says it, else by how it is mapped."""
-    if section.type in LABEL_BY_TYPE:
-        return LABEL_BY_TYPE[section.type]
-    if section.type == "SHT_STRTAB":
-        return "dynamic" if section.flags & SHF_ALLOC else "symbols"
-    if not section.flags & SHF_ALLOC:
-        return "metadata"
-    if section.flags & SHF_EXECINSTR:
-        return "text"
-    return "data" if section.flags & SHF_WRITE else "rodata"
-
-
-def _symbol(elf: Elf, names: bytes, fields: tuple[int, ...]) -> Symbol:
-    start, value, size, info, section = (fields[at] for at in SYMBOL_FIELDS[elf.bits])
-    end = names.find(b"\0", start, start + MAX_NAME_BYTES)
-    if end < 0:
-        raise MalformedBinary(f"a name at offset {start} of {len(names)} bytes of names", where="elf")
-    return Symbol(names[start:end].decode("utf-8", "replace"), value, size, info & 0xF, section)
+    return Elf(data, file.elfclass, order, sections, label_sizes(labelled, "elf"))

@@ -1,35 +1,33 @@
 """The files of a compile as the measurement of one cell: each is read by its magic number, whatever made it.
 
 A kernel is an entry point of an AMD code object, a cubin, PTX or SPIR-V; of other ELF files, such as a C library's,
-each function is one. A file of no known format counts whole, as `unattributed_bytes`.
+each function is one. A file of no known format counts whole, as `unattributed_bytes`. A compiler's own IR, stage after
+stage, is counted as passes are.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from msgspec import structs
 
 from bot.core.metrics import CODE, EXECUTABLES, METRIC_BY_ID, METRIC_IDS, OTHER, UNREAD
-from bot.core.reading import EntryPoint, Measurement, Reading
+from bot.core.reading import Measurement, Reader, Reading
 from bot.core.record import is_count
 from bot.core.snapshot import Dispatch
+from bot.core.trace import LLVM, MACHINE, MLIR, SOURCE, DispatchTrace, PassStep
 from bot.errors import InputError, MalformedBinary
-from bot.readers.cubin import CubinReader
-from bot.readers.dispatches import Frame, read_stack_usage
-from bot.readers.elf import ElfReader
-from bot.readers.hsaco import HsacoReader
+from bot.readers import cubin, elf, hsaco, ptx, spirv
+from bot.readers.assemble import OF_ENTRY_POINT, of_entries
 from bot.readers.object_code import function_codes
-from bot.readers.ptx import PtxReader
-from bot.readers.spirv import SpirvReader
+from bot.readers.passes import LONGEST_LINE_BYTES, operations_of
+from bot.readers.reports import Frame, read_stack_usage
 
-READERS = (HsacoReader(), CubinReader(), ElfReader(), SpirvReader(), PtxReader())
-STACK_USAGE = ".su"
+READERS: tuple[Reader, ...] = (hsaco, cubin, elf, spirv, ptx)
 NO_ARTIFACT_SAYS_IT = "no file that the command left says it"
-OF_FILES = {"rodata_bytes": ("rodata", "data")}
 _ADDED_AT_LAUNCH = ("workgroup_memory_max_bytes",)
 """A file has what a kernel always takes; a launch may add to it."""
 _RELOCATABLE = (1).to_bytes(2, "little"), slice(16, 18)
@@ -37,6 +35,12 @@ _RELOCATABLE = (1).to_bytes(2, "little"), slice(16, 18)
 _COLUMN = re.compile(r"^(.*?:\d+):\d+:", re.MULTILINE)
 """GCC writes a column behind the line, and `dynamic,bounded` of what is bounded."""
 _NESTED = re.compile(r"N?(?:St|S\d*_|K)*((?:\d+)[A-Za-z_].*)")
+_LLVM_IR = re.compile(rb"^(?:define|declare|target triple)\b", re.MULTILINE)
+_MLIR = re.compile(rb"^\s*(?:#\w+ = |module\b|tt\.func|llvm\.func|func\.func)", re.MULTILINE)
+_INSTRUCTION = re.compile(rb"\s+(?:@!?%\w+ )?([a-z][\w.]+)(?=\s|;|$)")
+"""Of assembly, PTX with its predicates among it."""
+_SHOWN_OF_MNEMONIC = 2
+"""`ld.global.v4.b32` counts as `ld.global`: sizes and modes beside it are many."""
 
 
 def stem_of(name: str) -> str:
@@ -68,8 +72,7 @@ def measure_files(
         artifacts: those of the files that ship.
         costs: CPU time in ms, and peak memory in KiB.
     """
-    readings: dict[str, Reading] = {}
-    unread: list[str] = []
+    readings, unread = dict[str, Reading](), list[str]()
     for name in artifacts:
         try:
             readings[name] = _read(files[name])
@@ -78,21 +81,20 @@ def measure_files(
     frames, no_frames = dict[str, Frame](), ""
     try:
         for name, data in files.items():
-            if name.endswith(STACK_USAGE):
+            if name.endswith(".su"):
                 text = _COLUMN.sub(r"\1:", data.decode("utf-8", "replace")).replace("dynamic,bounded", "dynamic")
                 frames |= read_stack_usage(text)
     except MalformedBinary as error:
         no_frames = error.line
-    dispatches = []
-    for name, reading in readings.items():
-        for entry in reading.entry_points:
-            frame = frames.get(entry.name)
-            known = replace(entry, stack_bytes=frame.stack_bytes, stack_kind=frame.kind) if frame else entry
-            dispatches.append(_dispatch(name, known))
-    sizes = Counter[str]()
-    for reading in readings.values():
+    dispatches, sizes = list[Dispatch](), Counter[str]()
+    for file, reading in readings.items():
         sizes.update({EXECUTABLES + label: size for label, size in reading.parts.items()})
         sizes[OTHER] += reading.unattributed_bytes
+        for entry in reading.entry_points:
+            known = {what: getattr(entry, what) for what in OF_ENTRY_POINT}
+            if frame := frames.get(entry.name):
+                known |= {"stack_bytes": frame.stack_bytes, "stack_kind": frame.kind}
+            dispatches.append(Dispatch(file, entry.name, stem_of(entry.name), strategy="", **known))
     sizes[UNREAD] = sum(len(files[name]) for name in artifacts if name not in readings)
     whole_bytes = sum(len(files[name]) for name in artifacts)
     code_bytes = sum(size for label, size in sizes.items() if label in CODE)
@@ -102,17 +104,19 @@ def measure_files(
         "artifact_bytes": whole_bytes,
         "compile_cpu_ms": costs[0],
         "compile_peak_rss_kib": costs[1],
-        **({} if unread else {"executable_bytes": code_bytes, "rodata_bytes": constants}),
-        **({} if unread else {"unattributed_bytes": whole_bytes - code_bytes - constants}),
         "executables": len(artifacts),
         **({"entry_points": len(dispatches)} if dispatches and not is_host else {}),
     }
     reasons = dict.fromkeys(METRIC_IDS, "; ".join(unread) or no_frames or NO_ARTIFACT_SAYS_IT)
-    for metric in METRIC_BY_ID.values():
-        if metric.of_entry and not unread:
-            values[metric.id], why = _of_entries(dispatches, metric.of_entry, metric.over)
+    if not unread:
+        values |= {"executable_bytes": code_bytes, "rodata_bytes": constants}
+        values["unattributed_bytes"] = whole_bytes - code_bytes - constants
+        for metric in (each for each in METRIC_BY_ID.values() if each.of_entry):
+            none_at_all = "" if dispatches else NO_ARTIFACT_SAYS_IT
+            values[metric.id], why = of_entries(dispatches, metric, none_at_all, NO_ARTIFACT_SAYS_IT)
             reasons[metric.id] = no_frames if no_frames and metric.of_entry == "stack_bytes" else why
-    values |= _checked(facts, values)
+    _check(facts, values)
+    values |= facts
     if len(dispatches) == 1:
         own = {of: facts[id_] for id_ in facts if (of := METRIC_BY_ID[id_].of_entry)}
         dispatches = [structs.replace(dispatches[0], **own)]
@@ -126,7 +130,7 @@ def _read(data: bytes) -> Reading:
     for reader in READERS:
         if reader.accepts(data):
             reading = reader.read(data)
-            if isinstance(reader, ElfReader) and data[_RELOCATABLE[1]] == _RELOCATABLE[0]:
+            if reading.format == "elf" and data[_RELOCATABLE[1]] == _RELOCATABLE[0]:
                 codes = function_codes(data)
                 entries = (replace(one, code=codes[one.name].code) for one in reading.entry_points)
                 return replace(reading, entry_points=tuple(entries))
@@ -134,41 +138,8 @@ def _read(data: bytes) -> Reading:
     raise MalformedBinary(f"{len(data)} bytes of an unknown format, starting {data[:8].hex(' ')}", where="file")
 
 
-def _dispatch(file: str, entry: EntryPoint) -> Dispatch:
-    return Dispatch(
-        file,
-        entry.name,
-        stem_of(entry.name),
-        code_bytes=entry.code_bytes,
-        stack_bytes=entry.stack_bytes,
-        stack_kind=entry.stack_kind,
-        workgroup_bytes=entry.workgroup_bytes,
-        vgprs=entry.vgprs,
-        sgprs=entry.sgprs,
-        vgpr_spills=entry.vgpr_spills,
-        sgpr_spills=entry.sgpr_spills,
-        agprs=entry.agprs,
-        registers=entry.registers,
-        code=entry.code,
-        strategy="",
-    )
-
-
-def _of_entries(dispatches: Sequence[Dispatch], field: str, over: str) -> tuple[int | None, str]:
-    """The largest or the sum, where every kernel says it; else None and why."""
-    values: list[int | None] = [getattr(row, field) for row in dispatches]
-    known = [value for value in values if value is not None]
-    if not known:
-        return None, NO_ARTIFACT_SAYS_IT
-    if len(known) < len(values):
-        unknown = next(row.name for row in dispatches if getattr(row, field) is None)
-        return None, f"not known of {unknown}"
-    combine: Callable[[Sequence[int]], int] = max if over == "largest" else sum
-    return combine(known), ""
-
-
-def _checked(facts: Mapping[str, int], values: Mapping[str, int | None]) -> Mapping[str, int]:
-    """The facts, if each is a metric, no less than nothing, and nothing else than what the files themselves say."""
+def _check(facts: Mapping[str, int], values: Mapping[str, int | None]) -> None:
+    """Raises InputError for a fact that is no metric, less than nothing, or not what the files themselves say."""
     for id_, value in facts.items():
         if id_ not in METRIC_BY_ID:
             raise InputError(f"facts.json names no metric: {id_[:60]!r}")
@@ -177,4 +148,29 @@ def _checked(facts: Mapping[str, int], values: Mapping[str, int | None]) -> Mapp
         least = values.get(id_)
         if least is not None and least != value and not (id_ in _ADDED_AT_LAUNCH and value > least):
             raise InputError(f"facts.json says that {id_} is {value:,}, and the files have {values[id_]:,}")
-    return facts
+
+
+def stages_of(files: Mapping[str, bytes], stages: Sequence[str]) -> DispatchTrace | None:
+    """What the function consists of at each stage of a compiler's own IR; None where there are no such files."""
+    steps, before = list[PassStep](), ("", Counter[str]())
+    for stage in stages:
+        texts = [data for name, data in sorted(files.items()) if name.endswith(f".{stage}")]
+        if not texts:
+            continue
+        level = LLVM if _LLVM_IR.search(texts[0]) else MLIR if _MLIR.search(texts[0]) else MACHINE
+        typed = Counter(item for text in texts for item in _items(text, level))
+        changes = Counter(typed)
+        changes.subtract(before[1] if before[0] == level else {})
+        if not steps:  # so that the first stage can be the one in which two sides part
+            steps.append(PassStep(SOURCE, "", level, {}))
+        steps.append(PassStep(stage, "", level, {name: count for name, count in sorted(changes.items()) if count}))
+        before = level, typed
+    return DispatchTrace(tuple(steps), same_code=True) if steps else None
+
+
+def _items(text: bytes, level: str) -> list[str]:
+    lines = [line[:LONGEST_LINE_BYTES] for line in text.split(b"\n")]
+    if level != MACHINE:
+        return [item for line in lines for item in operations_of(line, level)]
+    names = (match[1].decode() for match in map(_INSTRUCTION.match, lines) if match)
+    return [".".join(name.split(".")[:_SHOWN_OF_MNEMONIC]) for name in names]

@@ -19,11 +19,10 @@ from bot.errors import MalformedBinary
 from bot.readers.elf import Span, span_inside
 
 INT32: Any = number_types.Int32Flags
+UINT16: Any = number_types.Uint16Flags
 UINT32: Any = number_types.Uint32Flags
 UINT64: Any = number_types.Uint64Flags
-
 OFFSET_BYTES = 4
-IDENTIFIER_BYTES = 4
 MAX_TABLES = 1 << 16
 """More tables than this in one vector are refused: crafted vectors may name one table a million times."""
 MAX_TEXT_BYTES = 1024
@@ -46,18 +45,18 @@ class Table:
     where: str
     fields: str
 
-    def scalar(self, name: str, flags: Any, default: int = 0) -> int:
-        """The number in the field, `default` where the table does not have it."""
+    def scalar(self, name: str, flags: Any) -> int:
+        """The number in the field, 0 where the table does not have it."""
         at = self._field(name, flags.bytewidth)
-        return default if at is None else int(self._number(at, flags))
+        return 0 if at is None else self._number(at, flags)
 
     def span(self, name: str, item_bytes: int = 1) -> Span | None:
         """The contents of a vector of items of `item_bytes`, or of a string, without its count."""
         at = self._field(name, OFFSET_BYTES)
         if at is None:
             return None
-        start = self._follow(at)
-        count = int(self._number(start, UINT32))
+        start = at + self._number(at, UINT32)
+        count = self._number(start, UINT32)
         return span_inside(start + OFFSET_BYTES, count * item_bytes, len(self.data), self.where)
 
     def text(self, name: str) -> str:
@@ -70,35 +69,28 @@ class Table:
     def table(self, name: str, fields: str) -> Table | None:
         """The table in the field, which has these fields itself."""
         at = self._field(name, OFFSET_BYTES)
-        return None if at is None else Table(self.data, self._follow(at), self.where, fields)
+        return None if at is None else Table(self.data, at + self._number(at, UINT32), self.where, fields)
 
     def tables(self, name: str, fields: str) -> Iterator[Table]:
         """The tables of a vector, in order, each with these fields."""
-        span = self.span(name, OFFSET_BYTES)
-        if span is None:
-            return
+        span = self.span(name, OFFSET_BYTES) or Span(0, 0)
         if span.size > MAX_TABLES * OFFSET_BYTES:
             raise MalformedBinary(f"a vector of {span.size // OFFSET_BYTES} tables", where=self.where)
         for at in range(span.start, span.end, OFFSET_BYTES):
-            yield Table(self.data, self._follow(at), self.where, fields)
+            yield Table(self.data, at + self._number(at, UINT32), self.where, fields)
 
     def _field(self, name: str, size_bytes: int) -> int | None:
         """Offset of the field's value, None where the vtable does not have it."""
-        vtable, slot = self.position - int(self._number(self.position, INT32)), _slot(self.fields, name)
-        if slot is None or slot * 2 + 4 >= int(self._number(vtable, number_types.Uint16Flags)):
+        vtable, slot = self.position - self._number(self.position, INT32), _slot(self.fields, name)
+        if slot is None or slot * 2 + 4 >= self._number(vtable, UINT16):
             return None
-        offset = int(self._number(vtable + slot * 2 + 4, number_types.Uint16Flags))
-        return (
-            None if offset == 0 else span_inside(self.position + offset, size_bytes, len(self.data), self.where).start
-        )
-
-    def _follow(self, at: int) -> int:
-        return at + int(self._number(at, UINT32))
+        offset = self._number(vtable + slot * 2 + 4, UINT16)
+        start = self.position + offset
+        return span_inside(start, size_bytes, len(self.data), self.where).start if offset else None
 
     def _number(self, at: int, flags: Any) -> int:
         span_inside(at, flags.bytewidth, len(self.data), self.where)
-        number: int = LibraryTable(self.data, 0).Get(flags, at)
-        return number
+        return int(LibraryTable(self.data, 0).Get(flags, at))
 
 
 @cache
@@ -113,17 +105,11 @@ def root_table(data: bytes, start: int, expected: bytes, where: str, fields: str
     Args:
         expected: the four bytes of the schema's `file_identifier`.
     """
-    if not has_identifier(data, start, expected):
+    if start < 0 or identifier(data, start) != expected:
         raise MalformedBinary(f"no flatbuffer with the identifier {expected!r}", where=where)
     return Table(data, start + int.from_bytes(data[start : start + OFFSET_BYTES], "little"), where, fields)
 
 
-def has_identifier(data: bytes, start: int, expected: bytes) -> bool:
-    """True where the buffer at `start` carries the file identifier."""
-    return start >= 0 and identifier(data, start) == expected
-
-
 def identifier(data: bytes, start: int) -> bytes:
-    """What stands in the place of the file identifier of a buffer at `start`."""
-    at = start + OFFSET_BYTES
-    return data[at : at + IDENTIFIER_BYTES]
+    """What stands in the place of the file identifier of a buffer at `start`: four bytes behind the root's offset."""
+    return data[start + OFFSET_BYTES : start + 2 * OFFSET_BYTES]

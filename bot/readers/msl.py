@@ -10,8 +10,8 @@ frame takes: the driver decides.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from operator import itemgetter
+from typing import NamedTuple
 
 from bot.core.reading import EntryPoint, Reading
 from bot.errors import MalformedBinary
@@ -46,37 +46,30 @@ DECLARATION = re.compile(
 )
 
 
-class MslReader:
-    """Metal source as the compiler embeds it."""
+def accepts(data: bytes) -> bool:
+    """True where the Metal library is included at the top."""
+    return MAGIC in data[:MAGIC_WITHIN_BYTES]
 
-    def accepts(self, data: bytes) -> bool:
-        """True where the Metal library is included at the top."""
-        return MAGIC in data[:MAGIC_WITHIN_BYTES]
 
-    def read(self, data: bytes) -> Reading:
-        """Parts `text` (kernels) and `module` (types, helpers, comments); stacks are None."""
-        if not self.accepts(data):
-            raise MalformedBinary("no Metal source", where="msl")
-        outermost = list(blocks(data, HEADER, "msl"))
-        kernels, sizes = [block for block in outermost if block.kind != "struct"], TypeSizes()
-        for block in outermost:
-            if block.kind == "struct" and block.name != ARRAY_TEMPLATE:
-                sizes.define_struct(block.name, without_comments(block.body.of(data)).decode("utf-8", "replace"))
-        text_bytes = sum(kernel.span.size for kernel in kernels)
-        parts = {"text": text_bytes, "module": len(data) - text_bytes}
-        # Types, constants and helpers: the compiler makes a module per kernel, so they are the kernel's own.
-        shared = fingerprint(without_comments(outside(data, kernels)))
-        entries = [
-            EntryPoint(
-                kernel.name,
-                code_bytes=kernel.span.size,
-                workgroup_bytes=_threadgroup_bytes(text, sizes),
-                code=code_digest(without_name(text, kernel.name.encode()), shared),
-            )
-            for kernel in kernels
-            for text in [kernel.span.of(data)]
-        ]
-        return Reading("msl", len(data), parts, tuple(entries))
+def read(data: bytes) -> Reading:
+    """Parts `text` (kernels) and `module` (types, helpers, comments); stacks are None."""
+    if not accepts(data):
+        raise MalformedBinary("no Metal source", where="msl")
+    outermost = list(blocks(data, HEADER, "msl"))
+    kernels, sizes = [block for block in outermost if block.kind != "struct"], TypeSizes()
+    for block in outermost:
+        if block.kind == "struct" and block.name != ARRAY_TEMPLATE:
+            sizes.define_struct(block.name, without_comments(block.body.of(data)).decode("utf-8", "replace"))
+    # Types, constants and helpers: the compiler makes a module per kernel, so they are the kernel's own.
+    shared, entries = fingerprint(without_comments(outside(data, kernels))), []
+    for kernel in kernels:
+        text = kernel.span.of(data)
+        code = code_digest(without_name(text, kernel.name.encode()), shared)
+        workgroup_bytes = _threadgroup_bytes(text, sizes)
+        entries.append(EntryPoint(kernel.name, len(text), workgroup_bytes=workgroup_bytes, code=code))
+    text_bytes = sum(kernel.span.size for kernel in kernels)
+    parts = {"text": text_bytes, "module": len(data) - text_bytes}
+    return Reading("msl", len(data), parts, tuple(entries))
 
 
 def _threadgroup_bytes(kernel: bytes, sizes: TypeSizes) -> int | None:
@@ -92,8 +85,7 @@ def _threadgroup_bytes(kernel: bytes, sizes: TypeSizes) -> int | None:
     return total
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
+class Size(NamedTuple):
     """Size and alignment of a type, in bytes."""
 
     size_bytes: int
@@ -101,15 +93,15 @@ class Size:
 
     def times(self, count: int) -> Size | None:
         """An array of `count` of them; None where it is absurdly large."""
-        padded = _aligned(self.size_bytes, self.alignment_bytes)
-        return Size(padded * count, self.alignment_bytes) if padded * count <= MAX_BYTES else None
+        whole = _aligned(self.size_bytes, self.alignment_bytes) * count
+        return Size(whole, self.alignment_bytes) if whole <= MAX_BYTES else None
 
 
-@dataclass(slots=True)
 class TypeSizes:
     """Sizes of the types of one source; structs may use those defined before them."""
 
-    structs: dict[str, Size | None] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.structs: dict[str, Size | None] = {}
 
     def define_struct(self, name: str, body: str) -> None:
         """Take in a struct's members; its size is None where one of them has no known size."""
@@ -145,16 +137,11 @@ class TypeSizes:
         if match is None or match["scalar"] not in SCALAR_BYTES:
             return self.structs.get(name)
         scalar_bytes, columns = SCALAR_BYTES[match["scalar"]], int(match["columns"])
-        if match["rows"]:
-            return _lanes(scalar_bytes, int(match["rows"]), packed=False).times(columns)
-        return _lanes(scalar_bytes, columns, packed=match["packed"] is not None)
-
-
-def _lanes(scalar_bytes: int, count: int, *, packed: bool) -> Size:
-    if packed:
-        return Size(scalar_bytes * count, scalar_bytes)
-    padded = scalar_bytes * (4 if count == 3 else count)
-    return Size(padded, padded)
+        if match["packed"] and not match["rows"]:
+            return Size(scalar_bytes * columns, scalar_bytes)
+        lanes = int(match["rows"] or columns)
+        vector_bytes = scalar_bytes * (4 if lanes == 3 else lanes)
+        return Size(vector_bytes * (columns if match["rows"] else 1), vector_bytes)
 
 
 def _aligned(size_bytes: int, alignment: int) -> int:

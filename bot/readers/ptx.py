@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 from bot.core.reading import EntryPoint, Reading
 from bot.errors import MalformedBinary
@@ -36,12 +36,11 @@ DEVICE = re.compile(rb"^[ \t]*\.target[ \t]+(sm_[0-9]{1,4}[a-z]?)[ \t]*(?:[,\r\n
 EXTENT = re.compile(rb"\[[^\]]*\]?")
 FUNCTION_ORDINAL = re.compile(rb"(?<=BB)\d+(?=_)|(?<=__local_depot)\d+")
 """What LLVM counts up over the functions of a module, in the names of labels and frames."""
-TYPE_BITS = re.compile(rb"(?:[bsuf]|bf)(8|16|32|64|128)(?:x2)?")
 LABELS = {"entry": "text", "func": "functions"}
+TYPE_BITS = re.compile(rb"(?:[bsuf]|bf)(8|16|32|64|128)(?:x2)?")
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(NamedTuple):
     """A variable in local or shared memory; the size is None for an array whose extent the launch decides."""
 
     space: str
@@ -49,16 +48,14 @@ class Variable:
     size_bytes: int | None
 
 
-class PtxReader:
-    """PTX modules."""
+def accepts(data: bytes) -> bool:
+    """True where `.version` is the first directive."""
+    return MAGIC.match(data[:MAGIC_WITHIN_BYTES]) is not None
 
-    def accepts(self, data: bytes) -> bool:
-        """True where `.version` is the first directive."""
-        return MAGIC.match(data[:MAGIC_WITHIN_BYTES]) is not None
 
-    def read(self, data: bytes) -> Reading:
-        """Workgroup memory is None where a kernel uses an `.extern` array: only the container knows its size."""
-        return read_ptx(data)
+def read(data: bytes) -> Reading:
+    """Workgroup memory is None where a kernel uses an `.extern` array: only the container knows its size."""
+    return read_ptx(data)
 
 
 def read_ptx(data: bytes, *, launch_known: bool = False) -> Reading:
@@ -74,7 +71,7 @@ def read_ptx(data: bytes, *, launch_known: bool = False) -> Reading:
     Raises:
         MalformedBinary: no PTX, or blocks that do not close.
     """
-    if not PtxReader().accepts(data):
+    if not accepts(data):
         raise MalformedBinary("no .version directive", where="ptx")
     functions = list(blocks(data, HEADER, "ptx"))
     declarations = without_comments(outside(data, functions))
@@ -87,9 +84,7 @@ def read_ptx(data: bytes, *, launch_known: bool = False) -> Reading:
     for name, text in (*_own_variables(declarations), *callees):
         shareable[name] = fingerprint(_nameless(name, text, shareable)).hex().encode()
     entries = tuple(_entry_point(data, block, shared, shareable) for block in functions if block.kind == "entry")
-    parts = {"text": 0, "functions": 0}
-    for block in functions:
-        parts[LABELS[block.kind]] += block.span.size
+    parts = {label: sum(each.span.size for each in functions if each.kind == kind) for kind, label in LABELS.items()}
     return Reading("ptx", len(data), {**parts, "module": len(data) - sum(parts.values())}, entries)
 
 
@@ -106,13 +101,12 @@ def _entry_point(
 ) -> EntryPoint:
     body = block.body.of(data)
     own = tuple(_variables(body))
-    stack = sum(variable.size_bytes or 0 for variable in own if variable.space == "local")
     sizes = [variable.size_bytes for variable in own if variable.space == "shared"]
     sizes += [module_shared[name] for name in _used(body, module_shared)]
     return EntryPoint(
         block.name,
         code_bytes=block.span.size,
-        stack_bytes=stack,
+        stack_bytes=sum(variable.size_bytes or 0 for variable in own if variable.space == "local"),
         stack_kind="static",
         workgroup_bytes=None if None in sizes else sum(size for size in sizes if size),
         code=code_digest(_nameless(block.name.encode(), block.span.of(data), shareable)),

@@ -1,8 +1,10 @@
-"""Sizes of SPIR-V types, as their declarations come by.
+"""SPIR-V modules: code per entry point, and the memory of their `Function` and `Workgroup` variables.
 
-Explicit layouts (`ArrayStride`, `Offset`) count where they are given; elsewhere the rules of the standard buffer
-layout hold, as "Vulkan Specification", section "Offset and Stride Assignment", states them: a three-component vector
-is aligned like one of four, a boolean takes four bytes.
+Format: "SPIR-V Specification", sections 2.3 "Physical Layout" and 3.42 "Instructions",
+https://registry.khronos.org/SPIR-V/specs/unified1/SPIRV.html; instruction numbers and word positions below are its.
+Explicit layouts of types (`ArrayStride`, `Offset`) count where they are given; elsewhere the rules of the standard
+buffer layout hold, as "Vulkan Specification", section "Offset and Stride Assignment", states them: a three-component
+vector is aligned like one of four, a boolean takes four bytes.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import sys
 from array import array
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -17,153 +20,31 @@ from bot.core.reading import EntryPoint, Reading
 from bot.errors import MalformedBinary
 from bot.readers.object_code import code_digest, fingerprint
 
-OP_BOOL, OP_INT, OP_FLOAT, OP_VECTOR, OP_MATRIX = 20, 21, 22, 23, 24
-OP_ARRAY, OP_STRUCT, OP_POINTER = 28, 30, 32
-OP_CONSTANT, OP_SPEC_CONSTANT, OP_MEMBER_DECORATE = 43, 50, 72
-DECORATION_ARRAY_STRIDE, DECORATION_OFFSET = 6, 35
-STORAGE_PHYSICAL_BUFFER = 5349
-ADDRESS_BYTES = 8
-MAX_BYTES = 1 << 48
-"""Nested arrays multiply; a larger claim is refused rather than computed."""
-
-Size = tuple[int, int]
-"""Bytes and alignment of a type."""
-
-
-@dataclass(slots=True)
-class TypeTable:
-    """Sizes by result id; a type without an entry (runtime arrays, images, …) has no known size.
-
-    Attributes:
-        constants: id → value of 32-bit constants, specialisation constants with their default.
-    """
-
-    sizes: dict[int, Size] = field(default_factory=dict)
-    pointees: dict[int, int] = field(default_factory=dict)
-    constants: dict[int, int] = field(default_factory=dict)
-    strides: dict[int, int] = field(default_factory=dict)
-    offsets: dict[int, dict[int, int]] = field(default_factory=dict)
-
-    def define(self, opcode: int, words: array[int]) -> None:
-        """Take in one declaration; raises `MalformedBinary` where it is cut short or absurdly large."""
-        rule, least_words = RULES[opcode]
-        if len(words) < least_words:
-            raise MalformedBinary(f"instruction {opcode} of {len(words)} words", where="spirv")
-        size = rule(self, words)
-        if size is not None:
-            if size[0] > MAX_BYTES:
-                raise MalformedBinary(f"a type of {size[0]} bytes", where="spirv")
-            self.sizes[words[1]] = size
-
-    def decorate(self, target: int, decoration: int, value: int) -> None:
-        """Take in a decoration with one operand."""
-        if decoration == DECORATION_ARRAY_STRIDE:
-            self.strides[target] = value
-
-    def pointee_bytes(self, pointer: int) -> int | None:
-        """Bytes of what a pointer type points to; None where its size is not known."""
-        size = self.sizes.get(self.pointees.get(pointer, -1))
-        return None if size is None else size[0]
-
-
-def _number(_: TypeTable, words: array[int]) -> Size:
-    size_bytes = -(-words[2] // 8)
-    return size_bytes, size_bytes
-
-
-def _vector(table: TypeTable, words: array[int]) -> Size | None:
-    component, count = table.sizes.get(words[2]), words[3]
-    return component and (component[0] * count, component[0] * (count if count % 2 == 0 else count + 1))
-
-
-def _matrix(table: TypeTable, words: array[int]) -> Size | None:
-    column, count = table.sizes.get(words[2]), words[3]
-    return column and (_aligned(*column) * count, column[1])
-
-
-def _array(table: TypeTable, words: array[int]) -> Size | None:
-    element, count = table.sizes.get(words[2]), table.constants.get(words[3])
-    if element is None or count is None:
-        return None
-    return table.strides.get(words[1], _aligned(*element)) * count, element[1]
-
-
-def _struct(table: TypeTable, words: array[int]) -> Size | None:
-    offsets = table.offsets.get(words[1], {})
-    end, alignment = 0, 1
-    for member, type_id in enumerate(words[2:]):
-        size = table.sizes.get(type_id)
-        if size is None:
-            return None
-        alignment = max(alignment, size[1])
-        end = max(end, offsets.get(member, _aligned(end, size[1])) + size[0])
-    return _aligned(end, alignment), alignment
-
-
-def _pointer(table: TypeTable, words: array[int]) -> Size | None:
-    table.pointees[words[1]] = words[3]
-    return (ADDRESS_BYTES, ADDRESS_BYTES) if words[2] == STORAGE_PHYSICAL_BUFFER else None
-
-
-def _constant(table: TypeTable, words: array[int]) -> None:
-    # Word 1 is the type, word 2 the id, then the value, low-order word first.
-    table.constants[words[2]] = sum(word << (32 * place) for place, word in enumerate(words[3:5]))
-
-
-def _member_decorate(table: TypeTable, words: array[int]) -> None:
-    if words[3] == DECORATION_OFFSET and len(words) > 4:
-        table.offsets.setdefault(words[1], {})[words[2]] = words[4]
-
-
-def _aligned(size_bytes: int, alignment: int) -> int:
-    return -(-size_bytes // max(alignment, 1)) * max(alignment, 1)
-
-
-RULES: dict[int, tuple[Callable[[TypeTable, array[int]], Size | None], int]] = {
-    OP_BOOL: (lambda _table, _words: (4, 4), 2),
-    OP_INT: (_number, 4),
-    OP_FLOAT: (_number, 3),
-    OP_VECTOR: (_vector, 4),
-    OP_MATRIX: (_matrix, 4),
-    OP_ARRAY: (_array, 4),
-    OP_STRUCT: (_struct, 2),
-    OP_POINTER: (_pointer, 4),
-    OP_CONSTANT: (_constant, 4),
-    OP_SPEC_CONSTANT: (_constant, 4),
-    OP_MEMBER_DECORATE: (_member_decorate, 4),
-}
-"""Opcode → its rule, and the fewest words it has."""
-TYPE_OPCODES = frozenset(RULES)
-
-
-# SPIR-V modules: code per entry point, and the memory of their `Function` and `Workgroup` variables.
-#
-# Format: "SPIR-V Specification", sections 2.3 "Physical Layout" and 3.42 "Instructions",
-# https://registry.khronos.org/SPIR-V/specs/unified1/SPIRV.html; instruction numbers and word positions below are its.
-
-
 MAGIC = b"\x03\x02\x23\x07"
-MAGIC_SWAPPED = MAGIC[::-1]
-WORD_BYTES, HEADER_WORDS = 4, 5
-
-OP_ENTRY_POINT, OP_FUNCTION, OP_FUNCTION_END, OP_VARIABLE, OP_DECORATE = 15, 54, 56, 59, 71
-OP_IMPORT, OP_EXTENDED = 11, 12
+WORD_BYTES, HEADER_WORDS, VERSION_AT = 4, 5, 1
+OP_IMPORT, OP_EXTENDED, OP_ENTRY_POINT, OP_FUNCTION, OP_FUNCTION_END, OP_VARIABLE = 11, 12, 15, 54, 56, 59
+OP_BOOL, OP_INT, OP_FLOAT, OP_VECTOR, OP_MATRIX, OP_ARRAY, OP_STRUCT, OP_POINTER = 20, 21, 22, 23, 24, 28, 30, 32
+OP_CONSTANT, OP_SPEC_CONSTANT, OP_DECORATE, OP_MEMBER_DECORATE = 43, 50, 71, 72
 DEBUG_OPCODES = (2, 3, 4, 5, 6, 7, 8, 317, 330)
 """Names, sources, lines: nothing that runs."""
 DEBUG_SETS = (b"NonSemantic.", b"OpenCL.DebugInfo.")
-VERSION_AT = 1
-STORAGE_WORKGROUP, STORAGE_FUNCTION = 4, 7
-DECORATION_ALIASED, DECORATION_LINKAGE = 20, 41
+STORAGE_WORKGROUP, STORAGE_FUNCTION, STORAGE_PHYSICAL_BUFFER = 4, 7, 5349
+DECORATION_ARRAY_STRIDE, DECORATION_ALIASED, DECORATION_OFFSET, DECORATION_LINKAGE = 6, 20, 35, 41
+ADDRESS_BYTES = 8
+MAX_BYTES = 1 << 48
+"""Nested arrays multiply; a larger claim is refused rather than computed."""
 INTERFACE_LISTS_ALL_SINCE = 0x00010400
 """From version 1.4 on an entry point's interface names every global variable it uses."""
-
 LABEL_BY_OPCODE = (
     dict.fromkeys(DEBUG_OPCODES, "debug")
-    | dict.fromkeys((10, 11, 14, OP_ENTRY_POINT, 16, 17, 331), "interface")
-    | dict.fromkeys((OP_DECORATE, 72, 73, 74, 75, 332, 5632, 5633), "annotations")
+    | dict.fromkeys((10, OP_IMPORT, 14, OP_ENTRY_POINT, 16, 17, 331), "interface")
+    | dict.fromkeys((OP_DECORATE, OP_MEMBER_DECORATE, 73, 74, 75, 332, 5632, 5633), "annotations")
     | dict.fromkeys((1, OP_VARIABLE, *range(19, 53)), "types")
 )
 """Instruction outside of functions → part; `types` are types, constants and global variables."""
+
+Size = tuple[int, int]
+"""Bytes and alignment of a type."""
 
 
 @dataclass(slots=True)
@@ -180,92 +61,95 @@ class Module:
     """What one sweep over the instructions collects.
 
     Attributes:
+        at: position of the instruction that is being read.
         entries: function id, name, interface ids; in order.
         workgroup: variable id → bytes, None where the type has no known size.
         nameless: position and count of the words that are only names, by rising position.
         debug_sets: ids of the imported sets of instructions that only describe.
-        at: position of the instruction that is being read.
+        sizes: by result id; a type without an entry (runtime arrays, images, …) has no known size.
+        constants: id → value of 32-bit constants, specialisation constants with their default.
     """
 
     words: array[int]
-    types: TypeTable = field(default_factory=TypeTable)
+    at: int = HEADER_WORDS
+    current: Function | None = None
     entries: list[tuple[int, str, frozenset[int]]] = field(default_factory=list)
     functions: dict[int, Function] = field(default_factory=dict)
     workgroup: dict[int, int | None] = field(default_factory=dict)
     aliased: set[int] = field(default_factory=set)
     nameless: list[tuple[int, int]] = field(default_factory=list)
-    parts: dict[str, int] = field(default_factory=lambda: {"header": HEADER_WORDS, "text": 0})
-    current: Function | None = None
+    parts: Counter[str] = field(default_factory=lambda: Counter(header=HEADER_WORDS, text=0))
     debug_sets: set[int] = field(default_factory=set)
-    at: int = HEADER_WORDS
+    sizes: dict[int, Size] = field(default_factory=dict)
+    pointees: dict[int, int] = field(default_factory=dict)
+    constants: dict[int, int] = field(default_factory=dict)
+    strides: dict[int, int] = field(default_factory=dict)
+    offsets: dict[int, dict[int, int]] = field(default_factory=dict)
+
+    def visit(self, opcode: int, words: array[int]) -> None:
+        """Take in one instruction; raises `MalformedBinary` where it is cut short, or its type absurdly large."""
+        if opcode in RULES:
+            rule, least_words = RULES[opcode]
+            if len(words) < least_words:
+                raise MalformedBinary(f"instruction {opcode} of {len(words)} words", where="spirv")
+            if (size := rule(self, words)) is not None:
+                if size[0] > MAX_BYTES:
+                    raise MalformedBinary(f"a type of {size[0]} bytes", where="spirv")
+                self.sizes[words[1]] = size
+        label = LABEL_BY_OPCODE.get(opcode)
+        if self.current is not None:
+            self.current.words += len(words)
+            label = "text"
+            if opcode == OP_FUNCTION_END:
+                self.current = None
+        if label is not None:
+            self.parts[label] += len(words)
 
 
-class SpirvReader:
-    """SPIR-V of either byte order."""
-
-    def accepts(self, data: bytes) -> bool:
-        """True for the magic number."""
-        return data[:WORD_BYTES] in (MAGIC, MAGIC_SWAPPED)
-
-    def read(self, data: bytes) -> Reading:
-        """Parts `text` (functions), `types`, `annotations`, `interface`, `debug` and `header`."""
-        if not self.accepts(data) or len(data) % WORD_BYTES or len(data) < HEADER_WORDS * WORD_BYTES:
-            raise MalformedBinary(f"no SPIR-V module in {len(data)} bytes", where="spirv")
-        words = array("I", data)
-        if (data[:WORD_BYTES] == MAGIC) != (sys.byteorder == "little"):
-            words.byteswap()
-        module = Module(words)
-        while module.at < len(words):
-            count, opcode = words[module.at] >> 16, words[module.at] & 0xFFFF
-            if count == 0 or module.at + count > len(words):
-                what = f"an instruction of {count} words at word {module.at} of {len(words)}"
-                raise MalformedBinary(what, where="spirv")
-            _visit(module, opcode, words[module.at : module.at + count])
-            module.at += count
-        if module.current is not None:
-            raise MalformedBinary("a function without its end", where="spirv")
-        parts = {label: count * WORD_BYTES for label, count in module.parts.items()}
-        return Reading("spirv", len(data), parts, tuple(_entry_points(module)))
+def accepts(data: bytes) -> bool:
+    """True for the magic number, in either byte order."""
+    return data[:WORD_BYTES] in (MAGIC, MAGIC[::-1])
 
 
-def _visit(module: Module, opcode: int, words: array[int]) -> None:
-    if opcode in VISITORS:
-        visitor, least_words = VISITORS[opcode]
-        if len(words) < least_words:
-            raise MalformedBinary(f"instruction {opcode} of {len(words)} words", where="spirv")
-        visitor(module, words)
-    elif opcode in TYPE_OPCODES:
-        module.types.define(opcode, words)
-    label = LABEL_BY_OPCODE.get(opcode)
+def read(data: bytes) -> Reading:
+    """Parts `text` (functions), `types`, `annotations`, `interface`, `debug` and `header`."""
+    if not accepts(data) or len(data) % WORD_BYTES or len(data) < HEADER_WORDS * WORD_BYTES:
+        raise MalformedBinary(f"no SPIR-V module in {len(data)} bytes", where="spirv")
+    words = array("I", data)
+    if (data[:WORD_BYTES] == MAGIC) != (sys.byteorder == "little"):
+        words.byteswap()
+    module = Module(words)
+    while module.at < len(words):
+        count, opcode = words[module.at] >> 16, words[module.at] & 0xFFFF
+        if count == 0 or module.at + count > len(words):
+            what = f"an instruction of {count} words at word {module.at} of {len(words)}"
+            raise MalformedBinary(what, where="spirv")
+        module.visit(opcode, words[module.at : module.at + count])
+        module.at += count
     if module.current is not None:
-        module.current.words += len(words)
-        label = "text"
-        if opcode == OP_FUNCTION_END:
-            module.current = None
-    if label is not None:
-        module.parts[label] = module.parts.get(label, 0) + len(words)
+        raise MalformedBinary("a function without its end", where="spirv")
+    parts = {label: count * WORD_BYTES for label, count in module.parts.items()}
+    return Reading("spirv", len(data), parts, tuple(_entry_points(module)))
 
 
-def _visit_entry_point(module: Module, words: array[int]) -> None:
-    raw = words[3:].tobytes()
-    name, end, _ = raw.partition(b"\0")
+def _entry_point(module: Module, words: array[int]) -> None:
+    name, end, _ = words[3:].tobytes().partition(b"\0")
     if not end:
         raise MalformedBinary("an entry point without the end of its name", where="spirv")
     name_words = len(name) // WORD_BYTES + 1
     # The first word counts the words of the name too.
     module.nameless += [(module.at, 1), (module.at + 3, name_words)]
-    interface = frozenset(words[3 + name_words :])
-    module.entries.append((words[2], name.decode("utf-8", "replace"), interface))
+    module.entries.append((words[2], name.decode("utf-8", "replace"), frozenset(words[3 + name_words :])))
 
 
-def _visit_function(module: Module, words: array[int]) -> None:
+def _function(module: Module, words: array[int]) -> None:
     if module.current is not None or words[2] in module.functions:
         raise MalformedBinary("a function inside another", where="spirv")
     module.current = module.functions[words[2]] = Function(module.at)
 
 
-def _visit_variable(module: Module, words: array[int]) -> None:
-    size = module.types.pointee_bytes(words[1])
+def _variable(module: Module, words: array[int]) -> None:
+    size = module.sizes.get(module.pointees.get(words[1], -1), (None,))[0]
     if words[3] == STORAGE_WORKGROUP:
         module.workgroup[words[2]] = size
     elif words[3] == STORAGE_FUNCTION and module.current is not None:
@@ -273,45 +157,107 @@ def _visit_variable(module: Module, words: array[int]) -> None:
         module.current.stack_bytes = None if stack is None or size is None else stack + size
 
 
-def _visit_decorate(module: Module, words: array[int]) -> None:
+def _decorate(module: Module, words: array[int]) -> None:
     if words[2] == DECORATION_ALIASED:
         module.aliased.add(words[1])
     elif words[2] == DECORATION_LINKAGE:
-        _visit_debug(module, words)
-    elif len(words) > 3:
-        module.types.decorate(words[1], words[2], words[3])
+        _debug(module, words)
+    elif words[2] == DECORATION_ARRAY_STRIDE and len(words) > 3:
+        module.strides[words[1]] = words[3]
 
 
-def _visit_debug(module: Module, words: array[int]) -> None:
+def _member_decorate(module: Module, words: array[int]) -> None:
+    if words[3] == DECORATION_OFFSET and len(words) > 4:
+        module.offsets.setdefault(words[1], {})[words[2]] = words[4]
+
+
+def _debug(module: Module, words: array[int]) -> None:
     module.nameless.append((module.at, len(words)))
 
 
-def _visit_import(module: Module, words: array[int]) -> None:
+def _import(module: Module, words: array[int]) -> None:
     if words[2:].tobytes().startswith(DEBUG_SETS):
         module.debug_sets.add(words[1])
-        _visit_debug(module, words)
+        _debug(module, words)
 
 
-def _visit_extended(module: Module, words: array[int]) -> None:
+def _extended(module: Module, words: array[int]) -> None:
     if words[3] in module.debug_sets:
-        _visit_debug(module, words)
+        _debug(module, words)
 
 
-VISITORS: dict[int, tuple[Callable[[Module, array[int]], None], int]] = {
-    **dict.fromkeys(DEBUG_OPCODES, (_visit_debug, 1)),
-    OP_IMPORT: (_visit_import, 3),
-    OP_EXTENDED: (_visit_extended, 5),
-    OP_ENTRY_POINT: (_visit_entry_point, 4),
-    OP_FUNCTION: (_visit_function, 5),
-    OP_VARIABLE: (_visit_variable, 4),
-    OP_DECORATE: (_visit_decorate, 3),
+def _constant(module: Module, words: array[int]) -> None:
+    # Word 1 is the type, word 2 the id, then the value, low-order word first.
+    module.constants[words[2]] = sum(word << (32 * place) for place, word in enumerate(words[3:5]))
+
+
+def _number(_: Module, words: array[int]) -> Size:
+    return -(-words[2] // 8), -(-words[2] // 8)
+
+
+def _vector(module: Module, words: array[int]) -> Size | None:
+    component, count = module.sizes.get(words[2]), words[3]
+    return component and (component[0] * count, component[0] * (count + count % 2))
+
+
+def _matrix(module: Module, words: array[int]) -> Size | None:
+    column = module.sizes.get(words[2])
+    return column and (_aligned(*column) * words[3], column[1])
+
+
+def _array(module: Module, words: array[int]) -> Size | None:
+    element, count = module.sizes.get(words[2]), module.constants.get(words[3])
+    if element is None or count is None:
+        return None
+    return module.strides.get(words[1], _aligned(*element)) * count, element[1]
+
+
+def _struct(module: Module, words: array[int]) -> Size | None:
+    offsets, end, alignment = module.offsets.get(words[1], {}), 0, 1
+    for member, type_id in enumerate(words[2:]):
+        size = module.sizes.get(type_id)
+        if size is None:
+            return None
+        alignment = max(alignment, size[1])
+        end = max(end, offsets.get(member, _aligned(end, size[1])) + size[0])
+    return _aligned(end, alignment), alignment
+
+
+def _pointer(module: Module, words: array[int]) -> Size | None:
+    module.pointees[words[1]] = words[3]
+    return (ADDRESS_BYTES, ADDRESS_BYTES) if words[2] == STORAGE_PHYSICAL_BUFFER else None
+
+
+def _aligned(size_bytes: int, alignment: int) -> int:
+    return -(-size_bytes // max(alignment, 1)) * max(alignment, 1)
+
+
+RULES: dict[int, tuple[Callable[[Module, array[int]], Size | None], int]] = {
+    **dict.fromkeys(DEBUG_OPCODES, (_debug, 1)),
+    OP_IMPORT: (_import, 3),
+    OP_EXTENDED: (_extended, 5),
+    OP_ENTRY_POINT: (_entry_point, 4),
+    OP_FUNCTION: (_function, 5),
+    OP_VARIABLE: (_variable, 4),
+    OP_DECORATE: (_decorate, 3),
+    OP_MEMBER_DECORATE: (_member_decorate, 4),
+    OP_CONSTANT: (_constant, 4),
+    OP_SPEC_CONSTANT: (_constant, 4),
+    OP_BOOL: (lambda _module, _words: (4, 4), 2),
+    OP_INT: (_number, 4),
+    OP_FLOAT: (_number, 3),
+    OP_VECTOR: (_vector, 4),
+    OP_MATRIX: (_matrix, 4),
+    OP_ARRAY: (_array, 4),
+    OP_STRUCT: (_struct, 2),
+    OP_POINTER: (_pointer, 4),
 }
-"""Opcode → what it adds to the module, and the fewest words it has."""
+"""Opcode → what it says of the module, as the size of a type where it defines one; and the fewest words it has."""
 
 
 def _entry_points(module: Module) -> Iterator[EntryPoint]:
     # Before that version nothing says which entry point uses what; every variable of the module counts then.
-    lists_all = module.words[1] >= INTERFACE_LISTS_ALL_SINCE
+    lists_all = module.words[VERSION_AT] >= INTERFACE_LISTS_ALL_SINCE
     whole = None if lists_all else _workgroup_bytes(module, module.workgroup)
     ids = {function_id for function_id, _, _ in module.entries}
     entries = {function_id: each for function_id, each in module.functions.items() if function_id in ids}
@@ -351,8 +297,5 @@ def _workgroup_bytes(module: Module, variables: Iterable[int]) -> int | None:
         size = module.workgroup.get(variable, 0)
         if size is None:
             return None
-        if variable in module.aliased:
-            shared = max(shared, size)
-        else:
-            own += size
+        own, shared = (own, max(shared, size)) if variable in module.aliased else (own + size, shared)
     return own + shared

@@ -155,8 +155,7 @@ def cell_of(
 
 def _of_files(planned: PlannedCell, compiled: Compiled) -> Cell:
     """The row of a cell whose files say themselves what they are."""
-    from bot.readers.files import measure_files
-    from bot.readers.stages import stages_of
+    from bot.readers.files import measure_files, stages_of
 
     try:
         costs = compiled.cpu_ms, compiled.peak_rss_kib

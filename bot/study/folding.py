@@ -55,7 +55,7 @@ from bot.core.snapshot import Cell, CellKey, Failure
 from bot.core.spec import Sought
 from bot.errors import MalformedBinary
 from bot.explain.whole_models import fold_counts
-from bot.readers.dispatches import UNSPEAKABLE
+from bot.readers.assemble import UNSPEAKABLE
 from bot.readers.ir_facts import Interface, interface, probes
 from bot.running.comparing import NOTHING as NOTHING_COMPARED
 from bot.running.comparing import Equality, within

@@ -35,7 +35,7 @@ from bot.errors import MalformedBinary
 from bot.explain.explanations import explanations
 from bot.explain.root_causes import root_causes
 from bot.readers.artifact import read_executable
-from bot.readers.dispatches import UNSPEAKABLE
+from bot.readers.assemble import UNSPEAKABLE
 from bot.readers.object_code import function_codes
 from bot.readers.passes import AroundReader, PassReader
 from bot.show.filters import plural

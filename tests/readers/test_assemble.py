@@ -13,8 +13,7 @@ from replacing import replace
 
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_IDS
 from bot.core.reading import ArtifactReading, EntryPoint, Measurement, Products, Reading
-from bot.readers.assemble import measure
-from bot.readers.dispatches import OF_CODE_OBJECTS, OF_MACHINE_CODE, ONLY_AMD, ONLY_NVIDIA
+from bot.readers.assemble import OF_CODE_OBJECTS, OF_MACHINE_CODE, ONLY_AMD, ONLY_NVIDIA, measure
 from bot.readers.ir_facts import alloca_bytes, program_facts
 
 HERE = FIXTURES / "ir"

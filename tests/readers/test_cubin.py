@@ -13,14 +13,15 @@ from reader_checks import BINARIES, check_flips, check_golden, fixture, outcome
 
 from bot.core.reading import Assembled
 from bot.errors import MalformedBinary
+from bot.readers import cubin
 from bot.readers.artifact import ptx_modules
-from bot.readers.cubin import CubinReader, MachineCode, read_assembled
-from bot.readers.dispatches import NO_ENTRY, kernels, of_code_objects, of_machine_code
+from bot.readers.assemble import NO_ENTRY, of_machine_code
+from bot.readers.cubin import MachineCode, read_assembled
 from bot.readers.ptx import device_of
 
 NAME = "dense.cuda.cubin"
 SAID = (BINARIES / "dense.cuda.ptxas.txt").read_text()
-READ = CubinReader().read
+READ = cubin.read
 REAL = Assembled(fixture(NAME), SAID)
 SPILLED = """ptxas info    : Compiling entry function 'k' for 'sm_80'
 ptxas info    : Function properties for k
@@ -114,16 +115,10 @@ def test_no_device_is_made_up(line: bytes) -> None:
 
 def test_the_metrics_of_machine_code() -> None:
     module = read_assembled(Assembled(fixture(NAME), SPILLED + SAID))
-    assert of_machine_code("cuda", [module], "") == {
+    assert of_machine_code([module], "") == {
         "registers_max": (255, ""),
         "spill_bytes": (21, ""),
         "sass_bytes": (module.sass_bytes, ""),
     }
-    assert of_machine_code("cuda", [], "")["registers_max"] == (None, NO_ENTRY)
-    assert of_machine_code("cuda", None, "why") == dict.fromkeys(of_machine_code("cuda", [], ""), (None, "why"))
-    assert kernels([module, module]) == {}
-
-
-def test_only_code_objects_have_amd_registers() -> None:
-    assert {value for value, _ in of_code_objects("cuda", [], "").values()} == {None}
-    assert set(of_code_objects("rocm", [], "").values()) == {(None, NO_ENTRY)}
+    assert of_machine_code([], "")["registers_max"] == (None, NO_ENTRY)
+    assert of_machine_code(None, "why") == dict.fromkeys(of_machine_code([], ""), (None, "why"))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from bot.core.reading import EntryPoint, ExecutableFacts, ProgramFacts
 from bot.core.snapshot import Dispatch
-from bot.readers.dispatches import Frame, Sources, merge_dispatches
+from bot.readers.assemble import merge_dispatches
 from bot.readers.object_code import FunctionCode
+from bot.readers.reports import Frame
 
 
 def program(*names: str) -> ProgramFacts:
@@ -15,12 +18,17 @@ def program(*names: str) -> ProgramFacts:
     return ProgramFacts(len(names), len(names), len(names), rows)
 
 
+def merged(program: ProgramFacts | None, *in_artifact: EntryPoint, **known: Any) -> tuple[Dispatch, ...]:
+    nothing: dict[str, Any] = {"frames": {}, "allocas": None, "functions": {}, "strategies": {}, "machine": {}}
+    return merge_dispatches(program, in_artifact, **{**nothing, **known})
+
+
 def code_bytes(program_names: list[str], artifact_names: list[str]) -> list[int | None]:
     """What each name of the program finds, the artifact's entry points being numbered from one."""
     described = tuple(EntryPoint(name, code_bytes=number) for number, name in enumerate(artifact_names, 1))
-    merged = merge_dispatches(Sources(program(*program_names), described))
-    assert [dispatch.name for dispatch in merged] == program_names
-    return [dispatch.code_bytes for dispatch in merged]
+    rows = merged(program(*program_names), *described)
+    assert [dispatch.name for dispatch in rows] == program_names
+    return [dispatch.code_bytes for dispatch in rows]
 
 
 @pytest.mark.parametrize(
@@ -47,20 +55,20 @@ def test_names_match_exactly_or_as_the_only_two_of_one_spelling(
 
 def test_everything_the_artifact_says_is_kept() -> None:
     said = EntryPoint("f", 10, 20, "static", 30, vgprs=4, sgprs=5, vgpr_spills=6, sgpr_spills=7, code="abcd")
-    assert merge_dispatches(Sources(program("f"), (said,))) == (
+    assert merged(program("f"), said) == (
         Dispatch("exe_f", "f", "conv", 2, 10, 20, "static", None, 30, 4, 5, 6, 7, "abcd"),
     )
 
 
 def test_the_cpu_code_generators_files_count_before_the_artifact() -> None:
-    sources = Sources(
+    first, second = merged(
         program("f", "g"),
-        (EntryPoint("f", code_bytes=1, stack_bytes=2), EntryPoint("g", code_bytes=3, stack_bytes=4, code="wxyz")),
+        EntryPoint("f", code_bytes=1, stack_bytes=2),
+        EntryPoint("g", code_bytes=3, stack_bytes=4, code="wxyz"),
         frames={"f": Frame(64, "dynamic")},
         allocas={"f": 48, "helper": 9},
         functions={"f": FunctionCode(100, "abcd")},
     )
-    first, second = merge_dispatches(sources)
     assert (first.code_bytes, first.stack_bytes, first.stack_kind, first.alloca_bytes) == (100, 64, "dynamic", 48)
     assert (first.code, second.code) == ("abcd", "wxyz")
     # A function that the dump does not have is not known, though others allocate.
@@ -71,12 +79,12 @@ def test_the_cpu_code_generators_files_count_before_the_artifact() -> None:
 def test_no_allocation_at_all_is_zero_but_a_missing_function_is_none(
     allocas: dict[str, int] | None, found: int | None
 ) -> None:
-    (dispatch,) = merge_dispatches(Sources(program("f"), allocas=allocas))
+    (dispatch,) = merged(program("f"), allocas=allocas)
     assert dispatch.alloca_bytes == found
 
 
 def test_without_the_programs_ir_the_artifact_alone_speaks() -> None:
-    (dispatch,) = merge_dispatches(Sources(None, (EntryPoint("f", code_bytes=7),)))
+    (dispatch,) = merged(None, EntryPoint("f", code_bytes=7))
     assert (dispatch.executable, dispatch.name, dispatch.kind, dispatch.sites) == ("", "f", "other", None)
     assert dispatch.code_bytes == 7
     assert dispatch.code is None
@@ -95,12 +103,12 @@ def test_without_the_programs_ir_the_artifact_alone_speaks() -> None:
     ],
 )
 def test_strategies_are_found_by_name_or_spelling(strategies: dict[str, str] | None, found: str | None) -> None:
-    (dispatch,) = merge_dispatches(Sources(program("main$f"), strategies=strategies))
+    (dispatch,) = merged(program("main$f"), strategies=strategies or {})
     assert dispatch.strategy == found
-    (alone,) = merge_dispatches(Sources(None, (EntryPoint("main$f"),), strategies=strategies))
+    (alone,) = merged(None, EntryPoint("main$f"), strategies=strategies or {})
     assert alone.strategy == found
 
 
 def test_entry_points_of_one_name_stay_apart_without_the_programs_ir() -> None:
     entries = (EntryPoint("f", code="abcd"), EntryPoint("f", code="wxyz"))
-    assert [dispatch.code for dispatch in merge_dispatches(Sources(None, entries))] == ["abcd", "wxyz"]
+    assert [dispatch.code for dispatch in merged(None, *entries)] == ["abcd", "wxyz"]

@@ -15,12 +15,13 @@ from reader_checks import BINARIES, check_flips, check_golden, check_truncations
 from replacing import replace
 
 from bot.errors import MalformedBinary
-from bot.readers.elf import ElfReader, contents, functions, parse_elf, symbols
+from bot.readers import elf
+from bot.readers.elf import STT_FUNC, parse_elf
 
 OBJECTS = ("dense.llvm-cpu-x86_64.o", "dense.llvm-cpu-aarch64.o", "dense.llvm-cpu-riscv64.o")
 LIBRARIES = tuple(name.replace(".o", ".so") for name in OBJECTS)
 SMALLEST = "dense.llvm-cpu-aarch64.so"
-READ = ElfReader().read
+READ = elf.read
 
 
 @pytest.mark.parametrize("name", [*LIBRARIES, "dense.llvm-cpu-aarch64.o"])
@@ -58,7 +59,7 @@ def test_a_linked_library_has_no_entry_points_and_little_residue(name: str) -> N
 @pytest.mark.parametrize(("bits", "order"), [(32, "<"), (32, ">"), (64, "<"), (64, ">")])
 def test_both_classes_and_byte_orders(bits: int, order: str) -> None:
     data = tiny_object(bits, order)
-    assert [(symbol.name, symbol.size_bytes) for symbol in functions(parse_elf(data))] == [("kernel", 24)]
+    assert [(symbol.name, symbol.size_bytes) for symbol in parse_elf(data).symbols(STT_FUNC)] == [("kernel", 24)]
     reading = READ(data)
     assert reading.parts["text"] == 24
     assert reading.unattributed_bytes == 0
@@ -66,32 +67,32 @@ def test_both_classes_and_byte_orders(bits: int, order: str) -> None:
 
 @pytest.mark.parametrize("section", [0, 0xFFF1])
 def test_functions_that_are_elsewhere_do_not_count(section: int) -> None:
-    assert functions(parse_elf(tiny_object(64, "<", section=section))) == ()
+    assert parse_elf(tiny_object(64, "<", section=section)).symbols(STT_FUNC) == ()
 
 
 def test_a_symbol_name_outside_its_strings_is_refused() -> None:
     with pytest.raises(MalformedBinary, match="a name at offset 1000"):
-        functions(parse_elf(tiny_object(64, "<", name_at=1000)))
+        parse_elf(tiny_object(64, "<", name_at=1000)).symbols(STT_FUNC)
 
 
 def test_a_name_that_does_not_end_soon_is_refused() -> None:
     with pytest.raises(MalformedBinary, match="a name at offset 1 of"):
-        functions(parse_elf(tiny_object(64, "<", name=b"k" * 1024)))
+        parse_elf(tiny_object(64, "<", name=b"k" * 1024)).symbols(STT_FUNC)
 
 
 def test_symbols_are_all_of_the_table_by_index() -> None:
     elf = parse_elf(tiny_object(32, ">"))
-    nothing, kernel = symbols(elf)
+    nothing, kernel = elf.symbols()
     assert (nothing.name, nothing.kind) == ("", 0)
-    assert (kernel,) == functions(elf)
+    assert (kernel,) == elf.symbols(STT_FUNC)
 
 
 def test_contents_lie_inside_the_section() -> None:
     elf = parse_elf(tiny_object(64, "<"))
-    (symbol,) = functions(elf)
-    assert contents(elf, symbol) == bytes(24)
-    assert contents(elf, replace(symbol, value=1)) is None
-    assert contents(elf, replace(symbol, section=9)) is None
+    (symbol,) = elf.symbols(STT_FUNC)
+    assert elf.contents(symbol) == bytes(24)
+    assert elf.contents(replace(symbol, value=1)) is None
+    assert elf.contents(replace(symbol, section=9)) is None
 
 
 def test_overlapping_sections_are_refused() -> None:

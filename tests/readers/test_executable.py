@@ -12,10 +12,11 @@ from reader_checks import check_flips, check_truncations, fixture, outcome
 
 from bot.core.reading import Reading
 from bot.errors import MalformedBinary
-from bot.readers.artifact import parse_module, read_executable
-from bot.readers.executable import ExecutableReader
+from bot.readers import executable
+from bot.readers.artifact import read_executable
+from bot.readers.vm_module import parse_module
 
-READ = ExecutableReader().read
+READ = executable.read
 NAMES = ["main_dispatch_0_matmul_48x96x40_f32", "main_dispatch_1_reduction_48x96_f32"]
 PAYLOADS = {
     "cuda": ["dense.cuda.ptx"],
@@ -31,7 +32,7 @@ PTX = b".version 7.6\n.visible .entry kernel() { ret; }\n"
 def containers(target: str, prefix: str = "dense") -> Iterator[bytes]:
     data = fixture(f"{prefix}.{target}.vmfb")
     segments = (segment.of(data) for segment in sorted(parse_module(data).segments))
-    return (segment for segment in segments if ExecutableReader().accepts(segment))
+    return (segment for segment in segments if executable.accepts(segment))
 
 
 @pytest.mark.parametrize("target", PAYLOADS)
@@ -122,7 +123,7 @@ def test_exports_without_a_kernel_are_refused(exports: list[tuple[int, bytes, in
 
 def test_an_unknown_identifier_is_recognised_and_refused() -> None:
     container = next(containers("cuda")).replace(b"CDA1", b"NEW1")
-    assert ExecutableReader().accepts(container)
+    assert executable.accepts(container)
     with pytest.raises(MalformedBinary, match="unknown container b'NEW1', version 0"):
         READ(container)
 
@@ -130,13 +131,13 @@ def test_an_unknown_identifier_is_recognised_and_refused() -> None:
 @pytest.mark.parametrize("magic", [b"CDA1", b"HIP1", b"VKE1", b"MTL1"])
 def test_a_constant_with_an_identifier_in_it_is_no_executable(magic: bytes) -> None:
     for start in (b"\x0c\0\0\0", bytes(4), b"\xff" * 4):
-        assert not ExecutableReader().accepts(start + magic + bytes(200))
-        assert not ExecutableReader().accepts(start + magic)
+        assert not executable.accepts(start + magic + bytes(200))
+        assert not executable.accepts(start + magic)
 
 
 def test_without_a_header_an_unknown_identifier_names_nothing() -> None:
     container = next(containers("cuda", "dense-3.8.0")).replace(b"CDA1", b"NEW1")
-    assert not ExecutableReader().accepts(container)
+    assert not executable.accepts(container)
     with pytest.raises(MalformedBinary, match="unknown container b'NEW1'"):
         READ(container)
 

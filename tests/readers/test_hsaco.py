@@ -15,11 +15,12 @@ from reader_checks import BINARIES, check_flips, check_golden, check_truncations
 
 from bot.core.reading import Reading
 from bot.errors import MalformedBinary
-from bot.readers.elf import STT_OBJECT, ElfReader, defined, functions, parse_elf
-from bot.readers.hsaco import FIELDS, MAX_METADATA_BYTES, HsacoReader
+from bot.readers import elf, hsaco
+from bot.readers.elf import STT_FUNC, STT_OBJECT, parse_elf
+from bot.readers.hsaco import FIELDS, MAX_METADATA_BYTES
 
 NAME = "dense.rocm.hsaco"
-READ = HsacoReader().read
+READ = hsaco.read
 
 
 def test_golden() -> None:
@@ -66,7 +67,7 @@ def test_without_a_descriptor_the_code_is_not_known() -> None:
 
 
 def test_parts_are_those_of_the_elf_file() -> None:
-    assert dict(READ(fixture(NAME)).parts) == dict(ElfReader().read(fixture(NAME)).parts)
+    assert dict(READ(fixture(NAME)).parts) == dict(elf.read(fixture(NAME)).parts)
 
 
 def test_a_private_segment_and_a_dynamic_stack_show() -> None:
@@ -150,17 +151,17 @@ def test_flipped_bytes() -> None:
 
 
 def test_only_code_objects_are_accepted() -> None:
-    assert HsacoReader().accepts(fixture(NAME))
-    assert not HsacoReader().accepts(fixture("dense.llvm-cpu-x86_64.so"))
+    assert hsaco.accepts(fixture(NAME))
+    assert not hsaco.accepts(fixture("dense.llvm-cpu-x86_64.so"))
 
 
 def flipped(name: str, suffix: str, offset: int) -> bytes:
     """The fixture with a byte of a kernel's code or descriptor changed."""
     data = fixture(NAME)
     elf = parse_elf(data)
-    symbols = (*defined(elf, STT_OBJECT), *functions(elf))
+    symbols = (*elf.symbols(STT_OBJECT), *elf.symbols(STT_FUNC))
     (own,) = (each for each in symbols if re.fullmatch(rf"{name}_\w+{re.escape(suffix)}", each.name))
-    (section,) = (each for each in elf.sections if each.index == own.section)
+    section = elf.sections[own.section]
     at = section.span.start + own.value - section.address + offset
     return data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
 

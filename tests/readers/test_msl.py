@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from reader_checks import check_flips, check_golden, check_truncations, fixture, outcome
 
 from bot.errors import MalformedBinary
-from bot.readers.msl import MslReader
+from bot.readers import msl
 
-READ = MslReader().read
+READ = msl.read
 MATMUL, REDUCTION = "dense.metal-spirv.0.metal", "dense.metal-spirv.1.metal"
 HEAD = b"#include <metal_stdlib>\nusing namespace metal;\n"
 
@@ -88,7 +88,7 @@ def test_what_the_source_does_not_say_is_none(kernel: bytes) -> None:
 
 @pytest.mark.parametrize("text", [b"", b"hello", b"kernel void k() {}"])
 def test_other_text_is_refused(text: bytes) -> None:
-    assert not MslReader().accepts(text)
+    assert not msl.accepts(text)
     with pytest.raises(MalformedBinary, match="no Metal source"):
         READ(text)
 

@@ -12,7 +12,8 @@ from elf_files import tiny_object
 from reader_checks import BINARIES, fixture
 
 from bot.errors import MalformedBinary
-from bot.readers.elf import STT_OBJECT, ElfReader, Section, defined, functions, parse_elf
+from bot.readers import elf
+from bot.readers.elf import STT_FUNC, STT_OBJECT, Section, parse_elf
 from bot.readers.object_code import FunctionCode, function_codes
 
 OBJECTS = ("dense.llvm-cpu-x86_64.o", "dense.llvm-cpu-aarch64.o", "dense.llvm-cpu-riscv64.o")
@@ -35,7 +36,7 @@ def test_function_sizes_are_those_of_readelf(name: str, tool: str) -> None:
 
 @pytest.mark.parametrize("name", OBJECTS)
 def test_functions_fill_the_text_of_an_object(name: str) -> None:
-    assert sum(sizes(fixture(name)).values()) == ElfReader().read(fixture(name)).parts["text"]
+    assert sum(sizes(fixture(name)).values()) == elf.read(fixture(name)).parts["text"]
 
 
 @pytest.mark.parametrize("name", OBJECTS)
@@ -155,16 +156,16 @@ def sizes(data: bytes) -> dict[str, int]:
 
 def place(data: bytes, name: str) -> tuple[Section, int, int]:
     elf = parse_elf(data)
-    (symbol,) = (each for each in functions(elf) if each.name == name)
-    (section,) = (each for each in elf.sections if each.index == symbol.section)
+    (symbol,) = (each for each in elf.symbols(STT_FUNC) if each.name == name)
+    section = elf.sections[symbol.section]
     return section, symbol.value, symbol.size_bytes
 
 
 def symbol_place(data: bytes, name: str) -> int:
     """Offset of the first byte of an object's data."""
     elf = parse_elf(data)
-    (symbol,) = (each for each in defined(elf, STT_OBJECT) if each.name == name)
-    (section,) = (each for each in elf.sections if each.index == symbol.section)
+    (symbol,) = (each for each in elf.symbols(STT_OBJECT) if each.name == name)
+    section = elf.sections[symbol.section]
     return section.span.start + symbol.value
 
 

@@ -10,9 +10,10 @@ from reader_checks import check_flips, check_golden, check_truncations, fixture,
 
 from bot.core.reading import EntryPoint
 from bot.errors import MalformedBinary
-from bot.readers.ptx import PtxReader, read_ptx
+from bot.readers import ptx
+from bot.readers.ptx import read_ptx
 
-READ = PtxReader().read
+READ = ptx.read
 SHARED, LOCAL = "dense.cuda.ptx", "pointwise.cuda.ptx"
 HEAD = b"// made by hand\n.version 7.6\n.target sm_80\n.address_size 64\n"
 
@@ -138,7 +139,7 @@ def test_what_is_no_ptx_is_refused(body: bytes, message: str) -> None:
 
 
 def test_text_without_a_version_is_not_accepted() -> None:
-    assert not PtxReader().accepts(b".target sm_80\n.version 7.6\n")
+    assert not ptx.accepts(b".target sm_80\n.version 7.6\n")
     with pytest.raises(MalformedBinary, match=r"no \.version directive"):
         READ(b"hello")
 

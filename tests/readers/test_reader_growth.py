@@ -27,12 +27,10 @@ from growth import LINEAR, cpu_growth
 from reader_checks import BINARIES
 
 from bot.errors import MalformedBinary
-from bot.readers.artifact import VmBytecodeReader
-from bot.readers.elf import ElfReader
-from bot.readers.hsaco import EM_AMDGPU, HsacoReader
-from bot.readers.msl import MAGIC, MslReader
+from bot.readers import elf, hsaco, msl, ptx, vm_module
+from bot.readers.hsaco import EM_AMDGPU
+from bot.readers.msl import MAGIC
 from bot.readers.object_code import function_codes
-from bot.readers.ptx import PtxReader
 
 NAMES = b"\0kernel\0kernel.kd\0constant\0"
 KERNEL, DESCRIPTOR, CONSTANT = (NAMES.index(each) + 1 for each in (b"\0kernel\0", b"\0kernel.kd", b"\0constant"))
@@ -177,20 +175,20 @@ HOSTILE: dict[str, tuple[Callable[[int], bytes], Callable[[bytes], object], int]
     "functions that overlap": (functions_that_overlap, function_codes, 500),
     "many sections": (many_sections, function_codes, 6000),
     "sections of one place": (sections_of_one_place, function_codes, 1000),
-    "sections of one place, as an executable": (sections_of_one_place, ElfReader().read, 1000),
-    "kernels and sections": (lambda n: kernels(n, n, 64), HsacoReader().read, 3000),
-    "kernels of one name": (lambda n: kernels(n, 0, 400 * n), HsacoReader().read, 2000),
-    "exports of one function": (exports_of_one_function, VmBytecodeReader().read, 2000),
-    "an extent without its end": (ptx_open_extent, PtxReader().read, 2000),
-    "blanks between words of PTX": (ptx_blanks, PtxReader().read, 20_000),
-    "a long name in PTX": (ptx_long_name, PtxReader().read, 20_000),
-    "statements of PTX": (ptx_statements, PtxReader().read, 2000),
-    "labels without their end": (ptx_labels_without_end, PtxReader().read, 20_000),
-    "suffixes of one opcode": (ptx_suffixes, PtxReader().read, 20_000),
+    "sections of one place, as an executable": (sections_of_one_place, elf.read, 1000),
+    "kernels and sections": (lambda n: kernels(n, n, 64), hsaco.read, 3000),
+    "kernels of one name": (lambda n: kernels(n, 0, 400 * n), hsaco.read, 2000),
+    "exports of one function": (exports_of_one_function, vm_module.read, 2000),
+    "an extent without its end": (ptx_open_extent, ptx.read, 2000),
+    "blanks between words of PTX": (ptx_blanks, ptx.read, 20_000),
+    "a long name in PTX": (ptx_long_name, ptx.read, 20_000),
+    "statements of PTX": (ptx_statements, ptx.read, 2000),
+    "labels without their end": (ptx_labels_without_end, ptx.read, 20_000),
+    "suffixes of one opcode": (ptx_suffixes, ptx.read, 20_000),
     "code of one function": (code_of_one_function, function_codes, 6000),
-    "threadgroup and blanks": (metal_blanks, MslReader().read, 450),
-    "threadgroup and words": (metal_words, MslReader().read, 10_000),
-    "brackets and blanks": (metal_attributes, MslReader().read, 10_000),
+    "threadgroup and blanks": (metal_blanks, msl.read, 450),
+    "threadgroup and words": (metal_words, msl.read, 10_000),
+    "brackets and blanks": (metal_attributes, msl.read, 10_000),
 }
 """What the file is made of → how to make one of a size, its reader, and the size to begin with."""
 
@@ -211,13 +209,13 @@ def test_bytes_that_are_named_over_and_over_are_refused(what: str) -> None:
 
 def test_exports_that_name_one_function_over_and_over_are_refused() -> None:
     with pytest.raises(MalformedBinary, match="its tables name the same bytes over and over"):
-        VmBytecodeReader().read(exports_of_one_function(2000))
-    assert len(VmBytecodeReader().read(exports_of_one_function(20)).entry_points) == 20
+        vm_module.read(exports_of_one_function(2000))
+    assert len(vm_module.read(exports_of_one_function(20)).entry_points) == 20
 
 
 def test_sections_that_share_their_bytes_are_refused() -> None:
     with pytest.raises(MalformedBinary, match="two parts share the byte"):
-        ElfReader().read(sections_of_one_place(1))
+        elf.read(sections_of_one_place(1))
 
 
 def test_a_constant_that_many_relocations_name_is_read_once() -> None:
@@ -230,5 +228,5 @@ def test_a_constant_that_many_relocations_name_is_read_once() -> None:
 
 @pytest.mark.parametrize("path", sorted(BINARIES.glob("*.o")), ids=lambda path: path.name)
 def test_real_objects_stay_far_below_the_budget(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bot.readers.budget.WORK_PER_BYTE", 4)
+    monkeypatch.setattr("bot.readers.elf.WORK_PER_BYTE", 4)
     assert function_codes(path.read_bytes())

@@ -9,6 +9,7 @@ from reader_checks import fixture, outcome
 
 from bot.core.reading import Reader
 from bot.errors import MalformedBinary
+from bot.readers import elf, hsaco
 from bot.readers.artifact import EMBEDDED, READERS, is_executable, read_executable
 
 FORMATS = {
@@ -29,13 +30,12 @@ def test_every_format_finds_its_reader(name: str, expected: str) -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_no_binary_is_accepted_by_two_readers_but_code_objects(name: str) -> None:
-    accepting = [type(reader).__name__ for reader in READERS if reader.accepts(fixture(name))]
+    accepting = [reader for reader in READERS if reader.accepts(fixture(name))]
     assert len(accepting) == (2 if name.endswith(".hsaco") else 1)
 
 
 def test_code_objects_go_before_other_elf_files() -> None:
-    names = [type(reader).__name__ for reader in READERS]
-    assert names.index("HsacoReader") < names.index("ElfReader")
+    assert READERS.index(hsaco) < READERS.index(elf)
     assert READERS[: len(EMBEDDED)] == EMBEDDED
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from reader_checks import check_flips, check_golden, check_truncations, fixture, outcome
 
 from bot.errors import MalformedBinary
-from bot.readers.spirv import SpirvReader
+from bot.readers import spirv
 
-READ = SpirvReader().read
+READ = spirv.read
 MATMUL, REDUCTION = "dense.vulkan-spirv.0.spv", "dense.vulkan-spirv.1.spv"
 V1_3, V1_4 = 0x00010300, 0x00010400
 

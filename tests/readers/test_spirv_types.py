@@ -7,18 +7,18 @@ from array import array
 import pytest
 
 from bot.errors import MalformedBinary
-from bot.readers.spirv import TypeTable
+from bot.readers.spirv import Module
 
 BOOL, INT, FLOAT, VECTOR, MATRIX, ARRAY, STRUCT, POINTER = 20, 21, 22, 23, 24, 28, 30, 32
 CONSTANT, SPEC_CONSTANT, MEMBER_DECORATE = 43, 50, 72
 WORKGROUP = 4
 
 
-def table(*declarations: tuple[int, ...]) -> TypeTable:
+def table(*declarations: tuple[int, ...]) -> Module:
     """Declarations as opcode and operands, after: 1 = u32, 2 = f16, 3 = the constant 5."""
-    types = TypeTable()
+    types = Module(array("I"))
     for opcode, *operands in ((INT, 1, 32, 0), (FLOAT, 2, 16), (CONSTANT, 1, 3, 5), *declarations):
-        types.define(opcode, array("I", [0, *operands]))
+        types.visit(opcode, array("I", [0, *operands]))
     return types
 
 
@@ -60,17 +60,10 @@ def test_unknown_ids_leave_the_size_unknown(declarations: list[tuple[int, ...]])
 
 
 def test_an_array_stride_counts_where_it_is_given() -> None:
-    types = TypeTable()
-    types.decorate(10, 6, 32)
-    for opcode, *operands in ((INT, 1, 32, 0), (CONSTANT, 1, 3, 5), (ARRAY, 10, 1, 3)):
-        types.define(opcode, array("I", [0, *operands]))
+    types = Module(array("I"))
+    for opcode, *operands in ((71, 10, 6, 32), (INT, 1, 32, 0), (CONSTANT, 1, 3, 5), (ARRAY, 10, 1, 3)):
+        types.visit(opcode, array("I", [0, *operands]))
     assert types.sizes[10] == (160, 4)
-
-
-def test_a_pointer_knows_what_it_points_to() -> None:
-    types = table((POINTER, 10, WORKGROUP, 2))
-    assert types.pointee_bytes(10) == 2
-    assert types.pointee_bytes(1) is None
 
 
 def test_nested_arrays_cannot_grow_without_bound() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from places import FIXTURES
 
 from bot.errors import MalformedBinary
-from bot.readers.dispatches import Frame, read_stack_usage
+from bot.readers.reports import Frame, read_stack_usage
 
 REAL = (FIXTURES / "ir" / "tiny.stack-usage.txt").read_text()
 NAMES = st.text(st.characters(exclude_characters="\t\n", exclude_categories=["Cs"]), min_size=1)
