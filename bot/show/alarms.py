@@ -414,7 +414,7 @@ def finding_words(facts: Facts, finding: Finding, *, named: bool = True, explain
     model = code(clip(finding.key.model, NAME_LIMIT), cell_address(finding.key))
     cell = phrase(model, " on ", code(facts.short[finding.key.target]))
     if finding.metric is None:
-        return phrase(*(cell, " ") if named else ("the cell ",), state_words(facts.deltas[finding.key]))
+        return phrase(*(cell, " ") if named else ("the build ",), state_words(facts.deltas[finding.key]))
     metric = METRIC_BY_ID[finding.metric]
     about = phrase(facts.label(metric, finding.key), *(", ", cell) if named else (), ": ")
     if finding.head is None:

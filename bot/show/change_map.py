@@ -166,14 +166,14 @@ def map_table(tree: Place) -> Table:
         for target, cell in cells[:CELLS]
     )
     headers = ("model", "target", "change", "grew", "shrank", "where, the most first")
-    return Table(headers, listing(rows, len(cells), "cell"), numbers_from=2, sentences=5)
+    return Table(headers, listing(rows, len(cells), "build"), numbers_from=2, sentences=5)
 
 
 def map_words(facts: Facts, tree: Place) -> tuple[Phrase, ...]:
     """What the picture has, and which cells it cannot have."""
     grew, shrank = (tree.moved_bytes + tree.net_bytes) // 2, (tree.moved_bytes - tree.net_bytes) // 2
     cells = sum(len(target.inside) for target in tree.inside)
-    first = f"{signed(tree.net_bytes)} over {plural(cells, 'cell')}: {amount(grew)} grew, {amount(shrank)} shrank."
+    first = f"{signed(tree.net_bytes)} over {plural(cells, 'build')}: {amount(grew)} grew, {amount(shrank)} shrank."
     counts = [(facts.count(state), *words) for state, words in _STATES.items()]
     missing = [f"{count:,} {one if count == 1 else many}" for count, one, many in counts if count]
     if open_ := sum(one.unstable and _change(one) is None for one in facts.report.deltas):

@@ -133,7 +133,7 @@ def _title(told: Told) -> Text:
 
 def _roots(told: Told) -> _Parts:
     if told.roots:
-        yield Text("\nRoot causes that this cell has a part in, and their bytes over all cells", "bold")
+        yield Text("\nRoot causes that this build has a part in, and their bytes over all builds", "bold")
     for cause, what, net_bytes in told.roots:
         yield Text.assemble("  ", (cause_words(cause), "bold"), f": {clean(what)}: {signed(net_bytes)}")
 

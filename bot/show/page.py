@@ -85,7 +85,7 @@ def _unlisted(chosen: Selection) -> str:
         return ""
     missing, shown = sum(chosen.left_out.values()), len(chosen.shown)
     return (
-        f"Of {shown + missing:,} cells this page tells the {shown:,} that matter most. The other {missing:,} are in "
+        f"Of {shown + missing:,} builds this page tells the {shown:,} that matter most. The other {missing:,} are in "
         f"report.json: {', '.join(counts)}. The sums and pictures above have all of them."
     )
 
@@ -136,7 +136,7 @@ def site_page(made: Report, commits: Sequence[str], files: Sequence[Path], templ
         skeleton=skeleton(templates_dir),
         commit=commits[-1][:_SHOWN_DIGITS],
         compiler=made.head.compiler.version,
-        said=f"{plural(len(commits), 'baseline')}, {plural(len(made.head.cells), 'cell')} in the newest",
+        said=f"{plural(len(commits), 'baseline')}, {plural(len(made.head.cells), 'build')} in the newest",
         total=total,
         links=[(file.name, _ABOUT[file.name]) for file in files],
     )

@@ -34,7 +34,7 @@ class MeasureProgress:
         self._console, self._lock = console, threading.Lock()
         self._running: list[str] = []
         self._done = self._failed = self._total = 0
-        self._noun = "cells"
+        self._noun = "builds"
         self._planned_at = self._last_line = time.monotonic()
         columns = (
             BarColumn(bar_width=24),
@@ -67,7 +67,7 @@ class MeasureProgress:
         """
         with self._lock:
             self._total, self._done, self._failed = cells, cached, 0
-            self._noun = "compiles" if about else "cells"
+            self._noun = "compiles" if about else "builds"
             self._planned_at = time.monotonic()
             self._bar.reset(self._task, total=cost or 1.0)
             self._refresh()
@@ -107,7 +107,7 @@ class MeasureProgress:
 
     def _counts(self) -> str:
         # of several sides, most may have failed before: what is new is the report's to say
-        failed = f", {self._failed} failed" if self._failed and self._noun == "cells" else ""
+        failed = f", {self._failed} failed" if self._failed and self._noun == "builds" else ""
         return f"{self._done}/{self._total} {self._noun}, {len(self._running)} running{failed}"
 
     def _refresh(self) -> None:

@@ -511,11 +511,11 @@ def _most(causes: list[Phrase]) -> Phrase:
 
 def _moved(step: Step) -> str:
     if step.base_bytes is None:
-        told = ["no cell was measured on both sides"]
+        told = ["no build was measured on both sides"]
     elif not step.larger and not step.smaller:
         told = ["no artifact of another size"]
     else:
         told = [change(step.base_bytes, step.head_bytes), f"{step.larger:,} larger, {step.smaller:,} smaller"]
     if step.broken:
-        told.append(f"{plural(step.broken, 'cell')} newly broken")
+        told.append(f"{plural(step.broken, 'build')} newly broken")
     return " · ".join(told)

@@ -40,7 +40,7 @@ function filterCells() {
     cell.hidden = !isWanted(cell, wanted);
     shown += !cell.hidden;
   }
-  const all = `${cells.length} ${cells.length === 1 ? "cell" : "cells"}`;
+  const all = `${cells.length} ${cells.length === 1 ? "build" : "builds"}`;
   controls.querySelector("[role=status]").textContent = shown === cells.length ? all : `${shown} of ${all}`;
 }
 

@@ -140,11 +140,11 @@ def test_cells_are_filtered_searched_and_sorted(browser: Browser, page: Path) ->
     with opened(browser, page) as tab:
         every, controls = shown(tab), tab.locator(".controls")
         status = tab.locator(".controls [role=status]")
-        assert len(every) == len(REPORT.deltas) and status.inner_text() == "36 cells"
+        assert len(every) == len(REPORT.deltas) and status.inner_text() == "36 builds"
         controls.locator("select[name=target]").select_option("x86_64")
         assert {one.partition("/")[2] for one in shown(tab)} == {"llvm-cpu-x86_64"}
         controls.locator("select[name=state]").select_option("changed")
-        assert len(shown(tab)) == 3 and status.inner_text() == "3 of 36 cells"
+        assert len(shown(tab)) == 3 and status.inner_text() == "3 of 36 builds"
         controls.locator("select[name=level]").select_option("fail")
         assert shown(tab) == [cell_address(GREW)]
         controls.get_by_role("button", name="Reset").click()

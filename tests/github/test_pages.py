@@ -61,7 +61,7 @@ def test_the_site_is_the_newest_baseline_against_the_one_before_and_the_history_
     index = (ran.out / "index.html").read_text()
     links = re.findall(r'href="([^#"]*)"', index)
     assert set(links) == files - {"index.html"}
-    assert commits[2][:10] in index and "3 baselines, 2 cells in the newest" in index
+    assert commits[2][:10] in index and "3 baselines, 2 builds in the newest" in index
     assert not {one["method"] for one in stage.hub.traffic[pushes:]} - {"GET"}
 
 
@@ -98,7 +98,7 @@ def test_the_newest_are_taken_where_there_are_many(
 def test_one_baseline_is_a_site_too(stage: Stage) -> None:
     assert stage.push(stage.main()).code == 0
     ran = stage.dispatch(command="pages")
-    assert ran.code == 0 and "1 baseline, 1 cell in the newest" in (ran.out / "index.html").read_text()
+    assert ran.code == 0 and "1 baseline, 1 build in the newest" in (ran.out / "index.html").read_text()
 
 
 def test_without_a_baseline_there_is_no_site(stage: Stage) -> None:

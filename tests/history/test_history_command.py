@@ -106,7 +106,7 @@ def test_what_is_cached_is_not_measured_again_and_the_files_are_the_same(capsys:
     assert first == again, "the order in which releases are named does not matter"
     assert run("--releases", "3.12.0") == 0
     assert re.search(
-        r"\n4 cells, 0 of .* may take \d+ s on \d+ threads?, by what they took here before\n", capsys.readouterr().err
+        r"\n4 builds, 0 of .* may take \d+ s on \d+ threads?, by what they took here before\n", capsys.readouterr().err
     )
 
 

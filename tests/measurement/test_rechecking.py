@@ -198,6 +198,6 @@ def test_no_compile_that_is_repeated_counts_as_more_than_there_is(
         heard = replace(resources, progress=told)
         recheck(plans, measure_sides(plans, heard), rules, heard)
     planned = [int(count) for count in re.findall(r"^(\d+) \w+[^,\n]*, \d+ of them in the cache", out.getvalue(), re.M)]
-    counts = [(int(done), int(total)) for done, total in re.findall(r"(\d+)/(\d+) (?:cells|compiles)", out.getvalue())]
+    counts = [(int(done), int(total)) for done, total in re.findall(r"(\d+)/(\d+) (?:builds|compiles)", out.getvalue())]
     assert planned[0] == 12 and max(counts) == (12, 12) and {total for _, total in counts} <= set(planned)
     assert all(done <= total for done, total in counts)

@@ -28,7 +28,7 @@ def progress(out: io.StringIO, monkeypatch: pytest.MonkeyPatch, *, terminal: boo
 
 
 def counted(out: io.StringIO) -> list[tuple[int, int]]:
-    return [(int(done), int(total)) for done, total in re.findall(r"(\d+)/(\d+) cells", out.getvalue())]
+    return [(int(done), int(total)) for done, total in re.findall(r"(\d+)/(\d+) builds", out.getvalue())]
 
 
 @pytest.mark.parametrize("terminal", [False, True])
@@ -40,8 +40,8 @@ def test_what_is_measured_again_counts_once(out: io.StringIO, monkeypatch: pytes
             told.measured("head", cell, 1.0)
             told.ended("again")
         told.spent({}, 2)
-    last = re.findall(r"\d+/\d+ cells, \d+ running(?:, \d+ failed)?", out.getvalue())[-1]
-    assert max(counted(out)) == (3, 3) and last.startswith("3/3 cells, ") and last.endswith(", 1 failed")
+    last = re.findall(r"\d+/\d+ builds, \d+ running(?:, \d+ failed)?", out.getvalue())[-1]
+    assert max(counted(out)) == (3, 3) and last.startswith("3/3 builds, ") and last.endswith(", 1 failed")
 
 
 def test_a_new_plan_begins_to_count_anew(out: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
