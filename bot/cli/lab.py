@@ -39,6 +39,8 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
     """Raises UsageError where there is no such experiment, or nothing to measure; NoVerdict where nothing was."""
     from dataclasses import replace
 
+    from msgspec import structs
+
     from bot.cli.showing import for_log
     from bot.cli.work import request_of
     from bot.config.configuration import load_config
@@ -65,7 +67,7 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
     if not all(variant.spec for variant in experiment.variants):
         request, config = with_compiler(request, config, show)
     runs = experiment.run and not arguments.no_run
-    result = experimented(replace(experiment, run=runs), request, config, show, cancel)
+    result = experimented(structs.replace(experiment, run=runs), request, config, show, cancel)
     files = write_lab(result, config.templates, request.out)
     show.answer(lambda out: print_blocks(lab_blocks(result, TERMINAL), out), files=files)
     require_measured(result, request.out)

@@ -32,7 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> int:
     """Raises UsageError where steps are wanted, and a side is no release."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from bot.cli.report import publish
     from bot.cli.work import request_of

@@ -22,6 +22,7 @@ from pathlib import Path
 from shlex import split
 
 import msgspec
+from msgspec import structs
 
 from bot.compiler.cell_cache import digest_of
 from bot.compiler.compiler import AtWork, Compiled, Job, Result, Session
@@ -73,7 +74,7 @@ class CommandCompiler:
 
     def in_its_words(self, _side: str, cells: Sequence[PlannedCell], _cancel: Cancel) -> tuple[PlannedCell, ...]:
         """The cells with the words of their command."""
-        return tuple(replace(cell, run=self._words(cell)) for cell in cells)
+        return tuple(structs.replace(cell, run=self._words(cell)) for cell in cells)
 
     def _words(self, cell: PlannedCell) -> tuple[str, ...]:
         values = {"model": self.path_of(cell.model.path), "target": cell.target.name, "out": OUT}

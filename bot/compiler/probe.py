@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from msgspec.structs import replace
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 

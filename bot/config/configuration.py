@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -40,6 +39,7 @@ from bot.core.json_text import mistaken
 from bot.core.metrics import INEXACT
 from bot.core.planned import Target, covers
 from bot.core.policy import DEFAULT_STATES, Coverage, Ratio, Rule, Status, metrics_of
+from bot.core.record import Small
 from bot.core.spec import Command, is_address, refused_link
 from bot.errors import ConfigError
 from bot.system.files import whole_or_nothing
@@ -352,8 +352,7 @@ class Configuration(Keys, frozen=True):
 # --- what it means --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class CompilerChoice:
+class CompilerChoice(Small, frozen=True):
     """Where the compilers of the two sides come from; `requirements` excludes `base` and `head`.
 
     Attributes:
@@ -372,8 +371,7 @@ class CompilerChoice:
     command: Command | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(Small, frozen=True):
     """Everything that can be configured; the fields are the keys of the file, `sections` being its `components`.
 
     Attributes:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec.structs import replace
 
 from bot.config.targets import parse_flags
 from bot.config.units import parse_steps
 from bot.core.context import ActionInputs, Command, CommandRequest, Pull, RunContext, WorkflowRun
 from bot.core.json_text import parse_json
 from bot.core.publication import APPROVAL_LABEL
+from bot.core.record import Small
 from bot.errors import InputError, UsageError
 
 PREFIX = "/code-size"
@@ -29,8 +31,7 @@ class _Problem(Exception):
     """Why a comment is no command, in words without any of the comment's own."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(Small, frozen=True):
     """One command: how to write it, what it does, an example, and what reads its arguments."""
 
     usage: str
@@ -162,8 +163,7 @@ _KINDS: dict[Kind, tuple[str, re.Pattern[str]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Small, frozen=True):
     """One value of a document, with the place it was found at.
 
     Attributes:

@@ -12,11 +12,13 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
+
+from msgspec.structs import replace
 
 from bot.config.configuration import MODEL_SUFFIXES, configs_dir, load_config
 from bot.config.requirements import asks_for_compiler, pinned_compiler
+from bot.core.record import Small
 from bot.errors import ConfigError
 from bot.system.git import Git
 
@@ -52,8 +54,7 @@ _PIN_FILES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(Small, frozen=True):
     """What a repository offers.
 
     Attributes:
@@ -72,7 +73,7 @@ class Offer:
     pin: str = ""
     compiler: str = ""
     unpinned: tuple[str, ...] = ()
-    others: Mapping[str, str] = field(default_factory=dict)
+    others: Mapping[str, str] = {}
     builds: bool = False
     suite: str = ""
 

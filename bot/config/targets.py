@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Annotated, ClassVar
 
@@ -26,6 +25,7 @@ from bot.config.yaml_file import (
 )
 from bot.core.backends import BACKEND_BY_NAME
 from bot.core.planned import Target, near_or_known
+from bot.core.record import Small
 
 LONGEST_CHAIN = 16
 """How many targets may be derived one from the other, so that no file makes much out of little."""
@@ -166,8 +166,7 @@ def _option(flag: str) -> str:
     return flag.partition("=")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class _Mapping:
+class _Mapping(Small, frozen=True):
     """`targets` of one file, which are looked for there first, and then among the packaged ones."""
 
     file: YamlFile

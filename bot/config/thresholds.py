@@ -6,11 +6,11 @@ That is: wrong units, unknown metrics, contradictions, and rules that nothing ca
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import replace
 
 from bot.config.units import parse_amount, parse_ratio
 from bot.config.yaml_file import (

@@ -20,7 +20,6 @@ import json
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -31,7 +30,7 @@ from bot.core.backends import BACKENDS, backend_of
 from bot.core.json_text import parse_json
 from bot.core.planned import Target
 from bot.core.policy import Amount, LevelSpec, Rule, any_match
-from bot.core.record import is_count
+from bot.core.record import Small, is_count
 from bot.errors import ConfigError
 
 METRIC_OF = {"golden_dispatch_count": "dispatch_sites", "golden_binary_size": "artifact_bytes"}
@@ -80,8 +79,7 @@ class SuiteKeys(Keys, frozen=True):
     ] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Golden:
+class Golden(Small, frozen=True):
     """One figure of a compstat file.
 
     Attributes:
@@ -99,8 +97,7 @@ class Golden:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteModule:
+class SuiteModule(Small, frozen=True):
     """One module of a suite: one cell.
 
     Attributes:

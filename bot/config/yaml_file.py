@@ -13,7 +13,6 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from math import isfinite
@@ -23,9 +22,11 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgspec
 import yaml
+from msgspec.structs import replace
 
 from bot.core.json_text import canonical
 from bot.core.planned import near_or_known, nearest
+from bot.core.record import Small
 from bot.errors import ConfigError
 
 MAX_BYTES = 1 << 20
@@ -47,8 +48,7 @@ def key_text(path: KeyPath) -> str:
     return "".join(parts).removeprefix(".")
 
 
-@dataclass(frozen=True, slots=True)
-class YamlFile:
+class YamlFile(Small, frozen=True):
     """A file's plain values (dict, list, str, int, float, bool, None) and where each of them stands.
 
     Attributes:

@@ -5,12 +5,12 @@ A backend that is not in it, such as a plugin's, is measured as far as anything 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from bot.core.record import Small
 
-@dataclass(frozen=True, slots=True)
-class Backend:
+
+class Backend(Small, frozen=True):
     """One of the compiler's `--iree-hal-target-backends`.
 
     Attributes:

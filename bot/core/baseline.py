@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 
-from msgspec import structs
+from msgspec.structs import replace
 
 from bot.core.policy import any_match
 from bot.core.program import Program
+from bot.core.record import Small
 from bot.core.report import Between, Touched
 from bot.core.snapshot import Snapshot, cut_dispatch, cut_program
 
@@ -18,8 +18,7 @@ _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Entry:
+class Entry(Small, frozen=True, order=True):
     """The name of one stored snapshot.
 
     Attributes:
@@ -38,8 +37,7 @@ class Entry:
             raise ValueError("an entry is named by a commit and a digest, both in lower-case hex")
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Small, frozen=True):
     """The stored snapshot to compare with, and how many commits older than the base it is."""
 
     entry: Entry
@@ -105,10 +103,10 @@ def kept(snapshot: Snapshot) -> Snapshot:
     for cell in snapshot.cells:
         program = cell.program
         if program is not None:
-            short = programs.get(id(program)) or structs.replace(cut_program(program), arguments=())
+            short = programs.get(id(program)) or replace(cut_program(program), arguments=())
             program = programs.setdefault(id(program), short)
         traces = {name: trace for name, trace in cell.traces.items() if trace.is_whole}
-        families = tuple(each if each.identical else structs.replace(each, varying=()) for each in cell.families)
+        families = tuple(each if each.identical else replace(each, varying=()) for each in cell.families)
         dispatches = tuple(map(cut_dispatch, cell.dispatches))
         cells.append(replace(cell, program=program, families=families, dispatches=dispatches, traces=traces))
     return replace(snapshot, cells=tuple(cells))

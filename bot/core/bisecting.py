@@ -17,12 +17,11 @@ In prose:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from bot.core.record import Amount, Count, Record
+from bot.core.record import Amount, Count, Record, Small
 from bot.core.snapshot import Cell, comparable
 
 BISECT_SCHEMA = "code-size-bisect/1"
@@ -89,8 +88,7 @@ class Bisection(Record, frozen=True):
         return next(look for look in self.looks if look.name == name)
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Small, frozen=True):
     """What is bad: a value above `limit`.
 
     Attributes:

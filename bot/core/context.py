@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from bot.core.record import Small
+
 Story = Literal["review", "baseline", "post", "command", "nothing"]
 """review: measure and, with a token that may write, publish. baseline: measure and store. post: the trusted half of a
 pull request whose own run could not write. command: a `/code-size` comment. nothing: with the reason in `why`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pull:
+class Pull(Small, frozen=True):
     """A pull request.
 
     Attributes:
@@ -25,8 +26,7 @@ class Pull:
     head_repository: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkflowRun:
+class WorkflowRun(Small, frozen=True):
     """The finished run that a `workflow_run` event is about.
 
     Attributes:
@@ -44,8 +44,7 @@ class WorkflowRun:
     created_at: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Small, frozen=True):
     """One `/code-size` comment, parsed.
 
     Attributes:
@@ -59,8 +58,7 @@ class Command:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandRequest:
+class CommandRequest(Small, frozen=True):
     """Who asked for what, and where."""
 
     command: Command
@@ -69,8 +67,7 @@ class CommandRequest:
     pull_number: int
 
 
-@dataclass(frozen=True, slots=True)
-class RunContext:
+class RunContext(Small, frozen=True):
     """One run of the bot under GitHub Actions.
 
     Attributes:

@@ -7,9 +7,8 @@ comparison where compiler, model and flags are the same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
-from msgspec import structs
+from msgspec.structs import replace
 
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, METRICS
 from bot.core.planned import LIFTED_LIMIT_FLAG
@@ -159,8 +158,7 @@ def _ends(seen: tuple[tuple[int, ...], tuple[int, ...]], of_base: int, of_head: 
     return base[of_base] if base else None, head[of_head] if head else None
 
 
-@dataclass(frozen=True, slots=True)
-class CellDelta:
+class CellDelta(Small, frozen=True):
     """One cell on both sides.
 
     Attributes:
@@ -311,7 +309,7 @@ def _noisy(
         of_base = tuple(sorted({value for pair in pairs if (value := pair.metrics[id_].base) is not None}))
         of_head = tuple(sorted({value for pair in pairs if (value := pair.metrics[id_].head) is not None}))
         has_several = METRIC_BY_ID[id_].exact and max(len(of_base), len(of_head)) > 1
-        metrics[id_] = structs.replace(metric, seen=(of_base, of_head) if has_several else None)
+        metrics[id_] = replace(metric, seen=(of_base, of_head) if has_several else None)
     sides = zip(("base", "head"), outcomes, strict=True)
     said = ", ".join(f"on {side} {_sizes(each)}" for side, each in sides if len(each) > 1)
     noise = f"not deterministic: the same command gives {said}"

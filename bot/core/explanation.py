@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from bot.core.record import Amount, Count, Record, Small, Value
@@ -128,8 +127,7 @@ class ComponentDelta(Record, frozen=True):
         return 0 if left is None or right is None else right - left
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Small, frozen=True):
     """Why one cell changed.
 
     Attributes:
@@ -160,10 +158,10 @@ class Explanation:
     rebased: int = 0
     renamed_bytes: int = 0
     components: tuple[ComponentDelta, ...] = ()
-    tree: tuple[ComponentDelta, ...] = field(default=())
+    tree: tuple[ComponentDelta, ...] = ()
     short_digests: bool = False
     first_compiles: bool = False
-    waterfall: Mapping[str, int] = field(default_factory=dict)
+    waterfall: Mapping[str, int] = {}
     parts: tuple[PartDelta, ...] = ()
 
     @property
@@ -176,8 +174,7 @@ class Explanation:
 # A root cause: what many cells' deltas have in common, over all models and targets.
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(Small, frozen=True):
     """Deltas of one kind, added up.
 
     Attributes:
@@ -190,8 +187,7 @@ class Tally:
     absolute_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(Small, frozen=True):
     """The delta with the largest change.
 
     Attributes:
@@ -233,8 +229,7 @@ class LookedUp(Record, frozen=True):
     this_pull_request: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RootCause:
+class RootCause(Small, frozen=True):
     """Deltas of one cause with the same thing changed.
 
     Attributes:
@@ -271,8 +266,7 @@ class RootCause:
     suspects: tuple[Suspect, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Small, frozen=True):
     """From one release to a later one, on the way from base to head.
 
     Attributes:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated
 
 import msgspec
 from msgspec.structs import replace
 
-from bot.core.record import Count, Name, Record, always
+from bot.core.record import Count, Name, Record, Small, always
 from bot.core.snapshot import CompilerInfo, lines
 
 
-@dataclass(frozen=True, slots=True)
-class FoldOptions:
+class FoldOptions(Small, frozen=True):
     """How folds are judged.
 
     Attributes:
@@ -95,8 +93,7 @@ class Price(Record, frozen=True):
     high: float
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Small, frozen=True):
     """What running a cell's artifact beside the reference's gave; of a folded one beside that of the unfolded program.
 
     Attributes:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 
 import msgspec
 
 from bot.core.delta import seen_values, sizes_of, value_of
 from bot.core.metrics import METRIC_BY_ID, METRICS
-from bot.core.record import Amount, Count, Name, Record, Spread, Value, largest, lowest, range_of, spread, total
+from bot.core.record import Amount, Count, Name, Record, Small, Spread, Value, largest, lowest, range_of, spread, total
 from bot.core.snapshot import Cell, CellKey, Metrics, filled, lines
 from bot.core.study import UNMEASURED, Study, Variant
 
@@ -110,8 +109,7 @@ class HistoryTotal(Record, frozen=True):
         return spread(self.ranges[metric]) if metric in self.ranges else self.metrics.get(metric)
 
 
-@dataclass(frozen=True, slots=True)
-class OneMove:
+class OneMove(Small, frozen=True):
     """A number that moved.
 
     Attributes:
@@ -124,16 +122,14 @@ class OneMove:
     change: int
 
 
-@dataclass(frozen=True, slots=True)
-class NumberMoves:
+class NumberMoves(Small, frozen=True):
     """Where a number moved first, and where by most; the same where it moved once."""
 
     first: OneMove
     largest: OneMove
 
 
-@dataclass(frozen=True)
-class History:
+class History(Small, frozen=True, dict=True, gc=True):
     """A study of releases or commits, and what it says of their order.
 
     Attributes:
@@ -142,7 +138,7 @@ class History:
     """
 
     study: Study
-    moves: Mapping[tuple[str, CellKey], Move] = field(default_factory=dict)
+    moves: Mapping[tuple[str, CellKey], Move] = {}
     steps: tuple[HistoryStep, ...] = ()
     totals: tuple[HistoryTotal, ...] = ()
     notes: tuple[str, ...] = ()

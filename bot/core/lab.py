@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
+
+from msgspec import structs
 
 from bot.core.delta import seen_values, value_of
 from bot.core.fold import Run
 from bot.core.metrics import METRIC_BY_ID, Metric
 from bot.core.planned import Target
-from bot.core.record import Value, ends, largest, total
+from bot.core.record import Small, Value, ends, largest, total
 from bot.core.snapshot import Cell, CellKey, filled, lines
 from bot.core.study import Study, Variant
 
@@ -34,8 +36,7 @@ BEFORE_FUSION = Metric(
 COLUMN_BY_ID = {**METRIC_BY_ID, BEFORE_FUSION.id: BEFORE_FUSION}
 
 
-@dataclass(frozen=True, slots=True)
-class Experiment:
+class Experiment(Small, frozen=True):
     """What is asked.
 
     Attributes:
@@ -60,8 +61,7 @@ class Experiment:
 NOT_RUN = Run()
 
 
-@dataclass(frozen=True)
-class Lab:
+class Lab(Small, frozen=True, dict=True, gc=True):
     """What an experiment gave.
 
     Attributes:
@@ -265,6 +265,6 @@ def _lab_cell(lab: Lab, variant: str, cell: Cell) -> dict[str, object]:
         | {"status": cell.status, "metrics": cell.metrics}
         | filled(reasons=cell.reasons, failure=cell.reason[:_FAILURE_CHARACTERS], command=cell.command)
         | filled(artifact_digest=cell.artifact_digest, varies=bool(cell.others) or None, seen=seen_values(cell))
-        | filled(**{each.name: getattr(run, each.name) for each in fields(run)})
+        | filled(**structs.asdict(run))
         | filled(module=lab.modules.get((variant, cell.key)))
     )

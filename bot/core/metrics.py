@@ -5,16 +5,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from bot.core.backends import backend_of
+from bot.core.record import Small
 
 Unit = Literal["count", "bytes", "ms", "KiB"]
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(Small, frozen=True):
     """One measured quantity of a cell; every value is an integer and lower is better.
 
     Attributes:

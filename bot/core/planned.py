@@ -9,11 +9,13 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from fnmatch import fnmatchcase
 
+from msgspec.structs import replace
+
 from bot.core.backends import backend_of
+from bot.core.record import Small
 from bot.core.snapshot import CellKey, Snapshot
 from bot.errors import UsageError
 
@@ -122,8 +124,7 @@ LIFTED = "with the stack limit lifted: "
 """Begins the reason of a cell that the gate refused, and that fails without it, too: so does its command."""
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(Small, frozen=True):
     """One model file.
 
     Attributes:
@@ -145,8 +146,7 @@ class Model:
     import_flags: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Small, frozen=True):
     """A target backend with its flags.
 
     Attributes:
@@ -172,8 +172,7 @@ class Target:
         return self.flags if self.whole else (f"--iree-hal-target-backends={self.backend}", *self.flags)
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedCell:
+class PlannedCell(Small, frozen=True):
     """One cell to be measured; `user_flags` are the user's, in order: for a suite's cell those of this run alone.
 
     `run`: the words of the compiler that is a command, in place of `iree-compile` and what it always gets.

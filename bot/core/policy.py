@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from itertools import product
 from typing import Literal
 
+from msgspec.structs import replace
+
 from bot.core.delta import STATES, CellDelta, MetricDelta, outcome
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, METRICS, Unit
 from bot.core.planned import GlobIndex, covers
-from bot.core.record import Count, Record, Spread, Value, difference, spread
+from bot.core.record import Count, Record, Small, Spread, Value, difference, spread
 from bot.core.snapshot import UNFETCHED, Cell, CellKey, Failure
 
 Level = Literal["warn", "fail"]
@@ -29,8 +30,7 @@ class Accepted(Record, frozen=True):
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Small, frozen=True):
     """One rule broken by one cell.
 
     Attributes:
@@ -97,8 +97,7 @@ class Budget(Record, frozen=True):
     limit: Count
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Small, frozen=True):
     """The outcome of all rules over all cells; findings are sorted, worst first, and so are budgets."""
 
     status: VerdictStatus
@@ -180,8 +179,7 @@ _STEPS: dict[tuple[Dimension, Unit], int] = {("bytes", "bytes"): 1, ("bytes", "K
 _SUFFIX: dict[Unit, str] = {"count": "", "bytes": " B", "ms": " ms", "KiB": " KiB"}
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
+class Amount(Small, frozen=True):
     """A whole number of steps of its dimension, and how the configuration wrote it."""
 
     value: int
@@ -200,16 +198,14 @@ class Amount:
         return self.value // scale
 
 
-@dataclass(frozen=True, slots=True)
-class Ratio:
+class Ratio(Small, frozen=True):
     """A share of the base (1/2 is 50 %), and how the configuration wrote it."""
 
     value: Fraction
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class LevelSpec:
+class LevelSpec(Small, frozen=True):
     """One level of a rule; what is None is not asked for."""
 
     absolute: Amount | None = None
@@ -222,8 +218,7 @@ class LevelSpec:
         return " and ".join(part.text for part in (self.absolute, self.relative) if part is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Small, frozen=True):
     """One rule: which cells and metrics it decides, and its levels.
 
     Attributes:

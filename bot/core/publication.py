@@ -14,15 +14,14 @@ import hashlib
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
-from msgspec import structs
+from msgspec.structs import replace
 
 from bot.core.json_text import decoded
 from bot.core.policy import Accepted, Finding, Verdict, status_of
-from bot.core.record import Amount, Count, Record
+from bot.core.record import Amount, Count, Record, Small
 from bot.core.report import Report
 from bot.core.snapshot import Cell
 from bot.errors import InputError
@@ -63,8 +62,7 @@ class Seen(Record, frozen=True, order=True, array_like=True):
     limit: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Acceptance:
+class Acceptance(Small, frozen=True):
     """Who accepted what, how and why.
 
     Attributes:
@@ -119,7 +117,7 @@ def accept(verdict: Verdict, acceptances: Sequence[Acceptance]) -> Verdict:
 
 
 def _same_or_less(then: Seen, now: Seen) -> bool:
-    if structs.replace(then, value=None) != structs.replace(now, value=None):
+    if replace(then, value=None) != replace(now, value=None):
         return False
     if now.value is None or then.value is None:
         return now.value == then.value
@@ -133,8 +131,7 @@ Conclusion = Literal["success", "neutral", "failure"]
 AnnotationLevel = Literal["notice", "warning", "failure"]
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
+class Annotation(Small, frozen=True):
     """One line of a file of the pull request that a finding concerns; plain text, no Markdown.
 
     Attributes:
@@ -148,8 +145,7 @@ class Annotation:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class CheckRun:
+class CheckRun(Small, frozen=True):
     """A finished check run.
 
     Attributes:
@@ -163,8 +159,7 @@ class CheckRun:
     annotations: Sequence[Annotation] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ArtifactInfo:
+class ArtifactInfo(Small, frozen=True):
     """One artifact of a workflow run; an expired one is listed but cannot be had any more.
 
     Attributes:
@@ -180,8 +175,7 @@ class ArtifactInfo:
     is_own: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CommentState:
+class CommentState(Small, frozen=True):
     """What a comment remembers, hidden in itself, for the runs that come after.
 
     Attributes:

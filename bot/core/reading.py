@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from typing import Annotated, Protocol
 
 import msgspec
+from msgspec import structs
 
 from bot.core.program import Argument, Family, Site
-from bot.core.record import Count, Name, Record, require_counts
+from bot.core.record import Count, Name, Record, Small, require_counts
 from bot.core.snapshot import Dispatch
 
 Operation = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z_][A-Za-z0-9_$.-]{0,79}\Z")]
 """The name of one."""
 
 
-@dataclass(frozen=True, slots=True)
-class EntryPoint:
+class EntryPoint(Small, frozen=True):
     """One exported function of an executable, as its binary describes it; None is "the format does not say".
 
     The fields mean what they mean in `bot.core.snapshot.Dispatch`. Raises `MalformedBinary` for numbers that a
@@ -44,11 +43,10 @@ class EntryPoint:
         require_counts({name: getattr(self, name) for name in _NUMBERS}, self.name[:80])
 
 
-_NUMBERS = tuple(each.name for each in fields(EntryPoint) if each.type == "int | None")
+_NUMBERS = tuple(name for name, kind in EntryPoint.__annotations__.items() if kind == "int | None")
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Small, frozen=True):
     """One binary, every byte of it under exactly one label.
 
     Attributes:
@@ -60,14 +58,14 @@ class Reading:
     size_bytes: int
     parts: Mapping[str, int]
     entry_points: tuple[EntryPoint, ...] = ()
-    unattributed_bytes: int = field(init=False)
+    unattributed_bytes: int = 0
 
     def __post_init__(self) -> None:
         """What no label claims is unattributed; raises ValueError where the labels claim more than there is."""
         rest = self.size_bytes - sum(self.parts.values())
         if rest < 0 or min(self.parts.values(), default=0) < 0:
             raise ValueError(f"{self.format}: parts {dict(self.parts)} exceed the whole of {self.size_bytes} bytes")
-        object.__setattr__(self, "unattributed_bytes", rest)
+        structs.force_setattr(self, "unattributed_bytes", rest)
 
 
 class Reader(Protocol):
@@ -80,8 +78,7 @@ class Reader(Protocol):
         """Read the whole; raises `bot.errors.MalformedBinary`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArtifactReading:
+class ArtifactReading(Small, frozen=True):
     """A `.vmfb`: the four parts sum to `artifact_bytes`.
 
     Attributes:
@@ -202,24 +199,21 @@ class ProgramFacts(Record, frozen=True):
         return sum(entry.sites for entry in self.entry_points if entry.memory_bound)
 
 
-@dataclass(frozen=True, slots=True)
-class PtxModule:
+class PtxModule(Small, frozen=True):
     """One PTX module of an artifact: the device that it asks for (`sm_80`), and its text without a closing NUL."""
 
     device: str
     text: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Assembled:
+class Assembled(Small, frozen=True):
     """What `ptxas -v` made of one PTX module: the cubin, an ELF file with the machine code, and what it printed."""
 
     cubin: bytes
     said: str
 
 
-@dataclass(frozen=True, slots=True)
-class Products:
+class Products(Small, frozen=True):
     """All that one finished compile left behind, for the readers.
 
     Attributes:
@@ -244,14 +238,13 @@ class Products:
     compile_cpu_ms: int | None = None
     compile_peak_rss_kib: int | None = None
     assembled: tuple[Assembled, ...] | None = None
-    reasons: Mapping[str, str] = field(default_factory=dict)
+    reasons: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Measurement:
+class Measurement(Small, frozen=True):
     """The numbers of one cell: every metric id is present; a None has its reason. `parts`: as a cell has them."""
 
     metrics: Mapping[str, int | None]
     dispatches: tuple[Dispatch, ...]
     reasons: Mapping[str, str]
-    parts: Mapping[str, int] = field(default_factory=dict)
+    parts: Mapping[str, int] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -13,7 +12,7 @@ from bot.core.explanation import ComponentDelta, Explanation, PartDelta, RootCau
 from bot.core.json_text import decoded, require_schema
 from bot.core.policy import Finding, Rule, Verdict
 from bot.core.program import Family
-from bot.core.record import Amount, Count, Record, always, lowest, range_of
+from bot.core.record import Amount, Count, Record, Small, always, lowest, range_of
 from bot.core.snapshot import CellKey, CompilerInfo, Dispatch, Failure, FoldCounts, ModelEdit, Overview, Snapshot, lines
 
 REPORT_SCHEMA = "code-size-report/1"
@@ -59,8 +58,7 @@ class Baseline(Record, frozen=True, omit_defaults=True):
     between: Between | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Adoption:
+class Adoption(Small, frozen=True):
     """That the change under review brings the configuration, which base has not.
 
     Attributes:
@@ -74,8 +72,7 @@ class Adoption:
     always: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Small, frozen=True):
     """Everything there is to say about one comparison.
 
     Attributes:
@@ -108,8 +105,8 @@ class Report:
     links: tuple[tuple[str, str], ...] = ()
     untrusted: bool = False
     broke: str = ""
-    explanations: Mapping[CellKey, Explanation] = field(default_factory=dict)
-    overview: Overview = field(default_factory=Overview)
+    explanations: Mapping[CellKey, Explanation] = {}
+    overview: Overview = Overview()
     root_causes: tuple[RootCause, ...] = ()
     edits: tuple[ModelEdit, ...] = ()
     pin: bool = False

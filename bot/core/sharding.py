@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from bot.core.json_text import decoded
 from bot.core.planned import PlannedCell

@@ -10,18 +10,16 @@ import hashlib
 import re
 from base64 import urlsafe_b64encode
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from sys import intern
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
-from msgspec import structs
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from bot.core.json_text import canonical, decoded, require_schema
 from bot.core.metrics import METRIC_BY_ID, METRICS
 from bot.core.program import Family, Program, Source
-from bot.core.record import Amount, Count, Record, always
+from bot.core.record import Amount, Count, Record, Small, always
 from bot.core.trace import DispatchTrace
 from bot.errors import InputError
 
@@ -124,8 +122,7 @@ class Outcome(Record, frozen=True):
     artifact_digest: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Small, frozen=True):
     """One measured (or not measurable) cell.
 
     Attributes:
@@ -142,20 +139,20 @@ class Cell:
 
     key: CellKey
     status: str
-    metrics: Metrics = field(default_factory=dict)
+    metrics: Metrics = msgspec.field(default_factory=dict)
     dispatches: tuple[Dispatch, ...] = ()
     failure: Failure | None = None
     command: str = ""
     artifact_digest: str | None = None
-    reasons: Mapping[str, str] = field(default_factory=dict)
+    reasons: Mapping[str, str] = {}
     compiles: int = 1
     others: tuple[Outcome, ...] = ()
     program: Program | None = None
     families: tuple[Family, ...] = ()
-    phases_ms: Mapping[str, int] = field(default_factory=dict)
-    parts: Mapping[str, int] = field(default_factory=dict)
+    phases_ms: Mapping[str, int] = {}
+    parts: Mapping[str, int] = {}
     assembler: str | None = None
-    traces: Mapping[str, DispatchTrace] = field(default_factory=dict)
+    traces: Mapping[str, DispatchTrace] = {}
 
     @property
     def measured(self) -> bool:
@@ -206,8 +203,7 @@ class SourceInfo(Record, frozen=True):
     dirty: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Small, frozen=True):
     """All cells of one side.
 
     Attributes:
@@ -222,11 +218,11 @@ class Snapshot:
     source: SourceInfo
     cells: tuple[Cell, ...]
     flags: tuple[str, ...] = ()
-    targets: Mapping[str, str] = field(default_factory=dict)
+    targets: Mapping[str, str] = {}
     backends: tuple[str, ...] = ()
-    models: Mapping[str, str] = field(default_factory=dict)
+    models: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
-    only: Mapping[str, str] = field(default_factory=dict)
+    only: Mapping[str, str] = {}
 
     @property
     def planned(self) -> frozenset[CellKey]:
@@ -278,8 +274,7 @@ class Fusion(Record, frozen=True):
     head: FusionCounts | None
 
 
-@dataclass(frozen=True, slots=True)
-class FoldCounts:
+class FoldCounts(Small, frozen=True):
     """What deduplication did to one cell, and what it left behind.
 
     Attributes:
@@ -304,8 +299,7 @@ class FoldCounts:
         return (self.regions - self.executables) / self.regions
 
 
-@dataclass(frozen=True, slots=True)
-class Folding:
+class Folding(Small, frozen=True):
     """One cell on both sides; None where that side has not measured it."""
 
     key: CellKey
@@ -349,8 +343,7 @@ class ModelEdit(Record, frozen=True):
     components: Mapping[str, Amount] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Overview:
+class Overview(Small, frozen=True):
     """Fusion, folding and pairs of a report's models, each sorted."""
 
     fusion: tuple[Fusion, ...] = ()
@@ -401,14 +394,14 @@ def _made_by(cell: Cell) -> str:
 
 def _without_machine_code(cell: Cell, why: str) -> Cell:
     unmade = dict.fromkeys(OF_DISPATCH)
-    dispatches = tuple(structs.replace(dispatch, **unmade) for dispatch in cell.dispatches)
+    dispatches = tuple(replace(dispatch, **unmade) for dispatch in cell.dispatches)
     return replace(_without(cell, ASSEMBLED, why), dispatches=dispatches)
 
 
 def _without(cell: Cell, names: Collection[str], why: str) -> Cell:
     """The cell with None for these metrics, in all that its command gave."""
     unknown = dict.fromkeys(names)
-    others = tuple(structs.replace(other, metrics={**other.metrics, **unknown}) for other in cell.others)
+    others = tuple(replace(other, metrics={**other.metrics, **unknown}) for other in cell.others)
     reasons = {**cell.reasons, **dict.fromkeys(names, why)}
     return replace(cell, metrics={**cell.metrics, **unknown}, reasons=reasons, others=others)
 
@@ -701,12 +694,12 @@ def short_program(program: Program) -> bool:
 
 def name_of(program: Program) -> str:
     """The whole digest (hex) of all that is said of a program but its arguments, which a baseline leaves out."""
-    return key_of(structs.replace(program, arguments=(), whole=""))
+    return key_of(replace(program, arguments=(), whole=""))
 
 
 def cut_program(program: Program) -> Program:
     """With short digests, and the name of the program that had whole ones, where it had."""
-    return structs.replace(
+    return replace(
         program,
         phases={phase: digest[:PHASE_CHARACTERS] for phase, digest in program.phases.items()},
         sources=tuple(
@@ -726,4 +719,4 @@ def cut_program(program: Program) -> Program:
 
 def cut_dispatch(row: Dispatch) -> Dispatch:
     """With a short digest of its code."""
-    return row if row.code is None else structs.replace(row, code=row.code[:CODE_CHARACTERS])
+    return row if row.code is None else replace(row, code=row.code[:CODE_CHARACTERS])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, field
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
+
+from bot.core.record import Small
 
 PROJECT = "iree-base-compiler"
 LATEST, NIGHTLY = "latest", "nightly"
@@ -27,8 +28,7 @@ _AFTER = re.compile(r"(?:(?:^|\s)#|\s--?[a-z]|\s*\\\s*$).*")
 """Comment, options such as `--hash`, and the sign that the line goes on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(Small, frozen=True):
     """Where wheels are looked for, beside what the environment tells pip.
 
     Attributes:
@@ -62,8 +62,7 @@ class Places:
         return Places(tuple(links), self.no_index or other.no_index)
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Small, frozen=True):
     """A compiler that is a command.
 
     Attributes:
@@ -88,8 +87,7 @@ def is_release(text: str) -> bool:
     return _BARE.fullmatch(text) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Sought:
+class Sought(Small, frozen=True):
     """A compiler as a side asks for it.
 
     Attributes:
@@ -97,7 +95,7 @@ class Sought:
     """
 
     spec: str
-    places: Places = field(default_factory=Places)
+    places: Places = Places()
     notes: tuple[str, ...] = ()
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from bot.core.planned import LIFTED_LIMIT_FLAG
-from bot.core.record import Record
+from bot.core.record import Record, Small
 from bot.core.snapshot import UNFETCHED, Cell, CellKey, CompilerInfo, Failure, Snapshot
 from bot.core.spec import release_in
 
@@ -81,8 +81,7 @@ _COMMAND = re.compile(r"\biree-compile (.*?) -o ", re.DOTALL)
 _NAMED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(Small, frozen=True):
     """What makes one side of a study another one than the others, and what was measured with it.
 
     Attributes:
@@ -106,7 +105,7 @@ class Variant:
     notes: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     targets: Mapping[str, tuple[str, ...]] | None = None
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = {}
     shapes: Constraint | None = None
     folded: bool = False
     at: int | None = None
@@ -122,8 +121,7 @@ class Variant:
         return tuple(dict.fromkeys((*self.notes, *(self.snapshot.notes if self.snapshot else ()))))
 
 
-@dataclass(frozen=True)
-class Study:
+class Study(Small, frozen=True, dict=True, gc=True):
     """Variants with names of their own, in their order."""
 
     variants: tuple[Variant, ...]

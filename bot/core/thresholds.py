@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 from typing import Annotated
@@ -16,7 +15,7 @@ from bot.core.json_text import decoded, require_schema
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, METRICS, Unit
 from bot.core.policy import Amount, Finding, Level, Ratio, Rule, VerdictStatus, any_match, judge
 from bot.core.policy import Status as Weight
-from bot.core.record import Count, Name
+from bot.core.record import Count, Name, Small
 from bot.core.snapshot import STATUSES, Cell, CellKey, CompilerInfo, Metrics, Outcome, Snapshot, SourceInfo
 from bot.core.study import UNMEASURED, Variant, is_gap, is_outcome, neighbours
 from bot.errors import InputError
@@ -40,8 +39,7 @@ class _Points(msgspec.Struct, frozen=True):
     points: tuple[_Point, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayStep:
+class ReplayStep(Small, frozen=True):
     """From one side to the next: the verdict, and its alarms, worst first.
 
     Attributes:
@@ -59,8 +57,7 @@ class ReplayStep:
     unmeasured: tuple[CellKey, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RuleCount:
+class RuleCount(Small, frozen=True):
     """What one rule would have said at one level.
 
     Attributes:
@@ -74,8 +71,7 @@ class RuleCount:
     cells: int
 
 
-@dataclass(frozen=True, slots=True)
-class SmallestLevel:
+class SmallestLevel(Small, frozen=True):
     """The smallest level at which a rule alarms in no more steps than are wanted.
 
     Attributes:
@@ -199,8 +195,7 @@ def least_levels(steps: Sequence[ReplayStep], most: int) -> list[SmallestLevel]:
 _REASON_CHARACTERS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Tighter:
+class Tighter(Small, frozen=True):
     """A limit that can be smaller.
 
     Attributes:
@@ -219,16 +214,14 @@ class Tighter:
     value: int
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Small, frozen=True):
     """A rule whose limit is left as it is, and why."""
 
     rule: Rule
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Small, frozen=True):
     """What is known of the cells that the configuration has.
 
     Attributes:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import islice
 from operator import attrgetter
 from sys import intern
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from bot.core.delta import CellDelta
 from bot.core.explanation import (

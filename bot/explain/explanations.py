@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
-from msgspec import structs
+from msgspec.structs import replace
 
 from bot.core.delta import CellDelta
 from bot.core.explanation import (
@@ -78,7 +77,7 @@ def headlined(explanation: Explanation, delta: CellDelta, only_model: bool = Fal
         return explanation
     parts = rest_parts(delta.base, delta.head, explanation.dispatches, explanation.renamed_bytes)
     if only_model:
-        parts = tuple(structs.replace(part, cause="input") for part in parts)
+        parts = tuple(replace(part, cause="input") for part in parts)
     falls = waterfall(explanation.dispatches, parts)
     fallen = replace(explanation, waterfall=falls, parts=parts)
     cause = headline(falls)

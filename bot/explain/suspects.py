@@ -9,7 +9,6 @@ import hashlib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec.structs import replace
 
 from bot.compiler.storage import add, touch
 from bot.core.explanation import LookedUp, PassChange, Suspect

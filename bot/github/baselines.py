@@ -7,10 +7,10 @@ and the next push that measures the same commit writes it anew.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
-from msgspec import structs
+from msgspec.structs import replace
 
 from bot.compiler.probe import flags_of, for_release
 from bot.config.configuration import Config
@@ -169,7 +169,7 @@ def with_gap(services: Services, config: Config, baseline: Baseline, measured: s
     line = services.git.ancestors(base, config.baseline.ancestors)
     gap = between(services.git.touched(measured, base), config.baseline.compiler_paths)
     distance = line.index(measured) + 1 if measured in line else None
-    return structs.replace(baseline, distance=distance, between=gap)
+    return replace(baseline, distance=distance, between=gap)
 
 
 def gap_note(baseline: Baseline) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from msgspec import structs
+
 from bot.config.configuration import Config
 from bot.core.delta import STATES
 from bot.core.policy import Verdict
@@ -83,7 +85,7 @@ class Destination:
         if context.pull:
             pull = context.pull
             return cls(pull.number, pull.head_sha, context.run_id, config, config_name, pull.base_ref)
-        by_hand = replace(config, report_id=f"{config.report_id}.manual")
+        by_hand = structs.replace(config, report_id=f"{config.report_id}.manual")
         return cls(services.inputs.pull_request, "", context.run_id, by_hand, config_name)
 
 
@@ -265,13 +267,13 @@ def _links(services: Services) -> tuple[tuple[str, str], ...]:
 def _final(report: Report, services: Services, to: Destination, memory: Memory) -> Report:
     """The report after acceptances, with what its comment has to remember."""
     status = "unknown" if report.broke else report.verdict.status
-    verdict = accept(replace(report.verdict, status=status), memory.acceptances)
+    verdict = accept(structs.replace(report.verdict, status=status), memory.acceptances)
     sha = to.head_sha or report.head.source.sha or ""
     page = to.config.page_url.replace("{sha}", sha).replace("{run_id}", str(to.run_id))
-    final = replace(report, verdict=verdict, report_id=to.config.report_id, links=_links(services), page=page)
+    final = structs.replace(report, verdict=verdict, report_id=to.config.report_id, links=_links(services), page=page)
     state = CommentState(to.head_sha, to.run_id, alarms(final), memory.shown(verdict), memory.acceptances, to.base_ref)
     state_line = encode(state) if to.head_sha else ""
-    return replace(final, state_line=state_line, resolved=resolves(final, memory.previous))
+    return structs.replace(final, state_line=state_line, resolved=resolves(final, memory.previous))
 
 
 def _publish(hub: Hub, body: str, to: Destination, *, create: bool, services: Services) -> str:
@@ -346,6 +348,6 @@ def suspected(report: Report, services: Services, config: Config, base: str, hea
         raise
     except BotError as error:
         note = f"what this pull request changes of the compiler is not known: {error.line}"
-        report = replace(report, notes=(*report.notes, note))
+        report = structs.replace(report, notes=(*report.notes, note))
     hosts = context.api_url, context.server_url, services.inputs.github_token
     return with_suspects(report, github_source(*hosts, repository, services.request.cache), touched)

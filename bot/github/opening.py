@@ -8,6 +8,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
+from msgspec import structs
+
 from bot.compiler.repository import Repository, repository_of
 from bot.compiler.toolchain import newest
 from bot.config.configuration import CONFIG_NAMES, PACKAGED, Config, config_in, is_packaged, load_config
@@ -178,7 +180,7 @@ class Opened:
                 path = requirements_file(choice.requirements, self.tree, (self.tree / self.config_name).parent)
                 _require_inside(self.tree, [path])
                 pin = sought_compiler(path, self.tree)
-                return replace(pin, notes=tuple(note.replace(f"{self.tree}/", "") for note in pin.notes))
+                return structs.replace(pin, notes=tuple(note.replace(f"{self.tree}/", "") for note in pin.notes))
             if spec := choice.head or choice.base:
                 return Sought(spec)
             there = "pin it there: compiler: {requirements: FILE} or {head: SPEC}; or " if self.config_name else ""
@@ -317,7 +319,7 @@ def _under_heads(base: Opened, head: Opened) -> Opened:
     names = (os.path.relpath(model, head.tree) for model in head.config.models if not is_packaged(model))
     models = tuple(base.tree / name for name in names if (base.tree / name).is_file())
     _require_inside(base.tree, models)
-    wanted, config = replace(base.wanted, rule=rule), replace(head.config, models=models, suites=())
+    wanted, config = replace(base.wanted, rule=rule), structs.replace(head.config, models=models, suites=())
     return replace(base, wanted=wanted, config=config, config_name=head.config_name, borrows=head)
 
 

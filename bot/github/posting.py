@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from github.PullRequest import PullRequest
+from msgspec.structs import replace
 
 from bot.config.configuration import Config
 from bot.config.events import HELP

@@ -11,6 +11,8 @@ import glob
 from dataclasses import dataclass, replace
 from functools import partial
 
+from msgspec import structs
+
 from bot.compiler.cell_cache import TextStore
 from bot.config.configuration import Config
 from bot.core.baseline import Entry
@@ -85,7 +87,7 @@ def baseline(services: Services) -> int:
             if before:
                 loaded = TextStore(services.request.cache).load
                 report = reported(head.config, before.snapshot, snapshot, before.baseline, loaded)
-                report = replace(report, notes=(*gap_note(before.baseline), *report.notes))
+                report = structs.replace(report, notes=(*gap_note(before.baseline), *report.notes))
                 code = deliver_push(report, services, head)
         folds(services, head)
         return code
@@ -137,7 +139,7 @@ def _compared(services: Services, base: Opened, head: Opened, rules: Config) -> 
     base_side = _base(services, base)
     known = {side: one for side, one in (("base", base_side.snapshot), ("head", with_head)) if one is not None}
     plans += [base_side.plan] if base_side.plan and base_side.snapshot is None else []
-    judged_by = replace(rules, timeout_seconds=head.config.timeout_seconds)
+    judged_by = structs.replace(rules, timeout_seconds=head.config.timeout_seconds)
     sides = measured(plans, known, services.request, judged_by, services.show, services.cancel)
     sides = _asked_twice(services, head, sides, judged_by) if services.inputs.parts else sides
     if "base" in sides:
@@ -158,10 +160,10 @@ def _compared(services: Services, base: Opened, head: Opened, rules: Config) -> 
     report = suspected(report, services, rules, *ends)
     report = _with_steps(report, services, head, rules)
     notes = [*base_side.notes, *report.notes]
-    limits = [[replace(one, line=None) for one in side.config.thresholds] for side in (base, head)]
+    limits = [[structs.replace(one, line=None) for one in side.config.thresholds] for side in (base, head)]
     if services.context.pull and limits[0] != limits[1]:
         notes.append("This pull request changes the thresholds; it is judged by those of its base until it is merged.")
-    report = replace(report, notes=tuple(notes), broke=base_side.broke)
+    report = structs.replace(report, notes=tuple(notes), broke=base_side.broke)
     if base.borrows is None or services.context.pull is None:
         return report
     return adopting(report, Adoption(head.config_name, rules.thresholds, rules.comment == "always"))
@@ -175,7 +177,7 @@ def _with_steps(report: Report, services: Services, head: Opened, rules: Config)
     ends = [release_in(side.compiler.spec) for side in (report.base, report.head)]
     if services.inputs.steps == 0 or None in ends or ends[0] == ends[1] or len(changes(build_facts(report))) != 1:
         return report
-    pinned = replace(report, pin=True)
+    pinned = structs.replace(report, pin=True)
     try:
         way, offered = way_between(
             {"base": report.base, "head": report.head},
@@ -191,7 +193,9 @@ def _with_steps(report: Report, services: Services, head: Opened, rules: Config)
     except Interrupted:
         raise
     except BotError as error:
-        return replace(pinned, notes=(*pinned.notes, f"releases between the two were not measured: {error.line}"))
+        return structs.replace(
+            pinned, notes=(*pinned.notes, f"releases between the two were not measured: {error.line}")
+        )
 
 
 def _asked_twice(services: Services, head: Opened, sides: dict[str, Snapshot], rules: Config) -> dict[str, Snapshot]:
@@ -304,7 +308,7 @@ def _joined(services: Services, head: Opened) -> Snapshot | None:
     parts = {one.shard: assigned(cells, text, *_shard(one.shard), where=where) for one in plan.include}
     lost = {name: len(part) for name, part in parts.items() if not arrived & {cell.key for cell in part}}
     notes = (f"shard {name} is lost: its {count} cells are not measured" for name, count in lost.items())
-    return replace(merged, notes=tuple(sorted({*merged.notes, *notes})))
+    return structs.replace(merged, notes=tuple(sorted({*merged.notes, *notes})))
 
 
 # After a merge: what a push to the default branch did to the code, against the baseline that was stored before it.
@@ -364,21 +368,21 @@ def deliver_push(report: Report, services: Services, head: Opened) -> int:
     wish, branch = config.baseline.after_merge, context.default_branch
     hub = services.hub if wish != "summary" and not context.read_only else None
     merged = _merged(hub, services, head) if hub else _Merged()
-    report = replace(report, notes=(*report.notes, *merged.notes))
+    report = structs.replace(report, notes=(*report.notes, *merged.notes))
     verdict = accept(report.verdict, merged.acceptances)
     broke = verdict.status == "fail" and merged.result in ("success", "neutral") and not report.baseline.distance
     number = merged.number if wish == "comment" and broke else None
     if number:
         passed = f"The check of this pull request passed; the limits broke with its merge into {branch}."
-        report = replace(report, notes=(passed, *report.notes))
-    own = replace(config, report_id=f"{config.report_id}.merged")
+        report = structs.replace(report, notes=(passed, *report.notes))
+    own = structs.replace(config, report_id=f"{config.report_id}.merged")
     to = Destination(number, "", context.run_id, own, head.config_name, branch)
     try:
         code = deliver(report, services, to, merged.acceptances)
         if hub:
-            final = replace(report, verdict=verdict, report_id=config.report_id)
+            final = structs.replace(report, verdict=verdict, report_id=config.report_id)
             check = check_run(final, config_path=head.config_name, model_paths=model_paths(final), base_ref=branch)
-            publish_check(hub, context.sha, replace(check, name=f"{check.name}, merged"), context.run_url)
+            publish_check(hub, context.sha, structs.replace(check, name=f"{check.name}, merged"), context.run_url)
         return code
     except NetworkError as error:
         services.show.say(f"told in the job summary only: {error.line}")

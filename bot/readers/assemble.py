@@ -11,10 +11,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
 from typing import Any, NamedTuple, TypeVar
 
-from msgspec import structs
+from msgspec.structs import replace
 
 from bot.core.backends import AMD, NVIDIA, backend_of
 from bot.core.metrics import (
@@ -63,7 +62,7 @@ WHY_UNKNOWN = {
     "program_memory_bytes": "memory is allocated in a branch or a loop",
 }
 """What the schedule may not know, and why."""
-OF_ENTRY_POINT = tuple(each.name for each in fields(EntryPoint) if each.name != "name")
+OF_ENTRY_POINT = tuple(name for name in EntryPoint.__struct_fields__ if name != "name")
 
 
 class Known(NamedTuple):
@@ -309,7 +308,7 @@ def merge_dispatches(
         if code := machine.get(name):
             values |= {what: getattr(code, what) for what in ("registers", "spill_bytes", "sass_bytes")}
         values["alloca_bytes"] = None if allocas is None else allocas.get(name) if allocas else 0
-        merged.append(structs.replace(dispatch, strategy=strategies.get(name), **values))
+        merged.append(replace(dispatch, strategy=strategies.get(name), **values))
     return tuple(merged)
 
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from bot.core.reading import EntryPoint, PtxModule, Reading
 from bot.errors import MalformedBinary

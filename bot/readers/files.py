@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
-from msgspec import structs
+from msgspec.structs import replace
 
 from bot.core.metrics import CODE, EXECUTABLES, METRIC_BY_ID, METRIC_IDS, OTHER, UNREAD
 from bot.core.reading import Measurement, Reader, Reading
@@ -119,7 +118,7 @@ def measure_files(
     values |= facts
     if len(dispatches) == 1:
         own = {of: facts[id_] for id_ in facts if (of := METRIC_BY_ID[id_].of_entry)}
-        dispatches = [structs.replace(dispatches[0], **own)]
+        dispatches = [replace(dispatches[0], **own)]
     metrics = {id_: values.get(id_) for id_ in METRIC_IDS}
     parts = {label: size for label, size in sizes.items() if size}
     said = {id_: reasons[id_] for id_, value in metrics.items() if value is None}

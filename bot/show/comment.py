@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
+from msgspec import structs
 
 from bot.core.policy import Finding
 from bot.core.publication import Annotation, AnnotationLevel, CheckRun, Conclusion
@@ -108,7 +109,7 @@ def render_pin(report: Report, templates_dir: Path | None = None) -> str:
     Raises:
         TemplateError: a template does not work.
     """
-    short = replace(report, links=(), state_line="")
+    short = structs.replace(report, links=(), state_line="")
     return _fitting("pin.md.j2", short, TIERS, partial(_is_shorter, COMMENT_LIMIT), templates_dir)
 
 
@@ -245,7 +246,7 @@ def overruled_check(check: CheckRun, number: int, conclusion: Conclusion | None)
         f"count, close it and run this again.\n\n{check.summary}"
     )
     title = clip(f"{why}; by itself: {check.title}", _TITLE_CHARS)
-    return replace(check, conclusion=conclusion or "failure", title=title, summary=summary)
+    return structs.replace(check, conclusion=conclusion or "failure", title=title, summary=summary)
 
 
 def check_name(report_id: str, base_ref: str) -> str:
@@ -311,7 +312,7 @@ def _merged(annotations: Iterator[Annotation]) -> Iterator[Annotation]:
     for group in groups.values():
         lines = [one.message for one in group[:_MESSAGE_LINES]]
         more = [f"and {plural(len(group) - len(lines), 'more finding')}"] if len(group) > len(lines) else []
-        yield replace(group[0], message="\n".join([*lines, *more]))
+        yield structs.replace(group[0], message="\n".join([*lines, *more]))
 
 
 def write_snapshot(path: Path, snapshot: Snapshot) -> None:

@@ -6,10 +6,11 @@ import glob
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
+from msgspec.structs import replace
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 

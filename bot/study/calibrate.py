@@ -9,13 +9,14 @@ cells, rounded up to whole percent, and never less than 1 %: a few equal runs pr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
 from statistics import median_low
 
 import msgspec
+from msgspec.structs import replace
 
 from bot.compiler.cell_cache import CellCache
 from bot.compiler.compiler import Result

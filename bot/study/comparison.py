@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from msgspec import structs
 from packaging.version import Version
 
 from bot.config.configuration import Config, load_config, top_above
@@ -69,13 +70,13 @@ def adopting(report: Report, brought: Adoption) -> Report:
     Without a single cell that was compared it does not pass either: it warns, so that nobody takes it for a comparison.
     """
     compared = {delta.key for delta in report.deltas if delta.base is not None}
-    judged = [one if one.key in compared else replace(one, level="warn") for one in report.verdict.findings]
+    judged = [one if one.key in compared else structs.replace(one, level="warn") for one in report.verdict.findings]
     findings = tuple(sorted(judged, key=lambda one: (one.known, one.level == "warn")))
     status: VerdictStatus = status_of(findings) if any(one.state in _JUDGED for one in report.deltas) else "warn"
     if not any(cell.measured for cell in report.head.cells):
         status = "unknown"
-    verdict = replace(report.verdict, status=status, findings=findings)
-    return replace(report, verdict=verdict, adoption=brought)
+    verdict = structs.replace(report.verdict, status=status, findings=findings)
+    return structs.replace(report, verdict=verdict, adoption=brought)
 
 
 _JUDGED = frozenset({"same", "changed", "fixed"})
@@ -165,8 +166,8 @@ def stepped(
         skipped = sum(first < Version(name) < last for name in offered)
         steps.append(_step(old, new, skipped, one))
         seen.append((steps[-1].name, {_key(root) for root in one.root_causes}))
-    roots = (replace(r, seen=tuple(name for name, keys in seen if _key(r) in keys)) for r in report.root_causes)
-    return replace(report, root_causes=tuple(roots), steps=tuple(steps))
+    roots = (structs.replace(r, seen=tuple(name for name, keys in seen if _key(r) in keys)) for r in report.root_causes)
+    return structs.replace(report, root_causes=tuple(roots), steps=tuple(steps))
 
 
 def _key(root: RootCause) -> tuple[object, ...]:
@@ -225,7 +226,7 @@ def both_sides(request: Request, show: Show, cancel: Cancel) -> BothSides:
         side: load_snapshot(Path(one.sought.spec)) for side, one in requested.items() if is_snapshot(one.sought.spec)
     }
     plans = [_plan(side, one, request, show, cancel) for side, one in requested.items() if side not in known]
-    rules = replace(requested["base"].config, timeout_seconds=requested["head"].config.timeout_seconds)
+    rules = structs.replace(requested["base"].config, timeout_seconds=requested["head"].config.timeout_seconds)
     sides = measured(plans, known, request, rules, show, cancel)
     return BothSides(rules, sides, Baseline(requested["base"].rule, sides["base"].source.sha), tuple(plans))
 

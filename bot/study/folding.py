@@ -141,7 +141,7 @@ class Attempts:
         model = self.planned.model
         shown = f"{model.name}.{self.planned.target.name}.mlir"
         resumed = Model(model.name, str(program), shown, hashlib.sha256(data).hexdigest(), len(data))
-        return replace(self.planned, model=resumed, user_flags=(*self.planned.user_flags, RESUME))
+        return structs.replace(self.planned, model=resumed, user_flags=(*self.planned.user_flags, RESUME))
 
     def _measured(self, planned: PlannedCell) -> Cell:
         key = cell_key(self.kit.toolchain.info.digest, planned)
@@ -441,7 +441,7 @@ class Audited:
 def audit(tools: FoldTools, planned: PlannedCell, cell: Cell) -> Audited:
     """Fold what is worth it of one cell."""
     if cell.status == "over-stack-limit":
-        planned = replace(planned, user_flags=(*planned.user_flags, LIFTED_LIMIT_FLAG))
+        planned = structs.replace(planned, user_flags=(*planned.user_flags, LIFTED_LIMIT_FLAG))
     if not cell.measured:
         return Audited(cell, planned, failure=reason(cell.failure.message) if cell.failure else cell.status)
     source = tools.importer.source(planned.model)
@@ -745,7 +745,7 @@ def fold_cell(one: Audited, run: Run, out: Path) -> FoldCell:
     module = f"{FOLDER}/{cell.key.model}.{cell.key.target}.mlir"
     make_directory(out / FOLDER)
     shutil.copyfile(one.attempts.program(attempt), out / module)
-    planned = replace(attempt.planned, model=replace(attempt.planned.model, shown=module))
+    planned = structs.replace(attempt.planned, model=structs.replace(attempt.planned.model, shown=module))
     return structs.replace(row, command=planned.command(), module=module)
 
 
@@ -893,7 +893,9 @@ class _Checks:
                             if best is not one.best:
                                 self.runs[key] = self._compared(self.audits[key], bench)[0]
                         known = price if isinstance(price, Price) else None
-                        self.runs[key] = replace(self.runs[key], price=known, price_note="" if known else str(price))
+                        self.runs[key] = structs.replace(
+                            self.runs[key], price=known, price_note="" if known else str(price)
+                        )
                 shutil.rmtree(data / model, ignore_errors=True)
 
     def _bench(self, key: CellKey, data: Path) -> Bench | str:
@@ -940,5 +942,5 @@ def audit_request(
     if sought.places.no_index:
         say("--no-index of the requirements file is not followed here: the index counts as well")
     links = tuple(dict.fromkeys((*sought.places.find_links, *config.compiler.find_links)))
-    config = replace(config, compiler=replace(config.compiler, find_links=links))
+    config = structs.replace(config, compiler=structs.replace(config.compiler, find_links=links))
     return replace(request, specs={**request.specs, "head": sought.spec}), config

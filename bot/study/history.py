@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from msgspec import structs
@@ -204,10 +204,10 @@ def stored_study(
             variants.append(Variant(entry.sha[:SHORT], entry.sha, reason=error.line))
     study = named_apart(variants)
     chosen = selected({one.name: one.snapshot for one in study.variants if one.snapshot}, request)
-    return Study(tuple(replace(one, snapshot=chosen.get(one.name)) for one in study.variants))
+    return Study(tuple(structs.replace(one, snapshot=chosen.get(one.name)) for one in study.variants))
 
 
-_OF_CELLS = tuple(each.name for each in fields(Cell))
+_OF_CELLS = Cell.__struct_fields__
 
 
 def _held_once(side: Snapshot, held: dict[CellKey, Cell]) -> Snapshot:
@@ -219,8 +219,8 @@ def _held_once(side: Snapshot, held: dict[CellKey, Cell]) -> Snapshot:
     for cell in side.cells:
         last = held.get(cell.key, cell)
         same = {name: old for name in _OF_CELLS if (old := getattr(last, name)) == getattr(cell, name)}
-        held[cell.key] = last if len(same) == len(_OF_CELLS) else replace(cell, **same)
-    return replace(side, cells=tuple(held[cell.key] for cell in side.cells))
+        held[cell.key] = last if len(same) == len(_OF_CELLS) else structs.replace(cell, **same)
+    return structs.replace(side, cells=tuple(held[cell.key] for cell in side.cells))
 
 
 # What moved in each release, and why, as the report of each step tells it.
@@ -245,7 +245,8 @@ def explained_history(study: Study, config: Config, texts: Texts = no_texts) -> 
         moves |= _moves(before, name, report, config)
         for (earlier, side), keys in across:
             old, new = (
-                replace(one, cells=tuple(cell for cell in one.cells if cell.key in keys)) for one in (side, head)
+                structs.replace(one, cells=tuple(cell for cell in one.cells if cell.key in keys))
+                for one in (side, head)
             )
             moves |= _moves(earlier, name, reported(config, old, new, _SINCE, texts), config)
     unjudged = [METRIC_BY_ID[id_].label for id_ in TRACKED if not METRIC_BY_ID[id_].exact and id_ not in config.noise]

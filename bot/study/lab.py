@@ -67,11 +67,13 @@ def shaped(
             shown = f"{FOLDER}/{variant}/{model.name}.mlir"
             path = (out / shown).absolute()
             if model.path.endswith(".onnx"):
-                result.append(replace(model, missing="only models of MLIR are constrained: import it first"))
+                result.append(structs.replace(model, missing="only models of MLIR are constrained: import it first"))
                 continue
             failure = constrained(bindings, Path(model.path), constraint, path)
             result.append(
-                replace(model, missing=failure.first_line) if isinstance(failure, Failure) else _at(model, path, shown)
+                structs.replace(model, missing=failure.first_line)
+                if isinstance(failure, Failure)
+                else _at(model, path, shown)
             )
         return tuple(result)
     finally:
@@ -166,7 +168,7 @@ def planned_variant(about: Scope, variant: Variant, show: Show, cancel: Cancel) 
     cells = in_its_words(toolchain, plan_cells(models, targets, flags), cancel)
     if cells and (unknown := unknown_option(toolchain, cells, cancel)):
         reason = f"IREE {toolchain.info.version} does not know the option {unknown}"
-        variant = replace(variant, reason=reason)
+        variant = structs.replace(variant, reason=reason)
     return VariantPlan(variant, toolchain, SidePlan(variant.name, compiler, cells, about.repository.source), flags)
 
 
@@ -176,7 +178,7 @@ def variant_models(about: Scope, variant: Variant) -> tuple[Model, ...]:
         return about.models
     rows = [model.name for model in about.models if model.name in variant.files]
     loaded = load_models([Path(variant.files[row]) for row in rows], about.repository.top)
-    return tuple(replace(model, name=row) for row, model in zip(rows, loaded, strict=True))
+    return tuple(structs.replace(model, name=row) for row, model in zip(rows, loaded, strict=True))
 
 
 def variant_targets(targets: Sequence[Target], wanted: Mapping[str, tuple[str, ...]] | None) -> tuple[Target, ...]:
@@ -188,7 +190,7 @@ def variant_targets(targets: Sequence[Target], wanted: Mapping[str, tuple[str, .
         own = [flags for glob, flags in wanted.items() if fnmatchcase(target.name, glob)]
         if own:
             flags = merged(target.flags, [flag for some in own for flag in some])
-            result.append(replace(target, flags=flags))
+            result.append(structs.replace(target, flags=flags))
     return tuple(result)
 
 
@@ -242,7 +244,7 @@ def _not_run(run: Run | None, why: str) -> Run:
     """That a cell is not run; what folding found out of its own stays."""
     run = run or Run()
     price_note = "" if run.price else run.price_note or why
-    return replace(run, equal_note=run.equal_note or why, price_note=price_note, instructions_note=why)
+    return structs.replace(run, equal_note=run.equal_note or why, price_note=price_note, instructions_note=why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,7 +363,11 @@ class _Bench:
 
 
 def _counted(run: Run, count: int | str) -> Run:
-    return replace(run, instructions_note=count) if isinstance(count, str) else replace(run, instructions=count)
+    return (
+        structs.replace(run, instructions_note=count)
+        if isinstance(count, str)
+        else structs.replace(run, instructions=count)
+    )
 
 
 @contextmanager
@@ -422,7 +428,7 @@ def _study(plans: Sequence[VariantPlan], sides: Mapping[str, Snapshot]) -> Study
         cells = tuple(Cell(one.key, "unsupported", failure=refused) for one in plan.cells if plan.variant.reason)
         side = sides.get(plan.name) or Snapshot(plan.toolchain.info, plan.side.source, cells)
         files = {cell.key.model: cell.model.shown for cell in plan.cells} if plan.variant.files else {}
-        variants.append(replace(plan.variant, files=files, snapshot=side))
+        variants.append(structs.replace(plan.variant, files=files, snapshot=side))
     return Study(tuple(variants))
 
 
@@ -459,7 +465,7 @@ def _measured(plans: Sequence[VariantPlan], about: Scope, show: Show, cancel: Ca
                 )
                 sides |= {one.name: again[side] for side, one in pair.items()}
         sides = repeat_unsteady([plan.side for plan in plans], sides, about.config, resources)
-    return {name: replace(side, cells=tuple(map(_before_fusion, side.cells))) for name, side in sides.items()}
+    return {name: structs.replace(side, cells=tuple(map(_before_fusion, side.cells))) for name, side in sides.items()}
 
 
 def _before_fusion(cell: Cell) -> Cell:
@@ -468,14 +474,16 @@ def _before_fusion(cell: Cell) -> Cell:
         return cell
     before = cell.program.linalg_ops_before if cell.program else None
     unknown = {BEFORE_FUSION.id: "global optimization could not be read"} if before is None else {}
-    return replace(cell, metrics={**cell.metrics, BEFORE_FUSION.id: before}, reasons={**cell.reasons, **unknown})
+    return structs.replace(
+        cell, metrics={**cell.metrics, BEFORE_FUSION.id: before}, reasons={**cell.reasons, **unknown}
+    )
 
 
 def _audit(plan: VariantPlan, about: Scope, show: Show, cancel: Cancel) -> FoldAudit:
     """A variant folded on all of its targets together, and measured from the cache; under the names of its rows."""
     paths = {cell.key.model: Path(cell.model.path) for cell in plan.cells}
     targets = {cell.key.target: cell.target for cell in plan.cells}
-    config = replace(
+    config = structs.replace(
         about.config, models=tuple(paths.values()), targets=tuple(targets.values()), suites=(), flags=plan.flags
     )
     spec = plan.variant.spec or about.request.specs["head"]

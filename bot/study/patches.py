@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from bot.compiler.probe import flags_of
 from bot.config.configuration import Configuration, load_config

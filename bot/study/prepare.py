@@ -16,6 +16,7 @@ from tempfile import TemporaryFile
 from typing import Protocol
 
 import msgspec
+from msgspec import structs
 
 from bot.compiler.bindings import with_reader
 from bot.compiler.cell_cache import CellCache, TextStore, cell_key, digest_of
@@ -60,7 +61,7 @@ def suite_cells(
 def _model(module: SuiteModule, load: Callable[[Path], Model]) -> Model:
     if isinstance(module.mlir, str):
         return Model(module.name, "", shown(module.mlir), "", _GUESSED_BYTES, url=module.mlir)
-    return replace(load(module.mlir), name=module.name)
+    return structs.replace(load(module.mlir), name=module.name)
 
 
 def with_models(
@@ -73,7 +74,7 @@ def with_models(
     """The cells with their models at hand, or with why they are not."""
     by_name = {module.name: module for module in modules}
     return tuple(
-        replace(cell, model=_fetched(cell.model, by_name[cell.model.name], cache / FOLDER, say, cancel))
+        structs.replace(cell, model=_fetched(cell.model, by_name[cell.model.name], cache / FOLDER, say, cancel))
         if cell.model.url
         else cell
         for cell in cells
@@ -86,8 +87,8 @@ def _fetched(model: Model, module: SuiteModule, folder: Path, say: Callable[[str
     except Interrupted:
         raise
     except BotError as error:
-        return replace(model, missing=f"not fetched: {error.line}")
-    return replace(model, path=str(path), digest=path.stem, size_bytes=path.stat().st_size)
+        return structs.replace(model, missing=f"not fetched: {error.line}")
+    return structs.replace(model, path=str(path), digest=path.stem, size_bytes=path.stat().st_size)
 
 
 def _note(url: str, folder: Path) -> Path:
@@ -245,7 +246,7 @@ def _selected(
 
 def _targets_of(suite: Sequence[PlannedCell]) -> tuple[Target, ...]:
     by_name = {cell.target.name: cell.target for cell in suite}
-    return tuple(replace(by_name[name], flags=()) for name in sorted(by_name))
+    return tuple(structs.replace(by_name[name], flags=()) for name in sorted(by_name))
 
 
 def load_models(paths: Sequence[Path], top: Path | None, import_flags: tuple[str, ...] = ()) -> tuple[Model, ...]:
@@ -254,7 +255,7 @@ def load_models(paths: Sequence[Path], top: Path | None, import_flags: tuple[str
     `top` is the repository's work tree: paths are printed relative to it, or to the configuration's directory.
     """
     models = (_load_model(path, top.resolve() if top else None) for path in paths)
-    return tuple(replace(m, import_flags=import_flags) if m.path.endswith(".onnx") else m for m in models)
+    return tuple(structs.replace(m, import_flags=import_flags) if m.path.endswith(".onnx") else m for m in models)
 
 
 def _load_model(path: Path, top: Path | None) -> Model:
@@ -288,7 +289,8 @@ def prepare(
     compiler = fetched(spec, request, config, show, cancel)
     cells = with_models(chosen.cells, config.suites, request.cache.absolute(), show.say, cancel)
     cells = tuple(
-        replace(cell, target=replace(cell.target, unsupported=compiler.refuses(cell.target))) for cell in cells
+        structs.replace(cell, target=structs.replace(cell.target, unsupported=compiler.refuses(cell.target)))
+        for cell in cells
     )
     cells = compiler.in_its_words(side, cells, cancel)
     at_hand = {cell.model.name: cell.model for cell in cells}

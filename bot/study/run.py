@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from bot.compiler.cell_cache import CellCache, TextStore, cell_key, cost_key
 from bot.compiler.compiler import Compiler, Job, Result, Session

@@ -12,11 +12,10 @@ import threading
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from msgspec import structs
+from msgspec.structs import replace
 
 from bot.compiler.bindings import Importer, reading
 from bot.compiler.cell_cache import cell_key
@@ -169,13 +168,13 @@ def _with_around(
         cpu_ms += outcome.cpu_ms
         if reader.texts:
             before, after = reader.texts
-            return structs.replace(trace, around=structs.replace(wanted, before=before, after=after), cpu_ms=cpu_ms)
+            return replace(trace, around=replace(wanted, before=before, after=after), cpu_ms=cpu_ms)
         is_whole = outcome.ok or _UNREGISTERED in outcome.output
         why = "" if is_whole else failure(outcome, kit.timeout_seconds).first_line
         if wanted.idle or why:
             break
     why = why or ("it does not run there at this point" if wanted.idle else "the compiler printed no such run of it")
-    return structs.replace(trace, around=structs.replace(wanted, why=why), cpu_ms=cpu_ms)
+    return replace(trace, around=replace(wanted, why=why), cpu_ms=cpu_ms)
 
 
 def _is_same(row: Dispatch, directory: Path) -> bool | None:
@@ -234,7 +233,7 @@ class _SideTracer:
         if isinstance(sources, Failure) or row.executable not in sources:
             why = sources.first_line if isinstance(sources, Failure) else "the compiler wrote no source of it"
             if before and around:
-                return structs.replace(before, around=structs.replace(around, why=why))
+                return replace(before, around=replace(around, why=why))
             return DispatchTrace((), why)
         if before and around:
             return _with_around(self._kit, argv, sources[row.executable], row, before, around)
@@ -463,14 +462,12 @@ def with_traces(
                 continue
             for side, wanted in runs.items():
                 trace = known[side, key][rows[side].name]
-                known[side, key][rows[side].name] = structs.replace(
-                    trace, around=structs.replace(wanted, why=NO_TIME_AROUND)
-                )
+                known[side, key][rows[side].name] = replace(trace, around=replace(wanted, why=NO_TIME_AROUND))
         run_all(tasks, resources.jobs, resources.cancel.set, resources.progress)
     for (side, key), traces in known.items():
         for name, trace in traces.items():
             if trace.around and (side, key, name) not in looked:  # of another comparison
-                traces[name] = structs.replace(trace, around=None)
+                traces[name] = replace(trace, around=None)
     return {
         side: _with_those(here[side], snapshot, moved, chosen, known, resources) if side in here else snapshot
         for side, snapshot in sides.items()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError
 from fractions import Fraction
 from pathlib import Path
 
@@ -83,7 +82,7 @@ def test_quick_differs_in_its_models_only() -> None:
     named = load_config(configs_dir() / "default.yml")
     assert named.compiler == quick.compiler
     assert named.compiler == CompilerChoice("iree-base-compiler==3.11.0", "iree-base-compiler==3.13.0")
-    differs = {name for name in Config.__slots__ if getattr(default, name) != getattr(quick, name)}
+    differs = {name for name in Config.__struct_fields__ if getattr(default, name) != getattr(quick, name)}
     assert differs == {"models", "compiler"}
 
 
@@ -130,7 +129,7 @@ def test_a_place_of_wheels_that_is_refused(load: Load, link: str, why: str) -> N
 
 
 def test_a_configuration_is_frozen(load: Load) -> None:
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         load(SCHEMA).flags = ()  # type: ignore[misc]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +76,7 @@ def test_no_mapping_takes_unknown_keys() -> None:
 
 
 def test_the_configuration_has_the_keys_of_the_file() -> None:
-    assert {field.name.replace("sections", "components") for field in fields(Config)} | {"schema"} == {
+    assert {name.replace("sections", "components") for name in Config.__struct_fields__} | {"schema"} == {
         *CONFIGURATION["properties"]
     }
     assert set(CONFIGURATION["$defs"]["StatesKeys"]["properties"]) == set(STATES) == set(DEFAULT_STATES)

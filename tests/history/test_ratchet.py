@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from growth import steps
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from report_factory import cell, digest, failed, snapshot, with_metrics
 from series import write
 
@@ -71,11 +71,11 @@ def measured(home: Path, edit: Edit = unchanged, **figures: int) -> Snapshot:
     def made(key: CellKey, _found: Cell) -> Cell:
         known = {"artifact_bytes": 90_112, "stack_max_bytes": 1024, **figures}
         found = with_metrics(cell(key, by_key[key].target.backend), **known)
-        return edit(key, replace(found, command=by_key[key].command()))
+        return edit(key, structs.replace(found, command=by_key[key].command()))
 
     targets = {one.key.target: one.target.backend for one in by_key.values()}
     models = {one.key.model: one.model.digest for one in by_key.values()}
-    return replace(snapshot("3.13.0", made, tuple(models), targets), models=models)
+    return structs.replace(snapshot("3.13.0", made, tuple(models), targets), models=models)
 
 
 @pytest.fixture
@@ -156,15 +156,17 @@ def only(*changed: str, by: Edit) -> Edit:
 DOUBTS: dict[str, tuple[Edit, str]] = {
     "failed": (lambda _, found: failed(found, "error: no"), "a on vmvx was not measured: error: no"),
     "unstable": (
-        lambda _, found: replace(found, others=(Outcome("ok", found.metrics, "e" * 64),)),
+        lambda _, found: structs.replace(found, others=(Outcome("ok", found.metrics, "e" * 64),)),
         "a on vmvx is not deterministic: the same command gives other artifacts",
     ),
     "flags": (
-        lambda _, found: replace(found, command=found.command.replace(" -o", " --iree-opt-level=O2 -o")),
+        lambda _, found: structs.replace(found, command=found.command.replace(" -o", " --iree-opt-level=O2 -o")),
         "a on vmvx was measured with other flags",
     ),
     "unknown": (
-        lambda _, found: replace(with_metrics(found, artifact_bytes=None), reasons={"artifact_bytes": "cut off"}),
+        lambda _, found: structs.replace(
+            with_metrics(found, artifact_bytes=None), reasons={"artifact_bytes": "cut off"}
+        ),
         "artifact_bytes of a on vmvx is not known: cut off",
     ),
 }
@@ -183,9 +185,9 @@ def test_no_limit_is_tightened_without_every_cell_and_the_reason_is_told(
 
 def test_a_snapshot_of_fewer_cells_or_another_model_proves_nothing(home: Path, ratchet: Ratchet) -> None:
     whole = measured(home)
-    _, text, _ = ratchet(replace(whole, cells=whole.cells[:-1]))
+    _, text, _ = ratchet(structs.replace(whole, cells=whole.cells[:-1]))
     assert "b on vmvx is not in the snapshot" in text and "stack: " not in text
-    _, text, _ = ratchet(replace(whole, models={**whole.models, "a": digest("other")}))
+    _, text, _ = ratchet(structs.replace(whole, models={**whole.models, "a": digest("other")}))
     assert "was measured with another text of the model" in text and "diff --git" not in text
 
 
@@ -241,7 +243,7 @@ def test_never_looser_never_below_a_value_once_is_enough(values: list[int], limi
         "1", lambda key, found: with_metrics(found, executables=figures[key]), ("a", "b"), {"cuda": "", "vmvx": ""}
     )
     rules = [rule_of(str(place), limit) for place, limit in enumerate(limits)]
-    rules = [replace(rule, models=("a",)) if rule.name == "0" else rule for rule in rules]
+    rules = [structs.replace(rule, models=("a",)) if rule.name == "0" else rule for rule in rules]
     evidence, headroom = Evidence(made, KEYS, {}, ()), Fraction(percent, 100)
     found = list(ratcheted(rules, evidence, headroom))
     for one in found:
@@ -256,7 +258,7 @@ def test_never_looser_never_below_a_value_once_is_enough(values: list[int], limi
 
 def rule_of(name: str, limit: int, like: Rule | None = None) -> Rule:
     level = LevelSpec(limit=Amount(limit, "own", str(limit)))
-    return replace(like, fail=level) if like else Rule(name, ("executables",), fail=level)
+    return structs.replace(like, fail=level) if like else Rule(name, ("executables",), fail=level)
 
 
 @pytest.mark.parametrize(

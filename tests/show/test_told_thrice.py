@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import everyday
 import pytest
 import report_factory as make
 from json_texts import report_to_json
+from msgspec.structs import replace
 from page_texts import content
 from rich.console import Console
 

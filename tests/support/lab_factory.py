@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
 from report_factory import COMMON, HOSTILE, MODELS, TARGETS, digest, metrics
 
 from bot.core.fold import Price, Run

@@ -9,9 +9,9 @@ import json
 import os
 import random
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any
 
+import msgspec
 from places import FIXTURES
 
 from bot.core.reading import ArtifactReading, Reading
@@ -70,6 +70,4 @@ def check_flips(read: Read, data: bytes, rounds: int = 1500) -> int:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, AnyReading):
-        value = asdict(value)
-    return json.loads(json.dumps(value, default=dict))
+    return msgspec.to_builtins(value, enc_hook=dict, str_keys=True)

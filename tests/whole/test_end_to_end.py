@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import numpy
 import onnx
 import pytest
 from fake_compiler import wait_until
+from msgspec.structs import replace
 from places import ROOT
 
 from bot.compiler.toolchain import NATIVE_BINARY, resolve
