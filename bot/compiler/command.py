@@ -30,6 +30,7 @@ from bot.compiler.diagnostics import failure
 from bot.compiler.machine import require_room
 from bot.compiler.storage import COMPLETE, hold
 from bot.compiler.toolchain import for_pip, hashed, reason
+from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import PlannedCell, Target
 from bot.core.policy import here
 from bot.core.snapshot import CompilerInfo, Failure
@@ -152,10 +153,11 @@ class _AtWork:
                     raise InputError(f"{name} is a link")
                 files[name] = read_bounded(path, name)
         has_facts = (out / FACTS).is_file() and not (out / FACTS).is_symlink()
-        facts = read_bounded(out / FACTS, FACTS, _MOST_FACTS_BYTES) if has_facts else b"{}"
-        return Compiled(
-            files, cpu_ms, peak_rss_kib, facts=_facts(facts), artifacts=tuple(artifacts), stages=command.stages
-        )
+        said = _facts(read_bounded(out / FACTS, FACTS, _MOST_FACTS_BYTES) if has_facts else b"{}")
+        facts = {**dict.fromkeys(one.id for one in command.metrics), **said}
+        if unknown := facts.keys() - METRIC_BY_ID.keys() - {one.id for one in command.metrics}:
+            raise InputError(f"{FACTS} names no metric: {min(unknown)[:60]!r}; compiler.metrics declares further ones")
+        return Compiled(files, cpu_ms, peak_rss_kib, facts=facts, artifacts=tuple(artifacts), stages=command.stages)
 
 
 def any_of(globs: Sequence[str], name: str) -> bool:
@@ -220,10 +222,12 @@ def command_compiler(
     every = {one for word in (*command.run, *side) for one in re.split(r"[\s;&|()]+", word) if one}
     named = [(word, path) for word in sorted(every) if (path := shutil.which(word))]
     programs = [] if environment else [f"{word} {hashed(Path(path))}" for word, path in named]
-    digest = digest_of(key, command.run, command.artifacts, command.stages, side, files, programs)
+    digest = digest_of(
+        key, command.run, command.artifacts, command.stages, side, files, programs, [one.id for one in command.metrics]
+    )
     version = version if revision else f"{command.package or 'command'} {version}"
     shown = version.replace(" ", "==") if environment else spec
-    info = CompilerInfo(version, revision, digest, shown)
+    info = CompilerInfo(version, revision, digest, shown, command.metrics)
     return CommandCompiler(command, info, side, environment, sources)
 
 

@@ -22,7 +22,8 @@ class Compiled:
         refusal: the compiler's refusal that was lifted (its stack gate); None for an ordinary compile.
         reasons: what it did not leave → why.
         phases_ms: phase → wall time between its end and the end of the phase before.
-        facts: metric id → what the compiler itself says of the artifact, where no file shows it.
+        facts: metric id → what the compiler itself says, where no file shows it; None for a declared one
+            of which it says nothing.
         artifacts: those of the files that ship, where the compiler has no one artifact.
         stages: ends of names of those that are its own IR, in its order.
     """
@@ -33,7 +34,7 @@ class Compiled:
     refusal: Failure | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)
     phases_ms: Mapping[str, int] = field(default_factory=dict)
-    facts: Mapping[str, int] = field(default_factory=dict)
+    facts: Mapping[str, int | None] = field(default_factory=dict)
     artifacts: tuple[str, ...] = ()
     stages: tuple[str, ...] = ()
 

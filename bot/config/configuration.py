@@ -13,7 +13,7 @@ import yaml
 from msgspec import UNSET, Meta, UnsetType
 
 from bot.config.targets import Targets, packaged_targets, parse_targets
-from bot.config.thresholds import RuleKeys, parse_rules, parsed
+from bot.config.thresholds import A_METRIC, RuleKeys, parse_rules, parsed
 from bot.config.torch_models import SuiteKeys, SuiteModule, require_own_names, suite_modules
 from bot.config.units import parse_ratio, parse_share
 from bot.config.yaml_file import (
@@ -36,9 +36,9 @@ from bot.config.yaml_file import (
 )
 from bot.core.fold import FoldOptions
 from bot.core.json_text import mistaken
-from bot.core.metrics import INEXACT
+from bot.core.metrics import INEXACT, METRIC_BY_ID, MOST_OWN, OWN_ID, OwnMetric, OwnMetrics, Unit, own_metrics
 from bot.core.planned import Target, covers
-from bot.core.policy import DEFAULT_STATES, Coverage, Ratio, Rule, Status, metrics_of
+from bot.core.policy import DEFAULT_STATES, Coverage, Ratio, Rule, Status, metrics_of, misfit
 from bot.core.record import Small
 from bot.core.spec import Command, is_address, refused_link
 from bot.errors import ConfigError
@@ -62,6 +62,22 @@ Repeats = tuple[tuple[str, str], ...]
 # --- what a file may hold -------------------------------------------------------------------------------------------
 
 
+class MetricKeys(Keys, frozen=True):
+    """A metric of the command's own, which it writes to facts.json; lower is better, and the same run gives the same.
+
+    Attributes:
+        unit: What is counted.
+        label: What it is called in tables. Default: its id, with blanks.
+        about: What it says, for those who do not know it.
+        rule: The name of the rule below thresholds that judges it. Default: the first whose metrics match its id.
+    """
+
+    unit: Unit
+    label: Annotated[str, examples("peak memory", min_length=1, max_length=40)] = ""
+    about: Annotated[str, examples("the most memory that the program needs at once", max_length=200)] = ""
+    rule: Annotated[Text, examples("memory of the program")] = ""
+
+
 class CompilerKeys(Keys, frozen=True):
     """The compilers of the two sides: base and head, or a requirements file that is read on each side.
 
@@ -78,6 +94,7 @@ class CompilerKeys(Keys, frozen=True):
         sources: Globs of files that the command needs beside the model and those that run names.
         stages: Ends of names of files below {out} with the compiler's own IR, in its order; the first that differs is
             named.
+        metrics: What the command may write to facts.json beside the metrics of this program, id to unit.
         base: The compiler to compare with: a release, latest or nightly, a wheel or a directory of wheels, an
             iree-compile binary, a virtual environment or build directory, or a snapshot.json.
         head: The compiler under review, in the same forms as base.
@@ -98,6 +115,13 @@ class CompilerKeys(Keys, frozen=True):
     artifacts: Annotated[tuple[Text, ...], examples(["*.hsaco", "*.cubin"])] = ()
     sources: Annotated[tuple[Text, ...], examples(["include/**/*.h"])] = ()
     stages: Annotated[tuple[Text, ...], examples(["ttir", "ttgir", "llir", "ptx", "amdgcn"])] = ()
+    metrics: Annotated[
+        dict[
+            Annotated[str, pattern(OWN_ID, "an id has small letters, digits and '_', 40 at most", "peak_bytes")],
+            MetricKeys,
+        ],
+        examples({"peak_bytes": {"unit": "bytes", "rule": "memory of the program"}}, max_length=MOST_OWN),
+    ] = msgspec.field(default_factory=dict)
     base: Spec = ""
     head: Spec = ""
     requirements: Annotated[Text, examples("requirements.txt")] = ""
@@ -370,6 +394,11 @@ class CompilerChoice(Small, frozen=True):
     repository: str = "iree-org/iree"
     command: Command | None = None
 
+    @property
+    def metrics(self) -> OwnMetrics:
+        """Those of its own."""
+        return self.command.metrics if self.command else ()
+
 
 class Config(Small, frozen=True):
     """Everything that can be configured; the fields are the keys of the file, `sections` being its `components`.
@@ -486,7 +515,9 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
             raise file.error(("noise", id_), f"no metric that varies is called {id_!r}", did_you_mean(id_, INEXACT))
     noise = {id_: parsed(file, ("noise", id_), parse_ratio, written) for id_, written in own.noise.items()}
     judged = (file, own) if own.thresholds else (default, packaged)
-    rules = parse_rules(judged[0], judged[1].thresholds)
+    compiler = _compiler(file, own.compiler) if path else CompilerChoice()
+    rules = parse_rules(judged[0], judged[1].thresholds, own_metrics(compiler.metrics))
+    _check_own(file, compiler.metrics, rules)
     _check_noise(judged[0], rules, noise)
     measured = (file, own) if own.models else (default, packaged)
     paths = (
@@ -504,7 +535,7 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
         max_slowdown = parsed(file, ("fold", "max_slowdown"), parse_share, own.fold.max_slowdown)
     globs = {name: (one,) if isinstance(one, str) else one for name, one in own.components.items()}
     return Config(
-        compiler=_compiler(file, own.compiler) if path else CompilerChoice(),
+        compiler=compiler,
         models=paths,
         targets=chosen,
         suites=suites,
@@ -548,6 +579,9 @@ def configuration_schema() -> dict[str, Any]:
     schema = msgspec.json.decode(msgspec.json.encode(json_schema(Configuration)))
     names = read_yaml(configs_dir() / "default.yml").data["targets"]
     schema["properties"]["targets"]["anyOf"][0]["items"]["enum"] = list(names)
+    declares = {"required": ["compiler"], "properties": {"compiler": {"required": ["metrics"]}}}
+    strict = {"items": {"properties": {"metrics": {"items": A_METRIC}}}}
+    schema |= {"if": declares, "else": {"properties": {"thresholds": strict}}}
     return {"title": "Configuration of the code size review bot", **schema}
 
 
@@ -568,12 +602,33 @@ def _compiler(file: YamlFile, entry: CompilerKeys) -> CompilerChoice:
     choice = entry.base or None, entry.head or None, entry.requirements or None
     if entry.kind == "iree":
         return CompilerChoice(*choice, tuple(places), entry.repository)
-    words = entry.package, entry.sources, entry.stages
+    if taken := next((id_ for id_ in entry.metrics if id_ in METRIC_BY_ID), None):
+        what, hint = f"{taken} is a metric of this program", "give yours another id, or leave it out"
+        raise file.error(("compiler", "metrics", taken), what, hint)
+    metrics = tuple(
+        OwnMetric(id_, one.unit, one.label or id_.replace("_", " "), one.about or f"of facts.json: {id_}", one.rule)
+        for id_, one in sorted(entry.metrics.items())
+    )
+    words = entry.package, entry.sources, entry.stages, metrics
     command = Command(entry.run, entry.artifacts, str(file.path.parent.absolute()), *words)
     return CompilerChoice(*choice, tuple(places), "", command)
 
 
-_OF_COMMANDS = ("package", "run", "artifacts", "sources", "stages")
+def _check_own(file: YamlFile, own: OwnMetrics, rules: Sequence[Rule]) -> None:
+    """Refuse a declared metric's rule that is none for it."""
+    for one in own:
+        at = ("compiler", "metrics", one.id)
+        rule = next((rule for rule in rules if rule.name == one.rule), None)
+        if one.rule and rule is None:
+            names = [rule.name for rule in rules]
+            raise file.error((*at, "rule"), f"no rule is called {one.rule!r}", did_you_mean(one.rule, names))
+        if rule and (why := misfit(rule, own_metrics((one,))[one.id])):
+            raise file.error(
+                (*at, "rule"), f"{rule.name!r} is for another unit: {why}", "name another rule, or write one"
+            )
+
+
+_OF_COMMANDS = ("package", "run", "artifacts", "sources", "stages", "metrics")
 
 
 def _check_command(file: YamlFile, own: Configuration) -> None:

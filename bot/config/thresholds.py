@@ -5,7 +5,7 @@ That is: wrong units, unknown metrics, contradictions, and rules that nothing ca
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -25,7 +25,7 @@ from bot.config.yaml_file import (
     examples,
     pattern,
 )
-from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, Unit
+from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, OWN_ID, Metric, Unit
 from bot.core.policy import Amount, Coverage, LevelSpec, Rule, any_match, is_catch_all, metrics_of
 
 _T = TypeVar("_T")
@@ -75,7 +75,9 @@ LevelText = Annotated[
     | LevelKeys,
     examples("4KiB", "1.5%", 0, {"absolute": "4KiB", "relative": "1.5%"}, {"limit": "32KiB"}),
 ]
-_A_METRIC = {"anyOf": [{"enum": list(METRIC_IDS)}, {"pattern": "[*?\\[]"}]}
+A_METRIC = {"anyOf": [{"enum": list(METRIC_IDS)}, {"pattern": "[*?\\[]"}]}
+_ANY_METRIC = {"anyOf": [*A_METRIC["anyOf"], {"pattern": OWN_ID}]}
+_NO_OWN: Mapping[str, Metric] = {}
 
 
 class RuleKeys(Keys, frozen=True, kw_only=True):
@@ -93,7 +95,7 @@ class RuleKeys(Keys, frozen=True, kw_only=True):
 
     name: Annotated[str, examples("code size", min_length=1, max_length=100)] = ""
     metrics: Annotated[
-        tuple[Annotated[str, Meta(extra_json_schema=_A_METRIC)], ...], distinct(["artifact_bytes"], ["*"], least=1)
+        tuple[Annotated[str, Meta(extra_json_schema=_ANY_METRIC)], ...], distinct(["artifact_bytes"], ["*"], least=1)
     ]
     models: Annotated[Globs, examples(["mobilenet_*"])] = ("*",)
     targets: Annotated[Globs, examples(["llvm-cpu-*"])] = ("*",)
@@ -102,10 +104,14 @@ class RuleKeys(Keys, frozen=True, kw_only=True):
     limit: AmountText | UnsetType = UNSET
 
 
-def parse_rules(file: YamlFile, entries: tuple[RuleKeys, ...]) -> tuple[Rule, ...]:
-    """The rules that stand under `thresholds` of a file, in order; raises ConfigError naming file, line and key."""
-    rules = tuple(_rule(file, index, entry) for index, entry in enumerate(entries))
-    coverage = Coverage(rules)
+def parse_rules(file: YamlFile, entries: tuple[RuleKeys, ...], own: Mapping[str, Metric] = _NO_OWN) -> tuple[Rule, ...]:
+    """The rules that stand under `thresholds` of a file, in order; raises ConfigError naming file, line and key.
+
+    `own`: the metrics that the configuration declares.
+    """
+    known = {**METRIC_BY_ID, **own}
+    rules = tuple(_rule(file, index, entry, known) for index, entry in enumerate(entries))
+    coverage = Coverage(rules, tuple(known))
     for index, rule in enumerate(rules):
         takers = coverage.takers(index)
         spared = index == len(rules) - 1 and is_catch_all(rule) and not any(map(is_catch_all, rules[:index]))
@@ -121,21 +127,22 @@ def parse_rules(file: YamlFile, entries: tuple[RuleKeys, ...]) -> tuple[Rule, ..
     return rules
 
 
-def _rule(file: YamlFile, index: int, entry: RuleKeys) -> Rule:
+def _rule(file: YamlFile, index: int, entry: RuleKeys, known: Mapping[str, Metric]) -> Rule:
     at: KeyPath = ("thresholds", index)
     name = entry.name or f"rule {index + 1}"
     rule = Rule(name, entry.metrics, entry.models, entry.targets, line=file.line(at))
     for number, glob in enumerate(rule.metrics):
-        if not any(any_match([glob], id_) for id_ in METRIC_IDS):
+        if not any(any_match([glob], id_) for id_ in known):
             what = f"no metric is called {glob!r}"
-            raise file.error((*at, "metrics", number), what, did_you_mean(glob, METRIC_IDS))
-    warn, fail = _level(file, (*at, "warn"), entry.warn, rule), _level(file, (*at, "fail"), entry.fail, rule)
+            raise file.error((*at, "metrics", number), what, did_you_mean(glob, tuple(known)))
+    judged = [known[id_] for id_ in metrics_of(rule, known)]
+    warn, fail = _level(file, (*at, "warn"), entry.warn, judged), _level(file, (*at, "fail"), entry.fail, judged)
     if entry.limit is not UNSET:
         if fail is not None and fail.limit is not None:
             raise file.error((*at, "limit"), "the rule has a second limit in 'fail'", "keep one of them")
-        fail = replace(fail or LevelSpec(), limit=_amount(file, (*at, "limit"), entry.limit, rule))
-    for id_ in metrics_of(rule) if warn and fail else ():
-        warns, fails = (_numbers(spec, METRIC_BY_ID[id_].unit) for spec in (warn, fail) if spec)
+        fail = replace(fail or LevelSpec(), limit=_amount(file, (*at, "limit"), entry.limit, judged))
+    for metric in judged if warn and fail else ():
+        warns, fails = (_numbers(spec, metric.unit) for spec in (warn, fail) if spec)
         if warns == fails:
             raise file.error((*at, "warn"), "is the same as 'fail': it can never warn", "keep one of them")
         for name, low, high in zip(("absolute", "relative", "limit"), warns, fails, strict=True):
@@ -145,18 +152,18 @@ def _rule(file: YamlFile, index: int, entry: RuleKeys) -> Rule:
     return replace(rule, warn=warn, fail=fail)
 
 
-def _level(file: YamlFile, at: KeyPath, written: LevelText | UnsetType, rule: Rule) -> LevelSpec | None:
+def _level(file: YamlFile, at: KeyPath, written: LevelText | UnsetType, judged: Sequence[Metric]) -> LevelSpec | None:
     if isinstance(written, UnsetType):
         return None
     if not isinstance(written, LevelKeys):
         if str(written).endswith("%"):
             return LevelSpec(relative=parsed(file, at, parse_ratio, written))
-        return LevelSpec(absolute=_amount(file, at, written, rule))
+        return LevelSpec(absolute=_amount(file, at, written, judged))
     relative = written.relative
     return LevelSpec(
-        absolute=_amount(file, (*at, "absolute"), written.absolute, rule),
+        absolute=_amount(file, (*at, "absolute"), written.absolute, judged),
         relative=parsed(file, (*at, "relative"), parse_ratio, relative) if relative else None,
-        limit=_amount(file, (*at, "limit"), written.limit, rule),
+        limit=_amount(file, (*at, "limit"), written.limit, judged),
     )
 
 
@@ -168,16 +175,16 @@ def parsed(file: YamlFile, at: KeyPath, parse: Callable[[Any], _T], written: Any
         raise file.error(at, str(error)) from error
 
 
-def _amount(file: YamlFile, at: KeyPath, written: AmountText | UnsetType, rule: Rule) -> Amount | None:
+def _amount(file: YamlFile, at: KeyPath, written: AmountText | UnsetType, judged: Sequence[Metric]) -> Amount | None:
     if written is UNSET:
         return None
     amount = parsed(file, at, parse_amount, written)
-    for id_ in metrics_of(rule):
+    for metric in judged:
         try:
-            amount.steps(METRIC_BY_ID[id_].unit)
+            amount.steps(metric.unit)
         except ValueError as error:
             hint = "write a plain number, or give metrics of different units rules of their own"
-            raise file.error(at, f"{error}, which {id_!r} needs", hint) from error
+            raise file.error(at, f"{error}, which {metric.id!r} needs", hint) from error
     return amount
 
 

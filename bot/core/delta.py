@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, METRICS
+from bot.core.metrics import INEXACT, METRIC_BY_ID, METRIC_IDS, Metric, own_metrics, unlike
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.record import Small, Value, certain, difference, spread
 from bot.core.snapshot import UNFETCHED, Cell, CellKey, Metrics, Outcome, Snapshot, comparable
@@ -33,7 +33,8 @@ def seen_values(cell: Cell) -> dict[str, tuple[int, ...]]:
     """Exact metric → its values, the lowest first, where the cell's command gave several."""
     if not cell.others:
         return {}
-    outcomes, exact = (cell.outcome, *cell.others), (metric.id for metric in METRICS if metric.exact)
+    outcomes = cell.outcome, *cell.others
+    exact = (id_ for id_ in dict.fromkeys(id_ for one in outcomes for id_ in one.metrics) if id_ not in INEXACT)
     values = {id_: {value for one in outcomes if (value := one.metrics.get(id_)) is not None} for id_ in exact}
     return {id_: tuple(sorted(seen)) for id_, seen in values.items() if len(seen) > 1}
 
@@ -55,7 +56,7 @@ def value_of(cell: Cell, id_: str) -> Value:
 
 def numbers_repeat(outcomes: Outcomes) -> bool:
     """True where all outcomes of a side ended alike and agree in every exact metric, on both sides."""
-    exact = [metric.id for metric in METRICS if metric.exact]
+    exact = sorted({id_ for side in outcomes for one in side for id_ in one.metrics} - set(INEXACT))
     numbers = ({(one.status, *map(one.metrics.get, exact)) for one in side} for side in outcomes)
     return all(len(different) <= 1 for different in numbers)
 
@@ -107,12 +108,19 @@ class MetricDelta(Small, frozen=True):
     Attributes:
         base, head: the values; of a side that does not repeat itself those of the two outcomes that differ least.
         seen: every value that base and head were seen to have, the lowest first; None where each has one alone.
+        own: what a configuration says of it; None for one of this program's.
     """
 
     id: str
     base: int | None
     head: int | None
     seen: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    own: Metric | None = None
+
+    @property
+    def quantity(self) -> Metric:
+        """The metric itself."""
+        return self.own or METRIC_BY_ID[self.id]
 
     @property
     def sides(self) -> tuple[Value, Value]:
@@ -145,12 +153,12 @@ class MetricDelta(Small, frozen=True):
     @property
     def least_alarming(self) -> MetricDelta:
         """The largest base and the smallest head: nothing that was seen grew less."""
-        return self if self.seen is None else MetricDelta(self.id, *_ends(self.seen, -1, 0))
+        return self if self.seen is None else MetricDelta(self.id, *_ends(self.seen, -1, 0), own=self.own)
 
     @property
     def most_alarming(self) -> MetricDelta:
         """The smallest base and the largest head."""
-        return self if self.seen is None else MetricDelta(self.id, *_ends(self.seen, 0, -1))
+        return self if self.seen is None else MetricDelta(self.id, *_ends(self.seen, 0, -1), own=self.own)
 
 
 def _ends(seen: tuple[tuple[int, ...], tuple[int, ...]], of_base: int, of_head: int) -> tuple[int | None, int | None]:
@@ -258,7 +266,7 @@ def _reason(base: Cell | None, head: Cell | None) -> str:
 
 def exact_changes(metrics: Iterable[MetricDelta]) -> list[MetricDelta]:
     """Those that differ (a value lost or won counts) or may, among the metrics that repeat exactly."""
-    return [m for m in metrics if (m.base != m.head or m.is_open) and METRIC_BY_ID[m.id].exact]
+    return [m for m in metrics if (m.base != m.head or m.is_open) and m.id not in INEXACT]
 
 
 _NOTHING: Metrics = {}
@@ -269,7 +277,7 @@ def diff_cell(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | 
 
     Where the compiler does not repeat itself, the cell is compared as the pair of outcomes that differ least.
     """
-    cells = comparable(*cells)
+    cells = comparable(*cells, unlike(base.compiler.metrics, head.compiler.metrics))
     outcomes = known_outcomes(base, head, key, cells)
     if any(len(each) > 1 for each in outcomes):
         return _noisy(base, head, key, cells, outcomes)
@@ -279,7 +287,9 @@ def diff_cell(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | 
 def _compared(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]) -> CellDelta:
     left, right = cells
     base_of, head_of = (cell.metrics.get if cell else _NOTHING.get for cell in cells)
-    metrics = {id_: MetricDelta(id_, base_of(id_), head_of(id_)) for id_ in METRIC_IDS}
+    own = own_metrics(base.compiler.metrics, head.compiler.metrics)
+    ids = (*METRIC_IDS, *own)
+    metrics = {id_: MetricDelta(id_, base_of(id_), head_of(id_), own=own.get(id_)) for id_ in ids}
     digests = [cell.artifact_digest if cell else None for cell in cells]
     identical = None if None in digests else digests[0] == digests[1]
     columns = (_column(base, key, left), _column(head, key, right))
@@ -308,7 +318,7 @@ def _noisy(
     for id_, metric in least.metrics.items():
         of_base = tuple(sorted({value for pair in pairs if (value := pair.metrics[id_].base) is not None}))
         of_head = tuple(sorted({value for pair in pairs if (value := pair.metrics[id_].head) is not None}))
-        has_several = METRIC_BY_ID[id_].exact and max(len(of_base), len(of_head)) > 1
+        has_several = id_ not in INEXACT and max(len(of_base), len(of_head)) > 1
         metrics[id_] = replace(metric, seen=(of_base, of_head) if has_several else None)
     sides = zip(("base", "head"), outcomes, strict=True)
     said = ", ".join(f"on {side} {_sizes(each)}" for side, each in sides if len(each) > 1)

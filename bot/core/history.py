@@ -235,5 +235,5 @@ def _release(order: int, one: Variant) -> dict[str, object]:
     own = {"name": one.name, "order": order, "spec": one.spec}
     if (side := one.snapshot) is None:
         return own | filled(repeats=one.repeats, notes=one.notes, reason=one.reason)
-    known = {name: getattr(side.compiler, name) for name in ("version", "revision", "digest")}
+    known = {name: getattr(side.compiler, name) for name in ("version", "revision", "digest", "metrics")}
     return own | filled(**known, sha=side.source.sha, repeats=one.repeats, notes=one.remarks)

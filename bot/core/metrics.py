@@ -5,12 +5,20 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from bot.core.backends import backend_of
-from bot.core.record import Small
+from bot.core.record import Record, Small
 
 Unit = Literal["count", "bytes", "ms", "KiB"]
+MOST_OWN = 32
+OWN_ID = r"^[a-z][a-z0-9_]{0,39}(?![\s\S])"
+_Label = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]{1,40}(?![\s\S])")]
+_Line = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]{0,200}(?![\s\S])")]
 
 
 class Metric(Small, frozen=True):
@@ -255,3 +263,36 @@ def part_words(name: str) -> str:
     """What a part is called in a sentence."""
     short = name.removeprefix(EXECUTABLES)
     return _WORDS.get(name) or _WORDS.get(short) or short
+
+
+class OwnMetric(Record, frozen=True):
+    """A metric that a configuration declares, for what a command writes to `facts.json`; it repeats exactly.
+
+    Attributes:
+        rule: the name of the rule that judges it before any other; empty: the first rule whose globs match its id.
+    """
+
+    id: Annotated[str, Meta(pattern=OWN_ID)]
+    unit: Unit
+    label: _Label
+    about: _Line
+    rule: _Line
+
+
+OwnMetrics = Annotated[tuple[OwnMetric, ...], Meta(max_length=MOST_OWN)]
+
+
+@lru_cache(maxsize=64)
+def own_metrics(*sides: OwnMetrics) -> Mapping[str, Metric]:
+    """What sides declare, by id; the last one's words count."""
+    return {one.id: Metric(one.id, one.label, one.unit, one.about, rule=one.rule) for own in sides for one in own}
+
+
+@lru_cache(maxsize=64)
+def unlike(base: OwnMetrics, head: OwnMetrics) -> Mapping[str, str]:
+    """Id → why it is not compared: one side does not declare it, or the sides count it in different units."""
+    left, right = ({one.id: one.unit for one in own} for own in (base, head))
+    reasons = {id_: f"declared in {unit} on base, and in {right.get(id_)} on head" for id_, unit in left.items()}
+    reasons |= dict.fromkeys(left.keys() - right.keys(), "not declared on head")
+    reasons |= dict.fromkeys(right.keys() - left.keys(), "not declared on base")
+    return {id_: reasons[id_] for id_ in sorted(reasons) if left.get(id_) != right.get(id_)}

@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from bot.core.delta import STATES, CellDelta, MetricDelta, outcome
-from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, METRICS, Unit
+from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, METRICS, Metric, Unit
 from bot.core.planned import GlobIndex, covers
 from bot.core.record import Count, Record, Small, Spread, Value, difference, spread
 from bot.core.snapshot import UNFETCHED, Cell, CellKey, Failure
@@ -48,6 +48,7 @@ class Finding(Small, frozen=True):
             compiler does not repeat itself. Then `base` and `head` are those that alarm most, else that alarm least.
         seen: every value that was seen of base and of head, where these are several.
         failure: for states, why the cell has no ordinary artifact on head.
+        own: the metric, where a configuration declares it.
     """
 
     key: CellKey
@@ -67,11 +68,17 @@ class Finding(Small, frozen=True):
     is_open: bool = False
     seen: tuple[tuple[int, ...], tuple[int, ...]] | None = None
     failure: Failure | None = None
+    own: Metric | None = None
 
     @property
     def sides(self) -> tuple[Value, Value]:
         """Base and head as they are told."""
         return (self.base, self.head) if self.seen is None else (spread(self.seen[0]), spread(self.seen[1]))
+
+    @property
+    def quantity(self) -> Metric:
+        """The metric itself, of a finding that is about one."""
+        return self.own or METRIC_BY_ID[self.metric or ""]
 
     @property
     def weight(self) -> Status:
@@ -87,6 +94,7 @@ class Budget(Record, frozen=True):
     Attributes:
         base, head: the metric's values; None where base's is not known.
         limit: the largest value that the rule allows, in the metric's unit.
+        own: the metric, where a configuration declares it.
     """
 
     key: CellKey
@@ -95,6 +103,12 @@ class Budget(Record, frozen=True):
     base: Count | None
     head: Count
     limit: Count
+    own: Metric | None = None
+
+    @property
+    def quantity(self) -> Metric:
+        """The metric itself."""
+        return self.own or METRIC_BY_ID[self.metric]
 
 
 class Verdict(Small, frozen=True):
@@ -270,6 +284,9 @@ def judge(
     bands = {metric.id: Fraction(0) for metric in METRICS if metric.exact}
     bands |= {id_: band.value for id_, band in noise.items() if id_ not in bands}
     by_metric = {id_: [rule for rule in rules if any_match(rule.metrics, id_)] for id_ in METRIC_IDS if id_ in bands}
+    own = {one.id: one.own for delta in deltas for one in delta.metrics.values() if one.own}
+    bands |= dict.fromkeys(own, Fraction(0))
+    by_metric |= {id_: own_rules(rules, metric) for id_, metric in own.items()}
     judged: list[Finding | Budget] = []
     for delta in deltas:
         of_cell = {id(rule) for rule in rules if rule.matches_cell(delta.key)}
@@ -287,13 +304,30 @@ def judge(
     return Verdict(status_of(findings) if is_known else "unknown", findings, tuple(budgets))
 
 
+def own_rules(rules: Sequence[Rule], metric: Metric) -> list[Rule]:
+    """The rules for a declared metric, the one that it names first; not those whose amounts are of other units."""
+    meant = [rule for rule in rules if rule.name == metric.rule or any_match(rule.metrics, metric.id)]
+    return sorted((rule for rule in meant if not misfit(rule, metric)), key=lambda rule: rule.name != metric.rule)
+
+
+def misfit(rule: Rule, metric: Metric) -> str:
+    """Why a rule cannot judge the metric: an amount of another unit; empty where it can."""
+    try:
+        for _, spec in rule.levels():
+            for amount in filter(None, (spec.absolute, spec.limit)):
+                amount.steps(metric.unit)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 _SPILLS = frozenset(metric.id for metric in METRICS if metric.rule == "register spills")
 
 
 def _order(finding: Finding) -> tuple[bool, bool, bool, bool, bool, int, CellKey, int]:
     """Worst first (see the module's text)."""
     place = METRIC_IDS.index(finding.metric) if finding.metric in METRIC_IDS else -1
-    unit = METRIC_BY_ID[finding.metric].unit if finding.metric in METRIC_BY_ID else "count"
+    unit = finding.quantity.unit if finding.metric else "count"
     size = excess(finding) * _STEPS.get(("bytes", unit), 1)
     states_last = finding.metric is not None
     spills_last = finding.metric not in _SPILLS  # a kernel that spills is slower, however small it has become
@@ -342,10 +376,9 @@ def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fract
         if metric.base is not None and rule.levels():
             reasons = delta.head.reasons if delta.head else {}
             reason = reasons.get(metric.id) or reasons.get("*")
-            actual = f"{_amount(metric.base, _unit(metric))} → not known{f': {reason}' if reason else ''}"
-            yield Finding(
-                delta.key, "warn", metric.id, rule.name, "unknown", "known on base", actual, metric.base, line=rule.line
-            )
+            actual = f"{_amount(metric.base, metric.quantity.unit)} → not known{f': {reason}' if reason else ''}"
+            said = (metric.id, rule.name, "unknown", "known on base", actual, metric.base)
+            yield Finding(delta.key, "warn", *said, line=rule.line, own=metric.own)
         return
     least = metric.least_alarming
     finding = next(_exceeded(delta, least, rule, band), None)
@@ -353,38 +386,34 @@ def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fract
         finding = next((one for one in _exceeded(delta, metric.most_alarming, rule, band) if not one.known), None)
         finding = replace(finding, level="warn", is_open=True) if finding else None
     if finding is not None and metric.seen is not None:
-        actual = change_text(metric) if finding.kind == "change" else _amount(metric.sides[1], _unit(metric))
+        actual = change_text(metric) if finding.kind == "change" else _amount(metric.sides[1], metric.quantity.unit)
         finding = replace(finding, actual=f"{actual}, {OPEN}" if finding.is_open else actual, seen=metric.seen)
     if finding is not None:
         yield finding
     head = least.head or 0
-    limits = [spec.limit.steps(_unit(metric)) if spec.limit is not None else 0 for _, spec in rule.levels()]
+    limits = [spec.limit.steps(metric.quantity.unit) if spec.limit is not None else 0 for _, spec in rule.levels()]
     watched = next((limit for limit in limits if 0 < head <= limit and 10 * head >= _WATCHED_TENTHS * limit), None)
     if watched is not None:
-        yield Budget(delta.key, metric.id, rule.name, least.base, head, watched)
+        yield Budget(delta.key, metric.id, rule.name, least.base, head, watched, metric.own)
 
 
 def _exceeded(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fraction) -> Iterator[Finding]:
     """A finding for every level that is exceeded, worst first; of a level the limit before the change."""
-    head, base, unit = metric.head or 0, metric.base, _unit(metric)
-    values = (base, head, rule.line)
+    head, base, unit = metric.head or 0, metric.base, metric.quantity.unit
+    values, own = (base, head, rule.line), metric.own
     for level, spec in rule.levels():
         said = (delta.key, level, metric.id, rule.name)
         if spec.limit is not None and head > (limit := spec.limit.steps(unit)):
             known = base is not None and head <= base
             actual = _amount(head, unit)
-            yield Finding(*said, "limit", spec.limit.text, actual, *values, allowed=limit, known=known)
+            yield Finding(*said, "limit", spec.limit.text, actual, *values, allowed=limit, known=known, own=own)
         if base is None or head <= base or not spec.change_text:
             continue
         # What either of the two amounts allows, and the noise band.
         share = max(spec.relative.value if spec.relative else Fraction(0), band)
         allowed = max(0, spec.absolute.steps(unit) if spec.absolute else 0, int(share * base))
         if head - base > allowed:
-            yield Finding(*said, "change", spec.change_text, change_text(metric), *values, allowed=allowed)
-
-
-def _unit(metric: MetricDelta) -> Unit:
-    return METRIC_BY_ID[metric.id].unit
+            yield Finding(*said, "change", spec.change_text, change_text(metric), *values, allowed=allowed, own=own)
 
 
 def _amount(value: Value, unit: Unit, sign: str = "") -> str:
@@ -399,7 +428,7 @@ def change_text(metric: MetricDelta) -> str:
     if change is None:
         return ""
     if isinstance(change, Spread):
-        return _amount(change, _unit(metric), "+")
+        return _amount(change, metric.quantity.unit, "+")
     percent = Fraction(100 * change, metric.base) if metric.base else Fraction(0)
     tenths = round(percent * 10)
     share = f"{'-' if tenths < 0 else '+'}{abs(tenths) // 10:,}.{abs(tenths) % 10} %"
@@ -407,7 +436,7 @@ def change_text(metric: MetricDelta) -> str:
         share = "from 0"
     elif percent and not tenths:
         share = "under 0.1 %"
-    return f"{_amount(change, _unit(metric), '+')} ({share})"
+    return f"{_amount(change, metric.quantity.unit, '+')} ({share})"
 
 
 # Finds rules that can never decide anything, because those above them match all that they could.
@@ -416,9 +445,9 @@ def change_text(metric: MetricDelta) -> str:
 # that share a glob, or a glob that covers one of its own, not with every rule above it.
 
 
-def metrics_of(rule: Rule) -> tuple[str, ...]:
-    """The metric ids that the rule's globs match."""
-    return tuple(id_ for id_ in METRIC_IDS if any_match(rule.metrics, id_))
+def metrics_of(rule: Rule, ids: Iterable[str] = METRIC_IDS) -> tuple[str, ...]:
+    """The metric ids that the rule's globs match; `ids`: all that there are."""
+    return tuple(id_ for id_ in ids if any_match(rule.metrics, id_))
 
 
 def is_catch_all(rule: Rule) -> bool:
@@ -461,10 +490,10 @@ class _Axis:
 class Coverage:
     """What the rules of one ordered list leave to each other."""
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
+    def __init__(self, rules: Sequence[Rule], ids: Sequence[str] = METRIC_IDS) -> None:
         self._rules = rules
         self._models, self._targets = _Axis(rule.models for rule in rules), _Axis(rule.targets for rule in rules)
-        self._metrics = [frozenset(metrics_of(rule)) for rule in rules]
+        self._metrics = [metrics_of(rule, ids) for rule in rules]
         self._known: dict[tuple[str, int, int], int] = {}
 
     def takers(self, index: int, metrics: Sequence[str] = ()) -> list[Rule] | None:
@@ -476,7 +505,7 @@ class Coverage:
         rule = self._rules[index]
         models, targets = self._models.above(rule.models, index), self._targets.above(rule.targets, index)
         takers: dict[int, None] = {}
-        for metric, model_groups, target_groups in product(metrics or metrics_of(rule), models, targets):
+        for metric, model_groups, target_groups in product(metrics or self._metrics[index], models, targets):
             pairs = product(model_groups, target_groups)
             taker = min((self._first(metric, *pair) for pair in pairs), default=index)
             if taker >= index:

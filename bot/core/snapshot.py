@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import force_setattr, replace
 
 from bot.core.json_text import canonical, decoded, require_schema
-from bot.core.metrics import METRIC_BY_ID, METRICS
+from bot.core.metrics import METRIC_BY_ID, METRICS, OwnMetrics, unlike
 from bot.core.program import Family, Program, Source
 from bot.core.record import Amount, Count, Record, Small, always
 from bot.core.trace import DispatchTrace
@@ -174,7 +174,7 @@ class Cell(Small, frozen=True):
         return Outcome(self.status, self.metrics, self.artifact_digest)
 
 
-class CompilerInfo(Record, frozen=True):
+class CompilerInfo(Record, frozen=True, omit_defaults=True):
     """Which compiler measured a side.
 
     Attributes:
@@ -182,12 +182,14 @@ class CompilerInfo(Record, frozen=True):
         revision: the source revision it was built from; empty where it does not say.
         digest: SHA-256 (hex) over all files of the compiler that a measurement runs.
         spec: the SPEC as the user gave it, without directories.
+        metrics: those of its own, as the configuration declares them.
     """
 
     version: str
     revision: str
     digest: str
-    spec: str = ""
+    spec: str = always("")
+    metrics: OwnMetrics = ()
 
 
 def titled(version: str) -> str:
@@ -363,13 +365,16 @@ OF_DISPATCH = tuple(metric.of_entry for metric in METRICS if metric.assembled)
 """Metrics that the assembler makes, and fields of a dispatch that it makes."""
 FIRST = frozenset(metric.id for metric in METRICS if metric.always)
 """Metrics that every version has measured."""
+_NONE: Mapping[str, str] = {}
 TOO_OLD = "one side was measured by a version of code-size-bot that did not measure it"
 
 
-def comparable(base: Cell | None, head: Cell | None) -> tuple[Cell | None, Cell | None]:
-    """Both cells, None in place of what cannot be compared, with its reason."""
+def comparable(base: Cell | None, head: Cell | None, own: Mapping[str, str] = _NONE) -> tuple[Cell | None, Cell | None]:
+    """Both cells, None in place of what cannot be compared, with its reason; `own`: as `unlike` gives it."""
     if base is None or head is None or not (base.measured and head.measured):
         return base, head
+    for id_, why in own.items():
+        base, head = _without(base, (id_,), why), _without(head, (id_,), why)
     if base.assembler != head.assembler:
         why = f"not compared: base has {_made_by(base)}, head {_made_by(head)}"
         base, head = _without_machine_code(base, why), _without_machine_code(head, why)
@@ -377,14 +382,16 @@ def comparable(base: Cell | None, head: Cell | None) -> tuple[Cell | None, Cell 
     return (_without(base, young, TOO_OLD), _without(head, young, TOO_OLD)) if young else (base, head)
 
 
-def other_version(base: Iterable[Cell], head: Iterable[Cell]) -> str:
+def other_version(base: Snapshot, head: Snapshot) -> str:
     """Which metrics are not compared because one side does not name them; empty where there are none."""
-    left, right = ({id_ for cell in side if cell.measured for id_ in cell.metrics} for side in (base, head))
-    lacking = {side: sorted(ids - FIRST) for side, ids in (("base", right - left), ("head", left - right))}
+    own = unlike(base.compiler.metrics, head.compiler.metrics)
+    left, right = ({id_ for cell in one.cells if cell.measured for id_ in cell.metrics} for one in (base, head))
+    lacking = {side: sorted(ids - FIRST - own.keys()) for side, ids in (("base", right - left), ("head", left - right))}
     if not (left and right):
         return ""
     words = "was measured by another version of this program, without"
     sides = [f"{side} {words} {', '.join(ids)}" for side, ids in lacking.items() if ids]
+    sides += [f"{id_} is {why}" for id_, why in own.items()]
     return f"not compared: {'; '.join(sides)}" if sides else ""
 
 
@@ -604,6 +611,13 @@ def snapshot_of(row: Side, rows: Sequence[CellRow], where: str) -> Snapshot:
     keys = [(cell.model, cell.target) for cell in rows]
     if keys != sorted(set(keys)):
         raise InputError("cells are not sorted and unique", where=where)
+    declared = {one.id for one in row.compiler.metrics}
+    if taken := declared & METRIC_BY_ID.keys():
+        raise InputError(f"declares {min(taken)!r}, which is a metric of this program", where=where, hint=MEASURE_AGAIN)
+    for i, cell in enumerate(rows):
+        for metrics in (cell.metrics, *(other.metrics for other in cell.others)):
+            if unknown := metrics.keys() - METRIC_BY_ID.keys() - declared:
+                raise InputError(f"unknown metric {min(unknown)[:60]!r}", where=f"{where}: cells[{i}]")
     cells = [cell_of(cell, row.programs, f"{where}: cells[{i}]") for i, cell in enumerate(rows)]
     if sum(trace.size for cell in cells for trace in cell.traces.values()) > MOST_TRACED:
         raise InputError("has larger traces than are looked at", where=where, hint=MEASURE_AGAIN)
@@ -613,9 +627,6 @@ def snapshot_of(row: Side, rows: Sequence[CellRow], where: str) -> Snapshot:
 
 def cell_of(row: CellRow, programs: Mapping[str, Program], where: str) -> Cell:
     """One cell; raises InputError naming `where` for one that contradicts itself."""
-    for metrics in (row.metrics, *(other.metrics for other in row.others)):
-        if unknown := metrics.keys() - METRIC_BY_ID.keys():
-            raise InputError(f"unknown metric {min(unknown)[:60]!r}", where=where)
     if row.parts and sum(row.parts.values()) != row.metrics.get("artifact_bytes"):
         raise InputError(f"its parts sum to {sum(row.parts.values())}, not to its artifact_bytes", where=where)
     if row.program is not None and row.program not in programs:

@@ -9,6 +9,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from bot.core.metrics import OwnMetrics
 from bot.core.record import Small
 
 PROJECT = "iree-base-compiler"
@@ -72,6 +73,7 @@ class Command(Small, frozen=True):
         package: on the package index, of which a side is a release; empty: a side is words for `{side}`, or a commit.
         sources: globs of further files that the command needs.
         stages: ends of names of files with its own IR, in its order.
+        metrics: what it may write to `facts.json` beside this program's.
     """
 
     run: tuple[str, ...]
@@ -80,6 +82,7 @@ class Command(Small, frozen=True):
     package: str = ""
     sources: tuple[str, ...] = ()
     stages: tuple[str, ...] = ()
+    metrics: OwnMetrics = ()
 
 
 def is_release(text: str) -> bool:

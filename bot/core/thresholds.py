@@ -12,7 +12,7 @@ import msgspec
 from bot.core.delta import CellDelta, diff, diff_cell
 from bot.core.history import HISTORY_SCHEMA
 from bot.core.json_text import decoded, require_schema
-from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, METRICS, Unit
+from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, METRICS, OwnMetrics, Unit
 from bot.core.policy import Amount, Finding, Level, Ratio, Rule, VerdictStatus, any_match, judge
 from bot.core.policy import Status as Weight
 from bot.core.record import Count, Name, Small
@@ -35,8 +35,14 @@ class _Point(msgspec.Struct, frozen=True):
     seen: Mapping[str, tuple[Count, ...]] = {}
 
 
-class _Points(msgspec.Struct, frozen=True):
+class _Release(msgspec.Struct, frozen=True):
+    name: str
+    metrics: OwnMetrics = ()
+
+
+class _History(msgspec.Struct, frozen=True):
     points: tuple[_Point, ...]
+    releases: tuple[_Release, ...] = ()
 
 
 class ReplayStep(Small, frozen=True):
@@ -94,11 +100,12 @@ def variants_of(text: bytes, where: str) -> list[Variant]:
     Raises InputError, UnicodeDecodeError.
     """
     require_schema(text, HISTORY_SCHEMA, "history", where, _HINT)
-    points = decoded(text, _Points, where, _HINT, "history").points
+    history = decoded(text, _History, where, _HINT, "history")
+    points, declared = history.points, {one.name: one.metrics for one in history.releases}
     cells: dict[str, dict[CellKey, Cell]] = {}
     for place, point in enumerate(points):
         key, at = CellKey(point.model, point.target), f"{where}: points[{place}]"
-        if unknown := point.metrics.keys() - METRIC_BY_ID.keys():
+        if unknown := point.metrics.keys() - METRIC_BY_ID.keys() - {one.id for one in declared.get(point.compiler, ())}:
             raise InputError(f"unknown metric {min(unknown)[:60]!r}", where=at, hint=_HINT)
         if key in cells.setdefault(point.compiler, {}):
             raise InputError(f"{key} stands there twice for {point.compiler}", where=at, hint=_HINT)
@@ -112,7 +119,8 @@ def variants_of(text: bytes, where: str) -> list[Variant]:
     targets = dict.fromkeys(sorted({point.target for point in points}), "")
     variants = []
     for name, own in cells.items():
-        measured, info = tuple(own[key] for key in sorted(own)), CompilerInfo(name, "", "", name)
+        measured = tuple(own[key] for key in sorted(own))
+        info = CompilerInfo(name, "", "", name, declared.get(name, ()))
         side = Snapshot(info, SourceInfo(), measured, models=models, targets=targets)
         variants.append(Variant(name, name, side if own else None))
     return variants
@@ -161,7 +169,7 @@ def least_levels(steps: Sequence[ReplayStep], most: int) -> list[SmallestLevel]:
     alarms = [alarm for step in steps for alarm in step.alarms if alarm.kind in ("change", "limit")]
     for rule, kind in sorted({(alarm.rule, alarm.kind) for alarm in alarms}):
         mine = [alarm for alarm in alarms if (alarm.rule, alarm.kind) == (rule, kind)]
-        units = {METRIC_BY_ID[alarm.metric or ""].unit for alarm in mine}
+        units = {alarm.quantity.unit for alarm in mine}
         for level in LEVELS:
             # Of each step in which the rule alarms at that level or a worse one, the largest growth or value.
             each = (

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from bot.core.metrics import CODE, EXECUTABLES, METRIC_BY_ID, METRIC_IDS, OTHER, UNREAD
+from bot.core.metrics import CODE, EXECUTABLES, METRIC_IDS, METRICS, OTHER, UNREAD
 from bot.core.reading import Measurement, Reader, Reading
 from bot.core.record import is_count
 from bot.core.snapshot import Dispatch
@@ -62,13 +62,14 @@ def stem_of(name: str) -> str:
 def measure_files(
     files: Mapping[str, bytes],
     artifacts: Sequence[str],
-    facts: Mapping[str, int],
+    facts: Mapping[str, int | None],
     costs: tuple[int, int | None],
 ) -> Measurement:
-    """The numbers of one compile; raises InputError for facts that are no metrics.
+    """The numbers of one compile; raises InputError for facts that the files deny.
 
     Args:
         artifacts: those of the files that ship.
+        facts: metric id → what the command says of it; None for a declared one of which it says nothing.
         costs: CPU time in ms, and peak memory in KiB.
     """
     readings, unread = dict[str, Reading](), list[str]()
@@ -110,18 +111,18 @@ def measure_files(
     if not unread:
         values |= {"executable_bytes": code_bytes, "rodata_bytes": constants}
         values["unattributed_bytes"] = whole_bytes - code_bytes - constants
-        for metric in (each for each in METRIC_BY_ID.values() if each.of_entry):
+        for metric in (each for each in METRICS if each.of_entry):
             none_at_all = "" if dispatches else NO_ARTIFACT_SAYS_IT
             values[metric.id], why = of_entries(dispatches, metric, none_at_all, NO_ARTIFACT_SAYS_IT)
             reasons[metric.id] = no_frames if no_frames and metric.of_entry == "stack_bytes" else why
     _check(facts, values)
     values |= facts
     if len(dispatches) == 1:
-        own = {of: facts[id_] for id_ in facts if (of := METRIC_BY_ID[id_].of_entry)}
+        own = {of: facts[metric.id] for metric in METRICS if metric.id in facts and (of := metric.of_entry)}
         dispatches = [replace(dispatches[0], **own)]
-    metrics = {id_: values.get(id_) for id_ in METRIC_IDS}
+    metrics = {id_: values.get(id_) for id_ in dict.fromkeys((*METRIC_IDS, *facts))}
     parts = {label: size for label, size in sizes.items() if size}
-    said = {id_: reasons[id_] for id_, value in metrics.items() if value is None}
+    said = {id_: reasons.get(id_, "facts.json does not say it") for id_, value in metrics.items() if value is None}
     return Measurement(metrics, tuple(dispatches), said | ({"unread": "; ".join(unread)} if unread else {}), parts)
 
 
@@ -137,11 +138,11 @@ def _read(data: bytes) -> Reading:
     raise MalformedBinary(f"{len(data)} bytes of an unknown format, starting {data[:8].hex(' ')}", where="file")
 
 
-def _check(facts: Mapping[str, int], values: Mapping[str, int | None]) -> None:
-    """Raises InputError for a fact that is no metric, less than nothing, or not what the files themselves say."""
+def _check(facts: Mapping[str, int | None], values: Mapping[str, int | None]) -> None:
+    """Raises InputError for a fact that is less than nothing, or not what the files themselves say."""
     for id_, value in facts.items():
-        if id_ not in METRIC_BY_ID:
-            raise InputError(f"facts.json names no metric: {id_[:60]!r}")
+        if value is None:
+            continue
         if not is_count(value):
             raise InputError(f"facts.json says that {id_} is {str(value)[:40]}")
         least = values.get(id_)

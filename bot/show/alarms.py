@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from bot.core.delta import CellDelta, outcome
-from bot.core.metrics import ARTIFACT_PARTS, METRIC_BY_ID
+from bot.core.metrics import ARTIFACT_PARTS
 from bot.core.policy import OPEN, RAN_OUT, Accepted, Budget, Finding, is_local
 from bot.core.record import difference
 from bot.core.report import Report
@@ -380,7 +380,7 @@ def _several(facts: Facts, findings: Sequence[Finding], most: int) -> Phrase:
     one, keys = findings[0], [finding.key for finding in findings]
     if one.metric is None:
         return phrase(cells_phrase(facts, keys, _NAMES), " ", state_words(facts.deltas[one.key]))
-    metric = METRIC_BY_ID[one.metric]
+    metric = one.quantity
     label, changes = facts.label(metric, one.key), {difference(*finding.sides) for finding in findings}
     allowed = phrase("; ", limit_words(one, alone=False)) if one.head is not None else ()
     if len(changes) == 1 and one.kind == "change" and (change := changes.pop()) is not None:
@@ -397,7 +397,7 @@ def _several(facts: Facts, findings: Sequence[Finding], most: int) -> Phrase:
 
 def _cell(facts: Facts, finding: Finding, targets: bool, models: bool) -> Phrase:
     """Its names, as far as they are not told for all, and its values."""
-    unit = METRIC_BY_ID[finding.metric or ""].unit
+    unit = finding.quantity.unit
     address = cell_address(finding.key)
     names = [phrase(code(clip(finding.key.model, NAME_LIMIT), address))] if models else []
     names += [phrase(code(facts.short[finding.key.target], "" if models else address))] if targets else []
@@ -415,7 +415,7 @@ def finding_words(facts: Facts, finding: Finding, *, named: bool = True, explain
     cell = phrase(model, " on ", code(facts.short[finding.key.target]))
     if finding.metric is None:
         return phrase(*(cell, " ") if named else ("the build ",), state_words(facts.deltas[finding.key]))
-    metric = METRIC_BY_ID[finding.metric]
+    metric = finding.quantity
     about = phrase(facts.label(metric, finding.key), *(", ", cell) if named else (), ": ")
     if finding.head is None:
         return phrase(about, f"{amount(finding.base, metric.unit)} on base, not known any more")
@@ -439,7 +439,7 @@ def limit_words(finding: Finding, *, alone: bool = True, explained: bool = False
     words = f"the larger of {' and '.join(f'+{part}' for part in parts)}" if len(parts) > 1 else words
     if not alone or finding.base is None or finding.allowed is None or finding.seen is not None or not finding.metric:
         return f"limit: {words}"
-    largest = amount(finding.base + finding.allowed, METRIC_BY_ID[finding.metric].unit)
+    largest = amount(finding.base + finding.allowed, finding.quantity.unit)
     return f"limit {largest}{'' if explained else f' ({words})'}"
 
 
@@ -450,8 +450,8 @@ def known_lines(facts: Facts, limits: Limits) -> Listing[Phrase]:
         if one.known and one.metric is not None:
             groups.setdefault((one.metric, one.kind, one.limit), []).append(one)
     lines = []
-    for (metric, _, _), found in groups.items():
-        label = facts.label(METRIC_BY_ID[metric or ""], found[0].key)
+    for found in groups.values():
+        label = facts.label(found[0].quantity, found[0].key)
         cells = cells_phrase(facts, [one.key for one in found], min(_NAMES, limits.names))
         lines.append(phrase(f"◽ {label}, {limit_words(found[0], alone=False)}: ", cells))
     return first(lines, limits.findings, "known finding")
@@ -476,7 +476,7 @@ def close(facts: Facts, limits: Limits, news: bool) -> Listing[Phrase]:
 
 def _budget(facts: Facts, one: Budget) -> Phrase:
     """``stack frame of `bert` on `x86_64`: 8,184 of 8,192 B, 99.9 %``; never 100 % for less."""
-    metric, share = METRIC_BY_ID[one.metric], 100 * one.head / one.limit
+    metric, share = one.quantity, 100 * one.head / one.limit
     shown = f"{share:.1f}" if one.head == one.limit or round(share, 1) < 100 else ">99.9"
     said = f": {one.head:,} of {amount(one.limit, metric.unit)}, {shown} %"
     return phrase(

@@ -10,7 +10,7 @@ from itertools import islice
 from bot.core.backends import backend_of
 from bot.core.delta import STATES, CellDelta, MetricDelta
 from bot.core.explanation import ComponentDelta, DispatchDelta, Explanation, code_change
-from bot.core.metrics import METRIC_BY_ID, METRICS, Metric, code_words
+from bot.core.metrics import METRIC_BY_ID, code_words
 from bot.core.program import Argument
 from bot.core.record import ends
 from bot.core.snapshot import Cell, CellKey, Dispatch
@@ -408,7 +408,7 @@ def _card(
     table = entries(delta, backend, known_rows) if is_whole else Entries()
     traces = tuple(trace_cards(delta, explanation, traced)) if explanation and is_whole else ()
     untold = sum(one.passed is not None for one in explanation.dispatches) - len(traces) if explanation else 0
-    known = [delta.metrics[metric.id] for metric in METRICS if _is_known(delta, metric)]
+    known = [one for one in delta.metrics.values() if (one.base, one.head) != (None, None)]
     changed = [value for value in known if value.base != value.head or value.is_open]
     return replace(
         card,
@@ -438,30 +438,26 @@ def _said(delta: CellDelta) -> str:
     return STATE_WORDS.get(delta.state, delta.state) + ("; the compiler does not repeat itself" * delta.unstable)
 
 
-def _is_known(delta: CellDelta, metric: Metric) -> bool:
-    value = delta.metrics.get(metric.id)
-    return value is not None and not (value.base is None and value.head is None)
-
-
 def _absent(delta: CellDelta, known: Collection[str]) -> Iterator[tuple[str, str]]:
     """Labels of all other metrics, of a cell that has any, with the reason: those together that have the same."""
-    reasons = {metric.id: "not in the snapshot" for metric in METRICS if known and metric.id not in known}
+    every = METRIC_BY_ID | {one.id: one.quantity for one in delta.metrics.values()}
+    reasons = {id_: "not in the snapshot" for id_ in every if known and id_ not in known}
     for cell in (delta.base, delta.head):
         reasons |= {name: why for name, why in cell.reasons.items() if name in reasons} if cell else {}
     for reason in dict.fromkeys(reasons.values()):
-        labels = ", ".join(METRIC_BY_ID[name].label for name, why in reasons.items() if why == reason)
+        labels = ", ".join(every[name].label for name, why in reasons.items() if why == reason)
         yield labels, clip(reason, _REASON)
 
 
 def _metric(facts: Facts, delta: CellDelta, value: MetricDelta) -> MetricLine:
-    metric = METRIC_BY_ID[value.id]
+    metric = value.quantity
     base, head = (amount(side, metric.unit) for side in value.sides)
     moved = change(*value.sides, metric.unit)
     return MetricLine(facts.label(metric, delta.key), base, head, moved, css_of(value.change) if metric.exact else "")
 
 
 def _equal(facts: Facts, delta: CellDelta, value: MetricDelta) -> tuple[str, str]:
-    metric = METRIC_BY_ID[value.id]
+    metric = value.quantity
     return facts.label(metric, delta.key), amount(value.sides[1], metric.unit)
 
 

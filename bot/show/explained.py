@@ -13,7 +13,7 @@ from rich.text import Text
 
 from bot.core.delta import MetricDelta
 from bot.core.explanation import PASS_OPERATIONS, DispatchDelta, Explanation, PassChange
-from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, code_words, metric_words
+from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, Metric, code_words, metric_words, own_metrics
 from bot.core.parting import NOT_TRACED
 from bot.core.planned import beginning, matching, near_or_known, short_names
 from bot.core.program import Family
@@ -149,7 +149,7 @@ def _failures(told: Told) -> _Parts:
 def _metric_table(changed: Sequence[MetricDelta], backend: str) -> _Parts:
     table = table_of("Metrics that changed", "metric", "base → head", "change")
     for m in changed:
-        about = METRIC_BY_ID[m.id]
+        about = m.quantity
         table.add_row(metric_words(about, backend), sides(*m.sides, about.unit), change(*m.sides, about.unit))
     if changed:
         yield table
@@ -337,7 +337,7 @@ def _told(report: ReportRow, model: str, target: str) -> Told:
         _words(cell.command),
         {"base": report.base.compiler.version, "head": report.head.compiler.version},
         tuple(_findings(report, key, backends.get(key.target, ""))),
-        tuple(_metrics(cell)),
+        tuple(_metrics(cell, _own(report))),
         explanation
         if explanation.cause or explanation.why or explanation.dispatches or explanation.components
         else None,
@@ -368,7 +368,7 @@ def _chosen(what: str, wanted: str, names: Sequence[str], short: Mapping[str, st
 def _findings(report: ReportRow, key: CellKey, backend: str) -> Iterable[tuple[str, str]]:
     for one in report.verdict.findings:
         if (one.model, one.target) == (key.model, key.target):
-            metric = METRIC_BY_ID.get(one.metric or "")
+            metric = METRIC_BY_ID.get(one.metric or "") or _own(report).get(one.metric or "")
             said = (
                 f"{metric_words(metric, backend)}: {one.actual}"
                 if metric
@@ -377,11 +377,15 @@ def _findings(report: ReportRow, key: CellKey, backend: str) -> Iterable[tuple[s
             yield one.level, f"{said} (rule {one.rule}: {one.limit})" if metric else f"{said} (rule {one.rule})"
 
 
-def _metrics(cell: CellRow) -> Iterable[MetricDelta]:
-    for id_ in METRIC_IDS:
+def _own(report: ReportRow) -> Mapping[str, Metric]:
+    return own_metrics(report.base.compiler.metrics, report.head.compiler.metrics)
+
+
+def _metrics(cell: CellRow, own: Mapping[str, Metric]) -> Iterable[MetricDelta]:
+    for id_ in (*METRIC_IDS, *own):
         both = cell.metrics.get(id_, Numbers(None, None))
         seen = cell.seen.get(id_)
-        yield MetricDelta(id_, both.base, both.head, (seen.base, seen.head) if seen else None)
+        yield MetricDelta(id_, both.base, both.head, (seen.base, seen.head) if seen else None, own.get(id_))
 
 
 def _delta(row: DispatchRow) -> DispatchDelta:

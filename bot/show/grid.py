@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.core.delta import CellDelta
-from bot.core.metrics import METRIC_BY_ID
 from bot.core.snapshot import CellKey
 from bot.show.blocks import Limits, Listing, listing
 from bot.show.escape import clip
@@ -159,7 +158,7 @@ def _by(facts: Facts, delta: CellDelta) -> Iterator[str]:
     """Which metric the mark is for, where it is not the artifact."""
     worst = facts.worst(delta.key)
     if worst is not None and worst.metric not in (None, "artifact_bytes"):
-        yield METRIC_BY_ID[worst.metric].mark
+        yield worst.quantity.mark
 
 
 def blocks(headers: Sequence[str], rows: Sequence[GridRow], width: int) -> Iterator[Block]:

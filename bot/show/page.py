@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bot.core.delta import STATES
-from bot.core.metrics import METRICS
+from bot.core.metrics import METRICS, own_metrics
 from bot.core.report import Report
 from bot.show.blocks import Fold, Limits, List, Table, phrase
 from bot.show.cells import STATE_WORDS, PageRoom, Selection, cards, selection
@@ -52,7 +52,8 @@ def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[s
     tree, chosen = change_map(facts), selection(facts)
     data, table = data_element("change-data", map_json(tree)) if tree.inside else "", map_table(tree)
     lines = sum(len(block.rows) * len(block.headers) for block in view.grid.blocks) + len(table.rows.items)
-    meanings = List(listed([phrase(f"{metric.label}: {metric.about}") for metric in METRICS]))
+    metrics = (*METRICS, *own_metrics(report.base.compiler.metrics, report.head.compiler.metrics).values())
+    meanings = List(listed([phrase(f"{metric.label}: {metric.about}") for metric in metrics]))
     sections = (*page_sections(facts, _LIMITS), Fold("What the metrics mean", (meanings,), name="metrics"))
     lines += sum(len(one.items) for one in (view.findings, view.known, view.over))
     lines += sum(len(one.rows.items) for one in every_block(sections) if isinstance(one, Table))

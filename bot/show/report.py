@@ -14,7 +14,7 @@ from rich.console import Console
 
 from bot.core.delta import CellDelta, exact_changes, value_of
 from bot.core.explanation import UNATTRIBUTED
-from bot.core.metrics import METRIC_BY_ID, METRICS
+from bot.core.metrics import METRICS
 from bot.core.report import ONCE, Adoption, Report
 from bot.core.snapshot import CellKey
 from bot.show.adoption import adoption_blocks, after_adoption
@@ -89,7 +89,7 @@ def every_metric(facts: Facts, limits: Limits) -> Listing[tuple[Phrase, Table]]:
     cells = by_model(delta.key for delta in facts.states["changed"])
     rows: dict[str, list[Row]] = {}
     for delta, id_ in fair_in_order(pairs, lambda pair: pair[0].key.model, limits.changed):
-        metric, both = METRIC_BY_ID[id_], delta.metrics[id_].sides
+        metric, both = delta.metrics[id_].quantity, delta.metrics[id_].sides
         mark = next((MARKS[mark_of(one)] for one in facts.findings.get(delta.key, ()) if one.metric == id_), "")
         numbers = sides(*both, metric.unit), f"{change(*both, metric.unit)}{f' {mark}' if mark else ''}"
         name = name_cell(facts.short[delta.key.target])

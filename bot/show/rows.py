@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from bot.core.metrics import METRIC_BY_ID, Metric
+from bot.core.metrics import Metric
 from bot.core.policy import Finding
 from bot.core.record import Value
 from bot.core.snapshot import CellKey
@@ -80,7 +80,7 @@ def rule_words(finding: Finding) -> str:
 def finding_row(facts: Facts, finding: Finding) -> MetricRow:
     """A finding as a row; one about the state of a cell has no metric and no values."""
     if finding.metric is not None:
-        return metric_row(facts, finding.key, METRIC_BY_ID[finding.metric], finding.sides, finding)
+        return metric_row(facts, finding.key, finding.quantity, finding.sides, finding)
     names = (clip(finding.key.model, NAME_LIMIT), facts.short.get(finding.key.target, finding.key.target))
     address = cell_address(finding.key)
     return MetricRow(*names, "", "count", None, None, **_said(facts, finding), address=address)

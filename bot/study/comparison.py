@@ -109,7 +109,7 @@ def _notes(
         for delta in deltas
         if delta.unstable and (delta.state != "same" or delta.is_open)
     )
-    return (*filter(None, [other_version(base.cells, head.cells)]), *unmeasured_models(base, head), *unstable)
+    return (*filter(None, [other_version(base, head)]), *unmeasured_models(base, head), *unstable)
 
 
 _LEAST = "told and judged as a range"

@@ -21,7 +21,7 @@ from bot.config.torch_models import METRIC_OF, Golden, SuiteModule, edited, patc
 from bot.config.units import in_style, parse_ratio
 from bot.config.yaml_file import KeyPath, YamlFile, parse_yaml, read_as, read_yaml, with_values
 from bot.core.explanation import Explanation
-from bot.core.metrics import METRIC_BY_ID
+from bot.core.metrics import METRIC_BY_ID, own_metrics
 from bot.core.planned import LIFTED_LIMIT_FLAG, Model, PlannedCell
 from bot.core.report import Baseline
 from bot.core.snapshot import Cell, CellKey, Snapshot
@@ -71,7 +71,8 @@ def ratchet(request: Request, measured: Path, headroom: str, cancel: Cancel) -> 
     new = {place: in_style(one.old.text, one.limit) for place, one in tighter.items()}
     text, refused = with_values(file.path, read_exactly(file.path), new)
     proposed = parse_yaml(file.path, text)
-    parse_rules(proposed, read_as(proposed, Configuration).thresholds)  # what is proposed has to be taken
+    own = own_metrics(config.compiler.metrics)
+    parse_rules(proposed, read_as(proposed, Configuration).thresholds, own)  # what is proposed has to be taken
     unchanged += [f"{tighter[at].rule.name} (line {tighter[at].rule.line}): {why.what}" for at, why in refused.items()]
     changes = []
     for place, one in tighter.items():

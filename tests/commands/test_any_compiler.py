@@ -143,6 +143,58 @@ def test_whatever_a_command_does_is_one_row(tmp_path: Path) -> None:
     assert rows["good"]["metrics"]["spill_bytes"] == 5
 
 
+OWN = {
+    "peak_bytes": {"unit": "bytes", "label": "peak | memory <b>", "about": "what it needs", "rule": "memory"},
+    "kernels": {"unit": "count"},
+}
+FACTS = """cc -c -x c /dev/null -o out/code.o; echo "{\\"peak_bytes\\": $1000}" > out/facts.json"""
+
+
+def test_metrics_of_its_own(tmp_path: Path) -> None:
+    def configure(metrics: dict[str, Any]) -> None:
+        path = write(tmp_path, ["sh", "{model}", "{side}"], {"a.sh": FACTS}, base="1", head="9", metrics=metrics)
+        rules = [{"name": "memory", "metrics": ["transient_memory_bytes"], "fail": "4KiB"}, {"metrics": ["*"]}]
+        path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"thresholds": rules}))
+
+    configure(OWN)
+    bot(tmp_path, "compare", code=1)
+    base, head = (cells(tmp_path, side)["a"] for side in ("base", "head"))
+    assert (base["metrics"]["peak_bytes"], head["metrics"]["peak_bytes"]) == (1000, 9000)
+    assert head["metrics"]["kernels"] is None and head["reasons"]["kernels"] == "facts.json does not say it"
+    (tmp_path / "code-size.yml").unlink()  # both snapshots have what is declared
+    bot(tmp_path, "report", "--base", "out/base.json", "--head", "out/head.json", "--out", "again")
+    for out in ("out", "again"):
+        assert report(tmp_path, out)["cells"][0]["metrics"]["peak_bytes"] == {"base": 1000, "head": 9000}
+        argv = [sys.executable, "-m", "bot", "explain", out, "--model", "a", "--target", "here"]
+        said = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        assert "peak | memory <b>" in said and "+8,000 B" in said
+    [finding] = report(tmp_path)["verdict"]["findings"]
+    assert (finding["metric"], finding["rule"], finding["actual"]) == ("peak_bytes", "memory", "+8,000 B (+800.0 %)")
+    comment, page = ((tmp_path / "out" / name).read_text() for name in ("comment.md", "report.html"))
+    assert "peak" in comment and "<b>" not in comment and "1,000 → 9,000 B" in comment
+    assert "peak | memory &lt;b&gt;" in page and "memory <b>" not in page
+
+    configure({"peak_bytes": {"unit": "KiB"}, "later": {"unit": "ms"}})
+    bot(tmp_path, "compare", "--base", "out/base.json", "--out", "other")
+    other = report(tmp_path, "other")
+    assert other["cells"][0]["metrics"]["peak_bytes"] == {"base": None, "head": None}
+    why = "peak_bytes is declared in bytes on base, and in KiB on head"
+    assert f"not compared: kernels is not declared on head; later is not declared on base; {why}" in other["notes"]
+
+    snapshot = json.loads((tmp_path / "out/base.json").read_text())
+    for hostile in (
+        [{**snapshot["compiler"]["metrics"][0], "id": id_} for id_ in ("vm_bytes",)],
+        [{**snapshot["compiler"]["metrics"][0], "label": "two\nlines"}],
+        [{**snapshot["compiler"]["metrics"][0], "about": "long " * 99}],
+        [{**snapshot["compiler"]["metrics"][0], "id": f"x{number}"} for number in range(33)],
+        [],
+    ):
+        (tmp_path / "bad.json").write_text(
+            json.dumps(snapshot | {"compiler": snapshot["compiler"] | {"metrics": hostile}})
+        )
+        bot(tmp_path, "report", "--base", "bad.json", "--head", "out/head.json", "--out", "bad", code=2)
+
+
 LOOK = """
 import os, socket, json
 try:

@@ -243,6 +243,7 @@ def test_rules_that_need_no_noise(load: Load, rules: str) -> None:
 
 # What a bad one is told: the whole line.
 
+OWN = SCHEMA + "compiler: {kind: command, run: [x], artifacts: [y], metrics: {%s}}\nmodels: ['*']\ntargets: {a: {}}\n"
 BAD = {
     "a typo in a key": (
         SCHEMA + "complier: {base: a}\n",
@@ -254,8 +255,30 @@ BAD = {
     ),
     "a key that is like no other": (
         SCHEMA + "compiler: {q: 1}\n",
-        "2: compiler.q: unknown key (known: artifacts, base, find_links, head, kind, package, repository, "
+        "2: compiler.q: unknown key (known: artifacts, base, find_links, head, kind, metrics, package, repository, "
         "requirements, run, sources, stages)",
+    ),
+    "a metric that there is": (
+        OWN % "vm_bytes: {unit: bytes}",
+        "2: compiler.metrics.vm_bytes: vm_bytes is a metric of this program (give yours another id, or leave it out)",
+    ),
+    "a metric of no unit": (
+        OWN % "peak: {unit: B}",
+        "2: compiler.metrics.peak.unit: is 'B', must be one of KiB, bytes, count, ms (did you mean 'bytes'?)",
+    ),
+    "a metric with a rule that is none": (
+        OWN % "peak: {unit: bytes, rule: memory of a program}",
+        "2: compiler.metrics.peak.rule: no rule is called 'memory of a program' (did you mean "
+        "'memory of the program'?)",
+    ),
+    "a metric with a rule for another unit": (
+        OWN % "peak: {unit: count, rule: code size}",
+        "2: compiler.metrics.peak.rule: 'code size' is for another unit: '4KiB' is no count (name another "
+        "rule, or write one)",
+    ),
+    "a metric of IREE's": (
+        SCHEMA + "compiler: {metrics: {peak: {unit: bytes}}}\n",
+        "2: compiler.metrics: is for a compiler that is a command (write kind: command beside it, or leave it out)",
     ),
     "no schema": ("flags: []\n", "1: the key 'schema' is missing"),
     "another schema": (

@@ -31,7 +31,7 @@ def keys(node: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
             if "not" not in inner:
                 yield f"{path}.{name}", inner
         for name, inner in node.items():
-            if name not in ("examples", "dependentSchemas"):
+            if name not in ("examples", "dependentSchemas", "if", "else"):
                 yield from keys(inner, f"{path}.{name}")
     elif isinstance(node, list):
         for inner in node:
@@ -98,6 +98,9 @@ def test_the_schema_lists_the_packaged_targets() -> None:
         ("targets", {"mine": {"extends": "vmvx", "backend": "vmvx"}}, False),
         ("thresholds", [{"metrics": ["stack_*_bytes", "vm_bytes", "*_b?tes", "[ev]*"]}], True),
         ("thresholds", [{"metrics": ["artefact_bytes"]}], False),
+        ("compiler", {"kind": "command", "metrics": {"peak_bytes": {"unit": "bytes"}}}, True),
+        ("compiler", {"kind": "command", "metrics": {"Peak bytes": {"unit": "bytes"}}}, False),
+        ("compiler", {"kind": "command", "metrics": {"peak_bytes": {"unit": "B"}}}, False),
         ("noise", {"compile_cpu_ms": "8%"}, True),
         ("noise", {"vm_bytes": "8%"}, False),
     ],

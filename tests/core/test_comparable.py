@@ -60,8 +60,8 @@ def test_a_metric_of_a_later_version_did_not_come_or_go_and_the_report_says_so()
         assert delta.state == "same" and judge([delta], RULES).findings == ()
         assert delta.head is not None and delta.head.reasons["vgprs_max"] == TOO_OLD
         said = f"not compared: {lacking} was measured by another version of this program, without vgprs_max"
-        assert other_version([base], [head]) == said
-    assert other_version([new], [new]) == other_version([], [new]) == ""
+        assert other_version(side(base), side(head)) == said
+    assert other_version(side(new), side(new)) == other_version(replace(side(new), cells=()), side(new)) == ""
 
 
 def test_a_value_that_is_lost_or_won_still_counts() -> None:

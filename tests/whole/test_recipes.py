@@ -54,6 +54,8 @@ def test_xla(tmp_path: Path) -> None:
     cell = compared(tmp_path)["mlp", "cpu"]
     metrics = cell["metrics"]
     assert metrics["transient_memory_bytes"] == {"base": 65536, "head": 65536}
+    assert metrics["peak_memory_bytes"] == {"base": 578824, "head": 578820}
+    assert "peak memory" in (tmp_path / "out/report.html").read_text()
     assert metrics["executables"]["head"] and metrics["executable_bytes"]["head"]
 
 
