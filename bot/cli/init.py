@@ -6,11 +6,12 @@ import argparse
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bot.cli.options import directory
-from bot.errors import OutputError, UsageError
+from bot.errors import BotError, OutputError, UsageError
 
 if TYPE_CHECKING:
     from bot.cli.showing import TerminalShow
@@ -27,6 +28,9 @@ _ACTION = re.compile(r"(?!.*\.\.)(\./[\w./-]*|[A-Za-z0-9][\w-]*/[\w./-]+@[\w./-]
 _USES = re.compile(rf"uses: {re.escape(PLACEHOLDER)}( #.*)$", re.MULTILINE)
 _COMMIT = re.compile(r"@[0-9a-f]{40}$")
 _SHORTENED = re.compile(r"@[0-9a-f]{7,39}$", re.IGNORECASE)
+_ON_GITHUB = re.compile(
+    r"(?:https://|git@|ssh://git@)github\.com[/:]([A-Za-z0-9][\w-]*/[\w.-]+?)(?:\.git)?/?", re.ASCII
+)
 _NEEDS = re.compile(r"^# Needs: .*\n(?:# .*\n)*(?:#\n)?", re.MULTILINE)
 
 
@@ -35,7 +39,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = f"{parser.description}. {description}"
     where = "a directory of the repository (default: the current one)"
     parser.add_argument("--directory", type=directory, default=Path(), metavar="DIR", help=where)
-    action = "what the workflows use: OWNER/REPO@COMMIT of this action (default: to be filled in)"
+    action = (
+        "what the workflows use: OWNER/REPO@COMMIT of this action (default: where this program was installed from, "
+    )
+    action += "if that is a commit on GitHub, else to be filled in)"
     parser.add_argument("--action", default="", metavar="ACTION", help=action)
     parser.add_argument("--force", action="store_true", help="write over files that are there")
 
@@ -63,6 +70,7 @@ def run(arguments: argparse.Namespace, _show: TerminalShow, cancel: Cancel) -> N
     git = Git(top, cancel) if top else None
     root = top or place.resolve()
     offer, branch = discover(root, git), (git and git.default_branch()) or "main"
+    action = action or installed_from(cancel)
     texts = _texts(root, offer, branch, action)
     there = [name for name in texts if os.path.lexists(root / name)]
     if there and not arguments.force:
@@ -75,8 +83,33 @@ def run(arguments: argparse.Namespace, _show: TerminalShow, cancel: Cancel) -> N
     if not arguments.quiet:
         steps = enumerate(_steps(name, branch, action, offer, in_git=git is not None), 1)
         lines[:0] = [*_notes(root, offer, branch, in_git=git is not None), ""]
+        if action and not arguments.action:
+            lines.insert(0, f"action: {action}, where this program was installed from (--action names another)")
         lines += ["", "next:", *(f"{number}. {step}" for number, step in steps)]
     print(for_log("\n".join(map(visible, lines))), flush=True)
+
+
+def installed_from(cancel: Cancel) -> str:
+    """`OWNER/REPO@COMMIT` on GitHub that this program is of; empty where that is not known.
+
+    pip writes down where a distribution came from (PEP 610). Of a checkout it is `origin`, if that has its commit.
+    """
+    import json
+    from importlib import metadata
+    from urllib.parse import unquote, urlsplit
+
+    from bot.system.git import Git
+
+    known = (one.read_text("direct_url.json") for one in metadata.distributions(name="code-size-bot"))
+    source = json.loads(next(filter(None, known), "{}"))
+    url, commit = str(source.get("url", "")), str(source.get("vcs_info", {}).get("commit_id", ""))
+    if url.startswith("file://"):
+        git = Git(Path(unquote(urlsplit(url).path)), cancel)
+        with suppress(BotError):
+            url, commit = git.text("remote", "get-url", "origin"), git.text("rev-parse", "HEAD")
+            commit = commit if git.text("branch", "--remotes", "--contains", commit, "--list", "origin/*") else ""
+    address = _ON_GITHUB.fullmatch(url)
+    return f"{address[1]}@{commit}" if address and re.fullmatch("[0-9a-f]{40}", commit) else ""
 
 
 def _texts(root: Path, offer: Offer, branch: str, action: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from dataclasses import dataclass
@@ -28,10 +29,11 @@ ACTIONS = ["", "./", "acme/code-size-bot@v1", f"acme/tools/code-size@{COMMIT}"]
 
 @dataclass(frozen=True)
 class Place:
-    """A repository, and `init` in it."""
+    """A repository, and `init` in it; what pip wrote down of the program's own installation is in `installed`."""
 
     top: Path
     capture: pytest.CaptureFixture[str]
+    installed: Path
 
     def put(self, name: str, content: str = MODEL) -> None:
         path = self.top / name
@@ -59,7 +61,13 @@ def place(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     top.mkdir()
     git(top, "init", "--quiet", "--initial-branch=main")
     monkeypatch.chdir(top)
-    return Place(top, capsys)
+    distribution = tmp_path / "site/code_size_bot-0.dist-info"
+    distribution.mkdir(parents=True)
+    (distribution / "METADATA").write_text("Name: code-size-bot\nVersion: 0\n")
+    monkeypatch.syspath_prepend(str(distribution.parent))
+    place = Place(top, capsys, distribution / "direct_url.json")
+    place.installed.write_text('{"url": "https://mirror.example/acme/bot"}')
+    return place
 
 
 def on(text: str) -> dict[str, Any]:
@@ -288,14 +296,13 @@ def test_a_place_that_cannot_be_written_is_one_line(place: Place) -> None:
 # Git.
 
 
-def test_outside_of_git_it_works_and_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    here = Place(tmp_path, capsys)
+def test_outside_of_git_it_works_and_says_so(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Place(place.top.parent / "no project", place.capture, place.installed)
+    here.top.mkdir()
+    monkeypatch.chdir(here.top)
     here.put("models/a.mlir")
     told = here.init()
-    assert told.startswith(f"{tmp_path} is in no git repository: all files below it were looked through\n")
+    assert told.startswith(f"{here.top} is in no git repository: all files below it were looked through\n")
     assert "\ndefault branch: taken to be main\n" in told
     assert "\n1. Put the files into a git repository, at the same places from its top.\n" in told
     assert [path.name for path in here.config().models] == ["a.mlir"]
@@ -346,6 +353,27 @@ def test_an_action_that_is_given_is_used_and_what_was_needed_is_no_longer_said(p
         assert text.count(f"uses: {action}") == source.count(f"uses: {PLACEHOLDER}") > 0
         assert yaml.safe_load(text) == yaml.safe_load(source.replace(PLACEHOLDER, action))
         assert ("replace with the commit" in text) is action.endswith("@v1")
+
+
+def test_without_an_action_it_is_the_commit_on_github_that_the_program_was_installed_from(place: Place) -> None:
+    source = "https://github.com/acme/bot.git"
+    place.installed.write_text(json.dumps({"url": source, "vcs_info": {"vcs": "git", "commit_id": COMMIT}}))
+    told = place.init()
+    assert (
+        told.startswith(f"action: acme/bot@{COMMIT}, where this program was installed from") and PLACEHOLDER not in told
+    )
+    assert f"uses: acme/bot@{COMMIT}\n" in (place.top / PLACES[0]).read_text(encoding="utf-8")
+    # a checkout: the commit that it is at, where its `origin` on GitHub has that, too
+    checkout = place.top.parent / "a checkout"
+    checkout.mkdir()
+    place.installed.write_text(json.dumps({"url": checkout.as_uri(), "dir_info": {"editable": True}}))
+    assert PLACEHOLDER in place.init("--force"), "no repository"
+    git(checkout, "init", "--quiet", "--initial-branch=main")
+    git(checkout, "remote", "add", "origin", "git@github.com:acme/bot.git")
+    git(checkout, "commit", "--quiet", "--allow-empty", "-m", "One")
+    assert PLACEHOLDER in place.init("--force"), "a commit that was not pushed"
+    git(checkout, "update-ref", "refs/remotes/origin/main", "HEAD")
+    assert f"action: acme/bot@{git(checkout, 'rev-parse', 'HEAD').strip()}, " in place.init("--force")
 
 
 @pytest.mark.parametrize("ref", [COMMIT[:7], COMMIT[:12].upper(), COMMIT[:39]])
