@@ -34,7 +34,7 @@ from bot.core.report import Report
 from bot.core.snapshot import CellKey, Snapshot
 from bot.show.comment import write_snapshot
 from bot.show.progress import MeasureProgress
-from bot.study.prepare import Request, measured, prepare, repository_at
+from bot.study.prepare import Request, Work
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 
@@ -79,9 +79,8 @@ class Run:
 def run_measure(request: Request) -> Run:
     """Measure in this process; the time includes everything but Python's own start."""
     show, cancel, began = _Show(), Cancel(), time.monotonic()
-    config, repository = load_config(request.config), repository_at(request.config, cancel)
-    plan = prepare("head", request.specs["head"], request, config, repository, show, cancel)
-    snapshot = measured([plan], {}, request, config, show, cancel)["head"]
+    work = Work(request, load_config(request.config), show, cancel)
+    snapshot = work.measured([work.prepare("head", request.specs["head"])])["head"]
     write_snapshot(request.out, snapshot)
     return Run(time.monotonic() - began, show.cpu_ms, snapshot)
 

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from everyday import COMMON, HERE, common_lines, report, sides
@@ -24,7 +24,7 @@ from bot.config.configuration import load_config
 from bot.config.requirements import pinned_compiler
 from bot.core.planned import SIDES
 from bot.core.snapshot import Snapshot, lines, rows_of
-from bot.study.prepare import Request, measured, prepare, repository_at
+from bot.study.prepare import Request, Work
 from bot.system.defaults import cores, default_cache
 from bot.system.processes import Cancel
 
@@ -210,9 +210,9 @@ def measure(case: str, cache: Path, jobs: int) -> tuple[Snapshot, Snapshot]:
     with tempfile.TemporaryDirectory(prefix="code-size-everyday-") as name:
         for side, home in commits(case, Path(name)).items():
             request = Request(config=home / "code-size.yml", cache=cache, jobs=jobs)
-            spec, repository = pinned_compiler(home / "requirements.txt"), repository_at(request.config, cancel)
-            plans.append(prepare(side, spec, request, load_config(request.config), repository, show, cancel))
-        found = measured(plans, {}, request, load_config(models=False), show, cancel)
+            work = Work(request, load_config(request.config), show, cancel)
+            plans.append(work.prepare(side, pinned_compiler(home / "requirements.txt")))
+        found = replace(work, config=load_config(models=False)).measured(plans)
     return found["base"], found["head"]
 
 

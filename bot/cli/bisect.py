@@ -49,32 +49,26 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
     from bot.cli.showing import for_log
-    from bot.cli.work import request_of
-    from bot.config.configuration import load_config
+    from bot.cli.work import work_of
     from bot.core.json_text import canonical
     from bot.errors import NoVerdict
     from bot.show.comment import write_report
     from bot.show.searches import bisect_lines
     from bot.study.between import named_file
     from bot.study.bisect import BisectOptions, bisect, metric_of
-    from bot.study.prepare import require_writable
     from bot.system.files import write_atomically
 
     metric = metric_of(arguments.metric)
-    request = request_of(arguments, show)
-    require_writable(request.out)
-    config = load_config(request.config, models=not arguments.stored)
+    work = work_of(arguments, show, cancel, models=not arguments.stored)
+    out = work.request.out
     good, bad = (end if arguments.stored else named_file(end) for end in (arguments.good, arguments.bad))
     options = BisectOptions(
         metric, good, bad, arguments.limit, arguments.change, tuple(arguments.among), arguments.stored
     )
-    result, report = bisect(options, request, config, show, cancel)
-    write_report(report, config.templates, request.out)
-    write_atomically(request.out / "bisect.json", canonical(result) + b"\n")
+    result, report = bisect(options, work)
+    write_report(report, work.config.templates, out)
+    write_atomically(out / "bisect.json", canonical(result) + b"\n")
     print(for_log(canonical(result).decode() if arguments.format == "json" else "\n".join(bisect_lines(result))))
     if result.could_be:
-        what, ends = (
-            f"{len(result.could_be)} candidates may be the first bad one",
-            (result.could_be[0], result.could_be[-1]),
-        )
-        raise NoVerdict(what, where=" to ".join(ends), hint="the others have no clear value")
+        what, ends = f"{len(result.could_be)} candidates may be the first bad one", result.could_be
+        raise NoVerdict(what, where=f"{ends[0]} to {ends[-1]}", hint="the others have no clear value")

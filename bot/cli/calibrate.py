@@ -40,14 +40,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
     from bot.cli.showing import for_log
-    from bot.cli.work import request_of
+    from bot.cli.work import work_of
     from bot.study.calibrate import calibrate, replay
 
     if arguments.alarms is not None and not arguments.replay:
         raise UsageError("is for a replay", where="--alarms", hint="give --replay, too")
-    request = request_of(arguments, show, {"head": arguments.compiler})
-    if arguments.replay:
-        lines = replay(request, arguments.replay, arguments.alarms, show.say)
-    else:
-        lines = calibrate(request, arguments.runs, show, cancel)
-    print(for_log("\n".join(lines)))
+    work = work_of(arguments, show, cancel, {"head": arguments.compiler}, models=not arguments.replay)
+    many = arguments.replay
+    print(for_log("\n".join(replay(work, many, arguments.alarms) if many else calibrate(work, arguments.runs))))

@@ -50,7 +50,6 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> in
 
     from bot.cli.report import publish
     from bot.cli.work import request_of
-    from bot.compiler.cell_cache import TextStore
     from bot.config.configuration import chosen_config
     from bot.study.comparison import both_sides, reported
     from bot.study.tracing import traced
@@ -59,8 +58,7 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> in
     configs = {side: chosen_config(file, show.say) for side, file in own.items() if file}
     if len(configs) == len(own):
         arguments.config = arguments.config or arguments.base_config  # nothing is left to be looked for
-    request = replace(request_of(arguments, show, specs), configs=configs, tried=tuple(arguments.flags))
-    both = both_sides(request, show, cancel)
-    sides = traced(both.plans, both.sides, both.rules, request, show, cancel)
-    report = reported(both.rules, sides["base"], sides["head"], both.baseline, TextStore(request.cache).load)
-    return publish(report, both.rules, request, show, cancel)
+    request = replace(request_of(arguments, show, specs), configs=configs)
+    work, known, baseline, plans = both_sides(request, show, cancel)
+    sides = traced(plans, known, work)
+    return publish(reported(work.config, sides["base"], sides["head"], baseline, work.texts), work)

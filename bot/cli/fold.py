@@ -31,17 +31,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-slowdown", type=share, metavar="PERCENT", help=about)
     about = "compile only: outputs are not compared, and nothing is timed"
     parser.add_argument("--no-run", action="store_true", help=about)
-    add_flags(parser, "for every cell")
+    add_flags(parser)
     add_out(parser, "the files")
     add_selectors(parser)
 
 
 def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
     """Raises UsageError where nobody names a compiler; NoVerdict, with the files written, where nothing compiled."""
-    from dataclasses import replace
-
-    from bot.cli.work import request_of
-    from bot.config.configuration import load_config
+    from bot.cli.work import work_of
     from bot.core.fold import FoldOptions
     from bot.errors import NoVerdict, UsageError
     from bot.show.blocks import TERMINAL
@@ -49,24 +46,21 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
     from bot.show.renderers import print_blocks
     from bot.study.comparison import with_compiler
     from bot.study.folding import audited
-    from bot.study.prepare import require_writable
 
-    request = replace(request_of(arguments, show, {"head": arguments.compiler}), flags=tuple(arguments.flags))
     options = FoldOptions(arguments.max_slowdown, not arguments.no_run)
     if options.max_slowdown is not None and not options.run:
         what = "needs run times, and with --no-run there are none"
         raise UsageError(what, where="--max-slowdown", hint="leave out one of the two")
-    config = load_config(request.config)
-    require_writable(request.out)
-    request, config = with_compiler(request, config, show)
-    if options.run and options.max_slowdown is None and config.fold:
-        options = config.fold
-    audit = audited(request, config, options, show, cancel)
-    files = write_folds(audit, config.templates, request.out)
+    work = with_compiler(work_of(arguments, show, cancel, {"head": arguments.compiler}))
+    if options.run and options.max_slowdown is None and work.config.fold:
+        options = work.config.fold
+    audit = audited(work, options)
+    files = write_folds(audit, work.config.templates, work.request.out)
     show.answer(lambda out: print_blocks(fold_blocks(audit, TERMINAL), out), files=files)
     if all(cell.artifact_bytes.before is None for cell in audit.cells):
         first, count = audit.cells[0], len(audit.cells)
         what = f"{first.model} on {first.target} was not" if count == 1 else f"none of {count} cells was"
         reason = next((cell.note for cell in audit.cells if cell.note), "")
-        where = str(request.out / "fold.json")
-        raise NoVerdict(f"nothing to fold: {what} measured", where=where, hint=reason[:200])
+        raise NoVerdict(
+            f"nothing to fold: {what} measured", where=str(work.request.out / "fold.json"), hint=reason[:200]
+        )

@@ -27,11 +27,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
-    from bot.cli.work import request_of, write_patch
+    from bot.cli.work import work_of, write_patch
     from bot.study.patches import goldens
     from bot.study.prepare import require_writable
 
     if arguments.file:
         require_writable(arguments.file.parent)
-    request = request_of(arguments, show, {"base": arguments.base, "head": arguments.head})
-    write_patch(goldens(request, show, cancel), arguments.file, show)
+    work = work_of(arguments, show, cancel, {"base": arguments.base, "head": arguments.head})
+    write_patch(goldens(work), arguments.file, show)

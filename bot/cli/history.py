@@ -36,7 +36,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--store", type=spec, nargs="?", const="configured", metavar="PLACE", help=about)
     about = "with --store: only the last N that were stored (default: %(default)s)"
     parser.add_argument("--last", type=positive, default=100, metavar="N", help=about)
-    add_flags(parser, "for every cell")
+    add_flags(parser)
     add_format(parser, "what history.json has, and nothing else,")
     add_out(parser, "the three files")
     add_selectors(parser)
@@ -50,33 +50,24 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
         CompilerUnavailable: not one release can be had.
         NoVerdict: nothing was measured; the files are written all the same.
     """
-    from dataclasses import replace
-
-    from bot.cli.work import request_of
-    from bot.compiler.cell_cache import TextStore
-    from bot.config.configuration import load_config
+    from bot.cli.work import work_of
     from bot.core.history import history_lines
-    from bot.core.spec import Places
     from bot.errors import NoVerdict, UsageError
     from bot.show.blocks import TERMINAL
     from bot.show.history import history_blocks, write_history
     from bot.show.renderers import print_blocks
     from bot.study.history import asked_for, explained_history, last_stored, release_study
-    from bot.study.prepare import require_writable
 
-    request = replace(request_of(arguments, show), flags=tuple(arguments.flags))
     if bool(arguments.releases) == bool(arguments.store):
         hint = "such as --releases 3.8.0..3.13.0, or --store for the stored baselines"
         raise UsageError("name releases or a store, one of the two", hint=hint)
-    config = load_config(request.config, models=not arguments.store)
-    require_writable(request.out)
+    work = work_of(arguments, show, cancel, models=not arguments.store)
     if arguments.store:
-        study = last_stored(arguments.store, arguments.last, config, request, show, cancel)
+        study = last_stored(arguments.store, arguments.last, work)
     else:
-        specs = asked_for(tuple(arguments.releases), Places(config.compiler.find_links), cancel, show.say)
-        study = release_study(specs, request, config, show, cancel)
-    answer = explained_history(study, config, TextStore(request.cache).load)
-    files = write_history(answer, config.templates, request.out)
+        study = release_study(asked_for(tuple(arguments.releases), work.places, cancel, show.say), work)
+    answer = explained_history(study, work.config, work.texts)
+    files = write_history(answer, work.config.templates, work.request.out)
     show.answer(
         lambda out: print_blocks(history_blocks(answer, TERMINAL), out), lambda: history_lines(answer), files=files
     )
@@ -84,4 +75,4 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
         of_cells = (row[at].reason for at in range(len(study.variants)) for row in study.rows.values())
         reasons = (*of_cells, *(one.reason for one in study.variants))
         hint = next(filter(None, reasons), "")[:200]
-        raise NoVerdict("nothing was measured", where=str(request.out / "history.json"), hint=hint)
+        raise NoVerdict("nothing was measured", where=str(work.request.out / "history.json"), hint=hint)

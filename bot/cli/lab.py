@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from bot.cli.options import add_compiler, add_flags, add_out, add_selectors, path
 
 if TYPE_CHECKING:
@@ -30,20 +32,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--experiments", type=path, metavar="FILE", help=about)
     add_compiler(parser, "compiler of the variants that name none (default: compiler.head of the configuration)")
     parser.add_argument("--no-run", action="store_true", help="compile only: nothing is run, and nothing timed")
-    add_flags(parser, "for every cell")
+    add_flags(parser)
     add_out(parser, "the three files")
     add_selectors(parser)
 
 
 def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
     """Raises UsageError where there is no such experiment, or nothing to measure; NoVerdict where nothing was."""
-    from dataclasses import replace
-
-    from msgspec import structs
-
     from bot.cli.showing import for_log
-    from bot.cli.work import request_of
-    from bot.config.configuration import load_config
+    from bot.cli.work import work_of
     from bot.config.experiments import chosen_experiment, load_experiments
     from bot.show.blocks import TERMINAL
     from bot.show.escape import clean
@@ -51,23 +48,20 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
     from bot.show.renderers import print_blocks
     from bot.study.comparison import with_compiler
     from bot.study.lab import experimented, require_measured
-    from bot.study.prepare import require_writable
 
     if arguments.list or arguments.experiment is None:
         known = load_experiments(arguments.experiments)
         width = max(map(len, known))
         print(for_log("\n".join(f"{name:{width}}  {clean(each.question)}" for name, each in known.items())))
         return
-    request = replace(request_of(arguments, show, {"head": arguments.compiler}), flags=tuple(arguments.flags))
     experiment = chosen_experiment(arguments.experiment, arguments.experiments)
     if experiment.targets and not experiment.own_targets:
         show.say(f"{experiment.name} limits its targets to {', '.join(experiment.targets)}")
-    config = load_config(request.config)
-    require_writable(request.out)
+    work = work_of(arguments, show, cancel, {"head": arguments.compiler})
     if not all(variant.spec for variant in experiment.variants):
-        request, config = with_compiler(request, config, show)
+        work = with_compiler(work)
     runs = experiment.run and not arguments.no_run
-    result = experimented(structs.replace(experiment, run=runs), request, config, show, cancel)
-    files = write_lab(result, config.templates, request.out)
+    result = experimented(structs.replace(experiment, run=runs), work)
+    files = write_lab(result, work.config.templates, work.request.out)
     show.answer(lambda out: print_blocks(lab_blocks(result, TERMINAL), out), files=files)
-    require_measured(result, request.out)
+    require_measured(result, work.request.out)

@@ -26,29 +26,27 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
     from pathlib import Path
 
     from bot.cli.showing import for_log
-    from bot.cli.work import request_of
-    from bot.config.configuration import configs_dir, load_config
+    from bot.cli.work import work_of
+    from bot.config.configuration import configs_dir
     from bot.core.json_text import canonical
     from bot.core.planned import short_names
     from bot.show.escape import clean
     from bot.show.filters import human
-    from bot.study.prepare import planned, repository_at
 
-    request = request_of(arguments, show)
-    config = load_config(request.config)
-    chosen = planned(request, config, repository_at(request.config, cancel))
+    work = work_of(arguments, show, cancel)
+    chosen, file = work.planned(), work.request.config
     compiled = [cell.key for cell in chosen.cells if not cell.target.unsupported]
     rows, lines = list[dict[str, object]](), list[tuple[str, ...]]()
     if arguments.command == "models":
         packaged, cells = configs_dir().resolve(), Counter(key.model for key in compiled)
         lines = [("model", "cells", "size", "from")]
         for model in chosen.models:
-            file = "the packaged suite" if Path(model.path).is_relative_to(packaged) else model.shown
+            place = "the packaged suite" if Path(model.path).is_relative_to(packaged) else model.shown
             size = model.size_bytes if model.digest else None  # of one that is not fetched it is a guess
-            rows.append({"name": model.name, "file": file, "size_bytes": size, "cells": cells[model.name]})
-            lines.append((model.name, f"{cells[model.name]:,}", human(size) if model.digest else "not fetched", file))
+            rows.append({"name": model.name, "file": place, "size_bytes": size, "cells": cells[model.name]})
+            lines.append((model.name, f"{cells[model.name]:,}", human(size) if model.digest else "not fetched", place))
     else:
-        named = {target.name: target.backend for target in (*config.targets, *chosen.targets)}
+        named = {target.name: target.backend for target in (*work.config.targets, *chosen.targets)}
         short, cells = short_names(named, named), Counter(key.target for key in compiled)
         lines = [("target", "cells", "short name", "extends", "backend", "flags")]
         for t in chosen.targets:
@@ -71,7 +69,7 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
         if not any(target.extends for target in chosen.targets):
             lines = [(*line[:3], *line[4:]) for line in lines]
     if arguments.format == "json":
-        configuration = request.config.as_posix() if request.config else None
+        configuration = file.as_posix() if file else None
         schema = f"code-size-{arguments.command}/1"
         text = canonical({"schema": schema, "configuration": configuration, arguments.command: rows}).decode()
     else:

@@ -20,34 +20,28 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shard", type=shard, default=(1, 1), metavar="I/N", help="measure only part I of N")
     about = "what `plan --shards N` printed; without it, cells are spread by the models' sizes"
     parser.add_argument("--plan", type=path, metavar="FILE", help=about)
-    add_flags(parser, "for every cell")
+    add_flags(parser)
     add_selectors(parser)
 
 
 def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
     """Raises NoVerdict where no cell was measured; but not for a shard, as what the others hold decides."""
-    from dataclasses import replace
-
-    from bot.cli.work import request_of
-    from bot.config.configuration import load_config
+    from bot.cli.work import work_of
     from bot.errors import NoVerdict, OutputError
     from bot.show.comment import write_snapshot
-    from bot.study.prepare import measured, prepare, repository_at, require_writable, say_failed
+    from bot.study.prepare import require_writable
 
-    request = replace(request_of(arguments, show, {"head": arguments.compiler}), flags=tuple(arguments.flags))
-    config = load_config(request.config)
-    require_writable(request.out.parent)
-    if request.out.is_dir():
-        raise OutputError("is a directory", where=str(request.out), hint="--out names the snapshot file")
-    repository = repository_at(request.config, cancel)
-    plan = prepare("head", request.specs["head"], request, config, repository, show, cancel)
-    snapshot = measured([plan], {}, request, config, show, cancel)["head"]
-    write_snapshot(request.out, snapshot)
-    show.say(f"wrote {request.out}")
-    say_failed(snapshot, show)
-    if request.shard[1] == 1 and not any(cell.measured for cell in snapshot.cells):
+    work, out = work_of(arguments, show, cancel, {"head": arguments.compiler}), arguments.out
+    require_writable(out.parent)
+    if out.is_dir():
+        raise OutputError("is a directory", where=str(out), hint="--out names the snapshot file")
+    snapshot = work.measured([work.prepare("head", work.request.specs["head"])])["head"]
+    write_snapshot(out, snapshot)
+    show.say(f"wrote {out}")
+    work.say_failed(snapshot)
+    if work.request.shard[1] == 1 and not any(cell.measured for cell in snapshot.cells):
         count, first = len(snapshot.cells), [cell.key for cell in snapshot.cells][:1]
         what = f"{first[0]} was not measured" if count == 1 else f"none of {count} cells was measured"
         failures = (cell.failure.first_line for cell in snapshot.cells if cell.failure)
         hint = next(filter(None, failures), "")[:200]
-        raise NoVerdict(f"nothing compiled: {what}", where=str(request.out), hint=hint)
+        raise NoVerdict(f"nothing compiled: {what}", where=str(out), hint=hint)

@@ -171,7 +171,7 @@ def add_sides(parser: argparse.ArgumentParser, what: str) -> None:
         text = f"{what} of the {side} side (default: compiler.{side} of the configuration)"
         parser.add_argument(f"--{side}", type=spec, metavar="SPEC", help=text)
     add_compiler(parser, "compiler of a side that is not named")
-    add_flags(parser, "for the head side alone")
+    add_flags(parser, "for the head side alone", "tried")
 
 
 def add_compiler(parser: argparse.ArgumentParser, about: str, *, required: bool = False) -> None:
@@ -216,6 +216,7 @@ def add_out(parser: argparse.ArgumentParser, files: str = "the six files") -> No
     """--out, a directory; `files`: what goes there."""
     text = f"where {files} go (default: %(default)s)"
     parser.add_argument("--out", type=path, default=Path("out"), metavar="DIR", help=text)
+    parser.set_defaults(out_is_directory=True)
 
 
 def add_patch(parser: argparse.ArgumentParser) -> None:
@@ -224,10 +225,10 @@ def add_patch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", dest="file", type=path, metavar="FILE", help=about)
 
 
-def add_flags(parser: argparse.ArgumentParser, where: str) -> None:
+def add_flags(parser: argparse.ArgumentParser, where: str = "for every cell", dest: str = "flags") -> None:
     """--flags; `where`: for which cells."""
     about = f"more compiler flags {where}, quoted as in a shell; repeatable: --flags='--iree-opt-level=O2'"
-    parser.add_argument("--flags", type=flags, action="extend", default=[], metavar="FLAGS", help=about)
+    parser.add_argument("--flags", dest=dest, type=flags, action="extend", default=[], metavar="FLAGS", help=about)
 
 
 def add_suspects(parser: argparse.ArgumentParser) -> None:

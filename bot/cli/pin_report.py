@@ -36,14 +36,13 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> in
 
     from bot.cli.report import publish
     from bot.cli.work import request_of
-    from bot.compiler.cell_cache import TextStore
     from bot.compiler.toolchain import offered
     from bot.config.configuration import load_config
     from bot.core.spec import MOVING, PROJECT, Places, Sought, release_in, release_of
     from bot.errors import UsageError
     from bot.study.between import way_between
     from bot.study.comparison import both_sides, reported, stepped
-    from bot.study.prepare import is_snapshot, prepare, repository_at
+    from bot.study.prepare import is_snapshot
     from bot.study.tracing import traced
 
     most = arguments.steps
@@ -59,21 +58,17 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> in
         for side, spec in request.specs.items():
             require_release(side, spec in MOVING or is_snapshot(spec) or bool(release_of(spec)))
         offered(Places(load_config(request.config, models=False).compiler.find_links), cancel)
-    both = both_sides(request, show, cancel)
-    texts = TextStore(request.cache).load
-    sides = traced(both.plans, both.sides, both.rules, request, show, cancel)
-    report = replace(reported(both.rules, sides["base"], sides["head"], both.baseline, texts), pin=True)
+    work, known, baseline, plans = both_sides(request, show, cancel)
+    sides = traced(plans, known, work)
+    report = replace(reported(work.config, sides["base"], sides["head"], baseline, work.texts), pin=True)
     if most == 0:
         show.say("releases between the two were not looked at: --steps all measures them")
-        return publish(report, both.rules, request, show, cancel)
-    config = load_config(request.config)
-    places, repository = Places(config.compiler.find_links), repository_at(request.config, cancel)
+        return publish(report, work)
     for side in options:
-        require_release(side, release_in(both.sides[side].compiler.spec) is not None)
+        require_release(side, release_in(known[side].compiler.spec) is not None)
 
     def plan(release: str) -> SidePlan:
-        return prepare("head", Sought(f"{PROJECT}=={release}"), request, config, repository, show, cancel)
+        return work.prepare("head", Sought(f"{PROJECT}=={release}"))
 
-    way, between = way_between(both.sides, most, places, plan, request, both.rules, show, cancel)
-    report = stepped(report, way, between, both.rules, texts)
-    return publish(report, both.rules, request, show, cancel)
+    way, between = way_between(work, known, most, work.places, plan)
+    return publish(stepped(report, way, between, work.config, work.texts), work)

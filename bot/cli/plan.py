@@ -22,13 +22,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
-    from bot.cli.work import request_of
-    from bot.config.configuration import load_config
+    from bot.cli.work import work_of
     from bot.core.json_text import canonical
     from bot.core.sharding import known_costs, matrix
-    from bot.study.prepare import load_snapshot, planned, repository_at
+    from bot.study.prepare import load_snapshot
 
-    request = request_of(arguments, show)
-    cells = planned(request, load_config(request.config), repository_at(request.config, cancel)).cells
+    cells = work_of(arguments, show, cancel).planned().cells
     costs = known_costs(load_snapshot(arguments.costs).cells) if arguments.costs else None
     print(canonical(matrix(cells, arguments.shards, costs)).decode())

@@ -28,11 +28,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
-    from bot.cli.work import request_of, write_patch
+    from bot.cli.work import work_of, write_patch
     from bot.study.patches import ratchet
     from bot.study.prepare import require_writable
 
     if arguments.file:
         require_writable(arguments.file.parent)
-    text = ratchet(request_of(arguments, show), arguments.measured, arguments.headroom, cancel)
+    text = ratchet(work_of(arguments, show, cancel), arguments.measured, arguments.headroom)
     write_patch(text, arguments.file, show)

@@ -9,9 +9,8 @@ from bot.cli.options import add_cache, add_config, add_format, add_globs, add_ou
 
 if TYPE_CHECKING:
     from bot.cli.showing import TerminalShow
-    from bot.config.configuration import Config
     from bot.core.report import Report
-    from bot.study.prepare import Request
+    from bot.study.prepare import Work
     from bot.system.processes import Cancel
 
 EXAMPLES = ("--base base.json --head head.json --out out",)
@@ -31,36 +30,32 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> int:
     import gc
 
-    from bot.cli.work import request_of
-    from bot.compiler.cell_cache import TextStore
-    from bot.config.configuration import load_config
+    from bot.cli.work import work_of
     from bot.core.report import Baseline
     from bot.study.comparison import reported
-    from bot.study.prepare import load_snapshot, require_writable, selected
+    from bot.study.prepare import load_snapshot
 
     gc.set_threshold(20_000)  # nearly all is held to the end: to look for cycles as often as usual takes a tenth longer
-    request = request_of(arguments, show)
-    config = load_config(request.config)
-    require_writable(request.out)
-    sides = selected({side: load_snapshot(getattr(arguments, side)) for side in ("base", "head")}, request)
+    work = work_of(arguments, show, cancel)
+    sides = work.selected({side: load_snapshot(getattr(arguments, side)) for side in ("base", "head")})
     baseline = Baseline(f"snapshot {arguments.base.name}", sides["base"].source.sha)
-    report = reported(config, sides["base"], sides["head"], baseline, TextStore(request.cache).load)
-    return publish(report, config, request, show, cancel)
+    return publish(reported(work.config, sides["base"], sides["head"], baseline, work.texts), work)
 
 
-def publish(report: Report, config: Config, request: Request, show: TerminalShow, cancel: Cancel) -> int:
+def publish(report: Report, work: Work) -> int:
     """Write a report, with suspects where the request wants them, and show it; the exit code of its verdict."""
     from bot.explain.suspects import with_suspects
     from bot.show.comment import render_pin, write_report
     from bot.study.comparison import require_verdict, source_of
     from bot.system.files import write_atomically
 
-    if source := source_of(request, config, cancel):
+    if source := source_of(work):
         report = with_suspects(report, source)
-    files = write_report(report, config.templates, request.out)
+    out, templates = work.request.out, work.config.templates
+    files = write_report(report, templates, out)
     if report.pin:
-        files = [*files, request.out / "pin.md"]
-        write_atomically(files[-1], render_pin(report, config.templates).encode())
-    show.report(report, files)
-    require_verdict(report, request.out)
+        files = [*files, out / "pin.md"]
+        write_atomically(files[-1], render_pin(report, templates).encode())
+    work.show.report(report, files)
+    require_verdict(report, out)
     return 1 if report.verdict.status == "fail" else 0

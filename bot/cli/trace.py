@@ -36,7 +36,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
-    from dataclasses import replace
 
     from bot.cli.work import request_of
     from bot.core.json_text import canonical
@@ -45,8 +44,7 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
     from bot.study.trace import trace
 
     specs = {"base": arguments.base, "head": arguments.head, "both": arguments.compiler}
-    request = replace(request_of(arguments, show, specs), tried=tuple(arguments.flags))
-    result = trace(request, arguments.dispatch, show, cancel)
+    result = trace(request_of(arguments, show, specs), arguments.dispatch, show, cancel)
     show.answer(lambda out: print_trace(result, out), lambda: [canonical(trace_json(result)), b"\n"])
     if not result.parting.rows:
         raise NoVerdict(f"was not traced: {result.parting.why}", where=f"{arguments.dispatch} of {result.key}")

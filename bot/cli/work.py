@@ -8,13 +8,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bot.cli.showing import TerminalShow, for_log
-from bot.config.configuration import chosen_config
+from bot.config.configuration import chosen_config, load_config
 from bot.core.sharding import agreed
 from bot.errors import InputError
 from bot.github.runner import hide_secrets
 from bot.study.between import named_file
 from bot.study.cache_limit import limit_of_environment, limited
-from bot.study.prepare import Request
+from bot.study.prepare import Request, Work, require_writable
 from bot.system.files import sweep_temporary, write_atomically
 from bot.system.processes import Cancel, require_none_left
 
@@ -30,6 +30,25 @@ def perform(arguments: argparse.Namespace) -> int:
             limit = limit_of_environment() if arguments.cache_limit is None else arguments.cache_limit
             stack.enter_context(limited(arguments.cache, limit, show.say))
         return arguments.run(arguments, show, Cancel()) or 0
+
+
+def work_of(
+    arguments: argparse.Namespace,
+    show: TerminalShow,
+    cancel: Cancel,
+    specs: dict[str, str | None] | None = None,
+    *,
+    models: bool = True,
+) -> Work:
+    """What the arguments ask for of their configuration, which is read with its models, or without these.
+
+    Whether the directory of `--out` can be written to is found out now, before an hour of compiles.
+    """
+    request = request_of(arguments, show, specs)
+    config = load_config(request.config, models=models)
+    if "out_is_directory" in arguments:
+        require_writable(request.out)
+    return Work(request, config, show, cancel)
 
 
 def request_of(
@@ -55,6 +74,8 @@ def request_of(
         plan=plan,
         plan_at=str(plan_at or ""),
         releases=agreed(plan, str(plan_at)) if plan else {},
+        flags=tuple(values.get("flags", ())),
+        tried=tuple(values.get("tried", ())),
         **same,
     )
 

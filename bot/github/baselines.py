@@ -7,10 +7,9 @@ and the next push that measures the same commit writes it anew.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from bot.compiler.probe import flags_of, for_release
 from bot.config.configuration import Config
@@ -108,26 +107,21 @@ def loaded(services: Services, store: Store, entry: Entry) -> Snapshot | None:
 # made it. So what changed since may be of the commits in between; these are told with it.
 
 
-@dataclass(frozen=True, slots=True)
-class Nearest:
-    """The stored snapshot of an ancestor that stands for the base.
-
-    Attributes:
-        snapshot: what of it has the base's models and flags; it says that it was planned as the base is.
-        notes: what a reader must not miss.
-    """
+class Stored(NamedTuple):
+    """A stored snapshot that stands for a side; `notes`: what a reader must not miss."""
 
     baseline: Baseline
     snapshot: Snapshot
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
-def nearest(services: Services, store: Store, side: Opened) -> Nearest | None:
+def nearest(services: Services, store: Store, side: Opened) -> Stored | None:
     """The nearest stored ancestor of the side's commit that has a measured cell in common with it.
 
+    Of its snapshot what has the side's models and flags, and says that it was planned as that is.
     Raises NetworkError where the store cannot be asked.
     """
-    chosen, entries, looked_at = side.selected(services), by_commit(store, side.config.report_id), 0
+    chosen, entries, looked_at = side.work.planned(), by_commit(store, side.config.report_id), 0
     line = services.git.ancestors(side.wanted.sha, side.config.baseline.ancestors) if entries else ()
     for sha in line:
         for _, stored in newest_first(services, store, entries.get(sha, ())):
@@ -135,7 +129,7 @@ def nearest(services: Services, store: Store, side: Opened) -> Nearest | None:
             alike = (one for one in stored.cells if one.key in planned and _is_alike(one, stored, planned[one.key]))
             models = {model.name: model.digest for model in chosen.models}
             targets = {target.name: target.backend for target in chosen.targets}
-            snapshot = replace(stored, cells=tuple(alike), models=models, targets=targets)
+            snapshot = structs.replace(stored, cells=tuple(alike), models=models, targets=targets)
             if any(cell.measured for cell in snapshot.cells):
                 baseline = Baseline(f"{side.wanted.rule}; snapshot stored for an ancestor", side.wanted.sha)
                 baseline = with_gap(services, side.config, baseline, sha)
@@ -146,7 +140,7 @@ def nearest(services: Services, store: Store, side: Opened) -> Nearest | None:
                     rest = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
                     what = "not compared, as the stored ancestor has no such cell with the base's model and flags"
                     notes += (f"{what}: {', '.join(missing[:_NAMED])}{rest}",)
-                return Nearest(baseline, snapshot, notes)
+                return Stored(baseline, snapshot, notes)
             looked_at += 1
             if looked_at == _MOST_LOADED:
                 return None
@@ -169,7 +163,7 @@ def with_gap(services: Services, config: Config, baseline: Baseline, measured: s
     line = services.git.ancestors(base, config.baseline.ancestors)
     gap = between(services.git.touched(measured, base), config.baseline.compiler_paths)
     distance = line.index(measured) + 1 if measured in line else None
-    return replace(baseline, distance=distance, between=gap)
+    return structs.replace(baseline, distance=distance, between=gap)
 
 
 def gap_note(baseline: Baseline) -> tuple[str, ...]:

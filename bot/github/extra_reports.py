@@ -40,11 +40,11 @@ from bot.show.history import write_history
 from bot.show.lab import write_lab
 from bot.show.page import html_pieces, site_page
 from bot.store.entries import by_commit
-from bot.study.comparison import reported
-from bot.study.folding import audit_request, audited
+from bot.study.comparison import of_compiler, reported
+from bot.study.folding import audited
 from bot.study.history import explained_history
 from bot.study.lab import experimented, require_measured
-from bot.study.prepare import Request, require_writable
+from bot.study.prepare import Work, require_writable
 from bot.system.files import write_atomically
 
 FOLD_EVENTS = frozenset({"workflow_dispatch", "schedule"})
@@ -65,11 +65,11 @@ def lab(services: Services) -> int:
             if path and not path.resolve().is_relative_to(head.tree.resolve()):
                 raise UsageError(f"{file} is outside of the repository", where="input lab")
             experiment = chosen_experiment(name, path, where="input lab")
-            request, config = _own_request(services, head), head.config
+            work = _own_work(head)
             if not all(variant.compiler for variant in experiment.variants):
-                request, config = audit_request(request, config, head.sought, services.show.say)
-            result = experimented(experiment, request, config, services.show, services.cancel)
-            written = write_lab(result, config.templates, services.out)
+                work = of_compiler(work, head.sought)
+            result = experimented(experiment, work)
+            written = write_lab(result, work.config.templates, services.out)
         if services.summary:
             write_summary(services.summary, f"\n{(services.out / 'lab.md').read_text(encoding='utf-8')}")
         services.show.say(f"wrote {', '.join(path.name for path in written)}")
@@ -77,8 +77,9 @@ def lab(services: Services) -> int:
     return 0
 
 
-def _own_request(services: Services, head: Opened) -> Request:
-    return replace(services.request, config=head.tree / head.config_name if head.config_name else None)
+def _own_work(head: Opened) -> Work:
+    config = head.tree / head.config_name if head.config_name else None
+    return replace(head.work, request=replace(head.work.request, config=config), checkout=None)
 
 
 def folds(services: Services, head: Opened) -> None:
@@ -96,9 +97,8 @@ def folds(services: Services, head: Opened) -> None:
         if head.wanted.snapshot:
             raise UsageError("folding needs a compiler, and this is a snapshot", where="input head")
         with named_from_top(head.tree):
-            request, config = audit_request(_own_request(services, head), head.config, head.sought, services.show.say)
-            audit = audited(request, config, options, services.show, services.cancel)
-            written = write_folds(audit, config.templates, services.out)
+            audit = audited(of_compiler(_own_work(head), head.sought), options)
+            written = write_folds(audit, head.config.templates, services.out)
         section = written[-1].read_text(encoding="utf-8")
     except Interrupted:
         raise

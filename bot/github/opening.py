@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from msgspec import structs
 
-from bot.compiler.repository import Repository, repository_of
+from bot.compiler.repository import repository_of
 from bot.compiler.toolchain import newest
 from bot.config.configuration import CONFIG_NAMES, PACKAGED, Config, config_in, is_packaged, load_config
 from bot.config.requirements import requirements_file, sought_compiler
@@ -25,7 +25,7 @@ from bot.store.data_branch import DataBranch
 from bot.store.directory import DirectoryStore
 from bot.store.entries import Store
 from bot.study.between import named_file
-from bot.study.prepare import Planned, Request, Show, is_snapshot, planned, prepare
+from bot.study.prepare import Request, Show, Work, is_snapshot
 from bot.study.run import SidePlan
 from bot.system.defaults import cores, default_cache
 from bot.system.files import write_atomically
@@ -163,11 +163,15 @@ class Opened:
     """
 
     wanted: Wanted
-    config: Config
+    work: Work
     config_name: str
     tree: Path
-    repository: Repository
     borrows: Opened | None = None
+
+    @property
+    def config(self) -> Config:
+        """The side's configuration."""
+        return self.work.config
 
     @property
     def sought(self) -> Sought:
@@ -200,27 +204,22 @@ class Opened:
     @property
     def places(self) -> Places:
         """Where wheels are looked for, beside the index; raises as `sought` does."""
-        return self.sought.places + Places(self.config.compiler.find_links)
+        return self.sought.places + self.work.places
 
-    def plan(self, side: str, services: Services, request: Request | None = None, release: str = "") -> SidePlan:
+    def plan(self, side: str, release: str = "") -> SidePlan:
         """The side, ready to be measured; with another release in place of its own compiler, if one is named."""
-        request, show, cancel = request or services.request, services.show, services.cancel
         with named_from_top(self.tree):
             sought = Sought(f"{PROJECT}=={release}", self.places) if release else self.sought
-            return prepare(side, sought, request, self.config, self.repository, show, cancel)
+            return self.work.prepare(side, sought)
 
-    def moving(self, cancel: Cancel) -> dict[str, str]:
+    def moving(self) -> dict[str, str]:
         """Its SPEC and the release that this is now, where it names another one from time to time."""
         try:
             sought = self.sought
         except (ConfigError, UsageError):  # whoever measures is told
             return {}
         with named_from_top(self.tree):
-            return {sought.spec: newest(sought.spec, self.places, cancel)} if sought.spec in MOVING else {}
-
-    def selected(self, services: Services) -> Planned:
-        """The models, targets and cells that this run looks at."""
-        return planned(services.request, self.config, self.repository)
+            return {sought.spec: newest(sought.spec, self.places, self.work.cancel)} if sought.spec in MOVING else {}
 
 
 def wanted_sides(services: Services) -> tuple[Wanted, Wanted]:
@@ -319,8 +318,8 @@ def _under_heads(base: Opened, head: Opened) -> Opened:
     names = (os.path.relpath(model, head.tree) for model in head.config.models if not is_packaged(model))
     models = tuple(base.tree / name for name in names if (base.tree / name).is_file())
     _require_inside(base.tree, models)
-    wanted, config = replace(base.wanted, rule=rule), structs.replace(head.config, models=models, suites=())
-    return replace(base, wanted=wanted, config=config, config_name=head.config_name, borrows=head)
+    work = replace(base.work, config=structs.replace(head.config, models=models, suites=()))
+    return replace(base, wanted=replace(base.wanted, rule=rule), work=work, config_name=head.config_name, borrows=head)
 
 
 def _open(services: Services, stack: ExitStack, wanted: Wanted) -> Opened:
@@ -336,7 +335,8 @@ def _open(services: Services, stack: ExitStack, wanted: Wanted) -> Opened:
         suites = [path for module in config.suites for path in module.files]
         own = [model for model in config.models if not is_packaged(model)]
         _require_inside(tree, [*own, *suites, *templates, *wheels])
-    return Opened(wanted, config, name, tree, repository_of(tree, services.cancel))
+    repository = repository_of(tree, services.cancel)
+    return Opened(wanted, Work(services.request, config, services.show, services.cancel, repository), name, tree)
 
 
 def _require_inside(tree: Path, paths: Iterable[Path]) -> None:

@@ -8,13 +8,13 @@ part: measure one shard of the head, for a review that joins them.
 from __future__ import annotations
 
 import glob
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
+from github.PullRequest import PullRequest
 from msgspec import structs
 
-from bot.compiler.cell_cache import TextStore
-from bot.config.configuration import Config
 from bot.core.baseline import Entry
 from bot.core.json_text import decoded
 from bot.core.publication import Acceptance, Conclusion, accept
@@ -23,7 +23,7 @@ from bot.core.sharding import Matrix, assigned, matrix, merge_snapshots
 from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
 from bot.core.spec import release_in
 from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
-from bot.github.baselines import awaited, gap_note, nearest, nearest_costs, newest_first, standing_for, with_gap
+from bot.github.baselines import Stored, awaited, gap_note, nearest, nearest_costs, newest_first, standing_for, with_gap
 from bot.github.delivering import Destination, deliver, failure_delivered, recalled, set_outputs, suspected
 from bot.github.extra_reports import folds
 from bot.github.opening import Opened, Services, Wanted, judging_rules, named_compiler, opened, store_of, wanted_sides
@@ -37,11 +37,10 @@ from bot.store.artifact_store import ArtifactStore, artifact_name, file_name
 from bot.store.entries import Store, by_commit, pack
 from bot.study.between import way_between
 from bot.study.comparison import adopting, reported, stepped
-from bot.study.prepare import load_snapshot, measured, plan_digest, require_writable, say_failed
+from bot.study.prepare import Work, load_snapshot, plan_digest, require_writable
 from bot.study.run import SidePlan, suspects
 from bot.study.tracing import traced, with_largest_traced
 from bot.system.files import write_atomically
-from bot.system.hub import Hub
 
 
 def review(services: Services) -> int:
@@ -51,7 +50,7 @@ def review(services: Services) -> int:
         base, head = wanted_sides(services)
         with opened(services, head, base) as (left, right):  # until the report is drawn: its templates may be theirs
             judge = left if services.context.pull else right
-            report = _compared(services, left, right, judge.config)
+            report = _compared(services, left, right, judge)
             code = deliver(report, services, Destination.of(services, judge.config, judge.config_name))
             folds(services, right)
             return code
@@ -62,31 +61,29 @@ def baseline(services: Services) -> int:
     require_writable(services.out)
     code = 0
     with opened(services, _pushed(services)) as (_, head):
-        plan = head.plan("head", services)
+        plan, say = head.plan("head"), services.show.say
         entry = Entry(head.config.report_id, services.context.sha, plan_digest(plan))
         store = store_of(services, head.config)
         if standing := standing_for(services, store, head, entry.digest):
             known = standing[0]
             older = f"{plural(known.distance, 'commit')} older" if known.distance else "of that very commit"
-            services.show.say(f"nothing to measure: {known.entry.sha[:10]} ({older}) gives the same")
+            say(f"nothing to measure: {known.entry.sha[:10]} ({older}) gives the same")
         else:
             snapshot, before = _whole(services, head, plan), stored_before(services, store, head)
             if before:
                 sides = {"base": before.snapshot, "head": snapshot}
-                snapshot = _asked_twice(services, head, sides, head.config)["head"]
-            shared = services.request, services.show, services.cancel
-            snapshot = with_largest_traced(plan, snapshot, head.config.baseline.traces, head.config, *shared)
+                snapshot = _asked_twice(head.work, head, sides)["head"]
+            snapshot = with_largest_traced(plan, snapshot, head.config.baseline.traces, head.work)
             write_snapshot(services.out / "head.json", snapshot)
             if isinstance(store, ArtifactStore):
                 path = services.out / "baseline" / file_name(entry)
                 write_atomically(path, pack(snapshot))
-                services.show.say(f"wrote {path}")
+                say(f"wrote {path}")
                 set_outputs(services, {"baseline-artifact": artifact_name(entry)})
             else:
-                services.show.say("stored" if store.save(entry, snapshot) else "was stored already")
+                say("stored" if store.save(entry, snapshot) else "was stored already")
             if before:
-                loaded = TextStore(services.request.cache).load
-                report = reported(head.config, before.snapshot, snapshot, before.baseline, loaded)
+                report = reported(head.config, before.snapshot, snapshot, before.baseline, head.work.texts)
                 report = structs.replace(report, notes=(*gap_note(before.baseline), *report.notes))
                 code = deliver_push(report, services, head)
         folds(services, head)
@@ -99,11 +96,11 @@ def part(services: Services) -> None:
     index, count = _shard(services.inputs.shard)
     with opened(services, _head(services)) as (_, head):
         request = replace(services.request, shard=(index, count), plan=services.inputs.plan or None)
-        plan = head.plan("head", services, request)
-        snapshot = measured([plan], {}, request, head.config, services.show, services.cancel)["head"]
+        head = replace(head, work=replace(head.work, request=request))
+        snapshot = head.work.measured([head.plan("head")])["head"]
     path = services.out / f"head-{index}-of-{count}.json"
     write_snapshot(path, snapshot)
-    say_failed(snapshot, services.show)
+    head.work.say_failed(snapshot)
     services.show.say(f"wrote {path}")
 
 
@@ -112,8 +109,8 @@ def shards(services: Services) -> Matrix:
     if services.inputs.shards is None:
         raise UsageError("is missing", where="input shards", hint="say how many runners measure")
     with opened(services, _head(services)) as (_, head):
-        cells, costs = head.selected(services).cells, nearest_costs(services, store_of(services, head.config), head)
-        return matrix(cells, services.inputs.shards, costs, head.moving(services.cancel))
+        cells, costs = head.work.planned().cells, nearest_costs(services, store_of(services, head.config), head)
+        return matrix(cells, services.inputs.shards, costs, head.moving())
 
 
 def _head(services: Services) -> Wanted:
@@ -132,33 +129,29 @@ def _shard(text: str) -> tuple[int, int]:
     return int(index), int(count)
 
 
-def _compared(services: Services, base: Opened, head: Opened, rules: Config) -> Report:
-    given = head.wanted.snapshot
+def _compared(services: Services, base: Opened, head: Opened, judge: Opened) -> Report:
+    given, rules = head.wanted.snapshot, judge.config
     with_head = load_snapshot(given) if given else _joined(services, head)
-    plans = [] if with_head else [head.plan("head", services)]
+    plans = [] if with_head else [head.plan("head")]
     base_side = _base(services, base)
     known = {side: one for side, one in (("base", base_side.snapshot), ("head", with_head)) if one is not None}
     plans += [base_side.plan] if base_side.plan and base_side.snapshot is None else []
-    judged_by = structs.replace(rules, timeout_seconds=head.config.timeout_seconds)
-    sides = measured(plans, known, services.request, judged_by, services.show, services.cancel)
-    sides = _asked_twice(services, head, sides, judged_by) if services.inputs.parts else sides
+    work = replace(judge.work, config=structs.replace(rules, timeout_seconds=head.config.timeout_seconds))
+    sides = work.measured(plans, known)
+    sides = _asked_twice(work, head, sides) if services.inputs.parts else sides
     if "base" in sides:
         tracing = [plan for plan in (*plans, base_side.plan) if plan is not None]
-        here = list({plan.label: plan for plan in tracing}.values())
-        sides = traced(here, sides, judged_by, services.request, services.show, services.cancel)
-    base_snapshot = sides.get("base")
+        sides = traced(list({plan.label: plan for plan in tracing}.values()), sides, work)
+    base_snapshot, like = sides.get("base"), sides["head"]
     if base_snapshot is None:
         # Of which nothing is known: every cell of the head is planned there, and unmeasured. One without a
         # configuration has planned none.
-        like, source = sides["head"], SourceInfo(base.wanted.sha)
-        models = {} if base.borrows else like.models
-        base_snapshot = Snapshot(
-            CompilerInfo("", "", ""), source, (), targets=like.targets, models=models, only=like.only
-        )
-    report = reported(rules, base_snapshot, sides["head"], base_side.baseline, TextStore(services.request.cache).load)
+        unknown, models = CompilerInfo("", "", ""), {} if base.borrows else like.models
+        source = SourceInfo(base.wanted.sha)
+        base_snapshot = Snapshot(unknown, source, (), targets=like.targets, models=models, only=like.only)
+    report = reported(rules, base_snapshot, like, base_side.baseline, work.texts)
     ends = (base.wanted.sha, head.wanted.sha) if services.context.pull else ("", "")
-    report = suspected(report, services, rules, *ends)
-    report = _with_steps(report, services, head, rules)
+    report = _with_steps(suspected(report, services, rules, *ends), services, head, work)
     notes = [*base_side.notes, *report.notes]
     limits = [[structs.replace(one, line=None) for one in side.config.thresholds] for side in (base, head)]
     if services.context.pull and limits[0] != limits[1]:
@@ -169,27 +162,19 @@ def _compared(services: Services, base: Opened, head: Opened, rules: Config) -> 
     return adopting(report, Adoption(head.config_name, rules.thresholds, rules.comment == "always"))
 
 
-def _with_steps(report: Report, services: Services, head: Opened, rules: Config) -> Report:
+def _with_steps(report: Report, services: Services, head: Opened, work: Work) -> Report:
     """The report with root causes first, and the steps between, where two releases are all that differs.
 
     What goes wrong on the way is a note: the report of the two ends is whole without it.
     """
-    ends = [release_in(side.compiler.spec) for side in (report.base, report.head)]
-    if services.inputs.steps == 0 or None in ends or ends[0] == ends[1] or len(changes(build_facts(report))) != 1:
+    sides, most = {"base": report.base, "head": report.head}, services.inputs.steps
+    ends = [release_in(side.compiler.spec) for side in sides.values()]
+    if most == 0 or None in ends or ends[0] == ends[1] or len(changes(build_facts(report))) != 1:
         return report
     pinned = structs.replace(report, pin=True)
     try:
-        way, offered = way_between(
-            {"base": report.base, "head": report.head},
-            services.inputs.steps,
-            head.places,
-            lambda release: head.plan("head", services, release=release),
-            services.request,
-            rules,
-            services.show,
-            services.cancel,
-        )
-        return stepped(pinned, way, offered, rules, TextStore(services.request.cache).load)
+        way, offered = way_between(work, sides, most, head.places, lambda release: head.plan("head", release))
+        return stepped(pinned, way, offered, work.config, work.texts)
     except Interrupted:
         raise
     except BotError as error:
@@ -198,19 +183,18 @@ def _with_steps(report: Report, services: Services, head: Opened, rules: Config)
         )
 
 
-def _asked_twice(services: Services, head: Opened, sides: dict[str, Snapshot], rules: Config) -> dict[str, Snapshot]:
+def _asked_twice(work: Work, head: Opened, sides: dict[str, Snapshot]) -> dict[str, Snapshot]:
     """The runners of a matrix do not know the base, so that what it shows to alarm or to be changed is doubted here."""
-    if "base" not in sides or not suspects(sides["base"], sides["head"], rules):
+    if "base" not in sides or not suspects(sides["base"], sides["head"], work.config):
         return sides
-    plan, why = _plan_or_reason(services, "head", head)
+    plan, why = _plan_or_reason("head", head)
     if plan is None:
-        services.show.say(f"changed cells are not compiled twice: {why}")
+        work.show.say(f"changed cells are not compiled twice: {why}")
         return sides
-    return measured([plan], sides, services.request, rules, services.show, services.cancel)
+    return work.measured([plan], sides)
 
 
-@dataclass(frozen=True, slots=True)
-class _BaseSide:
+class _BaseSide(NamedTuple):
     """The base side: a snapshot, a plan to measure it by, or neither, with the reason in `broke`."""
 
     baseline: Baseline
@@ -230,7 +214,7 @@ def _base(services: Services, base: Opened) -> _BaseSide:
     if wanted.snapshot:
         snapshot = load_snapshot(wanted.snapshot)
         return _BaseSide(Baseline(wanted.rule, snapshot.source.sha), snapshot)
-    plan, why = _plan_or_reason(services, "base", base)
+    plan, why = _plan_or_reason("base", base)
     notes: tuple[str, ...] = ()
     if wanted.spec is None:
         try:
@@ -267,14 +251,14 @@ def _stored(services: Services, base: Opened, plan: SidePlan | None) -> _BaseSid
     return _BaseSide(Baseline(wanted.rule, wanted.sha), notes=notes)
 
 
-def _plan_or_reason(services: Services, label: str, side: Opened) -> tuple[SidePlan | None, str]:
+def _plan_or_reason(label: str, side: Opened) -> tuple[SidePlan | None, str]:
     if side.borrows and not side.config.models:
         return None, ""
     if side.wanted.unknown:
         lacks = "no snapshot of the base commit or of an ancestor like it is stored"
         return None, f"{side.wanted.unknown}, {lacks}, and no input names the base's"
     try:
-        return side.plan(label, services), ""
+        return side.plan(label), ""
     except Interrupted:
         raise
     except BotError as error:
@@ -284,7 +268,7 @@ def _plan_or_reason(services: Services, label: str, side: Opened) -> tuple[SideP
 def _whole(services: Services, head: Opened, plan: SidePlan) -> Snapshot:
     joined = _joined(services, head)
     if joined is None:
-        return measured([plan], {}, services.request, head.config, services.show, services.cancel)["head"]
+        return head.work.measured([plan])["head"]
     if lost := {cell.key for cell in plan.cells} - {cell.key for cell in joined.cells}:
         what = f"lack {len(lost)} of {len(plan.cells)} cells, such as {min(lost)}"
         raise InputError(what, where="input parts", hint="run the lost shards again: only a whole baseline is stored")
@@ -304,7 +288,7 @@ def _joined(services: Services, head: Opened) -> Snapshot | None:
     if not text:
         return merged
     plan = decoded(text, Matrix, where, "give what the command plan printed", "plan")
-    cells, arrived = head.selected(services).cells, {cell.key for cell in merged.cells}
+    cells, arrived = head.work.planned().cells, {cell.key for cell in merged.cells}
     parts = {one.shard: assigned(cells, text, *_shard(one.shard), where=where) for one in plan.include}
     lost = {name: len(part) for name, part in parts.items() if not arrived & {cell.key for cell in part}}
     notes = (f"shard {name} is lost: its {count} cells are not measured" for name, count in lost.items())
@@ -317,20 +301,11 @@ def _joined(services: Services, head: Opened) -> Snapshot | None:
 # seen here first.
 
 
-@dataclass(frozen=True, slots=True)
-class Before:
-    """What was stored before a commit.
+def stored_before(services: Services, store: Store, side: Opened) -> Stored | None:
+    """The newest snapshot of the nearest ancestor of a pushed commit; None for what is no push, and without any.
 
-    Attributes:
-        baseline: its distance is 0 where it is of the commit's first parent.
+    Its distance is 0 where it is of the commit's first parent.
     """
-
-    snapshot: Snapshot
-    baseline: Baseline
-
-
-def stored_before(services: Services, store: Store, side: Opened) -> Before | None:
-    """The newest snapshot of the nearest ancestor of a pushed commit; None for what is no push, and without any."""
     if services.context.event != "push":
         return None
     line = services.git.ancestors(services.context.sha, side.config.baseline.ancestors)
@@ -338,23 +313,8 @@ def stored_before(services: Services, store: Store, side: Opened) -> Before | No
     for sha in line:
         for _, snapshot in newest_first(services, store, entries.get(sha, ())):
             baseline = Baseline("parent of the pushed commit; stored snapshot", line[0], 0)
-            return Before(snapshot, baseline if sha == line[0] else with_gap(services, side.config, baseline, sha))
+            return Stored(baseline if sha == line[0] else with_gap(services, side.config, baseline, sha), snapshot)
     return None
-
-
-@dataclass(frozen=True, slots=True)
-class _Merged:
-    """The pull request that a push merged, and what it was told.
-
-    Attributes:
-        result: of its own check; None where it has none.
-        notes: what could not be asked.
-    """
-
-    number: int | None = None
-    result: Conclusion | None = None
-    acceptances: tuple[Acceptance, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 def deliver_push(report: Report, services: Services, head: Opened) -> int:
@@ -364,21 +324,32 @@ def deliver_push(report: Report, services: Services, head: Opened) -> int:
     its acceptances count here too, and nothing but the merge lies between the two snapshots.
     Returns the exit code; what GitHub refuses is said, as the baseline is stored by then.
     """
-    config, context = head.config, services.context
+    config, context, problems = head.config, services.context, list[NetworkError]()
     wish, branch = config.baseline.after_merge, context.default_branch
     hub = services.hub if wish != "summary" and not context.read_only else None
-    merged = _merged(hub, services, head) if hub else _Merged()
-    report = structs.replace(report, notes=(*report.notes, *merged.notes))
-    verdict = accept(report.verdict, merged.acceptances)
-    broke = verdict.status == "fail" and merged.result in ("success", "neutral") and not report.baseline.distance
-    number = merged.number if wish == "comment" and broke else None
+    pull: PullRequest | None = None
+    result: Conclusion | None = None
+    acceptances: tuple[Acceptance, ...] = ()
+    try:  # the pull request that the push merged, and what that was told
+        if hub and (pull := merged_pull(hub, context.sha, branch)):
+            own = Destination(pull.number, pull.head.sha, context.run_id, config, base_ref=branch)
+            memory = recalled(problems, hub, own)
+            acceptances = memory.acceptances if memory else ()
+            result = results(hub, pull.head.sha, check_name(config.report_id, branch)).get(pull.number)
+    except NetworkError as error:
+        problems.append(error)
+    notes = (f"what the merged pull request was told is not known: {error.line}" for error in problems)
+    report = structs.replace(report, notes=(*report.notes, *notes))
+    verdict = accept(report.verdict, acceptances)
+    broke = verdict.status == "fail" and result in ("success", "neutral") and not report.baseline.distance
+    number = pull.number if pull and wish == "comment" and broke else None
     if number:
         passed = f"The check of this pull request passed; the limits broke with its merge into {branch}."
         report = structs.replace(report, notes=(passed, *report.notes))
-    own = structs.replace(config, report_id=f"{config.report_id}.merged")
-    to = Destination(number, "", context.run_id, own, head.config_name, branch)
+    merged = structs.replace(config, report_id=f"{config.report_id}.merged")
+    to = Destination(number, "", context.run_id, merged, head.config_name, branch)
     try:
-        code = deliver(report, services, to, merged.acceptances)
+        code = deliver(report, services, to, acceptances)
         if hub:
             final = structs.replace(report, verdict=verdict, report_id=config.report_id)
             check = check_run(final, config_path=head.config_name, model_paths=model_paths(final), base_ref=branch)
@@ -387,22 +358,3 @@ def deliver_push(report: Report, services: Services, head: Opened) -> int:
     except NetworkError as error:
         services.show.say(f"told in the job summary only: {error.line}")
         return 0
-
-
-def _merged(hub: Hub, services: Services, head: Opened) -> _Merged:
-    config, branch = head.config, services.context.default_branch
-    problems: list[NetworkError] = []
-    number: int | None = None
-    result: Conclusion | None = None
-    acceptances: tuple[Acceptance, ...] = ()
-    try:
-        pull = merged_pull(hub, services.context.sha, branch)
-        if pull:
-            to = Destination(pull.number, pull.head.sha, services.context.run_id, config, base_ref=branch)
-            memory = recalled(problems, hub, to)
-            number, acceptances = pull.number, memory.acceptances if memory else ()
-            result = results(hub, pull.head.sha, check_name(config.report_id, branch)).get(pull.number)
-    except NetworkError as error:
-        problems.append(error)
-    notes = tuple(f"what the merged pull request was told is not known: {error.line}" for error in problems)
-    return _Merged(number, result, acceptances, notes)

@@ -13,15 +13,15 @@ from pathlib import Path
 from packaging.version import InvalidVersion, Version
 
 from bot.compiler.toolchain import between, only_fitting
-from bot.config.configuration import Config
+from bot.core.planned import SIDES
 from bot.core.snapshot import Snapshot
 from bot.core.spec import Places, release_in, release_of
 from bot.errors import CompilerUnavailable, UsageError
 from bot.show.filters import plural
-from bot.study.prepare import Request, Show, measured
+from bot.study.comparison import Release
+from bot.study.prepare import Work
 from bot.study.run import SidePlan
 from bot.study.tracing import traced
-from bot.system.processes import Cancel
 
 Steps = int | None
 """How many of them are looked at; None for all."""
@@ -34,20 +34,12 @@ def spread(names: Sequence[str], most: Steps) -> tuple[str, ...]:
     return tuple(names[(number + 1) * (len(names) + 1) // (most + 1) - 1] for number in range(most))
 
 
-Release = tuple[str, Snapshot]
 Way = list[tuple[Release, Release]]
 """Each step from base to head: a release and the next that is looked at, with what was traced of what moved."""
 
 
 def way_between(
-    sides: Mapping[str, Snapshot],
-    most: Steps,
-    places: Places,
-    plan: Callable[[str], SidePlan],
-    request: Request,
-    rules: Config,
-    show: Show,
-    cancel: Cancel,
+    work: Work, sides: Mapping[str, Snapshot], most: Steps, places: Places, plan: Callable[[str], SidePlan]
 ) -> tuple[Way, tuple[str, ...]]:
     """The steps from base to head over the releases that are looked at, and all that are offered between the two.
 
@@ -57,19 +49,19 @@ def way_between(
 
     Raises CompilerUnavailable where there is no list of releases.
     """
-    first, last = (release_in(sides[side].compiler.spec) or "" for side in ("base", "head"))
-    offered = between(first, last, places, cancel)
+    first, last = (release_in(sides[side].compiler.spec) or "" for side in SIDES)
+    offered = between(first, last, places, work.cancel)
     names = spread(offered, most)
-    show.say(f"{plural(len(offered), 'release')} between {first} and {last}, {len(names)} measured")
-    middle: list[tuple[str, Snapshot]] = []
+    work.show.say(f"{plural(len(offered), 'release')} between {first} and {last}, {len(names)} measured")
+    middle: list[Release] = []
     for name in names:
         before = middle[-1][1] if middle else sides["base"]  # each is doubted against the one before
         try:
             ready = plan(name)
         except (CompilerUnavailable, UsageError) as error:  # gone from the page, or without an option of the flags
-            show.say(f"left out: {error.line}")
+            work.show.say(f"left out: {error.line}")
             continue
-        middle.append((name, measured([ready], {"base": before}, request, rules, show, cancel)["head"]))
+        middle.append((name, work.measured([ready], {"base": before})["head"]))
     way = [(first, sides["base"]), *middle, (last, sides["head"])]
     if not middle:
         return [(way[0], way[1])], offered
@@ -81,7 +73,7 @@ def way_between(
     for (old, base), (new, head) in pairwise(way):
         named = {"base": old, "head": new}
         here = [replace(plans[name], label=side) for side, name in named.items() if name in plans]
-        pair = traced(here, {"base": base, "head": head}, rules, request, show, cancel)
+        pair = traced(here, {"base": base, "head": head}, work)
         steps.append(((old, pair["base"]), (new, pair["head"])))
     return steps, offered
 

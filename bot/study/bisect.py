@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
-from bot.compiler.cell_cache import TextStore
 from bot.compiler.toolchain import between, newest, only_fitting
 from bot.config.configuration import Config
 from bot.config.units import parse_amount, parse_ratio
@@ -44,17 +43,7 @@ from bot.show.searches import candidate_words, moved_words
 from bot.study.between import in_order
 from bot.study.comparison import reported, source_of
 from bot.study.history import stored_line
-from bot.study.prepare import (
-    Request,
-    Show,
-    is_snapshot,
-    load_snapshot,
-    measured,
-    planned,
-    prepare,
-    repository_at,
-    selected,
-)
+from bot.study.prepare import Show, Work, is_snapshot, load_snapshot
 from bot.study.tracing import traced
 from bot.system.processes import Cancel
 
@@ -91,30 +80,30 @@ def bound_of(options: BisectOptions, ends: tuple[Sequence[int], Sequence[int]], 
 
     `ends`: all values of GOOD, and of BAD.
     """
-    metric, (good, bad) = options.metric, ends
-    limit, words = _limit(options, metric, good, bad)
-    bound = Bound(limit, _band(metric, config))
+    metric, (good, bad), band = options.metric, ends, Fraction(0)
+    if options.limit is not None:
+        limit, how = _steps("--limit", options.limit, metric), ""
+    elif options.change is not None:
+        limit, how = max(good) + _growth(options.change, metric, max(good)), f", GOOD and {options.change}"
+    else:
+        limit, how = half_way(max(good), min(bad)), ", half way from GOOD to BAD"
+    if not metric.exact:
+        if metric.id not in config.noise:
+            hint = "give its noise band in the configuration: code-size-bot calibrate measures it"
+            raise UsageError(f"{metric.id} varies from run to run", where="--metric", hint=hint)
+        band = config.noise[metric.id].value
+    bound, words = Bound(limit, band), f"more than {amount(limit, metric.unit)}{how}"
     judged = bound.judged(good), bound.judged(bad)
-    said = f"GOOD has {values_text(good, metric)}, BAD {values_text(bad, metric)}"
+    texts = (" or ".join(amount(value, metric.unit) for value in values) for values in ends)
+    said = "GOOD has {}, BAD {}".format(*texts)
     if judged == ("bad", "good") or max(bad) < min(good):
         raise UsageError(f"GOOD and BAD are swapped: {said}", hint="lower is better: name the lower one first")
     if list(good) == list(bad) and judged[0] == judged[1]:
         raise UsageError(f"{metric.id} is the same at both ends: {said}", hint="name two between which it moved")
-    for place, told, wanted in zip(("GOOD", "BAD"), judged, ("good", "bad"), strict=True):
-        if told != wanted:
+    for place, result, wanted in zip(("GOOD", "BAD"), judged, ("good", "bad"), strict=True):
+        if result != wanted:
             raise UsageError(f"{place} is not {wanted}: {said}, and bad is {words}", hint="name another end or limit")
     return bound, words
-
-
-def _limit(options: BisectOptions, metric: Metric, good: Sequence[int], bad: Sequence[int]) -> tuple[int, str]:
-    if options.limit is not None:
-        limit = _steps("--limit", options.limit, metric)
-        return limit, f"more than {amount(limit, metric.unit)}"
-    if options.change is not None:
-        grown = max(good) + _growth(options.change, metric, max(good))
-        return grown, f"more than {amount(grown, metric.unit)}, GOOD and {options.change}"
-    half = half_way(max(good), min(bad))
-    return half, f"more than {amount(half, metric.unit)}, half way from GOOD to BAD"
 
 
 def _steps(option: str, text: str, metric: Metric) -> int:
@@ -131,20 +120,6 @@ def _growth(text: str, metric: Metric, good: int) -> int:
         return int(parse_ratio(text).value * good)
     except ValueError as error:
         raise UsageError(str(error), where="--change") from None
-
-
-def _band(metric: Metric, config: Config) -> Fraction:
-    if metric.exact:
-        return Fraction(0)
-    if metric.id not in config.noise:
-        hint = "give its noise band in the configuration: code-size-bot calibrate measures it"
-        raise UsageError(f"{metric.id} varies from run to run", where="--metric", hint=hint)
-    return config.noise[metric.id].value
-
-
-def values_text(values: Sequence[int], metric: Metric) -> str:
-    """`50,438 B`, or all of them where the compiler does not repeat itself."""
-    return " or ".join(amount(value, metric.unit) for value in values)
 
 
 # Which candidates stand between GOOD and BAD, and in which order: releases, wheels of a directory, or snapshots.
@@ -301,8 +276,7 @@ class _Search:
     def __post_init__(self) -> None:
         """Raise UsageError where more or less than one cell is meant."""
         self.step = Bracket(0, len(self.variants) - 1)
-        ends = (self.snapshot(place) for place in self.step)
-        self.key = _only_cell({cell.key for end in ends for cell in end.cells})
+        self.key = _only_cell({cell.key for place in self.step for cell in self.snapshot(place).cells})
 
     def snapshot(self, place: int) -> Snapshot:
         """What was measured at a place; measures it where that is not yet done."""
@@ -342,9 +316,7 @@ class _Search:
         return (bad, good) if self.backward else (good, bad)
 
 
-def bisect(
-    options: BisectOptions, request: Request, config: Config, show: Show, cancel: Cancel
-) -> tuple[Bisection, Report]:
+def bisect(options: BisectOptions, work: Work) -> tuple[Bisection, Report]:
     """The first bad candidate, and the report of its step.
 
     Raises:
@@ -352,78 +324,52 @@ def bisect(
         NoVerdict: an end has no value.
     """
     with ExitStack() as stack:
-        opened = _stored if options.stored else _specs
-        search = opened(options, request, config, stack, show, cancel)
-        ends = search.end_values(0, "GOOD"), search.end_values(len(search.variants) - 1, "BAD")
-        search.bound, rule = bound_of(options, ends, config)
+        if options.stored:  # baselines, which no command line names
+            top = work.repository.top
+            if top is None:
+                hint = "run it in the repository of the baselines"
+                raise UsageError("is in no git repository", where="--stored", hint=hint)
+            names, load, backward = stack.enter_context(stored_line(work, top, options.good, options.bad))
+            work.show.say(f"{len(names)} stored commits from {names[0]} to {names[-1]}")
+            ends = work.selected({"base": load(0), "head": load(len(names) - 1)})
+            variants = [Variant(name) for name in names]
+        else:
+            variants, ends, load, backward = _named(options, work)
+        variants[0] = replace(variants[0], snapshot=ends["base"])
+        variants[-1] = replace(variants[-1], snapshot=ends["head"])
+        search = _Search(options.metric, variants, load, backward, work.show)
+        values = search.end_values(0, "GOOD"), search.end_values(len(variants) - 1, "BAD")
+        search.bound, rule = bound_of(options, values, work.config)
         for place in search.step:
             search.judge(place)
-        search.step = bracket(len(search.variants), search.judge)
-        repository = repository_at(request.config, cancel)
+        search.step = bracket(len(variants), search.judge)
         sides = {side: search.snapshot(place) for side, place in zip(SIDES, search.step, strict=True)}
-        specs = {side: search.variants[place].spec for side, place in zip(SIDES, search.step, strict=True)}
-        plans = [
-            prepare(side, spec, request, config, repository, show, cancel)
-            for side, spec in specs.items()
-            if spec and not is_snapshot(spec)
-        ]
-        sides = traced(plans, sides, config, request, show, cancel)
+        specs = {side: variants[place].spec for side, place in zip(SIDES, search.step, strict=True)}
+        plans = [work.prepare(side, spec) for side, spec in specs.items() if spec and not is_snapshot(spec)]
+        sides = traced(plans, sides, work)
     for side, place in zip(SIDES, search.step, strict=True):
-        search.variants[place] = replace(search.variants[place], snapshot=sides[side])
-    return _result(search, rule, request, config, cancel)
+        variants[place] = replace(variants[place], snapshot=sides[side])
+    return _result(search, rule, work)
 
 
-def _specs(
-    options: BisectOptions, request: Request, config: Config, _stack: ExitStack, show: Show, cancel: Cancel
-) -> _Search:
-    """Compilers and snapshots that SPECs name; both ends are measured at once."""
-    row = row_of(options.good, options.bad, options.among, Places(config.compiler.find_links), cancel)
-    repository, ends = repository_at(request.config, cancel), {"base": row.specs[0], "head": row.specs[-1]}
+def _named(
+    options: BisectOptions, work: Work
+) -> tuple[list[Variant], dict[str, Snapshot], Callable[[int], Snapshot], bool]:
+    """Compilers and snapshots that SPECs name, and how each is had; both ends are measured at once."""
+    row = row_of(options.good, options.bad, options.among, work.places, work.cancel)
+    ends = {"base": row.specs[0], "head": row.specs[-1]}
     known = {side: load_snapshot(Path(spec)) for side, spec in ends.items() if is_snapshot(spec)}
     if len(known) < len(ends):
-        _only_cell({cell.key for cell in planned(request, config, repository).cells})
-    show.say(f"{len(row.specs)} candidates from {row.names[0]} to {row.names[-1]}")
-    plans = [
-        prepare(side, spec, request, config, repository, show, cancel)
-        for side, spec in ends.items()
-        if side not in known
-    ]
-    sides = measured(plans, known, request, config, show, cancel)
+        _only_cell({cell.key for cell in work.planned().cells})
+    work.show.say(f"{len(row.specs)} candidates from {row.names[0]} to {row.names[-1]}")
+    sides = work.measured([work.prepare(side, spec) for side, spec in ends.items() if side not in known], known)
 
     def measure(place: int) -> Snapshot:
         if is_snapshot(spec := row.specs[place]):
             return load_snapshot(Path(spec))
-        plan = prepare("head", spec, request, config, repository, show, cancel)
-        return measured([plan], {"base": sides["base"]}, request, config, show, cancel)["head"]
+        return work.measured([work.prepare("head", spec)], {"base": sides["base"]})["head"]
 
-    variants = [Variant(name, spec) for name, spec in zip(row.names, row.specs, strict=True)]
-    return _search(options, variants, sides, measure, row.backward, show)
-
-
-def _stored(
-    options: BisectOptions, request: Request, config: Config, stack: ExitStack, show: Show, cancel: Cancel
-) -> _Search:
-    """Stored baselines, which no command line names."""
-    top = repository_at(request.config, cancel).top
-    if top is None:
-        raise UsageError("is in no git repository", where="--stored", hint="run it in the repository of the baselines")
-    line = stack.enter_context(stored_line(config, top, options.good, options.bad, cancel))
-    show.say(f"{len(line.names)} stored commits from {line.names[0]} to {line.names[-1]}")
-    sides = selected({"base": line.load(0), "head": line.load(len(line.names) - 1)}, request)
-    return _search(options, [Variant(name) for name in line.names], sides, line.load, line.backward, show)
-
-
-def _search(
-    options: BisectOptions,
-    variants: list[Variant],
-    ends: Mapping[str, Snapshot],
-    measure: Callable[[int], Snapshot],
-    backward: bool,
-    show: Show,
-) -> _Search:
-    variants[0] = replace(variants[0], snapshot=ends["base"])
-    variants[-1] = replace(variants[-1], snapshot=ends["head"])
-    return _Search(options.metric, variants, measure, backward, show)
+    return [Variant(name, spec) for name, spec in zip(row.names, row.specs, strict=True)], sides, measure, row.backward
 
 
 def _only_cell(keys: Collection[CellKey]) -> CellKey:
@@ -434,21 +380,26 @@ def _only_cell(keys: Collection[CellKey]) -> CellKey:
     raise UsageError(what, where="--model and --target", hint="name one model and one target")
 
 
-def _result(search: _Search, rule: str, request: Request, config: Config, cancel: Cancel) -> tuple[Bisection, Report]:
+def _result(search: _Search, rule: str, work: Work) -> tuple[Bisection, Report]:
     """The last good variant compared with the first bad one."""
-    key, (good, bad) = search.key, search.step
+    key, (good, bad), out = search.key, search.step, work.request.out
     places = search.in_time(good, bad)
     older, newer = (search.variants[place] for place in places)
     both = dict(zip(SIDES, map(search.snapshot, places), strict=True))
     sides = narrowed(both, model_globs=(key.model,), target_globs=(key.target,), must_match=False)
-    report = reported(config, sides["base"], sides["head"], Baseline(older.name), TextStore(request.cache).load)
-    source = source_of(request, config, cancel)
+    report = reported(work.config, sides["base"], sides["head"], Baseline(older.name), work.texts)
+    source = source_of(work)
     report = with_suspects(report, source) if source else report
     delta = next(one for one in report.deltas if one.key == key)
     explanation = report.explanations.get(key)
     roots = sorted(report.root_causes, key=lambda root: -root.total.absolute_bytes)
     names = tuple(one.name for one in search.variants)
-    notes = (*_notes(search), *report.notes, *(_suspects(search, report, source) if source else ()))
+    # what makes the report of the step again, and what tells all of it
+    base, head = older.spec or str(out / "base.json"), newer.spec or str(out / "head.json")
+    cell = ["--model", key.model, "--target", key.target]
+    again = ["report" if is_snapshot(base) and is_snapshot(head) else "compare", "--base", base, "--head", head, *cell]
+    again += ["--config", str(work.request.config or "default"), "--out", str(out)]
+    commands = again, ["explain", str(out / "report.json"), *cell]
     result = Bisection(
         metric=search.metric.id,
         model=key.model,
@@ -464,8 +415,8 @@ def _result(search: _Search, rule: str, request: Request, config: Config, cancel
         cause=explanation.cause if explanation else None,
         why=explanation.why if explanation else "",
         root_causes=tuple(CauseBytes(root.cause, root.what, root.total.net_bytes) for root in roots[:_CAUSES]),
-        notes=notes,
-        commands=tuple(_commands(search, older.spec, newer.spec, request)),
+        notes=(*_notes(search), *report.notes, *(_suspects(search, report, source) if source else ())),
+        commands=tuple(shlex.join(["code-size-bot", *words]) for words in commands),
     )
     return result, report
 
@@ -503,14 +454,3 @@ def _suspects(search: _Search, report: Report, source: Source) -> Iterator[str]:
     except BotError as error:
         yield f"{UNFINISHED}{error.line}"
     yield from whole.notes
-
-
-def _commands(search: _Search, base: str, head: str, request: Request) -> Iterator[str]:
-    """What makes the report of the step again, and what tells all of it."""
-    base, head = base or str(request.out / "base.json"), head or str(request.out / "head.json")
-    cell = ["--model", search.key.model, "--target", search.key.target]
-    config = ["--config", str(request.config or "default")]
-    command = "report" if is_snapshot(base) and is_snapshot(head) else "compare"
-    out = ["--out", str(request.out)]
-    yield shlex.join(["code-size-bot", command, "--base", base, "--head", head, *cell, *config, *out])
-    yield shlex.join(["code-size-bot", "explain", str(request.out / "report.json"), *cell])

@@ -8,20 +8,17 @@ cells, rounded up to whole percent, and never less than 1 %: a few equal runs pr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
 from statistics import median_low
+from typing import NamedTuple
 
 import msgspec
-from msgspec.structs import replace
+from msgspec import structs
 
-from bot.compiler.cell_cache import CellCache
 from bot.compiler.compiler import Result
-from bot.compiler.schedule import run_all
-from bot.config.configuration import load_config
 from bot.core.history import HISTORY_SCHEMA
 from bot.core.json_text import Headed
 from bot.core.metrics import INEXACT
@@ -34,10 +31,9 @@ from bot.show.escape import clean
 from bot.show.filters import plural
 from bot.show.searches import replay_lines
 from bot.study.bisect import expanded
-from bot.study.prepare import Request, Show, load_snapshot, prepare, repository_at, selected
-from bot.study.run import Resources, SidePlan, open_side
-from bot.system.files import temporary_directory, whole_or_nothing
-from bot.system.processes import Cancel, Meter
+from bot.study.prepare import Show, Work, load_snapshot
+from bot.study.run import Resources, SidePlan
+from bot.system.files import whole_or_nothing
 
 FEW = 4
 """So many cells are compiled where none were selected."""
@@ -47,8 +43,7 @@ LEAST_PERCENT = 1
 Runs = Mapping[CellKey, Sequence[Cell]]
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(NamedTuple):
     """One metric of one cell over all its runs, in the metric's unit."""
 
     key: CellKey
@@ -62,22 +57,19 @@ class Spread:
         return Fraction(self.highest - self.lowest, self.lowest)
 
 
-def calibrate(request: Request, runs: int, show: Show, cancel: Cancel) -> list[str]:
+def calibrate(work: Work, runs: int) -> list[str]:
     """Compile the selected cells (else the cheapest few) `runs` times; the lines to print.
 
     Raises UsageError for fewer than two runs, InputError where no cell could be compiled in every run.
     """
     if runs < LEAST_RUNS:
         raise UsageError(f"{runs} run shows no difference", where="--runs", hint=f"at least {LEAST_RUNS}")
-    config = load_config(request.config)
-    side = prepare("head", request.specs["head"], request, config, repository_at(request.config, cancel), show, cancel)
-    cells = chosen(side.cells, everything=bool(request.models or request.targets))
-    show.say(f"{plural(len(cells), 'cell')}, each compiled {runs} times")
-    with show.progress() as progress:
-        cache = CellCache(request.cache)
-        resources = Resources(cache, request.jobs, config.timeout_seconds, cancel, progress)
+    side = work.prepare("head", work.request.specs["head"])
+    cells = chosen(side.cells, everything=bool(work.request.models or work.request.targets))
+    work.show.say(f"{plural(len(cells), 'cell')}, each compiled {runs} times")
+    with work.resources() as resources:
         result = repeated(side, cells, runs, resources)
-    return list(_said(result, show))
+    return list(_said(result, work.show))
 
 
 def chosen(cells: Sequence[PlannedCell], *, everything: bool) -> tuple[PlannedCell, ...]:
@@ -97,7 +89,7 @@ def repeated(side: SidePlan, cells: Sequence[PlannedCell], runs: int, resources:
     """Every cell, compiled plainly so many times; nothing is read from the cache or kept in it."""
     cells_by_key: dict[CellKey, list[Cell]] = {cell.key: [] for cell in cells}
 
-    def finish(planned: PlannedCell, result: Result) -> None:
+    def finish(_: str, planned: PlannedCell, result: Result) -> None:
         if isinstance(result, Failure):
             cell = Cell(planned.key, "failed", failure=result)
         else:  # what the kernel counted, and nothing of what was made
@@ -107,10 +99,7 @@ def repeated(side: SidePlan, cells: Sequence[PlannedCell], runs: int, resources:
         resources.progress.measured(side.label, cell, planned.cost)
 
     resources.progress.plan(len(cells) * runs, 0, sum(cell.cost for cell in cells) * runs)
-    meter = Meter()
-    with temporary_directory("run-") as scratch, open_side(side, resources, scratch, meter, finish) as tasks:
-        for _ in range(runs):
-            run_all(tasks(cells), resources.jobs, resources.cancel.set, resources.progress)
+    meter = resources.compile([(side, cells)], finish, times=runs)
     resources.progress.spent(meter.cpu_ms, resources.jobs)
     return cells_by_key
 
@@ -138,20 +127,16 @@ def _said(runs: Runs, show: Show) -> Iterator[str]:
         raise InputError("no cell could be compiled in every run", hint="choose others with --model and --target")
     for id_ in (id_ for id_ in INEXACT if id_ not in bands):
         show.say(f"{id_} is left out: the kernel did not report it for every run of any cell")
-    headers = ("model", "target", "min ms", "median ms", "max ms", "spread")
-    lines = [headers, *map(_row, by_metric["compile_cpu_ms"])]
+    lines: list[tuple[str, ...]] = [("model", "target", "min ms", "median ms", "max ms", "spread")]
+    for one in by_metric["compile_cpu_ms"]:
+        amounts = (f"{value:,}" for value in (one.lowest, one.median, one.highest))
+        lines.append((clean(one.key.model), clean(one.key.target), *amounts, f"{float(100 * one.share):.1f} %"))
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
-        names = (text.ljust(width) for text, width in zip(line[:2], widths[:2], strict=True))
-        numbers = (text.rjust(width) for text, width in zip(line[2:], widths[2:], strict=True))
-        yield "  ".join((*names, *numbers))
+        texts = zip(line, widths, strict=True)
+        yield "  ".join(text.rjust(width) if at > 1 else text.ljust(width) for at, (text, width) in enumerate(texts))
     yield ""
     yield f"noise: {{{', '.join(f'{id_}: {percent}%' for id_, percent in bands.items())}}}"
-
-
-def _row(spread: Spread) -> tuple[str, ...]:
-    amounts = (f"{value:,}" for value in (spread.lowest, spread.median, spread.highest))
-    return clean(spread.key.model), clean(spread.key.target), *amounts, f"{float(100 * spread.share):.1f} %"
 
 
 # `calibrate --replay`: what the thresholds of a configuration would have said of changes that were measured before.
@@ -160,22 +145,20 @@ def _row(spread: Spread) -> tuple[str, ...]:
 UNSEEN = "a history has statuses and metrics alone: other bytes of the same size and edited models are not seen"
 
 
-def replay(request: Request, files: Sequence[Path], most: int | None, say: Callable[[str], None]) -> list[str]:
+def replay(work: Work, files: Sequence[Path], most: int | None) -> list[str]:
     """The lines to print; nothing is compiled.
 
     Args:
         files: snapshots in their order, directories of them, or one history.
         most: in how many steps a rule may alarm at most, for the smallest level that does so; None to leave that out.
     """
-    config = load_config(request.config, models=False)
-    variants = _history(files, say) if _is_history(files[0]) else _snapshots(files)
-    gaps: list[str] = []
-    steps = list(replayed(_selected(variants, request, gaps), config.thresholds, config.states, config.noise))
+    variants, config, gaps = _variants(files, work), work.config, list[str]()
+    steps = list(replayed(_selected(variants, work, gaps), config.thresholds, config.states, config.noise))
     least = [] if most is None else least_levels(steps, most)
     return list(replay_lines(steps, gaps, counts(steps), least, most))
 
 
-def _selected(variants: Iterable[Variant], request: Request, gaps: list[str]) -> Iterator[Variant]:
+def _selected(variants: Iterable[Variant], work: Work, gaps: list[str]) -> Iterator[Variant]:
     """Each with the selected cells; names of those that could not be had go to `gaps`."""
     must_match = True
     for one in variants:
@@ -183,36 +166,31 @@ def _selected(variants: Iterable[Variant], request: Request, gaps: list[str]) ->
             gaps.append(one.name)
             yield one
         else:
-            yield replace(one, snapshot=selected({"": one.snapshot}, request, must_match=must_match)[""])
+            yield structs.replace(one, snapshot=work.selected({"": one.snapshot}, must_match=must_match)[""])
             must_match = False
 
 
-def _is_history(path: Path) -> bool:
+def _variants(files: Sequence[Path], work: Work) -> Iterable[Variant]:
+    """Of a history, or of snapshots one at a time: one of many cells is large."""
     try:
-        return msgspec.json.decode(whole_or_nothing(path), type=Headed).schema == HISTORY_SCHEMA
+        is_history = msgspec.json.decode(whole_or_nothing(files[0]), type=Headed).schema == HISTORY_SCHEMA
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return False
-
-
-def _history(files: Sequence[Path], say: Callable[[str], None]) -> list[Variant]:
-    if len(files) > 1:
-        raise UsageError("a history is replayed alone", where=f"--replay {files[0]}", hint="leave out the other files")
-    try:
-        variants = variants_of(files[0].read_bytes(), str(files[0]))
-    except UnicodeDecodeError:
-        raise InputError("is not UTF-8 text, so no history", where=str(files[0])) from None
-    _require_two([one.name for one in variants if one.snapshot], str(files[0]))
-    say(UNSEEN)
-    return variants
-
-
-def _snapshots(files: Sequence[Path]) -> Iterator[Variant]:
-    """One at a time: a snapshot of many cells is large."""
-    paths = [spec for file in files for spec in expanded(str(file))]
-    _require_two(paths, " ".join(paths))
-    return (Variant(path, path, load_snapshot(Path(path))) for path in paths)
-
-
-def _require_two(names: Sequence[str], where: str) -> None:
+        is_history = False
+    where, hint = str(files[0]), "name more snapshots"
+    if not is_history:
+        names = [spec for file in files for spec in expanded(str(file))]
+        where = " ".join(names)
+    elif len(files) > 1:
+        raise UsageError("a history is replayed alone", where=f"--replay {where}", hint="leave out the other files")
+    else:
+        try:
+            variants = variants_of(files[0].read_bytes(), where)
+        except UnicodeDecodeError:
+            raise InputError("is not UTF-8 text, so no history", where=where) from None
+        names = [one.name for one in variants if one.snapshot]
     if len(names) < 2:
-        raise UsageError(f"holds {len(names)} of the two that a step has", where=where, hint="name more snapshots")
+        raise UsageError(f"holds {len(names)} of the two that a step has", where=where, hint=hint)
+    if is_history:
+        work.show.say(UNSEEN)
+        return variants
+    return (Variant(name, name, load_snapshot(Path(name))) for name in names)

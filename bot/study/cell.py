@@ -1,12 +1,11 @@
-"""The PTX text of an artifact as machine code, for the readers: taken out of it and given to the assembler."""
+"""One finished compile, or its failure, as a cell of the snapshot."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from bot.compiler.cell_cache import TextStore
 from bot.compiler.compiler import Compiled, Result
@@ -14,34 +13,15 @@ from bot.compiler.compiling import ALLOCAS, ARTIFACT, PROGRAM, STACK_USAGE, STAT
 from bot.compiler.ptxas import BACKEND, Assembler
 from bot.core.planned import LIFTED, PlannedCell
 from bot.core.policy import is_local
-from bot.core.program import HASHED_PHASES, Family, Program
-from bot.core.reading import Assembled, Products, ProgramFacts
+from bot.core.program import HASHED_PHASES, Program
+from bot.core.reading import Products, ProgramFacts
 from bot.core.snapshot import UNFETCHED, Cell, Failure
 from bot.errors import InputError, MalformedBinary
 from bot.explain.texts import describe, kept_program, shown_texts
 from bot.readers.ir_facts import alloca_bytes, program_facts, strategies
 
-
-def machine_code(
-    artifact: bytes, backend: str, assembler: Assembler | None
-) -> tuple[tuple[Assembled, ...] | None, str]:
-    """The assembled modules, or None and why; what the assembler refuses is no failure of the cell."""
-    if backend != BACKEND or assembler is None:
-        return None, ""
-    from bot.readers.artifact import ptx_modules  # as in `bot.study.cell`
-
-    try:
-        assembled = assembler.assembled(ptx_modules(artifact))
-    except MalformedBinary as error:
-        return None, error.line
-    return (None, assembled) if isinstance(assembled, str) else (assembled, "")
-
-
-# One finished compile, or its failure, as a cell of the snapshot.
-
-
 _Fact = TypeVar("_Fact")
-NO_FAMILIES = "the program's executables were not compared with each other"
+_NO_FAMILIES = "the program's executables were not compared with each other"
 
 
 def _read(answer: str | None, reader: Callable[[str], _Fact]) -> tuple[_Fact | None, str | None]:
@@ -53,13 +33,11 @@ def _read(answer: str | None, reader: Callable[[str], _Fact]) -> tuple[_Fact | N
         return None, str(error)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadProgram:
+class ReadProgram(NamedTuple):
     """What the IR worker says of a program; `reason` where it says nothing."""
 
     facts: ProgramFacts | None = None
     program: Program | None = None
-    families: tuple[Family, ...] | None = None
     reason: str | None = None
 
 
@@ -73,22 +51,32 @@ def read_program(answer: str | None, texts: TextStore | None = None) -> ReadProg
     if texts is not None:
         for digest, text in (*shown_texts(facts, program).items(), kept_program(program)):
             texts.keep(digest, text)
-    return ReadProgram(facts, program, facts.families)
+    return ReadProgram(facts, program)
 
 
 def products_of(compiled: Compiled, backend: str, program: ReadProgram, assembler: Assembler | None = None) -> Products:
-    """What a compile left behind, for the readers."""
-    files, texts = compiled.files, _texts(compiled)
-    assembled, not_assembled = machine_code(files[ARTIFACT], backend, assembler)
-    allocas, no_allocas = _read(texts.get(ALLOCAS), alloca_bytes)
-    chosen, no_strategies = _read(texts.get(STRATEGIES), strategies)
+    """What a compile left behind, for the readers; PTX text as machine code, where there is an assembler.
+
+    What that refuses is no failure of the cell.
+    """
+    files, assembled, not_assembled = compiled.files, None, ""
+    if backend == BACKEND and assembler is not None:
+        from bot.readers.artifact import ptx_modules  # as in `cell_of`
+
+        try:
+            result = assembler.assembled(ptx_modules(files[ARTIFACT]))
+            assembled, not_assembled = (None, result) if isinstance(result, str) else (result, "")
+        except MalformedBinary as error:
+            not_assembled = error.line
+    allocas, no_allocas = _read(_text(compiled, ALLOCAS), alloca_bytes)
+    chosen, no_strategies = _read(_text(compiled, STRATEGIES), strategies)
     unread = {"program": program.reason, "allocas": no_allocas, "strategies": no_strategies, "assembled": not_assembled}
     return Products(
         artifact=files[ARTIFACT],
         backend=backend,
         objects=tuple(data for name, data in files.items() if name.endswith(".o")),
-        stack_usage=texts.get(STACK_USAGE),
-        statistics=texts.get(STATISTICS),
+        stack_usage=_text(compiled, STACK_USAGE),
+        statistics=_text(compiled, STATISTICS),
         program=program.facts,
         allocas=allocas,
         strategies=chosen,
@@ -99,10 +87,8 @@ def products_of(compiled: Compiled, backend: str, program: ReadProgram, assemble
     )
 
 
-def _texts(compiled: Compiled) -> dict[str, str]:
-    """The files of a compile that are text."""
-    names = STACK_USAGE, STATISTICS, PROGRAM, ALLOCAS, STRATEGIES
-    return {name: compiled.files[name].decode("utf-8", "replace") for name in names if name in compiled.files}
+def _text(compiled: Compiled, name: str) -> str | None:
+    return compiled.files[name].decode("utf-8", "replace") if name in compiled.files else None
 
 
 def hindered_cell(planned: PlannedCell) -> Cell:
@@ -127,10 +113,10 @@ def cell_of(
         return _of_files(planned, result)
     from bot.readers.assemble import measure  # the formats' libraries: a report of known snapshots needs none of them
 
-    program = read_program(_texts(result).get(PROGRAM), texts)
+    program = read_program(_text(result, PROGRAM), texts)
     products = products_of(result, planned.target.backend, program, assembler)
     measurement = measure(products)
-    unknown = {} if program.families is not None else {"families": program.reason or NO_FAMILIES}
+    families, no_families = (program.facts.families if program.facts else None), program.reason or _NO_FAMILIES
     local = {name: reason for name, reason in products.reasons.items() if is_local(reason)}
     # Executables of an unknown format leave gaps in a good measurement; only what is no module at all is a failure.
     if measurement.metrics["vm_bytes"] is None:
@@ -144,9 +130,9 @@ def cell_of(
         failure=result.refusal,
         command=planned.command(lifted=result.refusal is not None),
         artifact_digest=hashlib.sha256(result.files[ARTIFACT]).hexdigest(),
-        reasons={**measurement.reasons, **local, **unknown},
+        reasons={**measurement.reasons, **local, **({"families": no_families} if families is None else {})},
         program=program.program,
-        families=program.families or (),
+        families=families or (),
         phases_ms=result.phases_ms,
         parts=measurement.parts,
         assembler=assembler.name_for(planned.target.backend) if assembler else None,

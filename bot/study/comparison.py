@@ -1,12 +1,17 @@
-"""Two sides to a report: compared, judged and explained; and why a report has no verdict."""
+"""Two sides to a report: measured where they are not known yet, compared, judged and explained; why it has no verdict.
+
+To try flags or a configuration is to compare two repository states with one compiler, as a pull request does: the base
+side's configuration has the rules, and a compiler that is named for one side is both sides'.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import structs
 from packaging.version import Version
@@ -14,7 +19,7 @@ from packaging.version import Version
 from bot.config.configuration import Config, load_config, top_above
 from bot.config.requirements import requirements_file, sought_compiler
 from bot.core.delta import CellDelta, diff
-from bot.core.explanation import Explanation, RootCause, Step
+from bot.core.explanation import Explanation, Step
 from bot.core.planned import SIDES
 from bot.core.policy import Verdict, VerdictStatus, judge, status_of
 from bot.core.report import ONCE, Adoption, Baseline, Report
@@ -29,19 +34,16 @@ from bot.explain.texts import Texts, no_texts
 from bot.explain.whole_models import model_edits, overview
 from bot.show.facts import build_facts
 from bot.show.headline import everything
-from bot.study.folding import audit_request
-from bot.study.prepare import (
-    Request,
-    Show,
-    is_snapshot,
-    load_snapshot,
-    measured,
-    prepare,
-    repository_at,
-    require_writable,
-)
+from bot.study.prepare import Request, Show, Work, is_snapshot, load_snapshot, require_writable
 from bot.study.run import SidePlan
 from bot.system.processes import Cancel
+
+_JUDGED = frozenset({"same", "changed", "fixed"})
+_LEAST = "told and judged as a range"
+_OF_FIRST = "all sizes and counts are the same each time, cause and parts are those of one compile of each side"
+_REPEATABLE = frozenset({"ok", "over-stack-limit", "failed"})
+_NAMED = 3
+_CAUSES = 2
 
 
 def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline, texts: Texts = no_texts) -> Report:
@@ -79,9 +81,6 @@ def adopting(report: Report, brought: Adoption) -> Report:
     return structs.replace(report, verdict=verdict, adoption=brought)
 
 
-_JUDGED = frozenset({"same", "changed", "fixed"})
-
-
 def require_verdict(report: Report, out: Path) -> None:
     """Raise NoVerdict, once the report is written, where it has nothing to judge."""
     if report.verdict.status == "unknown":
@@ -112,10 +111,6 @@ def _notes(
     return (*filter(None, [other_version(base, head)]), *unmeasured_models(base, head), *unstable)
 
 
-_LEAST = "told and judged as a range"
-_OF_FIRST = "all sizes and counts are the same each time, cause and parts are those of one compile of each side"
-
-
 def _once(head: Snapshot, verdict: Verdict) -> tuple[str, ...]:
     """Which alarms rest on a single compile of the head: repeating has its price, so that not all are repeated."""
     alarming = dict.fromkeys(finding.key for finding in verdict.news)
@@ -128,19 +123,6 @@ def _once(head: Snapshot, verdict: Verdict) -> tuple[str, ...]:
     return (f"{ONCE}{', '.join(once[:_NAMED])}{rest}",)
 
 
-_REPEATABLE = frozenset({"ok", "over-stack-limit", "failed"})
-_NAMED = 3
-
-
-# The way from base to head over the releases between them: a report of each step, and where root causes stand in them.
-#
-# A root cause is found in a step where that step's own report has one of the same cause, the same words and the same
-# targets. Its words hold its sums, so that what is made of several steps is in none of them, and that is what is told.
-
-
-_CAUSES = 2
-_FEWEST_RELEASES = 2
-"""Without a release between the two ends the one step is the report itself."""
 Release = tuple[str, Snapshot]
 
 
@@ -151,116 +133,68 @@ def stepped(
     config: Config,
     texts: Texts = no_texts,
 ) -> Report:
-    """The report, with what each step of the way adds to it.
+    """The report, with what each step over the releases between base and head adds to it.
+
+    A root cause is found in a step where that step's own report has one of the same cause, the same words and the same
+    targets. Its words hold its sums, so that what is made of several steps is in none of them, and that is told.
 
     Args:
-        way: each step over the releases measured between, in order.
+        way: each step over the releases measured between, in order; without one of these the step is the report itself.
         offered: all releases that there are between base and head.
     """
-    if len(way) < _FEWEST_RELEASES:
+    if len(way) == 1:
         return report
     steps, seen = list[Step](), list[tuple[str, set[tuple[object, ...]]]]()
     for (old, base), (new, head) in way:
         one = reported(config, base, head, Baseline(old), texts)
         first, last = sorted((Version(old), Version(new)))
-        skipped = sum(first < Version(name) < last for name in offered)
-        steps.append(_step(old, new, skipped, one))
-        seen.append((steps[-1].name, {_key(root) for root in one.root_causes}))
-    roots = (structs.replace(r, seen=tuple(name for name, keys in seen if _key(r) in keys)) for r in report.root_causes)
+        skipped, total = sum(first < Version(name) < last for name in offered), everything(build_facts(one))
+        broken = sum(delta.state == "newly-broken" for delta in one.deltas)
+        moved = [(root.what, root.total.net_bytes) for root in one.root_causes[:_CAUSES] if root.total.absolute_bytes]
+        steps.append(Step(old, new, skipped, total.base, total.head, total.larger, total.smaller, broken, tuple(moved)))
+        seen.append((steps[-1].name, {(root.cause, root.what, root.targets) for root in one.root_causes}))
+    roots = (
+        structs.replace(root, seen=tuple(name for name, keys in seen if (root.cause, root.what, root.targets) in keys))
+        for root in report.root_causes
+    )
     return structs.replace(report, root_causes=tuple(roots), steps=tuple(steps))
 
 
-def _key(root: RootCause) -> tuple[object, ...]:
-    return root.cause, root.what, root.targets
+class BothSides(NamedTuple):
+    """Both sides measured or read, what they are judged by, and plans of those whose compilers are here."""
 
-
-def _step(old: str, new: str, skipped: int, one: Report) -> Step:
-    total = everything(build_facts(one))
-    broken = sum(delta.state == "newly-broken" for delta in one.deltas)
-    causes = tuple((root.what, root.total.net_bytes) for root in one.root_causes[:_CAUSES] if root.total.absolute_bytes)
-    return Step(old, new, skipped, total.base, total.head, total.larger, total.smaller, broken, causes)
-
-
-# What the two sides of a comparison are, measured where they are not known yet.
-#
-# To try flags or a configuration is to compare two repository states with one compiler, as a pull request does: the
-# base side's configuration has the rules, and a compiler that is named for one side is both sides'.
-
-
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """One side as it was asked for.
-
-    Attributes:
-        sought: its compiler or snapshot; the SPEC is empty where nobody named one.
-        rule: how it was found, without directories.
-        path: of its configuration; None for the packaged one.
-    """
-
-    sought: Sought
-    rule: str
-    path: Path | None
-    config: Config
-
-
-@dataclass(frozen=True, slots=True)
-class BothSides:
-    """Both sides measured or read, and what they are judged by; plans of those whose compilers are here."""
-
-    rules: Config
+    work: Work
     sides: Mapping[str, Snapshot]
     baseline: Baseline
-    plans: tuple[SidePlan, ...] = ()
+    plans: Sequence[SidePlan] = ()
 
 
 def both_sides(request: Request, show: Show, cancel: Cancel) -> BothSides:
-    """Measure both sides where they are not known yet; raises where nobody names their compilers."""
-    read = cache(load_config)
-    paths = {side: request.configs.get(side, request.config) for side in SIDES}
-    requested = {
-        side: _Side(*_found(request, side, read(path), path), path, read(path)) for side, path in paths.items()
-    }
+    """Measure both sides where they are not known yet; raises UsageError where nobody names their compilers."""
+    read, works = cache(load_config), dict[str, Work]()
+    for side in SIDES:
+        path, tried = request.configs.get(side, request.config), request.tried if side == "head" else ()
+        own = replace(request, config=path, flags=(*request.flags, *tried))
+        works[side] = Work(own, read(path), show, cancel)
+    named = {side: _named(side, work) for side, work in works.items()}
     require_writable(request.out)
-    _require_compilers(request, requested)
-    known = {
-        side: load_snapshot(Path(one.sought.spec)) for side, one in requested.items() if is_snapshot(one.sought.spec)
-    }
-    plans = [_plan(side, one, request, show, cancel) for side, one in requested.items() if side not in known]
-    rules = structs.replace(requested["base"].config, timeout_seconds=requested["head"].config.timeout_seconds)
-    sides = measured(plans, known, request, rules, show, cancel)
-    return BothSides(rules, sides, Baseline(requested["base"].rule, sides["base"].source.sha), tuple(plans))
-
-
-def _plan(side: str, one: _Side, request: Request, show: Show, cancel: Cancel) -> SidePlan:
-    """The side, ready to be measured; flags that are tried are the head's."""
-    if side == "head":
-        request = replace(request, flags=(*request.flags, *request.tried))
-    return prepare(side, one.sought, request, one.config, repository_at(one.path, cancel), show, cancel)
-
-
-def _found(request: Request, side: str, config: Config, path: Path | None) -> tuple[Sought, str]:
-    tries = _tries(request)
-    other = request.specs.get("head" if side == "base" else "base", "")
-    lends = ("head", "base") if tries and not is_snapshot(other) else ()
-    for name in (side, "both", *lends):
-        if spec := request.specs.get(name):
-            option = "--compiler" if name == "both" else f"--{name}"
-            return Sought(spec), f"{'snapshot' if is_snapshot(spec) else option} {Path(spec).name}"
-    key = side if not tries else "head" if config.compiler.head else "base"
-    return pinned(config, path, key), f"compiler.{key} of the configuration"
-
-
-def pinned(config: Config, path: Path | None, side: str) -> Sought:
-    """A side's compiler as a configuration names it; the SPEC is empty where it does not.
-
-    `path`: of the configuration; None for the packaged one.
-    """
-    if config.compiler.requirements is not None:
-        here = path.parent if path else Path()
-        top = Path(os.path.relpath(top_above(here)))
-        return sought_compiler(requirements_file(config.compiler.requirements, top, here))
-    pins: Mapping[str, str | None] = {"base": config.compiler.base, "head": config.compiler.head}
-    return Sought(pins[side] or "")
+    missing = [side for side, (sought, _) in named.items() if not sought.spec]
+    if missing:
+        sides, options = " and ".join(missing), " and ".join(f"--{side} SPEC" for side in missing)
+        wanted = ("--compiler SPEC", "--compiler") if _tries(request) else (options, f"--{missing[0]}")
+        hint = f"give {wanted[0]}, such as {wanted[1]} 3.13.0, or a --config that names compiler.{missing[0]}"
+        where = str(works[missing[0]].request.config or "")
+        raise UsageError(f"no compiler for the {sides} side", where=where, hint=hint)
+    head = named["head"][0].spec
+    if is_snapshot(head) and (request.tried or "head" in request.configs):
+        what = "was measured before, so that no flags or configuration can be tried on it"
+        raise UsageError(what, where=head, hint="name a compiler for the head side")
+    known = {side: load_snapshot(Path(one.spec)) for side, (one, _) in named.items() if is_snapshot(one.spec)}
+    plans = [works[side].prepare(side, sought) for side, (sought, _) in named.items() if side not in known]
+    rules = structs.replace(works["base"].config, timeout_seconds=works["head"].config.timeout_seconds)
+    work = Work(request, rules, show, cancel)
+    measured = work.measured(plans, known)
+    return BothSides(work, measured, Baseline(named["base"][1], measured["base"].source.sha), plans)
 
 
 def _tries(request: Request) -> bool:
@@ -268,36 +202,58 @@ def _tries(request: Request) -> bool:
     return bool(request.tried or request.configs)
 
 
-def _require_compilers(request: Request, requested: Mapping[str, _Side]) -> None:
-    missing = [side for side, one in requested.items() if not one.sought.spec]
-    if missing:
-        sides, options = " and ".join(missing), " and ".join(f"--{side} SPEC" for side in missing)
-        wanted = ("--compiler SPEC", "--compiler") if _tries(request) else (options, f"--{missing[0]}")
-        hint = f"give {wanted[0]}, such as {wanted[1]} 3.13.0, or a --config that names compiler.{missing[0]}"
-        where = str(requested[missing[0]].path or "")
-        raise UsageError(f"no compiler for the {sides} side", where=where, hint=hint)
-    head = requested["head"].sought.spec
-    if is_snapshot(head) and (request.tried or "head" in request.configs):
-        what = "was measured before, so that no flags or configuration can be tried on it"
-        raise UsageError(what, where=head, hint="name a compiler for the head side")
+def _named(side: str, work: Work) -> tuple[Sought, str]:
+    """A side's compiler or snapshot, its SPEC empty where nobody named one; and how it was found."""
+    specs, compiler, tries = work.request.specs, work.config.compiler, _tries(work.request)
+    other = specs.get("head" if side == "base" else "base", "")
+    lends = ("head", "base") if tries and not is_snapshot(other) else ()
+    for name in (side, "both", *lends):
+        if spec := specs.get(name):
+            option = "--compiler" if name == "both" else f"--{name}"
+            return Sought(spec), f"{'snapshot' if is_snapshot(spec) else option} {Path(spec).name}"
+    key = side if not tries else "head" if compiler.head else "base"
+    return _pinned(work, key), f"compiler.{key} of the configuration"
 
 
-def with_compiler(request: Request, config: Config, show: Show) -> tuple[Request, Config]:
-    """The request and the configuration, with the compiler that the latter names where the former does not."""
-    if request.specs.get("head"):
-        return request, config
-    sought = pinned(config, request.config, "head")
+def _pinned(work: Work, side: str) -> Sought:
+    """A side's compiler as the configuration names it; the SPEC is empty where it does not."""
+    compiler, path = work.config.compiler, work.request.config
+    if compiler.requirements is not None:
+        here = path.parent if path else Path()
+        top = Path(os.path.relpath(top_above(here)))
+        return sought_compiler(requirements_file(compiler.requirements, top, here))
+    return Sought((compiler.head if side == "head" else compiler.base) or "")
+
+
+def with_compiler(work: Work) -> Work:
+    """The work with the compiler that the configuration names where the request names none."""
+    if work.request.specs.get("head"):
+        return work
+    sought = _pinned(work, "head")
     if not sought.spec:
         hint = "give --compiler SPEC, such as --compiler 3.13.0, or a --config that names compiler.head"
-        raise UsageError("no compiler is named", where=str(request.config or ""), hint=hint)
-    return audit_request(request, config, sought, show.say)
+        raise UsageError("no compiler is named", where=str(work.request.config or ""), hint=hint)
+    return of_compiler(work, sought)
 
 
-def source_of(request: Request, config: Config, cancel: Cancel) -> Source | None:
+def of_compiler(work: Work, sought: Sought) -> Work:
+    """The work with this compiler as its head, and with the places where that is looked for."""
+    for note in sought.notes:
+        work.show.say(note)
+    if sought.places.no_index:
+        work.show.say("--no-index of the requirements file is not followed here: the index counts as well")
+    compiler = work.config.compiler
+    links = tuple(dict.fromkeys((*sought.places.find_links, *compiler.find_links)))
+    config = structs.replace(work.config, compiler=structs.replace(compiler, find_links=links))
+    request = replace(work.request, specs={**work.request.specs, "head": sought.spec})
+    return replace(work, request=request, config=config)
+
+
+def source_of(work: Work) -> Source | None:
     """Where the request says that commits of the compiler are looked up, on GitHub with the environment's token."""
-    repository, environ = config.compiler.repository, os.environ
+    request, repository, environ = work.request, work.config.compiler.repository, os.environ
     if request.source is not None:
-        return clone_source(request.source, repository, cancel)
+        return clone_source(request.source, repository, work.cancel)
     if not request.suspects or not repository:
         return None
     token = environ.get("GITHUB_TOKEN") or environ.get("GH_TOKEN") or ""

@@ -1,15 +1,21 @@
-"""One cell's program with groups of executables made one: rewritten, compiled and measured, each set of groups once."""
+"""How far a model's executables can be folded: what of it compiles, is smaller, gives the same and is worth it.
+
+A cell's program is taken at the end of the flow phase. Groups of its executables are made one, compiled and measured;
+what is exact is only the artifact of the groups that are kept in the end, and the sizes of dispatches decide what to
+try. Then programs are run where this machine can, and timed: groups that fail that are not folded.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -33,40 +39,52 @@ from bot.compiler.rewriting import (
     rewritten,
 )
 from bot.compiler.schedule import Task, run_all
-from bot.config.configuration import Config
-from bot.core.fold import (
-    FAILED,
-    FOLD_KINDS,
-    FOLD_SCHEMA,
-    BeforeAfter,
-    Bound,
-    FoldAudit,
-    FoldCell,
-    FoldedFamily,
-    FoldModel,
-    FoldOptions,
-    LeftFamily,
-    Price,
-    Run,
-)
+from bot.core import fold
+from bot.core.fold import FAILED, FOLD_KINDS, FoldAudit, FoldCell, FoldModel, FoldOptions, LeftFamily, Price, Run
 from bot.core.planned import LIFTED_LIMIT_FLAG, Model, PlannedCell
 from bot.core.program import FAMILY_KINDS
 from bot.core.snapshot import Cell, CellKey, Failure
-from bot.core.spec import Sought
 from bot.errors import MalformedBinary
 from bot.explain.whole_models import fold_counts
 from bot.readers.assemble import UNSPEAKABLE
 from bot.readers.ir_facts import Interface, interface, probes
-from bot.running.comparing import NOTHING as NOTHING_COMPARED
+from bot.running.comparing import NOTHING as NOTHING_GIVEN
 from bot.running.comparing import Equality, within
 from bot.running.runner import MISSING, Runner, Runtime, installed, machine
 from bot.study.cell import cell_of
-from bot.study.prepare import Request, Show, measured, prepare, repository_at
-from bot.study.run import SidePlan
+from bot.study.prepare import Work
 from bot.system.files import is_writable, make_directory, temporary_directory
-from bot.system.processes import Cancel, Meter
+from bot.system.processes import Meter
 
 NOTHING: tuple[Group, ...] = ()
+FOLDER = "folded"
+"""Of the folded programs, beside `fold.json`."""
+NOTHING_INLINED = "--iree-flow-inline-constants-max-byte-length=0"
+"""The compiler inlines no constant into a dispatch, so that more of them are equal."""
+NOT_ASKED = "nothing was to be run"
+NOTHING_FOLDED = "nothing is folded"
+"""The reason why outputs are not compared, nor anything timed, where the artifact stays what it was."""
+NOT_FOLDED = {
+    "operand-order": "executables that take their operands in another order are not folded",
+    "extra-operation": "executables that do something more are not folded",
+    "different-fusion": "executables of other operations are not folded",
+}
+RUN_SECONDS = 120
+"""How long a run may take: an interpreter is minutes over what a processor does in a second."""
+_MOST_HALVES = 4
+"""A group that fails is halved; what fails of fewer executables is left."""
+_DEAR_TOGETHER = "alone it is worth its price, beside the other groups it is not"
+
+
+class FoldTools(NamedTuple):
+    """What an audit works with, for all cells of a side."""
+
+    kit: Kit
+    folding: Bindings
+    importer: Importer
+    cache: CellCache
+    assembler: Assembler
+    scratch: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,78 +112,75 @@ class Attempt:
 
 @dataclass
 class Attempts:
-    """Attempts at one cell.
+    """Attempts at one cell: its program rewritten, compiled and measured, each set of groups once.
 
     Attributes:
-        planned: the cell whose program it is.
+        source: its model's file.
         flow: its program at the end of the flow phase.
+        groups: what of that could be one.
     """
 
+    tools: FoldTools
     planned: PlannedCell
+    source: Path
     flow: Path
-    kit: Kit
-    folding: Bindings
-    cache: CellCache
-    assembler: Assembler | None
+    groups: Groups
     _known: dict[tuple[Group, ...], Attempt] = field(default_factory=dict)
 
     def at(self, groups: Sequence[Group]) -> Attempt:
         """The attempt with these groups, in any order."""
         key = tuple(sorted(groups))
         if key not in self._known:
-            self._known[key] = self._made(key)
+            self._known[key] = self._attempt(key)
         return self._known[key]
 
-    def _made(self, groups: tuple[Group, ...]) -> Attempt:
-        program = self.flow.with_name(f"{self.flow.stem}.{len(self._known)}.mlir")
+    def _attempt(self, groups: tuple[Group, ...]) -> Attempt:
+        tools, program = self.tools, self.flow.with_name(f"{self.flow.stem}.{len(self._known)}.mlir")
         try:
-            result = rewritten(self.folding, self.flow, groups, program)
+            result = rewritten(tools.folding, self.flow, groups, program)
         except MalformedBinary as error:
-            planned = self._planned(self.flow)
+            planned = self._resumed(self.flow)
             return Attempt(groups, Cell(planned.key, "failed", failure=Failure("read", str(error))), self.flow, planned)
-        planned = self._planned(program)
-        cell = self._measured(planned)
-        # One that the stack limit refuses, where the model itself is within it, is none that compiles.
-        measured = cell if cell.status != "over-stack-limit" else Cell(cell.key, "failed", failure=cell.failure)
+        planned = self._resumed(program)
+        key = cell_key(tools.kit.toolchain.info.digest, planned)
+        if (cell := tools.cache.load(key)) is None:
+            compiled = compile_directly(tools.kit, planned.argv, Source(planned.model.name, program))
+            cell = cell_of(planned, compiled, None, tools.assembler)
+            tools.cache.store(key, cell)
+        if cell.status == "over-stack-limit":  # where the model itself is within the limit, this is none that compiles
+            cell = Cell(cell.key, "failed", failure=cell.failure)
         program.unlink()  # there are many of them, and few are needed again
-        return Attempt(groups, measured, program, planned, result.folded, result.left)
+        return Attempt(groups, cell, program, planned, result.folded, result.left)
 
-    def program(self, attempt: Attempt) -> Path:
-        """The text of an attempt; raises MalformedBinary where it cannot be had again."""
-        if not attempt.program.is_file():
-            rewritten(self.folding, self.flow, attempt.groups, attempt.program)
-        return attempt.program
-
-    def _planned(self, program: Path) -> PlannedCell:
-        data = program.read_bytes()
-        model = self.planned.model
+    def _resumed(self, program: Path) -> PlannedCell:
+        data, model = program.read_bytes(), self.planned.model
         shown = f"{model.name}.{self.planned.target.name}.mlir"
         resumed = Model(model.name, str(program), shown, hashlib.sha256(data).hexdigest(), len(data))
         return structs.replace(self.planned, model=resumed, user_flags=(*self.planned.user_flags, RESUME))
 
-    def _measured(self, planned: PlannedCell) -> Cell:
-        key = cell_key(self.kit.toolchain.info.digest, planned)
-        known = self.cache.load(key)
-        if known is not None:
-            return known
-        result = compile_directly(self.kit, planned.argv, Source(planned.model.name, Path(planned.model.path)))
-        cell = cell_of(planned, result, None, self.assembler)
-        self.cache.store(key, cell)
-        return cell
+    def program(self, attempt: Attempt) -> Path:
+        """The text of an attempt; raises MalformedBinary where it cannot be had again."""
+        if not attempt.program.is_file():
+            rewritten(self.tools.folding, self.flow, attempt.groups, attempt.program)
+        return attempt.program
+
+    def artifact(self, planned: PlannedCell, text: Path, out: Path) -> Path | str:
+        """The artifact of a text, written to `out`, or why there is none."""
+        failed = artifact_of(self.tools.kit, planned.argv, Source(planned.model.name, text), out)
+        return failed.first_line if failed else out
+
+    def left(self, group: Group, why: str) -> LeftFamily:
+        """That a group is not folded."""
+        return LeftFamily(kind_of(self.groups, group) or FOLD_KINDS[-1], group, why)
 
 
 # Which groups of a program are worth folding: what compiles, and of that what makes the artifact smaller.
-#
-# What is exact is only the artifact of the groups that are kept in the end; the sizes of dispatches decide what to try.
 
 
 Try = Callable[[Sequence[Group]], Attempt]
-_MOST_HALVES = 4
-"""A group that fails is halved; what fails of fewer executables is left."""
 
 
-@dataclass(frozen=True, slots=True)
-class Searched:
+class Searched(NamedTuple):
     """What is left of a search.
 
     Attributes:
@@ -181,28 +196,22 @@ def search(groups: Groups, attempt: Try, banned: Collection[Group] = ()) -> Sear
     """The groups that make the artifact smaller, of those that compile; `attempt` compiles and measures."""
     tried: list[Attempt] = [attempt(NOTHING)]
     unfolded: list[LeftFamily] = []
-    for level in FOLD_KINDS:
-        allowed = permitted(groups.groups[level], banned)
-        if allowed and not any(sorted(allowed) == sorted(one.groups) for one in tried):
-            working, failed = compiling(allowed, attempt)
+    allowed = {level: permitted(groups.groups[level], banned) for level in FOLD_KINDS}
+    for level, each in allowed.items():
+        if each and not any(sorted(each) == sorted(one.groups) for one in tried):
+            working, failed = compiling(each, attempt)
             unfolded += [LeftFamily(level, group, why) for group, why in failed.items()]
             tried.append(working)
     best, without = gaining(choices(groups, tried), attempt, groups.elements)
     unfolded += [LeftFamily(kind_of(groups, group) or FOLD_KINDS[-1], group, why) for group, why in without.items()]
     folded = {name for group in best.groups for name in group}
     families = {one.members: one for one in reversed(unfolded) if not folded.issuperset(one.members)}
-    families.update(_outdone(groups, banned, folded.union(*families)))
+    spoken, why = folded.union(*families), "another way to fold what it is a part of saves more"
+    for level, each in allowed.items():  # of which nothing is folded and nothing else is said
+        for group in each:
+            if spoken.isdisjoint(group):
+                families[group] = LeftFamily(kind_of(groups, group) or level, group, why)
     return Searched(best, tuple(reversed(families.values())))
-
-
-def _outdone(groups: Groups, banned: Collection[Group], spoken: Collection[str]) -> dict[Group, LeftFamily]:
-    """Groups of which nothing is folded and nothing else is said."""
-    return {
-        group: LeftFamily(kind_of(groups, group) or level, group, "another way to fold what it is a part of saves more")
-        for level in FOLD_KINDS
-        for group in permitted(groups.groups[level], banned)
-        if set(group).isdisjoint(spoken)
-    }
 
 
 def kind_of(groups: Groups, group: Group) -> str | None:
@@ -265,8 +274,7 @@ def reason_of(failed: Attempt) -> str:
     return reason(failure.message) if failure else failed.cell.status
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """Executables that could be one, and the ways to fold them, that with the smallest code first.
 
     Attributes:
@@ -279,18 +287,10 @@ class Choice:
     ways: tuple[tuple[int | None, tuple[Group, ...]], ...]
 
     @property
-    def is_clear(self) -> bool:
-        """True where less than half of the code is left: then the artifact is smaller, unless the code is tiny."""
+    def sizes(self) -> tuple[int, int] | None:
+        """Bytes of code as it is, and of the first way; None where one of them is not known."""
         left_bytes = self.ways[0][0]
-        return self.apart_bytes is not None and left_bytes is not None and 2 * left_bytes < self.apart_bytes
-
-    @property
-    def hopeless(self) -> str:
-        """Why no way is worth a compile of its own; empty where one may be."""
-        left_bytes = self.ways[0][0]
-        if self.apart_bytes is None or left_bytes is None or left_bytes < self.apart_bytes:
-            return ""
-        return "folding it saves no code"
+        return None if self.apart_bytes is None or left_bytes is None else (self.apart_bytes, left_bytes)
 
 
 def choices(groups: Groups, tried: Sequence[Attempt]) -> list[Choice]:
@@ -298,12 +298,27 @@ def choices(groups: Groups, tried: Sequence[Attempt]) -> list[Choice]:
 
     `tried`: the first with nothing folded.
     """
-    sizes = [_sizes(one.cell) for one in tried]
+    # entry point, as any target spells it → bytes of its executable where it has one of its own, else of its code
+    sizes = [
+        {
+            UNSPEAKABLE.sub("_", row.name): row.code_bytes if row.executable_bytes is None else row.executable_bytes
+            for row in one.cell.dispatches
+        }
+        for one in tried
+    ]
+    joined: list[set[str]] = []  # levels are one inside of the other, halves are not
+    for group in (group for one in tried for group in one.groups):
+        touching = [names for names in joined if not names.isdisjoint(group)]
+        joined = [names for names in joined if names not in touching] + [set(group).union(*touching)]
     result = []
-    for names in _joined([group for one in tried for group in one.groups]):
+    for names in joined:
         members = tuple(name for name in groups.entries if name in names)
-        entries = [groups.entries[name] for name in members]
-        amounts = [_amount(size, entries) for size in sizes]
+        entries = [UNSPEAKABLE.sub("_", groups.entries[name]) for name in members]
+        amounts = []
+        for size in sizes:  # of those entry points that are left; None where one is not known, or none is found
+            there = [size[name] for name in entries if name in size]
+            known = [each for each in there if each is not None]
+            amounts.append(sum(known) if there and len(known) == len(there) else None)
         inside = [tuple(group for group in one.groups if set(group) <= set(members)) for one in tried]
         ways = dict.fromkeys(zip(amounts[1:], inside[1:], strict=True))
         ordered = sorted((way for way in ways if way[1]), key=lambda way: (way[0] is None, way[0] or 0))
@@ -314,18 +329,21 @@ def choices(groups: Groups, tried: Sequence[Attempt]) -> list[Choice]:
 def gaining(choices: Sequence[Choice], attempt: Try, elements: Mapping[str, int]) -> tuple[Attempt, dict[Group, str]]:
     """The attempt with the ways that make the artifact smaller, and what the others give.
 
-    What clearly does is taken at once, if all of it does; each of the others is compiled beside what is kept by then,
-    and where it does not gain as a whole, its small and its large executables apart.
+    What clearly does, as less than half of its code is left, is taken at once, if all of it does; each of the others is
+    compiled beside what is kept by then, and where it does not gain as a whole, its small and its large executables
+    apart.
 
     `elements`: executable → how many its largest tensor has.
     """
-    clear = [one for one in choices if one.is_clear]
+    clear = [one for one in choices if one.sizes and 2 * one.sizes[1] < one.sizes[0]]
     best, without = attempt([group for one in clear for group in one.ways[0][1]]), {}
     doubtful = [one for one in choices if one not in clear]
     if not is_smaller(best, plain := attempt(NOTHING)):
         best, doubtful = plain, list(choices)
     for one in sorted(doubtful, key=lambda one: (one.apart_bytes is None, -(one.apart_bytes or 0), one.members)):
-        better = one.hopeless or _better(one, best, attempt)
+        better: Attempt | str = "folding it saves no code"
+        if one.sizes is None or one.sizes[1] < one.sizes[0]:
+            better = _better(one, best, attempt)
         if isinstance(better, str):
             result = best
             for half in halves(one.members, elements):
@@ -346,9 +364,7 @@ def _better(one: Choice, best: Attempt, attempt: Try) -> Attempt | str:
     if not sizes or best.artifact_bytes is None:
         return "it does not compile beside the others"
     size, at = min(sizes)
-    if size < best.artifact_bytes:
-        return tried[at]
-    return "the artifact gets no smaller with it"
+    return tried[at] if size < best.artifact_bytes else "the artifact gets no smaller with it"
 
 
 def is_smaller(one: Attempt, other: Attempt) -> bool:
@@ -366,54 +382,7 @@ def halves(group: Group, elements: Mapping[str, int]) -> list[Group]:
     return [tuple(name for name in group if (name in small) is is_small) for is_small in (True, False)]
 
 
-def _joined(groups: Sequence[Group]) -> list[set[str]]:
-    """The groups, those that share an executable as one: levels are one inside of the other, halves are not."""
-    result: list[set[str]] = []
-    for group in groups:
-        touching = [one for one in result if not one.isdisjoint(group)]
-        result = [one for one in result if one not in touching] + [set(group).union(*touching)]
-    return result
-
-
-def _sizes(cell: Cell) -> dict[str, int | None]:
-    """Entry point, as any target spells it → bytes of its executable where it has one of its own, else of its code."""
-    return {
-        _spelled(row.name): row.code_bytes if row.executable_bytes is None else row.executable_bytes
-        for row in cell.dispatches
-    }
-
-
-def _amount(sizes: Mapping[str, int | None], entries: Sequence[str]) -> int | None:
-    """Bytes of those entry points that are left; None where one is not known, or none is found."""
-    amounts = [sizes[name] for name in map(_spelled, entries) if name in sizes]
-    known = [size for size in amounts if size is not None]
-    return sum(known) if amounts and len(known) == len(amounts) else None
-
-
-def _spelled(name: str) -> str:
-    return UNSPEAKABLE.sub("_", name)
-
-
-# One cell's audit: its program is taken at the end of the flow phase, and searched for what is worth folding.
-
-
-NOT_FOLDED = {
-    "operand-order": "executables that take their operands in another order are not folded",
-    "extra-operation": "executables that do something more are not folded",
-    "different-fusion": "executables of other operations are not folded",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class FoldTools:
-    """What an audit works with, for all cells of a side."""
-
-    kit: Kit
-    folding: Bindings
-    importer: Importer
-    cache: CellCache
-    assembler: Assembler
-    scratch: Path
+# One cell's audit: what is worth folding of it, and whether folded programs still give what they gave, and how fast.
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,20 +391,21 @@ class Audited:
 
     Attributes:
         cell: as its printed command gives it.
-        planned: with the flag that lifts the compiler's stack gate where that refused it.
-        source: its model's file.
-        failure: why its program could not be folded at all; None where it could be.
+        attempts: None where its program could not be had, with the reason in `failure`.
         best: with what is worth folding; None where there is a failure.
     """
 
     cell: Cell
     planned: PlannedCell
-    source: Path | None = None
     failure: str = ""
     attempts: Attempts | None = None
-    groups: Groups | None = None
     best: Attempt | None = None
     left: tuple[LeftFamily, ...] = ()
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """What is folded."""
+        return self.best.groups if self.best else ()
 
 
 def audit(tools: FoldTools, planned: PlannedCell, cell: Cell) -> Audited:
@@ -443,39 +413,36 @@ def audit(tools: FoldTools, planned: PlannedCell, cell: Cell) -> Audited:
     if cell.status == "over-stack-limit":
         planned = structs.replace(planned, user_flags=(*planned.user_flags, LIFTED_LIMIT_FLAG))
     if not cell.measured:
-        return Audited(cell, planned, failure=reason(cell.failure.message) if cell.failure else cell.status)
+        return Audited(cell, planned, reason(cell.failure.message) if cell.failure else cell.status)
     source = tools.importer.source(planned.model)
     if isinstance(source, Failure):
-        return Audited(cell, planned, failure=source.first_line)
+        return Audited(cell, planned, source.first_line)
     flow = tools.scratch / f"{planned.model.name}.{planned.target.name}.mlir"
     failed = flow_of(tools.kit, planned.argv, Source(planned.model.name, source), flow)
     if failed is not None:
-        return Audited(cell, planned, source, reason(failed.message))
+        return Audited(cell, planned, reason(failed.message))
     try:
-        groups = groups_of(tools.folding, flow)
+        attempts = Attempts(tools, planned, source, flow, groups_of(tools.folding, flow))
     except MalformedBinary as error:
-        return Audited(cell, planned, source, str(error))
-    attempts = Attempts(planned, flow, tools.kit, tools.folding, tools.cache, tools.assembler)
-    return again(Audited(cell, planned, source, attempts=attempts, groups=groups), ())
+        return Audited(cell, planned, str(error))
+    return again(Audited(cell, planned, attempts=attempts), ())
 
 
 def again(one: Audited, banned: Collection[Group]) -> Audited:
     """The same cell, searched without some groups."""
-    if one.attempts is None or one.groups is None:
+    if one.attempts is None:
         return one
-    result = search(one.groups, one.attempts.at, banned)
+    groups = one.attempts.groups
+    result = search(groups, one.attempts.at, banned)
     if not result.attempt.cell.measured:
         return replace(one, best=None, failure=f"resumed with nothing folded: {reason_of(result.attempt)}")
-    return replace(one, best=result.attempt, left=(*result.left, *_families_left(one.cell, one.groups)))
-
-
-def _families_left(cell: Cell, groups: Groups) -> list[LeftFamily]:
     grouped = {name for level in groups.groups.values() for group in level for name in group}
-    return [
+    families = [
         LeftFamily(family.kind, family.members, _why(family.kind, family.members, groups))
-        for family in cell.families
+        for family in one.cell.families
         if family.kind in FAMILY_KINDS and grouped.isdisjoint(family.members)
     ]
+    return replace(one, best=result.attempt, left=(*result.left, *families))
 
 
 def _why(kind: str, members: tuple[str, ...], groups: Groups) -> str:
@@ -484,38 +451,31 @@ def _why(kind: str, members: tuple[str, ...], groups: Groups) -> str:
         return groups.unfit[unfit]
     if not all(name in groups.entries for name in members):
         return "its executables have other names in the program that is folded"
-    return NOT_FOLDED.get(
-        kind, "they differ in more than constants, offsets and static dimensions, such as an attribute"
-    )
+    more = "they differ in more than constants, offsets and static dimensions, such as an attribute"
+    return NOT_FOLDED.get(kind, more)
 
 
-# Whether folded programs still give what they gave, and how fast: groups that fail that are not folded.
+def interface_of(bindings: Bindings, flow: Path) -> Interface | str:
+    """What a program takes and gives, or why that is not known."""
+    try:
+        answer = bindings.ask("interface", flow=str(flow))
+        return bindings.reason or "this compiler has no MLIR bindings" if answer is None else interface(answer)
+    except MalformedBinary as error:
+        return str(error)
 
 
-RUN_SECONDS = 120
-"""How long a run may take: an interpreter is minutes over what a processor does in a second."""
+class Bench(NamedTuple):
+    """What runs the artifacts of one cell; `before` is that of its printed command."""
 
-
-@dataclass(frozen=True, slots=True)
-class Bench:
-    """What runs the artifacts of one cell."""
-
-    tools: FoldTools
     attempts: Attempts
-    runtime: Runtime
-    data: Path
-    cancel: Cancel
+    runner_of: Callable[[Interface], Runner]
     runner: Runner
     before: Path
 
     def artifact(self, attempt: Attempt) -> Path | str:
         """The artifact of an attempt, or why there is none."""
         out = attempt.program.with_suffix(".vmfb")
-        if not out.is_file():
-            source = Source(attempt.planned.model.name, self.attempts.program(attempt))
-            if failed := artifact_of(self.tools.kit, attempt.planned.argv, source, out):
-                return failed.first_line
-        return out
+        return out if out.is_file() else self.attempts.artifact(attempt.planned, self.attempts.program(attempt), out)
 
     def equal(self, attempt: Attempt) -> Equality:
         """Whether an attempt gives the outputs of the printed command's artifact."""
@@ -523,30 +483,26 @@ class Bench:
         if isinstance(after, str):
             return Equality(None, after)
         equality = self.runner.outputs_equal(self.before, after)
-        if equality.equal is not None or not equality.equal_note.startswith(NOTHING_COMPARED):
+        if equality.equal is not None or not equality.equal_note.startswith(NOTHING_GIVEN):
             return equality
-        probed = self._probed(attempt)
-        return probed if isinstance(probed, Equality) else equality
+        return self._probed(attempt) or equality
 
-    def _probed(self, attempt: Attempt) -> Equality | str:
-        """The same of the results of all dispatches, which both programs give beside their own; or why not."""
-        texts = self.attempts.flow, self.attempts.program(attempt)
+    def _probed(self, attempt: Attempt) -> Equality | None:
+        """The same of the results of all dispatches, which both programs give beside their own; None without these."""
         artifacts, signature = [], None
-        for text in texts:
-            probed = text.with_suffix(".probed.mlir")
+        for text in (self.attempts.flow, self.attempts.program(attempt)):
+            probed, folding = text.with_suffix(".probed.mlir"), self.attempts.tools.folding
             try:
-                probes(self.tools.folding.ask("probe", flow=str(text), probed=str(probed)) or "")
-                signature = signature or interface(self.tools.folding.ask("interface", flow=str(probed)) or "")
-            except MalformedBinary as error:
-                return str(error)
-            artifact = probed.with_suffix(".vmfb")
-            source = Source(attempt.planned.model.name, probed)
-            if failed := artifact_of(self.tools.kit, attempt.planned.argv, source, artifact):
-                return failed.first_line
-            artifacts.append(artifact)
+                probes(folding.ask("probe", flow=str(text), probed=str(probed)) or "")
+                signature = signature or interface(folding.ask("interface", flow=str(probed)) or "")
+            except MalformedBinary:
+                return None
+            artifacts.append(self.attempts.artifact(attempt.planned, probed, probed.with_suffix(".vmfb")))
+            if isinstance(artifacts[-1], str):
+                return None
         if signature is None:
-            return "nothing was probed"
-        equality = runner_of(self.tools, self.runtime, signature, self.data, self.cancel).outputs_equal(*artifacts)
+            return None
+        equality = self.runner_of(signature).outputs_equal(*map(Path, artifacts))
         return equality._replace(equal_note=f"results of all dispatches: {equality.equal_note}")
 
     def price(self, attempt: Attempt) -> Price | str:
@@ -555,65 +511,44 @@ class Bench:
         return after if isinstance(after, str) else self.runner.price(self.before, after)
 
 
-def runner_of(tools: FoldTools, runtime: Runtime, signature: Interface, data: Path, cancel: Cancel) -> Runner:
-    """What runs programs of this interface."""
-
-    def compiled(artifact: Path, text: str) -> Path | str:
-        return module_of(tools.kit, artifact, text)
-
-    return Runner(runtime, signature, data, cancel, timeout_seconds=RUN_SECONDS, compiled=compiled)
-
-
-def bench_of(tools: FoldTools, one: Audited, runtime: Runtime, data: Path, cancel: Cancel) -> Bench | str:
-    """What runs this cell here, or why nothing does."""
-    if one.attempts is None or one.source is None:
-        return one.failure
-    answer = tools.folding.ask("interface", flow=str(one.attempts.flow))
-    if answer is None:
-        return tools.folding.reason or "this compiler has no MLIR bindings"
-    try:
-        runner = runner_of(tools, runtime, interface(answer), data, cancel)
-    except MalformedBinary as error:
-        return str(error)
-    if runner.reason is not None:
-        return runner.reason
-    before = one.attempts.flow.with_suffix(".before.vmfb")
-    failed = artifact_of(tools.kit, one.planned.argv, Source(one.planned.model.name, one.source), before)
-    return failed.first_line if failed else Bench(tools, one.attempts, runtime, data, cancel, runner, before)
-
-
-def differing(bench: Bench, one: Audited, groups: Sequence[Group]) -> dict[Group, str]:
+def differing(bench: Bench, groups: Sequence[Group]) -> dict[Group, str]:
     """Which groups, each folded alone, give other outputs, and how; all of them where only together they do."""
-    if one.attempts is None:
-        return {}
-    equalities = {group: bench.equal(one.attempts.at([group])) for group in groups}
+    equalities = {group: bench.equal(bench.attempts.at([group])) for group in groups}
     alone = {group: equality.equal_note for group, equality in equalities.items() if equality.equal is False}
     return alone or dict.fromkeys(groups, "not alone, but together with the others")
 
 
-def affordable(
-    bench: Bench, one: Audited, max_slowdown: float
-) -> tuple[Attempt | None, tuple[LeftFamily, ...], Price | str]:
-    """The groups that are worth their price, those that are not and why, and the price of those that are."""
-    if one.best is None or one.attempts is None or one.groups is None:
-        return None, (), one.failure
-    price = bench.price(one.best)
-    if isinstance(price, str) or within(price, max_slowdown):
-        return one.best, (), price
-    cheap: list[Cheap] = []
-    refused: list[LeftFamily] = []
-    for group in one.best.groups:
-        parts, why = _affordable_parts(bench, one.attempts, group, one.groups.elements, max_slowdown)
-        cheap += parts
-        if dear := tuple(name for name in group if not any(name in part for _, part in parts)):
-            refused.append(_left(one.groups, dear, why))
-    best, dropped, price = together(cheap, one.attempts.at, bench.price, max_slowdown)
-    return best, (*refused, *(_left(one.groups, group, _DEAR_TOGETHER) for group in dropped)), price
-
-
 Cheap = tuple[float, Group]
 """The ratio that was measured for a group alone, and the group."""
-_DEAR_TOGETHER = "alone it is worth its price, beside the other groups it is not"
+
+
+def affordable(bench: Bench, best: Attempt, max_slowdown: float) -> tuple[Attempt, list[LeftFamily], Price | str]:
+    """The groups that are worth their price, those that are not and why, and the price of those that are."""
+    price, attempts = bench.price(best), bench.attempts
+    if isinstance(price, str) or within(price, max_slowdown):
+        return best, [], price
+    cheap: list[Cheap] = []
+    refused: list[LeftFamily] = []
+    for group in best.groups:
+        whole = bench.price(attempts.at([group]))
+        if not isinstance(whole, str) and within(whole, max_slowdown):
+            cheap.append((whole.ratio, group))
+            continue
+        parts: list[Cheap] = []
+        for half in halves(group, attempts.groups.elements):
+            alone = attempts.at([half])
+            price = bench.price(alone) if is_smaller(alone, attempts.at(())) else ""
+            if not isinstance(price, str) and within(price, max_slowdown):
+                parts.append((price.ratio, half))
+        cheap += parts
+        if dear := tuple(name for name in group if not any(name in part for _, part in parts)):
+            why = f"its price is not known: {whole}"
+            if not isinstance(whole, str):
+                sure = "it is" if within(whole, max_slowdown) is False else "it may be"
+                why = f"{sure} slower by more than {max_slowdown:.1%}"
+            refused.append(attempts.left(dear, why))
+    kept, dropped, price = together(cheap, attempts.at, bench.price, max_slowdown)
+    return kept, [*refused, *(attempts.left(group, _DEAR_TOGETHER) for group in dropped)], price
 
 
 def together(
@@ -634,229 +569,61 @@ def together(
     return attempt(()), dropped, "nothing is left that is worth its price"
 
 
-def _left(groups: Groups, group: Group, why: str) -> LeftFamily:
-    return LeftFamily(kind_of(groups, group) or FOLD_KINDS[-1], group, why)
+# All cells of a side: each is folded, run where this machine can, timed, and told as `fold.json` has it.
 
 
-def _affordable_parts(
-    bench: Bench, attempts: Attempts, group: Group, elements: Mapping[str, int], max_slowdown: float
-) -> tuple[list[Cheap], str]:
-    whole_price = bench.price(attempts.at([group]))
-    if not isinstance(whole_price, str) and within(whole_price, max_slowdown):
-        return [(whole_price.ratio, group)], ""
-    parts: list[Cheap] = []
-    for half in halves(group, elements):
-        alone, apart = attempts.at([half]), attempts.at(())
-        price = bench.price(alone) if is_smaller(alone, apart) else ""
-        if not isinstance(price, str) and within(price, max_slowdown):
-            parts.append((price.ratio, half))
-    return parts, _too_dear(whole_price, max_slowdown)
-
-
-def _too_dear(price: Price | str, max_slowdown: float) -> str:
-    if isinstance(price, str):
-        return f"its price is not known: {price}"
-    sure = "it is" if within(price, max_slowdown) is False else "it may be"
-    return f"{sure} slower by more than {max_slowdown:.1%}"
-
-
-def without(one: Audited, best: Attempt | None, left: Sequence[LeftFamily]) -> Audited:
-    """The cell with more that is left, and other groups kept where these are given."""
-    return replace(one, best=best or one.best, left=(*one.left, *left))
-
-
-# How far each step takes a model: what is left of its dispatch regions today, and what could be.
-
-
-NOTHING_INLINED = "--iree-flow-inline-constants-max-byte-length=0"
-"""The compiler inlines no constant into a dispatch, so that more of them are equal."""
-
-
-def model_of(tools: FoldTools, audits: Sequence[Audited], cells: Sequence[FoldCell]) -> FoldModel:
-    """The counts of one model, by the first of its cells whose program could be read."""
-    name = audits[0].cell.key.model
-    one = next((each for each in audits if each.groups is not None), audits[0])
-    today, apart = one.groups, _not_inlined(tools, one)
-    folded = [cell.executables.after for cell in cells if cell.model == name and cell.equal is not False]
-    measured = one.cell.measured
-    return FoldModel(
-        model=name,
-        regions=one.cell.value("dispatch_regions") if measured else None,
-        today=one.cell.value("executables") if measured else None,
-        not_inlined=count(apart),
-        shapes_erased=apart.classes.shapes if apart else None,
-        constants_erased=today.classes.constants if today else None,
-        both_erased=today.classes.both if today else None,
-        folded=min((number for number in folded if number is not None), default=None),
-    )
-
-
-def count(groups: Groups | None) -> int | None:
-    """How many executables a program has."""
-    return len(groups.entries) + len(groups.unfit) if groups else None
-
-
-def _not_inlined(tools: FoldTools, one: Audited) -> Groups | None:
-    """The same model's program where no constant is inlined; None where it cannot be had."""
-    if one.groups is None or one.source is None:
-        return None
-    flow = tools.scratch / f"{one.cell.key.model}.not-inlined.mlir"
-    argv = (*one.planned.argv, NOTHING_INLINED)
-    try:
-        if flow_of(tools.kit, argv, Source(one.planned.model.name, one.source), flow) is not None:
-            return None
-        return groups_of(tools.folding, flow)
-    except MalformedBinary:
-        return None
-
-
-# A cell's audit as what is told of it; its folded program goes to the output directory.
-
-
-FOLDER = "folded"
-"""Of the folded programs, beside `fold.json`."""
-
-
-def fold_cell(one: Audited, run: Run, out: Path) -> FoldCell:
-    """The audit of one cell as `fold.json` has it."""
-    cell, attempt = one.cell, one.best
-    counts = fold_counts(cell)
-    surplus = counts.surplus_executables if counts else None
-    is_folded = attempt is not None and bool(attempt.groups)
-    row = FoldCell(
-        model=cell.key.model,
-        target=cell.key.target,
-        state=_state(one),
-        executables=_both(one, "executables"),
-        artifact_bytes=_both(one, "artifact_bytes"),
-        executable_bytes=_both(one, "executable_bytes"),
-        equal=run.equal,
-        folded=_folded(one),
-        left=one.left,
-        resumed_bytes=one.attempts.at(()).artifact_bytes if one.attempts is not None else None,
-        bound=None if surplus is None else Bound(surplus, counts.surplus_bytes if counts else None),
-        equal_note=run.equal_note,
-        price=run.price,
-        price_note=run.price_note,
-        note=one.failure,
-    )
-    if attempt is None or one.attempts is None or not is_folded:
-        return row
-    module = f"{FOLDER}/{cell.key.model}.{cell.key.target}.mlir"
-    make_directory(out / FOLDER)
-    shutil.copyfile(one.attempts.program(attempt), out / module)
-    planned = structs.replace(attempt.planned, model=structs.replace(attempt.planned.model, shown=module))
-    return structs.replace(row, command=planned.command(), module=module)
-
-
-def _state(one: Audited) -> str:
-    if one.cell.status == "unsupported":
-        return "unsupported"
-    if one.best is None or not one.best.cell.measured:
-        return FAILED
-    return "folded" if one.best.groups else "nothing-to-fold"
-
-
-def _both(one: Audited, metric: str) -> BeforeAfter:
-    """A metric before and after; what is not folded stays what it was."""
-    before = one.cell.value(metric) if one.cell.measured else None
-    if one.best is None or not one.best.groups:
-        return BeforeAfter(before, before if one.best is not None else None)
-    return BeforeAfter(before, one.best.cell.value(metric))
-
-
-def _folded(one: Audited) -> tuple[FoldedFamily, ...]:
-    if one.best is None or one.groups is None:
-        return ()
-    return tuple(
-        FoldedFamily(kind_of(one.groups, group.members) or FOLD_KINDS[-1], group.members, group.operands)
-        for group in one.best.folded
-    )
-
-
-def rejected(one: Audited, banned: Mapping[Group, str]) -> tuple[LeftFamily, ...]:
-    """Groups of a cell that are not folded as they change outputs, here or on another target."""
-    if one.groups is None:
-        return ()
-    rows = [(kind_of(one.groups, group), group, why) for group, why in banned.items()]
-    return tuple(LeftFamily(kind, group, why) for kind, group, why in rows if kind is not None)
-
-
-def news_of(one: Audited) -> str:
-    """One line while it goes on."""
-    if one.best is None:
-        return f"{one.cell.key}: not folded: {one.failure}"
-    if not one.best.groups:
-        return f"{one.cell.key}: nothing to fold"
-    counts, sizes = _both(one, "executables"), _both(one, "artifact_bytes")
-    changes = [f"{pair.before:,} → {pair.after:,} {unit}" for pair, unit in ((counts, "executables"), (sizes, "B"))
-            if pair.before is not None and pair.after is not None]  # fmt: skip
-    return f"{one.cell.key}: {', '.join(changes)}"
-
-
-# From a request to its fold audit: every cell is folded, run where this machine can, timed, and told.
-
-
-NOT_ASKED = "nothing was to be run"
-NOTHING_FOLDED = "nothing is folded"
-"""The reason why outputs are not compared, nor anything timed, where the artifact stays what it was."""
-
-
-def audited(request: Request, config: Config, options: FoldOptions, show: Show, cancel: Cancel) -> FoldAudit:
-    """Fold every cell that the request selects; `request.specs["head"]` names the compiler."""
-    repository = repository_at(request.config, cancel)
-    plan = prepare("head", request.specs["head"], request, config, repository, show, cancel)
-    side = measured([plan], {}, request, config, show, cancel)["head"]
+def audited(work: Work, options: FoldOptions) -> FoldAudit:
+    """Fold every cell that the request selects; its `specs["head"]` names the compiler."""
+    plan = work.prepare("head", work.request.specs["head"])
+    side = work.measured([plan])["head"]
     runtime = installed() if options.run else None
-    with _tools(plan, request, config, cancel) as tools:
-        planned = {cell.key: cell for cell in plan.cells}
-        audits = _all(tools, [(planned[cell.key], cell) for cell in side.cells], request, show, cancel)
-        reason = MISSING if options.run else NOT_ASKED
-        runs = dict.fromkeys(audits, Run(None, reason, None, reason))
-        if runtime is not None:
-            checks = _Checks(tools, audits, runtime, options, show, cancel)
-            checks.all()
-            audits, runs = checks.audits, checks.runs
-        cells = [fold_cell(one, runs[key], request.out) for key, one in audits.items()]
-        models = [
-            model_of(tools, list(of), cells) for _, of in groupby(audits.values(), lambda one: one.cell.key.model)
-        ]
-    return FoldAudit(
-        FOLD_SCHEMA,
-        compiler=plan.toolchain.info,
-        flags=side.flags,
-        machine=machine(runtime) if runtime is not None and any(one.equal is not None for one in runs.values()) else "",
-        max_slowdown=options.max_slowdown,
-        models=tuple(models),
-        cells=tuple(cells),
-    )
-
-
-@contextmanager
-def _tools(plan: SidePlan, request: Request, config: Config, cancel: Cancel) -> Iterator[FoldTools]:
-    toolchain, timeout = plan.toolchain, config.timeout_seconds
+    toolchain, timeout, cache = plan.toolchain, work.config.timeout_seconds, work.request.cache
     with (
         temporary_directory("fold-") as scratch,
-        closing(working(FOLD_WORKER, toolchain, cancel)) as folding,
-        open_kit(toolchain, IR_WORKER, Session("head", scratch, timeout, cancel, Meter())) as (kit, importer),
+        closing(working(FOLD_WORKER, toolchain, work.cancel)) as folding,
+        open_kit(toolchain, IR_WORKER, Session("head", scratch, timeout, work.cancel, Meter())) as (kit, importer),
     ):
-        cache = CellCache(request.cache, is_writable(request.cache.absolute()))
-        yield FoldTools(kit, folding, importer, cache, Assembler(cancel, timeout, assembler_here()), scratch)
+        cells, assembler = (
+            CellCache(cache, is_writable(cache.absolute())),
+            Assembler(work.cancel, timeout, assembler_here()),
+        )
+        tools = FoldTools(kit, folding, importer, cells, assembler, scratch)
+        planned = {cell.key: cell for cell in plan.cells}
+        checks = _Checks(_all(tools, [(planned[cell.key], cell) for cell in side.cells], work), options, work)
+        if runtime is None:
+            why = MISSING if options.run else NOT_ASKED
+            checks.runs = dict.fromkeys(checks.audits, Run(None, why, None, why))
+        else:
+            checks.all(runtime)
+        rows = [fold_cell(one, checks.runs[key], work.request.out) for key, one in checks.audits.items()]
+        by_model = groupby(checks.audits.values(), lambda one: one.cell.key.model)
+        models = [model_of(tools, list(of), rows) for _, of in by_model]
+    ran = any(one.equal is not None for one in checks.runs.values())
+    return FoldAudit(
+        fold.FOLD_SCHEMA,
+        compiler=toolchain.info,
+        flags=side.flags,
+        machine=machine(runtime) if runtime is not None and ran else "",
+        max_slowdown=options.max_slowdown,
+        models=tuple(models),
+        cells=tuple(rows),
+    )
 
 
-def _all(
-    tools: FoldTools, cells: Sequence[tuple[PlannedCell, Cell]], request: Request, show: Show, cancel: Cancel
-) -> dict[CellKey, Audited]:
+def _all(tools: FoldTools, cells: Sequence[tuple[PlannedCell, Cell]], work: Work) -> dict[CellKey, Audited]:
     audits: dict[CellKey, Audited] = {}
 
     def run(planned: PlannedCell, cell: Cell) -> None:
-        one = audit(tools, planned, cell)
-        audits[cell.key] = one
-        show.say(news_of(one))
+        one = audits[cell.key] = audit(tools, planned, cell)
+        pairs = (_both(one, "executables"), "executables"), (_both(one, "artifact_bytes"), "B")
+        changes = [f"{pair.before:,} → {pair.after:,} {unit}" for pair, unit in pairs
+                if pair.before is not None and pair.after is not None]  # fmt: skip
+        news = ", ".join(changes) if one.groups else "nothing to fold"
+        work.show.say(f"{cell.key}: {news if one.best else f'not folded: {one.failure}'}")
 
     tasks = [Task(planned.cost, f"fold {cell.key}", partial(run, planned, cell)) for planned, cell in cells]
-    with show.progress() as progress:
-        run_all(tasks, request.jobs, cancel.set, progress)
+    with work.show.progress() as progress:
+        run_all(tasks, work.request.jobs, work.cancel.set, progress)
     return {key: audits[key] for key in sorted(audits)}
 
 
@@ -864,45 +631,55 @@ def _all(
 class _Checks:
     """All cells, as checking leaves them; nothing else runs beside it, as it takes times."""
 
-    tools: FoldTools
     audits: dict[CellKey, Audited]
-    runtime: Runtime
     options: FoldOptions
-    show: Show
-    cancel: Cancel
+    work: Work
     runs: dict[CellKey, Run] = field(default_factory=dict)
 
-    def all(self) -> None:
+    def all(self, runtime: Runtime) -> None:
         """Run what can be run; what gives other outputs somewhere is folded nowhere."""
         with temporary_directory("fold-data-") as data:
             for model in sorted({key.model for key in self.audits}):
                 keys = [key for key in self.audits if key.model == model]
-                benches = {key: self._bench(key, data / model) for key in keys}
+                benches = {key: self._bench(self.audits[key], runtime, data / model) for key in keys}
                 self._equal(keys, benches)
                 for key, bench in benches.items():
-                    if isinstance(bench, Bench) and self.runs[key].equal:
-                        # take the time; where a slowdown is the limit, keep the groups within it
-                        one, limit = self.audits[key], self.options.max_slowdown
-                        assert one.best is not None  # noqa: S101 - a bench is of what was folded
-                        self.show.say(f"{key}: is timed before and after folding")
-                        if limit is None:
-                            price = bench.price(one.best)
-                        else:
-                            best, left, price = affordable(bench, one, limit)
-                            self.audits[key] = without(one, best, left)
-                            if best is not one.best:
-                                self.runs[key] = self._compared(self.audits[key], bench)[0]
-                        known = price if isinstance(price, Price) else None
-                        self.runs[key] = structs.replace(
-                            self.runs[key], price=known, price_note="" if known else str(price)
-                        )
+                    best = self.audits[key].best
+                    if isinstance(bench, Bench) and best and self.runs[key].equal:
+                        self._price(key, bench, best)
                 shutil.rmtree(data / model, ignore_errors=True)
 
-    def _bench(self, key: CellKey, data: Path) -> Bench | str:
-        one = self.audits[key]
-        if one.best is None or not one.best.groups:
+    def _price(self, key: CellKey, bench: Bench, best: Attempt) -> None:
+        """Take the time; where a slowdown is the limit, keep the groups within it."""
+        self.work.show.say(f"{key}: is timed before and after folding")
+        if self.options.max_slowdown is None:
+            price = bench.price(best)
+        else:
+            kept, left, price = affordable(bench, best, self.options.max_slowdown)
+            self.audits[key] = replace(self.audits[key], best=kept, left=(*self.audits[key].left, *left))
+            if kept is not best:
+                self.runs[key] = self._compared(self.audits[key], bench)[0]
+        known = price if isinstance(price, Price) else None
+        self.runs[key] = structs.replace(self.runs[key], price=known, price_note="" if known else str(price))
+
+    def _bench(self, one: Audited, runtime: Runtime, data: Path) -> Bench | str:
+        """What runs a cell here, or why nothing does."""
+        if one.attempts is None or not one.groups:
             return one.failure or NOTHING_FOLDED
-        return bench_of(self.tools, one, self.runtime, data, self.cancel)
+        attempts, kit = one.attempts, one.attempts.tools.kit
+        signature = interface_of(attempts.tools.folding, attempts.flow)
+        if isinstance(signature, str):
+            return signature
+
+        def runner_of(signature: Interface) -> Runner:
+            compiled = partial(module_of, kit)
+            return Runner(runtime, signature, data, self.work.cancel, timeout_seconds=RUN_SECONDS, compiled=compiled)
+
+        runner = runner_of(signature)
+        if runner.reason is not None:
+            return runner.reason
+        before = attempts.artifact(one.planned, attempts.source, attempts.flow.with_suffix(".before.vmfb"))
+        return before if isinstance(before, str) else Bench(attempts, runner_of, runner, before)
 
     def _equal(self, keys: Sequence[CellKey], benches: Mapping[CellKey, Bench | str]) -> None:
         banned: dict[Group, str] = {}
@@ -915,32 +692,96 @@ class _Checks:
                 return
             banned.update(worse)
             for key in keys:
-                self.audits[key] = without(again(self.audits[key], banned), None, rejected(self.audits[key], banned))
+                one = again(before := self.audits[key], banned)
+                rejected = []  # groups that change outputs, here or on another target
+                if before.attempts:
+                    groups = before.attempts.groups
+                    rows = [(kind_of(groups, group), group, why) for group, why in banned.items()]
+                    rejected = [LeftFamily(kind, group, why) for kind, group, why in rows if kind is not None]
+                self.audits[key] = replace(one, left=(*one.left, *rejected))
 
     def _compared(self, one: Audited, bench: Bench | str) -> tuple[Run, Mapping[Group, str]]:
-        if isinstance(bench, str):
-            return Run(None, bench, None, bench), {}
-        if one.best is None or not one.best.groups:
-            return Run(None, NOTHING_FOLDED, None, NOTHING_FOLDED), {}
-        self.show.say(f"{one.cell.key}: runs before and after folding")
+        if isinstance(bench, str) or one.best is None or not one.groups:
+            why = bench if isinstance(bench, str) else NOTHING_FOLDED
+            return Run(None, why, None, why), {}
+        self.work.show.say(f"{one.cell.key}: runs before and after folding")
         equality = bench.equal(one.best)
-        bad = differing(bench, one, one.best.groups) if equality.equal is False else {}
+        bad = differing(bench, one.groups) if equality.equal is False else {}
         for group, why in bad.items():
-            self.show.say(f"{one.cell.key}: {group[0]} and {len(group) - 1} more give other outputs as one: {why}")
+            words = f"{group[0]} and {len(group) - 1} more give other outputs as one: {why}"
+            self.work.show.say(f"{one.cell.key}: {words}")
         return Run(equality.equal, equality.equal_note, None, "outputs are not known to be equal"), bad
 
 
-# What an audit is made with: the request with its compiler named, and where that compiler's wheels are.
+def model_of(tools: FoldTools, audits: Sequence[Audited], cells: Sequence[FoldCell]) -> FoldModel:
+    """The counts of one model, by the first of its cells whose program could be read."""
+    one = next((each for each in audits if each.attempts is not None), audits[0])
+    name, today, apart = one.cell.key.model, one.attempts.groups if one.attempts else None, None
+    if one.attempts is not None:  # the same model's program where no constant is inlined
+        flow, argv = tools.scratch / f"{name}.not-inlined.mlir", (*one.planned.argv, NOTHING_INLINED)
+        with suppress(MalformedBinary):
+            if flow_of(tools.kit, argv, Source(one.planned.model.name, one.attempts.source), flow) is None:
+                apart = groups_of(tools.folding, flow)
+    folded = [cell.executables.after for cell in cells if cell.model == name and cell.equal is not False]
+    measured = one.cell.measured
+    return FoldModel(
+        model=name,
+        regions=one.cell.value("dispatch_regions") if measured else None,
+        today=one.cell.value("executables") if measured else None,
+        not_inlined=len(apart.entries) + len(apart.unfit) if apart else None,
+        shapes_erased=apart.classes.shapes if apart else None,
+        constants_erased=today.classes.constants if today else None,
+        both_erased=today.classes.both if today else None,
+        folded=min((number for number in folded if number is not None), default=None),
+    )
 
 
-def audit_request(
-    request: Request, config: Config, sought: Sought, say: Callable[[str], None]
-) -> tuple[Request, Config]:
-    """The request with the compiler as its head; the configuration with the places where that is looked for."""
-    for note in sought.notes:
-        say(note)
-    if sought.places.no_index:
-        say("--no-index of the requirements file is not followed here: the index counts as well")
-    links = tuple(dict.fromkeys((*sought.places.find_links, *config.compiler.find_links)))
-    config = structs.replace(config, compiler=structs.replace(config.compiler, find_links=links))
-    return replace(request, specs={**request.specs, "head": sought.spec}), config
+def fold_cell(one: Audited, run: Run, out: Path) -> FoldCell:
+    """The audit of one cell as `fold.json` has it; its folded program goes to the output directory."""
+    cell, counts, command, module = one.cell, fold_counts(one.cell), "", ""
+    surplus, state = counts.surplus_executables if counts else None, "nothing-to-fold"
+    folded: list[fold.FoldedFamily] = []
+    if cell.status == "unsupported":
+        state = "unsupported"
+    elif one.best is None or not one.best.cell.measured:
+        state = FAILED
+    elif one.groups:
+        state = "folded"
+    if one.attempts is not None and one.best is not None and one.groups:
+        groups = one.attempts.groups
+        folded = [
+            fold.FoldedFamily(kind_of(groups, each.members) or FOLD_KINDS[-1], each.members, each.operands)
+            for each in one.best.folded
+        ]
+        module = f"{FOLDER}/{cell.key.model}.{cell.key.target}.mlir"
+        make_directory(out / FOLDER)
+        shutil.copyfile(one.attempts.program(one.best), out / module)
+        planned = one.best.planned
+        command = structs.replace(planned, model=structs.replace(planned.model, shown=module)).command()
+    return FoldCell(
+        model=cell.key.model,
+        target=cell.key.target,
+        state=state,
+        executables=_both(one, "executables"),
+        artifact_bytes=_both(one, "artifact_bytes"),
+        executable_bytes=_both(one, "executable_bytes"),
+        equal=run.equal,
+        folded=tuple(folded),
+        left=one.left,
+        resumed_bytes=one.attempts.at(()).artifact_bytes if one.attempts is not None else None,
+        bound=None if surplus is None else fold.Bound(surplus, counts.surplus_bytes if counts else None),
+        equal_note=run.equal_note,
+        price=run.price,
+        price_note=run.price_note,
+        command=command,
+        module=module,
+        note=one.failure,
+    )
+
+
+def _both(one: Audited, metric: str) -> fold.BeforeAfter:
+    """A metric before and after; what is not folded stays what it was."""
+    before = one.cell.value(metric) if one.cell.measured else None
+    if one.best is None or not one.groups:
+        return fold.BeforeAfter(before, before if one.best is not None else None)
+    return fold.BeforeAfter(before, one.best.cell.value(metric))

@@ -1,95 +1,47 @@
-"""Models with constrained dimensions: made by the compiler that is to compile them, and kept beside `lab.json`."""
+"""An experiment: a side for each of its variants planned and measured, folded, and run beside the reference's."""
 
 from __future__ import annotations
 
-import hashlib
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import structs
 
-from bot.compiler.bindings import Importer
+from bot.compiler.bindings import Bindings, Importer
 from bot.compiler.compiler import Session
 from bot.compiler.compiling import Kit, Source, artifact_of, module_of
 from bot.compiler.iree import open_kit, toolchain_of, unknown_option
 from bot.compiler.probe import in_its_words
-from bot.compiler.repository import Repository
 from bot.compiler.rewriting import FOLD_WORKER, constrained, flow_of, shaping
-from bot.compiler.toolchain import Toolchain
-from bot.config.configuration import Config
 from bot.config.targets import merged
 from bot.core.backends import backend_of
 from bot.core.fold import FAILED, FoldAudit, FoldCell, FoldOptions, Price, Run
 from bot.core.lab import BEFORE_FUSION, SAME, Experiment, Lab
-from bot.core.planned import (
-    COMMON_FLAGS,
-    LIFTED_LIMIT_FLAG,
-    Model,
-    PlannedCell,
-    Target,
-    kept,
-    select,
-    short_names,
-)
-from bot.core.planned import (
-    plan as plan_cells,
-)
+from bot.core.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG, Model, PlannedCell, Target, kept, select, short_names
+from bot.core.planned import plan as plan_cells
 from bot.core.policy import here
 from bot.core.snapshot import Cell, CellKey, Failure, Snapshot
-from bot.core.spec import Places, release_in
-from bot.core.study import Constraint, Study, Variant
-from bot.errors import CompilerUnavailable, MalformedBinary, NoVerdict, UsageError
-from bot.readers.ir_facts import interface
+from bot.core.spec import release_in
+from bot.core.study import Study, Variant
+from bot.errors import CompilerUnavailable, NoVerdict, UsageError
 from bot.running.runner import MISSING, Runner, Runtime, installed, machine, of_release
-from bot.study.folding import audited
-from bot.study.prepare import Request, Show, fetched, load_models, open_resources, repository_at
+from bot.study.folding import RUN_SECONDS, audited, interface_of
+from bot.study.prepare import Work, load_models
 from bot.study.run import SidePlan, measure_sides, recheck, repeat_unsteady
 from bot.system.files import make_directory, temporary_directory
 from bot.system.processes import Cancel, Meter
 
 FOLDER = "shaped"
 """Of the constrained models, beside `lab.json`: the printed commands read them there."""
+Runs = dict[tuple[str, CellKey], Run]
 
 
-def shaped(
-    models: Sequence[Model], constraint: Constraint, variant: str, toolchain: Toolchain, out: Path, cancel: Cancel
-) -> tuple[Model, ...]:
-    """The models, each under its name; one that cannot be constrained says why in `missing`."""
-    make_directory(out / FOLDER / variant)
-    bindings = shaping(toolchain, cancel)
-    try:
-        result = []
-        for model in models:
-            shown = f"{FOLDER}/{variant}/{model.name}.mlir"
-            path = (out / shown).absolute()
-            if model.path.endswith(".onnx"):
-                result.append(structs.replace(model, missing="only models of MLIR are constrained: import it first"))
-                continue
-            failure = constrained(bindings, Path(model.path), constraint, path)
-            result.append(
-                structs.replace(model, missing=failure.first_line)
-                if isinstance(failure, Failure)
-                else _at(model, path, shown)
-            )
-        return tuple(result)
-    finally:
-        bindings.close()
-
-
-def _at(model: Model, path: Path, shown: str) -> Model:
-    data = path.read_bytes()
-    return Model(model.name, str(path), shown, hashlib.sha256(data).hexdigest(), len(data))
-
-
-# From an experiment to a planned side for each of its variants.
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(NamedTuple):
     """What an experiment is about.
 
     Attributes:
@@ -98,15 +50,12 @@ class Scope:
     """
 
     experiment: Experiment
-    request: Request
-    config: Config
-    repository: Repository
+    work: Work
     models: tuple[Model, ...]
     targets: tuple[Target, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class VariantPlan:
+class VariantPlan(NamedTuple):
     """One variant, ready to be measured; its `reason` says why none of its cells is.
 
     Attributes:
@@ -115,7 +64,6 @@ class VariantPlan:
     """
 
     variant: Variant
-    toolchain: Toolchain
     side: SidePlan
     flags: tuple[str, ...]
 
@@ -130,306 +78,38 @@ class VariantPlan:
         return self.side.cells
 
 
-def scope_of(experiment: Experiment, request: Request, config: Config, repository: Repository) -> Scope:
-    """The models and targets that experiment, configuration and request agree on; raises UsageError for none."""
-    targets = experiment.own_targets or _named(config.targets, experiment.targets)
-    rows = {row for variant in experiment.variants for row in variant.files}
-    if rows:
-        names = sorted(rows)
-        models = tuple(Model(name, "", name, "", 0) for name in names)
-    else:
-        names = [path.stem for path in config.models]
-        wanted = kept(names, experiment.models)
-        paths = [path for path in config.models if path.stem in wanted]
-        models = load_models(paths, repository.top, config.import_flags)
-    if not models or not targets:
-        what = "models" if not models else "targets"
-        hint = f"the configuration has none of its {what}: define one of your own in a file of experiments"
-        raise UsageError(f"{experiment.name} has nothing to measure", where="lab", hint=hint)
-    models, targets = select(models, targets, model_globs=request.models, target_globs=request.targets)
-    return Scope(experiment, request, config, repository, models, targets)
-
-
-def _named(targets: Sequence[Target], globs: Sequence[str]) -> tuple[Target, ...]:
-    names = [target.name for target in targets]
-    wanted = kept(names, globs, short_names(names, {target.name: target.backend for target in targets}))
-    return tuple(target for target in targets if target.name in wanted)
-
-
-def planned_variant(about: Scope, variant: Variant, show: Show, cancel: Cancel) -> VariantPlan:
-    """One variant with its compiler; raises CompilerUnavailable."""
-    compiler = fetched(variant.spec or about.request.specs["head"], about.request, about.config, show, cancel)
-    toolchain = toolchain_of(compiler)
-    flags = (*about.config.flags, *about.request.flags, *variant.flags)
-    targets = variant_targets(about.targets, variant.targets)
-    models = variant_models(about, variant)
-    if variant.shapes is not None and targets:
-        models = shaped(models, variant.shapes, variant.name, toolchain, about.request.out, cancel)
-    cells = in_its_words(toolchain, plan_cells(models, targets, flags), cancel)
-    if cells and (unknown := unknown_option(toolchain, cells, cancel)):
-        reason = f"IREE {toolchain.info.version} does not know the option {unknown}"
-        variant = structs.replace(variant, reason=reason)
-    return VariantPlan(variant, toolchain, SidePlan(variant.name, compiler, cells, about.repository.source), flags)
-
-
-def variant_models(about: Scope, variant: Variant) -> tuple[Model, ...]:
-    """The models of a variant, each under the name of its row."""
-    if not variant.files:
-        return about.models
-    rows = [model.name for model in about.models if model.name in variant.files]
-    loaded = load_models([Path(variant.files[row]) for row in rows], about.repository.top)
-    return tuple(structs.replace(model, name=row) for row, model in zip(rows, loaded, strict=True))
-
-
-def variant_targets(targets: Sequence[Target], wanted: Mapping[str, tuple[str, ...]] | None) -> tuple[Target, ...]:
-    """The targets that have a variant, with the flags that only they have."""
-    if wanted is None:
-        return tuple(targets)
-    result = []
-    for target in targets:
-        own = [flags for glob, flags in wanted.items() if fnmatchcase(target.name, glob)]
-        if own:
-            flags = merged(target.flags, [flag for some in own for flag in some])
-            result.append(structs.replace(target, flags=flags))
-    return tuple(result)
-
-
-# Artifacts of variants run on this machine beside that of the reference: outputs, CPU time, instructions.
-
-
-RUN_SECONDS = 120
-Runs = dict[tuple[str, CellKey], Run]
-
-
-def timed(
-    plans: Sequence[VariantPlan],
-    study: Study,
-    runs: Runs,
-    request: Request,
-    config: Config,
-    show: Show,
-    cancel: Cancel,
-) -> str:
-    """Add to `runs` what running the cells gives; the machine in one line, empty where nothing was run.
-
-    Nothing else runs beside it, as it takes times.
-    """
-    cells = {(one.name, cell.key): cell for one in study.variants if one.snapshot for cell in one.snapshot.cells}
-    runtime = installed()
-    if runtime is None:
-        runs |= {key: _not_run(runs.get(key), MISSING) for key, cell in cells.items() if cell.measured}
-        return ""
-    releases = {}
-    for info in {plan.toolchain.info.digest: plan.toolchain.info for plan in plans}.values():
-        releases[info.digest] = runtime
-        if release := release_in(info.spec):
-            try:
-                places = Places(config.compiler.find_links)
-                releases[info.digest] = of_release(release, request.cache, cancel, show.say, places)
-            except CompilerUnavailable as error:
-                show.say(f"artifacts of {release} are run by {runtime.name}: {error.line}")
-    with _open(plans, releases, config.timeout_seconds, cancel) as bench:
-        for key in study.keys:
-            if reference := study.references.get(key.target):
-                show.say(f"{key} is run")
-                rows = [_Row(plan, cells[plan.name, key]) for plan in plans if (plan.name, key) in cells]
-                for row, run in bench.all(rows, reference, runs):
-                    runs[row.plan.name, key] = run
-    ran = any(run.price or run.equal is not None or run.instructions is not None for run in runs.values())
-    others = sorted({one.name for one in releases.values()} - {runtime.name})
-    return ", ".join((machine(runtime), *others)) if ran else ""
-
-
-def _not_run(run: Run | None, why: str) -> Run:
-    """That a cell is not run; what folding found out of its own stays."""
-    run = run or Run()
-    price_note = "" if run.price else run.price_note or why
-    return structs.replace(run, equal_note=run.equal_note or why, price_note=price_note, instructions_note=why)
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    plan: VariantPlan
-    cell: Cell
-
-    @property
-    def planned(self) -> PlannedCell:
-        """What is compiled, with the stack limit lifted where that was needed."""
-        return next(one for one in self.plan.cells if one.key == self.cell.key)
-
-    @property
-    def argv(self) -> tuple[str, ...]:
-        lifted = (LIFTED_LIMIT_FLAG,) if self.cell.status == "over-stack-limit" else ()
-        return (*self.planned.argv, *lifted)
-
-
-@dataclass
-class _Tools:
-    kit: Kit
-    importer: Importer
-    runtime: Runtime
-
-    def source(self, row: _Row) -> Path | str:
-        path = self.importer.source(row.planned.model)
-        return path.first_line if isinstance(path, Failure) else path
-
-
-@dataclass
-class _Bench:
-    tools: dict[str, _Tools]
-    scratch: Path
-    cancel: Cancel
-    runtimes: dict[Path, Runtime] = field(default_factory=dict)
-    kits: dict[Path, Kit] = field(default_factory=dict)
-    files: int = 0
-
-    def all(self, rows: Sequence[_Row], reference: Variant, runs: Runs) -> Iterator[tuple[_Row, Run]]:
-        if len(rows) < 2:
-            return
-        measured = [row for row in rows if row.cell.measured]
-        first = next((row for row in measured if row.plan.name == reference.name and not reference.folded), None)
-        data = self.scratch / "data"
-        prepared = self._runner(first, data) if first else f"{reference.name} has no unfolded artifact here"
-        if first is None or isinstance(prepared, str):
-            yield from ((row, _not_run(runs.get((row.plan.name, row.cell.key)), str(prepared))) for row in measured)
-            return
-        runner, before = prepared
-        yield first, _counted(Run(), runner.instructions(before, before))
-        for row in measured:
-            if row is not first:
-                yield row, self._ran(first, row, runner, before, runs.get((row.plan.name, row.cell.key)))
-        shutil.rmtree(data, ignore_errors=True)
-
-    def _runner(self, first: _Row, data: Path) -> tuple[Runner, Path] | str:
-        """What runs artifacts of the reference's program, and its own artifact; or why nothing does."""
-        backend = first.planned.target.backend
-        if backend_of(backend).runs_on == "its device":
-            return here(f"{backend} code needs its device, and the processor is none")
-        tools, flow = self.tools[first.plan.toolchain.info.digest], self._path("flow.mlir")
-        source = tools.source(first)
-        if isinstance(source, str):
-            return source
-        if failed := flow_of(tools.kit, first.argv, Source(first.planned.model.name, source), flow):
-            return failed.first_line
-        try:
-            answer = tools.kit.bindings.ask("interface", flow=str(flow))
-            signature = interface(answer) if answer is not None else None
-        except MalformedBinary as error:
-            return str(error)
-        finally:
-            flow.unlink(missing_ok=True)
-        if signature is None:
-            return tools.kit.bindings.reason or "this compiler has no MLIR bindings"
-        runner = Runner(
-            tools.runtime,
-            signature,
-            data,
-            self.cancel,
-            timeout_seconds=RUN_SECONDS,
-            names=(f"{first.plan.name}'s artifact", "its artifact"),
-            runtimes=self.runtimes,
-            compiled=lambda artifact, text: module_of(self.kits[artifact], artifact, text),
-        )
-        before = runner.reason or self._artifact(first)
-        return before if isinstance(before, str) else (runner, before)
-
-    def _artifact(self, row: _Row) -> Path | str:
-        tools, out = self.tools[row.plan.toolchain.info.digest], self._path("vmfb")
-        source = tools.source(row)
-        if isinstance(source, str):
-            return source
-        self.runtimes[out], self.kits[out] = tools.runtime, tools.kit
-        failed = artifact_of(tools.kit, row.argv, Source(row.planned.model.name, source), out)
-        return failed.first_line if failed else out
-
-    def _path(self, suffix: str) -> Path:
-        self.files += 1
-        return self.scratch / f"{self.files}.{suffix}"
-
-    def _ran(self, first: _Row, row: _Row, runner: Runner, before: Path, known: Run | None) -> Run:
-        if row.plan.variant.folded:
-            return _not_run(known, "instructions of a folded program are not counted")
-        if row.planned.model.digest != first.planned.model.digest:
-            return _not_run(known, f"another program than {first.plan.name}'s: its inputs are its own")
-        if row.cell.artifact_digest == first.cell.artifact_digest:
-            return _not_run(Run(equal=True, equal_note=SAME), SAME)
-        after = self._artifact(row)
-        if isinstance(after, str):
-            return _not_run(known, after)
-        equality, price = runner.outputs_equal(before, after), runner.price(before, after)
-        cost = price if isinstance(price, Price) else None
-        run = Run(equality.equal, equality.equal_note, cost, "" if cost else str(price))
-        return _counted(run, runner.instructions(before, after))
-
-
-def _counted(run: Run, count: int | str) -> Run:
-    return (
-        structs.replace(run, instructions_note=count)
-        if isinstance(count, str)
-        else structs.replace(run, instructions=count)
-    )
-
-
-@contextmanager
-def _open(
-    plans: Sequence[VariantPlan], runtimes: dict[str, Runtime], timeout_seconds: float, cancel: Cancel
-) -> Iterator[_Bench]:
-    with temporary_directory("lab-") as scratch, ExitStack() as stack:
-        tools = {}
-        for digest, toolchain in {plan.toolchain.info.digest: plan.toolchain for plan in plans}.items():
-            opened = open_kit(toolchain, FOLD_WORKER, Session("lab", scratch, timeout_seconds, cancel, Meter()))
-            tools[digest] = _Tools(*stack.enter_context(opened), runtimes[digest])
-        yield _Bench(tools, scratch, cancel)
-
-
-# An experiment measured: its variants planned, their cells measured, folded and run.
-
-
-def experimented(experiment: Experiment, request: Request, config: Config, show: Show, cancel: Cancel) -> Lab:
-    """Measure all variants; `request.specs["head"]` names the compiler of those that name none.
+def experimented(experiment: Experiment, work: Work) -> Lab:
+    """Measure all variants; `specs["head"]` of the request names the compiler of those that name none.
 
     Raises UsageError where nothing is left to measure; CompilerUnavailable where a compiler could not be had.
     """
-    about = scope_of(experiment, request, config, repository_at(request.config, cancel))
-    plans = [planned_variant(about, each, show, cancel) for each in experiment.variants]
+    about = _scope(experiment, work)
+    plans = [_planned(about, each) for each in experiment.variants]
     ready = [plan for plan in plans if plan.cells and not plan.variant.reason]
-    sides = _measured([plan for plan in ready if not plan.variant.folded], about, show, cancel)
+    sides = _measured([plan for plan in ready if not plan.variant.folded], work)
     unfolded = _study([plan for plan in ready if not plan.variant.folded], sides)
     runs, modules = Runs(), dict[tuple[str, CellKey], str]()
     for plan in ready:
         if plan.variant.folded:
-            audit = _audit(plan, about, show, cancel)
+            audit = _audit(plan, about)
             cells = tuple(sorted((_folded(cell, audit) for cell in audit.cells), key=lambda cell: cell.key))
-            sides[plan.name] = Snapshot(plan.toolchain.info, plan.side.source, cells)
+            sides[plan.name] = Snapshot(plan.side.compiler.info, plan.side.source, cells)
             runs |= _compared(plan, audit, unfolded, ready)
             modules |= {(plan.name, CellKey(one.model, one.target)): one.module for one in audit.cells}
         elif plan.variant.shapes is not None:
             shown = {cell.key: cell.model.shown for cell in plan.cells}
             modules |= {(plan.name, cell.key): shown[cell.key] for cell in sides[plan.name].cells if cell.command}
-    machine = timed(ready, _study(ready, sides), runs, request, config, show, cancel) if experiment.run else ""
     idle = {f"{plan.name}: none of its targets is measured here" for plan in plans if not plan.cells}
     return Lab(
         experiment=experiment,
+        machine=_timed(ready, _study(ready, sides), runs, work) if experiment.run else "",
         study=_study(plans, sides),
         runs=runs,
         modules=modules,
-        machine=machine,
-        flags=(*COMMON_FLAGS, *about.config.flags, *about.request.flags),
+        flags=(*COMMON_FLAGS, *work.config.flags, *work.request.flags),
         targets={target.name: target.backend for target in about.targets},
         notes=tuple(sorted(idle | {f"{name}: {note}" for name, side in sides.items() for note in side.notes})),
     )
-
-
-def _study(plans: Sequence[VariantPlan], sides: Mapping[str, Snapshot]) -> Study:
-    """The variants with what was measured of them; the cells of one that its compiler refuses are unsupported."""
-    variants = []
-    for plan in plans:
-        refused = Failure("option", plan.variant.reason)
-        cells = tuple(Cell(one.key, "unsupported", failure=refused) for one in plan.cells if plan.variant.reason)
-        side = sides.get(plan.name) or Snapshot(plan.toolchain.info, plan.side.source, cells)
-        files = {cell.key.model: cell.model.shown for cell in plan.cells} if plan.variant.files else {}
-        variants.append(structs.replace(plan.variant, files=files, snapshot=side))
-    return Study(tuple(variants))
 
 
 def require_measured(lab: Lab, out: Path) -> None:
@@ -440,7 +120,84 @@ def require_measured(lab: Lab, out: Path) -> None:
         raise NoVerdict(what, where=str(out / "lab.json"), hint=reason[:200])
 
 
-def _measured(plans: Sequence[VariantPlan], about: Scope, show: Show, cancel: Cancel) -> dict[str, Snapshot]:
+def _scope(experiment: Experiment, work: Work) -> Scope:
+    """The models and targets that experiment, configuration and request agree on; raises UsageError for none."""
+    config, targets = work.config, experiment.own_targets
+    if not targets:
+        names = [target.name for target in config.targets]
+        wanted = kept(names, experiment.targets, short_names(names, {one.name: one.backend for one in config.targets}))
+        targets = tuple(target for target in config.targets if target.name in wanted)
+    if rows := sorted({row for variant in experiment.variants for row in variant.files}):
+        models = tuple(Model(name, "", name, "", 0) for name in rows)
+    else:
+        wanted = kept([path.stem for path in config.models], experiment.models)
+        paths = [path for path in config.models if path.stem in wanted]
+        models = load_models(paths, work.repository.top, config.import_flags)
+    if not models or not targets:
+        what = "models" if not models else "targets"
+        hint = f"the configuration has none of its {what}: define one of your own in a file of experiments"
+        raise UsageError(f"{experiment.name} has nothing to measure", where="lab", hint=hint)
+    selected = select(models, targets, model_globs=work.request.models, target_globs=work.request.targets)
+    return Scope(experiment, work, *selected)
+
+
+def _planned(about: Scope, variant: Variant) -> VariantPlan:
+    """One variant with its compiler; raises CompilerUnavailable."""
+    work = about.work
+    compiler = work.compiler(variant.spec or work.request.specs["head"])
+    toolchain, flags = toolchain_of(compiler), (*work.config.flags, *work.request.flags, *variant.flags)
+    models, targets = about.models, list(about.targets)
+    if variant.targets is not None:  # those that have this variant, with the flags that only they have
+        targets = []
+        for target in about.targets:
+            own = [each for glob, each in variant.targets.items() if fnmatchcase(target.name, glob)]
+            if own:
+                targets.append(
+                    structs.replace(target, flags=merged(target.flags, [flag for some in own for flag in some]))
+                )
+    if variant.files:  # its own models, each under the name of its row
+        rows = [model.name for model in models if model.name in variant.files]
+        loaded = load_models([Path(variant.files[row]) for row in rows], work.repository.top)
+        models = tuple(structs.replace(model, name=row) for row, model in zip(rows, loaded, strict=True))
+    if variant.shapes is not None and targets:
+        make_directory(work.request.out / FOLDER / variant.name)
+        bindings = shaping(toolchain, work.cancel)
+        try:
+            models = tuple(_shaped(model, variant, bindings, work.request.out) for model in models)
+        finally:
+            bindings.close()
+    cells = in_its_words(toolchain, plan_cells(models, targets, flags), work.cancel)
+    if cells and (unknown := unknown_option(toolchain, cells, work.cancel)):
+        reason = f"IREE {toolchain.info.version} does not know the option {unknown}"
+        variant = structs.replace(variant, reason=reason)
+    return VariantPlan(variant, SidePlan(variant.name, compiler, cells, work.repository.source), flags)
+
+
+def _shaped(model: Model, variant: Variant, bindings: Bindings, out: Path) -> Model:
+    """The model with the variant's constraint, made by the compiler that is to compile it; or why there is none."""
+    shown = f"{FOLDER}/{variant.name}/{model.name}.mlir"
+    path = (out / shown).absolute()
+    if model.path.endswith(".onnx") or variant.shapes is None:
+        return structs.replace(model, missing="only models of MLIR are constrained: import it first")
+    failure = constrained(bindings, Path(model.path), variant.shapes, path)
+    if isinstance(failure, Failure):
+        return structs.replace(model, missing=failure.first_line)
+    return structs.replace(load_models([path], None)[0], name=model.name, shown=shown)
+
+
+def _study(plans: Sequence[VariantPlan], sides: Mapping[str, Snapshot]) -> Study:
+    """The variants with what was measured of them; the cells of one that its compiler refuses are unsupported."""
+    variants = []
+    for plan in plans:
+        refused = Failure("option", plan.variant.reason)
+        cells = tuple(Cell(one.key, "unsupported", failure=refused) for one in plan.cells if plan.variant.reason)
+        side = sides.get(plan.name) or Snapshot(plan.side.compiler.info, plan.side.source, cells)
+        files = {cell.key.model: cell.model.shown for cell in plan.cells} if plan.variant.files else {}
+        variants.append(structs.replace(plan.variant, files=files, snapshot=side))
+    return Study(tuple(variants))
+
+
+def _measured(plans: Sequence[VariantPlan], work: Work) -> dict[str, Snapshot]:
     """Each variant's cells; one variant after the other, so that no more than one reads IR at a time.
 
     What differs from the reference is compiled again, as a comparison does: some of it may be the compiler's chance.
@@ -448,9 +205,9 @@ def _measured(plans: Sequence[VariantPlan], about: Scope, show: Show, cancel: Ca
     sides: dict[str, Snapshot] = {}
     if not plans:
         return sides
-    with open_resources(about.request, about.config, show, cancel) as resources:
+    with work.resources() as resources:
         for plan in plans:
-            show.say(f"variant {plan.name}")
+            work.show.say(f"variant {plan.name}")
             sides |= measure_sides([plan.side], resources)
         references, by_name = _study(plans, sides).references, {plan.name: plan for plan in plans}
         beside = [(references.get(cell.key.target, plan.variant).name, plan) for plan in plans for cell in plan.cells]
@@ -460,11 +217,11 @@ def _measured(plans: Sequence[VariantPlan], about: Scope, show: Show, cancel: Ca
                 again = recheck(
                     [replace(one.side, label=side) for side, one in pair.items()],
                     {side: sides[one.name] for side, one in pair.items()},
-                    about.config,
+                    work.config,
                     resources,
                 )
                 sides |= {one.name: again[side] for side, one in pair.items()}
-        sides = repeat_unsteady([plan.side for plan in plans], sides, about.config, resources)
+        sides = repeat_unsteady([plan.side for plan in plans], sides, work.config, resources)
     return {name: structs.replace(side, cells=tuple(map(_before_fusion, side.cells))) for name, side in sides.items()}
 
 
@@ -479,16 +236,16 @@ def _before_fusion(cell: Cell) -> Cell:
     )
 
 
-def _audit(plan: VariantPlan, about: Scope, show: Show, cancel: Cancel) -> FoldAudit:
+def _audit(plan: VariantPlan, about: Scope) -> FoldAudit:
     """A variant folded on all of its targets together, and measured from the cache; under the names of its rows."""
-    paths = {cell.key.model: Path(cell.model.path) for cell in plan.cells}
+    work, paths = about.work, {cell.key.model: Path(cell.model.path) for cell in plan.cells}
     targets = {cell.key.target: cell.target for cell in plan.cells}
     config = structs.replace(
-        about.config, models=tuple(paths.values()), targets=tuple(targets.values()), suites=(), flags=plan.flags
+        work.config, models=tuple(paths.values()), targets=tuple(targets.values()), suites=(), flags=plan.flags
     )
-    spec = plan.variant.spec or about.request.specs["head"]
-    request = replace(about.request, models=(), targets=(), flags=(), specs={"head": spec})
-    audit = audited(request, config, FoldOptions(run=about.experiment.run), show, cancel)
+    spec = plan.variant.spec or work.request.specs["head"]
+    request = replace(work.request, models=(), targets=(), flags=(), specs={"head": spec})
+    audit = audited(replace(work, request=request, config=config), FoldOptions(run=about.experiment.run))
     rows = {path.stem: row for row, path in paths.items()}
     return structs.replace(
         audit,
@@ -528,9 +285,171 @@ def _compared(plan: VariantPlan, audit: FoldAudit, unfolded: Study, plans: Seque
         first = by_name[reference.name] if reference else None
         theirs = next((one for one in first.cells if one.key == key), None) if first else None
         is_same = theirs is not None and (theirs.argv, theirs.model.digest) == (own[key].argv, own[key].model.digest)
-        if first is None or not is_same or first.toolchain.info != plan.toolchain.info:
+        if first is None or not is_same or first.side.compiler.info != plan.side.compiler.info:
             name = f"{first.name}'s" if first else "that of a variant that others are compared with"
             why = f"the program that was folded is not {name}"
         run = Run(cell.equal, cell.equal_note, cell.price, cell.price_note)
         runs[plan.name, key] = Run(equal_note=why, price_note=why) if why else run
     return runs
+
+
+# Artifacts of variants run on this machine beside that of the reference: outputs, CPU time, instructions.
+
+
+def _timed(plans: Sequence[VariantPlan], study: Study, runs: Runs, work: Work) -> str:
+    """Add to `runs` what running the cells gives; the machine in one line, empty where nothing was run.
+
+    Nothing else runs beside it, as it takes times.
+    """
+    cells = {(one.name, cell.key): cell for one in study.variants if one.snapshot for cell in one.snapshot.cells}
+    runtime, say = installed(), work.show.say
+    if runtime is None:
+        runs |= {key: _not_run(runs.get(key), MISSING) for key, cell in cells.items() if cell.measured}
+        return ""
+    releases = {}
+    for info in {plan.side.compiler.info.digest: plan.side.compiler.info for plan in plans}.values():
+        releases[info.digest] = runtime
+        if release := release_in(info.spec):
+            try:
+                releases[info.digest] = of_release(release, work.request.cache, work.cancel, say, work.places)
+            except CompilerUnavailable as error:
+                say(f"artifacts of {release} are run by {runtime.name}: {error.line}")
+    with _open(plans, releases, work) as bench:
+        for key in study.keys:
+            if reference := study.references.get(key.target):
+                say(f"{key} is run")
+                rows = [_Row(plan, cells[plan.name, key]) for plan in plans if (plan.name, key) in cells]
+                for row, run in bench.all(rows, reference, runs):
+                    runs[row.plan.name, key] = run
+    ran = any(run.price or run.equal is not None or run.instructions is not None for run in runs.values())
+    others = sorted({one.name for one in releases.values()} - {runtime.name})
+    return ", ".join((machine(runtime), *others)) if ran else ""
+
+
+def _not_run(run: Run | None, why: str) -> Run:
+    """That a cell is not run; what folding found out of its own stays."""
+    run = run or Run()
+    price_note = "" if run.price else run.price_note or why
+    return structs.replace(run, equal_note=run.equal_note or why, price_note=price_note, instructions_note=why)
+
+
+def _counted(run: Run, count: int | str) -> Run:
+    return (
+        structs.replace(run, instructions_note=count)
+        if isinstance(count, str)
+        else structs.replace(run, instructions=count)
+    )
+
+
+class _Row(NamedTuple):
+    plan: VariantPlan
+    cell: Cell
+
+    @property
+    def planned(self) -> PlannedCell:
+        return next(one for one in self.plan.cells if one.key == self.cell.key)
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """What is compiled, with the stack limit lifted where that was needed."""
+        lifted = (LIFTED_LIMIT_FLAG,) if self.cell.status == "over-stack-limit" else ()
+        return (*self.planned.argv, *lifted)
+
+
+@contextmanager
+def _open(plans: Sequence[VariantPlan], runtimes: dict[str, Runtime], work: Work) -> Iterator[_Bench]:
+    with temporary_directory("lab-") as scratch, ExitStack() as stack:
+        tools = {}
+        for digest, plan in {plan.side.compiler.info.digest: plan for plan in plans}.items():
+            session = Session("lab", scratch, work.config.timeout_seconds, work.cancel, Meter())
+            opened = open_kit(plan.side.toolchain, FOLD_WORKER, session)
+            tools[digest] = (*stack.enter_context(opened), runtimes[digest])
+        yield _Bench(tools, scratch, work.cancel)
+
+
+@dataclass
+class _Bench:
+    """What compiles and runs artifacts; `tools`: digest of a compiler → what only that one has."""
+
+    tools: dict[str, tuple[Kit, Importer, Runtime]]
+    scratch: Path
+    cancel: Cancel
+    runtimes: dict[Path, Runtime] = field(default_factory=dict)
+    kits: dict[Path, Kit] = field(default_factory=dict)
+    files: int = 0
+
+    def all(self, rows: Sequence[_Row], reference: Variant, runs: Runs) -> Iterator[tuple[_Row, Run]]:
+        if len(rows) < 2:
+            return
+        measured = [row for row in rows if row.cell.measured]
+        first = next((row for row in measured if row.plan.name == reference.name and not reference.folded), None)
+        data = self.scratch / "data"
+        prepared = self._runner(first, data) if first else f"{reference.name} has no unfolded artifact here"
+        if first is None or isinstance(prepared, str):
+            yield from ((row, _not_run(runs.get((row.plan.name, row.cell.key)), str(prepared))) for row in measured)
+            return
+        runner, before = prepared
+        yield first, _counted(Run(), runner.instructions(before, before))
+        for row in measured:
+            if row is not first:
+                yield row, self._ran(first, row, runner, before, runs.get((row.plan.name, row.cell.key)))
+        shutil.rmtree(data, ignore_errors=True)
+
+    def _runner(self, first: _Row, data: Path) -> tuple[Runner, Path] | str:
+        """What runs artifacts of the reference's program, and its own artifact; or why nothing does."""
+        backend = first.planned.target.backend
+        if backend_of(backend).runs_on == "its device":
+            return here(f"{backend} code needs its device, and the processor is none")
+        (kit, _, runtime), flow = self.tools[first.plan.side.compiler.info.digest], self._path("flow.mlir")
+        if (failed := self._compiled(first, flow, flow_of)) is not None:
+            return failed
+        signature = interface_of(kit.bindings, flow)
+        flow.unlink(missing_ok=True)
+        if isinstance(signature, str):
+            return signature
+        runner = Runner(
+            runtime,
+            signature,
+            data,
+            self.cancel,
+            timeout_seconds=RUN_SECONDS,
+            names=(f"{first.plan.name}'s artifact", "its artifact"),
+            runtimes=self.runtimes,
+            compiled=lambda artifact, text: module_of(self.kits[artifact], artifact, text),
+        )
+        before = runner.reason or self._artifact(first)
+        return before if isinstance(before, str) else (runner, before)
+
+    def _artifact(self, row: _Row) -> Path | str:
+        out = self._path("vmfb")
+        self.kits[out], _, self.runtimes[out] = self.tools[row.plan.side.compiler.info.digest]
+        failed = self._compiled(row, out, artifact_of)
+        return out if failed is None else failed
+
+    def _compiled(self, row: _Row, out: Path, by: Callable[..., Failure | None]) -> str | None:
+        """Compile a row's model to a file; why that fails, None where it does not."""
+        kit, importer, _ = self.tools[row.plan.side.compiler.info.digest]
+        source = importer.source(row.planned.model)
+        if isinstance(source, Failure):
+            return source.first_line
+        failed = by(kit, row.argv, Source(row.planned.model.name, source), out)
+        return failed.first_line if failed else None
+
+    def _path(self, suffix: str) -> Path:
+        self.files += 1
+        return self.scratch / f"{self.files}.{suffix}"
+
+    def _ran(self, first: _Row, row: _Row, runner: Runner, before: Path, known: Run | None) -> Run:
+        if row.plan.variant.folded:
+            return _not_run(known, "instructions of a folded program are not counted")
+        if row.planned.model.digest != first.planned.model.digest:
+            return _not_run(known, f"another program than {first.plan.name}'s: its inputs are its own")
+        if row.cell.artifact_digest == first.cell.artifact_digest:
+            return _not_run(Run(equal=True, equal_note=SAME), SAME)
+        after = self._artifact(row)
+        if isinstance(after, str):
+            return _not_run(known, after)
+        equality, price = runner.outputs_equal(before, after), runner.price(before, after)
+        cost = price if isinstance(price, Price) else None
+        run = Run(equality.equal, equality.equal_note, cost, "" if cost else str(price))
+        return _counted(run, runner.instructions(before, after))

@@ -1,16 +1,13 @@
-"""Cells of suites: planned with the flags of their module alone, their models fetched once into the cache.
-
-A fetched model is kept under the SHA-256 of its bytes, beside a note of the address that gave them, and is read whole
-before it is believed. One that cannot be had makes its cells `failed` with that reason; the others go on.
-"""
+"""From what was asked of a configuration to measured sides: cells planned, models and compilers at hand."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Protocol
@@ -40,115 +37,9 @@ from bot.system.downloads import pieces, shown
 from bot.system.files import PART_PREFIX, is_writable, make_directory, temporary_directory, write_atomically
 from bot.system.processes import Cancel
 
-FOLDER = "models"
-"""Of the cache."""
 _GUESSED_BYTES = 1 << 20
 """Of a model that is not here: runners that share a plan must guess alike, whatever their caches hold."""
 _READ_BYTES = 1 << 20
-
-
-def suite_cells(
-    modules: Iterable[SuiteModule], flags: Sequence[str], load: Callable[[Path], Model]
-) -> tuple[PlannedCell, ...]:
-    """A cell for each module; models behind an address are not fetched yet.
-
-    `flags`: of this run alone: what a configuration has for its own cells would make other figures of a suite's;
-    `load`: reads a model that is here.
-    """
-    return tuple(PlannedCell(_model(module, load), module.target, tuple(flags)) for module in modules)
-
-
-def _model(module: SuiteModule, load: Callable[[Path], Model]) -> Model:
-    if isinstance(module.mlir, str):
-        return Model(module.name, "", shown(module.mlir), "", _GUESSED_BYTES, url=module.mlir)
-    return structs.replace(load(module.mlir), name=module.name)
-
-
-def with_models(
-    cells: Sequence[PlannedCell],
-    modules: Iterable[SuiteModule],
-    cache: Path,
-    say: Callable[[str], None],
-    cancel: Cancel,
-) -> tuple[PlannedCell, ...]:
-    """The cells with their models at hand, or with why they are not."""
-    by_name = {module.name: module for module in modules}
-    return tuple(
-        structs.replace(cell, model=_fetched(cell.model, by_name[cell.model.name], cache / FOLDER, say, cancel))
-        if cell.model.url
-        else cell
-        for cell in cells
-    )
-
-
-def _fetched(model: Model, module: SuiteModule, folder: Path, say: Callable[[str], None], cancel: Cancel) -> Model:
-    try:
-        path = _known(model.url, module.sha256, folder) or _fetch(model.url, module, folder, say, cancel)
-    except Interrupted:
-        raise
-    except BotError as error:
-        return structs.replace(model, missing=f"not fetched: {error.line}")
-    return structs.replace(model, path=str(path), digest=path.stem, size_bytes=path.stat().st_size)
-
-
-def _note(url: str, folder: Path) -> Path:
-    return folder / f"{hashlib.sha256(url.encode()).hexdigest()}.from"
-
-
-def _known(url: str, expected: str, folder: Path) -> Path | None:
-    """What the address gave before; None where that is not known, not whole, or not what is expected."""
-    note = _note(url, folder)
-    try:
-        path = folder / note.read_text(encoding="ascii").strip()
-        digest = path.stem
-        with path.open("rb") as file:
-            pieces_of = iter(lambda: file.read(_READ_BYTES), b"")
-            sha256 = hashlib.sha256()
-            for piece in pieces_of:
-                sha256.update(piece)
-            is_whole = sha256.hexdigest() == digest
-    except (OSError, ValueError):
-        return None
-    if not is_whole or (expected and expected != digest):
-        return None
-    touch(path)
-    touch(note)
-    return path
-
-
-def _fetch(url: str, module: SuiteModule, folder: Path, say: Callable[[str], None], cancel: Cancel) -> Path:
-    say(f"fetching the model of {module.name}: {shown(url)}")
-    sha256 = hashlib.sha256()
-
-    def hashed() -> Iterator[bytes]:
-        for piece in pieces(url, module.max_bytes, cancel.check, private=private_hosts()):
-            sha256.update(piece)
-            yield piece
-
-    make_directory(folder)
-    with temporary_directory(PART_PREFIX, folder) as place:
-        write_atomically(place / FOLDER, hashed())
-        digest = sha256.hexdigest()
-        if module.sha256 and module.sha256 != digest:
-            hint = "correct sha256 of the suite, if the model was meant to change"
-            raise InputError(f"has the SHA-256 {digest}, and {module.sha256} is expected", where=shown(url), hint=hint)
-        if not (place / FOLDER).stat().st_size:
-            raise InputError("is empty", where=shown(url), hint="a model holds at least one function")
-        is_bytecode = url.partition("?")[0].endswith(".mlirbc")
-        path = folder / f"{digest}{'.mlirbc' if is_bytecode else '.mlir'}"
-        os.replace(place / FOLDER, path)
-    write_atomically(_note(url, folder), f"{path.name}\n".encode())
-    return path
-
-
-def only(cells: Iterable[PlannedCell]) -> Mapping[str, str]:
-    """Model → the one target that it is planned for, of a suite's cells."""
-    return {cell.model.name: cell.target.name for cell in cells if cell.target.whole}
-
-
-# From a request, a configuration and a repository state to planned sides, and to the snapshots of both.
-
-
 _FAILED_AT_ONCE = 40
 
 
@@ -216,32 +107,149 @@ class Planned:
     only: Mapping[str, str] = field(default_factory=dict)
 
 
-def planned(request: Request, config: Config, repository: Repository) -> Planned:
-    """The models, targets and cells that a request selects of a configuration."""
-    top = repository.top.resolve() if repository.top else None
-    models, targets = load_models(config.models, repository.top, config.import_flags), config.targets
-    suite = suite_cells(config.suites, request.flags, lambda path: _load_model(path, top))
-    models, targets, suite = _selected(models, targets if models or not suite else (), suite, request)
-    product = plan(models, targets, (*config.flags, *request.flags))
-    cells = tuple(sorted((*product, *suite), key=lambda cell: cell.key))
-    if request.plan is None:
-        cells = shard(cells, *request.shard)
-    else:
-        cells = assigned(cells, request.plan, *request.shard, where=request.plan_at or "the plan")
-    models += tuple(cell.model for cell in suite)
-    return Planned(models, (*targets, *_targets_of(suite)), cells, only(suite))
+@dataclass(frozen=True)
+class Work:
+    """A request of a configuration, and whoever is told of it: plans sides, and measures them.
 
+    Attributes:
+        config: also what the measured sides are judged by.
+        checkout: the repository of the configuration; None to look for it.
+    """
 
-def _selected(
-    models: tuple[Model, ...], targets: tuple[Target, ...], suite: tuple[PlannedCell, ...], request: Request
-) -> tuple[tuple[Model, ...], tuple[Target, ...], tuple[PlannedCell, ...]]:
-    every = (*models, *(cell.model for cell in suite)), (*targets, *_targets_of(suite))
-    chosen = select(*every, model_globs=request.models, target_globs=request.targets)
-    names = [{one.name for one in some} for some in chosen]
-    models = tuple(model for model in models if model.name in names[0])
-    targets = tuple(target for target in targets if target.name in names[1])
-    suite = tuple(cell for cell in suite if cell.key.model in names[0] and cell.key.target in names[1])
-    return (models, targets, suite) if models and targets else ((), (), suite)
+    request: Request
+    config: Config
+    show: Show
+    cancel: Cancel
+    checkout: Repository | None = None
+
+    @cached_property
+    def repository(self) -> Repository:
+        """The repository that holds the configuration, else the current directory."""
+        at = self.request.config
+        return self.checkout or repository_of(at.resolve().parent if at else Path.cwd(), self.cancel)
+
+    @property
+    def texts(self) -> Callable[[str], str | None]:
+        """The IR that the cache keeps, for `bot.explain.texts`."""
+        return TextStore(self.request.cache).load
+
+    @property
+    def places(self) -> Places:
+        """Where the configuration looks for wheels, beside the index."""
+        return Places(self.config.compiler.find_links)
+
+    def planned(self) -> Planned:
+        """The models, targets and cells that the request selects; models behind an address are not fetched yet.
+
+        The cells of suites have the flags of their module and of this run alone: what the configuration has for its own
+        cells would make other figures of a suite's.
+        """
+        request, config, top = self.request, self.config, self.repository.top
+        models, targets = load_models(config.models, top, config.import_flags), config.targets
+        suite = tuple(PlannedCell(_of_suite(one, top), one.target, tuple(request.flags)) for one in config.suites)
+        targets = targets if models or not suite else ()
+        every = (*models, *(cell.model for cell in suite)), (*targets, *_targets_of(suite))
+        chosen = select(*every, model_globs=request.models, target_globs=request.targets)
+        names = [{one.name for one in some} for some in chosen]
+        models = tuple(model for model in models if model.name in names[0])
+        targets = tuple(target for target in targets if target.name in names[1])
+        suite = tuple(cell for cell in suite if cell.key.model in names[0] and cell.key.target in names[1])
+        if not (models and targets):
+            models, targets = (), ()
+        product = plan(models, targets, (*config.flags, *request.flags))
+        cells = tuple(sorted((*product, *suite), key=lambda cell: cell.key))
+        if request.plan is None:
+            cells = shard(cells, *request.shard)
+        else:
+            cells = assigned(cells, request.plan, *request.shard, where=request.plan_at or "the plan")
+        only = {cell.model.name: cell.target.name for cell in suite if cell.target.whole}
+        return Planned((*models, *(cell.model for cell in suite)), (*targets, *_targets_of(suite)), cells, only)
+
+    def compiler(self, spec: str | Sought) -> Compiler:
+        """A compiler, its wheels looked for where SPEC or configuration say; raises CompilerUnavailable."""
+        sought = spec if isinstance(spec, Sought) else Sought(spec)
+        request, cancel, say, places = self.request, self.cancel, self.show.say, sought.places + self.places
+        for note in sought.notes:
+            say(note)
+        if self.config.compiler.command:
+            return command_compiler(self.config.compiler.command, sought.spec, request.cache, places, say, cancel)
+        name = request.releases.get(sought.spec, sought.spec)
+        toolchain = resolve(name, request.cache, cancel, say, places, self.config.timeout_seconds)
+        toolchain = with_reader(toolchain, request.cache, cancel, say)
+        if name != sought.spec:
+            spec = f"{sought.spec}{RESOLVED}{toolchain.info.spec}"
+            toolchain = replace(toolchain, info=msgspec.structs.replace(toolchain.info, spec=spec))
+        return Iree(toolchain)
+
+    def prepare(self, side: str, spec: str | Sought) -> SidePlan:
+        """One side, ready to be measured: its compiler fetched, its options under the names that it knows."""
+        chosen, compiler = self.planned(), self.compiler(spec)
+        modules = {module.name: module for module in self.config.suites}
+        cells = []
+        for cell in chosen.cells:
+            model = self._fetched(cell.model, modules[cell.model.name]) if cell.model.url else cell.model
+            target = structs.replace(cell.target, unsupported=compiler.refuses(cell.target))
+            cells.append(structs.replace(cell, model=model, target=target))
+        named = compiler.in_its_words(side, tuple(cells), self.cancel)
+        at_hand = {cell.model.name: cell.model for cell in named}
+        return SidePlan(
+            label=side,
+            compiler=compiler,
+            cells=named,
+            source=self.repository.source,
+            models=tuple(at_hand.get(model.name, model) for model in chosen.models),
+            targets=chosen.targets,
+            only=chosen.only,
+            flags=self.request.flags if chosen.only else None,
+        )
+
+    def _fetched(self, model: Model, module: SuiteModule) -> Model:
+        """A model behind an address, or why it is not at hand: its cells fail with that, and the others go on."""
+        try:
+            path = _at_hand(model.url, module, self.request.cache.absolute() / "models", self.show.say, self.cancel)
+        except Interrupted:
+            raise
+        except BotError as error:
+            return structs.replace(model, missing=f"not fetched: {error.line}")
+        return structs.replace(model, path=str(path), digest=path.stem, size_bytes=path.stat().st_size)
+
+    def measured(self, plans: Sequence[SidePlan], known: Mapping[str, Snapshot] | None = None) -> dict[str, Snapshot]:
+        """Measure the planned sides, beside those that are known, and compile again what `recheck` says.
+
+        The request's selectors hold for the known ones, too. Where there is a plan, it has shown that they match.
+        """
+        sides = self.selected(known or {}, must_match=not plans)
+        if not plans:
+            return sides
+        with self.resources() as resources:
+            if new := [plan for plan in plans if plan.label not in sides]:
+                sides |= measure_sides(new, resources)
+            return recheck(plans, sides, self.config, resources)
+
+    @contextmanager
+    def resources(self) -> Iterator[Resources]:
+        """What measuring needs beside the plans; the display of progress ends with the context."""
+        request = self.request
+        with self.show.progress() as progress:
+            keeps = is_writable(request.cache.absolute())
+            if not keeps:
+                words = "it is used, and nothing that this run measures is kept"
+                self.show.say(f"the cache {request.cache} is read-only: {words}")
+            cache, texts = CellCache(request.cache, keeps), TextStore(request.cache, keeps)
+            yield Resources(cache, request.jobs, self.config.timeout_seconds, self.cancel, progress, texts)
+
+    def selected(self, sides: Mapping[str, Snapshot], *, must_match: bool = True) -> dict[str, Snapshot]:
+        """What the request's selectors leave of snapshots; raises UsageError for a glob that matches nothing."""
+        models, targets = self.request.models, self.request.targets
+        return narrowed(sides, model_globs=models, target_globs=targets, must_match=must_match)
+
+    def say_failed(self, snapshot: Snapshot) -> None:
+        """Name the cells that could not be measured, a line each: in a shard nobody else does."""
+        failed = [cell for cell in snapshot.cells if not cell.measured and cell.status != "unsupported"]
+        for cell in failed[:_FAILED_AT_ONCE]:
+            self.show.say(f"{cell.status}: {cell.key}: {cell.failure.first_line if cell.failure else ''}")
+        if len(failed) > _FAILED_AT_ONCE:
+            self.show.say(f"and {len(failed) - _FAILED_AT_ONCE} more: the snapshot has them all")
 
 
 def _targets_of(suite: Sequence[PlannedCell]) -> tuple[Target, ...]:
@@ -249,124 +257,75 @@ def _targets_of(suite: Sequence[PlannedCell]) -> tuple[Target, ...]:
     return tuple(structs.replace(by_name[name], flags=()) for name in sorted(by_name))
 
 
+def _of_suite(module: SuiteModule, top: Path | None) -> Model:
+    if isinstance(module.mlir, str):
+        return Model(module.name, "", shown(module.mlir), "", _GUESSED_BYTES, url=module.mlir)
+    return structs.replace(load_models([module.mlir], top)[0], name=module.name)
+
+
 def load_models(paths: Sequence[Path], top: Path | None, import_flags: tuple[str, ...] = ()) -> tuple[Model, ...]:
     """Read every model once; raises InputError for one that is missing, empty or unreadable.
 
     `top` is the repository's work tree: paths are printed relative to it, or to the configuration's directory.
     """
-    models = (_load_model(path, top.resolve() if top else None) for path in paths)
-    return tuple(structs.replace(m, import_flags=import_flags) if m.path.endswith(".onnx") else m for m in models)
+    models = []
+    for path in paths:
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            hint = "check `models` of the configuration"
+            raise InputError(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from None
+        if not data.strip():
+            raise InputError("is empty", where=str(path), hint="a model holds at least one function")
+        whole, within = path.resolve(), top.resolve() if top else None
+        inside = within and whole.is_relative_to(within)
+        name = whole.relative_to(within).as_posix() if within and inside else f"{whole.parent.name}/{whole.name}"
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise InputError("has a name that is not UTF-8", where=ascii(name), hint="rename it") from None
+        model = Model(path.stem, str(whole), name, hashlib.sha256(data).hexdigest(), len(data))
+        models.append(structs.replace(model, import_flags=import_flags) if whole.name.endswith(".onnx") else model)
+    return tuple(models)
 
 
-def _load_model(path: Path, top: Path | None) -> Model:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        hint = "check `models` of the configuration"
-        raise InputError(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from None
-    if not data.strip():
-        raise InputError("is empty", where=str(path), hint="a model holds at least one function")
-    whole = path.resolve()
-    inside = top is not None and whole.is_relative_to(top)
-    shown = whole.relative_to(top).as_posix() if top and inside else f"{whole.parent.name}/{whole.name}"
-    try:
-        shown.encode()
-    except UnicodeEncodeError:
-        raise InputError("has a name that is not UTF-8", where=ascii(shown), hint="rename it") from None
-    return Model(path.stem, str(whole), shown, hashlib.sha256(data).hexdigest(), len(data))
+def _at_hand(url: str, module: SuiteModule, folder: Path, say: Callable[[str], None], cancel: Cancel) -> Path:
+    """The model of an address: from the cache, where it is whole, what the address gave before and what is expected.
 
-
-def repository_at(config: Path | None, cancel: Cancel) -> Repository:
-    """The repository that holds the configuration, else the current directory."""
-    return repository_of(config.resolve().parent if config else Path.cwd(), cancel)
-
-
-def prepare(
-    side: str, spec: str | Sought, request: Request, config: Config, repository: Repository, show: Show, cancel: Cancel
-) -> SidePlan:
-    """One side, ready to be measured: its compiler fetched, its options under the names which that compiler knows."""
-    chosen = planned(request, config, repository)
-    compiler = fetched(spec, request, config, show, cancel)
-    cells = with_models(chosen.cells, config.suites, request.cache.absolute(), show.say, cancel)
-    cells = tuple(
-        structs.replace(cell, target=structs.replace(cell.target, unsupported=compiler.refuses(cell.target)))
-        for cell in cells
-    )
-    cells = compiler.in_its_words(side, cells, cancel)
-    at_hand = {cell.model.name: cell.model for cell in cells}
-    return SidePlan(
-        label=side,
-        compiler=compiler,
-        cells=cells,
-        source=repository.source,
-        models=tuple(at_hand.get(model.name, model) for model in chosen.models),
-        targets=chosen.targets,
-        only=chosen.only,
-        flags=request.flags if chosen.only else None,
-    )
-
-
-def fetched(spec: str | Sought, request: Request, config: Config, show: Show, cancel: Cancel) -> Compiler:
-    """A side's compiler, from where it says that wheels are or its configuration does; raises CompilerUnavailable."""
-    sought = spec if isinstance(spec, Sought) else Sought(spec)
-    for note in sought.notes:
-        show.say(note)
-    if config.compiler.command:
-        places = sought.places + Places(config.compiler.find_links)
-        return command_compiler(config.compiler.command, sought.spec, request.cache, places, show.say, cancel)
-    name, places = request.releases.get(sought.spec, sought.spec), sought.places + Places(config.compiler.find_links)
-    toolchain = resolve(name, request.cache, cancel, show.say, places, config.timeout_seconds)
-    toolchain = with_reader(toolchain, request.cache, cancel, show.say)
-    if name != sought.spec:
-        shown = f"{sought.spec}{RESOLVED}{toolchain.info.spec}"
-        toolchain = replace(toolchain, info=msgspec.structs.replace(toolchain.info, spec=shown))
-    return Iree(toolchain)
-
-
-def measured(
-    plans: Sequence[SidePlan],
-    known: Mapping[str, Snapshot],
-    request: Request,
-    rules: Config,
-    show: Show,
-    cancel: Cancel,
-) -> dict[str, Snapshot]:
-    """Measure the planned sides, beside those that are known, and compile again what `bot.study.run` says.
-
-    The request's selectors hold for the known ones, too. Where there is a plan, it has shown that they match something.
+    It is kept under the SHA-256 of its bytes, beside a note of the address, and is read whole before it is believed.
     """
-    known = selected(known, request, must_match=not plans)
-    if not plans:
-        return known
-    with open_resources(request, rules, show, cancel) as resources:
-        new = [plan for plan in plans if plan.label not in known]
-        sides = {**known, **(measure_sides(new, resources) if new else {})}
-        return recheck(plans, sides, rules, resources)
+    note, sha256 = folder / f"{hashlib.sha256(url.encode()).hexdigest()}.from", hashlib.sha256()
+    with suppress(OSError, ValueError):
+        path = folder / note.read_text(encoding="ascii").strip()
+        with path.open("rb") as file:
+            for piece in iter(lambda: file.read(_READ_BYTES), b""):
+                sha256.update(piece)
+        if sha256.hexdigest() == path.stem and module.sha256 in ("", path.stem):
+            touch(path)
+            touch(note)
+            return path
+    say(f"fetching the model of {module.name}: {shown(url)}")
+    sha256 = hashlib.sha256()
 
+    def hashed() -> Iterator[bytes]:
+        for piece in pieces(url, module.max_bytes, cancel.check, private=private_hosts()):
+            sha256.update(piece)
+            yield piece
 
-@contextmanager
-def open_resources(request: Request, rules: Config, show: Show, cancel: Cancel) -> Iterator[Resources]:
-    """What measuring needs beside the plans; the display of progress ends with the context."""
-    with show.progress() as progress:
-        keeps = is_writable(request.cache.absolute())
-        if not keeps:
-            show.say(f"the cache {request.cache} is read-only: it is used, and nothing that this run measures is kept")
-        cache, texts = CellCache(request.cache, keeps), TextStore(request.cache, keeps)
-        yield Resources(cache, request.jobs, rules.timeout_seconds, cancel, progress, texts)
-
-
-def selected(sides: Mapping[str, Snapshot], request: Request, *, must_match: bool = True) -> dict[str, Snapshot]:
-    """What the request's selectors leave of snapshots; raises UsageError for a glob that matches nothing."""
-    return narrowed(sides, model_globs=request.models, target_globs=request.targets, must_match=must_match)
-
-
-def say_failed(snapshot: Snapshot, show: Show) -> None:
-    """Name the cells that could not be measured, a line each: in a shard nobody else does."""
-    failed = [cell for cell in snapshot.cells if not cell.measured and cell.status != "unsupported"]
-    for cell in failed[:_FAILED_AT_ONCE]:
-        show.say(f"{cell.status}: {cell.key}: {cell.failure.first_line if cell.failure else ''}")
-    if len(failed) > _FAILED_AT_ONCE:
-        show.say(f"and {len(failed) - _FAILED_AT_ONCE} more: the snapshot has them all")
+    make_directory(folder)
+    with temporary_directory(PART_PREFIX, folder) as place:
+        write_atomically(place / "model", hashed())
+        digest = sha256.hexdigest()
+        if module.sha256 and module.sha256 != digest:
+            hint = "correct sha256 of the suite, if the model was meant to change"
+            raise InputError(f"has the SHA-256 {digest}, and {module.sha256} is expected", where=shown(url), hint=hint)
+        if not (place / "model").stat().st_size:
+            raise InputError("is empty", where=shown(url), hint="a model holds at least one function")
+        is_bytecode = url.partition("?")[0].endswith(".mlirbc")
+        path = folder / f"{digest}{'.mlirbc' if is_bytecode else '.mlir'}"
+        os.replace(place / "model", path)
+    write_atomically(note, f"{path.name}\n".encode())
+    return path
 
 
 def is_snapshot(spec: str) -> bool:

@@ -1,20 +1,28 @@
-"""From planned cells and a toolchain to a snapshot, through cache, compiles and readers."""
+"""Planned cells to snapshots, through cache, compiles and readers; and cells compiled again, to see whether that holds.
+
+A few releases give one of two artifacts for the same command, depending on address-space randomisation. What was ever
+seen to do so, by this run, the cache, a stored baseline or `repeats` of the configuration, is compiled TIMES times on
+every side that this run measures, with its memory at other addresses each time. All that it gives are outcomes of the
+cell, of which the smallest artifact leads, and the rules look at the range of them.
+
+The other cells that alarm, and then those that changed, are compiled again by their printed command, to find out. That
+takes at most a tenth of what compiling all cells took, each cell's first compile being what it costs (FEW cells may
+always be repeated): first what is newly broken or fails, then the largest of each kind. What was not repeated says so.
+"""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
-from pathlib import Path
 from typing import Protocol
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from bot.compiler.cell_cache import CellCache, TextStore, cell_key, cost_key
-from bot.compiler.compiler import Compiler, Job, Result, Session
+from bot.compiler.compiler import AtWork, Compiler, Job, Result, Session
 from bot.compiler.iree import toolchain_of
 from bot.compiler.ptxas import Assembler, installed
 from bot.compiler.schedule import Task, Watcher, run_all
@@ -30,6 +38,20 @@ from bot.study.cell import cell_of, hindered_cell
 from bot.system.downloads import LAYOUTS
 from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Meter
+
+TIMES = LAYOUTS
+"""How often a cell that does not repeat itself is compiled."""
+LARGEST_SHARE = 0.1
+"""What doubting may cost at most, as a share of the CPU time of compiling all cells once."""
+FEW = 4
+"""So many may always be compiled again, however small the suite."""
+_LAYOUTS = (1, 2)
+"""Of memory, for the first and the second time that an alarm is doubted."""
+_MS_OF_COST = 0.02
+"""CPU time of a cell's cost where nothing is known: 0.013 to 0.025 over both suites with IREE 3.11.0 to 3.13.0."""
+_FEW_SHARE = 20
+"""Cached compiles tell the time of so many times their cost at most."""
+_LONG_SECONDS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,86 +104,85 @@ class Resources:
     progress: Progress
     texts: TextStore | None = None
 
+    @property
+    def assembler(self) -> Assembler:
+        """What makes machine code of PTX text."""
+        return Assembler(self.cancel, self.timeout_seconds, installed())
 
-_MS_OF_COST = 0.02
-"""CPU time of a cell's cost where nothing is known: 0.013 to 0.025 over both suites with IREE 3.11.0 to 3.13.0."""
-_FEW_SHARE = 20
-"""Cached compiles tell the time of so many times their cost at most."""
-_LONG_SECONDS = 100
+    def compile(
+        self,
+        wanted: Iterable[tuple[SidePlan, Sequence[PlannedCell]]],
+        finish: Callable[[str, PlannedCell, Result], None],
+        layout: int = 0,
+        times: int = 1,
+    ) -> Meter:
+        """Compile cells of sides by their printed commands, at a layout of memory; what that cost.
 
+        Args:
+            finish: gets the side's label, the cell and how its compile ended, in the thread that compiled it.
+            times: how often; all are compiled before any is compiled again.
+        """
+        meter = Meter()
 
-def _labelled(cell: Cell, planned: PlannedCell) -> Cell:
-    """A cached cell under the names of this run; what was traced of it belongs to another comparison.
+        def compile_cell(label: str, at_work: AtWork, cell: PlannedCell) -> None:
+            finish(label, cell, at_work.compile(Job(cell, layout)))
 
-    But for a compiler that leaves its stages itself, in each compile.
-    """
-    command = planned.command(lifted=LIFTED_LIMIT_FLAG in cell.command)
-    return replace(cell, key=planned.key, command=command, traces=cell.traces if planned.run else {})
-
-
-Finish = Callable[[PlannedCell, Result], None]
-"""Gets how the compile of a cell ended."""
-
-
-class Tasks(Protocol):
-    """Makes the tasks that compile these cells."""
-
-    def __call__(self, cells: Sequence[PlannedCell], layout: int = 0) -> list[Task]:
-        """One for each cell."""
+        with temporary_directory("run-") as scratch, ExitStack() as stack:
+            tasks = []
+            for plan, cells in wanted:
+                if cells:
+                    session = Session(plan.label, scratch, self.timeout_seconds, self.cancel, meter)
+                    start = partial(compile_cell, plan.label, stack.enter_context(plan.compiler.at_work(session)))
+                    tasks += [Task(cell.cost, f"{plan.label} {cell.key}", partial(start, cell)) for cell in cells]
+            for _ in range(times):
+                run_all(tasks, self.jobs, self.cancel.set, self.progress)
+        return meter
 
 
 class _Collector:
     """Gathers the cells of all sides; a cell that two sides share is measured once."""
 
     def __init__(self, plans: Sequence[SidePlan], resources: Resources) -> None:
-        self._workshop, self._lock = resources, threading.Lock()
-        self._assembler = Assembler(resources.cancel, resources.timeout_seconds, installed())
+        self._resources, self._assembler = resources, resources.assembler
         self.cells: dict[str, dict[CellKey, Cell]] = {plan.label: {} for plan in plans}
-        self._timed: list[tuple[float, int]] = []
+        self.wanted: dict[str, list[tuple[str, PlannedCell]]] = {}
         self.costs_ms: dict[str, int] = {}
-        self._wanted: dict[str, list[tuple[str, PlannedCell]]] = {}
-        self._plans = {plan.label: plan for plan in plans}
+        self._digests = {plan.label: plan.compiler.info.digest for plan in plans}
+        timed: list[tuple[float, int]] = []
         for plan in plans:
-            for cell in plan.cells:
-                self._admit(plan, cell)
+            for planned in plan.cells:
+                if planned.hindered:
+                    self.cells[plan.label][planned.key] = hindered_cell(planned)
+                    continue
+                key = cell_key(plan.compiler.info.digest, planned)
+                if key not in self.wanted and (known := resources.cache.load(key)) is not None:
+                    self.cells[plan.label][planned.key] = _labelled(known, planned)
+                    if cpu_ms := known.value("compile_cpu_ms"):
+                        timed.append((planned.cost, cpu_ms))
+                else:
+                    self.wanted.setdefault(key, []).append((plan.label, planned))
+        self._announce(timed)
 
-    def _admit(self, plan: SidePlan, planned: PlannedCell) -> None:
-        if planned.hindered:
-            self.cells[plan.label][planned.key] = hindered_cell(planned)
-            return
-        key = cell_key(plan.compiler.info.digest, planned)
-        if key not in self._wanted and (known := self._workshop.cache.load(key)) is not None:
-            self.cells[plan.label][planned.key] = _labelled(known, planned)
-            if cpu_ms := known.value("compile_cpu_ms"):
-                self._timed.append((planned.cost, cpu_ms))
-        else:
-            self._wanted.setdefault(key, []).append((plan.label, planned))
-
-    def missing(self, label: str) -> list[PlannedCell]:
-        """What this side is the first to want."""
-        return [planned for ((first, planned), *_) in self._wanted.values() if first == label]
-
-    def announce(self) -> None:
-        missing = [wanted[0][1] for wanted in self._wanted.values()]
-        known = (cell for cells in self.cells.values() for cell in cells.values())
-        cached = sum(bool(cell.command) for cell in known)
-        waiting, cost = sum(len(wanted) for wanted in self._wanted.values()), sum(cell.cost for cell in missing)
-        keys = {key for cells in self.cells.values() for key, cell in cells.items() if cell.command}
-        keys |= {planned.key for wanted in self._wanted.values() for _, planned in wanted}
-        labels = list(self._plans)
+    def _announce(self, timed: Sequence[tuple[float, int]]) -> None:
+        """How much there is to do; `timed`: cost and CPU time of what is cached."""
+        cached = [key for cells in self.cells.values() for key, cell in cells.items() if cell.command]
+        waiting = [planned.key for wanted in self.wanted.values() for _, planned in wanted]
+        missing, labels = [wanted[0][1] for wanted in self.wanted.values()], list(self.cells)
         sides = "sides" if set(labels) <= set(SIDES) else "variants"
-        about = f" ({plural(len(keys), 'build')} on {len(labels)} {sides})" if len(labels) > 1 else ""
-        self._workshop.progress.plan(cached + waiting, cached, cost, about, self._expected(missing) if missing else "")
+        builds, cost = plural(len({*cached, *waiting}), "build"), sum(cell.cost for cell in missing)
+        about = f" ({builds} on {len(labels)} {sides})" if len(labels) > 1 else ""
+        expected = self._expected(missing, timed) if missing else ""
+        self._resources.progress.plan(len(cached) + len(waiting), len(cached), cost, about, expected)
 
-    def _expected(self, missing: Sequence[PlannedCell]) -> str:
+    def _expected(self, missing: Sequence[PlannedCell], cached: Sequence[tuple[float, int]]) -> str:
         """How long these compiles may take, and from where that is known."""
-        costs, cost = self._workshop.cache.costs(), sum(cell.cost for cell in missing)
+        costs, cost = self._resources.cache.costs(), sum(cell.cost for cell in missing)
         before = [(cell.cost, costs[key]) for cell in missing if (key := cost_key(cell)) in costs]
-        timed = [*self._timed, *before]
+        timed = [*cached, *before]
         is_few = sum(known for known, _ in timed) * _FEW_SHARE < cost
         rate = _MS_OF_COST if is_few else sum(ms for _, ms in timed) / sum(known for known, _ in timed)
         cpu_ms = sum(ms for _, ms in before) + rate * (cost - sum(known for known, _ in before))
-        seconds = cpu_ms / 1000 / self._workshop.jobs
+        seconds = cpu_ms / 1000 / self._resources.jobs
         time = f"{seconds:.0f} s" if seconds < _LONG_SECONDS else f"{seconds / 60:.0f} min"
         if len(before) == len(missing):
             basis = "what they took here before"
@@ -170,89 +191,51 @@ class _Collector:
         else:
             known = "such compiles took elsewhere" if is_few else f"{plural(len(timed), 'cached compile')} took"
             basis = f"the models' sizes and what {known}"
-        return f"; the others may take {time} on {plural(self._workshop.jobs, 'thread')}, by {basis}"
+        return f"; the others may take {time} on {plural(self._resources.jobs, 'thread')}, by {basis}"
 
     def finish(self, label: str, planned: PlannedCell, result: Result) -> None:
         """Measure, keep, and hand out one finished compile."""
-        cell = cell_of(planned, result, self._workshop.texts, self._assembler)
-        key = cell_key(self._plans[label].compiler.info.digest, planned)
-        self._workshop.cache.store(key, cell)
+        cell = cell_of(planned, result, self._resources.texts, self._assembler)
+        key = cell_key(self._digests[label], planned)
+        self._resources.cache.store(key, cell)
         if cpu_ms := cell.value("compile_cpu_ms"):
             self.costs_ms[cost_key(planned)] = cpu_ms
-        for other, same in self._wanted[key]:
+        for other, same in self.wanted[key]:
             self.cells[other][same.key] = _labelled(cell, same)
-            self._workshop.progress.measured(other, cell, same.cost if other == label else 0.0)
+            self._resources.progress.measured(other, cell, same.cost if other == label else 0.0)
 
 
-@contextmanager
-def open_side(plan: SidePlan, resources: Resources, scratch: Path, meter: Meter, finish: Finish) -> Iterator[Tasks]:
-    """What compiles cells of one side by their printed commands, at a layout of memory, as tasks for `run_all`.
+def _labelled(cell: Cell, planned: PlannedCell) -> Cell:
+    """A cached cell under the names of this run; what was traced of it belongs to another comparison.
 
-    `finish` gets each result, in the thread that made it; what the compiler needs beside it ends with the context.
+    But for a compiler that leaves its stages itself, in each compile.
     """
-    session = Session(plan.label, scratch, resources.timeout_seconds, resources.cancel, meter)
-    with plan.compiler.at_work(session) as at_work:
-
-        def compile_cell(cell: PlannedCell, layout: int) -> None:
-            finish(cell, at_work.compile(Job(cell, layout)))
-
-        def tasks(cells: Sequence[PlannedCell], layout: int = 0) -> list[Task]:
-            return [Task(cell.cost, f"{plan.label} {cell.key}", partial(compile_cell, cell, layout)) for cell in cells]
-
-        yield tasks
+    command = planned.command(lifted=LIFTED_LIMIT_FLAG in cell.command)
+    return structs.replace(cell, key=planned.key, command=command, traces=cell.traces if planned.run else {})
 
 
 def measure_sides(plans: Sequence[SidePlan], resources: Resources) -> dict[str, Snapshot]:
     """Measure all sides together, so that no core waits for the end of one; label → snapshot."""
     collector = _Collector(plans, resources)
-    collector.announce()
-    meter = Meter()
-    with temporary_directory("run-") as scratch, ExitStack() as stack:
-        tasks = []
-        for plan in plans:
-            if missing := collector.missing(plan.label):
-                finish = partial(collector.finish, plan.label)
-                tasks += stack.enter_context(open_side(plan, resources, scratch, meter, finish))(missing)
-        run_all(tasks, resources.jobs, resources.cancel.set, resources.progress)
+    first = [wanted[0] for wanted in collector.wanted.values()]
+    missing = [(plan, [planned for label, planned in first if label == plan.label]) for plan in plans]
+    meter = resources.compile(missing, collector.finish)
     resources.progress.spent(meter.cpu_ms, resources.jobs)
     resources.cache.keep_costs(collector.costs_ms)
-    return {plan.label: _snapshot(plan, collector.cells[plan.label]) for plan in plans}
+    return {
+        plan.label: Snapshot(
+            compiler=plan.compiler.info,
+            source=plan.source,
+            cells=tuple(cell for _, cell in sorted(collector.cells[plan.label].items())),
+            flags=plan.flags if plan.flags is not None else plan.cells[0].flags if plan.cells else COMMON_FLAGS,
+            targets={target.name: target.backend for target in plan.targets},
+            backends=plan.compiler.backends,
+            models={model.name: model.digest for model in plan.models if model.digest},
+            only=plan.only,
+        )
+        for plan in plans
+    }
 
-
-def _snapshot(plan: SidePlan, cells: dict[CellKey, Cell]) -> Snapshot:
-    return Snapshot(
-        compiler=plan.compiler.info,
-        source=plan.source,
-        cells=tuple(cells[key] for key in sorted(cells)),
-        flags=plan.flags if plan.flags is not None else plan.cells[0].flags if plan.cells else COMMON_FLAGS,
-        targets={target.name: target.backend for target in plan.targets},
-        backends=plan.compiler.backends,
-        models={model.name: model.digest for model in plan.models if model.digest},
-        only=plan.only,
-    )
-
-
-# Cells compiled again: those that do not repeat themselves, and those that alarm or changed, to see if that holds.
-#
-# A few releases give one of two artifacts for the same command, depending on address-space randomisation. What was ever
-# seen to do so, by this run, the cache, a stored baseline or `repeats` of the configuration, is compiled TIMES times on
-# every side that this run measures, with its memory at other addresses each time. All that it gives are outcomes of the
-# cell, of which the smallest artifact leads, and the rules look at the range of them.
-#
-# The other cells that alarm, and then those that changed, are compiled again by their printed command, to find out.
-# That takes at most a tenth of what compiling all cells took, each cell's first compile being what it costs (FEW cells
-# may always be repeated): first what is newly broken or fails, then the largest of each kind. What was not repeated
-# says so.
-
-
-TIMES = LAYOUTS
-"""How often a cell that does not repeat itself is compiled."""
-LARGEST_SHARE = 0.1
-"""What doubting may cost at most, as a share of the CPU time of compiling all cells once."""
-FEW = 4
-"""So many may always be compiled again, however small the suite."""
-_LAYOUTS = (1, 2)
-"""Of memory, for the first and the second time that an alarm is doubted."""
 
 Sides = Mapping[str, Snapshot]
 
@@ -262,16 +245,15 @@ def suspects(base: Snapshot, head: Snapshot, rules: Config) -> tuple[CellKey, ..
     deltas = diff(base, head)
     changed = [delta for delta in deltas if delta.state == "changed"]
     changed.sort(key=lambda delta: (-abs(delta.metrics["artifact_bytes"].change or 0), delta.key))
-    measured = {cell.key for cell in head.cells}
     # states first; then the largest of each metric and kind, the second largest of each, and so on
-    alarms = _alarms(deltas, rules)
     ranks: dict[tuple[str | None, str], int] = {}
     ranked = []
-    for place, finding in enumerate(alarms):
+    for place, finding in enumerate(_alarms(deltas, rules)):
         kind = (finding.metric, finding.kind)
         ranks[kind] = ranks.get(kind, -1) + 1
         ranked.append((0 if finding.metric is None else 1 + ranks[kind], place, finding.key))
-    keys = [*[key for _, _, key in sorted(ranked)], *(delta.key for delta in changed)]
+    keys = [*(key for _, _, key in sorted(ranked)), *(delta.key for delta in changed)]
+    measured = {cell.key for cell in head.cells}
     return tuple(key for key in dict.fromkeys(keys) if key in measured)
 
 
@@ -364,40 +346,33 @@ def _planned(plans: Sequence[SidePlan], sides: Sides, keys: Iterable[CellKey]) -
     wanted = frozenset(keys)
     for plan in plans:
         known = {cell.key: cell for cell in sides[plan.label].cells if cell.key in wanted}
-        for cell in plan.cells:
-            if cell.key in known and not cell.hindered:
-                yield cell, known[cell.key]
+        yield from ((cell, known[cell.key]) for cell in plan.cells if cell.key in known and not cell.hindered)
 
 
 def _repeated(
     plans: Sequence[SidePlan], sides: Sides, keys: frozenset[CellKey], layout: int, resources: Resources, times: int
 ) -> dict[str, Snapshot]:
     """Compile these cells again, unless it was more than `times`, and put together what each gave."""
-    result = dict(sides)
+    pairs = {
+        plan.label: [(cell, known) for cell, known in _planned([plan], sides, keys) if known.compiles <= times]
+        for plan in plans
+    }
+    result, runs = dict(sides), dict[tuple[str, CellKey], Cell]()
+    if not any(pairs.values()):
+        return result
+    assembler = resources.assembler
+
+    def finish(label: str, planned: PlannedCell, result: Result) -> None:
+        runs[label, planned.key] = cell_of(planned, result, resources.texts, assembler)
+
+    resources.compile([(plan, [cell for cell, _ in pairs[plan.label]]) for plan in plans], finish, layout)
     for plan in plans:
-        pairs = [(cell, known) for cell, known in _planned([plan], sides, keys) if known.compiles <= times]
-        if not pairs:
-            continue
-        runs = _compiled(plan, [cell for cell, _ in pairs], layout, resources)
-        merged = {cell.key: _merged(known, runs[cell.key]) for cell, known in pairs}
-        for cell, _ in pairs:
+        merged = {cell.key: _merged(known, runs[plan.label, cell.key]) for cell, known in pairs[plan.label]}
+        for cell, _ in pairs[plan.label]:
             resources.cache.store(cell_key(plan.compiler.info.digest, cell), merged[cell.key])
         side = result[plan.label]
-        result[plan.label] = replace(side, cells=tuple(merged.get(cell.key, cell) for cell in side.cells))
+        result[plan.label] = structs.replace(side, cells=tuple(merged.get(cell.key, cell) for cell in side.cells))
     return result
-
-
-def _compiled(plan: SidePlan, cells: Sequence[PlannedCell], layout: int, resources: Resources) -> dict[CellKey, Cell]:
-    """What the printed commands of these cells give at one layout of memory."""
-    runs: dict[CellKey, Cell] = {}
-    assembler = Assembler(resources.cancel, resources.timeout_seconds, installed())
-
-    def finish(planned: PlannedCell, result: Result) -> None:
-        runs[planned.key] = cell_of(planned, result, resources.texts, assembler)
-
-    with temporary_directory("run-") as scratch, open_side(plan, resources, scratch, Meter(), finish) as tasks:
-        run_all(tasks(cells, layout), resources.jobs, resources.cancel.set, resources.progress)
-    return runs
 
 
 def _merged(known: Cell, run: Cell) -> Cell:
@@ -409,7 +384,7 @@ def _merged(known: Cell, run: Cell) -> Cell:
         return known
     main = min(known, run, key=_rank)
     outcomes = distinct([main.outcome, known.outcome, *known.others, run.outcome])
-    return replace(main, compiles=known.compiles + 1, others=tuple(sorted(outcomes[1:], key=_rank)))
+    return structs.replace(main, compiles=known.compiles + 1, others=tuple(sorted(outcomes[1:], key=_rank)))
 
 
 def _rank(one: Cell | Outcome) -> tuple[int, int, str]:

@@ -15,7 +15,7 @@ from bot.explain.explanations import explanations
 from bot.explain.root_causes import PIPELINE, turned
 from bot.explain.suspects import UNFINISHED, Clue, looked_up
 from bot.study.comparison import both_sides, source_of
-from bot.study.prepare import Request, Show, open_resources
+from bot.study.prepare import Request, Show
 from bot.study.tracing import trace_commands, with_traces
 from bot.system.processes import Cancel
 
@@ -40,10 +40,10 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
             why = cell.failure.first_line if cell.failure else cell.status
             raise NoVerdict(f"was not compiled: {why}", where=f"{keys[0]}, {name}")
     deltas = diff(both.sides["base"], both.sides["head"])
-    causes = explanations(both.sides["base"], both.sides["head"], deltas, both.rules.sections)
+    causes = explanations(both.sides["base"], both.sides["head"], deltas, both.work.config.sections)
     changed = causes[keys[0]].dispatches if keys[0] in causes else ()
     delta = _chosen(dispatch, cells, changed)
-    with open_resources(request, both.rules, show, cancel) as resources:
+    with both.work.resources() as resources:
         sides = with_traces(both.plans, both.sides, [(keys[0], delta)], resources)
     rows = {name: row for name, row in (("base", delta.base), ("head", delta.head)) if row is not None}
     traces = {name: sides[name].cells[0].traces.get(row.name) for name, row in rows.items()}
@@ -59,7 +59,7 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
         around=() if place is None else texts_around(apart, place, traces.get("base"), traces.get("head")),
     )
     clue = _clue(traced, delta, both.sides["head"].targets.get(keys[0].target, ""))
-    if clue and (source := source_of(request, both.rules, cancel)):
+    if clue and (source := source_of(both.work)):
         ((known, suspects),), why = looked_up([clue], (both.sides["base"], both.sides["head"]), source)
         traced = replace(traced, looked_up=known, suspects=suspects)
         if why:

@@ -23,7 +23,6 @@ from bot.compiler.compiling import Kit, Source, compile_to
 from bot.compiler.diagnostics import failure, unknown_option
 from bot.compiler.probe import UNTHREADED
 from bot.compiler.schedule import Task, run_all
-from bot.config.configuration import Config
 from bot.core.delta import diff
 from bot.core.explanation import DispatchDelta, Explanation, RootCause, moved_bytes
 from bot.core.parting import NO_TIME, NO_TIME_AROUND, NOT_STORED, parting
@@ -38,10 +37,10 @@ from bot.readers.assemble import UNSPEAKABLE
 from bot.readers.object_code import function_codes
 from bot.readers.passes import AroundReader, PassReader
 from bot.show.filters import plural
-from bot.study.prepare import Request, Show, open_resources
+from bot.study.prepare import Work
 from bot.study.run import Resources, SidePlan
 from bot.system.files import temporary_directory, whole_or_nothing
-from bot.system.processes import Cancel, Meter, Outcome, run
+from bot.system.processes import Meter, Outcome, run
 
 _ALONE = ("--compile-from=executable-sources", "--compile-mode=hal-executable")
 _ELIDED = "--mlir-elide-elementsattrs-if-larger=8"
@@ -518,29 +517,20 @@ def _with_those(
     return replace(snapshot, cells=tuple(cells))
 
 
-def traced(
-    plans: Sequence[SidePlan],
-    sides: Mapping[str, Snapshot],
-    config: Config,
-    request: Request,
-    show: Show,
-    cancel: Cancel,
-) -> dict[str, Snapshot]:
+def traced(plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], work: Work) -> dict[str, Snapshot]:
     """Both sides, with traces of what moved most without a cause that is known otherwise."""
     deltas = diff(sides["base"], sides["head"])
-    causes = explanations(sides["base"], sides["head"], deltas, config.sections)
+    causes = explanations(sides["base"], sides["head"], deltas, work.config.sections)
     backends = {**sides["base"].targets, **sides["head"].targets}
     moved = worth_tracing(causes, root_causes(deltas, causes, backends=backends))
     if not moved or not any(plan.compiler.is_traced for plan in plans):
         return dict(sides)
-    show.say(f"traces {plural(len(moved), 'dispatch')} through the passes of both compilers")
-    with open_resources(request, config, show, cancel) as resources:
+    work.show.say(f"traces {plural(len(moved), 'dispatch')} through the passes of both compilers")
+    with work.resources() as resources:
         return with_traces(plans, sides, moved, resources, seconds_for(sides))
 
 
-def with_largest_traced(
-    plan: SidePlan, snapshot: Snapshot, most: int, config: Config, request: Request, show: Show, cancel: Cancel
-) -> Snapshot:
+def with_largest_traced(plan: SidePlan, snapshot: Snapshot, most: int, work: Work) -> Snapshot:
     """A side that others will be compared with when its compiler is gone, with traces of its largest dispatches.
 
     Args:
@@ -551,8 +541,10 @@ def with_largest_traced(
     if not most or not rows or not plan.compiler.is_traced:
         return snapshot
     largest = [(key, DispatchDelta(None, row, "", None)) for key, row in rows[:most]]
-    show.say(f"traces the {plural(len(largest), 'largest dispatch')} through the passes, for pull requests to come")
-    with open_resources(request, config, show, cancel) as resources:
+    work.show.say(
+        f"traces the {plural(len(largest), 'largest dispatch')} through the passes, for pull requests to come"
+    )
+    with work.resources() as resources:
         return with_traces([plan], {plan.label: snapshot}, largest, resources, seconds_for({plan.label: snapshot}))[
             plan.label
         ]

@@ -18,7 +18,7 @@ from bot.cli.main import main
 from bot.config.configuration import Config
 from bot.core.fold import FoldAudit, FoldOptions
 from bot.show.fold import render_folds
-from bot.study.prepare import Request
+from bot.study.prepare import Request, Work
 
 CONFIG = "schema: code-size-config/1\ncompiler: {head: 3.13.0}\nmodels: ['suite/*.mlir']\ntargets: [vmvx, cuda]\n"
 
@@ -30,8 +30,8 @@ class Asked:
     audit: FoldAudit
     asked: list[tuple[Request, Config, FoldOptions]] = field(default_factory=list)
 
-    def __call__(self, request: Request, config: Config, options: FoldOptions, *_rest: object) -> FoldAudit:
-        self.asked.append((request, config, options))
+    def __call__(self, work: Work, options: FoldOptions) -> FoldAudit:
+        self.asked.append((work.request, work.config, options))
         return self.audit
 
 

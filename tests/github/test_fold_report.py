@@ -16,7 +16,7 @@ from json_rows import fold_of
 from bot.config.configuration import Config
 from bot.core.fold import FoldAudit, FoldOptions
 from bot.errors import BotError, InputError, Interrupted
-from bot.study.prepare import Request
+from bot.study.prepare import Request, Work
 
 pytestmark = pytest.mark.slow
 
@@ -30,8 +30,9 @@ class Audits:
     asked: list[tuple[Request, Config, FoldOptions]] = field(default_factory=list)
     broken: Exception | None = None
 
-    def __call__(self, request: Request, config: Config, options: FoldOptions, *_rest: object) -> FoldAudit:
-        self.asked.append((request, config, options))
+    def __call__(self, work: Work, options: FoldOptions) -> FoldAudit:
+        request = work.request
+        self.asked.append((request, work.config, options))
         assert request.config is not None and request.config.is_file(), "the commit's files are at hand"
         if self.broken:
             raise self.broken
@@ -104,8 +105,8 @@ def test_the_input_goes_before_the_configuration(
 def test_the_packaged_suite_can_be_folded_by_hand(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     requests: list[Request] = []
 
-    def audited(request: Request, *_rest: object) -> FoldAudit:
-        requests.append(request)
+    def audited(work: Work, _options: FoldOptions) -> FoldAudit:
+        requests.append(work.request)
         return make.small()
 
     monkeypatch.setattr("bot.github.extra_reports.audited", audited)

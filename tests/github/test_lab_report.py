@@ -14,7 +14,7 @@ from fake_github import FakeGitHub
 from bot.config.configuration import Config
 from bot.core.lab import Experiment, Lab, lab_lines
 from bot.errors import InputError
-from bot.study.prepare import Request
+from bot.study.prepare import Request, Work
 
 OWN = """\
 schema: code-size-experiments/1
@@ -35,8 +35,9 @@ class Labs:
     broken: Exception | None = None
     made: Lab = field(default_factory=make.timed)
 
-    def __call__(self, experiment: Experiment, request: Request, config: Config, *_rest: object) -> Lab:
-        self.asked.append((experiment, request, config))
+    def __call__(self, experiment: Experiment, work: Work) -> Lab:
+        request = work.request
+        self.asked.append((experiment, request, work.config))
         assert request.config is not None and request.config.is_file(), "the commit's files are at hand"
         if self.broken:
             raise self.broken

@@ -16,6 +16,7 @@ from report_factory import cell, digest, failed, snapshot, with_metrics
 from series import write
 
 from bot.cli.main import main
+from bot.cli.showing import TerminalShow
 from bot.config.configuration import load_config
 from bot.config.units import in_style, parse_amount
 from bot.config.yaml_file import KeyPath, with_values
@@ -23,7 +24,7 @@ from bot.core.planned import PlannedCell
 from bot.core.policy import Amount, LevelSpec, Rule
 from bot.core.snapshot import Cell, CellKey, Outcome, Snapshot
 from bot.core.thresholds import Evidence, Kept, Tighter, ratcheted
-from bot.study.prepare import Request, planned, repository_at
+from bot.study.prepare import Request, Work
 from bot.system.processes import Cancel
 
 Ratchet = Callable[..., tuple[int, str, str]]
@@ -57,7 +58,7 @@ def git(home: Path, *words: str, text: str = "") -> str:
 
 def cells_of(home: Path) -> tuple[PlannedCell, ...]:
     config = home / "code-size.yml"
-    return planned(Request(config=config), load_config(config), repository_at(config, Cancel())).cells
+    return Work(Request(config=config), load_config(config), TerminalShow(quiet=True), Cancel()).planned().cells
 
 
 def unchanged(_key: CellKey, found: Cell) -> Cell:

@@ -15,13 +15,14 @@ from fake_compiler import ROCM, TEMPLATES, VMVX, X86, FakeCompiler, cells_of, in
 from bot.cli.main import main
 from bot.compiler.cell_cache import CellCache, cell_key
 from bot.compiler.iree import Iree
+from bot.config.configuration import load_config
 from bot.config.units import parse_ratio
 from bot.core.planned import Model, Target, plan
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey, Failure, SourceInfo
 from bot.errors import InputError, UsageError
 from bot.study.calibrate import FEW, Spread, band_percent, calibrate, chosen, repeated, spreads
-from bot.study.prepare import Request
+from bot.study.prepare import Request, Work
 from bot.study.run import Progress, Resources, SidePlan
 from bot.system.processes import Cancel
 
@@ -177,13 +178,14 @@ def native(folder: Path, *rules: dict[str, str]) -> str:
     return str(install_native(folder / "iree-compile", fake))
 
 
-def request(folder: Path, spec: str, models: tuple[str, ...] = (), targets: tuple[str, ...] = ()) -> Request:
-    return Request({"head": spec}, folder / "c.yml", models, targets, jobs=2, cache=folder / "cache")
+def work(folder: Path, told: Told, spec: str, models: tuple[str, ...] = (), targets: tuple[str, ...] = ()) -> Work:
+    request = Request({"head": spec}, folder / "c.yml", models, targets, jobs=2, cache=folder / "cache")
+    return Work(request, load_config(request.config), told, Cancel())
 
 
 def test_the_lines_are_a_table_and_what_the_configuration_reads(suite: Path) -> None:
     told = Told()
-    lines = calibrate(request(suite, native(suite)), 2, told, Cancel())
+    lines = calibrate(work(suite, told, native(suite)), 2)
     header, *rows, blank, noise = lines
     assert header.split() == ["model", "target", "min", "ms", "median", "ms", "max", "ms", "spread"]
     assert [row.split()[:2] for row in rows] == [[m, t] for m in ("alpha", "beta") for t in ("llvm-cpu-x86_64", "vmvx")]
@@ -201,19 +203,19 @@ def test_the_lines_are_a_table_and_what_the_configuration_reads(suite: Path) -> 
 
 def test_a_cell_that_cannot_be_compiled_is_said_and_left_out(suite: Path) -> None:
     told, spec = Told(), native(suite, {"do": "fail", "model": "beta"})
-    lines = calibrate(request(suite, spec, targets=("vmvx",)), 2, told, Cancel())
+    lines = calibrate(work(suite, told, spec, targets=("vmvx",)), 2)
     assert [line.split()[:2] for line in lines[1:-2]] == [["alpha", "vmvx"]]
     assert [line for line in told.lines if line.startswith("beta on vmvx could not be compiled: ")]
 
 
 def test_where_nothing_can_be_compiled_there_is_no_band(suite: Path) -> None:
     with pytest.raises(InputError, match="no cell could be compiled in every run"):
-        calibrate(request(suite, native(suite, {"do": "fail", "model": "beta"}), models=("beta",)), 2, Told(), Cancel())
+        calibrate(work(suite, Told(), native(suite, {"do": "fail", "model": "beta"}), models=("beta",)), 2)
 
 
 def test_one_run_is_refused_before_anything_is_done(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--runs: 1 run shows no difference"):
-        calibrate(Request({"head": str(tmp_path / "none")}, cache=tmp_path), 1, Told(), Cancel())
+        calibrate(Work(Request({"head": str(tmp_path / "none")}, cache=tmp_path), load_config(), Told(), Cancel()), 1)
 
 
 def test_the_command_prints_the_lines_alone_on_standard_output(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -144,7 +144,7 @@ def test_a_mistake_in_review_is_told_and_raised(
 ) -> None:
     acting.main()
     head, merge = acting.open_pull({"notes.txt": "one\n"})
-    monkeypatch.setattr(bot.github.reviewing, "measured", raising(error))
+    monkeypatch.setattr("bot.study.prepare.Work.measured", raising(error))
     assert acting.pull(head, merge).code == InternalError.exit_code
     (body,) = acting.comments()
     assert type(error).__name__ in body and "a fault of the program" in body and acting.conclusions == ["failure"]
@@ -154,7 +154,7 @@ def test_a_mistake_in_a_baseline_is_told_in_the_summary_and_raised(
     acting: action_stage.Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     main = acting.main()
-    monkeypatch.setattr(bot.github.reviewing, "measured", raising(MemoryError()))
+    monkeypatch.setattr("bot.study.prepare.Work.measured", raising(MemoryError()))
     assert acting.push(main).code == InternalError.exit_code
     (summary,) = acting.home.glob("run-*/summary.md")
     assert "a fault of the program" in summary.read_text() and "MemoryError" in summary.read_text()

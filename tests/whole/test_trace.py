@@ -22,7 +22,7 @@ from bot.core.trace import DispatchTrace
 from bot.readers.passes import PassReader
 from bot.show.comment import write_snapshot
 from bot.store.entries import pack, unpack
-from bot.study.prepare import Request, measured, prepare, repository_at
+from bot.study.prepare import Request, Work
 from bot.study.tracing import with_largest_traced
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
@@ -133,11 +133,11 @@ def test_what_is_not_one_dispatch_is_refused(
 
 
 def test_a_stored_baseline_names_the_pass_when_its_compiler_is_gone(home: Path, tmp_path: Path) -> None:
-    config, cancel, show = load_config(home / "c.yml"), Cancel(), TerminalShow(quiet=True)
     request = Request({"head": "3.11.0"}, home / "c.yml", ("bert*",), ("x86_64",), cache=default_cache(), out=tmp_path)
-    plan = prepare("head", "3.11.0", request, config, repository_at(request.config, cancel), show, cancel)
-    whole = measured([plan], {}, request, config, show, cancel)["head"]
-    traced = with_largest_traced(plan, whole, 3, config, request, show, cancel)
+    work = Work(request, load_config(home / "c.yml"), TerminalShow(quiet=True), Cancel())
+    plan = work.prepare("head", "3.11.0")
+    whole = work.measured([plan])["head"]
+    traced = with_largest_traced(plan, whole, 3, work)
     assert [len(cell.traces) for cell in traced.cells] == [3]
     stored = unpack(pack(traced), "stored")
     assert len(pack(traced)) - len(pack(whole)) < 3 * 12_000
