@@ -70,4 +70,4 @@ def check_flips(read: Read, data: bytes, rounds: int = 1500) -> int:
 
 
 def _plain(value: Any) -> Any:
-    return msgspec.to_builtins(value, enc_hook=dict, str_keys=True)
+    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=dict))
