@@ -377,22 +377,16 @@ class Configuration(Keys, frozen=True):
 
 
 class CompilerChoice(Small, frozen=True):
-    """Where the compilers of the two sides come from; `requirements` excludes `base` and `head`.
+    """Where the compilers of the two sides come from; `requirements` excludes `base` and `head`."""
 
-    Attributes:
-        base, head: a SPEC, as written; None where the file does not say.
-        requirements: path in the repository of a requirements file to read on each side.
-        find_links: where wheels are looked for beside the index: HTTPS pages and directories.
-        repository: `owner/name` of the compiler's source on GitHub; empty where its commits are not to be looked up.
-        command: what the compiler is where it is not IREE.
-    """
-
+    # base, head: a SPEC, as written; None where the file does not say
     base: str | None = None
     head: str | None = None
-    requirements: str | None = None
-    find_links: tuple[str, ...] = ()
+    requirements: str | None = None  # path in the repository of a requirements file to read on each side
+    find_links: tuple[str, ...] = ()  # where wheels are looked for beside the index: HTTPS pages and directories
+    # `owner/name` of the compiler's source on GitHub; empty where its commits are not to be looked up
     repository: str = "iree-org/iree"
-    command: Command | None = None
+    command: Command | None = None  # what the compiler is where it is not IREE
 
     @property
     def metrics(self) -> OwnMetrics:
@@ -401,40 +395,30 @@ class CompilerChoice(Small, frozen=True):
 
 
 class Config(Small, frozen=True):
-    """Everything that can be configured; the fields are the keys of the file, `sections` being its `components`.
-
-    Attributes:
-        models: files with unique stems, sorted by stem; relative where the configuration's own path is.
-        targets: in the order of the file.
-        suites: modules of suites, sorted by name: cells with a target of their own each.
-        thresholds: the suites' goldens, which stand beside them; then first match decides, and the last is a catch-all.
-        states: every cell state → what it does to the verdict.
-        sections: name and glob of parts of the models; the first that matches decides.
-        pairs: a model with static and the same with dynamic shapes; they need not be among the models.
-        noise: inexact metric → what share of itself it varies by; only metrics in it are judged.
-        fold: how folds are judged; None where no report is to have a fold audit.
-        repeats: globs of model and target of cells whose compiler is known not to repeat itself.
-    """
+    """Everything that can be configured; the fields are the keys of the file, `sections` being its `components`."""
 
     compiler: CompilerChoice
-    models: tuple[Path, ...]
-    targets: tuple[Target, ...]
-    suites: tuple[SuiteModule, ...]
+    models: tuple[Path, ...]  # files with unique stems, sorted by stem; relative where the configuration's own path is
+    targets: tuple[Target, ...]  # in the order of the file
+    suites: tuple[SuiteModule, ...]  # modules of suites, sorted by name: cells with a target of their own each
     flags: tuple[str, ...]
     import_flags: tuple[str, ...]
     timeout_seconds: int
+    # the suites' goldens, which stand beside them; then first match decides, and the last is a catch-all
     thresholds: tuple[Rule, ...]
-    states: Mapping[str, Status]
+    states: Mapping[str, Status]  # every cell state → what it does to the verdict
     templates: Path | None
     report_id: str
     comment: Literal["changes", "always"]
     fail_job: bool
     page_url: str
     baseline: BaselineChoice
-    sections: tuple[tuple[str, str], ...]
+    sections: tuple[tuple[str, str], ...]  # name and glob of parts of the models; the first that matches decides
+    # a model with static and the same with dynamic shapes; they need not be among the models
     pairs: tuple[tuple[str, str], ...]
-    noise: Mapping[str, Ratio]
-    fold: FoldOptions | None = None
+    noise: Mapping[str, Ratio]  # inexact metric → what share of itself it varies by; only metrics in it are judged
+    fold: FoldOptions | None = None  # how folds are judged; None where no report is to have a fold audit
+    # globs of model and target of cells whose compiler is known not to repeat itself
     repeats: tuple[tuple[str, str], ...] = ()
 
 

@@ -164,17 +164,11 @@ _KINDS: dict[Kind, tuple[str, re.Pattern[str]]] = {
 
 
 class Value(Small, frozen=True):
-    """One value of a document, with the place it was found at.
+    """One value of a document, with the place it was found at."""
 
-    Attributes:
-        raw: as it came; None where the key is missing or null.
-        source: the document (`event payload`).
-        path: keys from its top, with dots between them.
-    """
-
-    raw: object
-    source: str
-    path: str = ""
+    raw: object  # as it came; None where the key is missing or null
+    source: str  # the document (`event payload`)
+    path: str = ""  # keys from its top, with dots between them
 
     def at(self, *keys: str) -> Value:
         """The value below; missing where a key is missing. InputError where something on the way has no keys."""

@@ -55,27 +55,17 @@ _PIN_FILES = (
 
 
 class Offer(Small, frozen=True):
-    """What a repository offers.
+    """What a repository offers."""
 
-    Attributes:
-        models: those to measure, sorted; their stems are unique.
-        left_out: file that could be taken for a model → why it is not one of them.
-        pin: the file that pins the compiler; empty where there is none.
-        compiler: the SPEC that it pins.
-        unpinned: one line for every better file that names the compiler without pinning one release.
-        others: file of a part of the repository that has none of the models → the compiler that it pins.
-        builds: the repository builds the compiler.
-        suite: its folder in the layout of torch_models; empty where there is none.
-    """
-
-    models: tuple[str, ...]
-    left_out: Mapping[str, str]
-    pin: str = ""
-    compiler: str = ""
-    unpinned: tuple[str, ...] = ()
+    models: tuple[str, ...]  # those to measure, sorted; their stems are unique
+    left_out: Mapping[str, str]  # file that could be taken for a model → why it is not one of them
+    pin: str = ""  # the file that pins the compiler; empty where there is none
+    compiler: str = ""  # the SPEC that it pins
+    unpinned: tuple[str, ...] = ()  # one line for every better file that names the compiler without pinning one release
+    # file of a part of the repository that has none of the models → the compiler that it pins
     others: Mapping[str, str] = {}
-    builds: bool = False
-    suite: str = ""
+    builds: bool = False  # the repository builds the compiler
+    suite: str = ""  # its folder in the layout of torch_models; empty where there is none
 
 
 def discover(top: Path, git: Git | None) -> Offer:

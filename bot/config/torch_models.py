@@ -80,39 +80,23 @@ class SuiteKeys(Keys, frozen=True):
 
 
 class Golden(Small, frozen=True):
-    """One figure of a compstat file.
+    """One figure of a compstat file."""
 
-    Attributes:
-        key: `golden_dispatch_count` or `golden_binary_size`.
-        value: the largest that passes.
-        file: where it stands.
-        shown: its path from the suite's folder.
-        line: of the key, from 1.
-    """
-
-    key: str
-    value: int
-    file: Path
-    shown: str
-    line: int
+    key: str  # `golden_dispatch_count` or `golden_binary_size`
+    value: int  # the largest that passes
+    file: Path  # where it stands
+    shown: str  # its path from the suite's folder
+    line: int  # of the key, from 1
 
 
 class SuiteModule(Small, frozen=True):
-    """One module of a suite: one cell.
+    """One module of a suite: one cell."""
 
-    Attributes:
-        name: the model's: the folders and the module, `sdxl-clip_gfx942` for `sdxl/modules/clip_gfx942`.
-        mlir: a URL, or the path of a file.
-        target: with all flags of the module, and no others.
-        max_bytes: how large a model may be that is fetched.
-        sha256: what the bytes of the model must have (hex); empty where nobody says.
-    """
-
-    name: str
-    mlir: str | Path
-    target: Target
-    max_bytes: int
-    sha256: str
+    name: str  # the model's: the folders and the module, `sdxl-clip_gfx942` for `sdxl/modules/clip_gfx942`
+    mlir: str | Path  # a URL, or the path of a file
+    target: Target  # with all flags of the module, and no others
+    max_bytes: int  # how large a model may be that is fetched
+    sha256: str  # what the bytes of the model must have (hex); empty where nobody says
     file: Path
     goldens: tuple[Golden, ...]
 

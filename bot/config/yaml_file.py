@@ -49,17 +49,12 @@ def key_text(path: KeyPath) -> str:
 
 
 class YamlFile(Small, frozen=True):
-    """A file's plain values (dict, list, str, int, float, bool, None) and where each of them stands.
-
-    Attributes:
-        lines: path → line, counted from 1; of the key for a value in a mapping.
-        above: the keys that lead to the document's root, where that is a part of the file.
-    """
+    """A file's plain values (dict, list, str, int, float, bool, None) and where each of them stands."""
 
     path: Path
     data: Any
-    lines: Mapping[KeyPath, int]
-    above: KeyPath = ()
+    lines: Mapping[KeyPath, int]  # path → line, counted from 1; of the key for a value in a mapping
+    above: KeyPath = ()  # the keys that lead to the document's root, where that is a part of the file
 
     def part(self, *keys: str) -> YamlFile:
         """What stands under these keys, as a document of its own."""
@@ -287,13 +282,10 @@ _ONE_AT_A_TIME = Lock()
 
 
 class Keys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A mapping of a file with these keys, and no others; the `Attributes` of its docstring are what editors show.
+    """A mapping of a file with these keys, and no others; the `Attributes` of its docstring are what editors show."""
 
-    Attributes:
-        keywords: what its JSON Schema says beside the types. Of these `dependentSchemas` (a key beside which others are
-            refused), `minProperties` and `anyOf` (keys of which one is required) are checked here, too.
-    """
-
+    # what its JSON Schema says beside the types. Of these `dependentSchemas` (a key beside which others are refused),
+    # `minProperties` and `anyOf` (keys of which one is required) are checked here, too.
     keywords: ClassVar[Plain] = {}
 
 

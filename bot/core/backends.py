@@ -11,28 +11,19 @@ from bot.core.record import Small
 
 
 class Backend(Small, frozen=True):
-    """One of the compiler's `--iree-hal-target-backends`.
-
-    Attributes:
-        cost: what a compile takes, relative to llvm-cpu on x86-64; measured on the 13 models of the suite.
-        text_form: what its artifacts hold in place of machine code, which the device's own compiler makes; empty where
-            they hold the code itself.
-        no_frames: why its entry points have no machine frame; empty where they have.
-        no_workgroup_memory: why they have no workgroup memory; empty where they have.
-        has_stack_gate: True where the compiler itself limits the stack allocations of a function.
-        chips: options that name the chip, the last one given counts.
-        devices: what `--iree-hal-target-device` calls it, or did.
-        runs_on: what its code can be run on.
-    """
+    """One of the compiler's `--iree-hal-target-backends`."""
 
     name: str
-    cost: float = 1.0
+    cost: float = 1.0  # what a compile takes, relative to llvm-cpu on x86-64; measured on the 13 models of the suite
+    # what its artifacts hold in place of machine code, which the device's own compiler makes; empty where they hold the
+    # code itself
     text_form: str = ""
-    no_frames: str = ""
-    no_workgroup_memory: str = ""
-    has_stack_gate: bool = False
-    chips: tuple[str, ...] = ()
-    devices: tuple[str, ...] = ()
+    no_frames: str = ""  # why its entry points have no machine frame; empty where they have
+    no_workgroup_memory: str = ""  # why they have no workgroup memory; empty where they have
+    has_stack_gate: bool = False  # True where the compiler itself limits the stack allocations of a function
+    chips: tuple[str, ...] = ()  # options that name the chip, the last one given counts
+    devices: tuple[str, ...] = ()  # what `--iree-hal-target-device` calls it, or did
+    # what its code can be run on
     runs_on: Literal["its device", "a processor of its kind", "any processor"] = "its device"
 
 

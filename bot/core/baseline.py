@@ -19,17 +19,11 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class Entry(Small, frozen=True, order=True):
-    """The name of one stored snapshot.
+    """The name of one stored snapshot."""
 
-    Attributes:
-        report_id: which of several reports of a repository it belongs to.
-        sha: the commit that was measured, hex.
-        digest: SHA-256 (hex) of compiler, suite, targets and flags: equal digests give equal measurements.
-    """
-
-    report_id: str
-    sha: str
-    digest: str
+    report_id: str  # which of several reports of a repository it belongs to
+    sha: str  # the commit that was measured, hex
+    digest: str  # SHA-256 (hex) of compiler, suite, targets and flags: equal digests give equal measurements
 
     def __post_init__(self) -> None:
         """Raise ValueError for a commit or a digest in any other spelling."""

@@ -29,17 +29,13 @@ Judged = Literal["good", "bad", "skipped"]
 
 
 class Candidate(Record, frozen=True):
-    """One candidate that was looked at.
-
-    Attributes:
-        values: what its command gave, each value once, the lowest first; empty where it was not measured.
-        reason: why it was skipped; empty otherwise.
-    """
+    """One candidate that was looked at."""
 
     name: str
     judged: Judged
+    # what its command gave, each value once, the lowest first; empty where it was not measured
     values: tuple[Count, ...] = ()
-    reason: str = ""
+    reason: str = ""  # why it was skipped; empty otherwise
 
 
 class CauseBytes(Record, frozen=True):
@@ -51,36 +47,26 @@ class CauseBytes(Record, frozen=True):
 
 
 class Bisection(Record, frozen=True):
-    """What a bisection found.
-
-    Attributes:
-        rule: what is bad, in words.
-        limit: the largest value that is good.
-        candidates: how many there are, with both ends.
-        looks: in the order of the candidates, from GOOD to BAD.
-        last_good, first_bad: names; what lies between the two, if anything does, could not be measured.
-        could_be: where more than one may be the first bad one, all that may.
-        state: of the cell, from the older to the newer of the two: `changed`, `newly-broken`, …
-        cause, why: of that change; None and empty where they are not known.
-        commands: what shows the change.
-    """
+    """What a bisection found."""
 
     metric: str
     model: str
     target: str
-    rule: str
-    limit: Count
-    candidates: Count
-    looks: tuple[Candidate, ...]
+    rule: str  # what is bad, in words
+    limit: Count  # the largest value that is good
+    candidates: Count  # how many there are, with both ends
+    looks: tuple[Candidate, ...]  # in the order of the candidates, from GOOD to BAD
+    # last_good, first_bad: names; what lies between the two, if anything does, could not be measured
     last_good: str
     first_bad: str
-    could_be: tuple[str, ...]
-    state: str
+    could_be: tuple[str, ...]  # where more than one may be the first bad one, all that may
+    state: str  # of the cell, from the older to the newer of the two: `changed`, `newly-broken`, …
+    # cause, why: of that change; None and empty where they are not known
     cause: str | None
     why: str
     root_causes: tuple[CauseBytes, ...]
     notes: tuple[str, ...]
-    commands: tuple[str, ...]
+    commands: tuple[str, ...]  # what shows the change
     schema: str = BISECT_SCHEMA
 
     def candidate(self, name: str) -> Candidate:
@@ -89,14 +75,10 @@ class Bisection(Record, frozen=True):
 
 
 class Bound(Small, frozen=True):
-    """What is bad: a value above `limit`.
-
-    Attributes:
-        band: the share of itself by which a value varies; 0 for what repeats exactly.
-    """
+    """What is bad: a value above `limit`."""
 
     limit: int
-    band: Fraction = Fraction(0)
+    band: Fraction = Fraction(0)  # the share of itself by which a value varies; 0 for what repeats exactly
 
     def judged(self, values: Sequence[int]) -> Judged:
         """What all values of a candidate (at least one) say together."""

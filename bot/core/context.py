@@ -13,25 +13,16 @@ pull request whose own run could not write. command: a `/code-size` comment. not
 
 
 class Pull(Small, frozen=True):
-    """A pull request.
-
-    Attributes:
-        head_sha: the tip of its branch; checks and staleness go by it.
-        head_repository: `owner/name`; empty where the fork was deleted.
-    """
+    """A pull request."""
 
     number: int
-    head_sha: str
+    head_sha: str  # the tip of its branch; checks and staleness go by it
     base_ref: str = ""
-    head_repository: str = ""
+    head_repository: str = ""  # `owner/name`; empty where the fork was deleted
 
 
 class WorkflowRun(Small, frozen=True):
-    """The finished run that a `workflow_run` event is about.
-
-    Attributes:
-        created_at: when its first attempt was started, as GitHub writes moments (`2026-01-31T12:00:00Z`).
-    """
+    """The finished run that a `workflow_run` event is about."""
 
     id: int
     head_sha: str
@@ -41,21 +32,15 @@ class WorkflowRun(Small, frozen=True):
     conclusion: str
     actor: str
     html_url: str = ""
-    created_at: str = ""
+    created_at: str = ""  # when its first attempt was started, as GitHub writes moments (`2026-01-31T12:00:00Z`)
 
 
 class Command(Small, frozen=True):
-    """One `/code-size` comment, parsed.
+    """One `/code-size` comment, parsed."""
 
-    Attributes:
-        name: `rerun`, `compare`, `accept` or `help`.
-        arguments: SPECs or refs of `compare`, the reason of `accept`.
-        problem: why the comment is not a command that can be carried out; then `name` is `help`.
-    """
-
-    name: str
-    arguments: tuple[str, ...] = ()
-    problem: str = ""
+    name: str  # `rerun`, `compare`, `accept` or `help`
+    arguments: tuple[str, ...] = ()  # SPECs or refs of `compare`, the reason of `accept`
+    problem: str = ""  # why the comment is not a command that can be carried out; then `name` is `help`
 
 
 class CommandRequest(Small, frozen=True):
@@ -68,34 +53,26 @@ class CommandRequest(Small, frozen=True):
 
 
 class RunContext(Small, frozen=True):
-    """One run of the bot under GitHub Actions.
-
-    Attributes:
-        repository: `owner/name` of the repository that the run belongs to.
-        workflow: file name of the workflow (`code-size.yml`); empty where it is not known.
-        sha: `GITHUB_SHA`: the merge commit of a pull request, the pushed commit of a push.
-        read_only: True where GitHub gives the run a token without write access (a fork, Dependabot).
-        labelled: name of the label that was just set, empty for all other actions.
-    """
+    """One run of the bot under GitHub Actions."""
 
     story: Story
     why: str
     event: str = ""
-    repository: str = ""
+    repository: str = ""  # `owner/name` of the repository that the run belongs to
     api_url: str = "https://api.github.com"
     server_url: str = "https://github.com"
     run_id: int = 0
     run_attempt: int = 1
-    workflow: str = ""
-    sha: str = ""
+    workflow: str = ""  # file name of the workflow (`code-size.yml`); empty where it is not known
+    sha: str = ""  # `GITHUB_SHA`: the merge commit of a pull request, the pushed commit of a push
     ref: str = ""
     default_branch: str = ""
     actor: str = ""
     pull: Pull | None = None
     run: WorkflowRun | None = None
     request: CommandRequest | None = None
-    read_only: bool = False
-    labelled: str = ""
+    read_only: bool = False  # True where GitHub gives the run a token without write access (a fork, Dependabot)
+    labelled: str = ""  # name of the label that was just set, empty for all other actions
 
     @property
     def run_url(self) -> str:
@@ -105,36 +82,27 @@ class RunContext(Small, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ActionInputs:
-    """The inputs of action.yml, parsed; one field per input that has a value of its own.
+    """The inputs of action.yml, parsed; one field per input that has a value of its own."""
 
-    Attributes:
-        command: `auto` (what the event asks for) or a command of the program.
-        author: login under which the token writes, where it is a GitHub App's, which may not ask for it.
-        base, head: a SPEC, a git ref or a snapshot; empty: the commit of that side as the event has it.
-        pull_request: number of the pull request that a manual run reports to; None: job summary only.
-        parts: files or globs of snapshots that together are the head side, measured by a matrix of runners.
-        plan: what `plan --shards` printed, for `shard`.
-        steps: how many releases between two pins are measured; None: all.
-        lab: the experiment that a manual run asks, as NAME or FILE:NAME; empty: none.
-        fold: whether a fold audit follows the report of a manual or scheduled run; None: as the configuration says.
-    """
-
-    command: str = "auto"
+    command: str = "auto"  # `auto` (what the event asks for) or a command of the program
     github_token: str = field(default="", repr=False)
-    author: str = ""
+    author: str = ""  # login under which the token writes, where it is a GitHub App's, which may not ask for it
     config: str = ""
+    # base, head: a SPEC, a git ref or a snapshot; empty: the commit of that side as the event has it
     base: str = ""
     head: str = ""
     models: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
-    pull_request: int | None = None
+    pull_request: int | None = None  # number of the pull request that a manual run reports to; None: job summary only
     shards: int | None = None
     shard: str = ""
-    plan: str = ""
+    plan: str = ""  # what `plan --shards` printed, for `shard`
+    # files or globs of snapshots that together are the head side, measured by a matrix of runners
     parts: tuple[str, ...] = ()
-    steps: int | None = 0
-    lab: str = ""
+    steps: int | None = 0  # how many releases between two pins are measured; None: all
+    lab: str = ""  # the experiment that a manual run asks, as NAME or FILE:NAME; empty: none
+    # whether a fold audit follows the report of a manual or scheduled run; None: as the configuration says
     fold: bool | None = None
     jobs: int | None = None
     cache: str = ""

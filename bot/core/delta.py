@@ -103,19 +103,15 @@ STATES_BY_NEWS = ("same", "changed", "broken", "fixed", "new", "removed", "newly
 
 
 class MetricDelta(Small, frozen=True):
-    """One metric of one cell on both sides.
-
-    Attributes:
-        base, head: the values; of a side that does not repeat itself those of the two outcomes that differ least.
-        seen: every value that base and head were seen to have, the lowest first; None where each has one alone.
-        own: what a configuration says of it; None for one of this program's.
-    """
+    """One metric of one cell on both sides."""
 
     id: str
+    # base, head: the values; of a side that does not repeat itself those of the two outcomes that differ least
     base: int | None
     head: int | None
+    # every value that base and head were seen to have, the lowest first; None where each has one alone
     seen: tuple[tuple[int, ...], tuple[int, ...]] | None = None
-    own: Metric | None = None
+    own: Metric | None = None  # what a configuration says of it; None for one of this program's
 
     @property
     def quantity(self) -> Metric:
@@ -167,26 +163,21 @@ def _ends(seen: tuple[tuple[int, ...], tuple[int, ...]], of_base: int, of_head: 
 
 
 class CellDelta(Small, frozen=True):
-    """One cell on both sides.
-
-    Attributes:
-        identical: True where both artifacts are the same bytes, None where that is not known.
-        base, head: the cells themselves; None where that side does not have the cell.
-        noise: how the compiler does not repeat itself here; empty where nothing shows that.
-        numbers_repeat: True where there is noise, but each side always ended alike and with the same exact metrics.
-        excused: True where it is unmeasured on purpose: the configuration says of its target that it cannot be compiled
-            stand-alone, and base has nothing either.
-    """
+    """One cell on both sides."""
 
     key: CellKey
     state: str
     metrics: Mapping[str, MetricDelta]
+    # base, head: the cells themselves; None where that side does not have the cell
     base: Cell | None
     head: Cell | None
-    identical: bool | None = None
+    identical: bool | None = None  # True where both artifacts are the same bytes, None where that is not known
     reason: str = ""
-    noise: str = ""
+    noise: str = ""  # how the compiler does not repeat itself here; empty where nothing shows that
+    # True where there is noise, but each side always ended alike and with the same exact metrics
     numbers_repeat: bool = False
+    # True where it is unmeasured on purpose: the configuration says of its target that it cannot be compiled
+    # stand-alone, and base has nothing either
     excused: bool = False
 
     @property

@@ -30,15 +30,10 @@ UNATTRIBUTED = "unattributed"
 
 
 class PartDelta(Record, frozen=True):
-    """How much one part of the artifact that is no dispatch's code grew.
+    """How much one part of the artifact that is no dispatch's code grew."""
 
-    Attributes:
-        cause: `container`, `host`, `packaging` or `unknown`.
-        what: the part in words: `symbol tables`.
-    """
-
-    cause: str
-    what: str
+    cause: str  # `container`, `host`, `packaging` or `unknown`
+    what: str  # the part in words: `symbol tables`
     change_bytes: Amount
 
 
@@ -56,22 +51,16 @@ class Amounts(Record, frozen=True):
 
 
 class PassChange(Record, frozen=True):
-    """The compiler's pass after which a traced dispatch is another one.
+    """The compiler's pass after which a traced dispatch is another one."""
 
-    Attributes:
-        name: its argument (`iree-llvmcpu-peel`, `greedy`).
-        operations: operation, with its types where only those differ, → how many more head has after it than base,
-            largest first; at most PASS_OPERATIONS.
-        more: how many operations head has more, of all.
-        others: of how many operations beside these there are more or fewer; None where that is not known.
-        class_name: what implements it, of MLIR's passes; empty for one of LLVM's.
-    """
-
-    name: str
+    name: str  # its argument (`iree-llvmcpu-peel`, `greedy`)
+    # operation, with its types where only those differ, → how many more head has after it than base, largest first; at
+    # most PASS_OPERATIONS
     operations: Mapping[str, Amount]
-    more: Amount = 0
+    more: Amount = 0  # how many operations head has more, of all
+    # of how many operations beside these there are more or fewer; None where that is not known
     others: Count | None = 0
-    class_name: str = ""
+    class_name: str = ""  # what implements it, of MLIR's passes; empty for one of LLVM's
 
     def words(self, most: int) -> str:
         """`637 operations more (vector.extract +142, vector.broadcast +114 and 9 more)`."""
@@ -85,27 +74,20 @@ PASS_OPERATIONS = 8
 
 
 class DispatchDelta(Small, frozen=True):
-    """One entry point on both sides, where it is not the same.
+    """One entry point on both sides, where it is not the same."""
 
-    Attributes:
-        base, head: the entry point there; None where that side has none that matches.
-        matched: the pass that found the pair; `added` or `removed` where none did.
-        cause: one of CAUSES; None where it cannot be known, `note` then says why.
-        component: where most of its sites are; `unattributed` without a location.
-        diff: unified diff of the smallest differing piece, line by line; empty where both texts are not at hand.
-        passed: the pass after which the sides are apart; None where it was not traced, or none does.
-        untraced: why there is none.
-    """
-
+    # base, head: the entry point there; None where that side has none that matches
     base: Dispatch | None
     head: Dispatch | None
-    matched: str
-    cause: str | None
-    component: str = UNATTRIBUTED
+    matched: str  # the pass that found the pair; `added` or `removed` where none did
+    cause: str | None  # one of CAUSES; None where it cannot be known, `note` then says why
+    component: str = UNATTRIBUTED  # where most of its sites are; `unattributed` without a location
     note: str = ""
+    # unified diff of the smallest differing piece, line by line; empty where both texts are not at hand
     diff: tuple[str, ...] = ()
+    # the pass after which the sides are apart; None where it was not traced, or none does
     passed: PassChange | None = None
-    untraced: str = ""
+    untraced: str = ""  # why there is none
 
     @property
     def name(self) -> str:
@@ -128,41 +110,32 @@ class ComponentDelta(Record, frozen=True):
 
 
 class Explanation(Small, frozen=True):
-    """Why one cell changed.
+    """Why one cell changed."""
 
-    Attributes:
-        cause: of the largest absolute part of the waterfall, `mixed` where that is under half of them all; where it has
-            no part but the artifacts differ, that of the first phase in which they do. None where it is not known.
-        phase: the first phase in which the sides differ, one of PHASES.
-        dispatches: those that are not the same, largest change of code first.
-        unchanged: how many entry points are the same on both sides.
-        rebased: how many have the same numbers, source and configuration, and other code for what the program around
-            them binds there, which differs.
-        renamed_bytes: code (head − base) of those not among `dispatches` whose code is the same and only spells longer
-            or shorter names.
-        components: those that moved, largest change of code first.
-        tree: all components down to the model's own names, as in the head (as in the base without one).
-        short_digests: True where code or IR was compared by short digests: what did not change, did not as far as they
-            and the numbers beside them tell.
-        first_compiles: True where the compiler does not repeat itself: its exact metrics are those of every compile
-            seen, and all that is told here is of each side's first.
-        waterfall: cause, or `unknown`, → bytes; sums to the change of the artifact. Without those of 0.
-        parts: what of it is no dispatch's code, largest change first.
-    """
-
+    # of the largest absolute part of the waterfall, `mixed` where that is under half of them all; where it has no part
+    # but the artifacts differ, that of the first phase in which they do. None where it is not known.
     cause: str | None
-    phase: str | None
+    phase: str | None  # the first phase in which the sides differ, one of PHASES
     why: str
-    dispatches: tuple[DispatchDelta, ...] = ()
-    unchanged: int = 0
+    dispatches: tuple[DispatchDelta, ...] = ()  # those that are not the same, largest change of code first
+    unchanged: int = 0  # how many entry points are the same on both sides
+    # how many have the same numbers, source and configuration, and other code for what the program around them binds
+    # there, which differs
     rebased: int = 0
+    # code (head − base) of those not among `dispatches` whose code is the same and only spells longer or shorter names
     renamed_bytes: int = 0
-    components: tuple[ComponentDelta, ...] = ()
+    components: tuple[ComponentDelta, ...] = ()  # those that moved, largest change of code first
+    # all components down to the model's own names, as in the head (as in the base without one)
     tree: tuple[ComponentDelta, ...] = ()
+    # True where code or IR was compared by short digests: what did not change, did not as far as they and the numbers
+    # beside them tell
     short_digests: bool = False
+    # True where the compiler does not repeat itself: its exact metrics are those of every compile seen, and all that is
+    # told here is of each side's first
     first_compiles: bool = False
+    # cause, or `unknown`, → bytes; sums to the change of the artifact. Without those of 0.
     waterfall: Mapping[str, int] = {}
-    parts: tuple[PartDelta, ...] = ()
+    parts: tuple[PartDelta, ...] = ()  # what of it is no dispatch's code, largest change first
 
     @property
     def component(self) -> str | None:
@@ -175,29 +148,21 @@ class Explanation(Small, frozen=True):
 
 
 class Tally(Small, frozen=True):
-    """Deltas of one kind, added up.
+    """Deltas of one kind, added up."""
 
-    Attributes:
-        deltas: how many dispatches, or parts of artifacts.
-        net_bytes, absolute_bytes: sum of their changes, and of the amounts of these.
-    """
-
-    deltas: int
+    deltas: int  # how many dispatches, or parts of artifacts
+    # net_bytes, absolute_bytes: sum of their changes, and of the amounts of these
     net_bytes: int
     absolute_bytes: int
 
 
 class Example(Small, frozen=True):
-    """The delta with the largest change.
-
-    Attributes:
-        dispatch: its name; empty where it is a part of the artifact.
-        base_bytes, head_bytes: its code, or the part; None where a side does not have it or it is not known.
-    """
+    """The delta with the largest change."""
 
     key: CellKey
-    dispatch: str
+    dispatch: str  # its name; empty where it is a part of the artifact
     component: str
+    # base_bytes, head_bytes: its code, or the part; None where a side does not have it or it is not known
     base_bytes: int | None
     head_bytes: int | None
     change_bytes: int
@@ -230,62 +195,47 @@ class LookedUp(Record, frozen=True):
 
 
 class RootCause(Small, frozen=True):
-    """Deltas of one cause with the same thing changed.
+    """Deltas of one cause with the same thing changed."""
 
-    Attributes:
-        cause: one of `bot.core.explanation.CAUSES`; None for what no cause is known of.
-        what: what changed, in words that are true of each of the deltas.
-        dispatches: how many of the deltas are dispatches; the others are parts of artifacts.
-        share: of all bytes that moved, growth and shrinking alike, in all deltas of the report (0.5 is half of them);
-            None where none did.
-        by_cell: cell → the absolute change of its deltas in bytes.
-        command: the command that makes the example's artifact on head, or on base where head has none.
-        passed: the pass that parts its largest traced dispatch; None where none was traced.
-        traced: how many of its dispatches have such a pass, and the amounts of their changes in bytes.
-        seen: the steps between the two compilers whose own report has just this root cause; None: none was looked at.
-        looked_up: None where nobody asked the compiler's repository, or this root cause names nothing to ask for.
-        suspects: at most three commits that may have done it, the likeliest first.
-    """
-
-    cause: str | None
-    what: str
+    cause: str | None  # one of `bot.core.explanation.CAUSES`; None for what no cause is known of
+    what: str  # what changed, in words that are true of each of the deltas
     targets: tuple[str, ...]
     models: tuple[str, ...]
     cells: tuple[CellKey, ...]
-    dispatches: int
+    dispatches: int  # how many of the deltas are dispatches; the others are parts of artifacts
     total: Tally
+    # of all bytes that moved, growth and shrinking alike, in all deltas of the report (0.5 is half of them); None where
+    # none did
     share: float | None
     example: Example
     by_target: Mapping[str, Tally]
-    by_cell: Mapping[CellKey, int]
-    command: str
-    passed: PassChange | None = None
+    by_cell: Mapping[CellKey, int]  # cell → the absolute change of its deltas in bytes
+    command: str  # the command that makes the example's artifact on head, or on base where head has none
+    passed: PassChange | None = None  # the pass that parts its largest traced dispatch; None where none was traced
+    # how many of its dispatches have such a pass, and the amounts of their changes in bytes
     traced: tuple[int, int] = (0, 0)
+    # the steps between the two compilers whose own report has just this root cause; None: none was looked at
     seen: tuple[str, ...] | None = None
+    # None where nobody asked the compiler's repository, or this root cause names nothing to ask for
     looked_up: LookedUp | None = None
-    suspects: tuple[Suspect, ...] = ()
+    suspects: tuple[Suspect, ...] = ()  # at most three commits that may have done it, the likeliest first
 
 
 class Step(Small, frozen=True):
-    """From one release to a later one, on the way from base to head.
-
-    Attributes:
-        skipped: how many releases between the two were not measured.
-        base_bytes, head_bytes: artifacts of the cells that both measured, a range where some do not repeat themselves;
-            None without such a cell.
-        larger, smaller, broken: how many cells grew, shrank and are newly refused.
-        causes: what and net bytes of the root causes with most bytes.
-    """
+    """From one release to a later one, on the way from base to head."""
 
     base: str
     head: str
-    skipped: int
+    skipped: int  # how many releases between the two were not measured
+    # base_bytes, head_bytes: artifacts of the cells that both measured, a range where some do not repeat themselves;
+    # None without such a cell
     base_bytes: Value
     head_bytes: Value
+    # larger, smaller, broken: how many cells grew, shrank and are newly refused
     larger: int
     smaller: int
     broken: int
-    causes: tuple[tuple[str, int], ...]
+    causes: tuple[tuple[str, int], ...]  # what and net bytes of the root causes with most bytes
 
     @property
     def name(self) -> str:

@@ -13,15 +13,11 @@ from bot.core.snapshot import CompilerInfo, lines
 
 
 class FoldOptions(Small, frozen=True):
-    """How folds are judged.
+    """How folds are judged."""
 
-    Attributes:
-        max_slowdown: the price that is allowed (0.01 is 1 %); None where every fold with gain is kept.
-        run: False where nothing is executed: outputs and price are then not known.
-    """
-
+    # the price that is allowed (0.01 is 1 %); None where every fold with gain is kept
     max_slowdown: float | None = None
-    run: bool = True
+    run: bool = True  # False where nothing is executed: outputs and price are then not known
 
 
 # What the fold audit says: which executables were made one, what that made of the artifacts, and at what price.
@@ -51,148 +47,101 @@ class BeforeAfter(Record, frozen=True):
 
 
 class FoldedFamily(Record, frozen=True, omit_defaults=True):
-    """Executables that were made one.
-
-    Attributes:
-        members: names, in the program's order; the first is the one that is left.
-        operands: the types of the values that the sites pass to it now (`i32`, `i64`, `index`), in order.
-    """
+    """Executables that were made one."""
 
     kind: FoldKind
-    members: tuple[Name, ...]
+    members: tuple[Name, ...]  # names, in the program's order; the first is the one that is left
+    # the types of the values that the sites pass to it now (`i32`, `i64`, `index`), in order
     operands: tuple[Name, ...] = always(())
 
 
 class LeftFamily(Record, frozen=True):
-    """Executables that are alike and were not made one.
+    """Executables that are alike and were not made one."""
 
-    Attributes:
-        kind: as that of a `bot.core.program.Family`, or one of FOLD_KINDS.
-        why: one line: what stands against it, or what was tried and went wrong.
-    """
-
-    kind: Name
+    kind: Name  # as that of a `bot.core.program.Family`, or one of FOLD_KINDS
     members: tuple[Name, ...]
-    why: Name
+    why: Name  # one line: what stands against it, or what was tried and went wrong
 
 
 class Price(Record, frozen=True):
-    """CPU time of both artifacts on this machine, in pairs that were run one after the other.
+    """CPU time of both artifacts on this machine, in pairs that were run one after the other."""
 
-    Attributes:
-        before_us, after_us: medians of the CPU times of one run on one thread, in microseconds.
-        ratio: median of after / before over the pairs (1.02: 2 % slower).
-        low, high: an interval that holds the true median ratio with 95 % probability, from the order of the pairs.
-    """
-
+    # before_us, after_us: medians of the CPU times of one run on one thread, in microseconds
     before_us: Count
     after_us: Count
     pairs: Count
-    ratio: float
+    ratio: float  # median of after / before over the pairs (1.02: 2 % slower)
+    # low, high: an interval that holds the true median ratio with 95 % probability, from the order of the pairs
     low: float
     high: float
 
 
 class Run(Small, frozen=True):
-    """What running a cell's artifact beside the reference's gave; of a folded one beside that of the unfolded program.
+    """What running a cell's artifact beside the reference's gave; of a folded one beside the unfolded program's."""
 
-    Attributes:
-        equal: whether it gave the outputs of the reference's; None where they were not compared.
-        equal_note: on what inputs, or why they were not.
-        price: CPU time of the reference's artifact (before) and of its own (after); None with `price_note`.
-        instructions: user-mode instructions of one run; None with `instructions_note`.
-    """
-
-    equal: bool | None = None
-    equal_note: str = ""
+    equal: bool | None = None  # whether it gave the outputs of the reference's; None where they were not compared
+    equal_note: str = ""  # on what inputs, or why they were not
+    # CPU time of the reference's artifact (before) and of its own (after); None with `price_note`
     price: Price | None = None
     price_note: str = ""
-    instructions: int | None = None
+    instructions: int | None = None  # user-mode instructions of one run; None with `instructions_note`
     instructions_note: str = ""
 
 
 class Bound(Record, frozen=True):
-    """The most that folding could save, as the report tells it of families: all of each but its largest member.
-
-    Attributes:
-        size_bytes: of them; None where the bytes of one are not known.
-    """
+    """The most that folding could save, as the report tells it of families: all of each but its largest member."""
 
     executables: Count
-    size_bytes: Count | None
+    size_bytes: Count | None  # of them; None where the bytes of one are not known
 
 
 class FoldCell(Record, frozen=True, omit_defaults=True):
-    """One model on one target.
-
-    Attributes:
-        artifact_bytes: before: of the artifact that the printed command gives; after: of the folded module's.
-        executable_bytes: the device code in them.
-        resumed_bytes: the artifact of the program that was written at the end of the flow phase and resumed, nothing
-            folded: where it is not that of the printed command, the difference is none of folding.
-        equal: whether both artifacts gave the same outputs on this machine; None where that is not known.
-        equal_note: on what inputs and within what tolerance, or why it is not known.
-        price: None where nothing was timed; `price_note` says why.
-        command: makes the folded artifact of `module`; empty without one.
-        module: the folded program, relative to the directory of `fold.json`; empty without one.
-    """
+    """One model on one target."""
 
     model: Name
     target: Name
     state: FoldState
     executables: BeforeAfter
-    artifact_bytes: BeforeAfter
-    executable_bytes: BeforeAfter
-    equal: bool | None
+    artifact_bytes: BeforeAfter  # before: of the artifact that the printed command gives; after: of the folded module's
+    executable_bytes: BeforeAfter  # the device code in them
+    equal: bool | None  # whether both artifacts gave the same outputs on this machine; None where that is not known
     folded: tuple[FoldedFamily, ...]
     left: tuple[LeftFamily, ...]
+    # the artifact of the program that was written at the end of the flow phase and resumed, nothing folded: where it is
+    # not that of the printed command, the difference is none of folding
     resumed_bytes: Count | None = None
     bound: Bound | None = None
-    equal_note: str = ""
-    price: Price | None = None
+    equal_note: str = ""  # on what inputs and within what tolerance, or why it is not known
+    price: Price | None = None  # None where nothing was timed; `price_note` says why
     price_note: str = ""
-    command: str = ""
-    module: str = ""
+    command: str = ""  # makes the folded artifact of `module`; empty without one
+    module: str = ""  # the folded program, relative to the directory of `fold.json`; empty without one
     note: str = ""
 
 
 class FoldModel(Record, frozen=True):
-    """How far each step takes one model: executables that are left of its dispatch regions; None: not known.
-
-    Attributes:
-        regions: dispatch regions, before deduplication.
-        today: executables as the compiler leaves them.
-        not_inlined: the same where the compiler inlines no constant into a dispatch.
-        shapes_erased: kinds of those of `not_inlined` that differ in more than static shapes: counted, not compiled.
-        constants_erased: kinds of those of today that differ in more than values of constants: counted, not compiled.
-        both_erased: kinds of those of today that differ in more than either: counted, not compiled.
-        folded: executables of the module that was folded and compiled; the fewest over the targets.
-    """
+    """How far each step takes one model: executables that are left of its dispatch regions; None: not known."""
 
     model: Name
-    regions: Count | None
-    today: Count | None
-    not_inlined: Count | None
+    regions: Count | None  # dispatch regions, before deduplication
+    today: Count | None  # executables as the compiler leaves them
+    not_inlined: Count | None  # the same where the compiler inlines no constant into a dispatch
+    # kinds of those of `not_inlined` that differ in more than static shapes: counted, not compiled
     shapes_erased: Count | None
+    # kinds of those of today that differ in more than values of constants: counted, not compiled
     constants_erased: Count | None
-    both_erased: Count | None
-    folded: Count | None
+    both_erased: Count | None  # kinds of those of today that differ in more than either: counted, not compiled
+    folded: Count | None  # executables of the module that was folded and compiled; the fewest over the targets
 
 
 class FoldAudit(Record, frozen=True):
-    """All models and cells of an audit, sorted by name.
-
-    Attributes:
-        flags: those of every cell beside the target's.
-        machine: the processor that ran the artifacts, in one line; empty where none was run.
-        max_slowdown: the price that was allowed (0.01 is 1 %); None where any was.
-    """
+    """All models and cells of an audit, sorted by name."""
 
     schema: Name
     compiler: CompilerInfo
-    flags: tuple[str, ...]
-    machine: str
-    max_slowdown: float | None
+    flags: tuple[str, ...]  # those of every cell beside the target's
+    machine: str  # the processor that ran the artifacts, in one line; empty where none was run
+    max_slowdown: float | None  # the price that was allowed (0.01 is 1 %); None where any was
     models: tuple[FoldModel, ...]
     cells: tuple[FoldCell, ...]
 

@@ -20,19 +20,15 @@ TRACKED = tuple(metric.id for metric in METRICS if metric.tracked)
 
 
 class Move(Record, frozen=True, omit_defaults=True):
-    """That a cell has other numbers than in the release before that measured it.
+    """That a cell has other numbers than in the release before that measured it."""
 
-    Attributes:
-        since: that release, which is an earlier one than the neighbour where there is a gap between.
-        changes: tracked metric → difference, where it is not 0; of compile time only what is more than its noise, of a
-            range the part that is sure, and nothing where the ranges overlap.
-        ranges: tracked metric → the least and the most that the difference may be, where a side does not repeat itself.
-    """
-
-    since: Name
+    since: Name  # that release, which is an earlier one than the neighbour where there is a gap between
+    # tracked metric → difference, where it is not 0; of compile time only what is more than its noise, of a range the
+    # part that is sure, and nothing where the ranges overlap
     changes: Mapping[Name, Amount]
     cause: Name | None = None
     why: str = ""
+    # tracked metric → the least and the most that the difference may be, where a side does not repeat itself
     ranges: Mapping[Name, tuple[Amount, Amount]] = msgspec.field(default_factory=dict)
 
     def change(self, metric: str) -> Value:
@@ -53,27 +49,22 @@ class StepCause(Record, frozen=True):
 
 
 class HistoryStep(Record, frozen=True):
-    """From one release that was measured to the next.
-
-    Attributes:
-        gaps: releases between the two that could not be had.
-        cells: how many cells both have measured; sizes, larger and smaller are of these.
-        base_bytes, head_bytes: artifacts, at the least; None without such a cell.
-        base_range, head_range: the same where cells that do not repeat themselves leave a range; else None.
-        broken, fixed: how many cells are newly refused, or compile again.
-    """
+    """From one release that was measured to the next."""
 
     base: Name
     head: Name
-    gaps: tuple[Name, ...]
-    cells: Count
+    gaps: tuple[Name, ...]  # releases between the two that could not be had
+    cells: Count  # how many cells both have measured; sizes, larger and smaller are of these
+    # base_bytes, head_bytes: artifacts, at the least; None without such a cell
     base_bytes: Count | None
     head_bytes: Count | None
     larger: Count
     smaller: Count
+    # broken, fixed: how many cells are newly refused, or compile again
     broken: Count
     fixed: Count
     causes: tuple[StepCause, ...]
+    # base_range, head_range: the same where cells that do not repeat themselves leave a range; else None
     base_range: tuple[Count, Count] | None = None
     head_range: tuple[Count, Count] | None = None
 
@@ -90,19 +81,13 @@ class HistoryStep(Record, frozen=True):
 
 
 class HistoryTotal(Record, frozen=True):
-    """One target, or all, in one release, over the cells that know the metric in every release that measured any.
-
-    Attributes:
-        metrics: tracked metric → sum, or for stack the largest value, at the least; None without such a cell.
-        ranges: the same where cells that do not repeat themselves leave a range.
-        cells: tracked metric → how many cells that is over, the same in all releases.
-    """
+    """One target, or all, in one release, over the cells that know the metric in every release that measured any."""
 
     compiler: Name
     target: Name | None
-    metrics: Metrics
-    cells: Mapping[Name, Count]
-    ranges: Mapping[Name, tuple[Count, Count]] = {}
+    metrics: Metrics  # tracked metric → sum, or for stack the largest value, at the least; None without such a cell
+    cells: Mapping[Name, Count]  # tracked metric → how many cells that is over, the same in all releases
+    ranges: Mapping[Name, tuple[Count, Count]] = {}  # the same where cells that do not repeat themselves leave a range
 
     def value(self, metric: str) -> Value:
         """A total as it is told."""
@@ -110,16 +95,12 @@ class HistoryTotal(Record, frozen=True):
 
 
 class OneMove(Small, frozen=True):
-    """A number that moved.
-
-    Attributes:
-        change: the difference to the release before that has a value.
-    """
+    """A number that moved."""
 
     release: str
     cell: Cell
     move: Move
-    change: int
+    change: int  # the difference to the release before that has a value
 
 
 class NumberMoves(Small, frozen=True):
@@ -130,17 +111,13 @@ class NumberMoves(Small, frozen=True):
 
 
 class History(Small, frozen=True, dict=True, gc=True):
-    """A study of releases or commits, and what it says of their order.
-
-    Attributes:
-        moves: release and cell → that it has other numbers there than in the release before that measured it.
-        totals: for all targets, then for each, in the order of the releases.
-    """
+    """A study of releases or commits, and what it says of their order."""
 
     study: Study
+    # release and cell → that it has other numbers there than in the release before that measured it
     moves: Mapping[tuple[str, CellKey], Move] = {}
     steps: tuple[HistoryStep, ...] = ()
-    totals: tuple[HistoryTotal, ...] = ()
+    totals: tuple[HistoryTotal, ...] = ()  # for all targets, then for each, in the order of the releases
     notes: tuple[str, ...] = ()
 
     @cached_property

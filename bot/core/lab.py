@@ -37,49 +37,35 @@ COLUMN_BY_ID = {**METRIC_BY_ID, BEFORE_FUSION.id: BEFORE_FUSION}
 
 
 class Experiment(Small, frozen=True):
-    """What is asked.
-
-    Attributes:
-        columns: of COLUMN_BY_ID, or FOLDED_AWAY, in the order in which they are shown.
-        variants: the first one that has an artifact on a target is what the others are compared with there.
-        models, targets: globs of those of the configuration; empty: all.
-        own_targets: in place of the configuration's; empty where these are meant.
-        axis: what the variants' `at` counts; empty without.
-    """
+    """What is asked."""
 
     name: str
     question: str
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # of COLUMN_BY_ID, or FOLDED_AWAY, in the order in which they are shown
+    # the first one that has an artifact on a target is what the others are compared with there
     variants: tuple[Variant, ...]
+    # models, targets: globs of those of the configuration; empty: all
     models: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
-    own_targets: tuple[Target, ...] = ()
+    own_targets: tuple[Target, ...] = ()  # in place of the configuration's; empty where these are meant
     run: bool = False
-    axis: str = ""
+    axis: str = ""  # what the variants' `at` counts; empty without
 
 
 NOT_RUN = Run()
 
 
 class Lab(Small, frozen=True, dict=True, gc=True):
-    """What an experiment gave.
-
-    Attributes:
-        study: the experiment's variants, measured; their cells know `linalg_ops_before`, too.
-        runs: variant and cell → what running it gave; of those that were to be run.
-        modules: variant and cell → the folded program or the constrained model, relative to `lab.json`'s directory.
-        machine: what ran them, in one line; empty where none was run.
-        flags: of every cell, beside the targets' and the variants'.
-        targets: target → its backend, of the experiment.
-    """
+    """What an experiment gave."""
 
     experiment: Experiment
-    study: Study
-    runs: Mapping[tuple[str, CellKey], Run]
+    study: Study  # the experiment's variants, measured; their cells know `linalg_ops_before`, too
+    runs: Mapping[tuple[str, CellKey], Run]  # variant and cell → what running it gave; of those that were to be run
+    # variant and cell → the folded program or the constrained model, relative to `lab.json`'s directory
     modules: Mapping[tuple[str, CellKey], str]
-    machine: str
-    flags: tuple[str, ...]
-    targets: Mapping[str, str]
+    machine: str  # what ran them, in one line; empty where none was run
+    flags: tuple[str, ...]  # of every cell, beside the targets' and the variants'
+    targets: Mapping[str, str]  # target → its backend, of the experiment
     notes: tuple[str, ...]
 
     @cached_property
@@ -117,20 +103,13 @@ class Mean(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """One target's cells, side by side.
-
-    Attributes:
-        variants: those that have cells there, in the experiment's order.
-        reference: that which the others are compared with; empty where nothing is measured.
-        models: those that every variant measured which measured any: sums are over these.
-        more: how many models have cells there beside these.
-    """
+    """One target's cells, side by side."""
 
     target: str
-    variants: tuple[Variant, ...]
-    reference: str
-    models: tuple[str, ...]
-    more: int
+    variants: tuple[Variant, ...]  # those that have cells there, in the experiment's order
+    reference: str  # that which the others are compared with; empty where nothing is measured
+    models: tuple[str, ...]  # those that every variant measured which measured any: sums are over these
+    more: int  # how many models have cells there beside these
     cells: dict[tuple[str, str], Cell] = field(repr=False)
     lab: Lab = field(repr=False)
 
@@ -195,20 +174,15 @@ def sums(lab: Lab) -> list[Sums]:
 
 
 class Fit(NamedTuple):
-    """A line through a column's values along the axis: least squares.
-
-    Attributes:
-        slope: of the value for each step of the axis.
-        off: the largest distance of a point from it; 0 where it is exact.
-    """
+    """A line through a column's values along the axis: least squares."""
 
     model: str
     target: str
     column: str
-    slope: float
+    slope: float  # of the value for each step of the axis
     start: float
     is_exact: bool
-    off: float
+    off: float  # the largest distance of a point from it; 0 where it is exact
     points: tuple[tuple[int, int], ...]
 
 

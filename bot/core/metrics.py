@@ -22,38 +22,26 @@ _Line = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]{0,200}(?![\s\S])")]
 
 
 class Metric(Small, frozen=True):
-    """One measured quantity of a cell; every value is an integer and lower is better.
+    """One measured quantity of a cell; every value is an integer and lower is better."""
 
-    Attributes:
-        id: the name in snapshots, reports and thresholds.
-        about: one sentence for help texts, tooltips and documents.
-        source: where the value comes from, for documents.
-        exact: False where two runs of the same compile may differ (time, memory).
-        over: what the values of several entry points, or of several cells, make together.
-        of_entry: the field of an entry point that it is made of; empty for a figure of the whole program.
-        assembled: True where an assembler makes it, so that it says as much of that one's version.
-        always: True where every version of this program has measured it; a snapshot without any other one is older.
-        rule: the name of the rule of configs/default.yml that judges it.
-        mark: under what a grid tells that it moved the verdict.
-        plural: what many of it are called in a history, where that is not the label.
-        paired: True where a table of a static and a dynamic model shows it.
-    """
-
-    id: str
+    id: str  # the name in snapshots, reports and thresholds
     label: str
     unit: Unit
-    about: str
-    source: str = ""
-    exact: bool = True
+    about: str  # one sentence for help texts, tooltips and documents
+    source: str = ""  # where the value comes from, for documents
+    exact: bool = True  # False where two runs of the same compile may differ (time, memory)
+    # what the values of several entry points, or of several cells, make together
     over: Literal["sum", "largest"] = "sum"
-    of_entry: str = ""
-    assembled: bool = False
+    of_entry: str = ""  # the field of an entry point that it is made of; empty for a figure of the whole program
+    assembled: bool = False  # True where an assembler makes it, so that it says as much of that one's version
+    # True where every version of this program has measured it; a snapshot without any other one is older
     always: bool = False
-    rule: str = "everything else"
+    rule: str = "everything else"  # the name of the rule of configs/default.yml that judges it
+    # under what a grid tells that it moved the verdict
     mark: Literal["device", "executables", "constants", "stack", "other"] = "other"
-    plural: str = ""
+    plural: str = ""  # what many of it are called in a history, where that is not the label
     tracked: bool = False
-    paired: bool = False
+    paired: bool = False  # True where a table of a static and a dynamic model shows it
 
 
 _ARTIFACT = "the artifact's own segment table"
@@ -266,17 +254,13 @@ def part_words(name: str) -> str:
 
 
 class OwnMetric(Record, frozen=True):
-    """A metric that a configuration declares, for what a command writes to `facts.json`; it repeats exactly.
-
-    Attributes:
-        rule: the name of the rule that judges it before any other; empty: the first rule whose globs match its id.
-    """
+    """A metric that a configuration declares, for what a command writes to `facts.json`; it repeats exactly."""
 
     id: Annotated[str, Meta(pattern=OWN_ID)]
     unit: Unit
     label: _Label
     about: _Line
-    rule: _Line
+    rule: _Line  # the name of the rule that judges it before any other; empty: the first rule whose globs match its id
 
 
 OwnMetrics = Annotated[tuple[OwnMetric, ...], Meta(max_length=MOST_OWN)]

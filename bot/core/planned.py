@@ -125,45 +125,32 @@ LIFTED = "with the stack limit lifted: "
 
 
 class Model(Small, frozen=True):
-    """One model file.
-
-    Attributes:
-        shown: the path to print: relative to the repository or to the configuration.
-        digest: SHA-256 (hex) of its bytes; empty where they are not at hand.
-        size_bytes: of the file, the first guess at what it costs to compile.
-        url: where its bytes are fetched from; empty for a file that is here.
-        missing: why they cannot be had; empty where they can, or were not wanted yet.
-        import_flags: options of the importer of ONNX; () for any other model.
-    """
+    """One model file."""
 
     name: str
     path: str
-    shown: str
-    digest: str
-    size_bytes: int
-    url: str = ""
-    missing: str = ""
-    import_flags: tuple[str, ...] = ()
+    shown: str  # the path to print: relative to the repository or to the configuration
+    digest: str  # SHA-256 (hex) of its bytes; empty where they are not at hand
+    size_bytes: int  # of the file, the first guess at what it costs to compile
+    url: str = ""  # where its bytes are fetched from; empty for a file that is here
+    missing: str = ""  # why they cannot be had; empty where they can, or were not wanted yet
+    import_flags: tuple[str, ...] = ()  # options of the importer of ONNX; () for any other model
 
 
 class Target(Small, frozen=True):
-    """A target backend with its flags.
-
-    Attributes:
-        unsupported: why it cannot compile stand-alone.
-        extends: the target that it was derived from, of which backend and flags have what was inherited.
-        whole: True where the flags name the backend themselves and the house adds none: they are those of one module of
-            a suite, whose figures are only comparable if nothing else is on the command line.
-        releases: ranges of releases (`<3.11`), each with what stands there in place of the flags; the first that has
-            the compiler's release counts.
-    """
+    """A target backend with its flags."""
 
     name: str
     backend: str
     flags: tuple[str, ...] = ()
-    unsupported: str | None = None
+    unsupported: str | None = None  # why it cannot compile stand-alone
+    # the target that it was derived from, of which backend and flags have what was inherited
     extends: str | None = None
+    # True where the flags name the backend themselves and the house adds none: they are those of one module of a suite,
+    # whose figures are only comparable if nothing else is on the command line
     whole: bool = False
+    # ranges of releases (`<3.11`), each with what stands there in place of the flags; the first that has the compiler's
+    # release counts
     releases: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property

@@ -31,44 +31,33 @@ class Accepted(Record, frozen=True):
 
 
 class Finding(Small, frozen=True):
-    """One rule broken by one cell.
-
-    Attributes:
-        metric: the metric's id; None where the state of the cell is the finding.
-        kind: `change` (absolute and/or relative), `limit`, `state`, or `unknown` (a known value is not any more).
-        limit: the level that was exceeded, as the configuration wrote it (`4KiB and 1.5%`, `32KiB`, `newly-broken`).
-        actual: the value judged, as text with its unit and sign (`+33.5 KiB (+66.5 %)`), never empty.
-        line: line of the configuration at which the rule stands; None for built-in rules.
-        accepted: by whom, where a person with write access accepted it; then it does not fail any more.
-        outcomes: for states, how the cell ended on base and on head: `ok`, `failed: compile, SIGSEGV`, `absent`, …;
-            then `base` and `head` are the figures of the compiler's memory gates, where they refused.
-        allowed: the largest growth, or for a limit the largest value, that the level allows, in the metric's unit.
-        known: True where base had it, too, and head is not worse: this change did not do it.
-        is_open: True where it exceeds the level with some of the values that were seen, and not with others: the
-            compiler does not repeat itself. Then `base` and `head` are those that alarm most, else that alarm least.
-        seen: every value that was seen of base and of head, where these are several.
-        failure: for states, why the cell has no ordinary artifact on head.
-        own: the metric, where a configuration declares it.
-    """
+    """One rule broken by one cell."""
 
     key: CellKey
     level: Level
-    metric: str | None
+    metric: str | None  # the metric's id; None where the state of the cell is the finding
     rule: str
-    kind: str
-    limit: str
-    actual: str
+    kind: str  # `change` (absolute and/or relative), `limit`, `state`, or `unknown` (a known value is not any more)
+    limit: str  # the level that was exceeded, as the configuration wrote it (`4KiB and 1.5%`, `32KiB`, `newly-broken`)
+    actual: str  # the value judged, as text with its unit and sign (`+33.5 KiB (+66.5 %)`), never empty
     base: int | None = None
     head: int | None = None
-    line: int | None = None
+    line: int | None = None  # line of the configuration at which the rule stands; None for built-in rules
+    # by whom, where a person with write access accepted it; then it does not fail any more
     accepted: Accepted | None = None
+    # for states, how the cell ended on base and on head: `ok`, `failed: compile, SIGSEGV`, `absent`, …; then `base` and
+    # `head` are the figures of the compiler's memory gates, where they refused
     outcomes: tuple[str, str] | None = None
+    # the largest growth, or for a limit the largest value, that the level allows, in the metric's unit
     allowed: int | None = None
-    known: bool = False
+    known: bool = False  # True where base had it, too, and head is not worse: this change did not do it
+    # True where it exceeds the level with some of the values that were seen, and not with others: the compiler does not
+    # repeat itself. Then `base` and `head` are those that alarm most, else that alarm least.
     is_open: bool = False
+    # every value that was seen of base and of head, where these are several
     seen: tuple[tuple[int, ...], tuple[int, ...]] | None = None
-    failure: Failure | None = None
-    own: Metric | None = None
+    failure: Failure | None = None  # for states, why the cell has no ordinary artifact on head
+    own: Metric | None = None  # the metric, where a configuration declares it
 
     @property
     def sides(self) -> tuple[Value, Value]:
@@ -89,21 +78,16 @@ class Finding(Small, frozen=True):
 
 
 class Budget(Record, frozen=True):
-    """A value that keeps a limit and uses most of it.
-
-    Attributes:
-        base, head: the metric's values; None where base's is not known.
-        limit: the largest value that the rule allows, in the metric's unit.
-        own: the metric, where a configuration declares it.
-    """
+    """A value that keeps a limit and uses most of it."""
 
     key: CellKey
     metric: str
     rule: str
+    # base, head: the metric's values; None where base's is not known
     base: Count | None
     head: Count
-    limit: Count
-    own: Metric | None = None
+    limit: Count  # the largest value that the rule allows, in the metric's unit
+    own: Metric | None = None  # the metric, where a configuration declares it
 
     @property
     def quantity(self) -> Metric:
@@ -233,22 +217,17 @@ class LevelSpec(Small, frozen=True):
 
 
 class Rule(Small, frozen=True):
-    """One rule: which cells and metrics it decides, and its levels.
-
-    Attributes:
-        metrics, models, targets: globs; the rule matches where one of each does.
-        line: line of the configuration at which it stands.
-        beside: where it finds nothing, the next rule that matches decides, too.
-    """
+    """One rule: which cells and metrics it decides, and its levels."""
 
     name: str
+    # metrics, models, targets: globs; the rule matches where one of each does
     metrics: tuple[str, ...]
     models: tuple[str, ...] = ("*",)
     targets: tuple[str, ...] = ("*",)
     warn: LevelSpec | None = None
     fail: LevelSpec | None = None
-    line: int | None = None
-    beside: bool = False
+    line: int | None = None  # line of the configuration at which it stands
+    beside: bool = False  # where it finds nothing, the next rule that matches decides, too
 
     def levels(self) -> tuple[tuple[Level, LevelSpec], ...]:
         """The levels given, worst first."""

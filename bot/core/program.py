@@ -40,70 +40,49 @@ BOUND_PARTS = ("offsets", "assumptions", "rest")
 
 
 class Source(Record, frozen=True, omit_defaults=True):
-    """One executable's IR after dispatch creation, as digests; a stored baseline keeps their first characters.
-
-    Attributes:
-        source: of the IR up to names and SSA numbering (short: 5 characters, 30 bits).
-        structure: of the same without the values of constants, static shapes and offsets (short: 4, 24 bits).
-        operations: sum of the hashes of its scalar and named operations, modulo 2**53 (short: 2**32): adds up when
-            regions merge. Arithmetic, and no name of anything.
-        bound: of the IR with the buffers bound to it, whose offsets depend on the rest of the program (short: 4);
-            empty: not known.
-        bound_parts: the same as a digest for each of BOUND_PARTS (short: 4); empty: not known.
-    """
+    """One executable's IR after dispatch creation, as digests; a stored baseline keeps their first characters."""
 
     executable: str
-    source: str
-    structure: str
+    source: str  # of the IR up to names and SSA numbering (short: 5 characters, 30 bits)
+    structure: str  # of the same without the values of constants, static shapes and offsets (short: 4, 24 bits)
+    # sum of the hashes of its scalar and named operations, modulo 2**53 (short: 2**32): adds up when regions merge.
+    # Arithmetic, and no name of anything.
     operations: Count
+    # of the IR with the buffers bound to it, whose offsets depend on the rest of the program (short: 4); empty: not
+    # known
     bound: str = ""
-    bound_parts: tuple[str, ...] = ()
+    bound_parts: tuple[str, ...] = ()  # the same as a digest for each of BOUND_PARTS (short: 4); empty: not known
 
 
 class Site(Record, frozen=True, omit_defaults=True):
-    """One dispatch site of the program.
-
-    Attributes:
-        component: the model's own name of the place (`encoder.layer.0.attention`), from the MLIR location; None
-            without one.
-        initializer: True where it runs once, when the module is loaded.
-    """
+    """One dispatch site of the program."""
 
     entry_point: str
+    # the model's own name of the place (`encoder.layer.0.attention`), from the MLIR location; None without one
     component: str | None = None
-    initializer: bool = False
+    initializer: bool = False  # True where it runs once, when the module is loaded
 
 
 class Argument(Record, frozen=True, omit_defaults=True):
-    """One scalar argument of an entry point, over all its sites.
-
-    Attributes:
-        index: its position among the scalar arguments.
-        values: the different constants, ascending; the first few where there are many.
-        divisor: the greatest common divisor of the constants (0 where all are 0); None where a site passes no constant.
-        unknown_sites: sites that pass something which is no constant.
-    """
+    """One scalar argument of an entry point, over all its sites."""
 
     entry_point: str
-    index: Count
+    index: Count  # its position among the scalar arguments
     type: str
-    values: tuple[Amount, ...]
+    values: tuple[Amount, ...]  # the different constants, ascending; the first few where there are many
     distinct: Count
+    # the greatest common divisor of the constants (0 where all are 0); None where a site passes no constant
     divisor: Count | None
-    unknown_sites: Count
+    unknown_sites: Count  # sites that pass something which is no constant
 
 
 class Family(Record, frozen=True, omit_defaults=True):
-    """Executables of one cell that are identical, or equal but for what their kind says.
-
-    Attributes:
-        members: executable names, in the program's order; at least two.
-        varying: what keeps them apart, a line each with the values (`arith.constant i32 → arith.muli: 3, 5, 7`);
-            IDENTICAL where nothing does; empty where that is not known.
-    """
+    """Executables of one cell that are identical, or equal but for what their kind says."""
 
     kind: FamilyKind
-    members: tuple[str, ...]
+    members: tuple[str, ...]  # executable names, in the program's order; at least two
+    # what keeps them apart, a line each with the values (`arith.constant i32 → arith.muli: 3, 5, 7`); IDENTICAL where
+    # nothing does; empty where that is not known
     varying: tuple[str, ...] = always(())
 
     @property
@@ -113,25 +92,21 @@ class Family(Record, frozen=True, omit_defaults=True):
 
 
 class Program(Record, frozen=True, omit_defaults=True):
-    """What the target-independent half of a compile says; cells of one model share it.
+    """What the target-independent half of a compile says; cells of one model share it."""
 
-    Attributes:
-        phases: one of HASHED_PHASES → digest of the whole program's IR at its end, up to names of values and places,
-            in hex (short: 16 digits).
-        linalg_ops_before: linalg operations before fusion; None where that phase could not be read.
-        whole: of a program whose digests were cut, the name (`bot.core.snapshot.name_of`) it had before: that of
-            another one says that both are the same. Empty where its digests are whole, or nothing is known of that.
-        operations: what the model's own program consists of before any optimization, as `bot.core.json_text` writes
-            it: operations with those of their bodies, and constants; None where that is not known.
-        places: component, as a Site has it → how many whole operations it has, constants not counted; "" has those
-            without one.
-    """
-
+    # one of HASHED_PHASES → digest of the whole program's IR at its end, up to names of values and places, in hex
+    # (short: 16 digits)
     phases: Mapping[str, str] = always({})
+    # linalg operations before fusion; None where that phase could not be read
     linalg_ops_before: Count | None = always(None)
     sources: tuple[Source, ...] = always(())
     sites: tuple[Site, ...] = always(())
     arguments: tuple[Argument, ...] = always(())
+    # of a program whose digests were cut, the name (`bot.core.snapshot.name_of`) it had before: that of another one
+    # says that both are the same. Empty where its digests are whole, or nothing is known of that.
     whole: str = ""
+    # what the model's own program consists of before any optimization, as `bot.core.json_text` writes it: operations
+    # with those of their bodies, and constants; None where that is not known
     operations: str | None = None
+    # component, as a Site has it → how many whole operations it has, constants not counted; "" has those without one
     places: Mapping[str, Count] = {}

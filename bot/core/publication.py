@@ -44,37 +44,28 @@ _LINES, _LINE_CHARACTERS = 4, 200
 
 
 class Seen(Record, frozen=True, order=True, array_like=True):
-    """A failing finding as the comment showed it.
-
-    Attributes:
-        metric: the metric's id; empty where the cell's state is the finding.
-        value: the metric's value on head, of a range the largest; for states the figure of the compiler's memory gate,
-            where that refused.
-        limit: for states, the state, how the cell ended on head, and of a failure the digest of its words. What
-            comments of earlier versions remember without one of these covers no cell that has it.
-    """
+    """A failing finding as the comment showed it."""
 
     model: str
     target: str
-    metric: str
+    metric: str  # the metric's id; empty where the cell's state is the finding
     kind: str
+    # the metric's value on head, of a range the largest; for states the figure of the compiler's memory gate, where
+    # that refused
     value: Amount | None
+    # for states, the state, how the cell ended on head, and of a failure the digest of its words. What comments of
+    # earlier versions remember without one of these covers no cell that has it.
     limit: str = ""
 
 
 class Acceptance(Small, frozen=True):
-    """Who accepted what, how and why.
-
-    Attributes:
-        event_id: of the labelling event or the comment, so that it is taken once.
-        seen: what it is bound to.
-    """
+    """Who accepted what, how and why."""
 
     who: str
     why: str
     how: str
-    event_id: int
-    seen: tuple[Seen, ...]
+    event_id: int  # of the labelling event or the comment, so that it is taken once
+    seen: tuple[Seen, ...]  # what it is bound to
 
 
 def seen(findings: Iterable[Finding]) -> tuple[Seen, ...]:
@@ -132,13 +123,9 @@ AnnotationLevel = Literal["notice", "warning", "failure"]
 
 
 class Annotation(Small, frozen=True):
-    """One line of a file of the pull request that a finding concerns; plain text, no Markdown.
+    """One line of a file of the pull request that a finding concerns; plain text, no Markdown."""
 
-    Attributes:
-        path: relative to the repository.
-    """
-
-    path: str
+    path: str  # relative to the repository
     line: int
     level: AnnotationLevel
     title: str
@@ -146,25 +133,17 @@ class Annotation(Small, frozen=True):
 
 
 class CheckRun(Small, frozen=True):
-    """A finished check run.
-
-    Attributes:
-        summary: Markdown, within GitHub's limit.
-    """
+    """A finished check run."""
 
     name: str
     conclusion: Conclusion
     title: str
-    summary: str
+    summary: str  # Markdown, within GitHub's limit
     annotations: Sequence[Annotation] = ()
 
 
 class ArtifactInfo(Small, frozen=True):
-    """One artifact of a workflow run; an expired one is listed but cannot be had any more.
-
-    Attributes:
-        is_own: True where that is of the repository itself, and not of a fork.
-    """
+    """One artifact of a workflow run; an expired one is listed but cannot be had any more."""
 
     id: int
     name: str
@@ -172,26 +151,18 @@ class ArtifactInfo(Small, frozen=True):
     expired: bool
     head_sha: str = ""
     head_branch: str = ""
-    is_own: bool = False
+    is_own: bool = False  # True where that is of the repository itself, and not of a fork
 
 
 class CommentState(Small, frozen=True):
-    """What a comment remembers, hidden in itself, for the runs that come after.
+    """What a comment remembers, hidden in itself, for the runs that come after."""
 
-    Attributes:
-        head_sha: tip of the pull request's branch that the comment is about.
-        run_id: the run whose artifact holds the report.
-        alarming: True where it gave an alarm, so that an all-clear is worth a word.
-        acceptances: all that were given so far, oldest first.
-        base_ref: the branch that the pull request went to; empty where an older version wrote the comment.
-    """
-
-    head_sha: str
-    run_id: int
-    alarming: bool = False
+    head_sha: str  # tip of the pull request's branch that the comment is about
+    run_id: int  # the run whose artifact holds the report
+    alarming: bool = False  # True where it gave an alarm, so that an all-clear is worth a word
     findings: tuple[Seen, ...] = ()
-    acceptances: tuple[Acceptance, ...] = ()
-    base_ref: str = ""
+    acceptances: tuple[Acceptance, ...] = ()  # all that were given so far, oldest first
+    base_ref: str = ""  # the branch that the pull request went to; empty where an older version wrote the comment
 
 
 # What a comment remembers, as one hidden line of it: written with a bound on its length, read with suspicion.

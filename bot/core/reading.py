@@ -47,18 +47,13 @@ _NUMBERS = tuple(name for name, kind in EntryPoint.__annotations__.items() if ki
 
 
 class Reading(Small, frozen=True):
-    """One binary, every byte of it under exactly one label.
+    """One binary, every byte of it under exactly one label."""
 
-    Attributes:
-        format: `elf`, `hsaco`, `ptx`, `spirv`, `msl`, `vm-bytecode`.
-        unattributed_bytes: what no label claims; parts and this sum to `size_bytes`.
-    """
-
-    format: str
+    format: str  # `elf`, `hsaco`, `ptx`, `spirv`, `msl`, `vm-bytecode`
     size_bytes: int
     parts: Mapping[str, int]
     entry_points: tuple[EntryPoint, ...] = ()
-    unattributed_bytes: int = 0
+    unattributed_bytes: int = 0  # what no label claims; parts and this sum to `size_bytes`
 
     def __post_init__(self) -> None:
         """What no label claims is unattributed; raises ValueError where the labels claim more than there is."""
@@ -79,20 +74,16 @@ class Reader(Protocol):
 
 
 class ArtifactReading(Small, frozen=True):
-    """A `.vmfb`: the four parts sum to `artifact_bytes`.
-
-    Attributes:
-        executable_bytes, rodata_bytes: both None where the one cannot be told from the other; `unread` says why.
-        executables: the readings of the executables in it, in file order.
-        unread: one line for every executable whose format no reader knows, or whose reader refused it.
-    """
+    """A `.vmfb`: the four parts sum to `artifact_bytes`."""
 
     artifact_bytes: int
+    # executable_bytes, rodata_bytes: both None where the one cannot be told from the other; `unread` says why
     executable_bytes: int | None
     vm_bytes: int
     rodata_bytes: int | None
     unattributed_bytes: int
-    executables: tuple[Reading, ...]
+    executables: tuple[Reading, ...]  # the readings of the executables in it, in file order
+    # one line for every executable whose format no reader knows, or whose reader refused it
     unread: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -105,82 +96,57 @@ class ArtifactReading(Small, frozen=True):
 
 
 class ExecutableFacts(Record, frozen=True):
-    """One entry point as the program's IR knows it (`stream` phase).
-
-    Attributes:
-        bound: digest of its IR with the buffers bound to it: their offsets depend on the rest of the program.
-        bound_parts: the same as a digest for each of BOUND_PARTS.
-    """
+    """One entry point as the program's IR knows it (`stream` phase)."""
 
     executable: Name
     entry_point: Name
     kind: str
     memory_bound: bool
     sites: Count
-    bound: str = ""
-    bound_parts: tuple[str, ...] = ()
+    bound: str = ""  # digest of its IR with the buffers bound to it: their offsets depend on the rest of the program
+    bound_parts: tuple[str, ...] = ()  # the same as a digest for each of BOUND_PARTS
 
 
 class SourceText(Record, frozen=True):
-    """The IR of one executable as dispatch creation left it (`flow` phase), without locations.
-
-    Attributes:
-        generic: its functions in MLIR's generic form, the executable's own names replaced by `@`.
-        shown: the same in the form that people read.
-    """
+    """The IR of one executable as dispatch creation left it (`flow` phase), without locations."""
 
     executable: Name
-    generic: str
-    shown: str
+    generic: str  # its functions in MLIR's generic form, the executable's own names replaced by `@`
+    shown: str  # the same in the form that people read
 
 
 class Schedule(Record, frozen=True):
-    """What a program submits to the device and which memory it asks for, by its IR (`stream` phase).
+    """What a program submits to the device and which memory it asks for, by its IR (`stream` phase)."""
 
-    Attributes:
-        fills, copies, awaits, submissions: how many there are in the program's text.
-        allocated_bytes: sum of all allocations of known size: what the compiler's statistics call transient memory.
-        variable_bytes: those kept in variables; None where a size is not known.
-        dynamic_buffers: buffers, inputs included, whose size only a run tells.
-        program_memory_bytes: the most that is held at once, of the other buffers; None where branches decide.
-    """
-
+    # fills, copies, awaits, submissions: how many there are in the program's text
     fills: Count
     copies: Count
     awaits: Count
     submissions: Count
-    allocated_bytes: Count
-    variable_bytes: Count | None
-    dynamic_buffers: Count
+    allocated_bytes: Count  # sum of all allocations of known size: what the compiler's statistics call transient memory
+    variable_bytes: Count | None  # those kept in variables; None where a size is not known
+    dynamic_buffers: Count  # buffers, inputs included, whose size only a run tells
+    # the most that is held at once, of the other buffers; None where branches decide
     program_memory_bytes: Count | None
 
 
 class ProgramFacts(Record, frozen=True):
-    """What the target-independent IR of one model says.
+    """What the target-independent IR of one model says."""
 
-    Attributes:
-        dispatch_regions: `flow.dispatch.workgroups` after dispatch creation, before deduplication.
-        linalg_ops: linalg and iree_linalg_ext operations inside those regions (terminators not counted).
-        linalg_ops_before: those operations before fusion; None where that phase was not left behind.
-        phases: phase → digest of the whole program's IR at its end.
-        families: what deduplication left behind; None where that is not known.
-        operations, places: as `bot.core.program.Program` has them; None and empty without the input's phase.
-        initializer_sites: launches that run once, when the module is loaded.
-    """
-
-    dispatch_regions: Count
-    linalg_ops: Count
+    dispatch_regions: Count  # `flow.dispatch.workgroups` after dispatch creation, before deduplication
+    linalg_ops: Count  # linalg and iree_linalg_ext operations inside those regions (terminators not counted)
     executables: Count
     entry_points: tuple[ExecutableFacts, ...]
-    linalg_ops_before: Count | None = None
-    phases: Mapping[str, str] = {}
+    linalg_ops_before: Count | None = None  # those operations before fusion; None where that phase was not left behind
+    phases: Mapping[str, str] = {}  # phase → digest of the whole program's IR at its end
     sources: tuple[SourceText, ...] = ()
-    families: tuple[Family, ...] | None = None
+    families: tuple[Family, ...] | None = None  # what deduplication left behind; None where that is not known
     sites: tuple[Site, ...] = ()
     arguments: tuple[Argument, ...] = ()
+    # operations, places: as `bot.core.program.Program` has them; None and empty without the input's phase
     operations: Annotated[Mapping[Operation, Count], msgspec.Meta(max_length=500)] | None = None
     places: Annotated[Mapping[str, Count], msgspec.Meta(max_length=1_001)] = {}
-    initializer_sites: Count = 0
+    initializer_sites: Count = 0  # launches that run once, when the module is loaded
     schedule: Schedule | None = None
 
     @property
@@ -214,29 +180,24 @@ class Assembled(Small, frozen=True):
 
 
 class Products(Small, frozen=True):
-    """All that one finished compile left behind, for the readers.
-
-    Attributes:
-        objects: relocatable objects of the CPU code generator (they still have their symbols); empty elsewhere.
-        stack_usage: text of `--stack-usage-file`; None where the compiler has no such option or the target no frames.
-        statistics: text of `--iree-scheduling-dump-statistics-file`.
-        program: the program's IR facts; None with a reason in `reasons["program"]`.
-        allocas: function → sum of its stack allocations in bytes; None with a reason in `reasons["allocas"]`.
-        strategies: function → the configuration chosen for it; None with a reason in `reasons["strategies"]`.
-        compile_cpu_ms, compile_peak_rss_kib: of the processes that made the artifact, as the kernel counted them.
-        assembled: the PTX modules of a cuda artifact as machine code; None with a reason in `reasons["assembled"]`.
-    """
+    """All that one finished compile left behind, for the readers."""
 
     artifact: bytes
     backend: str
+    # relocatable objects of the CPU code generator (they still have their symbols); empty elsewhere
     objects: tuple[bytes, ...] = ()
+    # text of `--stack-usage-file`; None where the compiler has no such option or the target no frames
     stack_usage: str | None = None
-    statistics: str | None = None
-    program: ProgramFacts | None = None
+    statistics: str | None = None  # text of `--iree-scheduling-dump-statistics-file`
+    program: ProgramFacts | None = None  # the program's IR facts; None with a reason in `reasons["program"]`
+    # function → sum of its stack allocations in bytes; None with a reason in `reasons["allocas"]`
     allocas: Mapping[str, int] | None = None
+    # function → the configuration chosen for it; None with a reason in `reasons["strategies"]`
     strategies: Mapping[str, str] | None = None
+    # compile_cpu_ms, compile_peak_rss_kib: of the processes that made the artifact, as the kernel counted them
     compile_cpu_ms: int | None = None
     compile_peak_rss_kib: int | None = None
+    # the PTX modules of a cuda artifact as machine code; None with a reason in `reasons["assembled"]`
     assembled: tuple[Assembled, ...] | None = None
     reasons: Mapping[str, str] = {}
 

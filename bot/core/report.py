@@ -29,89 +29,63 @@ class Touched(Record, frozen=True):
 
 
 class Between(Record, frozen=True):
-    """What lies between the commit of a baseline and the base that it stands for, whose compiler nobody knows.
-
-    Attributes:
-        more: how many other folders there are.
-        files: how many files are not the same, in all.
-        sources: how many of these are source of the compiler.
-    """
+    """What lies between the commit of a baseline and the base that it stands for, whose compiler nobody knows."""
 
     folders: tuple[Touched, ...]
-    more: Count
-    files: Count
-    sources: Count
+    more: Count  # how many other folders there are
+    files: Count  # how many files are not the same, in all
+    sources: Count  # how many of these are source of the compiler
 
 
 class Baseline(Record, frozen=True, omit_defaults=True):
-    """How the base side was found.
+    """How the base side was found."""
 
-    Attributes:
-        rule: in words (`--base 3.11.0`, `snapshot of the base commit`).
-        distance: how many commits the baseline is older than the base; None where that has no meaning.
-        between: what lies between the two; None where the baseline is known to be what the base gives.
-    """
-
-    rule: str
+    rule: str  # in words (`--base 3.11.0`, `snapshot of the base commit`)
     sha: str | None = always(None)
+    # how many commits the baseline is older than the base; None where that has no meaning
     distance: Count | None = always(None)
+    # what lies between the two; None where the baseline is known to be what the base gives
     between: Between | None = None
 
 
 class Adoption(Small, frozen=True):
-    """That the change under review brings the configuration, which base has not.
+    """That the change under review brings the configuration, which base has not."""
 
-    Attributes:
-        file: the configuration's path in the repository; empty where it is not known.
-        rules: the thresholds that are in force from now on; empty where they are not known.
-        always: True where every pull request gets a comment.
-    """
-
-    file: str
-    rules: tuple[Rule, ...] = ()
-    always: bool = False
+    file: str  # the configuration's path in the repository; empty where it is not known
+    rules: tuple[Rule, ...] = ()  # the thresholds that are in force from now on; empty where they are not known
+    always: bool = False  # True where every pull request gets a comment
 
 
 class Report(Small, frozen=True):
-    """Everything there is to say about one comparison.
-
-    Attributes:
-        report_id: names the comment that this report updates.
-        notes: what broke or was left out while the report was made.
-        state_line: what the comment remembers, as a hidden line; empty where there is no comment to come back to.
-        resolved: True where an earlier alarm of the comment is gone.
-        links: label and URL, for the end of the comment; only https is ever drawn as a link.
-        untrusted: True where the pull request's own run measured, so that a hostile one could have made up the numbers.
-        broke: what broke in the analysis, in one line; empty where nothing did. The report is then incomplete.
-        explanations: why a cell changed; every cell that both sides measured and that is not the same has one, unless
-            the compiler gives other numbers each time.
-        edits: the models whose text changed, and those that one side alone has.
-        pin: True where it is asked what another release of the compiler does: root causes come first.
-        steps: the way from base to head over releases between them, in order; empty where none was measured.
-        adoption: None where base has a configuration.
-        page: where `report.html` can be read, an https address, so that the comment links to its cells, dispatches and
-            root causes; empty where it is nowhere but in an artifact.
-    """
+    """Everything there is to say about one comparison."""
 
     base: Snapshot
     head: Snapshot
     baseline: Baseline
     deltas: tuple[CellDelta, ...]
     verdict: Verdict
-    report_id: str = "default"
-    notes: tuple[str, ...] = ()
+    report_id: str = "default"  # names the comment that this report updates
+    notes: tuple[str, ...] = ()  # what broke or was left out while the report was made
+    # what the comment remembers, as a hidden line; empty where there is no comment to come back to
     state_line: str = ""
-    resolved: bool = False
+    resolved: bool = False  # True where an earlier alarm of the comment is gone
+    # label and URL, for the end of the comment; only https is ever drawn as a link
     links: tuple[tuple[str, str], ...] = ()
+    # True where the pull request's own run measured, so that a hostile one could have made up the numbers
     untrusted: bool = False
-    broke: str = ""
+    broke: str = ""  # what broke in the analysis, in one line; empty where nothing did. The report is then incomplete.
+    # why a cell changed; every cell that both sides measured and that is not the same has one, unless the compiler
+    # gives other numbers each time
     explanations: Mapping[CellKey, Explanation] = {}
     overview: Overview = Overview()
     root_causes: tuple[RootCause, ...] = ()
-    edits: tuple[ModelEdit, ...] = ()
-    pin: bool = False
+    edits: tuple[ModelEdit, ...] = ()  # the models whose text changed, and those that one side alone has
+    pin: bool = False  # True where it is asked what another release of the compiler does: root causes come first
+    # the way from base to head over releases between them, in order; empty where none was measured
     steps: tuple[Step, ...] = ()
-    adoption: Adoption | None = None
+    adoption: Adoption | None = None  # None where base has a configuration
+    # where `report.html` can be read, an https address, so that the comment links to its cells, dispatches and root
+    # causes; empty where it is nowhere but in an artifact
     page: str = ""
 
 

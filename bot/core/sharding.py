@@ -67,17 +67,12 @@ _Release = Annotated[str, msgspec.Meta(pattern=r"\A[0-9][0-9A-Za-z!.+]{0,60}\Z")
 
 
 class Part(Record, frozen=True, omit_defaults=True):
-    """One runner's part of a plan.
+    """One runner's part of a plan."""
 
-    Attributes:
-        shard: `I/N`.
-        assigned: model → targets, where the runner is told which cells these are.
-        releases: `latest` or `nightly` → the release that it was for who planned, and is for all runners.
-    """
-
-    shard: Annotated[str, msgspec.Meta(pattern=r"\A[1-9]\d{0,5}/[1-9]\d{0,5}\Z")]
+    shard: Annotated[str, msgspec.Meta(pattern=r"\A[1-9]\d{0,5}/[1-9]\d{0,5}\Z")]  # `I/N`
     cells: Count
-    assigned: dict[str, list[str]] | None = None
+    assigned: dict[str, list[str]] | None = None  # model → targets, where the runner is told which cells these are
+    # `latest` or `nightly` → the release that it was for who planned, and is for all runners
     releases: dict[_Moving, _Release] | None = None
 
 

@@ -48,61 +48,43 @@ class CellKey(Record, frozen=True, order=True):
 
 
 class Dispatch(Record, frozen=True, omit_defaults=True):
-    """One entry point of one executable.
-
-    Attributes:
-        kind: what its main operation is: matmul, conv, reduction, elementwise, pack, …
-        sites: dispatch sites that launch it; None where the program's IR could not be read.
-        code_bytes: device code of this entry point alone (machine code, PTX, SPIR-V, MSL or bytecode).
-        stack_bytes: machine frame or private segment.
-        stack_kind: `static`, or `dynamic` where the frame grows at run time.
-        alloca_bytes: sum of stack allocations, what the compiler's own gate checks.
-        workgroup_bytes: workgroup (shared, threadgroup, group segment) memory.
-        vgprs, sgprs, vgpr_spills, sgpr_spills, agprs: register counts of AMD code objects.
-        code: digest of the device code up to names (short: 4 characters, 24 bits); None where that is not known.
-        strategy: the configuration that the compiler chose: pipeline, workgroup, tile and vector sizes.
-        executable_bytes: of the executable in the artifact where each entry point has one of its own (vulkan, metal).
-        registers, spill_bytes, sass_bytes: registers, spill stores and loads, and machine code, as `ptxas` made them.
-    """
+    """One entry point of one executable."""
 
     executable: str
     name: str
-    kind: str = always("other")
-    sites: Count | None = None
+    kind: str = always("other")  # what its main operation is: matmul, conv, reduction, elementwise, pack, …
+    sites: Count | None = None  # dispatch sites that launch it; None where the program's IR could not be read
+    # device code of this entry point alone (machine code, PTX, SPIR-V, MSL or bytecode)
     code_bytes: Count | None = None
-    stack_bytes: Count | None = None
-    stack_kind: str | None = None
-    alloca_bytes: Count | None = None
-    workgroup_bytes: Count | None = None
+    stack_bytes: Count | None = None  # machine frame or private segment
+    stack_kind: str | None = None  # `static`, or `dynamic` where the frame grows at run time
+    alloca_bytes: Count | None = None  # sum of stack allocations, what the compiler's own gate checks
+    workgroup_bytes: Count | None = None  # workgroup (shared, threadgroup, group segment) memory
+    # vgprs, sgprs, vgpr_spills, sgpr_spills, agprs: register counts of AMD code objects
     vgprs: Count | None = None
     sgprs: Count | None = None
     vgpr_spills: Count | None = None
     sgpr_spills: Count | None = None
+    # digest of the device code up to names (short: 4 characters, 24 bits); None where that is not known
     code: str | None = None
-    strategy: str | None = None
+    strategy: str | None = None  # the configuration that the compiler chose: pipeline, workgroup, tile and vector sizes
+    # of the executable in the artifact where each entry point has one of its own (vulkan, metal)
     executable_bytes: Count | None = None
     agprs: Count | None = None
+    # registers, spill_bytes, sass_bytes: registers, spill stores and loads, and machine code, as `ptxas` made them
     registers: Count | None = None
     spill_bytes: Count | None = None
     sass_bytes: Count | None = None
 
 
 class Failure(Record, frozen=True):
-    """Why a cell has no (ordinary) artifact.
+    """Why a cell has no (ordinary) artifact."""
 
-    Attributes:
-        stage: `compile`, `read`, `import`, `fetch`, `option`, `stack-limit`, `timeout` or `target`.
-        message: the first diagnostics or the reason, trimmed, without IR dumps.
-        exit_code: of the compiler; None where it did not exit by itself.
-        signal: its name (`SIGSEGV`) where one ended the compiler.
-        figure_bytes: the compiler's own figure where a memory gate refused the cell.
-    """
-
-    stage: str
-    message: str
-    exit_code: Amount | None = None
-    signal: str | None = None
-    figure_bytes: Count | None = None
+    stage: str  # `compile`, `read`, `import`, `fetch`, `option`, `stack-limit`, `timeout` or `target`
+    message: str  # the first diagnostics or the reason, trimmed, without IR dumps
+    exit_code: Amount | None = None  # of the compiler; None where it did not exit by itself
+    signal: str | None = None  # its name (`SIGSEGV`) where one ended the compiler
+    figure_bytes: Count | None = None  # the compiler's own figure where a memory gate refused the cell
 
     @property
     def first_line(self) -> str:
@@ -111,47 +93,36 @@ class Failure(Record, frozen=True):
 
 
 class Outcome(Record, frozen=True):
-    """What the same command gave another time, when that was something else.
-
-    Attributes:
-        artifact_digest: SHA-256 of the artifact, hex; None without one.
-    """
+    """What the same command gave another time, when that was something else."""
 
     status: Status
     metrics: Metrics = msgspec.field(default_factory=dict)
-    artifact_digest: str | None = None
+    artifact_digest: str | None = None  # SHA-256 of the artifact, hex; None without one
 
 
 class Cell(Small, frozen=True):
-    """One measured (or not measurable) cell.
-
-    Attributes:
-        metrics: id → value; None is "not known", with its reason in `reasons`.
-        command: the command line that gives this very artifact, with paths relative to the repository or suite.
-        artifact_digest: SHA-256 of the artifact, hex; None without one.
-        others: what differed from the first compile: the compiler does not repeat itself here.
-        program: what the target-independent IR says; None where it could not be read.
-        phases_ms: phase of the compiler → wall time that the single-threaded compile spent in it; varies.
-        parts: every byte of the artifact under one name (`bot.core.metrics`); empty where they are not known.
-        assembler: what made machine code of the artifact's PTX text, version and level; None without one.
-        traces: entry point → what the compiler's passes did to it; of those that were traced.
-    """
+    """One measured (or not measurable) cell."""
 
     key: CellKey
     status: str
+    # id → value; None is "not known", with its reason in `reasons`
     metrics: Metrics = msgspec.field(default_factory=dict)
     dispatches: tuple[Dispatch, ...] = ()
     failure: Failure | None = None
-    command: str = ""
-    artifact_digest: str | None = None
+    command: str = ""  # the command line that gives this very artifact, with paths relative to the repository or suite
+    artifact_digest: str | None = None  # SHA-256 of the artifact, hex; None without one
     reasons: Mapping[str, str] = {}
     compiles: int = 1
-    others: tuple[Outcome, ...] = ()
-    program: Program | None = None
+    others: tuple[Outcome, ...] = ()  # what differed from the first compile: the compiler does not repeat itself here
+    program: Program | None = None  # what the target-independent IR says; None where it could not be read
     families: tuple[Family, ...] = ()
+    # phase of the compiler → wall time that the single-threaded compile spent in it; varies
     phases_ms: Mapping[str, int] = {}
+    # every byte of the artifact under one name (`bot.core.metrics`); empty where they are not known
     parts: Mapping[str, int] = {}
+    # what made machine code of the artifact's PTX text, version and level; None without one
     assembler: str | None = None
+    # entry point → what the compiler's passes did to it; of those that were traced
     traces: Mapping[str, DispatchTrace] = {}
 
     @property
@@ -175,21 +146,13 @@ class Cell(Small, frozen=True):
 
 
 class CompilerInfo(Record, frozen=True, omit_defaults=True):
-    """Which compiler measured a side.
+    """Which compiler measured a side."""
 
-    Attributes:
-        version: as `iree-compile --version` gives it (`3.13.0rc20261016`).
-        revision: the source revision it was built from; empty where it does not say.
-        digest: SHA-256 (hex) over all files of the compiler that a measurement runs.
-        spec: the SPEC as the user gave it, without directories.
-        metrics: those of its own, as the configuration declares them.
-    """
-
-    version: str
-    revision: str
-    digest: str
-    spec: str = always("")
-    metrics: OwnMetrics = ()
+    version: str  # as `iree-compile --version` gives it (`3.13.0rc20261016`)
+    revision: str  # the source revision it was built from; empty where it does not say
+    digest: str  # SHA-256 (hex) over all files of the compiler that a measurement runs
+    spec: str = always("")  # the SPEC as the user gave it, without directories
+    metrics: OwnMetrics = ()  # those of its own, as the configuration declares them
 
 
 def titled(version: str) -> str:
@@ -206,24 +169,18 @@ class SourceInfo(Record, frozen=True):
 
 
 class Snapshot(Small, frozen=True):
-    """All cells of one side.
-
-    Attributes:
-        targets: target name → its backend's name, for all targets of the plan.
-        backends: target backends the compiler registers, named by a target or not; empty where it did not say.
-        models: model name → SHA-256 (hex) of its text; says which suite this is.
-        only: model → the one target that it is planned for. All others are planned for all targets but these.
-        notes: facts about the whole run that a reader should know (such as a lost shard).
-    """
+    """All cells of one side."""
 
     compiler: CompilerInfo
     source: SourceInfo
     cells: tuple[Cell, ...]
     flags: tuple[str, ...] = ()
-    targets: Mapping[str, str] = {}
+    targets: Mapping[str, str] = {}  # target name → its backend's name, for all targets of the plan
+    # target backends the compiler registers, named by a target or not; empty where it did not say
     backends: tuple[str, ...] = ()
-    models: Mapping[str, str] = {}
-    notes: tuple[str, ...] = ()
+    models: Mapping[str, str] = {}  # model name → SHA-256 (hex) of its text; says which suite this is
+    notes: tuple[str, ...] = ()  # facts about the whole run that a reader should know (such as a lost shard)
+    # model → the one target that it is planned for. All others are planned for all targets but these.
     only: Mapping[str, str] = {}
 
     @property
@@ -250,16 +207,13 @@ class Snapshot(Small, frozen=True):
 
 
 class FusionCounts(Record, frozen=True):
-    """One model on one side; the same on every target.
+    """One model on one side; the same on every target."""
 
-    Attributes:
-        linalg_ops_before, linalg_ops_after: before fusion, and inside the regions that it formed; None: not known.
-        compute_bound_sites, memory_bound_sites: dispatch sites of the steady state: those with a contraction,
-            convolution or attention, and the others.
-    """
-
+    # linalg_ops_before, linalg_ops_after: before fusion, and inside the regions that it formed; None: not known
     linalg_ops_before: Count | None
     linalg_ops_after: Count | None
+    # compute_bound_sites, memory_bound_sites: dispatch sites of the steady state: those with a contraction, convolution
+    # or attention, and the others
     compute_bound_sites: Count
     memory_bound_sites: Count
     initializer_sites: Count
@@ -277,20 +231,14 @@ class Fusion(Record, frozen=True):
 
 
 class FoldCounts(Small, frozen=True):
-    """What deduplication did to one cell, and what it left behind.
-
-    Attributes:
-        families: groups of executables that are identical, or equal but for what their kind says.
-        surplus_executables: executables of those families beyond one representative each: an upper bound.
-        surplus_bytes: bytes of them, the largest member of each family being the representative: whole executables
-            where each entry point has one of its own in the artifact (vulkan, metal), else device code; None where not
-            known.
-    """
+    """What deduplication did to one cell, and what it left behind."""
 
     regions: int | None
     executables: int | None
-    families: int | None
-    surplus_executables: int | None
+    families: int | None  # groups of executables that are identical, or equal but for what their kind says
+    surplus_executables: int | None  # executables of those families beyond one representative each: an upper bound
+    # bytes of them, the largest member of each family being the representative: whole executables where each entry
+    # point has one of its own in the artifact (vulkan, metal), else device code; None where not known
     surplus_bytes: int | None
 
     @property
@@ -314,34 +262,28 @@ PAIR_METRICS = tuple(metric.id for metric in METRICS if metric.paired)
 
 
 class Pair(Record, frozen=True):
-    """A static and a dynamic version of one model on one target.
-
-    Attributes:
-        base, head: `static` or `dynamic` → metric id → value; a side that has not measured one of both lacks it.
-    """
+    """A static and a dynamic version of one model on one target."""
 
     static: str
     dynamic: str
     target: str
+    # base, head: `static` or `dynamic` → metric id → value; a side that has not measured one of both lacks it
     base: Mapping[str, Mapping[str, Count | None]]
     head: Mapping[str, Mapping[str, Count | None]]
 
 
 class ModelEdit(Record, frozen=True):
-    """One model whose text is another one on head.
-
-    Attributes:
-        base, head: SHA-256 (hex) of its text; None where the side does not have the model: none of its operations.
-        operations: operation → head − base, those that are not as many on both sides, as a `Program` counts them; None
-            where that is not known: a side does not say it, measured nothing, or was read by another compiler.
-        components: component → head − base of its whole operations, constants not counted; `unattributed` has those
-            without a place. None where `operations` is.
-    """
+    """One model whose text is another one on head."""
 
     model: str
+    # base, head: SHA-256 (hex) of its text; None where the side does not have the model: none of its operations
     base: str | None
     head: str | None
+    # operation → head − base, those that are not as many on both sides, as a `Program` counts them; None where that is
+    # not known: a side does not say it, measured nothing, or was read by another compiler
     operations: Mapping[str, Amount] | None = None
+    # component → head − base of its whole operations, constants not counted; `unattributed` has those without a place.
+    # None where `operations` is.
     components: Mapping[str, Amount] | None = None
 
 

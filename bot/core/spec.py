@@ -30,15 +30,10 @@ _AFTER = re.compile(r"(?:(?:^|\s)#|\s--?[a-z]|\s*\\\s*$).*")
 
 
 class Places(Small, frozen=True):
-    """Where wheels are looked for, beside what the environment tells pip.
+    """Where wheels are looked for, beside what the environment tells pip."""
 
-    Attributes:
-        find_links: HTTPS pages and directories that name wheels, in order.
-        no_index: True where only those count, and not the index.
-    """
-
-    find_links: tuple[str, ...] = ()
-    no_index: bool = False
+    find_links: tuple[str, ...] = ()  # HTTPS pages and directories that name wheels, in order
+    no_index: bool = False  # True where only those count, and not the index
 
     @property
     def argv(self) -> list[str]:
@@ -64,25 +59,16 @@ class Places(Small, frozen=True):
 
 
 class Command(Small, frozen=True):
-    """A compiler that is a command.
+    """A compiler that is a command."""
 
-    Attributes:
-        run: the words of the command, with `{model}`, `{target}`, `{out}` and `{side}` in them.
-        artifacts: globs of the files that are measured.
-        root: the folder that paths are relative to.
-        package: on the package index, of which a side is a release; empty: a side is words for `{side}`, or a commit.
-        sources: globs of further files that the command needs.
-        stages: ends of names of files with its own IR, in its order.
-        metrics: what it may write to `facts.json` beside this program's.
-    """
-
-    run: tuple[str, ...]
-    artifacts: tuple[str, ...]
-    root: str
+    run: tuple[str, ...]  # the words of the command, with `{model}`, `{target}`, `{out}` and `{side}` in them
+    artifacts: tuple[str, ...]  # globs of the files that are measured
+    root: str  # the folder that paths are relative to
+    # on the package index, of which a side is a release; empty: a side is words for `{side}`, or a commit
     package: str = ""
-    sources: tuple[str, ...] = ()
-    stages: tuple[str, ...] = ()
-    metrics: OwnMetrics = ()
+    sources: tuple[str, ...] = ()  # globs of further files that the command needs
+    stages: tuple[str, ...] = ()  # ends of names of files with its own IR, in its order
+    metrics: OwnMetrics = ()  # what it may write to `facts.json` beside this program's
 
 
 def is_release(text: str) -> bool:
@@ -91,15 +77,11 @@ def is_release(text: str) -> bool:
 
 
 class Sought(Small, frozen=True):
-    """A compiler as a side asks for it.
-
-    Attributes:
-        notes: what is not taken of where it was asked for, a line each.
-    """
+    """A compiler as a side asks for it."""
 
     spec: str
     places: Places = Places()
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what is not taken of where it was asked for, a line each
 
 
 def is_address(link: str) -> bool:

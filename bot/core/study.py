@@ -82,33 +82,21 @@ _NAMED = 3
 
 
 class Variant(Small, frozen=True):
-    """What makes one side of a study another one than the others, and what was measured with it.
-
-    Attributes:
-        spec: SPEC of its compiler, without directories once that is fetched; empty for the study's own.
-        flags: of its cells, behind all others.
-        targets: glob of the only targets that have it → flags that it adds there; None for all, without such flags.
-        files: row → its model's file; empty where the rows are models of their own.
-        shapes: what is said of the dynamic dimensions of its models; None where nothing is.
-        folded: True where its executables are folded as `fold` does it.
-        at: where it stands on the study's axis; None without one.
-        snapshot: None before it is measured, and where there is a gap in its place.
-        reason: why there is a gap, or why none of its cells could be tried.
-        repeats: other SPECs that gave the same.
-    """
+    """What makes one side of a study another one than the others, and what was measured with it."""
 
     name: str
-    spec: str = ""
-    snapshot: Snapshot | None = None
-    reason: str = ""
-    repeats: tuple[str, ...] = ()
+    spec: str = ""  # SPEC of its compiler, without directories once that is fetched; empty for the study's own
+    snapshot: Snapshot | None = None  # None before it is measured, and where there is a gap in its place
+    reason: str = ""  # why there is a gap, or why none of its cells could be tried
+    repeats: tuple[str, ...] = ()  # other SPECs that gave the same
     notes: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()  # of its cells, behind all others
+    # glob of the only targets that have it → flags that it adds there; None for all, without such flags
     targets: Mapping[str, tuple[str, ...]] | None = None
-    files: Mapping[str, str] = {}
-    shapes: Constraint | None = None
-    folded: bool = False
-    at: int | None = None
+    files: Mapping[str, str] = {}  # row → its model's file; empty where the rows are models of their own
+    shapes: Constraint | None = None  # what is said of the dynamic dimensions of its models; None where nothing is
+    folded: bool = False  # True where its executables are folded as `fold` does it
+    at: int | None = None  # where it stands on the study's axis; None without one
 
     @property
     def compiler(self) -> CompilerInfo | None:
@@ -182,16 +170,12 @@ Side = tuple[str, Snapshot]
 
 
 class Neighbours(NamedTuple):
-    """Two variants between which nothing could be had.
-
-    Attributes:
-        gaps: names of what lies between.
-        across: earlier variants, each with the cells of head that it was the last to know.
-    """
+    """Two variants between which nothing could be had."""
 
     base: Side
     head: Side
-    gaps: tuple[str, ...]
+    gaps: tuple[str, ...]  # names of what lies between
+    # earlier variants, each with the cells of head that it was the last to know
     across: tuple[tuple[Side, frozenset[CellKey]], ...]
 
 

@@ -46,51 +46,35 @@ class _History(msgspec.Struct, frozen=True):
 
 
 class ReplayStep(Small, frozen=True):
-    """From one side to the next: the verdict, and its alarms, worst first.
-
-    Attributes:
-        gaps: sides between the two that could not be had.
-        since: cell → the earlier side that it is held against.
-        unmeasured: cells of which nothing is known any more: their gap begins here.
-    """
+    """From one side to the next: the verdict, and its alarms, worst first."""
 
     base: str
     head: str
     status: VerdictStatus
     alarms: tuple[Finding, ...]
-    gaps: tuple[str, ...]
-    since: Mapping[CellKey, str]
-    unmeasured: tuple[CellKey, ...]
+    gaps: tuple[str, ...]  # sides between the two that could not be had
+    since: Mapping[CellKey, str]  # cell → the earlier side that it is held against
+    unmeasured: tuple[CellKey, ...]  # cells of which nothing is known any more: their gap begins here
 
 
 class RuleCount(Small, frozen=True):
-    """What one rule would have said at one level.
+    """What one rule would have said at one level."""
 
-    Attributes:
-        rule: its name; `states` for the states of cells.
-        steps, cells: how many steps it would have alarmed in, and how many alarms that are.
-    """
-
-    rule: str
+    rule: str  # its name; `states` for the states of cells
     level: Level
+    # steps, cells: how many steps it would have alarmed in, and how many alarms that are
     steps: int
     cells: int
 
 
 class SmallestLevel(Small, frozen=True):
-    """The smallest level at which a rule alarms in no more steps than are wanted.
-
-    Attributes:
-        kind: `change`, for an absolute growth, or `limit`.
-        now: in how many steps it alarms.
-        least: the level, in `unit`.
-    """
+    """The smallest level at which a rule alarms in no more steps than are wanted."""
 
     rule: str
     level: Level
-    kind: str
-    now: int
-    least: int
+    kind: str  # `change`, for an absolute growth, or `limit`
+    now: int  # in how many steps it alarms
+    least: int  # the level, in `unit`
     unit: Unit
 
 
@@ -204,19 +188,14 @@ _REASON_CHARACTERS = 200
 
 
 class Tighter(Small, frozen=True):
-    """A limit that can be smaller.
+    """A limit that can be smaller."""
 
-    Attributes:
-        place: of its rule, from 0.
-        limit: what it can be, in the steps of its dimension.
-        key, metric, value: what has the largest value.
-    """
-
-    place: int
+    place: int  # of its rule, from 0
     rule: Rule
     level: Level
     old: Amount
-    limit: int
+    limit: int  # what it can be, in the steps of its dimension
+    # key, metric, value: what has the largest value
     key: CellKey
     metric: str
     value: int
@@ -230,18 +209,12 @@ class Kept(Small, frozen=True):
 
 
 class Evidence(Small, frozen=True):
-    """What is known of the cells that the configuration has.
-
-    Attributes:
-        planned: all of them that can be compiled.
-        doubts: cell → why its measurement says nothing of the configuration as it is now.
-        noise: metrics with a noise band: these are judged although they vary.
-    """
+    """What is known of the cells that the configuration has."""
 
     snapshot: Snapshot
-    planned: Collection[CellKey]
-    doubts: Mapping[CellKey, str]
-    noise: Collection[str]
+    planned: Collection[CellKey]  # all of them that can be compiled
+    doubts: Mapping[CellKey, str]  # cell → why its measurement says nothing of the configuration as it is now
+    noise: Collection[str]  # metrics with a noise band: these are judged although they vary
 
 
 def ratcheted(rules: Sequence[Rule], evidence: Evidence, headroom: Fraction) -> Iterator[Tighter | Kept]:
