@@ -38,15 +38,15 @@ class Bindings:
 
     def __init__(
         self,
-        script: Path,
         root: Path | None,
         reason: str,
         cancel: Cancel,
         timeout_seconds: float = 120,
         python: str = sys.executable,
         lent: bool = False,
+        script: Path | None = None,
     ) -> None:
-        self._argv, self._root, self._cancel = [python, "-E", "-s", str(script), str(root)], root, cancel
+        self._argv, self._root, self._cancel = [python, "-E", "-s", str(script or IR_WORKER), str(root)], root, cancel
         self._timeout_seconds, self._lent = timeout_seconds, lent
         self.reason = reason if root is None else None
         self._worker: Worker | None = None
@@ -82,15 +82,15 @@ class Bindings:
             self._worker = None
 
 
-def working(script: Path, toolchain: Toolchain, cancel: Cancel) -> Bindings:
+def working(toolchain: Toolchain, cancel: Cancel) -> Bindings:
     """A worker of its own bindings, which what it writes comes from too."""
-    return Bindings(script, toolchain.bindings, toolchain.no_bindings, cancel, python=toolchain.python)
+    return Bindings(toolchain.bindings, toolchain.no_bindings, cancel, python=toolchain.python)
 
 
-def reading(toolchain: Toolchain, cancel: Cancel, worker: Path = IR_WORKER) -> Bindings:
+def reading(toolchain: Toolchain, cancel: Cancel) -> Bindings:
     """What reads the IR of a compiler: its own bindings, or those that are lent."""
     root, lent = toolchain.bindings or toolchain.lent, toolchain.bindings is None
-    return Bindings(worker, root, toolchain.no_bindings, cancel, python=toolchain.python, lent=lent)
+    return Bindings(root, toolchain.no_bindings, cancel, python=toolchain.python, lent=lent)
 
 
 # A compiler whose bindings no Python here can load: the release's own for this Python, where its library has the same

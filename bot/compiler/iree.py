@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from msgspec.structs import replace
 
-from bot.compiler.bindings import IR_WORKER, Importer, opset_hint, reading
+from bot.compiler.bindings import Importer, opset_hint, reading
 from bot.compiler.compiler import AtWork, Compiler, Job, Result, Session
 from bot.compiler.compiling import Kit, Source, compile_directly
 from bot.compiler.probe import for_release, in_its_words, known_measuring_options, unknown_option_of
@@ -51,7 +50,7 @@ class Iree:
     @contextmanager
     def at_work(self, session: Session) -> Iterator[AtWork]:
         """With the process that reads IR, which ends with the context."""
-        with open_kit(self.toolchain, IR_WORKER, session) as (kit, importer):
+        with open_kit(self.toolchain, session) as (kit, importer):
             yield _AtWork(kit, importer)
 
 
@@ -80,10 +79,10 @@ def toolchain_of(compiler: Compiler) -> Toolchain:
 
 
 @contextmanager
-def open_kit(toolchain: Toolchain, worker: Path, session: Session) -> Iterator[tuple[Kit, Importer]]:
+def open_kit(toolchain: Toolchain, session: Session) -> Iterator[tuple[Kit, Importer]]:
     """What compiles with one compiler, and what imports its models; the process that reads IR ends with the context."""
     scratch, timeout_seconds, cancel = session.scratch, session.timeout_seconds, session.cancel
-    bindings = reading(toolchain, cancel, worker)
+    bindings = reading(toolchain, cancel)
     try:
         options = known_measuring_options(toolchain, scratch, cancel)
         kit = Kit(session.label, toolchain, options, bindings, scratch, timeout_seconds, cancel, session.meter)

@@ -1,6 +1,6 @@
 """A program at the end of the flow phase: how it is had, which of its executables could become one, and making them so.
 
-What is asked is answered by `fold_worker`, beside the compiler's own bindings; its answers are checked here.
+What is asked is answered by the IR worker, beside the compiler's own bindings; its answers are checked here.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from bot.errors import InputError, MalformedBinary
 from bot.system.files import require_bounded
 from bot.system.processes import Cancel
 
-FOLD_WORKER = Path(__file__).parents[1] / "readers" / "ir_worker" / "fold_worker.py"
-"""Run as a script, under the compiler's own bindings; never imported here."""
 FLOW_OPTIONS = ("--compile-to=flow", "--mlir-print-debuginfo")
 """The places are kept: what is resumed from a text without them is not always the artifact of the whole compile."""
 RESUME = "--compile-from=flow"
@@ -129,11 +127,9 @@ def _read(answer: str | None, kind: type[_Answer], bindings: Bindings) -> _Answe
 
 # A model whose dynamic dimensions are constrained, as a model of its own.
 #
-# `shape_worker` makes it, beside the bindings of the compiler that is to compile it; its answers are checked here.
+# The IR worker makes it, beside the bindings of the compiler that is to compile it; its answers are checked here.
 
 
-SHAPE_WORKER = Path(__file__).parents[1] / "readers" / "ir_worker" / "shape_worker.py"
-"""Run as a script, under the compiler's own bindings; never imported here."""
 STAGE = "import"
 """The stage of the failure of a model that cannot be constrained: it is refused before anything is compiled."""
 _SHAPING = "shaping"
@@ -149,7 +145,7 @@ class _Constrained(Record, frozen=True):
 
 def shaping(toolchain: Toolchain, cancel: Cancel) -> Bindings:
     """What `constrained` asks; the caller closes it."""
-    return working(SHAPE_WORKER, toolchain, cancel)
+    return working(toolchain, cancel)
 
 
 def constrained(

@@ -15,7 +15,7 @@ from bot.core.reading import ProgramFacts
 from bot.core.record import Count, Name, Record
 from bot.errors import InputError, MalformedBinary
 from bot.readers.ir_worker.ir_kinds import KINDS
-from bot.readers.ir_worker.ir_locations import COMPONENT_CHARACTERS
+from bot.readers.ir_worker.ir_program import COMPONENT_CHARACTERS
 
 _WHERE = "program IR"
 _DIGEST = re.compile(r"[0-9a-f]{64}")

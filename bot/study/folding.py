@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from bot.compiler.bindings import IR_WORKER, Bindings, Importer, working
+from bot.compiler.bindings import Bindings, Importer, working
 from bot.compiler.cell_cache import CellCache, cell_key
 from bot.compiler.compiler import Session
 from bot.compiler.compiling import Kit, Source, artifact_of, compile_directly, module_of
@@ -28,7 +28,6 @@ from bot.compiler.iree import open_kit
 from bot.compiler.ptxas import Assembler
 from bot.compiler.ptxas import installed as assembler_here
 from bot.compiler.rewriting import (
-    FOLD_WORKER,
     RESUME,
     FoldedGroup,
     Group,
@@ -580,8 +579,8 @@ def audited(work: Work, options: FoldOptions) -> FoldAudit:
     toolchain, timeout, cache = plan.toolchain, work.config.timeout_seconds, work.request.cache
     with (
         temporary_directory("fold-") as scratch,
-        closing(working(FOLD_WORKER, toolchain, work.cancel)) as folding,
-        open_kit(toolchain, IR_WORKER, Session("head", scratch, timeout, work.cancel, Meter())) as (kit, importer),
+        closing(working(toolchain, work.cancel)) as folding,
+        open_kit(toolchain, Session("head", scratch, timeout, work.cancel, Meter())) as (kit, importer),
     ):
         cells, assembler = (
             CellCache(cache, is_writable(cache.absolute())),

@@ -17,7 +17,7 @@ from bot.compiler.compiler import Session
 from bot.compiler.compiling import Kit, Source, artifact_of, module_of
 from bot.compiler.iree import open_kit, toolchain_of, unknown_option
 from bot.compiler.probe import in_its_words
-from bot.compiler.rewriting import FOLD_WORKER, constrained, flow_of, shaping
+from bot.compiler.rewriting import constrained, flow_of, shaping
 from bot.config.targets import merged
 from bot.core.backends import backend_of
 from bot.core.fold import FAILED, FoldAudit, FoldCell, FoldOptions, Price, Run
@@ -362,7 +362,7 @@ def _open(plans: Sequence[VariantPlan], runtimes: dict[str, Runtime], work: Work
         tools = {}
         for digest, plan in {plan.side.compiler.info.digest: plan for plan in plans}.items():
             session = Session("lab", scratch, work.config.timeout_seconds, work.cancel, Meter())
-            opened = open_kit(plan.side.toolchain, FOLD_WORKER, session)
+            opened = open_kit(plan.side.toolchain, session)
             tools[digest] = (*stack.enter_context(opened), runtimes[digest])
         yield _Bench(tools, scratch, work.cancel)
 

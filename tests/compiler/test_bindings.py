@@ -33,7 +33,7 @@ for line in sys.stdin:
 def bindings(home: Path, body: str, timeout_seconds: float = 20, cancel: Cancel | None = None) -> Bindings:
     script = home / "worker.py"
     script.write_text(PRELUDE + body)
-    return Bindings(script, home / "root", "", cancel or Cancel(), timeout_seconds)
+    return Bindings(home / "root", "", cancel or Cancel(), timeout_seconds, script=script)
 
 
 def starts(home: Path) -> list[int]:
@@ -61,8 +61,8 @@ def test_a_worker_is_started_on_first_use_and_only_once(tmp_path: Path) -> None:
     assert wait_until(lambda: not any(map(is_alive, starts(tmp_path))))
 
 
-def test_no_bindings(tmp_path: Path) -> None:
-    one = Bindings(tmp_path / "no such script", None, "not for this Python", Cancel())
+def test_no_bindings() -> None:
+    one = Bindings(None, "not for this Python", Cancel())
     assert one.ask("program") is None
     assert one.reason == "not for this Python"
     one.close()

@@ -16,9 +16,10 @@ from json_rows import fold_of
 from places import ROOT
 
 from bot.cli.main import main
+from bot.compiler.bindings import IR_WORKER
 from bot.compiler.compiler import Compiled
 from bot.compiler.compiling import Kit, Source, compile_directly
-from bot.compiler.rewriting import FOLD_WORKER, Group
+from bot.compiler.rewriting import Group
 from bot.compiler.toolchain import resolve
 from bot.core.fold import FoldAudit, FoldCell, Price
 from bot.core.snapshot import Failure
@@ -37,12 +38,12 @@ LAYERS = layers([(3, 4), (5, 5), (7, 6), (11, 7)])
 WRONG_WORKER = """
 import sys
 sys.path.insert(0, {folder!r})
-import fold_worker, fold_rewrite, ir_worker
-right = fold_rewrite._rewrite_site
+from ir_worker import ir_fold, ir_worker
+right = ir_fold._rewrite_site
 def wrong(ir, op, kept, varying, at):
     right(ir, op, kept, varying, (at + 1) % len(varying[0].attributes) if varying else at)
-fold_rewrite._rewrite_site = wrong
-sys.exit(ir_worker.main(sys.argv[1], fold_worker.Folder))
+ir_fold._rewrite_site = wrong
+sys.exit(ir_worker.main(sys.argv[1]))
 """
 """Each site passes the values of the next executable: the program verifies, and computes something else."""
 
@@ -163,8 +164,8 @@ def test_a_rewriting_that_changes_outputs_is_found_out_and_folded_nowhere(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = tmp_path / "wrong.py"
-    script.write_text(WRONG_WORKER.format(folder=str(FOLD_WORKER.parent)))
-    monkeypatch.setattr("bot.study.folding.FOLD_WORKER", script)
+    script.write_text(WRONG_WORKER.format(folder=str(IR_WORKER.parents[1])))
+    monkeypatch.setattr("bot.compiler.bindings.IR_WORKER", script)
     found = folded(home, "wrong", "--model", "layers")
     for cell in found.cells:
         assert cell.state == "nothing-to-fold" and cell.artifact_bytes.change == 0 and cell.folded == ()

@@ -10,8 +10,8 @@ from flow_regions import adding, generic, padding, reducing, slicing
 from flow_texts import Region, program
 from fold_stage import FoldStage, stage
 
-from bot.compiler.bindings import Bindings
-from bot.compiler.rewriting import FOLD_WORKER, Group
+from bot.compiler.bindings import IR_WORKER, Bindings
+from bot.compiler.rewriting import Group
 from bot.errors import MalformedBinary
 
 pytestmark = pytest.mark.compiler
@@ -21,9 +21,9 @@ ALIKE = "they differ in more than constants, offsets and static dimensions"
 BROKEN_WORKER = """
 import sys
 sys.path.insert(0, {folder!r})
-import fold_worker, fold_rewrite, ir_worker
+from ir_worker import ir_fold, ir_worker
 {patch}
-sys.exit(ir_worker.main(sys.argv[1], fold_worker.Folder))
+sys.exit(ir_worker.main(sys.argv[1]))
 """
 
 
@@ -186,8 +186,8 @@ def test_an_executable_that_nothing_launches_is_not_folded(at: FoldStage) -> Non
 def refused(at: FoldStage, home: Path, regions: list[Region], patch: str) -> str:
     """What a worker that rewrites wrongly says, and that the program it makes is not written."""
     script = home / "broken.py"
-    script.write_text(BROKEN_WORKER.format(folder=str(FOLD_WORKER.parent), patch=patch))
-    broken = Bindings(script, at.kit.toolchain.bindings, "", at.kit.cancel)
+    script.write_text(BROKEN_WORKER.format(folder=str(IR_WORKER.parents[1]), patch=patch))
+    broken = Bindings(at.kit.toolchain.bindings, "", at.kit.cancel, script=script)
     flow = at.written(program(at.header, regions))
     worse = FoldStage(at.kit, broken, at.home)
     before = set(at.home.iterdir())
@@ -201,7 +201,7 @@ def refused(at: FoldStage, home: Path, regions: list[Region], patch: str) -> str
 
 
 def test_a_program_that_does_not_verify_is_refused_with_the_operation_that_broke(at: FoldStage, tmp_path: Path) -> None:
-    said = refused(at, tmp_path, [reducing("a", 8, 4), reducing("b", 6, 12)], "fold_rewrite._merged = lambda *_: []")
+    said = refused(at, tmp_path, [reducing("a", 8, 4), reducing("b", 6, 12)], "ir_fold._merged = lambda *_: []")
     assert said.startswith("folding: ValueError: 'flow.dispatch.tie_shape' op value set has 2 dynamic dimensions")
     assert "\n" not in said
 
@@ -209,5 +209,5 @@ def test_a_program_that_does_not_verify_is_refused_with_the_operation_that_broke
 def test_a_site_that_does_not_pass_what_the_function_takes_is_refused_though_the_compiler_does_not_mind(
     at: FoldStage, tmp_path: Path
 ) -> None:
-    said = refused(at, tmp_path, [adding("a"), adding("b", 5)], "fold_rewrite.argument_places = lambda sites: 0")
+    said = refused(at, tmp_path, [adding("a"), adding("b", 5)], "ir_fold.argument_places = lambda sites: 0")
     assert said == "folding: ValueError: 'flow.dispatch' op passes tensor<8x8xi32> as operand 0 of @a_entry, a i32"

@@ -113,7 +113,7 @@ def worker(home: Path, text: str) -> Bindings:
     """A worker that is none."""
     script = home / "worker.py"
     script.write_text(f"import json, os, sys\n{text}")
-    return Bindings(script, home, "", Cancel(), timeout_seconds=20)
+    return Bindings(home, "", Cancel(), timeout_seconds=20, script=script)
 
 
 @pytest.mark.parametrize("how", DIES)
@@ -151,7 +151,7 @@ def test_an_answer_that_is_none_is_one_line(tmp_path: Path, answer: object) -> N
 def test_a_compiler_without_bindings_says_so(tmp_path: Path) -> None:
     reason = f"its bindings are for another Python than {sys.version_info.major}"
     with pytest.raises(MalformedBinary, match=reason):
-        groups_of(Bindings(tmp_path / "worker.py", None, reason, Cancel()), tmp_path / "flow.mlir")
+        groups_of(Bindings(None, reason, Cancel()), tmp_path / "flow.mlir")
 
 
 CARRIED = """module {{

@@ -10,7 +10,7 @@ import pytest
 from fold_programs import barrier, mapped
 from test_auditing import WRONG_WORKER, folded, home, write
 
-from bot.compiler.rewriting import FOLD_WORKER
+from bot.compiler.bindings import IR_WORKER
 from bot.core.fold import FoldCell
 from bot.study.folding import Bench
 
@@ -100,8 +100,8 @@ def constant() -> str:
 def wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rewriting that mixes up the constants of the executables that it makes one."""
     script = tmp_path / "wrong.py"
-    script.write_text(WRONG_WORKER.format(folder=str(FOLD_WORKER.parent)))
-    monkeypatch.setattr("bot.study.folding.FOLD_WORKER", script)
+    script.write_text(WRONG_WORKER.format(folder=str(IR_WORKER.parents[1])))
+    monkeypatch.setattr("bot.compiler.bindings.IR_WORKER", script)
 
 
 @pytest.fixture

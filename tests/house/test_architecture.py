@@ -55,10 +55,10 @@ DISTRIBUTION = {
     "markupsafe": "Jinja2",
     "iree": None,
 }
-# Scripts that run in an interpreter of their own, without the bot: they import their siblings by their bare names, and
-# the compiler's bindings by name, once they know where these are. Those that rewrite begin with that for reading.
+# A script that runs in an interpreter of its own, without the bot: its folder is a package there, and the compiler's
+# bindings are imported by name, once it knows where these are.
 SCRIPT = "bot.readers.ir_worker.ir_worker"
-REWRITES_BY_PASSES = "bot.readers.ir_worker.shape_worker"
+REWRITES_BY_PASSES = "bot.readers.ir_worker.ir_shape"
 ROOMS_OF_SCRIPTS = ("bot.readers.ir_worker",)
 ARRAYS, OF_THE_EXTRA_RUN = "bot.running.array_worker", {"numpy", "ml_dtypes"}
 """Another such script, and what it may import because nothing else does."""
@@ -66,9 +66,6 @@ ARRAYS, OF_THE_EXTRA_RUN = "bot.running.array_worker", {"numpy", "ml_dtypes"}
 SOURCES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
     for path in sorted((ROOT / "bot").rglob("*.py"))
-}
-SIBLINGS = {
-    name.rpartition(".")[2] for name in SOURCES if name.startswith(tuple(f"{room}." for room in ROOMS_OF_SCRIPTS))
 }
 TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in SOURCES.items()}
 
@@ -189,8 +186,8 @@ def test_imports_are_written_so_that_these_tests_see_them() -> None:
 
 def test_the_script_and_its_siblings_run_without_the_bot_and_its_libraries() -> None:
     wanted = {one for name in SOURCES if within(name, *ROOMS_OF_SCRIPTS) for one in IMPORTS[name]}
-    known = {*sys.stdlib_module_names, *SIBLINGS}
-    assert {one for one in wanted if not within(one, *ROOMS_OF_SCRIPTS) and one.partition(".")[0] not in known} == set()
+    other = {one for one in wanted if not within(one, *ROOMS_OF_SCRIPTS)}
+    assert {one for one in other if one.partition(".")[0] not in sys.stdlib_module_names} == set()
 
 
 def declared(section: str) -> set[str]:
@@ -204,7 +201,7 @@ def declared(section: str) -> set[str]:
 def test_every_library_is_declared() -> None:
     def wrong(_name: str, wanted: str) -> bool:
         top = wanted.partition(".")[0]
-        return top not in SIBLINGS and DISTRIBUTION.get(top, top) not in known
+        return DISTRIBUTION.get(top, top) not in known
 
     known = {*declared("dependencies"), *sys.stdlib_module_names, "bot", None}
     assert [each for each in offenders(wrong) if not each.startswith(f"{ARRAYS} → ")] == []

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.readers.ir_worker.ir_bindings import parts_of
+from bot.readers.ir_worker.ir_stream import parts_of
 
 HEAD = '"func.func"() <{sym_name = "@"}> ({\n^bb0(%arg0: !stream.binding, %arg1: !stream.binding, %arg2: i32):'
 TAIL = '  "func.return"() : () -> ()\n}) : () -> ()'

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.readers.ir_worker.ir_locations import COMPONENT_CHARACTERS, component_of
+from bot.readers.ir_worker.ir_program import COMPONENT_CHARACTERS, component_of
 
 
 @pytest.mark.parametrize(

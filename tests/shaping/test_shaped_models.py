@@ -13,7 +13,7 @@ from product_model import PRODUCT
 from small_programs import SmallPrograms
 
 from bot.compiler.bindings import Bindings
-from bot.compiler.rewriting import SHAPE_WORKER, constrained
+from bot.compiler.rewriting import constrained
 from bot.core.study import Constraint, Divisible, Range, Static
 from bot.running.runner import DYNAMIC_SIZES, Runner, Runtime
 from bot.system.processes import Cancel
@@ -40,7 +40,7 @@ def programs(compiler_root: Path, worker: Child, tmp_path_factory: pytest.TempPa
 
 @pytest.fixture(scope="module")
 def bindings(compiler_root: Path) -> Iterator[Bindings]:
-    found = Bindings(SHAPE_WORKER, compiler_root, "", Cancel())
+    found = Bindings(compiler_root, "", Cancel())
     yield found
     found.close()
 

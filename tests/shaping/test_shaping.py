@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -217,13 +216,13 @@ def test_a_text_that_is_no_model_and_a_file_that_is_not_there(at: Stage) -> None
 def test_a_worker_that_answers_something_else_is_not_believed(tmp_path: Path, answer: str) -> None:
     script = tmp_path / "worker.py"
     script.write_text(f"print('{{\"ready\": true}}', flush=True)\ninput()\nprint({answer!r}, flush=True)\ninput()\n")
-    bindings = Bindings(script, tmp_path, "", Cancel(), timeout_seconds=20)
+    bindings = Bindings(tmp_path, "", Cancel(), timeout_seconds=20, script=script)
     told = constrained(bindings, tmp_path / "model.mlir", Static(8), tmp_path / "out.mlir")
     bindings.close()
     assert isinstance(told, Failure) and told.message.startswith("cannot constrain its dimensions: ")
 
 
 def test_without_bindings_there_is_the_reason(tmp_path: Path) -> None:
-    bindings = Bindings(Path(sys.executable), None, "it is a binary alone", Cancel())
+    bindings = Bindings(None, "it is a binary alone", Cancel())
     told = constrained(bindings, tmp_path / "model.mlir", Static(8), tmp_path / "out.mlir")
     assert told == Failure("import", "cannot constrain its dimensions: it is a binary alone")

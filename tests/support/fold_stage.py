@@ -12,7 +12,7 @@ from small_programs import FLAGS
 from bot.compiler.bindings import Bindings
 from bot.compiler.compiling import Kit, Source, artifact_of
 from bot.compiler.diagnostics import without_places
-from bot.compiler.rewriting import FOLD_WORKER, RESUME, Group, Groups, Rewritten, flow_of, groups_of, rewritten
+from bot.compiler.rewriting import RESUME, Group, Groups, Rewritten, flow_of, groups_of, rewritten
 from bot.compiler.toolchain import resolve
 from bot.core.planned import COMMON_FLAGS
 from bot.readers.ir_facts import interface
@@ -108,7 +108,7 @@ def stage(version: str, home: Path) -> Iterator[FoldStage]:
     """A release, from the cache where it is there; its worker ends with the context."""
     cancel = Cancel()
     toolchain = resolve(version, default_cache(), cancel, print)
-    folding = Bindings(FOLD_WORKER, toolchain.bindings, toolchain.no_bindings, cancel)
+    folding = Bindings(toolchain.bindings, toolchain.no_bindings, cancel)
     scratch = home / "scratch"
     scratch.mkdir()
     try:

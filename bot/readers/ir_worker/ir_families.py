@@ -2,27 +2,22 @@
 
 Executables of one structure are one family, whatever of their constants, offsets and static shapes varies. Others may
 be the same but for the order of operands, or but for one operation more, or be fused around the same costliest
-operation. An executable is in one family at most. Imports the standard library only, for the reason that `ir_kinds`
-gives.
+operation. An executable is in one family at most.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from itertools import chain, islice, zip_longest
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from bot.readers.ir_worker import ir_kinds
-    from bot.readers.ir_worker.ir_members import DYNAMIC, FUNCTION, SHAPE, Member, Slot, partition
-else:
-    import ir_kinds
-    from ir_members import DYNAMIC, FUNCTION, SHAPE, Member, Slot, partition
+from .ir_kinds import KINDS, PLAIN, kinds_of
+from .ir_members import DYNAMIC, FUNCTION, Member, Slot, attributes_of, partition, sizes_in
 
-KINDS = ("constants", "static-shapes", "offsets", "operand-order", "extra-operation", "different-fusion")
+FAMILY_KINDS = ("constants", "static-shapes", "offsets", "operand-order", "extra-operation", "different-fusion")
 """`bot.core.program.FAMILY_KINDS`."""
 IDENTICAL = "nothing: their functions are identical"
 """`bot.core.program.IDENTICAL`."""
@@ -37,35 +32,38 @@ _FOLLOWING = frozenset({"static_sizes", "static_output_shape"})
 """Arrays that the types of operands and results say, too."""
 _CONSTANTS = frozenset({"arith.constant", "complex.constant", "flow.tensor.constant"})
 _ADDRESSING = frozenset({"arith.index_cast", "arith.index_castui"})
-_PLAIN = frozenset({"linalg.generic", "linalg.fill", "linalg.yield", "linalg.index", "iree_linalg_ext.yield"})
+_UNNAMED = frozenset({"linalg.generic", "linalg.fill", "linalg.yield", "linalg.index", "iree_linalg_ext.yield"})
 _ORDERED = frozenset({"indexing_maps", "operandSegmentSizes", "function_type", "sym_name"})
-_COSTLY = ir_kinds.KINDS[: ir_kinds.KINDS.index("gather")]
+_COSTLY = KINDS[: KINDS.index("gather")]
 _ATTEMPTS = 32
 """Times that an operation is left out of one executable: each costs as much as it has operations."""
 _NAME = re.compile(r"%[\w$.-]+(?:#\d+)?")
 
 Draft = tuple[str, Sequence[Member], list[str]]
+Words = Counter[tuple[str, str]]
+"""Name and element type of operations that compute."""
 
 
 def families(ir: Any, members: Collection[Member]) -> list[dict[str, Any]]:
     """Each family as `{kind, members, varying}`, by kind, larger ones first."""
-    places = {member.name: place for place, member in enumerate(members)}
-    same = [group for group in partition(members, lambda one: one.structure) if len(group) > 1]
-    drafts: list[Draft] = [_of_one_structure(group) for group in same]
-    forms: dict[Hashable, int] = {}
+    drafts = [_of_one_structure(group) for group in partition(members, lambda one: one.structure)]
     rest = _outside(members, drafts)
+    forms: dict[Hashable, int] = {}
     graphs = {member.name: _Graph(ir, member, forms) for member in rest}
     for search in (_operand_orders, _extra_operations, _different_fusions):
         rest = _outside(rest, drafts)
         drafts += search(rest, graphs)
-    drafts.sort(key=lambda one: (KINDS.index(one[0]), -len(one[1]), places[one[1][0].name]))
-    return [
-        {"kind": kind, "members": [member.name for member in group], "varying": _capped(lines)}
-        for kind, group, lines in drafts
-    ]
+    places = {member.name: place for place, member in enumerate(members)}
+    drafts.sort(key=lambda one: (FAMILY_KINDS.index(one[0]), -len(one[1]), places[one[1][0].name]))
+    rows = []
+    for kind, group, lines in drafts:
+        more = len(lines) - _LINES_SHOWN
+        varying = [*lines[:_LINES_SHOWN], *([f"… and {more} more"] if more > 0 else [])]
+        rows.append({"kind": kind, "members": [member.name for member in group], "varying": varying})
+    return rows
 
 
-def _outside(members: Collection[Member], drafts: Iterable[Draft]) -> list[Member]:
+def _outside(members: Collection[Member], drafts: Sequence[Draft]) -> list[Member]:
     taken = {member.name for _, group, _ in drafts for member in group}
     return [member for member in members if member.name not in taken]
 
@@ -75,7 +73,11 @@ def _outside(members: Collection[Member], drafts: Iterable[Draft]) -> list[Membe
 
 def _of_one_structure(group: Sequence[Member]) -> Draft:
     """The loosest kind that varies, and a line for each thing that does, in turns."""
-    columns = [slots for slots in zip(*(member.function_slots for member in group), strict=True) if _varies(slots)]
+    columns = [
+        slots
+        for slots in zip(*(member.function_slots for member in group), strict=True)
+        if len({slot.value for slot in slots}) > 1
+    ]
     kinds = {slots[0].kind for slots in columns}
     if not kinds:
         return "constants", group, [IDENTICAL]
@@ -83,15 +85,14 @@ def _of_one_structure(group: Sequence[Member]) -> Draft:
     shapes, arrays, constants, following = (dict[tuple[str, ...], tuple[str, int]]() for _ in range(4))
     for slots in columns:
         first, values = slots[0], tuple(map(_value_of, slots))
-        is_index = first.constant is not None and str(first.constant.results[0].type) == "index"
         if first.kind == "type":
             continue  # the constant's value says it
-        if first.constant is None and isinstance(first.place[0], str):
-            label, lines = f"{first.place[0]} of {first.op.name}", following if first.place[0] in _FOLLOWING else arrays
-        elif first.constant is None:
+        if first.constant is None:
             # Shapes inside that repeat how an argument varies are left out, as the column is the argument's.
             label, lines = _owner(first), shapes
-        elif is_index and is_shaped:
+            if isinstance(first.place[0], str):
+                lines = following if first.place[0] in _FOLLOWING else arrays
+        elif is_shaped and str(first.constant.results[0].type) == "index":
             label, lines = f"index of {first.op.name}", shapes
         else:
             label, lines = _role(first), constants
@@ -107,10 +108,6 @@ def _of_one_structure(group: Sequence[Member]) -> Draft:
     return kind, group, list(dict.fromkeys(in_turns or rest))
 
 
-def _varies(slots: Sequence[Slot]) -> bool:
-    return len({slot.value for slot in slots}) > 1
-
-
 def _value_of(slot: Slot) -> str:
     """What stands there: the constant's value without its type, the whole array, or the whole shape."""
     if slot.constant is not None:
@@ -118,11 +115,12 @@ def _value_of(slot: Slot) -> str:
     owner = slot.place[0]
     if isinstance(owner, str):
         return f"[{', '.join('?' if value == DYNAMIC else str(value) for value in slot.op.attributes[owner])}]"
-    shape = SHAPE.search(str(owner.type))
-    return shape[2][:-1] if shape else slot.value
+    return "x".join(sizes_in(str(owner.type))) or slot.value
 
 
 def _owner(slot: Slot) -> str:
+    if isinstance(slot.place[0], str):
+        return f"{slot.place[0]} of {slot.op.name}"
     number = getattr(slot.place[0], "arg_number", None)
     if number is None:
         return f"result of {slot.op.name}"
@@ -131,14 +129,12 @@ def _owner(slot: Slot) -> str:
 
 def _role(slot: Slot) -> str:
     """What the constant is for, told by the operations that use it: shift, multiplier, zero point."""
-    user, name = slot.op, slot.op.name
-    type_ = str(slot.constant.results[0].type)
-    role = ""
+    name, type_, role = slot.op.name, str(slot.constant.results[0].type), ""
     if name in _BOUNDS or (name in _SHIFTS and slot.place == 1):
         role = "bound" if name in _BOUNDS else "shift"
-    elif name in _SUMS | {"arith.muli"} and _reaches(user, _SHIFTS):
+    elif name in _SUMS | {"arith.muli"} and _reaches(slot.op, _SHIFTS):
         role = "multiplier" if name == "arith.muli" else "rounding"
-    elif name in _SUMS and str(user.results[0].type) == "i32" and _reaches(user, _NARROW):
+    elif name in _SUMS and str(slot.op.results[0].type) == "i32" and _reaches(slot.op, _NARROW):
         role = "zero point"
     return f"{role} ({name}, {type_})" if role else f"{type_} constant of {name}"
 
@@ -168,18 +164,19 @@ class _Graph:
             operation with a body has what the body gives as its operands.
         effects: the operations at the top that have no results.
         units: those that compute, as (source, its operation, its own operands, names and types of all that it does).
+        spoken: of each source, what it is called.
+        words: what all operations compute.
     """
 
     def __init__(self, ir: Any, member: Member, forms: dict[Hashable, int]) -> None:
         self.ir, self.member, self._forms = ir, member, forms
         self.sources: list[tuple[int, tuple[int, ...]]] = []
-        self.units: list[tuple[int, Any, tuple[int, ...], Counter[tuple[str, str]]]] = []
+        self.units: list[tuple[int, Any, tuple[int, ...], Words]] = []
         self.spoken: list[str] = []
         self._places: dict[Any, int] = {}
-        function = member.function
-        for at, argument in enumerate(function.regions[0].blocks[0].arguments):
+        for at, argument in enumerate(member.arguments):
             self._places[argument] = self._add(("argument", str(argument.type)), (), f"argument {at}")
-        self.effects, self.words = self._block(function.regions[0].blocks[0])
+        self.effects, self.words = self._block(member.function.regions[0].blocks[0])
 
     def _add(self, form: Hashable, operands: tuple[int, ...], spoken: str) -> int:
         self.sources.append((self._form(form), operands))
@@ -189,11 +186,10 @@ class _Graph:
     def _form(self, form: Hashable) -> int:
         return self._forms.setdefault(form, len(self._forms))
 
-    def _block(self, block: Any) -> tuple[list[int], Counter[tuple[str, str]]]:
+    def _block(self, block: Any) -> tuple[list[int], Words]:
         """Sources of the operations without results, and what all operations compute."""
-        effects, words = list[int](), Counter[tuple[str, str]]()
-        for view in block.operations:
-            op = view.operation
+        effects, words = list[int](), Words()
+        for op in (view.operation for view in block.operations):
             if op.name in _CONSTANTS:
                 value = str(op.attributes["value"])
                 said = f"constant {_short(value.removesuffix(f' : {op.results[0].type}'), _VALUE_CHARACTERS)}"
@@ -201,15 +197,14 @@ class _Graph:
                 continue
             operands = tuple(self._places[value] for value in op.operands)
             maps, below = self._enter(op, operands)
-            inside, own = list[int](), Counter[tuple[str, str]]()
+            inside, own = list[int](), Words()
             for one in below:
                 stores, computed = self._block(one)
                 inside += stores
                 own += computed
-            word = _word(op)
-            own += Counter([word] if word else [])
-            names = sorted(one if isinstance(one, str) else one.name for one in op.attributes)
-            attributes = tuple((name, str(op.attributes[name])) for name in names if name not in _ORDERED)
+            own += Words(_word(op))
+            names = sorted(set(attributes_of(op)) - _ORDERED)
+            attributes = tuple((name, str(op.attributes[name])) for name in names)
             form = (op.name, attributes, maps, *(str(result.type) for result in op.results))
             made_of = (*(() if maps else operands), *inside)
             for at, result in enumerate(op.results):
@@ -232,7 +227,7 @@ class _Graph:
         has_maps = is_structured and "indexing_maps" in op.attributes
         maps = [str(one) for one in op.attributes["indexing_maps"]] if has_maps else [""] * len(operands)
         for at, argument in enumerate(arguments):
-            form = ("in", maps[at], str(argument.type)) if is_structured else ("in", at, str(argument.type))
+            form = ("in", maps[at] if is_structured else at, str(argument.type))
             used = (operands[at],) if is_structured else ()
             self._places[argument] = self._add(form, used, f"block argument {at}")
         return tuple(maps[-len(op.results) :]) if is_structured else (), blocks
@@ -258,32 +253,31 @@ class _Graph:
         return tuple(row), list(order)
 
 
-def _word(op: Any) -> tuple[str, str] | None:
-    """Name and element type of an operation that computes, and not an address; None for all others."""
+def _word(op: Any) -> list[tuple[str, str]]:
+    """Name and element type of an operation that computes, and not an address; nothing of all others."""
     types = [str(value.type) for value in (*op.operands, *op.results)]
-    is_named = op.name.startswith(("linalg.", "iree_linalg_ext.")) and op.name not in _PLAIN
+    is_named = op.name.startswith(("linalg.", "iree_linalg_ext.")) and op.name not in _UNNAMED
     is_scalar = op.name.startswith(("arith.", "math.", "complex.")) and op.name not in _ADDRESSING
-    return (op.name, types[0] if types else "?") if is_named or (is_scalar and types[:1] != ["index"]) else None
+    return [(op.name, types[0] if types else "?")] if is_named or (is_scalar and types[:1] != ["index"]) else []
 
 
 def _operand_orders(members: Sequence[Member], graphs: Mapping[str, _Graph]) -> Iterator[Draft]:
     """Families of the same graph."""
     serials = {member.name: graphs[member.name].serial() for member in members}
     for group in partition(members, lambda one: serials[one.name][0]):
-        if len(group) > 1:
-            first, order = graphs[group[0].name], serials[group[0].name][1]
-            lines = [_order_line(one, graphs[one.name], serials[one.name][1], first, order) for one in group[1:]]
-            yield "operand-order", group, lines
+        first, order = graphs[group[0].name], serials[group[0].name][1]
+        lines = [_order_line(one, graphs[one.name], serials[one.name][1], first, order) for one in group[1:]]
+        yield "operand-order", group, lines
 
 
 def _order_line(one: Member, graph: _Graph, order: list[int], first: _Graph, expected: list[int]) -> str:
-    count = len(list(first.member.function.regions[0].blocks[0].arguments))
+    count, said = len(first.member.arguments), "operations in another order"
     places = sorted((theirs, mine) for theirs, mine in zip(expected, order, strict=True) if theirs < count)
-    moved = [mine for theirs, mine in places if theirs != mine]
-    if moved:
-        exchanged = f"arguments {min(moved)} and {max(moved)} exchanged"
-        permuted = f"arguments in another order: {' '.join(str(mine) for _, mine in places)}"
-        return _line(f"@{one.name}", [exchanged if len(moved) == 2 else permuted])
+    if moved := [mine for theirs, mine in places if theirs != mine]:
+        said = f"arguments in another order: {' '.join(str(mine) for _, mine in places)}"
+        if len(moved) == 2:
+            said = f"arguments {min(moved)} and {max(moved)} exchanged"
+        return _line(f"@{one.name}", [said])
     numbers = [{source: at for at, source in enumerate(row)} for row in (order, expected)]
     for mine, theirs in zip(order, expected, strict=True):
         wired = [
@@ -292,40 +286,35 @@ def _order_line(one: Member, graph: _Graph, order: list[int], first: _Graph, exp
         ]
         if wired[0] != wired[1]:
             types = [f" ({op.operands[0].type})" for source, op, *_ in graph.units if source == mine]
-            return _line(f"@{one.name}", [f"operands of {graph.spoken[mine]}{''.join(types)} in another order"])
-    return _line(f"@{one.name}", ["operations in another order"])
+            said = f"operands of {graph.spoken[mine]}{''.join(types)} in another order"
+            break
+    return _line(f"@{one.name}", [said])
 
 
 def _extra_operations(members: Sequence[Member], graphs: Mapping[str, _Graph]) -> Iterator[Draft]:
     """Families of one executable and those that are the same without one operation, fed by one of its operands."""
-    alike: defaultdict[Hashable, list[Member]] = defaultdict(list)
+    alike, larger = defaultdict[Hashable, list[Member]](list), defaultdict[str, dict[str, str]](dict)
     for member in members:
-        alike[_counted(graphs[member.name].words)].append(member)
-    larger: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        alike[frozenset(graphs[member.name].words.items())].append(member)
     for member in members:
         graph = graphs[member.name]
         candidates = (
             (smaller, source, op, operands, operand)
             for source, op, operands, words in graph.units
-            for smaller in alike.get(_counted(graph.words - words), ())
+            for smaller in alike.get(frozenset((graph.words - words).items()), ())
             for operand in operands
         )
         for smaller, source, op, operands, operand in islice(candidates, _ATTEMPTS):
             if smaller is not member and graph.serial({source: operand})[0] == graphs[smaller.name].serial()[0]:
                 said = " and ".join(graph.spoken[one] for one in operands)
-                type_ = str(op.operands[0].type)
-                line = _short(f"@{member.name} has one more {op.name} ({type_}) of {said}", _LINE_CHARACTERS)
-                larger[smaller.name].setdefault(member.name, line)
+                line = f"@{member.name} has one more {op.name} ({op.operands[0].type}) of {said}"
+                larger[smaller.name].setdefault(member.name, _short(line, _LINE_CHARACTERS))
     taken = set[str]()
     for name, lines in sorted(larger.items(), key=lambda item: -len(item[1])):
         free = {one: line for one, line in lines.items() if one not in taken}
         if name not in taken and free:
             taken |= {name, *free}
             yield "extra-operation", [one for one in members if one.name in (name, *free)], list(free.values())
-
-
-def _counted(words: Counter[tuple[str, str]]) -> Hashable:
-    return frozenset(words.items())
 
 
 def _different_fusions(members: Sequence[Member], graphs: Mapping[str, _Graph]) -> Iterator[Draft]:
@@ -340,39 +329,31 @@ def _different_fusions(members: Sequence[Member], graphs: Mapping[str, _Graph]) 
             common &= one
         said: dict[str, list[str]] = {}
         for member, one in zip(group, others, strict=True):
-            said.setdefault(_beside(one - common), []).append(member.name)
+            ranked = sorted((one - common).items(), key=lambda item: (-item[1], item[0]))
+            parts = [f"{count} {name}" if count > 1 else name for name, count in ranked[:_NAMES_SHOWN]]
+            parts += [f"… ({(one - common).total()} operations)"] if len(ranked) > _NAMES_SHOWN else []
+            said.setdefault("+ " + ", ".join(parts) if parts else "nothing else", []).append(member.name)
         if len(said) > 1:
             names = (f"@{who[0]}" + (f" and {len(who) - 1} more" if len(who) > 1 else "") for who in said.values())
             yield "different-fusion", group, [_line(name, [text]) for name, text in zip(names, said, strict=True)]
 
 
-def _root(graph: _Graph) -> tuple[str, Counter[tuple[str, str]]] | None:
+def _root(graph: _Graph) -> tuple[str, Words] | None:
     """The costliest operation as text without names, and what it computes; None where all is elementwise."""
-    best: tuple[tuple[int, int, int], Any, Counter[tuple[str, str]]] | None = None
+    best: tuple[tuple[int, int, int], Any, Words] | None = None
     for source, op, _, words in graph.units:
-        if op.name.startswith(("linalg.", "iree_linalg_ext.")):
-            kinds = ir_kinds.kinds_of(graph.ir, op)
-            rank = min((_COSTLY.index(kind) for kind in kinds if kind in _COSTLY), default=None)
-            shapes = (SHAPE.search(str(value.type)) for value in op.operands)
-            elements = sum(prod(int(n) for n in one[2][:-1].split("x") if n != "?") for one in shapes if one)
-            key = (rank, -elements, source) if rank is not None else None
-            if key is not None and (best is None or key < best[0]):
+        kinds = kinds_of(graph.ir, op) if op.name.startswith(("linalg.", "iree_linalg_ext.")) else set()
+        if ranks := [_COSTLY.index(kind) for kind in kinds if kind in _COSTLY]:
+            shapes = (sizes_in(str(value.type)) for value in op.operands)
+            elements = sum(prod(int(size) for size in sizes if size != "?") for sizes in shapes if sizes)
+            key = (min(ranks), -elements, source)
+            if best is None or key < best[0]:
                 best = key, op, words
     if best is None:
         return None
-    text = best[1].get_asm(print_generic_op_form=True, use_local_scope=True, enable_debug_info=False)
     numbers: dict[str, int] = {}
+    text = best[1].get_asm(print_generic_op_form=True, **PLAIN)
     return _NAME.sub(lambda name: f"%{numbers.setdefault(name[0], len(numbers))}", text), best[2]
-
-
-def _beside(names: Counter[str]) -> str:
-    ranked = sorted(names.items(), key=lambda item: (-item[1], item[0]))
-    parts = [f"{count} {name}" if count > 1 else name for name, count in ranked[:_NAMES_SHOWN]]
-    parts += [f"… ({names.total()} operations)"] if len(ranked) > _NAMES_SHOWN else []
-    return "+ " + ", ".join(parts) if parts else "nothing else"
-
-
-# Lines that are short whatever stands in a program.
 
 
 def _short(text: str, characters: int) -> str:
@@ -391,8 +372,3 @@ def _line(label: str, values: Sequence[str], total: int = 0) -> str:
         if len(text) <= _LINE_CHARACTERS:
             break
     return _short(text, _LINE_CHARACTERS)
-
-
-def _capped(lines: Sequence[str]) -> list[str]:
-    more = len(lines) - _LINES_SHOWN
-    return [*lines[:_LINES_SHOWN], *([f"… and {more} more"] if more > 0 else [])]

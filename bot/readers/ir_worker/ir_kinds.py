@@ -1,7 +1,7 @@
-"""What an executable's main operation is, decided from its IR by an explicit table of priorities.
+"""What an executable's main operation is, decided from its IR by an explicit table of priorities; and walks of IR.
 
-Imports the standard library only: the worker loads it into the measured compiler's process, where there is no bot.
-`ir` is the module `iree.compiler.ir` of that compiler.
+Like all of this folder it imports the standard library only: the worker loads it into the measured compiler's process,
+where there is no bot. `ir` is the module `iree.compiler.ir` of that compiler.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ _NOT_COUNTED = frozenset({"linalg.yield", "linalg.index", "iree_linalg_ext.yield
 _MULTIPLY = frozenset({"arith.mulf", "arith.muli", "arith.andi", "complex.mul"})
 _ACCUMULATE = frozenset({"arith.addf", "arith.addi", "arith.ori", "complex.add"})
 _CASTS = frozenset(f"arith.{name}" for name in ["extf", "extsi", "extui", "truncf", "trunci", "sitofp", "uitofp"])
+PLAIN = {"use_local_scope": True, "enable_debug_info": False}
+"""How IR is printed so that where it stands says nothing."""
 
 
 def collect(ir: Any, root: Any, names: Collection[str] | Callable[[str], bool]) -> list[Any]:
@@ -57,6 +59,22 @@ def collect(ir: Any, root: Any, names: Collection[str] | Callable[[str], bool]) 
 
     root.operation.walk(visit)
     return operations
+
+
+def name_of(op: Any) -> str:
+    """The symbol that an operation defines."""
+    return str(op.attributes["sym_name"].value)
+
+
+def functions_of(ir: Any, module: Any, names: Collection[str] = ("util.func",)) -> dict[str, Any]:
+    """The functions with a body, by name."""
+    return {name_of(op): op for op in collect(ir, module, names) if len(op.regions[0].blocks)}
+
+
+def is_public(function: Any) -> bool:
+    """True where others can call it."""
+    visibility = "sym_visibility"
+    return visibility not in function.attributes or function.attributes[visibility].value == "public"
 
 
 def is_linalg(name: str) -> bool:

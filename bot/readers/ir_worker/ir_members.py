@@ -10,28 +10,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-EXECUTABLE, EXPORT, FUNCTION = "flow.executable", "flow.executable.export", "func.func"
-CONSTANT = "arith.constant"
+from .ir_kinds import collect, name_of
+
+EXECUTABLE, EXPORT, FUNCTION, CONSTANT = "flow.executable", "flow.executable.export", "func.func", "arith.constant"
 DYNAMIC = -(1 << 63)
 """ShapedType::kDynamic."""
 SHAPE = re.compile(r"\b(tensor|vector|memref)<((?:(?:[0-9]+|\?)x)+)")
 _NAMES = frozenset({"sym_name", "function_ref", "function_type"})
 """Attributes that are names of the executable, or follow from what else is compared."""
 _ARRAYS = {
-    "static_offsets": "offset",
-    "static_sizes": "dimension",
-    "static_strides": "offset",
-    "static_output_shape": "dimension",
-    "static_low": "dimension",
-    "static_high": "dimension",
+    **dict.fromkeys(("static_offsets", "static_strides"), "offset"),
+    **dict.fromkeys(("static_sizes", "static_output_shape", "static_low", "static_high"), "dimension"),
 }
 """Static arrays of an operation → the kind of their slots."""
 _SCALAR_USERS = ("arith.", "math.", "complex.", "linalg.", "iree_linalg_ext.", "tensor.extract", "tensor.splat")
 """Operations whose constant operands are values of the computation; those of all others may be shapes."""
-_SHAPE_USERS = ("tensor.extract_slice",)
 LEVELS = {
     "identical": frozenset[str](),
     "constants": frozenset({"constant"}),
@@ -41,8 +37,7 @@ LEVELS = {
 """What may differ and still be folded: level → kinds of slots, each level with those of the one before."""
 
 
-@dataclass(frozen=True)
-class Slot:
+class Slot(NamedTuple):
     """One thing that may differ.
 
     Attributes:
@@ -66,7 +61,8 @@ class Member:
 
     Attributes:
         executable, export, function: its operations; there is one export and one function of one block.
-        begin: where the function's rows and slots begin, behind those of the export.
+        slots, function_slots: all, and those of the function: the export is what the host does for it.
+        structure: equal for executables whose functions differ in slots alone, and so have as many of the same kinds.
     """
 
     name: str
@@ -76,89 +72,65 @@ class Member:
     function: Any
     rows: tuple[Any, ...]
     slots: tuple[Slot, ...]
-    begin: tuple[int, int]
+    structure: tuple[Any, ...]
+    function_slots: tuple[Slot, ...]
 
     def key(self, free: frozenset[str]) -> tuple[Any, ...]:
         """Equal for executables that differ in slots of these kinds, and in nothing else."""
         return self.rows, tuple(None if slot.kind in free else slot.value for slot in self.slots)
 
     @property
-    def function_slots(self) -> tuple[Slot, ...]:
-        """Those of the function: the export is what the host does for it."""
-        return self.slots[self.begin[1] :]
-
-    @property
-    def structure(self) -> tuple[Any, ...]:
-        """Equal for executables whose functions differ in slots alone, and so have as many of the same kinds."""
-        return self.rows[self.begin[0] :]
+    def arguments(self) -> list[Any]:
+        """What the function takes."""
+        return list(self.function.regions[0].blocks[0].arguments)
 
 
 class Unfit(Exception):
     """An executable, or a group of them, that cannot be folded: why, in one line."""
 
 
-def inner(op: Any) -> Iterator[Any]:
-    """All operations inside of another, each before what is inside of it."""
-    for region in op.regions:
-        for block in region.blocks:
-            for one in block.operations:
-                yield one.operation
-                yield from inner(one.operation)
-
-
-def member_of(executable: Any) -> Member:
+def member_of(ir: Any, executable: Any) -> Member:
     """Read an executable; raises Unfit for one of another form than fusion gives."""
-    exports = [op for op in inner(executable) if op.name == EXPORT]
-    functions = [op for op in inner(executable) if op.name == FUNCTION]
+    exports, functions = collect(ir, executable, (EXPORT,)), collect(ir, executable, (FUNCTION,))
     if len(exports) != 1 or len(functions) != 1 or len(list(functions[0].regions[0].blocks)) != 1:
         raise Unfit("it is not one function of one block")
     reading = _Reading()
     reading.visit(executable)
+    rows, slots, (row, slot) = tuple(reading.rows), tuple(reading.slots), reading.begin
+    entry = name_of(exports[0])
     return Member(
-        name=executable.attributes["sym_name"].value,
-        entry=exports[0].attributes["sym_name"].value,
-        executable=executable,
-        export=exports[0],
-        function=functions[0],
-        rows=tuple(reading.rows),
-        slots=tuple(reading.slots),
-        begin=reading.begin,
+        name_of(executable), entry, executable, exports[0], functions[0], rows, slots, rows[row:], slots[slot:]
     )
 
 
-def read(module: Any) -> tuple[dict[str, Member], dict[str, str]]:
+def read(ir: Any, module: Any) -> tuple[dict[str, Member], dict[str, str]]:
     """The executables by name that have the form that fusion gives, and why the others have not."""
-    members: dict[str, Member] = {}
-    unfit: dict[str, str] = {}
-    for op in module.body.operations:
-        if op.operation.name == EXECUTABLE:
-            try:
-                member = member_of(op.operation)
-                members[member.name] = member
-            except Unfit as error:
-                unfit[op.operation.attributes["sym_name"].value] = str(error)
+    members, unfit = dict[str, Member](), dict[str, str]()
+    for op in collect(ir, module, (EXECUTABLE,)):
+        try:
+            members[name_of(op)] = member_of(ir, op)
+        except Unfit as error:
+            unfit[name_of(op)] = str(error)
     return members, unfit
 
 
-def partition(members: Iterable[Member], by: frozenset[str] | Callable[[Member], Any]) -> list[list[Member]]:
-    """All members, those of one key together, in the program's order; `by`: what may differ, or the key itself."""
+def partition(members: Iterable[Member], key: Callable[[Member], Any]) -> list[list[Member]]:
+    """The groups of two and more that have one key, in the program's order."""
     by_key: dict[Any, list[Member]] = {}
     for member in members:
-        by_key.setdefault(by(member) if callable(by) else member.key(by), []).append(member)
-    return list(by_key.values())
+        by_key.setdefault(key(member), []).append(member)
+    return [group for group in by_key.values() if len(group) > 1]
 
 
-@dataclass
 class _Reading:
     """Rows and slots of one executable, as far as it was read."""
 
-    rows: list[Any] = field(default_factory=list)
-    slots: list[Slot] = field(default_factory=list)
-    begin: tuple[int, int] = (0, 0)
-    _numbers: dict[Any, int] = field(default_factory=dict)
-    _constants: dict[Any, Any] = field(default_factory=dict)
-    _is_counting: bool = False
-    """True inside of the export, which counts workgroups: no operand of the function reaches it."""
+    def __init__(self) -> None:
+        self.rows, self.slots, self.begin = list[Any](), list[Slot](), (0, 0)
+        self._numbers, self._constants = dict[Any, int](), dict[Any, Any]()
+        self._is_counting = (
+            False  # inside of the export, which counts workgroups: no operand of the function reaches it
+        )
 
     def visit(self, op: Any) -> None:
         """An operation and all inside of it. Constants are told where they are used."""
@@ -184,8 +156,7 @@ class _Reading:
 
     def _attributes(self, op: Any) -> Iterator[tuple[str, str]]:
         """Name and text of each attribute; of an array without its static entries, which are slots."""
-        for one in op.attributes:
-            name = one if isinstance(one, str) else one.name
+        for name in attributes_of(op):
             if name in _ARRAYS:
                 values = list(op.attributes[name])
                 for at, value in enumerate(values):
@@ -200,10 +171,10 @@ class _Reading:
         if constant is None:
             return self._numbers[value]
         text = str(value.type)
-        type_ = erased(text)
+        type_ = _erased(text)
         if type_ != text:
             self.slots.append(Slot("type", text, op, at, constant))
-        fits = op.name.startswith(_SCALAR_USERS) and op.name not in _SHAPE_USERS and not self._is_counting
+        fits = op.name.startswith(_SCALAR_USERS) and op.name != "tensor.extract_slice" and not self._is_counting
         self.slots.append(Slot("constant" if fits else "fixed", str(constant.attributes["value"]), op, at, constant))
         return "constant", type_
 
@@ -211,19 +182,33 @@ class _Reading:
         """A value gets its number; static dimensions of its type are slots."""
         self._numbers[value] = len(self._numbers)
         text = str(value.type)
-        row = erased(text)
-        self.rows.append(row)
-        if row != text:
-            shape = SHAPE.search(text)
-            for at, size in enumerate(shape[2][:-1].split("x") if shape else ()):
+        self.rows.append(_erased(text))
+        if self.rows[-1] != text:
+            for at, size in enumerate(sizes_in(text)):
                 if size != "?":
                     self.slots.append(Slot("dimension", size, op, (value, at)))
 
 
-def erased(text: str) -> str:
+def attributes_of(op: Any) -> list[str]:
+    """The names of an operation's attributes: older releases list names, newer ones pairs."""
+    return [one if isinstance(one, str) else one.name for one in op.attributes]
+
+
+def sizes_in(text: str) -> list[str]:
+    """The dimensions in the text of a type, as they are written; none where it has no shape."""
+    shape = SHAPE.search(text)
+    return shape[2][:-1].split("x") if shape else []
+
+
+def with_sizes(text: str, sizes: Iterable[str]) -> str:
+    """The text of a type that has a shape, with other dimensions."""
+    shape = SHAPE.search(text)
+    return f"{text[: shape.start(2)]}{'x'.join(sizes)}x{text[shape.end(2) :]}" if shape else text
+
+
+def _erased(text: str) -> str:
     """A type without its static dimensions; as it is where it has several shapes."""
     shape = SHAPE.search(text)
     if shape is None or SHAPE.search(text, shape.end()):
         return text
-    sizes = "x".join("?" if size == "?" else "_" for size in shape[2][:-1].split("x"))
-    return f"{text[: shape.start(2)]}{sizes}x{text[shape.end(2) :]}"
+    return with_sizes(text, ("?" if size == "?" else "_" for size in sizes_in(text)))

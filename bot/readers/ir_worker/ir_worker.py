@@ -1,37 +1,39 @@
 """What a compiler's IR dumps say, read with that compiler's own MLIR bindings in a process of their own.
 
 A stand-alone script (`python ir_worker.py WHEEL_ROOT`): beside its siblings `ir_*` it imports the standard library
-and, from WHEEL_ROOT, `iree.compiler.ir`; nothing of the bot. One JSON object per line, one answer a request:
+and, from WHEEL_ROOT, `iree.compiler.ir`; nothing of the bot. One JSON object per line, one answer a request; first of
+all {"ready": true}, or {"error": "one line"} and the end:
 
-    first → {"ready": true}, or {"error": "one line"} and the end
     {"op": "program", "dispatch_creation": PATH, "stream": PATH,
      and where at hand "input": PATH, "global_optimization": PATH, "flow": PATH}
-        → {"dispatch_regions", "linalg_ops", "executables": int,
-           "linalg_ops_before": int, or null without global_optimization,
-           "entry_points": [{"executable", "entry_point", "kind", "memory_bound", "bound", "bound_parts", "sites"}],
-           "phases": {"input", "global-optimization": 64 hexadecimal digits}, those at hand,
-           "operations": {operation: count}, or null without input,
-           "places": {component, "" for none: count}, empty without input,
-           "sources": [{"executable", "generic", "shown"}], empty without flow,
-           "sites": [{"entry_point", "component": text or null, "initializer": bool}], empty without flow,
-           "families": [{"kind", "members": [executable], "varying": [one line]}], or null where that is not known,
-           "arguments": [{"entry_point", "index", "type", "values": [int], "distinct": int,
-                          "divisor": int, or null where not all are constant, "unknown_sites": int}]}
+        → the fields of `bot.core.reading.ProgramFacts`; without flow no sources and sites, and no families
     {"op": "allocas", "executable_targets": PATH}
         → {"functions": {name: bytes, null where not constant}}, empty where no function of the file allocates
     {"op": "strategies", "executable_configurations": PATH}
         → {"functions": {name: one line}}, the functions that the compiler configured
     {"op": "interface", "flow": PATH}
-        → {"functions": [{"name", "arguments": [type], "results": [type]}],
-           "parameters": [{"scope", "key", "type"}],
-           "targets": [{"backend", "format", "features": [text]}]}
+        → the fields of `bot.readers.ir_facts.Interface`
     {"op": "probe", "flow": PATH, "probed": PATH}
         → {"probes": int}; the module is written to `probed`, so many results of dispatches behind its own
+    {"op": "groups", "flow": PATH}
+        → {"entries": {executable: its entry point},
+           "elements": {executable: those of the largest tensor that it takes or gives},
+           "unfit": {executable: why it cannot be folded},
+           "groups": {"identical", "constants", "offsets", "static-shapes": [[executable, two or more]]}: executables
+           that differ in nothing but what the level and those before it allow,
+           "classes": {"constants", "shapes", "both": how many kinds of executables there are where that is erased}}
+    {"op": "fold", "flow": PATH, "out": PATH, "groups": [[executable]]}
+        → {"folded": [{"members": [executable], "operands": [type]}],
+           "left": [{"members": [executable], "why": text}], "executables": how many there are now}:
+           `out` has the program with each group made one, verified; where nothing was folded, the very text of `flow`
+    {"op": "constrain", "model": PATH, "out": PATH, "constraint": as `ir_shape` has it,
+     "dimensions": [[input, dimension]] or null}
+        → {"dimensions": [[input, dimension]], "refused": null}: `out` has the model, verified, with these constrained
+        → {"dimensions": [], "refused": "one line"} where that cannot be said of this model; there is no `out` then
     anything that goes wrong → {"error": "one line"}; the worker lives until its input ends
 
 The files are those of `--dump-compilation-phases-to`: `1.input`, `4.global-optimization`, `5.dispatch-creation`,
-`6.flow`, `7.stream`, `9.executable-configurations`, `10.executable-targets`. The fields mean what they mean in
-`bot.core.reading` and `bot.core.program`, those of `interface` in `bot.readers.ir_facts`.
+`6.flow`, `7.stream`, `9.executable-configurations`, `10.executable-targets`.
 """
 
 from __future__ import annotations
@@ -41,28 +43,33 @@ import importlib
 import json
 import math
 import os
+import re
 import sys
 from collections import Counter
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
-if TYPE_CHECKING:
-    from bot.readers.ir_worker import ir_kinds
-    from bot.readers.ir_worker.ir_interface import interface
-    from bot.readers.ir_worker.ir_probing import probe
-    from bot.readers.ir_worker.ir_program import ProgramReader
-    from bot.readers.ir_worker.ir_strategies import strategies
-else:
-    import ir_kinds  # the script's own folder is first on sys.path
-    from ir_interface import interface
-    from ir_probing import probe
-    from ir_program import ProgramReader
-    from ir_strategies import strategies
+if __name__ == "__main__":  # the folder is a package of its own then, without the bot around it
+    sys.path[0], __package__ = str(Path(__file__).resolve().parents[1]), "ir_worker"
+
+from .ir_fold import folded, groups
+from .ir_interface import interface, probe
+from .ir_kinds import collect, name_of
+from .ir_program import program
+from .ir_shape import constrained
 
 Answer = dict[str, Any]
 HERE = "on this machine: "
 """`bot.core.policy.HERE`."""
 _UNUSED_MODULES = ("numpy", "iree.compiler.dialects.linalg", "iree.compiler.dialects.llvm")
+_NEVER_CONFIGURED = ("arith.", "math.", "util.", "hal.", "linalg.yield", "linalg.index", "tensor.empty")
+"""Most operations are of these: asking each for its attributes would take most of the time."""
+_WHOLE_WRAPPER = re.compile(r"#[\w.]+\.(?:translation_info|lowering_config|compilation_info)<(.*)>", re.DOTALL)
+_PIPELINE = re.compile(r"^pipeline = (?:#[\w.]+\.\w*pipeline<(\w+)>|#[\w.]+\.(\w+)(?![\w<])|)")
+_FORMER_NAME, _FORMER_VMVX = re.compile(r"^(?:CPU|LLVMGPU|SPIRV)(?=[A-Z])"), "VMVXDefault"
+"""Up to 3.12.0 a pipeline's name began with its backend's: renaming it is no other choice."""
+_DIALECT = re.compile(r"#iree_\w+\.(?=\w)")
 
 
 class Worker:
@@ -71,11 +78,14 @@ class Worker:
     def __init__(self, ir: Any) -> None:
         self.ir = ir
         self.answers: dict[str, Callable[[Answer], Answer]] = {
-            "program": ProgramReader(ir, self._load).answer,
-            "allocas": lambda request: self.allocas(request["executable_targets"]),
-            "strategies": lambda request: self.strategies(request["executable_configurations"]),
+            "program": lambda request: program(ir, self._load, request),
+            "allocas": lambda request: self._allocas(Path(request["executable_targets"]).read_bytes()),
+            "strategies": lambda request: strategies(ir, self._load(request["executable_configurations"])),
             "interface": lambda request: interface(ir, self._load(request["flow"])),
-            "probe": lambda request: self.probe(request["flow"], request["probed"]),
+            "groups": lambda request: groups(ir, self._load(request["flow"])),
+            "probe": self._probe,
+            "fold": self._fold,
+            "constrain": self._constrain,
         }
 
     def answer(self, line: str) -> Answer:
@@ -87,40 +97,49 @@ class Worker:
         except Exception as error:
             return {"error": _one_line(error)}
 
-    def strategies(self, executable_configurations: str) -> Answer:
-        """Function → the configuration chosen for it."""
-        return {"functions": strategies(self.ir, self._load(executable_configurations))}
-
-    def probe(self, flow: str, probed: str) -> Answer:
-        """How many dispatches' results the module gives beside its own, which is written."""
-        module = self._load(flow)
-        count = probe(self.ir, module)
-        with open(probed, "w", encoding="utf-8") as file:
-            file.write(f"{module}\n")
-        return {"probes": count}
-
-    def allocas(self, executable_targets: str) -> Answer:
+    def _allocas(self, text: bytes) -> Answer:
         """Function → bytes of its stack allocations, added up as the compiler's gate does."""
-        text = _read(executable_targets)
         if b"llvm.alloca" not in text and b"llvm.func" in text:
             return {"functions": {}}  # nothing allocates: the parse, all of the time, could only yield zeros
-        module, sizes = self._module(text), Counter[str]()
-        unknown: dict[str, None] = {}
-        for function in self._collect(module, "llvm.func"):
+        module, sizes, unknown = self._module(text), Counter[str](), dict[str, None]()
+        for function in collect(self.ir, module, ("llvm.func",)):
             if len(function.regions[0].blocks):
-                allocas = self._collect(function, "llvm.alloca")
-                makers = (
-                    self._collect(function, "llvm.mlir.constant", "llvm.intr.vscale", "llvm.mul") if allocas else []
-                )
-                counts = {result: op for op in makers for result in op.results}
+                allocas = collect(self.ir, function, ("llvm.alloca",))
+                names = ("llvm.mlir.constant", "llvm.intr.vscale", "llvm.mul") if allocas else ()
+                counts = {result: op for op in collect(self.ir, function, names) for result in op.results}
                 each = [_alloca_bytes(op, counts) for op in allocas]
-                name, size = function.attributes["sym_name"].value, None if None in each else sum(filter(None, each))
+                name, size = name_of(function), None if None in each else sum(filter(None, each))
                 sizes[name] = max(sizes[name], size or 0)  # private helpers may share a name; the larger counts
                 unknown.update({name: None} if size is None else {})
         return {"functions": {**sizes, **unknown}}
 
+    def _probe(self, request: Answer) -> Answer:
+        module = self._load(request["flow"])
+        count = probe(self.ir, module)
+        Path(request["probed"]).write_text(f"{module}\n", encoding="utf-8")
+        return {"probes": count}
+
+    def _fold(self, request: Answer) -> Answer:
+        text = Path(request["flow"]).read_bytes()
+        module = self._module(text)
+        answer = folded(self.ir, module, request["groups"])
+        if answer["folded"]:
+            text = module.operation.get_asm(enable_debug_info=True).encode()
+        Path(request["out"]).write_bytes(text)
+        return answer
+
+    def _constrain(self, request: Answer) -> Answer:
+        text = Path(request["model"]).read_bytes()
+        module = self._module(text)
+        answer = constrained(self.ir, module, request["constraint"], request["dimensions"])
+        if answer["refused"] is None:
+            if request["constraint"]["kind"] != "dynamic":
+                text = f"{module.operation.get_asm(enable_debug_info=True)}\n".encode()
+            Path(request["out"]).write_bytes(text)
+        return answer
+
     def _load(self, path: str) -> Any:
-        return self._module(_read(path))
+        return self._module(Path(path).read_bytes())
 
     def _module(self, text: bytes) -> Any:
         """A module in a context of its own: types and attributes are never freed within one.
@@ -132,14 +151,6 @@ class Worker:
         context.allow_unregistered_dialects = True
         return self.ir.Module.parse(text, context)
 
-    def _collect(self, root: Any, *names: str) -> list[Any]:
-        return ir_kinds.collect(self.ir, root, names)
-
-
-def _read(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
-
 
 def _one_line(error: BaseException) -> str:
     """The error, a file in it without its directory; what the machine refuses is not the program's."""
@@ -150,7 +161,7 @@ def _one_line(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())[:500]
 
 
-def _alloca_bytes(op: Any, counts: dict[Any, Any]) -> int | None:
+def _alloca_bytes(op: Any, counts: Mapping[Any, Any]) -> int | None:
     """Bits of all elements, rounded up to the alignment, as bytes: LLVMCPUCheckIRBeforeLLVMConversion.cpp.
 
     The compiler's gate looks at buffers only. The two allocations that its dispatch ABI adds later are left out:
@@ -182,7 +193,7 @@ def _bits(element: Any) -> int | None:
     return getattr(element, "width", None)
 
 
-def _constant(value: Any, makers: dict[Any, Any]) -> int | None:
+def _constant(value: Any, makers: Mapping[Any, Any]) -> int | None:
     """The value of an element count, None where it is not constant; vscale is 1, the gate's assumption."""
     maker = makers.get(value)
     if maker is None:
@@ -191,6 +202,44 @@ def _constant(value: Any, makers: dict[Any, Any]) -> int | None:
         return int(maker.attributes["value"].value)
     factors = [_constant(operand, makers) for operand in maker.operands]
     return None if None in factors else math.prod(factor or 0 for factor in factors)
+
+
+def strategies(ir: Any, module: Any) -> Answer:
+    """Function → `pipeline, sizes and options | configuration of an operation | …`, each configuration once.
+
+    The functions of `hal.executable.variant`s that have a `translation_info` (`9.executable-configurations`); one
+    that several variants configure differently has all of it.
+    """
+    texts: dict[str, dict[str, None]] = {}
+    for variant in collect(ir, module, ("hal.executable.variant",)):
+        # Walks give inner operations first: those before a function, since the last one, are its own.
+        configurations: dict[str, None] = {}
+        for op in collect(ir, variant, lambda name: not name.startswith(_NEVER_CONFIGURED)):
+            for named in (op.attributes[number] for number in range(len(op.attributes))):
+                if named.name == "lowering_config":
+                    configurations[_short(str(named.attr))] = None
+                elif named.name == "compilation_info" or named.name.endswith(("config", "strategy")):
+                    configurations[f"{named.name} = {_short(str(named.attr))}"] = None
+            if op.name == "func.func":
+                if "translation_info" in op.attributes:
+                    text = " | ".join([_translation(str(op.attributes["translation_info"])), *configurations])
+                    texts.setdefault(name_of(op), {})[" ".join(text.split())] = None
+                configurations = {}
+    return {"functions": {name: " || ".join(each) for name, each in texts.items()}}
+
+
+def _translation(attribute: str) -> str:
+    """`DoubleTilingExpert {enable_loop_peeling}` of `#iree_codegen.translation_info<pipeline = …>`."""
+    wrapper = _WHOLE_WRAPPER.fullmatch(attribute)
+    inner = _PIPELINE.sub(lambda match: match[1] or match[2] or "", wrapper[1] if wrapper else attribute, count=1)
+    inner = _FORMER_NAME.sub("", inner.replace(_FORMER_VMVX, "vmvx_pipeline", 1), count=1)
+    return _DIALECT.sub("", inner).replace(", {", " {", 1)
+
+
+def _short(attribute: str) -> str:
+    """A configuration without the wrapper that all have and without the names of dialects; nothing else is lost."""
+    wrapper = _WHOLE_WRAPPER.fullmatch(attribute)
+    return _DIALECT.sub("", wrapper[1] if wrapper else attribute)
 
 
 def _bindings(root: str) -> Any:
@@ -208,7 +257,7 @@ def _bindings(root: str) -> Any:
     return bindings
 
 
-def main(root: str, worker_of: Callable[[Any], Worker] = Worker) -> int:
+def main(root: str) -> int:
     """Serve until standard input ends; 1 where the bindings cannot be imported."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever a library prints must not end up between the answers
@@ -217,7 +266,7 @@ def main(root: str, worker_of: Callable[[Any], Worker] = Worker) -> int:
         print(json.dumps(answer), file=answers, flush=True)
 
     try:
-        worker = worker_of(_bindings(root))
+        worker = Worker(_bindings(root))
     except Exception as error:
         say({"error": _one_line(error)})
         return 1

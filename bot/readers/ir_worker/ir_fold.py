@@ -1,0 +1,418 @@
+"""How executables become one: the first of them takes what varies as operands, and all sites launch that one.
+
+Static dimensions and offsets that vary become dynamic: in types, in operands of operations, in the workload. The
+compiler itself splits what is wider than 32 bits, and casts floats, for targets that take neither.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+from .ir_kinds import collect
+from .ir_members import (
+    DYNAMIC,
+    EXECUTABLE,
+    LEVELS,
+    Member,
+    Slot,
+    Unfit,
+    attributes_of,
+    member_of,
+    partition,
+    read,
+    sizes_in,
+    with_sizes,
+)
+
+Answer = dict[str, Any]
+DISPATCH, _ORDINAL = "flow.dispatch", "iree_tensor_ext.dispatch.workload.ordinal"
+_WORKLOAD, _ARGUMENTS, _DIMENSIONS = 0, 1, 2
+"""Segments of the operands of a dispatch."""
+_TENSOR_OF = "!iree_tensor_ext.dispatch.tensor<readonly:{}>"
+_BOUND = re.compile(r"![\w.]+<\w+:(.+)>")
+_LOAD, _TIE, _RESULT = "iree_tensor_ext.dispatch.tensor.load", "flow.dispatch.tie_shape", "result"
+_COUNTS = ("workgroup_count_from_slice", "workgroup_count_from_dag_root")
+_OFFSETS, _SIZES, _STRIDES = "static_offsets", "static_sizes", "static_strides"
+_OPERATIONS: Mapping[str, tuple[int, Mapping[int, int | str]]] = {
+    _TIE: (1, {1: 0}),
+    "tensor.empty": (0, {0: _RESULT}),
+    "tensor.expand_shape": (1, {1: "static_output_shape"}),
+    "tensor.extract_slice": (1, {1: _OFFSETS, 2: _SIZES, 3: _STRIDES}),
+    "tensor.insert_slice": (2, {2: _OFFSETS, 3: _SIZES, 4: _STRIDES}),
+    "tensor.pad": (1, {1: "static_low", 2: "static_high"}),
+    _LOAD: (1, {1: 0, 2: _OFFSETS, 3: _SIZES, 4: _STRIDES}),
+    "iree_tensor_ext.dispatch.tensor.store": (2, {2: 1, 3: _OFFSETS, 4: _SIZES, 5: _STRIDES}),
+}
+"""Operations with operands for what is dynamic: operands before those where nothing says how many each segment has,
+and segment → whose entries it has: a static array's, those of an operand's type, or those of its result's."""
+_OF_ANY_SHAPE = ("linalg.", "iree_linalg_ext.", "arith.", "math.", "tensor.collapse_shape", "tensor.cast")
+"""Operations that only their types say the shape of."""
+
+
+def groups(ir: Any, module: Any) -> Answer:
+    """Which executables could become one: the worker's answer to the request `groups`."""
+    members, unfit = read(ir, module)
+    every = list(members.values())
+    erased = {"constants": {"constant"}, "shapes": {"offset", "dimension"}, "both": LEVELS["static-shapes"]}
+    return {
+        "entries": {member.name: member.entry for member in every},
+        "elements": {member.name: _elements(member) for member in every},
+        "unfit": unfit,
+        "groups": {
+            level: [[member.name for member in group] for group in partition(every, lambda one: one.key(free))]  # noqa: B023 - called at once
+            for level, free in LEVELS.items()
+        },
+        "classes": {
+            name: len({member.key(frozenset(free)) for member in every}) + len(unfit) for name, free in erased.items()
+        },
+    }
+
+
+def _elements(member: Member) -> int:
+    """How many the largest tensor has that the function takes or gives, dynamic dimensions counted as 1."""
+    shapes = (sizes_in(str(argument.type)) for argument in member.arguments)
+    return max((prod(int(size) for size in sizes if size != "?") for sizes in shapes if sizes), default=1)
+
+
+def folded(ir: Any, module: Any, wanted: Sequence[Sequence[str]]) -> Answer:
+    """Make each group one, in place, and verify; raises ValueError with the operation that broke."""
+    members, unfit = read(ir, module)
+    made, left = list[Answer](), list[Answer]()
+    for names in wanted:
+        try:
+            if unknown := [name for name in names if name not in members]:
+                raise Unfit(unfit.get(unknown[0], "the program has no such executable"))
+            group = [members[name] for name in names]
+            made.append({"members": names, "operands": _fold(ir, module, group)})
+            members = {name: member for name, member in members.items() if name not in names}
+            members[names[0]] = member_of(ir, group[0].executable)
+        except Unfit as error:
+            left.append({"members": names, "why": str(error)})
+    if made:
+        try:
+            module.operation.verify()
+        except ir.MLIRError as error:
+            raise ValueError("; ".join(str(one.message) for one in error.error_diagnostics[:3])) from None
+    return {"folded": made, "left": left, "executables": len(collect(ir, module, (EXECUTABLE,)))}
+
+
+def _fold(ir: Any, module: Any, group: Sequence[Member]) -> list[str]:
+    """Make the executables of a group one; the types of the operands that its sites pass now.
+
+    Raises Unfit, before anything was changed, where they are not of one key at some level: their slots would not match.
+    """
+    if len({member.name for member in group}) < max(2, len(group)):
+        raise Unfit("they are not two executables or more, each named once")
+    if len({member.key(LEVELS["static-shapes"]) for member in group}) > 1:
+        raise Unfit("they differ in more than constants, offsets and static dimensions")
+    sites = _sites(ir, module, group)
+    with module.context, ir.Location.unknown(module.context):
+        varying = _varying(ir, group)
+        rewriting = _Rewriting(ir, group[0], varying)
+        rewriting.check()
+        rewriting.rewrite(argument_places(sites))
+        for at, member in enumerate(group):
+            for op in sites[member.name]:
+                _rewrite_site(ir, op, group[0], varying, at)
+    for member in group[1:]:
+        member.executable.erase()
+    _require_agreement(ir, module, group[0])
+    return [str(one.type) for one in varying]
+
+
+def _sites(ir: Any, module: Any, group: Sequence[Member]) -> Mapping[str, list[Any]]:
+    """Member → its dispatch sites; raises Unfit where something else names a member."""
+    wanted: dict[str, list[Any]] = {member.name: [] for member in group}
+    for op in collect(ir, module, (DISPATCH,)):
+        names = [ir.SymbolRefAttr(entry).value[0] for entry in op.attributes["entry_points"]]
+        if len(names) == 1 and names[0] in wanted:
+            wanted[names[0]].append(op)
+        elif not wanted.keys().isdisjoint(names):
+            raise Unfit("a site may launch one of several executables")
+    return wanted
+
+
+def argument_places(sites: Mapping[str, Sequence[Any]]) -> int:
+    """How many operands each site passes to the function; raises Unfit where they disagree."""
+    counts = {list(op.attributes["operandSegmentSizes"])[_ARGUMENTS] for ops in sites.values() for op in ops}
+    if len(counts) > 1:
+        raise Unfit("its sites pass different numbers of operands")
+    if not counts or not all(sites.values()):
+        raise Unfit("an executable is launched nowhere")
+    return int(counts.pop())
+
+
+class Varying(NamedTuple):
+    """Slots that vary in the same way, which one operand takes the place of.
+
+    Attributes:
+        slots: of the representative.
+        attributes: the value that each member's site passes, as the attribute of a constant.
+    """
+
+    type: Any
+    slots: tuple[Slot, ...]
+    attributes: tuple[Any, ...]
+    is_shape: bool
+
+
+def _varying(ir: Any, group: Sequence[Member]) -> list[Varying]:
+    """What varies in the group, each way of varying once."""
+    ways: dict[tuple[str, tuple[str, ...]], list[int]] = {}
+    for at, column in enumerate(zip(*(member.slots for member in group), strict=True)):
+        # An index is taken without its type, so that a constant and a dimension can be told equal.
+        values = tuple(str(slot.value).removesuffix(" : index") for slot in column)
+        if len(set(values)) > 1:
+            type_name = str(column[0].constant.results[0].type) if column[0].constant else "index"
+            ways.setdefault((type_name, values), []).append(at)
+    varying = []
+    for (_, values), places in ways.items():
+        slots = tuple(group[0].slots[at] for at in places)
+        if slots[0].constant is None:
+            type_ = ir.IndexType.get()
+            attributes = tuple(ir.IntegerAttr.get(type_, int(value)) for value in values)
+        else:
+            type_ = slots[0].constant.results[0].type
+            attributes = tuple(member.slots[places[0]].constant.attributes["value"] for member in group)
+        if str(type_).startswith("tensor") and "?" in str(type_):
+            raise Unfit("a constant of dynamic shape")
+        varying.append(Varying(type_, slots, attributes, any(slot.kind == "dimension" for slot in slots)))
+    return varying
+
+
+class _Rewriting:
+    """The first member of a group, becoming the one that is left."""
+
+    def __init__(self, ir: Any, member: Member, varying: Sequence[Varying]) -> None:
+        self._ir, self._member, self._varying, self._location = ir, member, varying, member.function.location
+        counts = collect(ir, member.export, lambda name: name.endswith(_COUNTS))
+        self._count: Any = counts[0] if counts else None
+        self._dims: dict[Any, dict[int, Any]] = {}
+        self._sizes: dict[Any, list[str]] = {}
+        self._entries: list[tuple[Any, str, int, Any]] = []
+
+    def check(self) -> None:
+        """Raises Unfit where something varies that cannot be made dynamic."""
+        for slot in (slot for one in self._varying for slot in one.slots):
+            if slot.kind == "fixed":
+                raise Unfit(f"a constant that {slot.op.name} takes as a shape")
+            if slot.constant is not None:
+                continue
+            owner, is_known = slot.place[0], slot.op.name in _OPERATIONS
+            if isinstance(owner, str):
+                if not is_known:
+                    raise Unfit(f"{slot.op.name} has no operands for {owner}")
+            elif any(owner == result for result in slot.op.results):
+                if not is_known and not slot.op.name.startswith(_OF_ANY_SHAPE):
+                    raise Unfit(f"{slot.op.name} of varying shape")
+            elif slot.op != self._member.function:
+                raise Unfit(f"{slot.op.name} of varying shape")
+        if any(one.is_shape for one in self._varying) and self._count is None:
+            raise Unfit("its number of workgroups is not counted from its shape")
+
+    def rewrite(self, places: int) -> None:
+        """Give the function its new arguments, behind the operands that sites pass, and use them."""
+        block = self._member.function.regions[0].blocks[0]
+        arguments, moved = self._arguments(block, places)
+        first = next(iter(block.operations)).operation
+        with self._ir.InsertionPoint(first):
+            values = [self._value(one.type, argument) for one, argument in zip(self._varying, arguments, strict=True)]
+        for one, value in zip(self._varying, values, strict=True):
+            for slot in one.slots:
+                if slot.constant is not None:
+                    slot.op.operands[slot.place] = value
+        self._gather(self._workload(first, values), moved)
+        for value, dims in self._dims.items():
+            sizes = ("?" if at in dims else size for at, size in enumerate(self._sizes[value]))
+            value.set_type(self._ir.Type.parse(with_sizes(str(value.type), sizes)))
+        self._tie(first)
+        for op in [op for op in collect(self._ir, self._member.function, _OPERATIONS) if self._concerns(op)]:
+            self._remake(op)
+        function_type = self._ir.FunctionType.get([argument.type for argument in block.arguments], [])
+        self._member.function.attributes["function_type"] = self._ir.TypeAttr.get(function_type)
+
+    def _arguments(self, block: Any, places: int) -> tuple[list[Any], dict[Any, Any]]:
+        """The new arguments in order, and those behind them, where results go, made anew: there is no inserting."""
+        behind = list(block.arguments)[places:]
+        for one in self._varying:
+            bound = self._ir.Type.parse(_TENSOR_OF.format(one.type)) if _is_tensor(one.type) else one.type
+            block.add_argument(bound, self._location)
+        moved = [block.add_argument(argument.type, self._location) for argument in behind]
+        for old, argument in zip(behind, moved, strict=True):
+            old.replace_all_uses_with(argument)
+        for _ in behind:
+            block.erase_argument(places)
+        arguments, new = list(block.arguments)[places:], len(self._varying)
+        return arguments[:new], dict(zip(behind, arguments[new:], strict=True))
+
+    def _value(self, type_: Any, argument: Any) -> Any:
+        """The value that the function uses: the argument, or all of the tensor that is passed."""
+        if not _is_tensor(type_):
+            return argument
+        sizes = list(type_.shape)
+        arrays = {_OFFSETS: [0] * len(sizes), _SIZES: sizes, _STRIDES: [1] * len(sizes)}
+        attributes = {name: self._ir.DenseI64ArrayAttr.get(values) for name, values in arrays.items()}
+        attributes["operandSegmentSizes"] = self._ir.DenseI32ArrayAttr.get([1, 0, 0, 0, 0])
+        return self._make(_LOAD, [type_], [argument], attributes, self._location).results[0]
+
+    def _workload(self, first: Any, values: Sequence[Any]) -> list[Any]:
+        """The values, those of dimensions as the workload that the number of workgroups is counted from."""
+        shapes = [at for at, one in enumerate(self._varying) if one.is_shape]
+        operands, count, index = list(values), self._count, self._ir.IndexType.get()
+        if not shapes:
+            return operands
+        block, location = count.operation.block, count.location
+        known = len(list(block.arguments))
+        passed = [block.add_argument(index, location) for _ in shapes]
+        with self._ir.InsertionPoint(count):
+            self._replace(count, [*count.operands, *passed], {})
+        with self._ir.InsertionPoint(first):
+            for number, at in enumerate(shapes):
+                ordinal = {"ordinal": self._ir.IntegerAttr.get(index, known + number)}
+                operands[at] = self._make(_ORDINAL, [index], [values[at]], ordinal, location).results[0]
+        return operands
+
+    def _gather(self, values: Sequence[Any], moved: Mapping[Any, Any]) -> None:
+        """What takes the place of each dimension and entry."""
+        for one, value in zip(self._varying, values, strict=True):
+            for slot in (slot for slot in one.slots if slot.constant is None):
+                owner, at = slot.place
+                if isinstance(owner, str):
+                    self._entries.append((slot.op, owner, at, value))
+                else:
+                    owner = moved.get(owner, owner)
+                    self._sizes.setdefault(owner, sizes_in(str(owner.type)))
+                    self._dims.setdefault(owner, {})[at] = value
+
+    def _tie(self, first: Any) -> None:
+        """Say of the function's arguments what their dimensions are, where nothing says it yet."""
+        for argument in self._member.arguments:
+            dims = self._dims.get(argument)
+            if not dims or any(use.owner.operation.name == _TIE for use in argument.uses):
+                continue
+            merged = _merged([], self._sizes[argument], dims)
+            with self._ir.InsertionPoint(first):
+                tied = self._make(_TIE, [argument.type], [argument, *merged], {}, first.location)
+            self._dims[tied.results[0]], self._sizes[tied.results[0]] = dims, self._sizes[argument]
+            argument.replace_all_uses_except(tied.results[0], tied)
+
+    def _concerns(self, op: Any) -> bool:
+        """Whether an operation has an operand more now."""
+        for whose in _OPERATIONS[op.name][1].values():
+            if isinstance(whose, str) and whose != _RESULT:
+                if self._new_entries(op, whose):
+                    return True
+            elif _value_of(op, whose) in self._dims:
+                if op.name != _TIE or op.results[0] not in self._dims:
+                    return True
+                # A tie may have been made just now, with operands for all dynamic dimensions of its result.
+                return str(op.results[0].type).count("?") != len(op.operands) - 1
+        return False
+
+    def _new_entries(self, op: Any, array: str) -> dict[int, Any]:
+        """What becomes dynamic of an array; operations are equal where they are one, but have no such hash."""
+        return {at: value for owner, name, at, value in self._entries if name == array and owner == op}
+
+    def _remake(self, op: Any) -> None:
+        leading, whose = _OPERATIONS[op.name]
+        operands, attributes, at = list(op.operands), dict[str, Any](), 0
+        parts = [operands[:leading], operands[leading:]] if leading else [operands]
+        if "operandSegmentSizes" in op.attributes:
+            parts = []
+            for size in op.attributes["operandSegmentSizes"]:
+                parts.append(operands[at : at + size])
+                at += size
+        for segment, owner in whose.items():
+            if isinstance(owner, str) and owner != _RESULT:
+                new, entries = self._new_entries(op, owner), list(op.attributes[owner])
+                parts[segment] = _merged(parts[segment], entries, new)
+                values = [DYNAMIC if at in new else entry for at, entry in enumerate(entries)]
+                attributes[owner] = self._ir.DenseI64ArrayAttr.get(values)
+            elif dims := self._dims.get(value := _value_of(op, owner)):
+                parts[segment] = _merged(parts[segment], self._sizes[value], dims)
+        if "operandSegmentSizes" in op.attributes:
+            attributes["operandSegmentSizes"] = self._ir.DenseI32ArrayAttr.get([len(part) for part in parts])
+        with self._ir.InsertionPoint(op):
+            self._replace(op, [operand for part in parts for operand in part], attributes)
+
+    def _replace(self, op: Any, operands: Sequence[Any], changed: Mapping[str, Any]) -> None:
+        """The operation with other operands; what is inside of it moves."""
+        attributes = {**{name: op.attributes[name] for name in attributes_of(op)}, **changed}
+        types = [result.type for result in op.results]
+        replacement = self._make(op.name, types, operands, attributes, op.location, len(list(op.regions)))
+        for old, new in zip(op.regions, replacement.regions, strict=True):
+            for block in list(old.blocks):
+                block.append_to(new)
+        for before, after in zip(op.results, replacement.results, strict=True):
+            if before in self._dims:
+                self._dims[after], self._sizes[after] = self._dims[before], self._sizes[before]
+            before.replace_all_uses_with(after)
+        op.erase()
+
+    def _make(
+        self, name: str, types: Sequence[Any], operands: Sequence[Any], attributes: Any, location: Any, regions: int = 0
+    ) -> Any:
+        given = {"results": types, "operands": list(operands), "attributes": attributes, "regions": regions}
+        return self._ir.Operation.create(name, **given, loc=location)
+
+
+def _is_tensor(type_: Any) -> bool:
+    return str(type_).startswith("tensor<")
+
+
+def _value_of(op: Any, whose: int | str) -> Any:
+    return op.results[0] if whose == _RESULT else op.operands[whose]
+
+
+def _merged(known: Sequence[Any], entries: Sequence[Any], new: Mapping[int, Any]) -> list[Any]:
+    """The operands of the dynamic entries in their order: those that were dynamic, and those that become it."""
+    rest, operands = list(known), []
+    for at, entry in enumerate(entries):
+        if at in new:
+            operands.append(new[at])
+        elif entry in ("?", DYNAMIC):
+            operands.append(rest.pop(0))
+    return operands
+
+
+def _rewrite_site(ir: Any, op: Any, member: Member, varying: Sequence[Varying], at: int) -> None:
+    """Launch the one that is left, with what the member had inside."""
+    segments, operands, make = list(op.attributes["operandSegmentSizes"]), list(op.operands), ir.Operation.create
+    with ir.InsertionPoint(op):
+        constants = [one.attributes[at] for one in varying]
+        passed = [
+            make("arith.constant", results=[value.type], attributes={"value": value}, loc=op.location).results[0]
+            for value in constants
+        ]
+        workload = [value for one, value in zip(varying, passed, strict=True) if one.is_shape]
+        end = segments[_WORKLOAD] + segments[_ARGUMENTS]
+        operands[end:end] = passed
+        operands[segments[_WORKLOAD] : segments[_WORKLOAD]] = workload
+        segments[_WORKLOAD] += len(workload)
+        segments[_ARGUMENTS] += len(passed)
+        attributes = {name: op.attributes[name] for name in attributes_of(op)}
+        attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(segments)
+        attributes["entry_points"] = ir.ArrayAttr.get([ir.SymbolRefAttr.get([member.name, member.entry])])
+        types = [result.type for result in op.results]
+        site = make(DISPATCH, results=types, operands=operands, attributes=attributes, loc=op.location)
+    for old, result in zip(op.results, site.results, strict=True):
+        old.replace_all_uses_with(result)
+    op.erase()
+
+
+def _require_agreement(ir: Any, module: Any, member: Member) -> None:
+    """Raises ValueError where a site does not pass what the function takes, which no verifier looks at.
+
+    An argument may be given a value of its type: a tensor is bound, its size may be of any.
+    """
+    taken = [str(argument.type) for argument in member.arguments]
+    for op in _sites(ir, module, [member])[member.name]:
+        start, count = list(op.attributes["operandSegmentSizes"])[:_DIMENSIONS]
+        for at, value in enumerate(list(op.operands)[start : start + count]):
+            bound, passed = _BOUND.fullmatch(taken[at]), str(value.type)
+            wanted = re.escape(bound[1] if bound else taken[at]).replace(r"\?", r"(?:[0-9]+|\?)")
+            if not re.fullmatch(wanted, passed):
+                raise ValueError(f"'{DISPATCH}' op passes {passed} as operand {at} of @{member.entry}, a {taken[at]}")
