@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 from msgspec import structs
@@ -207,7 +207,7 @@ def last_stored(where: str, last: int, work: Work) -> Study:
     return Study(tuple(structs.replace(one, snapshot=chosen.get(one.name)) for one in study.variants))
 
 
-_OF_CELLS = tuple(each.name for each in fields(Cell))
+_OF_CELLS = Cell.__struct_fields__
 
 
 def _held_once(side: Snapshot, held: dict[CellKey, Cell]) -> Snapshot:
