@@ -100,7 +100,6 @@ def clone(text: str) -> Path:
 
 # argparse with the nearest word: a misspelled command or option is told with the one that was meant.
 
-
 _CHOICES = re.compile(r"invalid choice: '(?P<given>[^']*)' \(choose from (?P<known>.*)\)$")
 
 
@@ -137,7 +136,6 @@ class Parser(argparse.ArgumentParser):
 
 
 # Options that several commands have, each with its default and help text; light to import.
-
 
 CONFIG_HELP = (
     "configuration, or quick, full or triton for a packaged suite (default: .github/code-size.yml or code-size.yml, "

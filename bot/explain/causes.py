@@ -152,7 +152,6 @@ def _unnumbered(words: str) -> str:
 
 # The explanation of a changed cell: its matched dispatches that are not the same, with cause, note and diff.
 
-
 MOST_NOTES = 200
 MOST_DIFFS = 5
 ComponentOf = Callable[[Dispatch, Cell], str]

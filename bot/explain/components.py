@@ -129,7 +129,6 @@ def _shares(code_bytes: int, spots: _Spots) -> Iterable[tuple[str, int]]:
 #
 # Both sides share one naming, made of all places of both, so that a component has the same name on either side.
 
-
 Sections = Sequence["tuple[str, str]"]
 """Name and glob of each; the first whose glob matches decides."""
 
@@ -147,15 +146,10 @@ _Levels = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """What the places of one model are called.
+    """What the places of one model are called."""
 
-    Attributes:
-        components: place, as a Site has it → its section, or the first levels of its full name.
-        full: place → all its levels, repeated layers grouped (`encoder.layer.*.attention.self`).
-    """
-
-    components: Mapping[str, str]
-    full: Mapping[str, str]
+    components: Mapping[str, str]  # place, as a Site has it → its section, or the first levels of its full name
+    full: Mapping[str, str]  # place → all its levels, repeated layers grouped (`encoder.layer.*.attention.self`)
 
 
 def split(path: str) -> tuple[str, ...]:

@@ -139,7 +139,6 @@ _SENTENCES: Mapping[str, Callable[[str, Explanation], str]] = {
 # Code counts under the cause of its dispatch, what else is in executables as `container`, the program around them as
 # `host`, and what the artifact adds of its own as `packaging`. What cannot be told apart is `unknown`.
 
-
 OUTSIDE = "text outside of dispatches"
 RENAMED = "names of kernels in their code"
 TAKEN = "the rest of executables that one side alone has, counted with their dispatches"

@@ -24,19 +24,15 @@ _ORDINAL = re.compile(r"^.*_dispatch_\d+_")
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side's cell with what its program says of every entry point; made by `index_both`.
-
-    Attributes:
-        sources: executable → its IR's digests, as long as the other side's.
-        components: entry point → the place where most of its sites are, layer numbers kept.
-        program: the cell's, with those digests.
-        short_code, short_ir: True where digests of code, or of IR, are compared by their first characters.
-    """
+    """One side's cell with what its program says of every entry point; made by `index_both`."""
 
     cell: Cell
+    # executable → its IR's digests, as long as the other side's
     sources: Mapping[str, Source] = field(default_factory=dict)
+    # entry point → the place where most of its sites are, layer numbers kept
     components: Mapping[str, str] = field(default_factory=dict)
-    program: Program | None = None
+    program: Program | None = None  # the cell's, with those digests
+    # short_code, short_ir: True where digests of code, or of IR, are compared by their first characters
     short_code: bool = False
     short_ir: bool = False
 
@@ -51,15 +47,11 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """An entry point on both sides; one of them is None where nothing matches it.
-
-    Attributes:
-        passed: name of the pass that found the pair, or `added` or `removed`.
-    """
+    """An entry point on both sides; one of them is None where nothing matches it."""
 
     base: Dispatch | None
     head: Dispatch | None
-    passed: str
+    passed: str  # name of the pass that found the pair, or `added` or `removed`
 
 
 Key = Callable[[Side, Dispatch], "Hashable | None"]

@@ -20,7 +20,6 @@ from bot.errors import InputError
 #
 # Cells of one model share their program, so that what is read out of it alone is the same on all targets.
 
-
 _Result = TypeVar("_Result")
 KEPT = 64
 """Results; cells come model by model, so that older ones are not asked for again."""
@@ -48,7 +47,6 @@ def per_object(function: Callable[..., _Result]) -> Callable[..., _Result]:
 #
 # A program from a stored baseline has short ones, and the whole name that it had before they were cut. So it has whole
 # ones again where the other side's program has that name, or where the program was kept under it with the IR texts.
-
 
 Texts = Callable[[str], "str | None"]
 """Whole digest of a source → its IR as people read it, of a program → its JSON; None where it is not at hand."""
@@ -104,7 +102,6 @@ def _beside_structures(program: Program) -> Program:
 
 
 # What a snapshot keeps of one model's IR: the digests of its executables.
-
 
 _NAMES = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|(%[A-Za-z0-9_$.-]+(?:#[0-9]+)?)')
 _PACK = re.compile(r"^%:([0-9]{1,4}) = ")
@@ -176,20 +173,13 @@ def _sha256(text: str) -> bytes:
 
 
 class _Line(NamedTuple):
-    """One line of an executable in generic form.
+    """One line of an executable in generic form."""
 
-    Attributes:
-        text: with `%` for every name of a value.
-        names: those names, in order.
-        defined: how many of them the line defines; `results` how many values (a pack `%0:2` is one name).
-        operation: its name; empty for a block header or the line that closes regions.
-    """
-
-    text: str
-    names: tuple[str, ...]
-    defined: int
+    text: str  # with `%` for every name of a value
+    names: tuple[str, ...]  # those names, in order
+    defined: int  # how many of them the line defines; `results` how many values (a pack `%0:2` is one name)
     results: int
-    operation: str
+    operation: str  # its name; empty for a block header or the line that closes regions
 
 
 def _lines(generic: str) -> Iterator[_Line]:

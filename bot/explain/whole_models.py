@@ -153,7 +153,6 @@ def _values(cells: Mapping[CellKey, Cell], static: str, dynamic: str, target: st
 # Told by the programs that one compiler read out of both texts: another one may read the same text differently. They
 # are those of one target, the same command on both sides where there is one, as flags may decide too what is read.
 
-
 _NOTHING = Program(operations="")
 """The program of a model that a side does not have."""
 _UNKNOWN = ""

@@ -60,23 +60,16 @@ class Undelivered(NetworkError):
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a report goes, and by whose rules.
+    """Where a report goes, and by whose rules."""
 
-    Attributes:
-        pull: number of the pull request; None: job summary and files only.
-        head_sha: tip of its branch that the report is about, for the check run and against newer heads; empty for a
-            comparison that a person asked for, which is about no particular head.
-        base_ref: the branch that the pull request goes to, and the report is about.
-        run_id: the run whose artifact holds the report.
-        config_name: path of the configuration in the repository; empty for the packaged one.
-    """
-
-    pull: int | None
+    pull: int | None  # number of the pull request; None: job summary and files only
+    # tip of its branch that the report is about, for the check run and against newer heads; empty for a comparison that
+    # a person asked for, which is about no particular head
     head_sha: str
-    run_id: int
+    run_id: int  # the run whose artifact holds the report
     config: Config
-    config_name: str = ""
-    base_ref: str = ""
+    config_name: str = ""  # path of the configuration in the repository; empty for the packaged one
+    base_ref: str = ""  # the branch that the pull request goes to, and the report is about
 
     @classmethod
     def of(cls, services: Services, config: Config, config_name: str) -> Destination:
@@ -91,16 +84,11 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What the comment that is there already remembers.
+    """What the comment that is there already remembers."""
 
-    Attributes:
-        previous: None where there is no comment.
-        label_known: False where GitHub did not say whether the approval label is set.
-    """
-
-    previous: CommentState | None = None
+    previous: CommentState | None = None  # None where there is no comment
     acceptances: tuple[Acceptance, ...] = ()
-    label_known: bool = True
+    label_known: bool = True  # False where GitHub did not say whether the approval label is set
 
     def shown(self, verdict: Verdict) -> tuple[Seen, ...]:
         """The findings that a label may accept later: where it may be set already, not those of this report."""

@@ -154,7 +154,6 @@ def _line(services: Services, config: Config) -> Iterator[tuple[str, Snapshot]]:
 
 # Stored baselines as a site: the newest against the one before, the history of all, and a page that leads there.
 
-
 _SHOWN_DIGITS = 10
 Side = tuple[str, Snapshot]
 """A commit, and its baseline."""

@@ -36,28 +36,20 @@ from bot.system.processes import Cancel
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What every story on GitHub needs.
-
-    Attributes:
-        hub: GitHub; None without a token.
-        git: of the workspace.
-        stack: what is closed when the run ends.
-        outputs, summary: the files GitHub Actions reads; None outside of it.
-        on_actions: True where GitHub Actions runs the program.
-        outputs_set: the names of the outputs that were set.
-    """
+    """What every story on GitHub needs."""
 
     context: RunContext
     inputs: ActionInputs
-    hub: Hub | None
-    git: Git
+    hub: Hub | None  # GitHub; None without a token
+    git: Git  # of the workspace
     show: Show
     cancel: Cancel
-    stack: ExitStack
+    stack: ExitStack  # what is closed when the run ends
+    # outputs, summary: the files GitHub Actions reads; None outside of it
     outputs: Path | None = None
     summary: Path | None = None
-    on_actions: bool = False
-    outputs_set: set[str] = field(default_factory=set)
+    on_actions: bool = False  # True where GitHub Actions runs the program
+    outputs_set: set[str] = field(default_factory=set)  # the names of the outputs that were set
 
     def at(self, text: str) -> Path:
         """A path that a person wrote, relative to the workspace, as it can be opened from here."""
@@ -125,7 +117,6 @@ def store_of(services: Services, config: Config) -> Store:
 # `default`, or the input head says what the head is. Else nobody did, and the same compiler over models that are not
 # this repository's would tell nothing: the run says so, with a starter that fits the repository.
 
-
 LOOKED_FOR = f"there is no {' and no '.join(CONFIG_NAMES)} at this commit"
 _HINT = (
     "commit one: the job summary has a starter that fits this repository; or, to measure the packaged suite, give the "
@@ -135,37 +126,24 @@ _HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One side as an event names it.
+    """One side as an event names it."""
 
-    Attributes:
-        rule: how it was found, in words.
-        sha: the commit whose models and configuration are used; empty for a snapshot.
-        spec: its compiler; None: the commit's own, as its configuration pins it.
-        snapshot: a file that is the side, measured earlier.
-        unknown: why this side's compiler cannot be known; empty where it can.
-    """
-
-    rule: str
-    sha: str = ""
-    spec: str | None = None
-    snapshot: Path | None = None
-    unknown: str = ""
+    rule: str  # how it was found, in words
+    sha: str = ""  # the commit whose models and configuration are used; empty for a snapshot
+    spec: str | None = None  # its compiler; None: the commit's own, as its configuration pins it
+    snapshot: Path | None = None  # a file that is the side, measured earlier
+    unknown: str = ""  # why this side's compiler cannot be known; empty where it can
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """One side with its files at hand.
-
-    Attributes:
-        config_name: path of the configuration in the repository; empty for the packaged one.
-        tree: the commit's files, while it is open.
-        borrows: the head, where this is a base without a configuration: then it is the head's, for this side's files.
-    """
+    """One side with its files at hand."""
 
     wanted: Wanted
     work: Work
-    config_name: str
-    tree: Path
+    config_name: str  # path of the configuration in the repository; empty for the packaged one
+    tree: Path  # the commit's files, while it is open
+    # the head, where this is a base without a configuration: then it is the head's, for this side's files
     borrows: Opened | None = None
 
     @property

@@ -2,7 +2,8 @@
 
 The one comment is found by the marker in its first line and by its author. Nothing is remembered between runs, so every
 step starts from what is there: two runs that create at once, a comment that someone deletes meanwhile, and an answer
-that got lost all end with one comment.
+that got lost all end with one comment. What GitHub refuses is a NetworkError, with the missing permission where that
+may be it.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from functools import partial
+from typing import Any, Literal, NamedTuple, get_args
 
 from github import GithubException
 from github.CheckRun import CheckRun as WrittenCheck
@@ -32,29 +33,18 @@ Content = Literal["+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", 
 """The reactions ("REST API endpoints for reactions")."""
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
+class Published(NamedTuple):
     """Where the comment is, and what was done to it."""
 
     url: str
     action: Action
 
 
-@dataclass(frozen=True, slots=True)
-class _Wish:
-    hub: Hub
-    number: int
-    marker: str
-    body: str
-    create: bool
-    still_current: Callable[[], bool]
-
-
 def find(hub: Hub, number: int, marker: str) -> list[IssueComment]:
-    """The token's own comments whose first line is the marker, over all pages, oldest first; raises NetworkError."""
+    """The token's own comments whose first line is the marker, over all pages, oldest first."""
     with explain(f"read the comments on #{number}", "pull-requests: write"):
         mine = hub.token_login()
-        own = [one for one in _oldest_first(hub, number) if author_of(one) == mine]
+        own = [one for one in _oldest_first(hub, number) if _author_of(one) == mine]
         return [one for one in own if _first_line(one.body or "") == marker]
 
 
@@ -72,22 +62,17 @@ def publish(
         create: False where a new comment is not wanted, only the update of an old one.
         still_current: asked right before each write; False where a newer run is responsible by now.
 
-    Returns:
-        None where nothing was to be written: there is no comment and `create` is False, or `still_current` said no.
-
-    Raises:
-        NetworkError: the comment cannot be written; with the missing permission, where that may be it.
-        ValueError: `body` is too long, or does not begin with `marker`.
+    Returns None where nothing was to be written: there is no comment and `create` is False, or `still_current` said no.
+    Raises ValueError where `body` is too long, or does not begin with `marker`.
     """
     if len(body) > MAX_COMMENT_CHARACTERS or _first_line(body) != marker:
         raise ValueError(f"a comment begins with its marker and has at most {MAX_COMMENT_CHARACTERS} characters")
-    wish = _Wish(hub, number, marker, body, create, still_current)
     present = find(hub, number, marker)
     first: Action = "updated" if present else "created"
     with explain(f"write the comment on #{number}", "pull-requests: write"):
         for tries_left in reversed(range(_TRIES)):
             try:
-                result = _settled(wish, present)
+                result = _settled(hub, number, marker, body, create, still_current, present)
                 break
             except Exception as error:
                 if not tries_left or not in_doubt(error):
@@ -95,37 +80,46 @@ def publish(
             time.sleep(hub.backoff_seconds)
             present = find(hub, number, marker)
     doubted = tries_left < _TRIES - 1
-    return replace(result, action=first) if result and doubted and result.action == "unchanged" else result
+    return Published(result.url, first) if result and doubted and result.action == "unchanged" else result
 
 
-def _settled(wish: _Wish, present: Sequence[IssueComment]) -> Published | None:
+def _settled(
+    hub: Hub,
+    number: int,
+    marker: str,
+    body: str,
+    create: bool,
+    still_current: Callable[[], bool],
+    present: Sequence[IssueComment],
+) -> Published | None:
     """One step from the comments that are there to the wished one."""
-    if not present:
-        if not (wish.create and wish.still_current()):
-            return None
-        created = wish.hub.issue(wish.number).create_comment(wish.body)
-        number, url = required(created.id, "id"), required(created.html_url, "html_url")
-        older = [one for one in find(wish.hub, wish.number, wish.marker) if one.id < number]
-        if not older:
-            return Published(url, "created")
-        _unless_gone(created.delete)  # another run was first
-        return _settled(wish, older)
-    oldest, younger = present[0], present[1:]
-    action: Action = "unchanged"
-    if not _same(oldest.body or "", wish.body):
-        if not wish.still_current():
-            return None
-        if not _unless_gone(lambda: oldest.edit(wish.body)):
-            return _settled(wish, younger)
-        action = "updated"
-    for one in younger:
-        if wish.still_current():
-            _unless_gone(one.delete)
-    return Published(oldest.html_url, action)
+    while True:
+        if not present:
+            if not (create and still_current()):
+                return None
+            created = hub.issue(number).create_comment(body)
+            own, url = required(created.id, "id"), required(created.html_url, "html_url")
+            present = [one for one in find(hub, number, marker) if one.id < own]
+            if not present:
+                return Published(url, "created")
+            _unless_gone(created.delete)  # another run was first
+        oldest, younger = present[0], present[1:]
+        action: Action = "unchanged"
+        if not _same(oldest.body or "", body):
+            if not still_current():
+                return None
+            if not _unless_gone(partial(oldest.edit, body)):
+                present = younger
+                continue
+            action = "updated"
+        for one in younger:
+            if still_current():
+                _unless_gone(one.delete)
+        return Published(oldest.html_url, action)
 
 
 def reply(hub: Hub, number: int, body: str) -> None:
-    """Adds a comment; where the answer got lost, only if it is not there already; raises NetworkError."""
+    """Adds a comment; where the answer got lost, only if it is not there already."""
     with explain(f"answer on #{number}", "pull-requests: write"):
         try:
             required(hub.issue(number).create_comment(body).id, "id")
@@ -135,7 +129,7 @@ def reply(hub: Hub, number: int, body: str) -> None:
             time.sleep(hub.backoff_seconds)
             mine = hub.token_login()
             for one in reversed(_oldest_first(hub, number)):
-                if author_of(one) != mine:
+                if _author_of(one) != mine:
                     break  # what we said before everyone else's last word is not this reply
                 if _same(one.body or "", body):
                     return
@@ -143,15 +137,14 @@ def reply(hub: Hub, number: int, body: str) -> None:
 
 
 def react(hub: Hub, comment_id: int, content: Content) -> None:
-    """Adds a reaction to a comment; a second one of the same kind changes nothing; raises NetworkError."""
+    """Adds a reaction to a comment; a second one of the same kind changes nothing."""
     # GitHub counts the reactions to comments to issues, also where the issue is a pull request.
     with explain(f"react to the comment {comment_id}", "issues: write"):
         IssueComment(hub.requester, url=f"{hub.repo.url}/issues/comments/{comment_id}").create_reaction(content)
 
 
-def author_of(comment: IssueComment) -> str:
-    """The login of who wrote it; empty where the account is gone."""
-    return comment.user.login if comment.user else ""
+def _author_of(comment: IssueComment) -> str:
+    return comment.user.login if comment.user else ""  # the account may be gone
 
 
 def _oldest_first(hub: Hub, number: int) -> list[IssueComment]:
@@ -198,17 +191,12 @@ _OURS = re.compile(rf"code-size:([0-9]{{1,10}}):({'|'.join(_CONCLUSIONS)}):[0-9a
 def publish_check(
     hub: Hub, head_sha: str, check: CheckRun, details_url: str, *, pull_number: int = 0, own: Conclusion | None = None
 ) -> str:
-    """Creates a completed check run on a commit, and returns the address of its page.
-
-    Texts beyond GitHub's limits are clipped.
+    """Create a completed check run on a commit, its texts clipped to GitHub's limits; the address of its page.
 
     Args:
         details_url: where the check's "Details" lead to.
         pull_number: of the pull request that it is the result of.
         own: what that result is by itself, where the check says something else.
-
-    Raises:
-        NetworkError: the check run cannot be written.
     """
     # Tells this publication from all others, so that it can be found after a lost answer.
     external_id = f"code-size:{pull_number}:{own or check.conclusion}:{secrets.token_hex(8)}"
@@ -245,7 +233,7 @@ def publish_check(
 
 
 def results(hub: Hub, head_sha: str, name: str) -> dict[int, Conclusion]:
-    """Pull request → its own result in its newest check of this name on a commit; raises NetworkError."""
+    """Pull request → its own result in its newest check of this name on a commit."""
     with explain(f"read the checks of {head_sha[:12]}", "checks: write"):
         # Ids grow with time. What a job or another app calls by the same name has another external id.
         in_order = sorted(_checks(hub, head_sha, name), key=lambda one: one.id)
@@ -258,29 +246,27 @@ def _checks(hub: Hub, head_sha: str, name: str) -> PaginatedList[WrittenCheck]:
 
 
 def _output(check: CheckRun, start: int) -> dict[str, Any]:
+    def clip(text: str, characters: int) -> str:
+        return text if len(text) <= characters else f"{text[: characters - 1]}…"
+
+    def clip_bytes(text: str, size_bytes: int) -> str:
+        data = text.encode("utf-8", "replace")
+        if len(data) <= size_bytes:
+            return text
+        return data[: size_bytes - len("…".encode())].decode("utf-8", "ignore") + "…"
+
     return {
-        "title": _clip(check.title, MAX_TITLE_CHARACTERS),
-        "summary": _clip_bytes(check.summary, MAX_SUMMARY_CHARACTERS),  # bytes: the stricter of the two readings
+        "title": clip(check.title, MAX_TITLE_CHARACTERS),
+        "summary": clip_bytes(check.summary, MAX_SUMMARY_CHARACTERS),  # bytes: the stricter of the two readings
         "annotations": [
             {
                 "path": annotation.path,
                 "start_line": annotation.line,
                 "end_line": annotation.line,
                 "annotation_level": annotation.level,
-                "title": _clip(annotation.title, MAX_TITLE_CHARACTERS),
-                "message": _clip_bytes(annotation.message, MAX_MESSAGE_BYTES),
+                "title": clip(annotation.title, MAX_TITLE_CHARACTERS),
+                "message": clip_bytes(annotation.message, MAX_MESSAGE_BYTES),
             }
             for annotation in check.annotations[start : start + ANNOTATIONS_A_CALL]
         ],
     }
-
-
-def _clip(text: str, characters: int) -> str:
-    return text if len(text) <= characters else f"{text[: characters - 1]}…"
-
-
-def _clip_bytes(text: str, size_bytes: int) -> str:
-    data = text.encode("utf-8", "replace")
-    if len(data) <= size_bytes:
-        return text
-    return data[: size_bytes - len("…".encode())].decode("utf-8", "ignore") + "…"

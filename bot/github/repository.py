@@ -1,4 +1,7 @@
-"""What the repository is asked: pull requests and their labels, who may write, workflow runs, artifacts and descent."""
+"""What the repository is asked: pull requests and their labels, who may write, workflow runs, artifacts and descent.
+
+What GitHub does not answer is a NetworkError. Names of workflow files are without their folder: `code-size.yml`.
+"""
 
 from __future__ import annotations
 
@@ -24,17 +27,13 @@ _MOST_ARTIFACTS = 30 * PAGE_ITEMS
 
 
 def pull(hub: Hub, pull_number: int) -> PullRequest:
-    """A pull request by its number; raises NetworkError."""
+    """A pull request by its number."""
     with explain(f"read the pull request #{pull_number}", "pull-requests: read"):
         return _whole(hub.repo.get_pull(pull_number).complete())
 
 
 def open_pulls_with_head(hub: Hub, head_repository: str, head_branch: str, head_sha: str) -> list[PullRequest]:
-    """The open pull requests whose branch is this one and is at this commit; smallest number first.
-
-    `head_repository`: `owner/name` of the branch's repository, a fork perhaps.
-    Raises NetworkError where they cannot be read.
-    """
+    """The open pull requests whose branch, of a fork perhaps, is this one and at this commit; smallest number first."""
     owner = head_repository.partition("/")[0]
     with explain(f"look for the pull request of {head_sha[:12]}", "pull-requests: read"):
         pulls = [_whole(one) for one in hub.repo.get_pulls(state="open", head=f"{owner}:{head_branch}")]
@@ -45,17 +44,14 @@ def open_pulls_with_head(hub: Hub, head_repository: str, head_branch: str, head_
 
 
 def open_pulls_at(hub: Hub, head_sha: str, base_ref: str) -> list[int]:
-    """The numbers of all open pull requests that are at this commit and go to this branch, whoever opened them.
-
-    Raises NetworkError where they cannot be read.
-    """
+    """The numbers of all open pull requests that are at this commit and go to this branch, whoever opened them."""
     with explain(f"look for the pull requests of {head_sha[:12]}", "pull-requests: read"):
         pulls = [_whole(one) for one in hub.repo.get_pulls(state="open", base=base_ref)]
         return [one.number for one in pulls if (one.head.sha, one.base.ref) == (head_sha, base_ref)]
 
 
 def merged_pull(hub: Hub, sha: str, branch: str) -> PullRequest | None:
-    """The pull request whose merge into a branch made this commit; None for another commit; raises NetworkError."""
+    """The pull request whose merge into a branch made this commit; None for another commit."""
     with explain(f"look for the pull request that {sha[:12]} merged", "pull-requests: read"):
         # PyGithub's own reads the commit first.
         listed = PaginatedList(PullRequest, hub.requester, f"{hub.repo.url}/commits/{sha}/pulls")
@@ -78,17 +74,14 @@ def head_repository_of(one: PullRequest) -> str:
 
 
 def base_changed_at(hub: Hub, pull_number: int) -> datetime | None:
-    """When the pull request was last given another base branch; None where it has the one it was opened with.
-
-    Raises NetworkError where its events cannot be read.
-    """
+    """When the pull request was last given another base branch; None where it has the one it was opened with."""
     with explain(f"read the events of #{pull_number}", "pull-requests: read"):
         events = hub.issue(pull_number).get_events()
         return max((one.created_at for one in events if one.event in _BASE_CHANGES), default=None)
 
 
 def may_write(hub: Hub, login: str) -> bool:
-    """True where the user may push to the repository; False for strangers; raises NetworkError."""
+    """True where the user may push to the repository; False for strangers."""
     with explain(f"ask whether {login} may write", "metadata: read"):
         try:
             return hub.repo.get_collaborator_permission(login) in ("admin", "maintain", "write")
@@ -99,10 +92,7 @@ def may_write(hub: Hub, login: str) -> bool:
 
 
 def labelling(hub: Hub, number: int, label: str) -> IssueEvent | None:
-    """The newest setting of a label that is set now; None where it is not. Names of labels know no case.
-
-    Raises NetworkError where the labels or events cannot be read.
-    """
+    """The newest setting of a label that is set now; None where it is not. Names of labels know no case."""
     wanted = label.casefold()
     with explain(f"read who labelled #{number}", "issues: read"):
         issue = hub.issue(number)
@@ -114,17 +104,13 @@ def labelling(hub: Hub, number: int, label: str) -> IssueEvent | None:
 
 
 def rerun(hub: Hub, run_id: int) -> None:
-    """Runs all jobs of a finished run again; raises NetworkError."""
+    """Runs all jobs of a finished run again."""
     with explain(f"run {run_id} again", "actions: write"):
         hub.call("POST", f"actions/runs/{run_id}/rerun")  # PyGithub's own reads the run first, and tells no reason
 
 
 def newest_run(hub: Hub, head_sha: str, workflow_file: str | None) -> int | None:
-    """The newest run for a commit, of one workflow or (None) of any; None where there is none.
-
-    `workflow_file`: `code-size.yml`, without its folder.
-    Raises NetworkError where the runs cannot be read.
-    """
+    """The newest run for a commit, of one workflow or (None) of any; None where there is none."""
     with explain(f"look for the runs of {head_sha[:12]}", "actions: read"):
         runs = hub.repo.get_workflow_runs(head_sha=head_sha)
         # GitHub does not promise an order; ids grow with time.
@@ -132,11 +118,7 @@ def newest_run(hub: Hub, head_sha: str, workflow_file: str | None) -> int | None
 
 
 def unfinished_push(hub: Hub, sha: str, workflow_file: str) -> tuple[int, str] | None:
-    """The newest run of a workflow for the push of that commit which has not ended, and its status; None for none.
-
-    `workflow_file`: `code-size.yml`, without its folder.
-    Raises NetworkError where the runs cannot be read.
-    """
+    """The newest run of a workflow for the push of that commit which has not ended, and its status; None for none."""
     with explain(f"look for the runs of {sha[:12]}", "actions: read"):
         runs = [one for one in hub.repo.get_workflow_runs(head_sha=sha, event="push") if _file(one) == workflow_file]
         return max(((one.id, one.status or "not known") for one in runs if one.status != "completed"), default=None)
@@ -147,21 +129,16 @@ def _file(run: WorkflowRun) -> str:
 
 
 def dispatch(hub: Hub, workflow_file: str, ref: str, inputs: Mapping[str, str]) -> None:
-    """Starts a workflow that has `on: workflow_dispatch`.
+    """Start a workflow that has `on: workflow_dispatch`, as a branch or tag has it, with at most 25 inputs.
 
-    Args:
-        ref: the branch or tag whose workflow file runs.
-        inputs: at most 25; the workflow's own inputs.
-
-    Raises:
-        NetworkError: GitHub refuses; 422 where the workflow has no such trigger or input.
+    GitHub refuses with 422 where the workflow has no such trigger or input.
     """
     with explain(f"start the workflow {workflow_file}", "actions: write"):
         hub.repo.get_workflow(workflow_file).create_dispatch(ref, dict(inputs), throw=True)
 
 
 def artifacts(hub: Hub, run_id: int) -> list[ArtifactInfo]:
-    """All artifacts of a run, over all pages, by id; raises NetworkError."""
+    """All artifacts of a run, over all pages, by id."""
     with explain(f"list the artifacts of run {run_id}", "actions: read"):
         # PyGithub's own reads the run first, for this very address.
         path = f"{hub.repo.url}/actions/runs/{run_id}/artifacts"
@@ -170,7 +147,7 @@ def artifacts(hub: Hub, run_id: int) -> list[ArtifactInfo]:
 
 
 def download(hub: Hub, artifact_id: int, max_bytes: int) -> bytes:
-    """The zip of one artifact; raises NetworkError."""
+    """The zip of one artifact."""
     with explain(f"download artifact {artifact_id} of {hub.repository}", "actions: read"):
         return hub.download(f"actions/artifacts/{artifact_id}/zip", max_bytes)
 
@@ -182,12 +159,12 @@ class RepositoryArtifacts:
     hub: Hub
 
     def listed(self) -> list[ArtifactInfo]:
-        """All of them, the newest first; raises NetworkError."""
+        """All of them, the newest first."""
         with explain(f"list the artifacts of {self.hub.repository}", "actions: read"):
             return list(map(_artifact, islice(self.hub.repo.get_artifacts(), _MOST_ARTIFACTS)))
 
     def download(self, artifact_id: int, max_bytes: int) -> bytes:
-        """The zip of one; raises NetworkError."""
+        """The zip of one."""
         return download(self.hub, artifact_id, max_bytes)
 
 
@@ -207,10 +184,7 @@ def _artifact(one: Artifact) -> ArtifactInfo:
 
 
 def is_ancestor(hub: Hub, older: str, newer_ref: str) -> bool:
-    """True where `newer_ref` is at or after `older`; False too where GitHub does not know one of them.
-
-    Raises NetworkError where GitHub does not say.
-    """
+    """True where `newer_ref` is at or after `older`; False too where GitHub does not know one of them."""
     with explain(f"compare {older[:12]} with {newer_ref}", "contents: read"):
         try:
             # Page 2 leaves out the files, which only page 1 has, PyGithub's, and which can be megabytes.
@@ -223,7 +197,7 @@ def is_ancestor(hub: Hub, older: str, newer_ref: str) -> bool:
 
 
 def parents(hub: Hub, sha: str) -> tuple[str, ...]:
-    """The parents of a commit, in order: of a merge the branch merged into first; raises NetworkError."""
+    """The parents of a commit, in order: of a merge the branch merged into first."""
     with explain(f"read the commit {sha[:12]}", "contents: read"):
         # Of the files, which come with it, one is the least to ask for.
         commit = hub.repo.get_commit(sha, commit_files_per_page=1)

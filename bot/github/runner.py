@@ -108,7 +108,6 @@ def _unwritable(path: Path, error: OSError) -> OutputError:
 # parent's: `/proc/<pid>/environ` shows the memory in which the kernel put the environment when the program began,
 # whatever was deleted from `os.environ` since. So that memory is overwritten. Python has its own copy.
 
-
 _SECRET_NAME = re.compile(rb"TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|_KEY$", re.IGNORECASE)
 _PASSWORD_IN_URL = re.compile(rb"://[^/@]*@")
 _ENVIRONMENT_START, _ENVIRONMENT_END = 50, 51

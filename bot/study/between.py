@@ -80,7 +80,6 @@ def way_between(
 
 # Which file is meant by the SPEC of a side that is a glob, or a directory with a snapshot in it.
 
-
 SNAPSHOT = "snapshot.json"
 """The name under which a directory's snapshot is looked for."""
 _WHEELS = "iree_base_compiler-*.whl"

@@ -50,22 +50,17 @@ from bot.system.processes import Cancel
 
 @dataclass(frozen=True, slots=True)
 class BisectOptions:
-    """What is looked for.
-
-    Attributes:
-        good, bad: SPECs; with `stored`, commits.
-        limit, change: what is bad, as it was written: a value above it, or more growth since GOOD than it.
-        among: what lies between, in order; () where that can be found out.
-        stored: True for the stored baselines of the configuration.
-    """
+    """What is looked for."""
 
     metric: Metric
+    # good, bad: SPECs; with `stored`, commits
     good: str
     bad: str
+    # limit, change: what is bad, as it was written: a value above it, or more growth since GOOD than it
     limit: str | None = None
     change: str | None = None
-    among: tuple[str, ...] = ()
-    stored: bool = False
+    among: tuple[str, ...] = ()  # what lies between, in order; () where that can be found out
+    stored: bool = False  # True for the stored baselines of the configuration
 
 
 def metric_of(name: str) -> Metric:
@@ -124,22 +119,16 @@ def _growth(text: str, metric: Metric, good: int) -> int:
 
 # Which candidates stand between GOOD and BAD, and in which order: releases, wheels of a directory, or snapshots.
 
-
 _WHEELS = "iree_base_compiler-*.whl"
 _AMONG = "name those between with --among: a directory of wheels, or snapshots in their order"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The candidates, from GOOD to BAD, both with them.
+    """The candidates, from GOOD to BAD, both with them."""
 
-    Attributes:
-        specs: what names the compiler or the snapshot of each.
-        backward: True where GOOD is the newer end.
-    """
-
-    specs: tuple[str, ...]
-    backward: bool = False
+    specs: tuple[str, ...]  # what names the compiler or the snapshot of each
+    backward: bool = False  # True where GOOD is the newer end
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -246,7 +235,6 @@ def _fitting(wheels: Sequence[Path]) -> list[str]:
 # Both ends are measured, then always the candidate in the middle of those that are left. Each is held against the good
 # end, so that what moved is compiled again to see whether that holds.
 
-
 _CAUSES = 5
 _TITLE = 100
 _SHOWN_CELLS = 4
@@ -254,24 +242,16 @@ _SHOWN_CELLS = 4
 
 @dataclass
 class _Search:
-    """One cell's metric over variants from GOOD to BAD.
-
-    Attributes:
-        variants: both ends are measured; those between when they are first looked at.
-        measure: measures or reads the one at a place between.
-        backward: True where GOOD is the newer end.
-        candidates: place → how the variant there is judged.
-        step: places of the last good and the first bad one; both ends before the search.
-    """
+    """One cell's metric over variants from GOOD to BAD."""
 
     metric: Metric
-    variants: list[Variant]
-    measure: Callable[[int], Snapshot]
-    backward: bool
+    variants: list[Variant]  # both ends are measured; those between when they are first looked at
+    measure: Callable[[int], Snapshot]  # measures or reads the one at a place between
+    backward: bool  # True where GOOD is the newer end
     show: Show
     bound: Bound = field(default_factory=lambda: Bound(0))
-    candidates: dict[int, Candidate] = field(default_factory=dict)
-    step: Bracket = field(init=False)
+    candidates: dict[int, Candidate] = field(default_factory=dict)  # place → how the variant there is judged
+    step: Bracket = field(init=False)  # places of the last good and the first bad one; both ends before the search
 
     def __post_init__(self) -> None:
         """Raise UsageError where more or less than one cell is meant."""

@@ -141,7 +141,6 @@ def _said(runs: Runs, show: Show) -> Iterator[str]:
 
 # `calibrate --replay`: what the thresholds of a configuration would have said of changes that were measured before.
 
-
 UNSEEN = "a history has statuses and metrics alone: other bytes of the same size and edited models are not seen"
 
 

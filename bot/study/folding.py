@@ -88,18 +88,12 @@ class FoldTools(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The program with these groups made one.
-
-    Attributes:
-        cell: as it was measured; a failed one where the program could not be rewritten.
-        program: where its text is, while it is needed.
-        planned: the cell that compiles it.
-    """
+    """The program with these groups made one."""
 
     groups: tuple[Group, ...]
-    cell: Cell
-    program: Path
-    planned: PlannedCell
+    cell: Cell  # as it was measured; a failed one where the program could not be rewritten
+    program: Path  # where its text is, while it is needed
+    planned: PlannedCell  # the cell that compiles it
     folded: tuple[FoldedGroup, ...] = ()
     left: tuple[LeftGroup, ...] = ()
 
@@ -111,19 +105,13 @@ class Attempt:
 
 @dataclass
 class Attempts:
-    """Attempts at one cell: its program rewritten, compiled and measured, each set of groups once.
-
-    Attributes:
-        source: its model's file.
-        flow: its program at the end of the flow phase.
-        groups: what of that could be one.
-    """
+    """Attempts at one cell: its program rewritten, compiled and measured, each set of groups once."""
 
     tools: FoldTools
     planned: PlannedCell
-    source: Path
-    flow: Path
-    groups: Groups
+    source: Path  # its model's file
+    flow: Path  # its program at the end of the flow phase
+    groups: Groups  # what of that could be one
     _known: dict[tuple[Group, ...], Attempt] = field(default_factory=dict)
 
     def at(self, groups: Sequence[Group]) -> Attempt:
@@ -175,20 +163,14 @@ class Attempts:
 
 # Which groups of a program are worth folding: what compiles, and of that what makes the artifact smaller.
 
-
 Try = Callable[[Sequence[Group]], Attempt]
 
 
 class Searched(NamedTuple):
-    """What is left of a search.
+    """What is left of a search."""
 
-    Attributes:
-        attempt: with the groups that are kept; one with none where nothing is.
-        left: groups that are not, and why.
-    """
-
-    attempt: Attempt
-    left: tuple[LeftFamily, ...]
+    attempt: Attempt  # with the groups that are kept; one with none where nothing is
+    left: tuple[LeftFamily, ...]  # groups that are not, and why
 
 
 def search(groups: Groups, attempt: Try, banned: Collection[Group] = ()) -> Searched:
@@ -274,16 +256,11 @@ def reason_of(failed: Attempt) -> str:
 
 
 class Choice(NamedTuple):
-    """Executables that could be one, and the ways to fold them, that with the smallest code first.
-
-    Attributes:
-        apart_bytes: of their code as they are; None where it is not known.
-        ways: groups, and the bytes of code that are left.
-    """
+    """Executables that could be one, and the ways to fold them, that with the smallest code first."""
 
     members: Group
-    apart_bytes: int | None
-    ways: tuple[tuple[int | None, tuple[Group, ...]], ...]
+    apart_bytes: int | None  # of their code as they are; None where it is not known
+    ways: tuple[tuple[int | None, tuple[Group, ...]], ...]  # groups, and the bytes of code that are left
 
     @property
     def sizes(self) -> tuple[int, int] | None:
@@ -386,19 +363,13 @@ def halves(group: Group, elements: Mapping[str, int]) -> list[Group]:
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """One cell's audit.
+    """One cell's audit."""
 
-    Attributes:
-        cell: as its printed command gives it.
-        attempts: None where its program could not be had, with the reason in `failure`.
-        best: with what is worth folding; None where there is a failure.
-    """
-
-    cell: Cell
+    cell: Cell  # as its printed command gives it
     planned: PlannedCell
     failure: str = ""
-    attempts: Attempts | None = None
-    best: Attempt | None = None
+    attempts: Attempts | None = None  # None where its program could not be had, with the reason in `failure`
+    best: Attempt | None = None  # with what is worth folding; None where there is a failure
     left: tuple[LeftFamily, ...] = ()
 
     @property

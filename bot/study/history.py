@@ -159,7 +159,6 @@ def _version(of: Snapshot | str) -> Version | None:
 
 # Stored baselines along the first parents of a branch, and those of one report as a history in the order of commits.
 
-
 CONFIGURED = "configured"
 """In place of the name of a store: the configuration's own."""
 
@@ -281,7 +280,6 @@ def stored_line(work: Work, top: Path, good: str, bad: str) -> Iterator[Line]:
 #
 # A cell is held against the last release that measured it: where it did not compile in between, that is not its
 # neighbour, and the step across the gap is reported for such cells alone.
-
 
 _CAUSES = 10
 _UNSTABLE = "not deterministic: the same command gives several artifacts, and no pair of them explains the step"

@@ -42,30 +42,20 @@ Runs = dict[tuple[str, CellKey], Run]
 
 
 class Scope(NamedTuple):
-    """What an experiment is about.
-
-    Attributes:
-        models: of the configuration; none of them where variants bring their own.
-        targets: without the flags of variants.
-    """
+    """What an experiment is about."""
 
     experiment: Experiment
     work: Work
-    models: tuple[Model, ...]
-    targets: tuple[Target, ...]
+    models: tuple[Model, ...]  # of the configuration; none of them where variants bring their own
+    targets: tuple[Target, ...]  # without the flags of variants
 
 
 class VariantPlan(NamedTuple):
-    """One variant, ready to be measured; its `reason` says why none of its cells is.
-
-    Attributes:
-        side: its cells are what it is about; without one it has no target here.
-        flags: of all its cells, beside the targets'.
-    """
+    """One variant, ready to be measured; its `reason` says why none of its cells is."""
 
     variant: Variant
-    side: SidePlan
-    flags: tuple[str, ...]
+    side: SidePlan  # its cells are what it is about; without one it has no target here
+    flags: tuple[str, ...]  # of all its cells, beside the targets'
 
     @property
     def name(self) -> str:

@@ -59,68 +59,50 @@ class Show(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the user asked for.
+    """What the user asked for."""
 
-    Attributes:
-        specs: side, or `both` → SPEC; a side that is not named comes from the configuration.
-        flags: for every cell, beside the configuration's.
-        shard: (index from 1, count) of the part to measure.
-        plan: the text that `plan --shards` printed; without it cells are spread by size.
-        plan_at: where that text stands, for what is said of it.
-        tried: flags for the cells of the head side alone.
-        configs: side → a configuration of its own, in place of `config`; None is the packaged one.
-        releases: `latest` or `nightly` → the release that it is for all runners of a plan.
-        suspects: whether the compiler's commits are looked up on GitHub.
-        source: a clone of the compiler's repository in which they are looked up instead; None for none.
-    """
-
+    # side, or `both` → SPEC; a side that is not named comes from the configuration
     specs: dict[str, str] = field(default_factory=dict)
     config: Path | None = None
     models: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()  # for every cell, beside the configuration's
     jobs: int = 1
     cache: Path = Path(".cache")
     out: Path = Path("out")
-    shard: tuple[int, int] = (1, 1)
-    plan: str | None = None
-    plan_at: str = ""
-    tried: tuple[str, ...] = ()
+    shard: tuple[int, int] = (1, 1)  # (index from 1, count) of the part to measure
+    plan: str | None = None  # the text that `plan --shards` printed; without it cells are spread by size
+    plan_at: str = ""  # where that text stands, for what is said of it
+    tried: tuple[str, ...] = ()  # flags for the cells of the head side alone
+    # side → a configuration of its own, in place of `config`; None is the packaged one
     configs: Mapping[str, Path | None] = field(default_factory=dict)
+    # `latest` or `nightly` → the release that it is for all runners of a plan
     releases: Mapping[str, str] = field(default_factory=dict)
-    suspects: bool = False
+    suspects: bool = False  # whether the compiler's commits are looked up on GitHub
+    # a clone of the compiler's repository in which they are looked up instead; None for none
     source: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What a request selects: models, targets, and its shard of their cells.
+    """What a request selects: models, targets, and its shard of their cells."""
 
-    Attributes:
-        models, targets: with those of suites; what is the target of several modules stands there without their flags.
-        only: model of a suite → its target.
-    """
-
+    # models, targets: with those of suites; what is the target of several modules stands there without their flags
     models: tuple[Model, ...]
     targets: tuple[Target, ...]
     cells: tuple[PlannedCell, ...]
-    only: Mapping[str, str] = field(default_factory=dict)
+    only: Mapping[str, str] = field(default_factory=dict)  # model of a suite → its target
 
 
 @dataclass(frozen=True)
 class Work:
-    """A request of a configuration, and whoever is told of it: plans sides, and measures them.
-
-    Attributes:
-        config: also what the measured sides are judged by.
-        checkout: the repository of the configuration; None to look for it.
-    """
+    """A request of a configuration, and whoever is told of it: plans sides, and measures them."""
 
     request: Request
-    config: Config
+    config: Config  # also what the measured sides are judged by
     show: Show
     cancel: Cancel
-    checkout: Repository | None = None
+    checkout: Repository | None = None  # the repository of the configuration; None to look for it
 
     @cached_property
     def repository(self) -> Repository:

@@ -56,22 +56,17 @@ _LONG_SECONDS = 100
 
 @dataclass(frozen=True, slots=True)
 class SidePlan:
-    """One side, ready to be measured.
+    """One side, ready to be measured."""
 
-    Attributes:
-        label: `base` or `head`.
-        cells: what this run measures: all cells of the models on the targets, or the shard's part of them.
-        only: model of a suite → the one target that it is planned for.
-        flags: what all cells have, those of suites as well; None where there is no suite: then what the first one has.
-    """
-
-    label: str
+    label: str  # `base` or `head`
     compiler: Compiler
+    # what this run measures: all cells of the models on the targets, or the shard's part of them
     cells: tuple[PlannedCell, ...]
     source: SourceInfo
     models: tuple[Model, ...] = ()
     targets: tuple[Target, ...] = ()
-    only: Mapping[str, str] = field(default_factory=dict)
+    only: Mapping[str, str] = field(default_factory=dict)  # model of a suite → the one target that it is planned for
+    # what all cells have, those of suites as well; None where there is no suite: then what the first one has
     flags: tuple[str, ...] | None = None
 
     @property
