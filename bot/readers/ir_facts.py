@@ -81,7 +81,7 @@ def strategies(answer: str) -> dict[str, str]:
     return functions
 
 
-def read_answer(answer: str, kind: type[_Answer]) -> _Answer:
+def read_answer(answer: str | bytes, kind: type[_Answer]) -> _Answer:
     """An answer says why it is none, or has all fields of its kind."""
     try:
         fields = decoded(answer, dict[str, msgspec.Raw], _WHERE)

@@ -1,4 +1,7 @@
-"""Asks the child that makes and compares arrays; what it answers is checked, and what it fails at has a reason."""
+"""What a program is run on: random inputs and parameters, the same in every run, as files that are written once.
+
+The child process `array_worker` makes and compares arrays; its answers are checked, and what it fails at has a reason.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +11,19 @@ import os
 import random
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from bot.compiler.machine import memory_kib
-from bot.core.json_text import canonical, decoded
+from bot.core.json_text import canonical
 from bot.core.policy import here
 from bot.core.record import Count, Record
-from bot.errors import InputError
-from bot.readers.ir_facts import Function, Interface, Parameter, Tensor, parsed
+from bot.errors import MalformedBinary
+from bot.readers.ir_facts import Function, Interface, Parameter, Tensor, parsed, read_answer
 from bot.system.files import make_directory, no_room, temporary_directory
 from bot.system.processes import Cancel, run
 
-_WHERE = "arrays"
 _Answer = TypeVar("_Answer", bound=Record)
 
 
@@ -65,10 +66,6 @@ class _Filled(Record, frozen=True):
     filled: Count
 
 
-class _Failed(Record, frozen=True):
-    error: str
-
-
 def fill(files: Sequence[Any], directory: Path, cancel: Cancel) -> str | None:
     """Write files as `array_worker` describes them; the reason where that fails."""
     answer = _ask({"fill": files}, _Filled, directory, cancel)
@@ -91,17 +88,10 @@ def _ask(request: Any, kind: type[_Answer], parent: Path, cancel: Cancel) -> _An
             how = "did not end" if ended.timed_out else f"was ended by {ended.signal}" if ended.signal else "failed"
             last = ended.output.strip().rpartition("\n")[2][:200]
             return here(f"the process for random data {how}{last and f': {last}'}")
-        text = answer.read_bytes()
         try:
-            return decoded(text, kind, _WHERE)
-        except InputError as error:
-            try:
-                return here(decoded(text, _Failed, _WHERE).error or error.line)
-            except InputError:
-                return here(error.line)
-
-
-# What a program is run on: random inputs and parameters, the same in every run, as files that are written once.
+            return read_answer(answer.read_bytes(), kind)
+        except MalformedBinary as error:
+            return here(error.what)
 
 
 _HEADER_STEP = 64
@@ -119,8 +109,7 @@ _HELD_TWICE = 2
 """What initializers make of parameters may be as large as these are, and stays beside them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Feed:
+class Feed(NamedTuple):
     """How the runtime's programs are told to call a function.
 
     Attributes:
@@ -142,8 +131,7 @@ class Feed:
     calls: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(NamedTuple):
     """One file of random values: what `array_worker` makes it from, and how large it gets."""
 
     kind: str
@@ -182,23 +170,27 @@ def feed(
         dynamic: for dimensions that are not fixed; None where all are.
         draws: how many random inputs; one where the function takes none.
     """
-    parameter_files = [_parameter_files(interface.parameters, is_wide=is_wide) for is_wide in (False, True)]
-    narrow, wide = parameter_files
+    narrow, wide = (_parameter_files(interface.parameters, is_wide=is_wide) for is_wide in (False, True))
     if isinstance(narrow, str) or isinstance(wide, str):
         return str(narrow)
     runs = [(draw, narrow) for draw in range(draws if function.arguments else 1)]
     runs[1:1] = [(len(runs) | 1, wide)] if wide != narrow else []
-    data = [(of_run, _arguments(function, draw, dynamic)) for draw, of_run in runs]
-    files = {
-        file.name: file for of_run, given in data for file in (*of_run.values(), *(one.file for one in given)) if file
-    }
+    files, calls, drawn = dict[str, _File](), list[tuple[str, ...]](), list[str]()
+    for draw, of_run in runs:
+        given = _arguments(function, draw, dynamic)
+        files |= {file.name: file for file in (*of_run.values(), *(one.file for one in given)) if file}
+        flags = [f"--parameters={f'{scope}=' if scope else ''}{each.name}" for scope, each in of_run.items()]
+        flags += [f"--input={one.flag}{f'@{one.file.name}' if one.file else ''}" for one in given]
+        calls.append((f"--function={function.name}", *flags))
+        tensors = (_words(tensor) for file in of_run.values() for tensor in file.tensors)
+        drawn.append(", ".join(filter(None, dict.fromkeys([*(one.said for one in given), *tensors]))))
     if reason := _written(files, directory, cancel):
         return reason
     results = [parsed(text) for text in function.results]
     return Feed(
         directory,
-        draws=tuple((f"--function={function.name}", *_flags(*one)) for one in data),
-        drawn=tuple(_drawn(*one) for one in data),
+        draws=tuple(calls),
+        drawn=tuple(drawn),
         has_inputs=bool(function.arguments),
         results=tuple(each.element if each else "" for each in results),
         dynamic=dynamic,
@@ -211,18 +203,6 @@ class _Given(NamedTuple):
     flag: str
     file: _File | None
     said: str
-
-
-def _flags(parameters: dict[str, _File], given: Sequence[_Given]) -> Iterator[str]:
-    for scope, each in parameters.items():
-        yield f"--parameters={f'{scope}=' if scope else ''}{each.name}"
-    for one in given:
-        yield f"--input={one.flag}@{one.file.name}" if one.file else f"--input={one.flag}"
-
-
-def _drawn(parameters: dict[str, _File], given: Sequence[_Given]) -> str:
-    tensors = (_words(tensor) for file in parameters.values() for tensor in file.tensors)
-    return ", ".join(filter(None, dict.fromkeys([*(one.said for one in given), *tensors])))
 
 
 def _words(tensor: dict[str, Any]) -> str:

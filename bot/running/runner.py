@@ -1,25 +1,35 @@
-"""IREE's runtime, which the extra `run` brings: its programs, and which artifacts they can run on this machine."""
+"""Two artifacts of one program, run on this machine by IREE's runtime: whether they give the same, and which is faster.
+
+The extra `run` brings the runtime. The artifacts are run as they are: machine code that a compiler made of a model.
+Whoever does not trust the two does not trust the artifacts. They see no secret, but they can read what this user can.
+"""
 
 from __future__ import annotations
 
+import math
 import platform
 import re
+import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import msgspec
 
 from bot.compiler.toolchain import RUNTIME, fetch_release
 from bot.core.backends import backend_of
 from bot.core.fold import Price
+from bot.core.json_text import decoded
 from bot.core.policy import here
+from bot.core.record import Small
 from bot.core.spec import Places
+from bot.errors import InputError
 from bot.readers.ir_facts import CompiledFor, Function, Interface, parsed
-from bot.running.comparing import FEWEST_PAIRS, Equality, judged, microseconds, price_of
-from bot.running.feeding import Feed, called, compare, feed
+from bot.running.feeding import Draw, Feed, Output, called, compare, feed
 from bot.system.defaults import cores
 from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Outcome, run
@@ -32,10 +42,37 @@ _NATIVE = f"iree/_runtime_libs/{_PROGRAM}"
 """The program itself; the package's other one of this name is a script that takes a second to start it."""
 _MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm_64", "arm64": "arm_64", "riscv64": "riscv_64"}
 """What this machine may call itself → what the compiler calls it in the name of a format."""
+DEVICE = "local-sync"
+"""The one that computes in the thread that calls it: what else the machine does decides less."""
+_SAID_CHARACTERS = 200
+_DIRECTORIES = re.compile(r"(?<![\w.])/(?:[^\s/:'\"]+/)+")
+_NOT_ITS_FAULT = {"SIGILL": ": this processor lacks an instruction", "SIGKILL": ": memory ran out, most likely"}
+"""Signals that tell more of the machine than of what ran on it."""
+_RAN_OUT = re.compile(r"RESOURCE_EXHAUSTED|out of memory|bad_alloc|Cannot allocate memory|No space left", re.IGNORECASE)
+PERF = "perf"
+_FEW, _MORE = 1, 5
+DYNAMIC_SIZES = (16, 64, 128, 1)
+"""What dimensions are made that are not fixed: the first of these with which the artifact before runs."""
+DRAWS, PAIRS = 3, 12
+_FEWEST_DRAWS, FEWEST_PAIRS = 2, 6
+"""With fewer pairs, not even the whole range of the ratios holds the median with CONFIDENCE."""
+CONFIDENCE = 0.95
+LONG_SECONDS, PAIR_SECONDS = 120, 60
+"""When that much time has gone, nothing is repeated that need not be; what the first pair of a price may take."""
+_MUCH_LONGER = 10
+"""An artifact that takes so many times as long as the other is not merely slow: it does not end."""
+_SHORTEST_SECONDS = 0.2
+"""How long each process of a pair repeats the function, at least."""
+TOO_LONG = "a single pair of runs takes too long for several of them"
+_MICROSECONDS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
+_ALLOWED = {"f64": 1e-4, "f32": 1e-4, "f16": 1e-2, "bf16": 5e-2}
+"""The largest difference that another order of the same operations may make, as a part of the largest magnitude of an
+output. An `f64` may have been computed in `f32`. Elements that are not here have to be the same to the bit."""
+NOTHING = "nothing to compare"
+"""What the note begins with where outputs are equal, and would be so whatever was computed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Runtime:
+class Runtime(NamedTuple):
     """One runtime: the directory of its programs, and the version of its package."""
 
     directory: Path
@@ -45,21 +82,6 @@ class Runtime:
     def name(self) -> str:
         """`iree-base-runtime 3.13.0`."""
         return f"{PACKAGE} {self.version}"
-
-    @property
-    def run_module(self) -> str:
-        """Runs a function once."""
-        return str(self.directory / _PROGRAM)
-
-    @property
-    def benchmark_module(self) -> str:
-        """Runs it often, and says how long that took."""
-        return str(self.directory / "iree-benchmark-module")
-
-    @property
-    def cpuinfo(self) -> str:
-        """Says what the processor has, in LLVM's names."""
-        return str(self.directory / "iree-cpuinfo")
 
 
 @cache
@@ -81,9 +103,9 @@ def of_release(version: str, cache: Path, cancel: Cancel, say: Callable[[str], N
 
     Raises CompilerUnavailable where it cannot be had.
     """
-    here = installed()
-    if here is not None and here.version == version:
-        return here
+    own = installed()
+    if own is not None and own.version == version:
+        return own
     root = fetch_release(version, cache.absolute(), cancel, say, places, RUNTIME)
     return Runtime((root / _NATIVE).parent, version)
 
@@ -116,34 +138,17 @@ def refusal(targets: Sequence[CompiledFor], runtime: Runtime, cancel: Cancel) ->
     own = _MACHINES.get(platform.machine().lower(), platform.machine())
     if not target.format.endswith(f"-{own}"):
         return here(f"a processor of kind {own} does not run {target.format}")
-    lacking = _lacking(runtime, cancel)
-    missing = [name[1:] for name in target.features if name.startswith("+") and name[1:] in lacking]
+    try:
+        said = run([str(runtime.directory / "iree-cpuinfo")], cancel=cancel, timeout_seconds=60)
+    except OSError:
+        return None
+    rows = [line.split() for line in said.output.splitlines()] if said.ok else []  # in LLVM's names
+    lacking = {f"+{row[0]}" for row in rows if len(row) == 2 and row[1] == "0"}
+    missing = [name[1:] for name in target.features if name in lacking]
     return here(f"the processor has no {', '.join(missing)}, for which it is compiled") if missing else None
 
 
-def _lacking(runtime: Runtime, cancel: Cancel) -> frozenset[str]:
-    try:
-        outcome = run([runtime.cpuinfo], cancel=cancel, timeout_seconds=60)
-    except OSError:
-        return frozenset()
-    rows = [line.split() for line in outcome.output.splitlines()] if outcome.ok else []
-    return frozenset(row[0] for row in rows if len(row) == 2 and row[1] == "0")
-
-
-# One run of an artifact: its outputs as files, or why there are none.
-
-
-DEVICE = "local-sync"
-"""The one that computes in the thread that calls it: what else the machine does decides less."""
-_SAID_CHARACTERS = 200
-_DIRECTORIES = re.compile(r"(?<![\w.])/(?:[^\s/:'\"]+/)+")
-_NOT_ITS_FAULT = {"SIGILL": ": this processor lacks an instruction", "SIGKILL": ": memory ran out, most likely"}
-"""Signals that tell more of the machine than of what ran on it."""
-_RAN_OUT = re.compile(r"RESOURCE_EXHAUSTED|out of memory|bad_alloc|Cannot allocate memory|No space left", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Stopped:
+class Stopped(NamedTuple):
     """A run without outputs.
 
     Attributes:
@@ -157,59 +162,6 @@ class Stopped:
     is_own: bool = True
     is_refused: bool = False
     is_late: bool = False
-
-
-def execute(
-    runtime: Runtime, artifact: Path, feed: Feed, draw: int, outputs: Path, cancel: Cancel, timeout_seconds: float
-) -> list[Path] | Stopped:
-    """Run it once; the files of its results below `outputs`, in order."""
-    outputs.mkdir(parents=True, exist_ok=True)
-    files = [outputs / f"{number}.bin" for number in range(len(feed.results))]
-    flags = [f"--output=@{file}" for file in files] or ["--output="]
-    argv = [runtime.run_module, *calling(artifact, feed, draw), *flags]
-    ended = started(runtime, argv, feed, cancel, timeout_seconds)
-    if isinstance(ended, Stopped):
-        return ended
-    lost = [number for number, file in enumerate(files) if not file.is_file()]
-    return Stopped(f"gave no output {lost[0]}") if lost else files
-
-
-def twice(module: str, function: Function) -> str:
-    """A module of the VM's own operations, whose function of the same name calls a module's function twice in turn."""
-    taken, given = (tuple(map(_passed, texts)) for texts in (function.arguments, function.results))
-    names = [f"%a{number}" for number in range(2 * len(taken))]
-    calls = [names[: len(taken)], names[len(taken) :]]
-    heads = [f"%r{call}:{len(given)} = " if given else "" for call in range(2)]
-    results = ", ".join(f"%r{call}#{number}" for call in range(2) for number in range(len(given)))
-    own, both = ", ".join(given), ", ".join(given * 2)
-    callee = f'@"{module}.{function.name}"'
-    lines = [
-        "vm.module @twice {",
-        f"  vm.import private {callee}({', '.join(f'%a{at} : {kind}' for at, kind in enumerate(taken))}) -> ({own})",
-        f'  vm.export @"{function.name}"',
-        f'  vm.func private @"{function.name}"'
-        f"({', '.join(f'{name} : {kind}' for name, kind in zip(names, taken * 2, strict=True))}) -> ({both}) {{",
-        *(
-            f"    {head}vm.call {callee}({', '.join(call)}) : ({', '.join(taken)}) -> ({own})"
-            for head, call in zip(heads, calls, strict=True)
-        ),
-        f"    vm.return {results} : {both}" if given else "    vm.return",
-        "  }",
-        "}",
-    ]
-    return "\n".join(lines)
-
-
-def _passed(text: str) -> str:
-    tensor = parsed(text)
-    if tensor is None or not tensor.is_scalar:
-        return f"!vm.ref<{text if text.startswith('!') else '!hal.buffer_view'}>"
-    return f"{'f' if tensor.is_float else 'i'}{64 if (tensor.bits or 0) > 32 else 32}"
-
-
-def calling(artifact: Path, feed: Feed, draw: int) -> list[str]:
-    """What both programs are told: device, artifact, function, parameters, arguments."""
-    return [f"--device={DEVICE}", f"--module={artifact.absolute()}", *feed.draws[draw]]
 
 
 def started(
@@ -240,25 +192,60 @@ def started(
     return Stopped(here(why) if is_machine else why, is_own=not is_machine, is_refused=True)
 
 
-# Instructions that one run of an artifact retires, where this machine's kernel counts them and `perf` is there.
-#
-# A count hardly depends on what else the machine does, as a time does. What starting the program and loading the
-# artifact take is in every run alike: it is measured once with few repetitions and once with more, and the difference
-# is told.
+def _argv(runtime: Runtime, program: str, artifact: Path, feed: Feed, draw: int) -> list[str]:
+    """What both programs are told: device, artifact, function, parameters, arguments."""
+    return [
+        str(runtime.directory / program),
+        f"--device={DEVICE}",
+        f"--module={artifact.absolute()}",
+        *feed.draws[draw],
+    ]
 
 
-PERF = "perf"
-_FEW, _MORE = 1, 5
+def twice(module: str, function: Function) -> str:
+    """A module of the VM's own operations, whose function of the same name calls a module's function twice in turn."""
+    taken, given = (tuple(map(_passed, texts)) for texts in (function.arguments, function.results))
+    names = [f"%a{number}" for number in range(2 * len(taken))]
+    callee, own, both = f'@"{module}.{function.name}"', ", ".join(given), ", ".join(given * 2)
+    results = ", ".join(f"%r{call}#{number}" for call in range(2) for number in range(len(given)))
+    parameters = ", ".join(f"{name} : {kind}" for name, kind in zip(names, taken * 2, strict=True))
+    calls = [
+        f"    {f'%r{call}:{len(given)} = ' if given else ''}vm.call {callee}"
+        f"({', '.join(names[call * len(taken) : (call + 1) * len(taken)])}) : ({', '.join(taken)}) -> ({own})"
+        for call in range(2)
+    ]
+    lines = [
+        "vm.module @twice {",
+        f"  vm.import private {callee}({', '.join(f'%a{at} : {kind}' for at, kind in enumerate(taken))}) -> ({own})",
+        f'  vm.export @"{function.name}"',
+        f'  vm.func private @"{function.name}"({parameters}) -> ({both}) {{',
+        *calls,
+        f"    vm.return {results} : {both}" if given else "    vm.return",
+        "  }",
+        "}",
+    ]
+    return "\n".join(lines)
+
+
+def _passed(text: str) -> str:
+    tensor = parsed(text)
+    if tensor is None or not tensor.is_scalar:
+        return f"!vm.ref<{text if text.startswith('!') else '!hal.buffer_view'}>"
+    return f"{'f' if tensor.is_float else 'i'}{64 if (tensor.bits or 0) > 32 else 32}"
 
 
 def retired(runtime: Runtime, artifact: Path, fed: Feed, cancel: Cancel, timeout_seconds: float) -> int | str:
-    """User-mode instructions of one run, or why they are not known."""
+    """User-mode instructions of one run, or why they are not known: the kernel counts none, or `perf` is not there.
+
+    A count hardly depends on what else the machine does, as a time does. What starting the program and loading the
+    artifact take is in every run alike: it is measured once with few repetitions and once with more.
+    """
     if why := _refusal(cancel):
         return why
     counts = []
     for repetitions in (_FEW, _MORE):
-        how = ["--benchmark_format=json", f"--benchmark_min_time={repetitions}x"]
-        argv = [runtime.benchmark_module, *calling(artifact, fed, 0), *how]
+        argv = _argv(runtime, "iree-benchmark-module", artifact, fed, 0)
+        argv += ["--benchmark_format=json", f"--benchmark_min_time={repetitions}x"]
         count = _counted(argv, fed.directory, cancel, timeout_seconds)
         if isinstance(count, str):
             return count
@@ -298,29 +285,6 @@ def count_of(report: str) -> int | str:
     return here(f"instructions are not counted: the kernel says {counts[0][:40] if counts else 'nothing'}")
 
 
-# Two artifacts of one program, run on this machine: whether they give the same, and which of them is faster.
-#
-# The artifacts are run as they are: machine code that a compiler made of a model. Whoever does not trust the two does
-# not trust the artifacts. They see no secret, but they can read what this user can.
-
-
-DYNAMIC_SIZES = (16, 64, 128, 1)
-"""What dimensions are made that are not fixed: the first of these with which the artifact before runs."""
-DRAWS = 3
-PAIRS = 12
-LONG_SECONDS = 120
-"""When that much time has gone, nothing is repeated that need not be."""
-_FEWEST_DRAWS = 2
-_MUCH_LONGER = 10
-"""An artifact that takes so many times as long as the other is not merely slow: it does not end."""
-_SHORTEST_SECONDS = 0.2
-"""How long each process of a pair repeats the function, at least."""
-
-
-PAIR_SECONDS = 60
-TOO_LONG = "a single pair of runs takes too long for several of them"
-
-
 class Runner:
     """Runs artifacts of one program on one machine.
 
@@ -352,18 +316,15 @@ class Runner:
             timeout_seconds: for each run.
             draws: random inputs; a quantised program gets one more, with other parameters.
             long_seconds: after which neither draws nor pairs are added to the fewest that there must be.
-            pair_seconds: what the first pair of a price may take; after a longer one there is none.
             names: what the artifacts before and after are called where one of them does not run.
             runtimes: artifact → the runtime that runs it, where that is another one.
             compiled: gives a module of the VM's own operations that is run beside this artifact, or why there is none;
                 without it a program that remembers is called once.
         """
         self._runtime, self._interface, self._directory = runtime, interface, directory.absolute()
-        self._cancel, self._timeout_seconds, self._draws = cancel, timeout_seconds, draws
-        self._long_seconds, self._pair_seconds = long_seconds, pair_seconds
-        self._runtimes = runtimes if runtimes is not None else {}
-        self._compiled = compiled
-        self._names = dict(zip(("before", "after"), names, strict=True))
+        self._cancel, self._timeout_seconds, self._compiled = cancel, timeout_seconds, compiled
+        self._long_seconds, self._pair_seconds, self._names = long_seconds, pair_seconds, names
+        self._draws, self._runtimes = draws, runtimes if runtimes is not None else {}
         self._called = called(interface)
         self._feeds: dict[Path, Feed | str] = {}
         self.reason = refusal(interface.targets, runtime, cancel)
@@ -381,9 +342,9 @@ class Runner:
             return Equality(None, fed)
         if not self._interface.remembers:
             return self._compare(before, after, fed, fed)
-        twice = [self._twice(fed, artifact) for artifact in (before, after)]
-        why = next((each for each in twice if isinstance(each, str)), "")
-        feeds = [each for each in twice if isinstance(each, Feed)]
+        again = [self._twice(fed, artifact) for artifact in (before, after)]
+        why = next((each for each in again if isinstance(each, str)), "")
+        feeds = [each for each in again if isinstance(each, Feed)]
         of_two = Equality(None, why) if why else self._compare(before, after, *feeds)
         if of_two.equal is not None:
             return of_two
@@ -395,11 +356,9 @@ class Runner:
 
         The second is given what the run before was, so that it is no repetition.
         """
-        module = (
-            "nobody compiles a second call"
-            if self._compiled is None
-            else self._compiled(artifact, twice(self._interface.module, self._interface.functions[0]))
-        )
+        if self._compiled is None:
+            return "nobody compiles a second call"
+        module = self._compiled(artifact, twice(self._interface.module, self._interface.functions[0]))
         if isinstance(module, str):
             return module
         inputs = [tuple(flag for flag in draw if flag.startswith("--input=")) for draw in fed.draws]
@@ -407,7 +366,7 @@ class Runner:
             (f"--module={module.absolute()}", *draw, *inputs[max(0, number - 1)])
             for number, draw in enumerate(fed.draws)
         ]
-        return replace(fed, draws=tuple(draws), results=fed.results * 2, calls=2)
+        return fed._replace(draws=tuple(draws), results=fed.results * 2, calls=2)
 
     def _compare(self, before: Path, after: Path, *feeds: Feed) -> Equality:
         fed = feeds[0]
@@ -432,12 +391,9 @@ class Runner:
         """Their times, or the reason why there are none.
 
         A pair is two processes, one after the other, of which the first is now this artifact and then that; the first
-        pair of all only warms up.
-
-        `pairs`: at least FEWEST_PAIRS, or ValueError.
+        pair of all only warms up. Raises ValueError for fewer pairs than FEWEST_PAIRS.
         """
-        if pairs < FEWEST_PAIRS:
-            raise ValueError(f"{pairs} pairs, of at least {FEWEST_PAIRS}")
+        _require_pairs(pairs)
         fed = self._feed(before)
         if isinstance(fed, str):
             return fed
@@ -446,10 +402,14 @@ class Runner:
         for number in self._unless_long(pairs + 1, FEWEST_PAIRS + 1):
             if number == 1 and time.monotonic() - start > self._pair_seconds:
                 return TOO_LONG
-            pair = self._pair(before, after, fed, is_swapped=number % 2 == 1)
-            if isinstance(pair, str):
-                return pair
-            times.append(pair)
+            pair = {}
+            order = list(zip((before, after), self._names, strict=True))
+            for artifact, name in order if number % 2 == 0 else reversed(order):
+                timed = self._timed(artifact, fed)
+                if isinstance(timed, str):
+                    return f"{name} {timed}"
+                pair[name] = timed
+            times.append((pair[self._names[0]], pair[self._names[1]]))
         return price_of(times[1:])
 
     def instructions(self, before: Path, artifact: Path) -> int | str:
@@ -484,12 +444,21 @@ class Runner:
                 tried = self._execute(before, fed, 0, outputs)
             if not isinstance(tried, Stopped) or not tried.is_refused:
                 return fed
-            first = first or f"{self._names['before']} {tried.why} (dynamic dimensions: {size})"
+            first = first or f"{self._names[0]} {tried.why} (dynamic dimensions: {size})"
         return first
 
     def _execute(self, artifact: Path, fed: Feed, draw: int, outputs: Path) -> list[Path] | Stopped:
+        """Run it once; the files of its results below `outputs`, in order."""
         runtime = self._runtimes.get(artifact, self._runtime)
-        return execute(runtime, artifact, fed, draw, outputs, self._cancel, self._timeout_seconds)
+        outputs.mkdir(parents=True, exist_ok=True)
+        files = [outputs / f"{number}.bin" for number in range(len(fed.results))]
+        flags = [f"--output=@{file}" for file in files] or ["--output="]
+        argv = [*_argv(runtime, _PROGRAM, artifact, fed, draw), *flags]
+        ended = started(runtime, argv, fed, self._cancel, self._timeout_seconds)
+        if isinstance(ended, Stopped):
+            return ended
+        lost = [number for number, file in enumerate(files) if not file.is_file()]
+        return Stopped(f"gave no output {lost[0]}") if lost else files
 
     def _both(
         self, before: Path, after: Path, feeds: Sequence[Feed], draw: int, outputs: Path
@@ -501,32 +470,20 @@ class Runner:
         start, inputs = time.monotonic(), _inputs(feeds[0], range(draw + 1))
         ran = self._execute(before, feeds[0], draw, outputs / "before")
         if isinstance(ran, Stopped):
-            why = f"{self._names['before']} {ran.why}, {inputs}"
-            return None if draw and ran.is_own else Equality(None, why)
+            return None if draw and ran.is_own else Equality(None, f"{self._names[0]} {ran.why}, {inputs}")
         taken = time.monotonic() - start
         ran_after = self._execute(after, feeds[1], draw, outputs / "after")
         if isinstance(ran_after, Stopped):
             is_only_slow = ran_after.is_late and taken * _MUCH_LONGER > self._timeout_seconds
             equal = False if ran_after.is_own and not is_only_slow else None
-            return Equality(equal, f"{self._names['after']} {ran_after.why}, {inputs}")
+            return Equality(equal, f"{self._names[1]} {ran_after.why}, {inputs}")
         return [(str(one), str(other)) for one, other in zip(ran, ran_after, strict=True)]
-
-    def _pair(self, before: Path, after: Path, fed: Feed, *, is_swapped: bool) -> tuple[float, float] | str:
-        order = [(before, "before"), (after, "after")]
-        times: dict[str, float] = {}
-        for artifact, name in reversed(order) if is_swapped else order:
-            timed = self._timed(artifact, fed)
-            if isinstance(timed, str):
-                return f"{self._names[name]} {timed}"
-            times[name] = timed
-        return times["before"], times["after"]
 
     def _timed(self, artifact: Path, fed: Feed) -> float | str:
         with temporary_directory("report-", self._directory) as directory:
-            report = directory / "report.json"
-            how = ["--benchmark_format=json", f"--benchmark_min_time={_SHORTEST_SECONDS}s"]
-            runtime = self._runtimes.get(artifact, self._runtime)
-            argv = [runtime.benchmark_module, *calling(artifact, fed, 0), *how]
+            report, runtime = directory / "report.json", self._runtimes.get(artifact, self._runtime)
+            argv = _argv(runtime, "iree-benchmark-module", artifact, fed, 0)
+            argv += ["--benchmark_format=json", f"--benchmark_min_time={_SHORTEST_SECONDS}s"]
             ended = started(runtime, argv, fed, self._cancel, self._timeout_seconds, stdout=report)
             if isinstance(ended, Stopped):
                 return ended.why
@@ -544,3 +501,117 @@ def _inputs(fed: Feed, runs: Collection[int]) -> str:
     drawn = f"on {len(runs)} random {what[len(runs) != 1]}{': ' if len(said) > 1 else ' '}{'; '.join(said)}"
     sizes = f", with dynamic dimensions of {fed.dynamic}" if fed.dynamic else ""
     return f"{drawn}{sizes}{', called twice on each' if fed.calls > 1 else ''}"
+
+
+class Equality(NamedTuple):
+    """What `bot.core.fold.FoldCell` has in its fields of these names."""
+
+    equal: bool | None
+    equal_note: str
+
+
+def judged(outputs: Sequence[Output], elements: Sequence[str], inputs: str, calls: int = 1) -> Equality:
+    """The verdict on two artifacts' outputs: equal, not equal or not known, with one line that says why.
+
+    Args:
+        elements: of the outputs, in order (`f32`).
+        inputs: what they were computed from, as in `on 3 random inputs`.
+        calls: how many calls gave them; each as many.
+    """
+    differing = [(0.0, 0.0)]
+    for number, (output, element) in enumerate(zip(outputs, elements, strict=True)):
+        for draw in output.draws:
+            if why := _unequal(draw, element):
+                call, of_call = divmod(number, len(outputs) // calls)
+                name = f"output {of_call} of the second call" if call else f"output {of_call}"
+                return Equality(False, f"{name} {why}, {inputs}")
+            differing += [(draw.relative or 0.0, _ALLOWED.get(element, 0.0))] if draw.different else []
+    mute = [_mute(output) for output in outputs]
+    if all(mute):
+        return Equality(None, f"{NOTHING}: {mute[0] if mute else 'the program has no output'}, {inputs}")
+    untold = sum(map(bool, mute))
+    beside = f"; {untold} of {len(mute)} outputs proved nothing: {next(filter(None, mute))}" if untold else ""
+    runs = list(zip(*(output.draws for output in outputs), strict=True))
+    barren = sum(not any(draw.finite for draw in run) for run in runs)
+    beside += f"; {barren} of {len(runs)} inputs proved nothing: no value is finite" if barren else ""
+    most, allowed = max(differing)
+    agreement = f"largest difference {most:.2g} of the largest magnitude where {allowed:g} is allowed,"
+    return Equality(True, f"{agreement if len(differing) > 1 else 'bit-equal'} {inputs}{beside}")
+
+
+def _mute(output: Output) -> str:
+    if not any(draw.finite for draw in output.draws):
+        return "no value is finite" if any(draw.values for draw in output.draws) else "there are no values"
+    if output.constant:
+        return "all values are one constant"
+    return "it is the same whatever the input" if output.still else ""
+
+
+def _unequal(draw: Draw, element: str) -> str:
+    if draw.before_bytes != draw.after_bytes:
+        return f"has {draw.after_bytes:,} bytes instead of {draw.before_bytes:,}"
+    allowed = _ALLOWED.get(element)
+    if not draw.different or (allowed is not None and draw.relative is not None and draw.relative <= allowed):
+        return ""
+    differs = f"differs in {draw.different:,} of {draw.values:,} values"
+    if allowed is None:
+        return differs
+    if draw.relative is None:
+        return f"{differs}, and not by a finite part of its largest magnitude"
+    return f"{differs}, by up to {draw.relative:.2g} of its largest magnitude where {allowed:g} is allowed"
+
+
+class _Benchmark(Small, frozen=True):
+    """One line of Google Benchmark's report, which has more fields than these."""
+
+    cpu_time: Annotated[float, msgspec.Meta(gt=0)]
+    time_unit: str
+
+
+class _Report(Small, frozen=True):
+    benchmarks: tuple[_Benchmark, ...]
+
+
+def microseconds(report: bytes) -> float | str:
+    """The CPU time of one run, or what is wrong with the report."""
+    try:
+        benchmarks = decoded(report, _Report, "iree-benchmark-module").benchmarks
+    except (InputError, UnicodeDecodeError) as error:
+        return str(error)
+    if len(benchmarks) != 1 or benchmarks[0].time_unit not in _MICROSECONDS:
+        return f"iree-benchmark-module reports {len(benchmarks)} times where one was asked for"
+    return benchmarks[0].cpu_time * _MICROSECONDS[benchmarks[0].time_unit]
+
+
+def _require_pairs(pairs: int) -> None:
+    if pairs < FEWEST_PAIRS:
+        raise ValueError(f"{pairs} pairs, of at least {FEWEST_PAIRS}")
+
+
+def price_of(pairs: Sequence[tuple[float, float]]) -> Price:
+    """The price of (before, after) times in microseconds; of at least FEWEST_PAIRS pairs, or ValueError.
+
+    The interval leaves out as many ratios at either end as it can and still hold the true median. Each ratio is below
+    that as often as above it, whatever their distribution: how many are below is binomial, and the interval from the
+    ratio of some rank misses the median where fewer are.
+    """
+    _require_pairs(len(pairs))
+    ratios, missed, rank = sorted(after / before for before, after in pairs), 0.0, 0
+    while (missed := missed + 2 * math.comb(len(ratios), rank) / 2 ** len(ratios)) <= 1 - CONFIDENCE:
+        rank += 1
+    low = max(0, rank - 1)
+    return Price(
+        before_us=round(statistics.median(before for before, _ in pairs)),
+        after_us=round(statistics.median(after for _, after in pairs)),
+        pairs=len(pairs),
+        ratio=statistics.median(ratios),
+        low=ratios[low],
+        high=ratios[-1 - low],
+    )
+
+
+def within(price: Price, max_slowdown: float) -> bool | None:
+    """Whether the folded artifact is slower by no more than this (0.01 is 1 %); None where the pairs do not say."""
+    if price.high <= 1 + max_slowdown:
+        return True
+    return False if price.low > 1 + max_slowdown else None

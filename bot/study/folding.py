@@ -47,9 +47,8 @@ from bot.errors import MalformedBinary
 from bot.explain.whole_models import fold_counts
 from bot.readers.assemble import UNSPEAKABLE
 from bot.readers.ir_facts import Interface, interface, probes
-from bot.running.comparing import NOTHING as NOTHING_GIVEN
-from bot.running.comparing import Equality, within
-from bot.running.runner import MISSING, Runner, Runtime, installed, machine
+from bot.running.runner import MISSING, Equality, Runner, Runtime, installed, machine, within
+from bot.running.runner import NOTHING as NOTHING_GIVEN
 from bot.study.cell import cell_of
 from bot.study.prepare import Work
 from bot.system.files import is_writable, make_directory, temporary_directory

@@ -23,7 +23,7 @@ from bot.compiler.rewriting import Group
 from bot.compiler.toolchain import resolve
 from bot.core.fold import FoldAudit, FoldCell, Price
 from bot.core.snapshot import Failure
-from bot.running.comparing import Equality
+from bot.running.runner import Equality
 from bot.study.folding import NOT_ASKED, NOTHING_FOLDED, Attempt, Bench
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel

@@ -1,4 +1,4 @@
-"""bot.running.comparing and its script: files of values, compared by a real child process."""
+"""bot.running.runner and its script: files of values, compared by a real child process."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bot.running.comparing import Equality, judged
 from bot.running.feeding import compare, fill
+from bot.running.runner import Equality, judged
 from bot.system.processes import Cancel
 
 NAN, INF = float("nan"), float("inf")

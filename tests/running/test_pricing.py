@@ -1,4 +1,4 @@
-"""bot.running.comparing: medians of pairs, and what can be said of them."""
+"""bot.running.runner: medians of pairs, and what can be said of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import random
 import pytest
 
 from bot.core.fold import Price
-from bot.running.comparing import FEWEST_PAIRS, microseconds, price_of, within
+from bot.running.runner import FEWEST_PAIRS, microseconds, price_of, within
 
 
 def covered(count: int, low: int) -> float:

@@ -16,8 +16,7 @@ from bot.compiler.rewriting import RESUME, Group, Groups, Rewritten, flow_of, gr
 from bot.compiler.toolchain import resolve
 from bot.core.planned import COMMON_FLAGS
 from bot.readers.ir_facts import interface
-from bot.running.comparing import Equality
-from bot.running.runner import Runner, Runtime
+from bot.running.runner import Equality, Runner, Runtime
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel, Meter
 
