@@ -51,6 +51,7 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
     from bot.cli.showing import for_log
     from bot.cli.work import work_of
     from bot.core.json_text import canonical
+    from bot.core.metrics import own_metrics
     from bot.errors import NoVerdict
     from bot.show.comment import write_report
     from bot.show.searches import bisect_lines
@@ -58,8 +59,8 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
     from bot.study.bisect import BisectOptions, bisect, metric_of
     from bot.system.files import write_atomically
 
-    metric = metric_of(arguments.metric)
     work = work_of(arguments, show, cancel, models=not arguments.stored)
+    metric = metric_of(arguments.metric, own_metrics(work.config.compiler.metrics))
     out = work.request.out
     good, bad = (end if arguments.stored else named_file(end) for end in (arguments.good, arguments.bad))
     options = BisectOptions(
@@ -68,7 +69,11 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
     result, report = bisect(options, work)
     write_report(report, work.config.templates, out)
     write_atomically(out / "bisect.json", canonical(result) + b"\n")
-    print(for_log(canonical(result).decode() if arguments.format == "json" else "\n".join(bisect_lines(result))))
+    print(
+        for_log(
+            canonical(result).decode() if arguments.format == "json" else "\n".join(bisect_lines(result, metric.unit))
+        )
+    )
     if result.could_be:
         what, ends = f"{len(result.could_be)} candidates may be the first bad one", result.could_be
         raise NoVerdict(what, where=f"{ends[0]} to {ends[-1]}", hint="the others have no clear value")

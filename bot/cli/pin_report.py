@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> in
     from bot.cli.work import request_of
     from bot.compiler.toolchain import offered
     from bot.config.configuration import load_config
-    from bot.core.spec import MOVING, PROJECT, Places, Sought, release_in, release_of
+    from bot.core.spec import MOVING, Sought, release_in
     from bot.errors import UsageError
     from bot.study.between import way_between
     from bot.study.comparison import both_sides, reported, stepped
@@ -55,9 +55,10 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> in
             raise UsageError(what, where=options[side], hint="leave out --steps")
 
     if most != 0:  # found out before the two ends are measured: without releases there are no steps
+        places = load_config(request.config, models=False).compiler.places
         for side, spec in request.specs.items():
-            require_release(side, spec in MOVING or is_snapshot(spec) or bool(release_of(spec)))
-        offered(Places(load_config(request.config, models=False).compiler.find_links), cancel)
+            require_release(side, spec in MOVING or is_snapshot(spec) or bool(places.release(spec)))
+        offered(places, cancel)
     work, known, baseline, plans = both_sides(request, show, cancel)
     sides = traced(plans, known, work)
     report = replace(reported(work.config, sides["base"], sides["head"], baseline, work.texts), pin=True)
@@ -68,7 +69,7 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> in
         require_release(side, release_in(known[side].compiler.spec) is not None)
 
     def plan(release: str) -> SidePlan:
-        return work.prepare("head", Sought(f"{PROJECT}=={release}"))
+        return work.prepare("head", Sought(f"{work.places.project}=={release}"))
 
     way, between = way_between(work, known, most, work.places, plan)
     return publish(stepped(report, way, between, work.config, work.texts), work)

@@ -29,12 +29,11 @@ from bot.compiler.compiler import AtWork, Compiled, Job, Result, Session
 from bot.compiler.diagnostics import failure
 from bot.compiler.machine import require_room
 from bot.compiler.storage import COMPLETE, hold
-from bot.compiler.toolchain import for_pip, hashed, reason
+from bot.compiler.toolchain import for_pip, hashed, newest, reason
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import PlannedCell, Target
-from bot.core.policy import here
 from bot.core.snapshot import CompilerInfo, Failure
-from bot.core.spec import Command, Places, is_release
+from bot.core.spec import MOVING, RESOLVED, Command, Places
 from bot.errors import CompilerUnavailable, InputError, OutputError
 from bot.system.confined import PLACE, TooMuch, confined, has_namespaces, isolation
 from bot.system.files import PART_PREFIX, make_directory, read_bounded, temporary_directory
@@ -187,12 +186,23 @@ def _environment(home: Path | None) -> dict[str, str]:
 
 
 def command_compiler(
-    command: Command, spec: str, cache: Path, places: Places, say: Callable[[str], None], cancel: Cancel
+    command: Command,
+    spec: str,
+    cache: Path,
+    places: Places,
+    say: Callable[[str], None],
+    cancel: Cancel,
+    moving: str = "",
 ) -> CommandCompiler:
     """What `spec` names: a release or wheel of the package, else a ref of the repository, else words for `{side}`.
 
+    `moving`: what it was called where that is another release from time to time.
+
     Raises CompilerUnavailable.
     """
+    if command.package and spec.strip() in MOVING:
+        moving = spec.strip()
+        spec = newest(moving, places, cancel)
     if not has_namespaces():
         say(f"commands {isolation()}")
     environment, key, side, version, revision = None, "", tuple[str, ...](), spec, ""
@@ -227,6 +237,7 @@ def command_compiler(
     )
     version = version if revision else f"{command.package or 'command'} {version}"
     shown = version.replace(" ", "==") if environment else spec
+    shown = f"{moving}{RESOLVED}{shown}" if moving else shown
     info = CompilerInfo(version, revision, digest, shown, command.metrics)
     return CommandCompiler(command, info, side, environment, sources)
 
@@ -248,9 +259,10 @@ def _installed(
     """Where the package is installed with what it needs, the digest of all their wheels, and its version."""
     wheel = Path(spec)
     is_file = spec.endswith(".whl") and wheel.is_file()
-    version = spec.strip().removeprefix(f"{package}==")
-    if not is_file and not is_release(version):
-        raise CompilerUnavailable(f"is no release of {package}, and no wheel", where=spec[:200], hint="such as 3.9.0")
+    version = places.release(spec) or ""
+    if not is_file and not version:
+        hint = "such as 3.9.0, or latest"
+        raise CompilerUnavailable(f"is no release of {package}, and no wheel", where=spec[:200], hint=hint)
     what = f"wheel-{hashed(wheel)[:32]}" if is_file else version
     machine = sysconfig.get_platform().replace(".", "_")
     name = f"env-{package}-"
@@ -271,8 +283,12 @@ def _install(requirement: str, home: Path, places: Places, cancel: Cancel) -> Pa
     own = str(getattr(sys, "_base_executable", sys.executable))
     others = [(name, path) for name in _OTHER_PYTHONS if (path := shutil.which(name))]
     make_directory(home.parent)
-    said = ""
+    said, tried = "", list[str]()
     for name, python in (("", own), *others):
+        version = _version_of(python, cancel)
+        if not version or version in tried:  # a stand-in of a version manager that has no such Python
+            continue
+        tried.append(version)
         wanted = ["--only-binary=:all:", *(["--python-version", name.removeprefix(_PYTHON)] if name else [])]
         common = ["--disable-pip-version-check", "--no-input", "--progress-bar=off", *wanted]
         with temporary_directory("wheel-") as wheels, temporary_directory(PART_PREFIX, home.parent) as scratch:
@@ -291,7 +307,7 @@ def _install(requirement: str, home: Path, places: Places, cancel: Cancel) -> Pa
             digest = digest_of(python, [f"{Path(path).name} {hashed(Path(path))}" for path in files])
             if places.changeable and hold(home := home.with_name(home.name + digest[:32])):
                 return home
-            target = ("--target", str(scratch / "lib" / f"{_version_of(python, cancel)}/site-packages"))
+            target = ("--target", str(scratch / "lib" / f"{version}/site-packages"))
             failed = done(python, "-m", "venv", "--without-pip", "--symlinks", str(scratch)) or done(
                 *pip, "install", *common, "--no-deps", "--no-index", "--no-compile", "--quiet", *target, *files
             )
@@ -308,13 +324,11 @@ def _install(requirement: str, home: Path, places: Places, cancel: Cancel) -> Pa
                     raise OutputError(f"cannot be written: {error.strerror}", where=str(home)) from None
             hold(home)
             return home
-    hint = "check the network and the index, or install a Python that its wheels are for"
+    hint = f"check the network and the index, or install a Python that its wheels are for: tried {', '.join(tried)}"
     raise CompilerUnavailable(f"could not be fetched: {said}", where=requirement, hint=hint)
 
 
 def _version_of(python: str, cancel: Cancel) -> str:
     argv = (python, "-Ic", "import sys; print('python%d.%d' % sys.version_info[:2])")
     outcome = run(argv, cancel=cancel, timeout_seconds=60)
-    if not outcome.ok:
-        raise CompilerUnavailable(here("cannot be started"), where=python)
-    return outcome.output.strip()
+    return outcome.output.strip() if outcome.ok else ""

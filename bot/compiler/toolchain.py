@@ -262,13 +262,14 @@ def offered(places: Places, cancel: Cancel) -> tuple[Version, ...]:
 
     A run has one `cancel`: the answer to the first question is the answer of all of its run.
     """
-    argv = [sys.executable, "-m", "pip", "index", "versions", PROJECT, "--pre", "--only-binary=:all:"]
+    argv = [sys.executable, "-m", "pip", "index", "versions", places.project, "--pre", "--only-binary=:all:"]
     argv += ["--disable-pip-version-check", "--no-input", "--retries=2", *places.argv]
     outcome = run(argv, cancel=cancel, timeout_seconds=120, environment=for_pip())
     listed = re.search(r"^Available versions: (.+)$", outcome.output, re.MULTILINE)
     if not outcome.ok or listed is None:
         what = f"the releases cannot be listed: {reason(outcome)}"
-        raise CompilerUnavailable(what, where=PROJECT, hint="check the network and the index, or name one release")
+        hint = "check the network and the index, or name one release"
+        raise CompilerUnavailable(what, where=places.project, hint=hint)
     versions = set()
     for text in listed[1].split(","):
         with contextlib.suppress(InvalidVersion):  # a release of before PEP 440
@@ -281,6 +282,9 @@ def newest(moving: str, places: Places, cancel: Cancel) -> str:
 
     `nightly` insists on pre-releases: where none is offered nobody said where they are.
     """
+    if moving == NIGHTLY and places.project != PROJECT:
+        hint = f"name a release of {places.project}, latest, or a wheel"
+        raise CompilerUnavailable("nightly releases are known of IREE alone", where=moving, hint=hint)
     versions = offered(places, cancel)
     stable = [version for version in versions if not version.is_prerelease]
     if moving == NIGHTLY and len(stable) == len(versions):

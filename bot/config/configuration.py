@@ -40,7 +40,7 @@ from bot.core.metrics import INEXACT, METRIC_BY_ID, MOST_OWN, OWN_ID, OwnMetric,
 from bot.core.planned import Target, covers
 from bot.core.policy import DEFAULT_STATES, Coverage, Ratio, Rule, Status, metrics_of, misfit
 from bot.core.record import Small
-from bot.core.spec import Command, is_address, refused_link
+from bot.core.spec import PROJECT, Command, Places, is_address, refused_link
 from bot.errors import ConfigError
 from bot.system.files import whole_or_nothing
 
@@ -99,7 +99,8 @@ class CompilerKeys(Keys, frozen=True):
             iree-compile binary, a virtual environment or build directory, or a snapshot.json.
         head: The compiler under review, in the same forms as base.
         requirements: Path, from the top of the repository, of a requirements file, a constraints file or a
-            pyproject.toml with a pin iree-base-compiler==X; read at the base commit and at the head commit.
+            pyproject.toml with a pin iree-base-compiler==X, or of the package; read at the base commit and at the head
+            commit.
         find_links: Where wheels are looked for beside the package index, such as nightly releases: one HTTPS page or
             directory relative to this file, or a list of them. Nothing with a login in it.
         repository: Owner and name of the GitHub repository that the compilers are built from, where commits are looked
@@ -389,6 +390,11 @@ class CompilerChoice(Small, frozen=True):
     command: Command | None = None  # what the compiler is where it is not IREE
 
     @property
+    def places(self) -> Places:
+        """Where its wheels are looked for."""
+        return Places(self.find_links, project=(self.command and self.command.package) or PROJECT)
+
+    @property
     def metrics(self) -> OwnMetrics:
         """Those of its own."""
         return self.command.metrics if self.command else ()
@@ -623,6 +629,9 @@ def _check_command(file: YamlFile, own: Configuration) -> None:
                 hint = "write kind: command beside it, or leave it out"
                 raise file.error(("compiler", name), "is for a compiler that is a command", hint)
         return
+    if own.compiler.requirements and not own.compiler.package:
+        what = "pins a package, and this compiler is none"
+        raise file.error(("compiler", "requirements"), what, "name compiler.package, or base and head")
     for at, value in (
         (("compiler", "run"), own.compiler.run),
         (("compiler", "artifacts"), own.compiler.artifacts),

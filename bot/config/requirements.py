@@ -28,27 +28,28 @@ def pinned_compiler(path: Path) -> str:
     return sought_compiler(path).spec
 
 
-def sought_compiler(path: Path, top: Path | None = None) -> Sought:
+def sought_compiler(path: Path, top: Path | None = None, project: str = PROJECT) -> Sought:
     """The same, and where the file says that its wheels are.
 
     `top`: what no included file and no directory of wheels may leave; None: they may be anywhere.
+    `project`: the compiler's name on the index.
     """
-    files = _Read(top)
+    files = _Read(top, project)
     files.follow(path)
     # Of several those whose marker is true here; a bare name asks for nothing that another line does not.
     true_here = [one for one in files.pins if _is_for_here(one[1])] if len(files.pins) > 1 else list(files.pins)
     pinning = [one for one in true_here if not _is_bare(one[1])]
     pins = pinning or true_here[:1] or list(files.pins[:1])
     if len(pins) != 1:
-        what = f"pins no {PROJECT}" if not pins else f"pins {PROJECT} more than once"
-        raise ConfigError(what, where=str(path), hint=f"write one line: {PROJECT}==X.Y.Z")
+        what = f"pins no {project}" if not pins else f"pins {project} more than once"
+        raise ConfigError(what, where=str(path), hint=f"write one line: {project}==X.Y.Z")
     where, text = pins[0]
-    release = release_of(text)
+    release = release_of(text, project)
     if release is None:
-        what, hint = f"{PROJECT} is not pinned to one release: {text!r}", f"write {PROJECT}==X.Y.Z"
+        what, hint = f"{project} is not pinned to one release: {text!r}", f"write {project}==X.Y.Z"
         raise ConfigError(what, where=where, hint=hint)
     places = Places(tuple(dict.fromkeys(files.links)), files.no_index)
-    return Sought(f"{PROJECT}=={release}", places, tuple(files.notes))
+    return Sought(f"{project}=={release}", places, tuple(files.notes))
 
 
 def requirements_file(name: str, top: Path, config_folder: Path) -> Path:
@@ -116,6 +117,7 @@ class _Read:
     """What was read of a file and those that it includes."""
 
     top: Path | None
+    project: str
     pins: list[tuple[str, str]] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
     no_index: bool = False
@@ -138,7 +140,7 @@ class _Read:
 
     def _take(self, path: Path, where: str, line: str) -> None:
         if not line.startswith("-") or path.suffix == ".toml":
-            if is_compiler(text := requirement_of(line)):
+            if is_compiler(text := requirement_of(line), self.project):
                 self.pins.append((where, text))
             return
         try:

@@ -30,10 +30,11 @@ _AFTER = re.compile(r"(?:(?:^|\s)#|\s--?[a-z]|\s*\\\s*$).*")
 
 
 class Places(Small, frozen=True):
-    """Where wheels are looked for, beside what the environment tells pip."""
+    """Whose wheels are looked for, and where, beside what the environment tells pip."""
 
     find_links: tuple[str, ...] = ()  # HTTPS pages and directories that name wheels, in order
     no_index: bool = False  # True where only those count, and not the index
+    project: str = PROJECT  # the compiler's name on the index
 
     @property
     def argv(self) -> list[str]:
@@ -53,9 +54,13 @@ class Places(Small, frozen=True):
         return not all(map(is_address, self.find_links))
 
     def __add__(self, other: Places) -> Places:
-        """All places of both, each once."""
+        """All places of both, each once, for the project of the other."""
         links = dict.fromkeys((*self.find_links, *other.find_links))
-        return Places(tuple(links), self.no_index or other.no_index)
+        return Places(tuple(links), self.no_index or other.no_index, other.project)
+
+    def release(self, spec: str) -> str | None:
+        """The version in a SPEC of the project; None in any other."""
+        return release_of(spec, self.project)
 
 
 class Command(Small, frozen=True):
@@ -69,11 +74,6 @@ class Command(Small, frozen=True):
     sources: tuple[str, ...] = ()  # globs of further files that the command needs
     stages: tuple[str, ...] = ()  # ends of names of files with its own IR, in its order
     metrics: OwnMetrics = ()  # what it may write to `facts.json` beside this program's
-
-
-def is_release(text: str) -> bool:
-    """True for a bare version, of whatever project."""
-    return _BARE.fullmatch(text) is not None
 
 
 class Sought(Small, frozen=True):
@@ -109,11 +109,14 @@ def without_secrets(text: str) -> str:
     return re.sub(r"(://[^\s?]*)\?\S*", r"\1", re.sub(r"://[^/\s]*@", "://", text))
 
 
-def release_of(text: str) -> str | None:
-    """The version in `3.13.0` and `iree-base-compiler==3.13.0`, normalised as PEP 440 says; None for any other text."""
+def release_of(text: str, project: str = PROJECT) -> str | None:
+    """The version in `3.13.0` and `iree-base-compiler==3.13.0`, normalised as PEP 440 says; None for any other text.
+
+    `project`: whose name may stand before it; empty: any.
+    """
     bare = _BARE.fullmatch(text.strip())
     try:
-        return str(Version(bare[0] if bare else _pinned(text)))
+        return str(Version(bare[0] if bare else _pinned(text.strip(), project)))
     except InvalidVersion:  # nothing, `3.13.*`, `3.13.x`
         return None
 
@@ -121,7 +124,7 @@ def release_of(text: str) -> str | None:
 def release_in(shown: str) -> str | None:
     """The release in a snapshot's SPEC: of `nightly = iree-base-compiler==…` the one that it was; None without one."""
     moving, _, resolved = shown.rpartition(RESOLVED)
-    return release_of(resolved if moving in MOVING else shown)
+    return release_of(resolved if moving in MOVING else shown, "")
 
 
 def requirement_of(line: str) -> str:
@@ -129,16 +132,16 @@ def requirement_of(line: str) -> str:
     return _AFTER.sub("", line, count=1).strip()
 
 
-def is_compiler(requirement: str) -> bool:
+def is_compiler(requirement: str, project: str = PROJECT) -> bool:
     """True where a requirement is about the compiler, whatever it asks for; names are equal as PEP 503 says."""
     name = _NAME.match(requirement)
-    return name is not None and canonicalize_name(name[0]) == PROJECT
+    return name is not None and canonicalize_name(name[0]) == canonicalize_name(project or name[0])
 
 
-def _pinned(text: str) -> str:
+def _pinned(text: str, project: str) -> str:
     """The version after the only `==`; empty where there is none."""
     try:
-        wanted = Requirement(text.strip()) if is_compiler(text.strip()) else None
+        wanted = Requirement(text) if is_compiler(text, project) else None
     except InvalidRequirement:
         return ""
     specifiers = list(wanted.specifier) if wanted else []

@@ -17,7 +17,7 @@ from bot.config.requirements import requirements_file, sought_compiler
 from bot.config.starter import discover, offer_lines, shown_starter
 from bot.core.context import ActionInputs, RunContext
 from bot.core.sharding import agreed
-from bot.core.spec import MOVING, PROJECT, Places, Sought, is_address, release_of
+from bot.core.spec import MOVING, Places, Sought, is_address, release_of
 from bot.errors import BotError, ConfigError, InputError, Interrupted, NotConfigured, UsageError
 from bot.github.repository import RepositoryArtifacts
 from bot.store.artifact_store import ArtifactStore
@@ -161,7 +161,7 @@ class Opened:
             if choice.requirements is not None:
                 path = requirements_file(choice.requirements, self.tree, (self.tree / self.config_name).parent)
                 _require_inside(self.tree, [path])
-                pin = sought_compiler(path, self.tree)
+                pin = sought_compiler(path, self.tree, choice.places.project)
                 return structs.replace(pin, notes=tuple(note.replace(f"{self.tree}/", "") for note in pin.notes))
             if spec := choice.head or choice.base:
                 return Sought(spec)
@@ -187,7 +187,7 @@ class Opened:
     def plan(self, side: str, release: str = "") -> SidePlan:
         """The side, ready to be measured; with another release in place of its own compiler, if one is named."""
         with named_from_top(self.tree):
-            sought = Sought(f"{PROJECT}=={release}", self.places) if release else self.sought
+            sought = Sought(f"{self.places.project}=={release}", self.places) if release else self.sought
             return self.work.prepare(side, sought)
 
     def moving(self) -> dict[str, str]:

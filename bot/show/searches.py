@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from bot.core.bisecting import Bisection, Candidate
-from bot.core.metrics import METRIC_BY_ID
 from bot.core.policy import Finding, VerdictStatus
 from bot.core.thresholds import ReplayStep, RuleCount, SmallestLevel
 from bot.show.escape import clean
@@ -26,9 +25,8 @@ def moved_words(one: Candidate, other: Candidate, unit: str) -> str:
     return f"{signed(other.values[0] - one.values[0], unit)} from {one.name} to {other.name}"
 
 
-def bisect_lines(told: Bisection) -> Iterator[str]:
-    """What was found, as lines without markup."""
-    unit = METRIC_BY_ID[told.metric].unit
+def bisect_lines(told: Bisection, unit: str) -> Iterator[str]:
+    """What was found, as lines without markup; `unit`: of the metric."""
     yield f"{told.metric} of {clean(told.model)} on {clean(told.target)}; bad is {told.rule}"
     yield from (f"  {candidate_words(look, unit)}" for look in told.looks)
     yield ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import shlex
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -29,11 +29,11 @@ from bot.core.bisecting import (
     other_moves,
     values_of,
 )
-from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, Metric
+from bot.core.metrics import METRIC_BY_ID, Metric
 from bot.core.planned import SIDES, narrowed, near_or_known
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import CellKey, Snapshot
-from bot.core.spec import MOVING, PROJECT, Places, release_of
+from bot.core.spec import MOVING, Places, release_in
 from bot.core.study import Variant
 from bot.errors import BotError, CompilerUnavailable, InputError, Interrupted, NoVerdict, UsageError
 from bot.explain.suspects import UNFINISHED, Source, with_suspects
@@ -63,11 +63,12 @@ class BisectOptions:
     stored: bool = False  # True for the stored baselines of the configuration
 
 
-def metric_of(name: str) -> Metric:
-    """The metric of that id; raises UsageError."""
-    if name not in METRIC_BY_ID:
-        raise UsageError(f"no metric is called {name!r}", where="--metric", hint=near_or_known(name, METRIC_IDS))
-    return METRIC_BY_ID[name]
+def metric_of(name: str, own: Mapping[str, Metric]) -> Metric:
+    """The metric of that id; `own`: those that the configuration declares. Raises UsageError."""
+    known = {**METRIC_BY_ID, **own}
+    if name not in known:
+        raise UsageError(f"no metric is called {name!r}", where="--metric", hint=near_or_known(name, tuple(known)))
+    return known[name]
 
 
 def bound_of(options: BisectOptions, ends: tuple[Sequence[int], Sequence[int]], config: Config) -> tuple[Bound, str]:
@@ -133,7 +134,7 @@ class Row:
     @property
     def names(self) -> tuple[str, ...]:
         """As they are shown: a release by its version alone."""
-        return tuple(release_of(spec) or spec for spec in self.specs)
+        return tuple(release_in(spec) or spec for spec in self.specs)
 
 
 def row_of(good: str, bad: str, among: Sequence[str], places: Places, cancel: Cancel) -> Row:
@@ -146,10 +147,10 @@ def row_of(good: str, bad: str, among: Sequence[str], places: Places, cancel: Ca
         raise UsageError("GOOD and BAD are the same", where=bad, hint="name two between which the value moved")
     ends = _ordering((good, bad))
     backward = ends is not None and ends[good] > ends[bad]
-    if not among and release_of(good) and release_of(bad):
-        middle = between(release_of(good) or "", release_of(bad) or "", places, cancel)
-        specs = (f"{PROJECT}=={release}" for release in (release_of(good), *middle, release_of(bad)))
-        return Row(tuple(specs), backward)
+    first, last = places.release(good), places.release(bad)
+    if not among and first and last:
+        middle = between(first, last, places, cancel)
+        return Row(tuple(f"{places.project}=={release}" for release in (first, *middle, last)), backward)
     if not among and _is_wheel(good) and _is_wheel(bad) and Path(good).parent.resolve() == Path(bad).parent.resolve():
         among = (str(Path(good).parent),)
     if not among:
@@ -178,8 +179,8 @@ def _ordering(specs: Sequence[str]) -> dict[str, Version] | None:
 
 
 def _same(one: str, other: str) -> bool:
-    if release_of(one) or release_of(other):
-        return release_of(one) == release_of(other)
+    if release_in(one) or release_in(other):
+        return release_in(one) == release_in(other)
     return Path(one).absolute() == Path(other).absolute()
 
 
@@ -189,7 +190,7 @@ def _is_wheel(spec: str) -> bool:
 
 def _version(spec: str) -> Version | None:
     """Of a release or a wheel file; None where the name does not tell."""
-    if release := release_of(spec):
+    if release := release_in(spec):
         return Version(release)
     try:
         return parse_wheel_filename(Path(spec).name)[1] if _is_wheel(spec) else None
@@ -206,7 +207,7 @@ def expanded(place: str) -> list[str]:
         if not paths:
             raise UsageError(f"holds no {_WHEELS} and no snapshot", where=place, hint=_AMONG)
         return paths
-    if release_of(place) or path.exists():
+    if release_in(place) or path.exists():
         return [str(path) if path.exists() else place]
     matched = in_order(map(Path, glob.glob(str(path), recursive=True)))
     if not matched:

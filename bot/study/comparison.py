@@ -221,7 +221,8 @@ def _pinned(work: Work, side: str) -> Sought:
     if compiler.requirements is not None:
         here = path.parent if path else Path()
         top = Path(os.path.relpath(top_above(here)))
-        return sought_compiler(requirements_file(compiler.requirements, top, here))
+        file = requirements_file(compiler.requirements, top, here)
+        return sought_compiler(file, project=compiler.places.project)
     return Sought((compiler.head if side == "head" else compiler.base) or "")
 
 

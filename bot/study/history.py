@@ -22,7 +22,7 @@ from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.record import difference, lowest, range_of
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import Cell, CellKey, Snapshot
-from bot.core.spec import MOVING, Places, release_in, release_of
+from bot.core.spec import MOVING, Places, release_in
 from bot.core.study import SHORT, Study, Variant, named_apart, neighbours, of_commit, united
 from bot.errors import CompilerUnavailable, InputError, UsageError
 from bot.explain.texts import Texts, no_texts
@@ -54,18 +54,19 @@ def asked_for(texts: Sequence[str], places: Places, cancel: Cancel, say: Callabl
         raise UsageError("names no release", where=_WHERE, hint=_HINT)
     specs = [spec for word in words for spec in _specs(word, places, cancel)]
     if len(specs) > len(words):
-        say(f"releases: {', '.join(release_of(spec) or Path(spec).name for spec in specs)}")
+        say(f"releases: {', '.join(release_in(spec) or Path(spec).name for spec in specs)}")
     return tuple(specs)
 
 
 def _specs(word: str, places: Places, cancel: Cancel) -> Iterator[str]:
     """What one word stands for."""
     first, dots, last = word.partition("..")
-    are_ends = [end in MOVING or release_of(end) is not None for end in (first, last)]
+    are_ends = [end in MOVING or places.release(end) is not None for end in (first, last)]
     if dots and any(are_ends) and not exists(word):
         if not all(are_ends):
             raise UsageError("is no range of releases", where=f"{_WHERE} {word}", hint=_HINT)
-        old, new = (newest(end, places, cancel) if end in MOVING else release_of(end) or end for end in (first, last))
+        ends = (newest(end, places, cancel) if end in MOVING else places.release(end) or end for end in (first, last))
+        old, new = ends
         if Version(old) > Version(new):
             what = "goes from a newer release to an older one"
             raise UsageError(what, where=f"{_WHERE} {word}", hint=f"write {last}..{first}")
@@ -95,7 +96,7 @@ def release_study(specs: Sequence[str], work: Work) -> Study:
     for spec in specs:
         shown = plans[spec].compiler.info.spec if spec in plans else Path(spec).name if is_snapshot(spec) else spec
         if (side := sides.get(spec)) is None:
-            variants.append(Variant(release_of(spec) or Path(spec).name, shown, reason=missing[spec]))
+            variants.append(Variant(release_in(spec) or Path(spec).name, shown, reason=missing[spec]))
         else:
             name = release_in(side.compiler.spec) or side.compiler.spec or side.compiler.version or shown
             variants.append(Variant(name, shown, side))
@@ -119,7 +120,7 @@ def _plans(specs: Sequence[str], work: Work) -> tuple[dict[str, SidePlan], dict[
         work.planned()  # what is wrong with the selectors is wrong for all releases
     for spec in dict.fromkeys(specs):
         try:
-            plan = work.prepare(release_of(spec) or Path(spec).name, spec)
+            plan = work.prepare(release_in(spec) or Path(spec).name, spec)
             with temporary_directory("run-") as scratch:
                 session = Session(spec, scratch, work.config.timeout_seconds, work.cancel, Meter())
                 with plan.compiler.at_work(session):  # one that cannot start would end all

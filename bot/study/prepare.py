@@ -118,7 +118,7 @@ class Work:
     @property
     def places(self) -> Places:
         """Where the configuration looks for wheels, beside the index."""
-        return Places(self.config.compiler.find_links)
+        return self.config.compiler.places
 
     def planned(self) -> Planned:
         """The models, targets and cells that the request selects; models behind an address are not fetched yet.
@@ -153,9 +153,10 @@ class Work:
         request, cancel, say, places = self.request, self.cancel, self.show.say, sought.places + self.places
         for note in sought.notes:
             say(note)
-        if self.config.compiler.command:
-            return command_compiler(self.config.compiler.command, sought.spec, request.cache, places, say, cancel)
         name = request.releases.get(sought.spec, sought.spec)
+        if self.config.compiler.command:
+            moving = sought.spec if name != sought.spec else ""
+            return command_compiler(self.config.compiler.command, name, request.cache, places, say, cancel, moving)
         toolchain = resolve(name, request.cache, cancel, say, places, self.config.timeout_seconds)
         toolchain = with_reader(toolchain, request.cache, cancel, say)
         if name != sought.spec:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import glob
 import json
+import os
 import shlex
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -224,17 +227,49 @@ def test_a_command_sees_no_network_and_no_secret(tmp_path: Path, monkeypatch: py
     assert ("NOT closed" in confined.isolation()) == (network == "1")
 
 
-def test_without_namespaces_one_runs_at_a_time_at_the_same_path(tmp_path: Path) -> None:
-    """Where the machine allows none, as a container may: what is left is said."""
-    write(tmp_path, CC, {"a.c": LIBRARY % 8, "b.c": LIBRARY % 64, "where.c": "#error here\n"})
-    bot(tmp_path, "measure", "--compiler", "cc -g -Os", "--out", "out/with.json", "--jobs", "2")
+def without_namespaces(home: Path, *words: str) -> str:
+    """What is said where the machine allows none, as a container may."""
     hidden = "import sys, bot.system.confined as c; c.has_namespaces = lambda: False; import runpy; "
     hidden += "runpy.run_module('bot', run_name='__main__', alter_sys=True)"
-    words = ["measure", "--compiler", "cc -g -Os", "--out", "out/without.json", "--jobs", "2", "--cache", "other"]
-    subprocess.run([sys.executable, "-c", hidden, *words], cwd=tmp_path, check=True)
+    argv = [sys.executable, "-c", hidden, *words, "--cache", "other"]
+    return subprocess.run(argv, cwd=home, check=True, capture_output=True, text=True).stderr
+
+
+def test_without_namespaces_one_runs_at_a_time_at_the_same_path(tmp_path: Path) -> None:
+    write(tmp_path, CC, {"a.c": LIBRARY % 8, "b.c": LIBRARY % 64, "where.c": "#error here\n"})
+    words = ["measure", "--compiler", "cc -g -Os", "--jobs", "2"]
+    bot(tmp_path, *words, "--out", "out/with.json")
+    without_namespaces(tmp_path, *words, "--out", "out/without.json")
     left, right = (json.loads((tmp_path / "out" / f"{name}.json").read_text())["cells"] for name in ("with", "without"))
     for one, other in zip(left, right, strict=True):
         assert one["artifact_digest"] == other["artifact_digest"] and one["failure"] == other["failure"]
+
+
+def test_without_namespaces_a_package_keeps_all_but_the_closed_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No secret, time and memory bounded, nothing left alive; and the run says that the network is open."""
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("SECRET_TOKEN", "hidden")
+    wheel(tmp_path / "wheels", "1.0")
+    package(tmp_path, base="1.0", head="1.0")
+    data = yaml.safe_load((tmp_path / "code-size.yml").read_text())
+    data["models"], data["compiler"]["run"] = ["*.sh"], ["sh", "{model}"]
+    (tmp_path / "code-size.yml").write_text(yaml.safe_dump(data))
+    left = f"sleep {4000 + os.getpid()}.5"
+    (tmp_path / "good.sh").write_text(f"{left} & setsid {left} & python -m kerneler out/code.bin")
+    (tmp_path / "hangs.sh").write_text(f"{left} & {left}")
+    look = "echo $(env | grep -c SECRET) $(ulimit -d) $(ulimit -f) $(pwd) $(command -v python) >&2; exit 1"
+    (tmp_path / "looks.sh").write_text(look)
+    said = without_namespaces(tmp_path, "measure", "--compiler", "1.0", "--out", "out/head.json")
+    assert "the network is NOT closed: this machine allows no namespaces" in said
+    rows = cells(tmp_path)
+    assert rows["good"]["metrics"]["artifact_bytes"] == 100
+    assert rows["hangs"]["status"] == "timeout"
+    shown = f"0 {16 << 20} {1 << 21} code-size-cell python/bin/python"
+    assert rows["looks"]["failure"]["message"] == shown
+    alive = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert left not in alive.splitlines()
 
 
 def test_two_commits_are_the_sides(tmp_path: Path) -> None:
@@ -280,3 +315,93 @@ def test_names_of_kernels_without_what_they_take() -> None:
     assert stem_of("_ZL14flash_attn_extILi64ELi2EEvPKcS1_f") == "flash_attn_ext"
     assert stem_of("_ZN2at6native6kernelEPfi") == "at::native::kernel"
     assert stem_of("attn_fwd") == "attn_fwd"
+
+
+KERNELER = """
+import sys
+sizes = {"1.0": 100, "1.1": 100, "1.2": 900, "1.3": 950}
+open(sys.argv[1], "wb").write(bytes(sizes["VERSION"]))
+print("made by", "VERSION", "with Python %d.%d" % sys.version_info[:2])
+"""
+
+
+def wheel(folder: Path, version: str, tag: str = "py3-none-any") -> Path:
+    """A compiler that makes larger files from 1.2 on."""
+    folder.mkdir(exist_ok=True, parents=True)
+    path, info = folder / f"kerneler-{version}-{tag}.whl", f"kerneler-{version}.dist-info"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("kerneler.py", KERNELER.replace("VERSION", version))
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: kerneler\nVersion: {version}\n")
+        archive.writestr(f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: {tag}\n")
+        archive.writestr(f"{info}/RECORD", "")
+    return path
+
+
+def package(home: Path, **compiler: Any) -> None:
+    """A configuration of that compiler, from a folder of wheels."""
+    run = ["python", "-m", "kerneler", "{out}/code.bin"]
+    write(home, run, {"a.txt": "x"}, package="kerneler", artifacts=["*.bin"], find_links="wheels", **compiler)
+    config = home / "code-size.yml"
+    data = yaml.safe_load(config.read_text())
+    if "requirements" in compiler:
+        del data["compiler"]["base"], data["compiler"]["head"]
+    config.write_text(yaml.safe_dump(data))
+
+
+def test_releases_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    for version in ("1.0", "1.1", "1.2", "1.3"):
+        wheel(tmp_path / "wheels", version)
+    package(tmp_path, base="1.0", head="latest")
+    assert "kerneler 1.0 → kerneler 1.3" in bot(tmp_path, "compare")
+    snapshot = json.loads((tmp_path / "out/head.json").read_text())
+    assert snapshot["compiler"]["spec"] == "latest = kerneler==1.3"
+
+    bot(tmp_path, "history", "--releases", "1.0..latest", "--out", "years")
+    history = json.loads((tmp_path / "years/history.json").read_text())
+    sizes = {point["compiler"]: point["metrics"]["artifact_bytes"] for point in history["points"]}
+    assert sizes == {"1.0": 100, "1.1": 100, "1.2": 900, "1.3": 950}
+    said = bot(tmp_path, "bisect", "kerneler==1.0", "1.3", "--model", "a", "--target", "here", "--out", "found")
+    assert "first bad: 1.2" in said and "the one before, 1.1, is good" in said
+    said = bot(tmp_path, "compare", "1.0", "nightly", code=4)
+    assert "nightly releases are known of IREE alone" in said
+    said = bot(tmp_path, "compare", "1.0", "1.4", code=4)
+    assert "could not be fetched" in said and "1.3" in said
+
+
+def test_a_package_is_pinned_in_requirements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    for version, side in (("1.1", "base"), ("1.2", "head")):
+        wheel(tmp_path / side / "wheels", version)
+        package(tmp_path / side, requirements="pins.txt")
+        (tmp_path / side / "pins.txt").write_text(f"iree-base-compiler==3.13.0\nKerneler=={version}  # until 1.3\n")
+    words = [f"--{side}-config={side}/code-size.yml" for side in ("base", "head")]
+    bot(tmp_path, "compare", *words)
+    assert [cells(tmp_path, side)["a"]["metrics"]["artifact_bytes"] for side in ("base", "head")] == [100, 900]
+    (tmp_path / "head/pins.txt").write_text("kerneler>=1.2\n")
+    assert "kerneler is not pinned to one release" in bot(tmp_path, "compare", *words, code=2)
+
+
+def test_a_wheel_for_another_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It runs with that Python where there is one; where there is none, one line says so."""
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    places = ("/usr/bin", "/opt/hostedtoolcache/Python/3.*/*/bin", str(Path("~/.pyenv/versions/*/bin").expanduser()))
+    found = [path for place in places for n in (10, 12, 13) for path in glob.glob(f"{place}/python3.{n}")]
+    mine = f"python3.{sys.version_info[1]}"
+    other = next((Path(path) for path in found if Path(path).name != mine), None)
+    if other is None:
+        needs.missing("no other Python")
+    wheel(tmp_path / "wheels", "1.0", f"cp{other.name.removeprefix('python').replace('.', '')}-none-any")
+    package(tmp_path, base="1.0", head="1.0")
+    (tmp_path / "shims").mkdir()
+    (tmp_path / "shims/python3.15").write_text("#!/bin/sh\nexit 127\n")  # a version manager has one for each version
+    (tmp_path / "shims/python3.15").chmod(0o755)
+    (tmp_path / "shims" / other.name).symlink_to(other)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'shims'}:/usr/bin:/bin")
+    bot(tmp_path, "measure", "--compiler", "1.0", "--out", "out/head.json")
+    assert cells(tmp_path)["a"]["metrics"]["artifact_bytes"] == 100
+    [home] = (tmp_path / "cache/toolchains").glob("env-kerneler-*")
+    assert (home / "lib" / other.name / "site-packages/kerneler.py").is_file()
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    said = bot(tmp_path, "measure", "--compiler", "1.0", "--out", "out/head.json", "--cache", "none", code=4)
+    assert f"install a Python that its wheels are for: tried {mine})" in said, said
