@@ -22,8 +22,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) -> None:
     from bot.core.sharding import merge_snapshots
     from bot.show.comment import write_snapshot
+    from bot.show.filters import plural
     from bot.study.prepare import load_snapshot
 
     merged = merge_snapshots([(str(part), load_snapshot(part)) for part in arguments.parts])
     write_snapshot(arguments.out, merged)
-    show.say(f"wrote {arguments.out}: {len(merged.cells)} cells")
+    lost = merged.planned - {cell.key for cell in merged.cells}
+    lacks = f"; in no part: {plural(len(lost), 'build')} of the plan, such as {min(lost)}" if lost else ""
+    show.say(f"wrote {arguments.out}: {plural(len(merged.cells), 'build')}{lacks}")

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from json_texts import to_json
@@ -18,7 +19,7 @@ from strategies import plain_snapshot
 from bot import __version__
 from bot.cli.main import main
 from bot.core.planned import COMMON_FLAGS
-from bot.core.snapshot import Failure, Snapshot, from_json
+from bot.core.snapshot import CompilerInfo, Failure, Snapshot, SourceInfo, from_json
 
 COMMANDS = (
     "compare",
@@ -612,17 +613,42 @@ def test_merged_parts_are_the_run(bench: Bench) -> None:
     whole = replace(BASE, flags=COMMON_FLAGS)
     names = []
     for cell in whole.cells:
-        part = replace(whole, cells=(cell,), models={cell.key.model: whole.models[cell.key.model]})
-        names.append(bench.write(f"part-{cell.key.model}.json", part))
+        names.append(bench.write(f"part-{cell.key.model}.json", replace(whole, cells=(cell,))))
+    found = bench.run("merge", names[0], "--out", "new/head.json")
+    assert found.err.strip() == "wrote new/head.json: 1 build; in no part: 1 build of the plan, such as b on vmvx"
     found = bench.run("merge", *names[::-1], "--out", "new/head.json")
-    assert (found.code, found.err.strip()) == (0, "wrote new/head.json: 2 cells")
+    assert (found.code, found.err.strip()) == (0, "wrote new/head.json: 2 builds")
     assert (bench.folder / "new" / "head.json").read_text() == to_json(whole)
 
 
-def test_parts_that_overlap_are_refused_and_nothing_is_written(bench: Bench) -> None:
-    bench.write("again.json", BASE)
+@pytest.mark.parametrize(
+    ("edit", "line"),
+    [
+        ({}, "measured a on vmvx a second time (merge every shard once)"),
+        *(
+            ({what: value}, f"has a different {what} than base.json (merge the shards of one run)")
+            for what, value in (
+                ("compiler", CompilerInfo("3.11.0", "", "e" * 64)),
+                ("compiler", replace(BASE.compiler, digest="e" * 64)),
+                ("source", SourceInfo("6" * 40, "main")),
+                ("source", replace(BASE.source, dirty=True)),
+                ("flags", ("--other",)),
+                ("backends", ("npu",)),
+            )
+        ),
+        *(
+            ({what: {name: "another"}}, f"has a different '{name}' among its {what} than the parts before (merge the")
+            for what, name in (("models", "a"), ("targets", "vmvx"), ("only", "a"))
+        ),
+    ],
+)
+def test_what_is_no_part_of_one_run_is_refused_and_nothing_is_written(
+    bench: Bench, edit: dict[str, Any], line: str
+) -> None:
+    bench.write("base.json", replace(BASE, cells=BASE.cells[:1], only={"a": "vmvx"}))
+    bench.write("again.json", replace(BASE, cells=BASE.cells[bool(edit) :], **edit))
     found = bench.run("merge", "base.json", "again.json", "--out", "head.json")
-    assert (found.code, found.line) == (2, "again.json: measured a on vmvx a second time (merge every shard once)")
+    assert found.code == 2 and found.line.startswith(f"again.json: {line}")
     assert not (bench.folder / "head.json").exists()
 
 

@@ -82,34 +82,6 @@ def test_merging_does_not_depend_on_the_order_of_parts(snapshot: Snapshot, chanc
     assert len(texts) == 1
 
 
-@pytest.mark.parametrize(
-    ("what", "value"),
-    [
-        ("compiler", CompilerInfo("3.11.0", "", "e" * 64)),
-        ("compiler", replace(RUN.compiler, digest="e" * 64)),
-        ("source", SourceInfo("6" * 40, "main")),
-        ("source", replace(RUN.source, dirty=True)),
-        ("flags", ("--other",)),
-        ("backends", ("npu",)),
-    ],
-)
-def test_parts_of_different_runs_are_refused(what: str, value: Any) -> None:
-    line = refusal(A, replace(B, **{what: value}))
-    assert line == f"part-2.json: has a different {what} than part-1.json (merge the shards of one run)"
-
-
-def test_a_cell_that_two_parts_measured_is_refused() -> None:
-    assert refusal(A, B, A) == "part-3.json: measured a on cuda a second time (merge every shard once)"
-
-
-@pytest.mark.parametrize("what", ["models", "targets"])
-def test_a_name_that_two_parts_know_differently_is_refused(what: str) -> None:
-    name = {"models": "a", "targets": "cuda"}[what]
-    changed: dict[str, Any] = {what: {**getattr(B, what), name: "another"}}
-    expected = f"part-2.json: has a different '{name}' among its {what} than the parts before"
-    assert refusal(A, replace(B, **changed)).startswith(expected)
-
-
 def test_a_shard_without_cells_adds_nothing_and_need_not_know_the_flags() -> None:
     empty = replace(part_of(RUN, set()), flags=(), targets={})
     assert merge_snapshots([("0", empty), ("1", A), ("2", B)]) == RUN
