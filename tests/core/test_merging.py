@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,7 +14,7 @@ from strategies import plain_snapshot, planned_models, planned_targets, snapshot
 
 from bot.core.planned import Model, PlannedCell, Target, plan
 from bot.core.sharding import merge_snapshots, nothing_in_common, shard, unmeasured_models
-from bot.core.snapshot import Cell, CompilerInfo, Failure, Snapshot, SourceInfo
+from bot.core.snapshot import Cell, CompilerInfo, Failure, Snapshot
 from bot.errors import InputError
 
 RUN = plain_snapshot(
