@@ -25,6 +25,7 @@ from bot.config.requirements import pinned_compiler
 from bot.core.planned import SIDES
 from bot.core.snapshot import Snapshot, lines, rows_of
 from bot.study.prepare import Request, Work
+from bot.study.tracing import traced
 from bot.system.defaults import cores, default_cache
 from bot.system.processes import Cancel
 
@@ -203,7 +204,7 @@ def commits(case: str, scratch: Path) -> dict[str, Path]:
 
 
 def measure(case: str, cache: Path, jobs: int) -> tuple[Snapshot, Snapshot]:
-    """Both sides, as a pull request's run measures them without a stored baseline."""
+    """Both sides, as a pull request's run measures and traces them without a stored baseline."""
     from bot.cli.showing import TerminalShow  # what only a terminal needs
 
     show, cancel, plans = TerminalShow(quiet=False), Cancel(), []
@@ -212,7 +213,8 @@ def measure(case: str, cache: Path, jobs: int) -> tuple[Snapshot, Snapshot]:
             request = Request(config=home / "code-size.yml", cache=cache, jobs=jobs)
             work = Work(request, load_config(request.config), show, cancel)
             plans.append(work.prepare(side, pinned_compiler(home / "requirements.txt")))
-        found = replace(work, config=load_config(models=False)).measured(plans)
+        work = replace(work, config=load_config(models=False))
+        found = traced(plans, work.measured(plans), work)
     return found["base"], found["head"]
 
 
