@@ -1,4 +1,4 @@
-"""What alarms: a line for the findings of one metric and root cause; acceptances; values close to a limit."""
+"""What alarms and what failed: findings by metric and root cause, cells by what refused them, values near a limit."""
 
 from __future__ import annotations
 
@@ -6,14 +6,30 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import NamedTuple
 
 from bot.core.delta import CellDelta, outcome
 from bot.core.metrics import ARTIFACT_PARTS
-from bot.core.policy import OPEN, RAN_OUT, Accepted, Budget, Finding, is_local
+from bot.core.policy import OPEN, RAN_OUT, Accepted, Finding, is_local
 from bot.core.record import difference
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
-from bot.show.blocks import Limits, Listing, Phrase, Span, code, fair, fair_in_order, first, joined, listing, phrase
+from bot.show.blocks import (
+    Limits,
+    Listing,
+    Phrase,
+    Span,
+    Table,
+    code,
+    fair,
+    fair_in_order,
+    first,
+    joined,
+    kind_of,
+    listing,
+    name_cell,
+    phrase,
+)
 from bot.show.escape import clean, clean_block, clip
 from bot.show.facts import (
     MARKS,
@@ -29,19 +45,18 @@ from bot.show.facts import (
     mark_of,
     worst_first,
 )
-from bot.show.filters import amount, plural, relative, sides, signed
+from bot.show.filters import amount, change, plural, relative, sides, signed
 
-_LINE_CHARS = 200
-_CELLS_NAMED = 12
-_LINES_WORTH_READING = 400
+_NAMES = 12
+_LINE_CHARS, _LINES_WORTH_READING = 200, 400
+_WHY_CHARS, _LIMIT_CHARS, _ERROR_CHARS, _WHAT_CHARS, _PEOPLE = 300, 48, 200, 90, 10
 # Where a compiler ran is nobody's business, and says nothing to those who read elsewhere: the last part is enough.
 _ABSOLUTE_PATH = re.compile(
     r"(?<![\w.:/<>\\])(?:/[^\s/:\"'`<>()\[\],;=]+)+/(?=[^\s/])|(?<!\w)[A-Za-z]:\\(?:[^\s\\:\"']+\\)*"
 )
 _FIGURES = re.compile(r"\d+")
-Likeness = tuple[str, "str | None", "int | None", str]
-"""Stage, signal, exit code and the first lines, without figures and the model's name."""
-
+_UNIT = re.compile(r"(?<=\d)(?=[A-Za-z%])")
+_NOWHERE = "<unknown>:0: error: "
 _STAGES = {
     "compile": "does not compile",
     "read": "artifact cannot be read",
@@ -54,73 +69,59 @@ _STAGES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FailureGroup:
-    """Cells that fail with the same words.
+# Cells without a usable artifact.
 
-    Attributes:
-        what: what happened, short: `does not compile (exit code 1)`.
-        cells: which cells, in words.
-        count: how many.
-        diagnostics: the first lines of what the compiler said about the first cell; may be empty.
-        more_lines: how many lines were left out.
-    """
+
+class FailureGroup(NamedTuple):
+    """Cells that fail with the same words: what happened, which they are, and what the compiler said of the first."""
 
     what: Phrase
     cells: Phrase
-    count: int
+    cell_count: int
     diagnostics: str
     more_lines: int
 
 
 def trimmed(message: str, lines: int) -> tuple[str, int]:
     """The first lines of a message without absolute paths, and how many more there are."""
-    kept = [line for line in clean_block(message[: _LINES_WORTH_READING * _LINE_CHARS]).split("\n") if line.strip()]
-    shown = [clip(_ABSOLUTE_PATH.sub("", line[: 5 * _LINE_CHARS]), _LINE_CHARS) for line in kept[:lines]]
-    return "\n".join(shown), len(kept) - len(shown)
-
-
-def grouped(facts: Facts, state: str, lines: int = 3) -> list[list[CellDelta]]:
-    """The cells of a state in groups whose messages begin with the same lines, the largest group first."""
-    groups: dict[Likeness, list[CellDelta]] = {}
-    for delta in facts.states[state]:
-        groups.setdefault(_likeness(delta, lines), []).append(delta)
-    return sorted(groups.values(), key=lambda group: (-len(group), group[0].key))
-
-
-def failures(facts: Facts, state: str, limits: Limits) -> Listing[FailureGroup]:
-    """The same in words; models take turns."""
-    ordered = grouped(facts, state)
-    shown = fair(ordered, lambda group: group[0].key.model, limits.failures)
-    return listing((_group(facts, group, limits) for group in shown), len(ordered), "group of failures")
+    worth = [line for line in clean_block(message[: _LINES_WORTH_READING * _LINE_CHARS]).split("\n") if line.strip()]
+    shown = [clip(_ABSOLUTE_PATH.sub("", line[: 5 * _LINE_CHARS]), _LINE_CHARS) for line in worth[:lines]]
+    return "\n".join(shown), len(worth) - len(shown)
 
 
 def _failed(delta: CellDelta) -> Cell | None:
     return delta.head if delta.head is not None and delta.head.failure is not None else delta.base
 
 
-def _likeness(delta: CellDelta, lines: int) -> Likeness:
-    cell = _failed(delta)
-    if cell is None or cell.failure is None:
-        return "", None, None, ""
-    failure = cell.failure
-    text, _ = trimmed(failure.message.replace(delta.key.model, "*"), lines)
-    return failure.stage, failure.signal, failure.exit_code, _FIGURES.sub("#", text)
+def grouped(facts: Facts, state: str, lines: int = 3) -> list[list[CellDelta]]:
+    """The cells of a state in groups, the largest first.
+
+    Those of a group ended alike, with messages that begin with the same lines but for figures and the model's name.
+    """
+    groups: dict[tuple[object, ...], list[CellDelta]] = {}
+    for delta in facts.states[state]:
+        cell, likeness = _failed(delta), tuple[object, ...]()
+        if cell and (failure := cell.failure):
+            text, _ = trimmed(failure.message.replace(delta.key.model, "*"), lines)
+            likeness = failure.stage, failure.signal, failure.exit_code, _FIGURES.sub("#", text)
+        groups.setdefault(likeness, []).append(delta)
+    return sorted(groups.values(), key=lambda group: (-len(group), group[0].key))
 
 
-def _group(facts: Facts, group: Sequence[CellDelta], limits: Limits) -> FailureGroup:
-    cell = _failed(group[0])
-    text, more = trimmed(cell.failure.message, limits.lines) if cell and cell.failure else ("", 0)
-    cells = cells_phrase(facts, [delta.key for delta in group], min(limits.names, _CELLS_NAMED))
-    return FailureGroup(_what(group), cells, len(group), text, more)
-
-
-def _what(group: Sequence[CellDelta]) -> Phrase:
-    figures = [figure for delta in group if (figure := figure_bytes(delta.head)) is not None]
-    if is_over(group[0].head) and figures:
-        said = _range(figures)
-        return phrase(f"over the compiler's stack limit: {said}, allowed are {amount(STACK_LIMIT_BYTES)}")
-    return failure_words(*(_failed(delta) for delta in group))
+def failures(facts: Facts, state: str, limits: Limits) -> Listing[FailureGroup]:
+    """The same in words; models take turns."""
+    ordered, groups = grouped(facts, state), list[FailureGroup]()
+    for group in fair(ordered, lambda group: group[0].key.model, limits.failures):
+        cell = _failed(group[0])
+        text, more = trimmed(cell.failure.message, limits.lines) if cell and cell.failure else ("", 0)
+        figures = [figure for delta in group if (figure := figure_bytes(delta.head)) is not None]
+        what = failure_words(*map(_failed, group))
+        if is_over(group[0].head) and figures:
+            allowed = f"allowed are {amount(STACK_LIMIT_BYTES)}"
+            what = phrase(f"over the compiler's stack limit: {_range(figures)}, {allowed}")
+        cells = cells_phrase(facts, [delta.key for delta in group], min(limits.names, _NAMES))
+        groups.append(FailureGroup(what, cells, len(group), text, more))
+    return listing(groups, len(ordered), "group of failures")
 
 
 def _range(figures: Sequence[int]) -> str:
@@ -145,61 +146,42 @@ def failure_words(*cells: Cell | None) -> Phrase:
     return phrase(_STAGES.get(failure.stage, "failed") + how)
 
 
-@dataclass(frozen=True, slots=True)
-class OverRow:
-    """A cell that the compiler's stack gate refuses, with what the compiler says that a function needs."""
-
-    model: str
-    target: str
-    base: int | None
-    head: int | None
-
-
-def over_limit(facts: Facts, limits: Limits) -> Listing[OverRow]:
-    """The cells that the gate refuses on both sides."""
-    both = [d for d in facts.report.deltas if is_over(d.base) and is_over(d.head)]
-    both.sort(key=lambda d: (-abs((figure_bytes(d.head) or 0) - (figure_bytes(d.base) or 0)), d.key))
-    shown = fair_in_order(both, lambda delta: delta.key.model, limits.findings)
-    rows = (
-        OverRow(clip(d.key.model, NAME_LIMIT), facts.short[d.key.target], figure_bytes(d.base), figure_bytes(d.head))
-        for d in shown
-    )
-    return listing(rows, len(both), "build")
+def over_table(facts: Facts, limits: Limits) -> Table:
+    """The cells that the compiler's stack gate refuses on both sides, with what it says that a function needs."""
+    both = [
+        (delta.key, figure_bytes(delta.base), figure_bytes(delta.head))
+        for delta in facts.report.deltas
+        if is_over(delta.base) and is_over(delta.head)
+    ]
+    both.sort(key=lambda one: (-abs((one[2] or 0) - (one[1] or 0)), one[0]))
+    rows = [
+        (*_cell_names(facts, key), phrase(sides(base, head)), phrase(change(base, head)))
+        for key, base, head in fair_in_order(both, lambda one: one[0].model, limits.findings)
+    ]
+    about = f"What the compiler says that a function needs; it allows {amount(STACK_LIMIT_BYTES)}."
+    return Table(("model", "target", "base → head", "change"), listing(rows, len(both), "build"), 2, about=about)
 
 
-@dataclass(frozen=True, slots=True)
-class ReasonGroup:
-    """Cells that were not measured for the same reason."""
-
-    reason: str
-    cells: Phrase
-    count: int
+def _cell_names(facts: Facts, key: CellKey) -> tuple[Phrase, Phrase]:
+    return name_cell(clip(key.model, NAME_LIMIT)), name_cell(facts.short[key.target])
 
 
-def unmeasured(facts: Facts, limits: Limits) -> Listing[ReasonGroup]:
+def unmeasured(facts: Facts, limits: Limits) -> Listing[Phrase]:
     """The cells without a measurement, by reason, those on purpose last; whole targets are named as such."""
     groups: dict[tuple[bool, str], list[CellKey]] = {}
     for delta in facts.states["unmeasured"]:
         groups.setdefault((delta.excused, delta.reason), []).append(delta.key)
     ordered = sorted(groups.items(), key=lambda entry: (entry[0][0], -len(entry[1]), entry[0]))
-    made = [_reason_group(facts, reason, keys, limits) for (_, reason), keys in ordered[: limits.findings]]
-    return listing(made, len(groups), "reason")
+    lines = []
+    for (_, reason), keys in ordered[: limits.findings]:
+        cells, targets = cells_phrase(facts, keys, limits.names), {key.target for key in keys}
+        if len(targets) == 1 and not targets & facts.measured_targets:
+            cells = phrase(code(clip(keys[0].target, NAME_LIMIT)), f" ({plural(len(keys), 'build')})")
+        lines.append(phrase(cells, f": {clip(reason or 'no reason given', _WHY_CHARS)}"))
+    return listing(lines, len(groups), "reason")
 
 
-def _reason_group(facts: Facts, reason: str, keys: Sequence[CellKey], limits: Limits) -> ReasonGroup:
-    targets = {key.target for key in keys}
-    words = clip(reason or "no reason given", 300)
-    if len(targets) == 1 and not targets & facts.measured_targets:
-        said = phrase(code(clip(keys[0].target, NAME_LIMIT)), f" ({plural(len(keys), 'build')})")
-    else:
-        said = cells_phrase(facts, keys, limits.names)
-    return ReasonGroup(words, said, len(keys))
-
-
-_WHY_CHARS, _LIMIT_CHARS, _ERROR_CHARS, _WHAT_CHARS = 300, 48, 200, 90
-_GROUPS, _NAMES = 10, 12
-_NOWHERE = "<unknown>:0: error: "
-_UNIT = re.compile(r"(?<=\d)(?=[A-Za-z%])")
+# Alarms.
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +191,6 @@ class Alarm:
     Attributes:
         mark: the symbol of the worst of it.
         level: `fail`, `warn` or empty for an accepted one.
-        cells: which it is about.
         title: what it stands below, one of TITLES.
         cause: the number of the root cause that holds most of the change of each cell; 0 where none is known.
     """
@@ -222,15 +203,8 @@ class Alarm:
     cause: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class AlarmGroup:
-    """Alarms below one title.
-
-    Attributes:
-        title: one of TITLES.
-        lines: the first of them.
-        cells: how many cells all of them are about.
-    """
+class AlarmGroup(NamedTuple):
+    """The first alarms below one title, and how many cells all of them are about."""
 
     title: str
     lines: Listing[Alarm]
@@ -243,7 +217,7 @@ _TITLE_OF = {"fail": OVER, "accepted": ACCEPTED, "warn": WARNED}
 
 def alarms(facts: Facts, limits: Limits) -> tuple[AlarmGroup, ...]:
     """Newly broken cells, then what is over a limit, then what was accepted, then warnings: the worst of each first."""
-    broken = [_newly_broken(facts, group) for group in grouped(facts, "newly-broken", 1) if _is_told(facts, group)]
+    broken = [_newly_broken(facts, group) for group in grouped(facts, "newly-broken", 1) if _is_judged(facts, group)]
     broken += _dead(facts)
     lines, explained = broken, set[str]()
     for cause, findings in matters(facts):
@@ -253,26 +227,33 @@ def alarms(facts: Facts, limits: Limits) -> tuple[AlarmGroup, ...]:
         lines = [replace(line, said=phrase(line.said, f" · {doubt}")) for line in lines]
     groups = {title: [line for line in lines if line.title == title] for title in TITLES}
     return tuple(
-        AlarmGroup(title, first(found, limits.alarms, "line"), len({key for line in found for key in line.cells}))
-        for title, found in groups.items()
-        if found
+        AlarmGroup(title, first(group, limits.alarms, "line"), len({key for line in group for key in line.cells}))
+        for title, group in groups.items()
+        if group
     )
 
 
 def matters(facts: Facts) -> list[tuple[int, list[Finding]]]:
     """Findings of one level, metric and root cause together, the worst first: the cause's number, or 0, and they.
 
-    Of a part of an artifact the finding about all of it stands for both, where that is as bad.
+    Of a part of an artifact the finding about all of it stands for both, where that is as bad. Newly broken cells have
+    lines of their own, and how many were not measured is in the first sentence.
     """
-    news = [one for one in worst_first(facts.report.verdict.news) if not _is_told_elsewhere(facts, one)]
+    news = []
+    for one in worst_first(facts.report.verdict.news):
+        delta = facts.deltas[one.key]
+        lost = delta.state == "unmeasured" and one.level == "warn"
+        told = delta.state == "newly-broken" and _is_judged(facts, [delta])
+        if not told and not (one.kind == "state" and (delta.state == "broken" or lost)):
+            news.append(one)
     wholes = {(one.key, mark_of(one)) for one in news if one.metric == "artifact_bytes"}
-    groups: dict[tuple[object, ...], list[Finding]] = {}
+    groups: dict[tuple[object, ...], tuple[int, list[Finding]]] = {}
     for one in news:
         if one.metric not in ARTIFACT_PARTS or (one.key, mark_of(one)) not in wholes:
             cause = cause_of(facts, one.key)[0] if one.metric == "artifact_bytes" else 0
             level = (mark_of(one), one.metric, one.kind, one.limit, one.is_open)
-            groups.setdefault((*level, cause), []).append(one)
-    return [(key[-1], found) for key, found in groups.items() if isinstance(key[-1], int)]
+            groups.setdefault((*level, cause), (cause, []))[1].append(one)
+    return list(groups.values())
 
 
 def cause_of(facts: Facts, key: CellKey) -> tuple[int, int]:
@@ -280,9 +261,8 @@ def cause_of(facts: Facts, key: CellKey) -> tuple[int, int]:
 
     What moved counts growth and shrinking alike. 0 and 0 where no root cause has a part in the cell.
     """
-    sizes = [(root.by_cell.get(key, 0), -number) for number, root in enumerate(facts.report.root_causes, 1)]
-    size, number = max(sizes, default=(0, 0))
-    return (-number, 100 * size // sum(size for size, _ in sizes)) if size else (0, 0)
+    sizes = facts.causes.get(key, ())
+    return (sizes[0][1], 100 * sizes[0][0] // sum(size for size, _ in sizes)) if sizes else (0, 0)
 
 
 def doubt_of(report: Report) -> str:
@@ -293,16 +273,7 @@ def doubt_of(report: Report) -> str:
     return f"may come from the {plural(distance, 'commit')} before the base" if distance else "may be of other commits"
 
 
-def _is_told_elsewhere(facts: Facts, finding: Finding) -> bool:
-    """Newly broken cells have lines of their own; how many were not measured is in the first sentence."""
-    delta = facts.deltas[finding.key]
-    state = delta.state
-    if state == "newly-broken" and _is_told(facts, [delta]):
-        return True
-    return finding.kind == "state" and (state == "broken" or (state == "unmeasured" and finding.level == "warn"))
-
-
-def _is_told(facts: Facts, group: Sequence[CellDelta]) -> bool:
+def _is_judged(facts: Facts, group: Sequence[CellDelta]) -> bool:
     return any(finding.metric is None for delta in group for finding in facts.findings.get(delta.key, ()))
 
 
@@ -310,12 +281,12 @@ def _newly_broken(facts: Facts, group: Sequence[CellDelta]) -> Alarm:
     """Which cells, what happened to them, and the first line of what the compiler said."""
     keys = [delta.key for delta in group]
     marks = {facts.mark(key) for key in keys}
-    words, cells = failure_words(*(delta.head for delta in group)), cells_phrase(facts, keys, _NAMES)
     level = next((level for level in ("fail", "warn") if level in marks), "")
     at_first = facts.report.adoption and all(delta.base is None for delta in group)
-    said = phrase(cells, ", from the start: " if at_first else ": ", words, _error(group))
-    taken = marks == {"accepted"}
-    return Alarm("☑️" if taken else "💥", level, said, tuple(keys), ACCEPTED if taken else BROKEN)
+    words, lead = failure_words(*(delta.head for delta in group)), ", from the start: " if at_first else ": "
+    said = phrase(cells_phrase(facts, keys, _NAMES), lead, words, _error(group))
+    mark, title = ("☑️", ACCEPTED) if marks == {"accepted"} else ("💥", BROKEN)
+    return Alarm(mark, level, said, tuple(keys), title)
 
 
 def _dead(facts: Facts) -> Iterator[Alarm]:
@@ -351,23 +322,17 @@ def _alarm(facts: Facts, findings: Sequence[Finding], cause: int, limits: Limits
         if len(findings) == 1
         else _several(facts, findings, limits.alarms)
     )
+    if cause:  # how much of what moved in the cells it holds; in words where it is not shown
+        shares = sorted(cause_of(facts, key)[1] for key in keys)
+        what = clean(facts.report.root_causes[cause - 1].what.partition(", with ")[0], _WHAT_CHARS)
+        is_shown = cause <= shown_roots(facts, limits)
+        named = Span(f"cause {cause}", to=cause_address(cause)) if is_shown else what
+        share = f"{shares[0]} %" if shares[0] == shares[-1] else f"{shares[0]} to {shares[-1]} %"
+        said = phrase(said, " · mostly " if shares[0] >= 50 else " · largest part: ", named, f" ({share})")
     heads = [facts.deltas[key].head for key in keys]
     once = sum(head is not None and head.compiles == 1 for head in heads)
     doubt = "" if not once else " · compiled once" if once == len(keys) else f" · {once} of them compiled once"
-    mark, about = mark_of(one), phrase(said, *_mostly(facts, keys, cause, limits), doubt)
-    return Alarm(MARKS[mark], one.weight, about, keys, _TITLE_OF[mark], cause)
-
-
-def _mostly(facts: Facts, keys: Sequence[CellKey], cause: int, limits: Limits) -> Iterator[Phrase]:
-    """`` · mostly cause 2 (77 %)``: how much of what moved in the cells it holds; in words where it is not shown."""
-    if not cause:
-        return
-    shares = sorted(cause_of(facts, key)[1] for key in keys)
-    what = clean(facts.report.root_causes[cause - 1].what.partition(", with ")[0], _WHAT_CHARS)
-    is_shown = cause <= shown_roots(facts, limits)
-    named = phrase(Span(f"cause {cause}", to=cause_address(cause)) if is_shown else what)
-    share = f"{shares[0]} %" if shares[0] == shares[-1] else f"{shares[0]} to {shares[-1]} %"
-    yield phrase(" · mostly " if shares[0] >= 50 else " · largest part: ", named, f" ({share})")
+    return Alarm(MARKS[mark_of(one)], one.weight, phrase(said, doubt), keys, _TITLE_OF[mark_of(one)], cause)
 
 
 def shown_roots(facts: Facts, limits: Limits) -> int:
@@ -397,14 +362,13 @@ def _several(facts: Facts, findings: Sequence[Finding], most: int) -> Phrase:
 
 def _cell(facts: Facts, finding: Finding, targets: bool, models: bool) -> Phrase:
     """Its names, as far as they are not told for all, and its values."""
-    unit = finding.quantity.unit
-    address = cell_address(finding.key)
+    unit, address = finding.quantity.unit, cell_address(finding.key)
     names = [phrase(code(clip(finding.key.model, NAME_LIMIT), address))] if models else []
     names += [phrase(code(facts.short[finding.key.target], "" if models else address))] if targets else []
     base, head = finding.sides
     if head is None:
         return phrase(joined(names, " on "), f" {amount(base, unit)} on base, not known any more")
-    values = amount(head, unit) if base is None else f"{sides(base, head, unit)}"
+    values = amount(head, unit) if base is None else sides(base, head, unit)
     grown = "" if base is None or base == head else f" ({relative(base, head)})"
     return phrase(joined(names, " on "), f" {values}{grown}{f', {OPEN}' if finding.is_open else ''}")
 
@@ -422,9 +386,8 @@ def finding_words(facts: Facts, finding: Finding, *, named: bool = True, explain
     base, head = finding.sides
     values = sides(base, head, metric.unit) if base is not None else amount(head, metric.unit)
     grown = f", {relative(base, head)}" if finding.kind != "limit" else ""
-    return phrase(
-        about, f"{values}{grown}; ", limit_words(finding, explained=explained), f"; {OPEN}" if finding.is_open else ""
-    )
+    allowed = limit_words(finding, explained=explained)
+    return phrase(about, f"{values}{grown}; ", allowed, f"; {OPEN}" if finding.is_open else "")
 
 
 def limit_words(finding: Finding, *, alone: bool = True, explained: bool = False) -> str:
@@ -443,76 +406,70 @@ def limit_words(finding: Finding, *, alone: bool = True, explained: bool = False
     return f"limit {largest}{'' if explained else f' ({words})'}"
 
 
+def finding_table(facts: Facts, findings: Sequence[Finding], limits: Limits) -> Table:
+    """Each finding with its rule; one about the state of a cell has no metric."""
+    rows = []
+    for one in fair_in_order(findings, lambda finding: finding.key.model, limits.findings):
+        model = code(clip(one.key.model, NAME_LIMIT), cell_address(one.key))
+        label = facts.label(one.quantity, one.key) if one.metric else "state"
+        amounts = [f"more than {part}" for part in one.limit.split(" and ")]
+        limit = f"{' and '.join(amounts)}{', both' * (len(amounts) > 1)}" if one.kind == "change" else one.limit
+        actual = Span(clip(one.actual, 160), kind_of(one.weight))
+        target, rule = facts.short.get(one.key.target, one.key.target), clip(one.rule, 80)
+        row = (model,), name_cell(target), phrase(label), (actual,), name_cell(clip(limit, 80))
+        rows.append((*row, phrase(f"{MARKS[mark_of(one)]} {rule}")))
+    headers = ("model", "target", "metric", "actual", "allowed", "rule")
+    return Table(headers, listing(rows, len(findings), "finding"), numbers_from=len(headers))
+
+
 def known_lines(facts: Facts, limits: Limits) -> Listing[Phrase]:
     """What base had and head is no worse in: ``stack allocations, limit 32 KiB: `m` on `cuda` ``."""
-    groups: dict[tuple[str | None, str, str], list[Finding]] = {}
+    groups: dict[tuple[str, str, str], list[Finding]] = {}
     for one in facts.report.verdict.findings:
         if one.known and one.metric is not None:
             groups.setdefault((one.metric, one.kind, one.limit), []).append(one)
     lines = []
-    for found in groups.values():
-        label = facts.label(found[0].quantity, found[0].key)
-        cells = cells_phrase(facts, [one.key for one in found], min(_NAMES, limits.names))
-        lines.append(phrase(f"◽ {label}, {limit_words(found[0], alone=False)}: ", cells))
+    for group in groups.values():
+        label = facts.label(group[0].quantity, group[0].key)
+        cells = cells_phrase(facts, [one.key for one in group], min(_NAMES, limits.names))
+        lines.append(phrase(f"◽ {label}, {limit_words(group[0], alone=False)}: ", cells))
     return first(lines, limits.findings, "known finding")
 
 
 def state_words(delta: CellDelta) -> Phrase:
     """What a cell's state says: `is newly broken: …`, `was removed`."""
-    if delta.state == "newly-broken" and delta.head is not None:
-        return phrase("is newly broken: ", failure_words(delta.head))
-    if delta.state == "broken" and delta.head is not None:
-        return phrase("is broken on both sides: ", failure_words(delta.head))
-    words = {"removed": "was removed", "broken": "is broken on both sides", "unmeasured": "was not measured"}
-    return phrase(words.get(delta.state, f"is {delta.state}"))
+    words = {"newly-broken": "is newly broken", "removed": "was removed", "unmeasured": "was not measured"}
+    said = words.get(delta.state, "is broken on both sides" if delta.state == "broken" else f"is {delta.state}")
+    has_reason = delta.state in ("newly-broken", "broken") and delta.head is not None
+    return phrase(said, ": ", failure_words(delta.head)) if has_reason else phrase(said)
 
 
 def close(facts: Facts, limits: Limits, news: bool) -> Listing[Phrase]:
-    """Values that keep a limit and use nine tenths of it: those that grew or are new, or else those that did not."""
-    found = [one for one in facts.report.verdict.budgets if (one.base is None or one.head > one.base) == news]
-    shown = found[: 2 if news else limits.names]
-    return listing((_budget(facts, one) for one in shown), len(found), "value")
+    """Values that keep a limit and use nine tenths of it: those that grew or are new, or else those that did not.
 
-
-def _budget(facts: Facts, one: Budget) -> Phrase:
-    """``stack frame of `bert` on `x86_64`: 8,184 of 8,192 B, 99.9 %``; never 100 % for less."""
-    metric, share = one.quantity, 100 * one.head / one.limit
-    shown = f"{share:.1f}" if one.head == one.limit or round(share, 1) < 100 else ">99.9"
-    said = f": {one.head:,} of {amount(one.limit, metric.unit)}, {shown} %"
-    return phrase(
-        f"{facts.label(metric, one.key)} of ",
-        code(clip(one.key.model, NAME_LIMIT)),
-        " on ",
-        code(facts.short[one.key.target]),
-        said,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class AcceptedGroup:
-    """What one person accepted for one reason.
-
-    Attributes:
-        who: the login.
-        why: in that person's words; may be empty.
-        findings: how many.
-        cells: which cells they are about, in words.
+    ``stack frame of `bert` on `x86_64`: 8,184 of 8,192 B, 99.9 %``; never 100 % for less.
     """
+    budgets = [one for one in facts.report.verdict.budgets if (one.base is None or one.head > one.base) == news]
+    lines = []
+    for one in budgets[: 2 if news else limits.names]:
+        metric, share = one.quantity, 100 * one.head / one.limit
+        shown = f"{share:.1f}" if one.head == one.limit or round(share, 1) < 100 else ">99.9"
+        model, target = (code(clip(one.key.model, NAME_LIMIT)), code(facts.short[one.key.target]))
+        said = f": {one.head:,} of {amount(one.limit, metric.unit)}, {shown} %"
+        lines.append(phrase(f"{facts.label(metric, one.key)} of ", model, " on ", target, said))
+    return listing(lines, len(budgets), "value")
 
-    who: str
-    why: str
-    findings: int
-    cells: Phrase
 
-
-def accepted(facts: Facts, limits: Limits) -> Listing[AcceptedGroup]:
-    """Accepted findings by person and reason, the worst first."""
+def accepted(facts: Facts, limits: Limits) -> Listing[Phrase]:
+    """What each person accepted for one reason, in that person's words, the worst first."""
     groups: dict[Accepted, list[Finding]] = {}
     for finding in facts.report.verdict.findings:
         if finding.accepted is not None:
             groups.setdefault(finding.accepted, []).append(finding)
-    rows = []
-    for by, found in islice(groups.items(), _GROUPS):
-        cells = cells_phrase(facts, sorted({finding.key for finding in found}), min(_NAMES, limits.names))
-        rows.append(AcceptedGroup(clean(by.who, NAME_LIMIT), clean(by.why, _WHY_CHARS), len(found), cells))
-    return listing(rows, len(groups), "acceptance")
+    lines = []
+    for by, findings in islice(groups.items(), _PEOPLE):
+        cells = cells_phrase(facts, sorted({one.key for one in findings}), min(_NAMES, limits.names))
+        why = clean(by.why, _WHY_CHARS)
+        who = phrase("☑️ Accepted by ", code(clean(by.who, NAME_LIMIT)), *(": ", code(why)) if why else ())
+        lines.append(phrase(who, f" ({plural(len(findings), 'finding')}: ", cells, ")"))
+    return listing(lines, len(groups), "acceptance")

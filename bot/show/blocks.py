@@ -1,7 +1,8 @@
-"""What an answer is made of. A block that is empty is not drawn, and neither is a fold of empty blocks.
+"""What an answer is made of: phrases, listings of which a part is shown, and the blocks that three renderers draw.
 
-A `name` is what a user's template of this one block is called by: `lab.answers.md.j2` for `answers` of the lab. On a
-page the name of a fold is its address, too, unless it has an `address` of its own.
+A block that is empty is not drawn, and neither is a fold of empty blocks. Its `name` is what a user's template of this
+one block is called by: `lab.answers.md.j2` for `answers` of the lab. On a page the name of a fold is its address, too,
+unless it has an `address` of its own.
 """
 
 from __future__ import annotations
@@ -15,18 +16,23 @@ from typing import ClassVar, Generic, Literal, TypeVar
 from bot.show.escape import clean, clip
 from bot.show.filters import superscript
 
-Kind = Literal["text", "code", "strong", "small", "number", "fail", "warn"]
+ABSENT = "–"
+"""Where a side does not have the thing at all; what is there and not known is `n/a`."""
+NOTE_LIMIT = 300
+"""Characters of a footnote, or of another reason."""
+Kind = Literal["text", "code", "strong", "small", "number", "up", "down", "fail", "warn"]
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
     """A stretch of text; `code` is for everything that came from a model, a compiler or a pull request.
 
-    What is `small` is said beside the rest, a `number` is not broken into lines, and `fail` and `warn` have colours.
+    What is `small` is said beside the rest, a `number` is not broken into lines, nor are `up` and `down`, which are
+    numbers that grew and shrank; these and `fail` and `warn` have colours.
 
     Attributes:
-        to: the address on the page (`bot.show.facts`) of what the text names, or an https one of
-            another page; empty for none.
+        to: the address on the page (`cell_address` and its like) of what the text names, or an https one of another
+            page; empty for none.
     """
 
     text: str
@@ -35,6 +41,7 @@ class Span:
 
 
 Phrase = tuple[Span, ...]
+Row = tuple[Phrase, ...]
 
 
 def code(text: str, to: str = "") -> Span:
@@ -45,6 +52,16 @@ def code(text: str, to: str = "") -> Span:
 def strong(text: str) -> Span:
     """Words that stand out."""
     return Span(text, "strong")
+
+
+def kind_of(level: str) -> Kind:
+    """How words of a level are drawn where there are colours."""
+    return "fail" if level == "fail" else "warn" if level == "warn" else "text"
+
+
+def name_cell(text: str) -> Phrase:
+    """A name that is not ours."""
+    return phrase(code(text))
 
 
 def phrase(*parts: str | Span | Iterable[Span]) -> Phrase:
@@ -76,18 +93,14 @@ def plain(spans: Phrase) -> str:
 
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Listing(Generic[T]):
-    """What is shown of a list, and of how much.
+class Listing(Generic[T_co]):
+    """What is shown of a list of `total` entries; `noun`: what one of them is, in the singular."""
 
-    Attributes:
-        total: length of the whole list.
-        noun: what one entry is, in the singular.
-    """
-
-    items: tuple[T, ...] = ()
+    items: tuple[T_co, ...] = ()
     total: int = 0
     noun: str = "entry"
 
@@ -100,48 +113,25 @@ class Listing(Generic[T]):
         """True where the whole list has anything, shown or not."""
         return self.total > 0
 
-    def __iter__(self) -> Iterator[T]:
+    def __iter__(self) -> Iterator[T_co]:
         """Over what is shown."""
         return iter(self.items)
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The most that a view shows of everything.
+def listing(items: Iterable[T], total: int, noun: str) -> Listing[T]:
+    """A selection of a longer list."""
+    return Listing(tuple(items), total, noun)
 
-    Attributes:
-        grid_models: rows of the grid.
-        grid_width: of the grid, in small characters: 6 pixels on GitHub, one column on a terminal.
-        failures: notes, and groups of failed cells, each with `lines` of diagnostics.
-        alarms: lines of cells that broke a rule.
-        changed: changed metrics of changed cells.
-        names: cells named in one list.
-        commands: cells whose commands are printed.
-        causes: root causes.
-        whys: cells whose change is explained, each with `dispatches` rows in a table and `diff_lines` of a diff.
-        overview: rows of what is said of whole models.
-        every: True where what did not change is told, too.
-        details: False where a root cause is one sentence; each target's part and its largest delta are in a fold.
-        terminal: True where nothing can be opened, and where commands are not copied from.
-    """
 
-    grid_models: int
-    grid_width: int
-    failures: int
-    lines: int
-    alarms: int
-    findings: int
-    changed: int
-    names: int
-    commands: int
-    causes: int = 4
-    whys: int = 0
-    dispatches: int = 0
-    diff_lines: int = 0
-    overview: int = 0
-    every: bool = False
-    details: bool = True
-    terminal: bool = False
+def first(items: Sequence[T], limit: int, noun: str) -> Listing[T]:
+    """The first `limit` entries."""
+    return Listing(tuple(items[:limit]), len(items), noun)
+
+
+def listed(items: Iterable[T], noun: str = "line") -> Listing[T]:
+    """All of them."""
+    every = tuple(items)
+    return Listing(every, len(every), noun)
 
 
 def fair(items: Sequence[T], group: Callable[[T], Hashable], limit: int) -> list[T]:
@@ -169,77 +159,67 @@ def _turns(items: Sequence[T], group: Callable[[T], Hashable], limit: int) -> li
     return heapq.nsmallest(limit, ranked)
 
 
-def listing(items: Iterable[T], total: int, noun: str) -> Listing[T]:
-    """A selection of a longer list."""
-    return Listing(tuple(items), total, noun)
-
-
-def first(items: Sequence[T], limit: int, noun: str) -> Listing[T]:
-    """The first `limit` entries."""
-    return Listing(tuple(items[:limit]), len(items), noun)
-
-
-ABSENT = "–"
-"""Where a side does not have the thing at all; what is there and not known is `n/a`."""
-
-NOTE_LIMIT = 300
-"""Characters of a footnote, or of another reason."""
-
-Row = tuple[Phrase, ...]
-
-
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One line of a list: what everybody should read, and below it a detail and one more line, which may be empty."""
-
-    said: Phrase
-    detail: Phrase
-    below: Phrase = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """One table.
+class Limits:
+    """The most that a view of a report shows of everything.
 
     Attributes:
-        headers: as many as a row has cells; numbers begin at column `numbers_from`.
-        caption: what it is of; may be empty.
-        about: what its words mean, in sentences; may be empty.
-        small: True for a table that is wide.
-        sentences: the column that has them, which is no number and needs room.
-        wanted: columns beside the names, in the order in which a narrow terminal has room for them; empty for the first
-            number, the last column, and the others from left to right.
-        name: of this block of an answer (`bot.show.blocks`).
+        grid_models: rows of the grid.
+        grid_width: of the grid, in small characters: 6 pixels on GitHub, one column on a terminal.
+        failures: notes, and groups of failed cells, each with `lines` of diagnostics.
+        alarms: lines of cells that broke a rule.
+        changed: changed metrics of changed cells.
+        names: cells named in one list.
+        commands: cells whose commands are printed.
+        causes: root causes.
+        whys: cells whose change is explained, each with `dispatches` rows in a table and `diff_lines` of a diff.
+        overview: rows of what is said of whole models.
+        every: True on a page, where what did not change is told, too.
+        details: False where a root cause is one sentence; each target's part and its largest delta are in a fold.
+        terminal: True where nothing can be opened, and where commands are not copied from.
     """
 
-    headers: tuple[str, ...]
-    rows: Listing[Row] = field(default_factory=Listing)
-    numbers_from: int = 1
-    caption: Phrase = ()
-    about: str = ""
-    small: bool = False
-    sentences: int | None = None
-    wanted: tuple[int, ...] = ()
-    name: str = ""
-    kind: ClassVar = "table"
-
-    @property
-    def marks(self) -> tuple[str, ...]:
-        """How Markdown aligns the columns."""
-        return tuple("--:" if self.is_number(at) else ":--" for at in range(len(self.headers)))
-
-    def is_number(self, column: int) -> bool:
-        """True for a column of numbers, which stand at its right edge."""
-        return column >= self.numbers_from and column != self.sentences
-
-    def __bool__(self) -> bool:
-        """True where it has rows."""
-        return bool(self.rows)
+    grid_models: int
+    grid_width: int
+    failures: int
+    lines: int
+    alarms: int
+    findings: int
+    changed: int
+    names: int
+    commands: int
+    causes: int = 4
+    whys: int = 0
+    dispatches: int = 0
+    diff_lines: int = 0
+    overview: int = 0
+    every: bool = False
+    details: bool = True
+    terminal: bool = False
 
 
-def name_cell(text: str) -> Phrase:
-    """A name that is not ours."""
-    return phrase(code(text))
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The most that a place shows of an answer that is no report.
+
+    Attributes:
+        rows: of a table.
+        lines: of a list, of footnotes, of answers.
+        names: of models and the like in one sentence.
+        columns: of releases.
+        place: what is printed last on a terminal is seen first there; a page has room for each cell.
+    """
+
+    rows: int
+    lines: int
+    names: int
+    columns: int
+    place: Literal["file", "page", "terminal"] = "file"
+
+
+FILE_TIERS = (Room(400, 40, 24, 12), Room(120, 20, 12, 8), Room(40, 10, 8, 6), Room(6, 4, 2, 6))
+"""Of a Markdown file, from the roomiest to the tightest."""
+PAGE, TERMINAL = Room(5_000, 200, 200, 16, "page"), Room(40, 8, 6, 8, "terminal")
 
 
 class Footnotes:
@@ -278,11 +258,7 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Lines as they are: a command to be copied, what a compiler says, a diff.
-
-    Attributes:
-        language: what Markdown is told that they are.
-    """
+    """Lines as they are: a command to be copied, what a compiler says, a diff; `language` is what Markdown is told."""
 
     text: str
     language: Literal["sh", "diff", "text"] = "sh"
@@ -295,18 +271,71 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
-class List:
-    """Lines, one below the other, each with what there is to say below it; `numbered` from 1."""
+class Line:
+    """One line of a list: what everybody should read, and below it a detail and one more line, which may be empty.
 
-    lines: Listing[Phrase] | Listing[Phrase | Line]
+    Attributes:
+        address: of the line on a page; empty for none.
+    """
+
+    said: Phrase
+    detail: Phrase
+    below: Phrase = ()
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class List:
+    """Lines, one below the other; `numbered` from that number on, 0 for none."""
+
+    lines: Listing[Phrase | Line]
     small: bool = False
-    numbered: bool = False
+    numbered: int = 0
     name: str = ""
     kind: ClassVar = "list"
 
     def __bool__(self) -> bool:
         """True where the whole list has anything, shown or not."""
         return bool(self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table.
+
+    Attributes:
+        headers: as many as a row has cells; numbers begin at column `numbers_from`.
+        caption: what it is of; may be empty.
+        about: what its words mean, in sentences; may be empty.
+        small: True for a table that is wide.
+        sentences: the column that has them, which is no number and needs room.
+        wanted: columns beside the names, in the order in which a narrow terminal has room for them; empty for the first
+            number, the last column, and the others from left to right.
+    """
+
+    headers: tuple[str, ...]
+    rows: Listing[Row] = field(default_factory=Listing)
+    numbers_from: int = 1
+    caption: Phrase = ()
+    about: str = ""
+    small: bool = False
+    sentences: int | None = None
+    wanted: tuple[int, ...] = ()
+    name: str = ""
+    kind: ClassVar = "table"
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """How Markdown aligns the columns."""
+        return tuple("--:" if self.is_number(at) else ":--" for at in range(len(self.headers)))
+
+    def is_number(self, column: int) -> bool:
+        """True for a column of numbers, which stand at its right edge."""
+        return column >= self.numbers_from and column != self.sentences
+
+    def __bool__(self) -> bool:
+        """True where it has rows."""
+        return bool(self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,27 +382,3 @@ def section(title: Phrase | str, *blocks: Block, name: str, address: str = "") -
 
 
 Block = Sentence | Code | List | Table | Picture | Fold
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """The most that a place shows.
-
-    Attributes:
-        rows: of a table.
-        lines: of a list, of footnotes, of answers.
-        names: of models and the like in one sentence.
-        columns: of releases.
-        place: what is printed last on a terminal is seen first there; a page has room for each cell.
-    """
-
-    rows: int
-    lines: int
-    names: int
-    columns: int
-    place: Literal["file", "page", "terminal"] = "file"
-
-
-FILE_TIERS = (Room(400, 40, 24, 12), Room(120, 20, 12, 8), Room(40, 10, 8, 6), Room(6, 4, 2, 6))
-"""Of a Markdown file, from the roomiest to the tightest."""
-PAGE, TERMINAL = Room(5_000, 200, 200, 16, "page"), Room(40, 8, 6, 8, "terminal")

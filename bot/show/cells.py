@@ -336,22 +336,14 @@ def cards(facts: Facts, chosen: Selection, causes: int, room: PageRoom) -> Itera
         causes: how many root causes the page has.
         room: without it a cell has its first line alone.
     """
-    by_cell, linked, traced = _by_cell(facts), _linked(facts), largest_traced(facts)
+    linked, traced = _linked(facts), largest_traced(facts)
     for at, delta in enumerate(chosen.shown):
         waiting = len(chosen.shown) - at
         is_whole = at < _WHOLE or room.left_bytes > waiting * _SHORT_BYTES
         is_bare = not is_whole and room.left_bytes < waiting * _BARE_BYTES
         room_of_story = None if is_bare else ROOM if is_whole else SHORT_ROOM
         card = _card(facts, delta, linked.get(delta.key, frozenset()), traced, room_of_story)
-        yield replace(card, causes=tuple(_causes(by_cell.get(delta.key, ()), causes)))
-
-
-def _by_cell(facts: Facts) -> dict[CellKey, list[tuple[int, int]]]:
-    found: dict[CellKey, list[tuple[int, int]]] = {}
-    for number, root in enumerate(facts.report.root_causes, 1):
-        for key, size in root.by_cell.items():
-            found.setdefault(key, []).append((size, number))
-    return {key: sorted(sizes, key=lambda one: (-one[0], one[1])) for key, sizes in found.items()}
+        yield replace(card, causes=tuple(_causes(facts.causes.get(delta.key, ()), causes)))
 
 
 def _linked(facts: Facts) -> dict[CellKey, set[str]]:

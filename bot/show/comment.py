@@ -26,7 +26,7 @@ from bot.show.facts import Facts, build_facts
 from bot.show.filters import plural
 from bot.show.headline import headline
 from bot.show.page import html_pieces
-from bot.show.report import pin_blocks, report_blocks
+from bot.show.report import first_screen, report_blocks
 from bot.system.files import write_atomically
 
 COMMENT_LIMIT = 65_536
@@ -131,7 +131,7 @@ def _fitting(
     facts = build_facts(report)
 
     def blocks(limits: Limits) -> tuple[Block, ...]:
-        return pin_blocks(facts, limits) if template == "pin.md.j2" else report_blocks(facts, limits, where)
+        return first_screen(facts, limits) if template == "pin.md.j2" else report_blocks(facts, limits, where)
 
     def drawn_with(limits: Limits) -> Mapping[str, Any]:
         return {"answer": "report", "blocks": blocks(limits), "page": report.page, **values}

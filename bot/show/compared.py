@@ -1,11 +1,10 @@
-"""What a change consists of, as its author would say it: compiler, flags of each target, models and targets."""
+"""What was compared: what is not the same on both sides, as its author would say it; compilers, commits, commands."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from bot.core.delta import CellDelta
@@ -14,30 +13,47 @@ from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.report import ONCE, Between, Report
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, ModelEdit, Snapshot, titled
 from bot.core.spec import RESOLVED, release_in
-from bot.show.blocks import Limits, Listing, Phrase, Span, code, fair_in_order, first, joined, listing, phrase
+from bot.show.blocks import (
+    ABSENT,
+    Block,
+    Code,
+    Fold,
+    Limits,
+    List,
+    Listing,
+    Phrase,
+    Sentence,
+    Span,
+    Table,
+    code,
+    fair_in_order,
+    first,
+    joined,
+    listed,
+    listing,
+    name_cell,
+    phrase,
+)
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT, Facts, cells_phrase, is_over
-from bot.show.filters import plural, signed
+from bot.show.filters import amount, plural, relative, sides, signed
 
 _FLAG_CHARS, _NAMES, _FLAGS = 100, 3, 4
+_VALUE_LIMIT, _COMMAND_LIMIT = 300, 2_000
+_DIGEST_CHARS, _SHORT_DIGEST, _REVISION_CHARS = 16, 8, 10
 FlagChange = tuple[tuple[str, ...], tuple[str, ...]]
 """Flags that went, and flags that came."""
 
 
 def changes(facts: Facts) -> tuple[Phrase, ...]:
     """What is not the same on both sides, a phrase each; empty where all is."""
-    return (*_compilers(facts), *_flags(facts), *_models(facts), *_targets(facts))
-
-
-def _compilers(facts: Facts) -> Iterator[Phrase]:
-    base, head = facts.report.base.compiler, facts.report.head.compiler
-    if base.digest == head.digest:
-        return
-    left, right = compiler_name(base), compiler_name(head)
-    if left != right:
-        yield phrase("compiler ", left, " → ", right)
-    else:
-        yield phrase("compiler ", left, ", another build on head")
+    report = facts.report
+    parts = list[Phrase]()
+    if report.base.compiler.digest != report.head.compiler.digest:
+        left, right = compiler_name(report.base.compiler), compiler_name(report.head.compiler)
+        parts.append(phrase("compiler ", left, *(" → ", right) if left != right else (", another build on head",)))
+    parts += [*_flags(facts), *_models(report)]
+    return (*parts, *_came_and_went("target", report.base.targets, report.head.targets))
 
 
 def compiler_name(compiler: CompilerInfo) -> Phrase:
@@ -57,32 +73,35 @@ def compiler_name(compiler: CompilerInfo) -> Phrase:
 
 
 def _flags(facts: Facts) -> Iterator[Phrase]:
-    found = {delta.key: _flag_change(delta) for delta in facts.report.deltas}
+    """Each difference of flags, and on which targets or cells; nothing of where it is all of them."""
     groups: dict[FlagChange, list[CellKey]] = {}
-    for key, change in found.items():
-        if change is not None:
-            groups.setdefault(change, []).append(key)
+    for delta in facts.report.deltas:
+        if (change := _flag_change(delta)) is not None:
+            groups.setdefault(change, []).append(delta.key)
     compared = [key for keys in groups.values() for key in keys]
-    told = [(change, keys) for change, keys in groups.items() if any(change)]
-    for change, keys in told[:_FLAGS]:
-        yield phrase(_flag_words(change), *_where(facts, keys, compared))
-    if len(told) > _FLAGS:
-        yield phrase(f"{plural(len(told) - _FLAGS, 'more difference')} of flags")
+    different = [(change, keys) for change, keys in groups.items() if any(change)]
+    for change, keys in different[:_FLAGS]:
+        targets, where = sorted({key.target for key in keys}), phrase(" for ", cells_phrase(facts, keys, _NAMES))
+        if len(keys) == len(compared):
+            where = ()
+        elif len(keys) == sum(key.target in targets for key in compared):
+            where = phrase(" on ", joined([(code(facts.short[target]),) for target in targets], ", "))
+        yield phrase(_flag_words(change), where)
+    if len(different) > _FLAGS:
+        yield phrase(f"{plural(len(different) - _FLAGS, 'more difference')} of flags")
 
 
 def _flag_change(delta: CellDelta) -> FlagChange | None:
-    """None where a side's command is not known, or cannot be read."""
+    """None where a side's command is not known, or cannot be read.
+
+    Options of AMD's back end were called `--iree-hip-…` up to 3.10.0: another name is no change.
+    """
     base, head = _flags_of(delta.base), _flags_of(delta.head)
     if base is None or head is None:
         return None
-    known = {_renamed(flag) for flag in base}, {_renamed(flag) for flag in head}
-    went = tuple(flag for flag in base if _renamed(flag) not in known[1])
-    return went, tuple(flag for flag in head if _renamed(flag) not in known[0])
-
-
-def _renamed(flag: str) -> str:
-    """Options of AMD's back end were called `--iree-hip-…` up to 3.10.0: another name is no change."""
-    return flag.replace("--iree-hip-", "--iree-rocm-", 1)
+    left, right = ({flag.replace("--iree-hip-", "--iree-rocm-", 1): flag for flag in flags} for flags in (base, head))
+    went = tuple(flag for name, flag in left.items() if name not in right)
+    return went, tuple(flag for name, flag in right.items() if name not in left)
 
 
 def _flags_of(cell: Cell | None) -> tuple[str, ...] | None:
@@ -113,40 +132,26 @@ def _flags_in(command: str) -> tuple[str, ...] | None:
 def _flag_words(change: FlagChange) -> Phrase:
     """``flag `--cpu=v3` → `v4` ``; what came or went alone is named as such."""
     went, came = ({flag.partition("=")[0]: flag for flag in flags} for flags in change)
-    told = []
+    parts = []
     for name in {**went, **came}:
         old, new = went.get(name, ""), came.get(name, "")
-        if old and new:
-            told.append(
-                phrase(code(clip(old, _FLAG_CHARS)), " → ", code(clip(new.partition("=")[2] or new, _FLAG_CHARS)))
-            )
-        else:
-            told.append(phrase(code(clip(old or new, _FLAG_CHARS)), " added" if new else " removed"))
-    more = f" and {plural(len(told) - _FLAGS, 'more flag')}" if len(told) > _FLAGS else ""
-    return phrase("flag " if len(told) == 1 else "flags ", joined(told[:_FLAGS], ", "), more)
+        words = (" → ", code(clip(new.partition("=")[2] or new, _FLAG_CHARS))) if old and new else ()
+        parts.append(phrase(code(clip(old or new, _FLAG_CHARS)), *(words or (" added" if new else " removed",))))
+    more = f" and {plural(len(parts) - _FLAGS, 'more flag')}" if len(parts) > _FLAGS else ""
+    return phrase("flag " if len(parts) == 1 else "flags ", joined(parts[:_FLAGS], ", "), more)
 
 
-def _where(facts: Facts, keys: Sequence[CellKey], compared: Sequence[CellKey]) -> Phrase:
-    """On which targets or cells; nothing where it is all of them."""
-    if len(keys) == len(compared):
-        return ()
-    targets = sorted({key.target for key in keys})
-    if len(keys) == sum(key.target in targets for key in compared):
-        return phrase(" on ", joined([(code(facts.short[target]),) for target in targets], ", "))
-    return phrase(" for ", cells_phrase(facts, keys, _NAMES))
-
-
-def _models(facts: Facts) -> Iterator[Phrase]:
-    base, head = facts.report.base.models, facts.report.head.models
-    edits = {edit.model: edit for edit in facts.report.edits if edit.base and edit.head}
+def _models(report: Report) -> Iterator[Phrase]:
+    base, head = report.base.models, report.head.models
+    edits = {edit.model: edit for edit in report.edits if edit.base and edit.head}
     edited = sorted(name for name in base.keys() & head.keys() if base[name] != head[name])
     if len(edited) <= _NAMES:
         for name in edited:
             more = _edit(edits[name]) if name in edits else ()
             yield phrase("model ", code(clip(name, NAME_LIMIT)), " edited", phrase(" (", more, ")") if more else ())
     else:
-        yield from _named(edited, "model", "edited")
-    yield from _sets("model", base, head)
+        yield _named(edited, "model", "edited")
+    yield from _came_and_went("model", base, head)
 
 
 def _edit(edit: ModelEdit) -> Phrase:
@@ -157,210 +162,169 @@ def _edit(edit: ModelEdit) -> Phrase:
         return phrase("no operation came or went")
     if not edit.components:
         return _counted(edit.operations)
-    total, (first, *_) = sum(edit.components.values()), edit.components
+    total, (component, *_) = sum(edit.components.values()), edit.components
     if len(edit.components) == 1:
-        return phrase(f"{signed(total, 'count')} operation{'' if abs(total) == 1 else 's'}", *_in(first))
+        where = () if component == UNATTRIBUTED else phrase(" in ", code(clip(component, NAME_LIMIT)))
+        return phrase(f"{signed(total, 'count')} operation{'' if abs(total) == 1 else 's'}", where)
     return phrase(f"{signed(total, 'count')} operations: ", _counted(edit.components))
-
-
-def _in(component: str) -> Phrase:
-    return () if component == UNATTRIBUTED else phrase(" in ", code(clip(component, NAME_LIMIT)))
 
 
 def _counted(changes: Mapping[str, int]) -> Phrase:
     """`` `classifier` +2, `pooler` −1 and 3 more``, the largest first."""
     ordered = sorted(changes.items(), key=lambda one: (-abs(one[1]), one[0]))
-    told = joined(
-        [phrase(code(clip(name, 48)), f" {signed(count, 'count')}") for name, count in ordered[:_NAMES]], ", "
-    )
-    return phrase(told, f" and {len(ordered) - _NAMES} more" if len(ordered) > _NAMES else "")
+    parts = [phrase(code(clip(name, 48)), f" {signed(count, 'count')}") for name, count in ordered[:_NAMES]]
+    return phrase(joined(parts, ", "), f" and {len(ordered) - _NAMES} more" if len(ordered) > _NAMES else "")
 
 
-def _sets(noun: str, base: Mapping[str, str], head: Mapping[str, str]) -> Iterator[Phrase]:
-    yield from _named(sorted(head.keys() - base.keys()), noun, "new")
-    yield from _named(sorted(base.keys() - head.keys()), noun, "removed")
+def _came_and_went(noun: str, base: Mapping[str, str], head: Mapping[str, str]) -> Iterator[Phrase]:
+    for names, what in ((head.keys() - base.keys(), "new"), (base.keys() - head.keys(), "removed")):
+        if names:
+            yield _named(sorted(names), noun, what)
 
 
-def _named(names: Sequence[str], noun: str, what: str) -> Iterator[Phrase]:
-    if names:
-        shown = joined([(code(clip(name, NAME_LIMIT)),) for name in names[:_NAMES]], ", ")
-        more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
-        yield phrase(f"{noun if len(names) == 1 else noun + 's'} ", shown, more, f" {what}")
+def _named(names: Sequence[str], noun: str, what: str) -> Phrase:
+    shown = joined([(code(clip(name, NAME_LIMIT)),) for name in names[:_NAMES]], ", ")
+    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+    return phrase(f"{noun if len(names) == 1 else noun + 's'} ", shown, more, f" {what}")
 
 
-def _targets(facts: Facts) -> Iterator[Phrase]:
-    yield from _sets("target", facts.report.base.targets, facts.report.head.targets)
+# Both sides, and how to do it again.
 
 
-_VALUE_LIMIT = 300
-_COMMAND_LIMIT = 2_000
-_TOO_LONG = f"# longer than {_COMMAND_LIMIT:,} characters: see report.json"
-_DIGEST_CHARS, _SHORT_DIGEST = 16, 8
-_REVISION_CHARS = 10
-_RULE_LIMIT = 120
-_FOLDERS, _FOLDER_CHARS = 4, 32
-
-
-@dataclass(frozen=True, slots=True)
-class SideRow:
-    """One fact about both sides."""
-
-    what: str
-    base: Phrase
-    head: Phrase
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """What was compared.
-
-    Attributes:
-        commits: both commits and how the base was found; empty where both sides are of one commit.
-        rows: facts that each side has.
-        baseline: how the base was found.
-        suite: the models, and which of them differ between the sides.
-    """
-
-    commits: Phrase
-    rows: tuple[SideRow, ...]
-    baseline: Phrase
-    suite: Phrase
-
-
-def compared(report: Report) -> Compared:
-    """Describe both sides."""
-    rows = tuple(map(SideRow, _WHAT, _facts(report.base), _facts(report.head)))
-    return Compared(_commits(report), rows, _baseline(report), _suite(report))
-
-
-def _commits(report: Report) -> Phrase:
+def commits(report: Report) -> Phrase:
+    """Both commits and how the base was found; empty where both sides are of one commit."""
     base, head = report.baseline.sha or report.base.source.sha, report.head.source.sha
     if not base or not head or base == head:
         return ()
-    rule = f" ({clip(report.baseline.rule, _RULE_LIMIT)})"
+    rule = f" ({clip(report.baseline.rule, 120)})"
     then = ". Head commit " if report.baseline.between else ", head commit "
-    return phrase("Base commit ", _short(base), rule, _age(report), then, _short(head), ".")
+    return phrase("Base commit ", _short(base), rule, age(report), then, _short(head), ".")
 
 
 def _short(sha: str) -> Span:
     return code(sha[:_REVISION_CHARS])
 
 
-def aged(report: Report) -> bool:
-    """True where the baseline is not of the base commit itself, which a reader has to know at once."""
-    return bool(_age(report))
-
-
-def _age(report: Report) -> Phrase:
-    """That the baseline is not of the base commit itself, where it is not."""
+def age(report: Report) -> Phrase:
+    """That the baseline is not of the base commit itself, where it is not, which a reader has to know at once."""
     distance, between, measured = report.baseline.distance, report.baseline.between, report.base.source.sha
     if not distance and between is None:
         return ()
     at = phrase(" at ", _short(measured)) if measured else ()
     commits = plural(distance, "commit") if distance else "some commits"
-    gap = phrase("; ", gap_words(between)) if between else ()
-    return phrase(f", measured {commits} before it", at, gap)
+    return phrase(f", measured {commits} before it", at, phrase("; ", gap_words(between)) if between else ())
 
 
 def gap_words(gap: Between) -> Phrase:
     """``between them: `compiler/` (12 files), `docs/` (1 file), none of them compiler source``."""
     if not gap.files:
         return phrase("between them no file was touched")
-    told = gap.folders[:_FOLDERS]
-    named = [phrase(_folder(one.folder), f" ({plural(one.files, 'file')})") for one in told]
-    if rest := gap.files - sum(one.files for one in told):
-        named.append(phrase(plural(rest, "other file")))
+    folders, parts = gap.folders[:4], list[Phrase]()
+    for one in folders:
+        name = code(f"{clip(clean(one.folder), 32)}/") if one.folder else "the top folder"
+        parts.append(phrase(name, f" ({plural(one.files, 'file')})"))
+    if rest := gap.files - sum(one.files for one in folders):
+        parts.append(phrase(plural(rest, "other file")))
     source = "" if gap.sources == gap.files else f", {gap.sources or 'none'} of them compiler source"
-    return phrase("between them: ", joined(named, ", "), source)
+    return phrase("between them: ", joined(parts, ", "), source)
 
 
-def _folder(name: str) -> Phrase:
-    return phrase(code(f"{clip(clean(name), _FOLDER_CHARS)}/")) if name else phrase("the top folder")
-
-
-_WHAT = ("compiler version", "compiler revision", "compiler SHA-256", "SPEC", "source commit", "source ref", "flags")
-
-
-def _side_fact(value: str | None) -> Phrase:
-    return phrase(code(clip(value, _VALUE_LIMIT))) if value else phrase("–")
-
-
-def _facts(side: Snapshot) -> Iterator[Phrase]:
-    compiler, source = side.compiler, side.source
-    yield _side_fact(compiler.version)
-    yield _side_fact(compiler.revision)
-    yield _side_fact(compiler.digest[:_DIGEST_CHARS])
-    yield _side_fact(compiler.spec)
-    yield phrase(_side_fact(source.sha), " with uncommitted changes" if source.dirty else "")
-    yield _side_fact(source.ref)
-    yield _side_fact(" ".join(side.flags))
-
-
-def _baseline(report: Report) -> Phrase:
+def compared(facts: Facts, limits: Limits) -> Fold:
+    """Commands of alarming cells, both sides, and what there is to say of the rest."""
+    report, keys = facts.report, list(dict.fromkeys(_alarming(facts)))
+    exact = list[Block]()
+    for key in fair_in_order(keys, lambda key: key.model, limits.commands):
+        model, target = (code(clip(name, NAME_LIMIT)) for name in (key.model, key.target))
+        exact += [Sentence(phrase(model, " on ", target)), Code(_both_commands(facts, key))]
+    title = f"How to reproduce: the exact commands of {plural(len(keys), 'alarming build')}"
+    exact.append(List(Listing((), max(0, len(keys) - limits.commands), "command")))
+    what = ("compiler version", "compiler revision", "compiler SHA-256", "SPEC", "source commit", "source ref", "flags")
+    rows = [(phrase(name), *both) for name, *both in zip(what, *map(_side, (report.base, report.head)), strict=True)]
     baseline = report.baseline
-    at = phrase(", base commit ", _side_fact(baseline.sha)) if baseline.sha else ()
-    return phrase(code(clip(baseline.rule, _VALUE_LIMIT)), at, _age(report))
+    at = phrase(", base commit ", _fact(baseline.sha)) if baseline.sha else ()
+    rule = phrase(code(clip(baseline.rule, _VALUE_LIMIT)), at, age(report))
+    equal = []
+    for words, identical in (("Bit-identical", True), ("Equal in every metric, bytes not compared", False)):
+        if cells := [delta.key for delta in facts.states["same"] if bool(delta.identical) == identical]:
+            equal.append(phrase(f"{words} ({len(cells):,}): ", cells_phrase(facts, cells, limits.names)))
+    remarks: Listing[str] = Listing() if limits.every else notes(report, limits)  # a page has them above
+    return Fold(
+        "How to reproduce, and what was compared" if keys and not limits.every else "What was compared",
+        (
+            Fold(title if limits.every else "", tuple(exact), not limits.every, name="commands"),
+            Table(("", "base", "head"), listed(rows, "row"), numbers_from=3),
+            Sentence(phrase("Suite: ", suite(report), ". Baseline: ", rule, ".")),
+            List(listing(map(phrase, remarks), remarks.total, "note")),
+            List(listed(equal)),
+            _costs(facts),
+        ),
+        name="compared",
+    )
 
 
-def _suite(report: Report) -> Phrase:
+def _fact(value: str | None) -> Phrase:
+    return phrase(code(clip(value, _VALUE_LIMIT))) if value else phrase(ABSENT)
+
+
+def _side(side: Snapshot) -> Iterator[Phrase]:
+    compiler, source = side.compiler, side.source
+    yield from map(_fact, (compiler.version, compiler.revision, compiler.digest[:_DIGEST_CHARS], compiler.spec))
+    yield phrase(_fact(source.sha), " with uncommitted changes" if source.dirty else "")
+    yield from map(_fact, (source.ref, " ".join(side.flags)))
+
+
+def suite(report: Report) -> Phrase:
+    """The models, and which of them differ between the sides."""
     base, head = report.base.models, report.head.models
-    both = base.keys() & head.keys()
     targets = {*report.base.targets, *report.head.targets}
-    said = f"{plural(len({*base, *head}), 'model')} on {plural(len(targets), 'target')}"
-    edited = {
-        name: f" {base[name][:_SHORT_DIGEST]} → {head[name][:_SHORT_DIGEST]}"
-        for name in sorted(both)
-        if base[name] != head[name]
-    }
-    parts = [
-        _suite_models("with another text on head, by SHA-256", edited),
-        _suite_models("only on base", dict.fromkeys(sorted(base.keys() - both), "")),
-        _suite_models("only on head", dict.fromkeys(sorted(head.keys() - both), "")),
-    ]
-    return joined([phrase(said), *(part for part in parts if part)], "; ")
+    parts = [phrase(f"{plural(len({*base, *head}), 'model')} on {plural(len(targets), 'target')}")]
+    edited = [name for name in sorted(base.keys() & head.keys()) if base[name] != head[name]]
+    for words, names in (
+        ("with another text on head, by SHA-256", edited),
+        ("only on base", sorted(base.keys() - head.keys())),
+        ("only on head", sorted(head.keys() - base.keys())),
+    ):
+        shown = []
+        for name in names[:5]:
+            digests = f" {base[name][:_SHORT_DIGEST]} → {head[name][:_SHORT_DIGEST]}" if names is edited else ""
+            shown.append(phrase(code(clip(name, 48)), digests))
+        more = " …" if len(names) > 5 else ""
+        parts += [phrase(f"{len(names):,} {words}: ", joined(shown, ", "), more)] if names else []
+    return joined(parts, "; ")
 
 
-def _suite_models(words: str, names: Mapping[str, str]) -> Phrase:
-    """Name → what is said of it."""
-    if not names:
-        return ()
-    shown = joined([phrase(code(clip(name, 48)), more) for name, more in [*names.items()][:5]], ", ")
-    return phrase(f"{len(names):,} {words}: ", shown, " …" if len(names) > 5 else "")
-
-
-@dataclass(frozen=True, slots=True)
-class Commands:
-    """How to reproduce one cell.
-
-    Attributes:
-        text: shell lines, with a comment before the command of each side.
-    """
-
-    model: str
-    target: str
-    text: str
-
-
-def commands(facts: Facts, limits: Limits) -> Listing[Commands]:
-    """The exact commands of every alarming cell: newly broken, or with a finding of this change."""
-    keys = list(dict.fromkeys(_alarming(facts)))
-    shown = fair_in_order(keys, lambda key: key.model, limits.commands)
-    return listing((_commands(facts, key) for key in shown), len(keys), "command")
+def _costs(facts: Facts) -> Table:
+    """What it cost to compile the cells of each target that were measured on both sides."""
+    targets: dict[str, list[tuple[int, ...]]] = {}
+    for delta in facts.report.deltas:
+        pairs = [delta.metrics.get(id_) for id_ in ("compile_cpu_ms", "compile_peak_rss_kib")]
+        values = tuple(value for pair in pairs if pair for value in (pair.base, pair.head) if value is not None)
+        if len(values) == 4:
+            targets.setdefault(delta.key.target, []).append(values)
+    rows = []
+    for target, cells in sorted(targets.items()):
+        cpu_base, cpu_head, memory_base, memory_head = zip(*cells, strict=True)
+        cpu = sum(cpu_base), sum(cpu_head)
+        memory = sides(max(memory_base), max(memory_head), "KiB")
+        words = amount(len(cells), "count"), sides(*cpu, "ms"), relative(*cpu), memory
+        rows.append((name_cell(facts.short[target]), *map(phrase, words)))
+    headers = ("target", "builds", "CPU time, base → head", "change", "peak memory, base → head")
+    about = "Cost of compiling (informational: two runs of the same compile differ)"
+    return Table(headers, listed(rows, "target"), about=about)
 
 
 def _alarming(facts: Facts) -> Iterator[CellKey]:
+    """Newly broken, or with a finding of this change."""
     yield from (delta.key for delta in facts.states["newly-broken"])
     lost = {delta.key for delta in facts.states["unmeasured"] if None in (delta.base, delta.head)}
     yield from (finding.key for finding in facts.report.verdict.news if finding.key not in lost)
 
 
-def _commands(facts: Facts, key: CellKey) -> Commands:
+def _both_commands(facts: Facts, key: CellKey) -> str:
     delta, report = facts.deltas[key], facts.report
     versions = {"base": report.base.compiler.version, "head": report.head.compiler.version}
-    cells = {"base": delta.base, "head": delta.head}
-    told = reproduction(versions, {side: cell.command if cell else "" for side, cell in cells.items()})
-    lines = (f"{about}\n{command if len(command) <= _COMMAND_LIMIT else _TOO_LONG}" for about, command in told)
-    return Commands(clip(key.model, NAME_LIMIT), clip(key.target, NAME_LIMIT), "\n".join(lines))
+    lines = {"base": delta.base, "head": delta.head}
+    return _lines(reproduction(versions, {side: cell.command if cell else "" for side, cell in lines.items()}))
 
 
 def head_command(facts: Facts, key: CellKey) -> str:
@@ -370,29 +334,26 @@ def head_command(facts: Facts, key: CellKey) -> str:
     command = delta.head.command if delta.head else ""
     alike = [name for name, (_, cell) in sides.items() if cell is not None and cell.command == command]
     versions = {name: sides[name][0].compiler.version for name in alike or ["head"]}
-    ((about, line),) = reproduction(versions, dict.fromkeys(versions, command))
-    return f"{about}\n{line if len(line) <= _COMMAND_LIMIT else _TOO_LONG}"
+    return _lines(reproduction(versions, dict.fromkeys(versions, command)))
+
+
+def _lines(commands: Sequence[tuple[str, str]]) -> str:
+    too_long = f"# longer than {_COMMAND_LIMIT:,} characters: see report.json"
+    return "\n".join(f"{about}\n{line if len(line) <= _COMMAND_LIMIT else too_long}" for about, line in commands)
 
 
 def reproduction(versions: Mapping[str, str], commands: Mapping[str, str]) -> list[tuple[str, str]]:
     """A comment that names sides and compilers, and the command of these sides; once where both have the same."""
-    told: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for side, command in commands.items():
-        told.setdefault(command, []).append(f"{side}: {titled(clip(versions.get(side, ''), 48))}")
-    return [(f"# {'; '.join(names)}", command or "# not measured on this side") for command, names in told.items()]
-
-
-def trace_command(key: CellKey, dispatch: str, specs: Mapping[str, str]) -> str:
-    """What shows all passes of a dispatch; `specs`: side → the SPEC of its compiler, empty where it is not known."""
-    names = {"model": key.model, "target": key.target, "dispatch": dispatch}
-    names |= {side: spec.rpartition(RESOLVED)[2] or "SPEC" for side, spec in specs.items()}
-    return " ".join(("code-size-bot trace", *(f"--{name} {shlex.quote(text)}" for name, text in names.items())))
+        names.setdefault(command, []).append(f"{side}: {titled(clip(versions.get(side, ''), 48))}")
+    return [(f"# {'; '.join(name)}", command or "# not measured on this side") for command, name in names.items()]
 
 
 def notes(report: Report, limits: Limits) -> Listing[str]:
     """What broke or was left out while the report was made, and what each side says of itself."""
-    told = [*report.notes]
+    every = [*report.notes]
     for name, side in (("base", report.base), ("head", report.head)):
-        told += [f"{name}: {note}" for note in side.notes]
-    told.sort(key=lambda note: note.startswith(ONCE))
-    return first([clip(note, _VALUE_LIMIT) for note in told], limits.failures, "note")
+        every += [f"{name}: {note}" for note in side.notes]
+    every.sort(key=lambda note: note.startswith(ONCE))
+    return first([clip(note, _VALUE_LIMIT) for note in every], limits.failures, "note")

@@ -50,7 +50,7 @@ def _md_span(span: Span, code: Callable[[str], str]) -> str:
         return code(span.text)
     edge = [" " if end.isspace() else "" for end in (span.text[:1], span.text[-1:])]  # some controls are blanks, too
     words = escape.md_text(span.text)
-    if span.kind == "number":
+    if span.kind in ("number", "up", "down"):
         return words.replace(" ", "&nbsp;")
     return f"**{words}**" if span.kind == "strong" else f"{edge[0]}{words}{edge[1]}" if words else edge[0]
 
@@ -88,7 +88,7 @@ def _md_link(words: str, context: Context, address: str) -> str:
 
 
 _TAGS = {"text": "{}", "code": "<code>{}</code>", "strong": "<strong>{}</strong>", "small": "<small>{}</small>"}
-_TAGS |= {"number": "{}", "fail": '<span class="fail">{}</span>', "warn": '<span class="warn">{}</span>'}
+_TAGS |= {"number": "{}"} | {kind: f'<span class="{kind}">{{}}</span>' for kind in ("up", "down", "fail", "warn")}
 
 
 def html_phrase(phrase: Phrase) -> Markup:
@@ -116,21 +116,6 @@ def html_diff(text: str) -> Markup:
 _DIFF = {"+": "<ins>{}</ins>", "-": "<del>{}</del>"}
 _PIECES = 100
 """How many pieces are drawn before they are handed on: one may be a whole cell of a page."""
-_SEPARATOR = "\x1f"  # no text that was made visible has it; a row is escaped at once, which pages of 5,000 cells feel
-
-
-def html_cells(texts: Sequence[str]) -> Markup:
-    """Texts as the cells of a table."""
-    joined = str(Markup.escape(_SEPARATOR.join(map(escape.visible, texts))))
-    return Markup(f"<td>{joined.replace(_SEPARATOR, '</td><td>')}</td>")
-
-
-def html_number_cells(texts: Sequence[tuple[str, str, str]]) -> Markup:
-    """Values, each with its change in small and a CSS class for that, as the cells of a table."""
-    parts = [f"{value}{_SEPARATOR}{css}{_SEPARATOR}{change}" for value, change, css in texts]
-    escaped = (str(Markup.escape(part)).split(_SEPARATOR) for part in parts)
-    told = ((value, f'<small class="{css}">{change}</small>' if change else "") for value, css, change in escaped)
-    return Markup("".join(f'<td class="n">{value}{small}</td>' for value, small in told))
 
 
 def _safe(escaped: Callable[..., str]) -> Callable[..., Markup]:
@@ -161,9 +146,7 @@ _MARKDOWN: Mapping[str, Callable[..., Any]] = {
 _HTML: Mapping[str, Callable[..., Any]] = {
     "phrase": html_phrase,
     "block": html_block,
-    "cells": html_cells,
     "diff": html_diff,
-    "number_cells": html_number_cells,
 }
 
 
@@ -344,7 +327,7 @@ class Addressed:
     told: bool = False
 
 
-_CELLS_SEPARATOR = "\x1f"  # no text that was made visible has it
+_SEPARATOR = "\x1f"  # no text that was made visible has it
 _DEEPEST = 9
 
 
@@ -381,8 +364,8 @@ def _attributes(row: Addressed) -> str:
 
 
 def _row(attributes: str, texts: Sequence[str]) -> str:
-    escaped = str(Markup.escape(_CELLS_SEPARATOR.join(map(visible, texts))))
-    name, *cells = escaped.split(_CELLS_SEPARATOR)
+    escaped = str(Markup.escape(_SEPARATOR.join(map(visible, texts))))
+    name, *cells = escaped.split(_SEPARATOR)
     return f"<tr{attributes}><th>{name}</th><td>{'</td><td>'.join(cells)}</td></tr>"
 
 

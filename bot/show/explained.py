@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,8 +20,9 @@ from bot.core.planned import beginning, matching, near_or_known, short_names
 from bot.core.program import Family
 from bot.core.report import CellRow, DispatchRow, Numbers, ReportRow, Sides, report_of
 from bot.core.snapshot import CellKey
+from bot.core.spec import RESOLVED
 from bot.errors import InputError, UsageError
-from bot.show.compared import reproduction, trace_command
+from bot.show.compared import reproduction
 from bot.show.escape import clean, clean_block
 from bot.show.filters import change, plural, sides, signed
 from bot.show.renderers import LEVELS, table_of, text_of
@@ -93,8 +95,11 @@ def print_dispatch(told: Told, delta: DispatchDelta, console: Console) -> None:
     for part in (_title(told), *_dispatch_parts(delta, told.backend)):
         console.print(part)
     if delta.passed or delta.untraced:
+        names = {"model": told.key.model, "target": told.key.target, "dispatch": delta.name}
+        names |= {side: spec.rpartition(RESOLVED)[2] or "SPEC" for side, spec in told.specs.items()}
+        trace = " ".join(("code-size-bot trace", *(f"--{name} {shlex.quote(text)}" for name, text in names.items())))
         console.print(Text("\nAll passes, with the --config of the comparison", "bold"))
-        console.print(Text(clean(trace_command(told.key, delta.name, told.specs))), soft_wrap=True)
+        console.print(Text(clean(trace)), soft_wrap=True)
 
 
 def state_words(state: str) -> str:

@@ -17,7 +17,7 @@ from bot.core.metrics import ARTIFACT_PARTS, Metric, metric_words
 from bot.core.policy import Finding
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
-from bot.show.blocks import Phrase, Span, code, joined, phrase
+from bot.show.blocks import Phrase, code, joined, phrase
 from bot.show.escape import clip
 from bot.show.filters import plural
 
@@ -81,8 +81,6 @@ MARKS = {"fail": "❌", "warn": "⚠️", "accepted": "☑️", "known": "◽"}
 
 _ENOUGH = 0.9
 
-RuleKey = tuple[str, str, str]
-
 NAME_LIMIT = 64
 """Longer names of models and targets lose their middle."""
 
@@ -111,9 +109,9 @@ class Facts:
         states: every state → its cells, in order of their keys.
         findings: cell → its findings, worst first.
         short: target → the name for narrow columns; unique.
-        rules: mark, rule and limit of the findings → a number for footnotes, from 1, the worst first.
         measured_targets, models: those that have a cell which is more than unmeasured.
         backends: target → its backend.
+        causes: cell → bytes and number (from 1) of the root causes that have a part in it, the largest first.
     """
 
     report: Report
@@ -123,8 +121,8 @@ class Facts:
     short: Mapping[str, str]
     measured_targets: frozenset[str]
     models: frozenset[str]
-    rules: Mapping[RuleKey, int]
     backends: Mapping[str, str]
+    causes: Mapping[CellKey, Sequence[tuple[int, int]]]
 
     def label(self, metric: Metric, key: CellKey) -> str:
         """What a metric is called in a cell."""
@@ -168,10 +166,15 @@ def build_facts(report: Report) -> Facts:
     cells = [delta.key for delta in report.deltas if delta.state != "unmeasured"]
     measured, models = frozenset(key.target for key in cells), frozenset(key.model for key in cells)
     deltas = {delta.key: delta for delta in report.deltas}
-    keys = dict.fromkeys(rule_key(finding) for finding in report.verdict.findings)
-    rules = {key: number for number, key in enumerate(keys, 1)}
+    causes: defaultdict[CellKey, list[tuple[int, int]]] = defaultdict(list)
+    for number, root in enumerate(report.root_causes, 1):
+        for key, size in root.by_cell.items():
+            if size:
+                causes[key].append((size, number))
+    for sizes in causes.values():
+        sizes.sort(key=lambda one: (-one[0], one[1]))
     short = short_names(targets, backends)
-    return Facts(report, states, dict(findings), deltas, short, measured, models, rules, backends)
+    return Facts(report, states, dict(findings), deltas, short, measured, models, backends, causes)
 
 
 def leading(facts: Facts) -> int:
@@ -204,11 +207,6 @@ def mark_of(finding: Finding) -> str:
 def worst_first(news: Iterable[Finding]) -> list[Finding]:
     """Failing findings, accepted ones, warnings; the order within each is kept."""
     return sorted(news, key=lambda finding: ("fail", "accepted", "warn").index(mark_of(finding)))
-
-
-def rule_key(finding: Finding) -> RuleKey:
-    """What findings that one footnote explains have in common."""
-    return mark_of(finding), finding.rule, finding.limit
 
 
 def short_names(targets: Iterable[str], backends: Mapping[str, str]) -> dict[str, str]:
@@ -254,18 +252,16 @@ def cells_phrase(facts: Naming, keys: Sequence[CellKey], limit: int) -> Phrase:
     for where, models in shapes.items():
         everywhere = len(models) > 1 and set(models) == facts.models
         shown = models if everywhere else models[: max(1, room)]
-        who = phrase("every model") if everywhere else joined([(_linked(model, where),) for model in shown], ", ")
+        # a model's name leads to the cell where there is one alone
+        to = [cell_address(CellKey(model, where[0])) if len(where) == 1 else "" for model in shown]
+        named = [(code(clip(model, NAME_LIMIT), at),) for model, at in zip(shown, to, strict=True)]
+        who = phrase("every model") if everywhere else joined(named, ", ")
         parts.append(phrase(who, " on ", targets_phrase(facts, where[: max(1, limit)])))
         told, room = told + len(shown) * min(len(where), max(1, limit)), room - len(shown) - len(where) + 1
         if room <= 0:
             break
     rest = len(keys) - told
     return joined([*parts, *([phrase(plural(rest, "more build"))] if rest else [])], "; ")
-
-
-def _linked(model: str, targets: Sequence[str]) -> Span:
-    """The model's name; it leads to the cell where there is one alone."""
-    return code(clip(model, NAME_LIMIT), cell_address(CellKey(model, targets[0])) if len(targets) == 1 else "")
 
 
 def targets_phrase(facts: Naming, targets: Sequence[str]) -> Phrase:

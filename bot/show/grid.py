@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from bot.core.delta import CellDelta
 from bot.core.snapshot import CellKey
@@ -35,7 +36,6 @@ _LEGEND: Mapping[str, tuple[str, str]] = {
     "same": ("≈", "all metrics equal, bytes not compared"),
 }
 _NAME_LIMIT = 40
-_FEW = 120
 _SEVERITY = ("newly-broken", "removed", "broken", "changed", "fixed", "new", "unmeasured", "same")
 
 
@@ -62,69 +62,47 @@ class GridCell:
     address: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class GridRow:
-    """One model."""
-
-    model: str
-    cells: tuple[GridCell, ...]
+GridRow = tuple[str, tuple[GridCell, ...]]
+"""A model, and its cells."""
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A table that is not too wide: some of the targets, all of the rows."""
-
-    headers: tuple[str, ...]
-    rows: tuple[GridRow, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(NamedTuple):
     """The grid.
 
     Attributes:
-        blocks: one, unless the targets are too many for one table.
+        blocks: headers and rows of one table, or of several where the targets are too many for one.
         models: how many models are drawn, of how many.
         legend: symbol and meaning of the symbols that are used.
         names: short and full name of the targets whose names were shortened.
         settled: nothing to see: all cells drawn are the same on both sides.
-        few: True where so few cells are drawn that each can be a link.
     """
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[tuple[tuple[str, ...], tuple[GridRow, ...]], ...]
     models: Listing[str]
     legend: tuple[tuple[str, str], ...]
     names: tuple[tuple[str, str], ...]
     settled: bool
-    few: bool
 
 
 def build_grid(facts: Facts, limits: Limits) -> Grid:
     """Draw the grid: targets that were measured nowhere have no column, and the worst models are drawn first."""
     drawn = sorted(facts.measured_targets)
     deltas = [delta for delta in facts.report.deltas if delta.key.target in facts.measured_targets]
-    every = sorted({delta.key.model for delta in deltas})
-    models = _models(facts, deltas, limits.grid_models)
-    rows = [GridRow(clip(m, _NAME_LIMIT), tuple(grid_cell(facts, CellKey(m, t)) for t in drawn)) for m in models]
-    marks = {mark for row in rows for cell in row.cells for mark in cell.marks}
-    names = tuple((facts.short[t], clip(t, NAME_LIMIT)) for t in drawn if facts.short[t] != clip(t, NAME_LIMIT))
-    return Grid(
-        blocks=tuple(blocks([facts.short[target] for target in drawn], rows, limits.grid_width)),
-        models=listing(models, len(every), "model"),
-        legend=tuple(entry for key, entry in _LEGEND.items() if key in marks),
-        names=names,
-        settled=all(delta.state == "same" for delta in deltas),
-        few=len(rows) * len(drawn) <= _FEW,
-    )
-
-
-def _models(facts: Facts, deltas: Sequence[CellDelta], limit: int) -> list[str]:
-    """The models to draw, by name; where they are too many, those with something to see come first."""
     worst: dict[str, int] = {}
     for delta in deltas:
         place = _SEVERITY.index(delta.state) + (0 if facts.level(delta.key) else len(_SEVERITY))
         worst[delta.key.model] = min(place, worst.get(delta.key.model, place))
-    return sorted(sorted(worst, key=lambda model: (worst[model], model))[:limit])
+    models = sorted(sorted(worst, key=lambda model: (worst[model], model))[: limits.grid_models])
+    rows = [(clip(m, _NAME_LIMIT), tuple(grid_cell(facts, CellKey(m, t)) for t in drawn)) for m in models]
+    marks = {mark for _, cells in rows for cell in cells for mark in cell.marks}
+    names = tuple((facts.short[t], clip(t, NAME_LIMIT)) for t in drawn if facts.short[t] != clip(t, NAME_LIMIT))
+    return Grid(
+        tuple(blocks([facts.short[target] for target in drawn], rows, limits.grid_width)),
+        listing(models, len(worst), "model"),
+        tuple(entry for key, entry in _LEGEND.items() if key in marks),
+        names,
+        all(delta.state == "same" for delta in deltas),
+    )
 
 
 def grid_cell(facts: Facts, key: CellKey) -> GridCell:
@@ -141,10 +119,13 @@ def grid_cell(facts: Facts, key: CellKey) -> GridCell:
 
 
 def _marks(facts: Facts, delta: CellDelta) -> Iterator[str]:
+    """Which metric a mark is for is told where it is not the artifact."""
     level = facts.mark(delta.key)
     if level and (delta.state != "newly-broken" or level == "accepted"):
         yield level
-        yield from _by(facts, delta)
+        worst = facts.worst(delta.key)
+        if worst is not None and worst.metric not in (None, "artifact_bytes"):
+            yield worst.quantity.mark
     if delta.state == "changed":
         artifact = delta.metrics["artifact_bytes"]
         yield "open" if artifact.is_open else "number" if artifact.change and artifact.ratio is not None else "bytes"
@@ -154,26 +135,18 @@ def _marks(facts: Facts, delta: CellDelta) -> Iterator[str]:
         yield delta.state
 
 
-def _by(facts: Facts, delta: CellDelta) -> Iterator[str]:
-    """Which metric the mark is for, where it is not the artifact."""
-    worst = facts.worst(delta.key)
-    if worst is not None and worst.metric not in (None, "artifact_bytes"):
-        yield worst.quantity.mark
-
-
-def blocks(headers: Sequence[str], rows: Sequence[GridRow], width: int) -> Iterator[Block]:
+def blocks(
+    headers: Sequence[str], rows: Sequence[GridRow], width: int
+) -> Iterator[tuple[tuple[str, ...], tuple[GridRow, ...]]]:
     """Cut the columns into tables of at most `width` small characters, with room for borders and padding."""
-    first = 6 + max((len(row.model) for row in rows), default=0) * 5 // 4
-    start, used = 0, first
+    first = 6 + max((len(model) for model, _ in rows), default=0) * 5 // 4
+    starts, used = [0], first
     for index, header in enumerate(headers):
-        cost = 5 + max(len(header), *(len(row.cells[index].text) for row in rows), 0)
-        if index > start and used + cost > width:
-            yield _block(headers, rows, start, index)
-            start, used = index, first
+        cost = 5 + max(len(header), *(len(cells[index].text) for _, cells in rows), 0)
+        if index > starts[-1] and used + cost > width:
+            starts.append(index)
+            used = first
         used += cost
-    if headers:
-        yield _block(headers, rows, start, len(headers))
-
-
-def _block(headers: Sequence[str], rows: Sequence[GridRow], start: int, end: int) -> Block:
-    return Block(tuple(headers[start:end]), tuple(GridRow(row.model, row.cells[start:end]) for row in rows))
+    for start, end in zip(starts, [*starts[1:], len(headers)], strict=True):
+        if headers:
+            yield tuple(headers[start:end]), tuple((model, cells[start:end]) for model, cells in rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from bot.core.delta import CellDelta, value_of
 from bot.core.policy import Finding
@@ -16,8 +17,6 @@ from bot.show.blocks import Phrase, code, joined, phrase, strong
 from bot.show.escape import clean, clip
 from bot.show.facts import MARKS, NAME_LIMIT, Facts, broken_alike, builds, mark_of, whole_of, worst_first
 from bot.show.filters import amount, change, plural, relative, sides
-
-_NAME = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +78,7 @@ class Total:
         return ", ".join(filter(None, (ways, f"{self.unsure:,} open" if self.unsure else ""))) or "–"
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(NamedTuple):
     """All targets.
 
     Attributes:
@@ -97,40 +95,34 @@ class Totals:
 
 def totals(facts: Facts) -> Totals:
     """Those of each measured target."""
-    found: dict[str, list[CellDelta]] = {target: [] for target in sorted(facts.measured_targets)}
+    targets: dict[str, list[CellDelta]] = {target: [] for target in sorted(facts.measured_targets)}
     for delta in facts.report.deltas:
-        if delta.key.target in found:
-            found[delta.key.target].append(delta)
+        if delta.key.target in targets:
+            targets[delta.key.target].append(delta)
     news = worst_first(facts.report.verdict.news)
     worst: dict[str, Finding] = {}
     for finding in news:
         if finding.key.target not in worst:
             worst[finding.key.target] = whole_of(finding, news)
-    moved = {target: deltas for target, deltas in found.items() if target in worst or not _is_still(deltas)}
-    rows = tuple(_total(facts, target, deltas, worst.get(target)) for target, deltas in moved.items())
-    still = tuple(facts.short[target] for target in found if target not in moved)
+    rows, still = [], []
+    for target, deltas in targets.items():
+        if one := worst.get(target):
+            mark = "💥" if one.limit == "newly-broken" and not one.accepted else MARKS[mark_of(one)]
+            level = one.weight if one.weight != "pass" else ""
+            rows.append(replace(_sum(facts.short[target], deltas), mark=mark, level=level))
+        elif all(delta.state == "same" or delta.excused or broken_alike(delta) for delta in deltas):
+            still.append(facts.short[target])
+        else:
+            rows.append(_sum(facts.short[target], deltas))
     every = everything(facts)
     if not every.cells:
-        rows = ()
-    return Totals((*rows, every) if len(rows) > 1 else rows, still, every)
-
-
-def _is_still(deltas: Sequence[CellDelta]) -> bool:
-    return all(delta.state == "same" or delta.excused or broken_alike(delta) for delta in deltas)
+        rows = []
+    return Totals((*rows, every) if len(rows) > 1 else tuple(rows), tuple(still), every)
 
 
 def everything(facts: Facts) -> Total:
     """The sum over all targets."""
     return _sum("", [delta for delta in facts.report.deltas if delta.key.target in facts.measured_targets])
-
-
-def _total(facts: Facts, target: str, deltas: Sequence[CellDelta], worst: Finding | None) -> Total:
-    level = worst.weight if worst and worst.weight != "pass" else ""
-    return replace(_sum(facts.short[target], deltas), mark=_mark(worst) if worst else "", level=level)
-
-
-def _mark(finding: Finding) -> str:
-    return "💥" if finding.limit == "newly-broken" and not finding.accepted else MARKS[mark_of(finding)]
 
 
 def _sum(target: str, deltas: Sequence[CellDelta]) -> Total:
@@ -164,7 +156,9 @@ def headline(facts: Facts) -> Phrase:
         return _adopting(facts)
     status, total = facts.report.verdict.status, everything(facts)
     icon = "⚪" if facts.report.broke and status == "pass" else _ICONS[status]
-    alarming, partly, net = list(_alarms(facts)), _partly(facts), _net(total)
+    alarming, partly, net = list(_alarms(facts)), _partly(facts), ""
+    if total.larger or total.smaller or total.base != total.head:
+        net = f"{change(total.base, total.head)} in all"
     if status == "unknown":
         said = "unknown, as nothing could be compared"
     elif alarming:
@@ -175,7 +169,11 @@ def headline(facts: Facts) -> Phrase:
         if partly:
             said, partly = partly, said
     ways = ", ".join(f"{count:,} {words}" for count, words in _ways(facts, total) if count)
-    rest = [*map(phrase, alarming), *_accepted(facts), *map(phrase, filter(None, (partly, net, ways)))]
+    who = sorted({finding.accepted.who for finding in facts.report.verdict.findings if finding.accepted})
+    others = f" and {plural(len(who) - 2, 'other')}" if len(who) > 2 else ""
+    names = joined([(code(clip(name, NAME_LIMIT)),) for name in who[:2]], ", ")
+    accepted = [phrase("accepted by ", names, others)] if who else []
+    rest = [*map(phrase, alarming), *accepted, *map(phrase, filter(None, (partly, net, ways)))]
     return phrase(icon, " ", strong(f"Code size: {said}"), *(phrase(" · ", one) for one in rest))
 
 
@@ -190,17 +188,12 @@ def _adopting(facts: Facts) -> Phrase:
     if both := facts.count("same", "changed", "fixed"):
         ways = [f"{count:,} {words}" for count, words in _ways(facts, total) if count and words != "new"]
         rest.append(": ".join(filter(None, (f"{plural(both, 'build')} compared with base", ", ".join(ways)))))
-    said = (phrase(" · ", one) for one in rest)
-    return phrase(icon, " ", strong(f"Code size is {_measured(facts)}"), *said)
-
-
-def _measured(facts: Facts) -> str:
-    """``measured from now on: 4 models on 8 targets, 1,234,567 B``."""
     cells = [cell for cell in facts.report.head.cells if cell.status != "unsupported"]
     models, targets = ({getattr(cell.key, what) for cell in cells} for what in ("model", "target"))
     size = summed(value_of(cell, "artifact_bytes") or 0 for cell in cells) or 0
     where = f"{plural(len(models), 'model')} on {plural(len(targets), 'target')}"
-    return f"measured from now on: {where}, {amount(size)}"
+    lead = strong(f"Code size is measured from now on: {where}, {amount(size)}")
+    return phrase(icon, " ", lead, *(phrase(" · ", one) for one in rest))
 
 
 def _alarms(facts: Facts) -> Iterator[str]:
@@ -234,13 +227,6 @@ def _kind(facts: Facts, delta: CellDelta, lost: bool) -> str:
     if delta.state == "newly-broken":
         return "broken-accepted" if mark == "accepted" else "newly-broken"
     return "forbidden" if about_state and mark == "fail" else mark
-
-
-def _accepted(facts: Facts) -> Iterator[Phrase]:
-    names = sorted({finding.accepted.who for finding in facts.report.verdict.findings if finding.accepted})
-    if names:
-        others = f" and {plural(len(names) - 2, 'other')}" if len(names) > 2 else ""
-        yield phrase("accepted by ", joined([(code(clip(name, NAME_LIMIT)),) for name in names[:2]], ", "), others)
 
 
 def _quiet(facts: Facts, total: Total) -> str:
@@ -279,13 +265,6 @@ def _why(delta: CellDelta) -> str:
             return f"unsupported on {name}"
     what, _, limit = delta.reason.partition(": ")
     return f"{what} ({limit})" if limit else what or delta.state
-
-
-def _net(total: Total) -> str:
-    """What the changes of all cells that both sides measured add up to; empty where none has another size."""
-    if not (total.larger or total.smaller) and total.base == total.head:
-        return ""
-    return f"{change(total.base, total.head)} in all"
 
 
 def _otherwise(facts: Facts) -> int:

@@ -6,22 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bot.core.delta import STATES
-from bot.core.metrics import METRICS, own_metrics
 from bot.core.report import Report
-from bot.show.blocks import Fold, Limits, List, Table, phrase
+from bot.show.blocks import Limits, Table
 from bot.show.cells import STATE_WORDS, PageRoom, Selection, cards, selection
 from bot.show.change_map import change_map, map_json, map_table, map_words
 from bot.show.environment import addressed_rows, draw, drawn, load, metric_rows, plain_rows, tree_rows
 from bot.show.escape import clip
-from bot.show.facts import NAME_LIMIT, Facts, build_facts, leading
-from bot.show.filters import percent, plural
+from bot.show.facts import NAME_LIMIT, Facts, build_facts
+from bot.show.filters import plural
+from bot.show.grid import build_grid
 from bot.show.headline import everything
 from bot.show.renderers import data_element, skeleton
-from bot.show.report import every_block, listed, page_sections
-from bot.show.view import views
+from bot.show.report import every_block, page_blocks
 
 _LIMITS = Limits(400, 1_000_000, 200, 40, 40, 1_000, 1, 200, 60, 200, 0, 0, 0, 400, every=True)
-_LEADING = 4
 LARGEST_BYTES = 5_000_000
 """Of a page: what does not fit is counted, and named with the file that has it."""
 _FRAME_BYTES, _LINE_BYTES = 400_000, 260
@@ -48,32 +46,31 @@ def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[s
         TemplateError: a template does not work.
     """
     facts, template = build_facts(report), load(TEMPLATE, templates_dir)
-    view, first = views(facts)(_LIMITS), min(_LEADING, leading(facts))
-    tree, chosen = change_map(facts), selection(facts)
+    grid, parts, tree, chosen = (
+        build_grid(facts, _LIMITS),
+        page_blocks(facts, _LIMITS),
+        change_map(facts),
+        selection(facts),
+    )
     data, table = data_element("change-data", map_json(tree)) if tree.inside else "", map_table(tree)
-    lines = sum(len(block.rows) * len(block.headers) for block in view.grid.blocks) + len(table.rows.items)
-    metrics = (*METRICS, *own_metrics(report.base.compiler.metrics, report.head.compiler.metrics).values())
-    meanings = List(listed([phrase(f"{metric.label}: {metric.about}") for metric in metrics]))
-    sections = (*page_sections(facts, _LIMITS), Fold("What the metrics mean", (meanings,), name="metrics"))
-    lines += sum(len(one.items) for one in (view.findings, view.known, view.over))
-    lines += sum(len(one.rows.items) for one in every_block(sections) if isinstance(one, Table))
+    lines = sum(len(rows) * len(headers) for headers, rows in grid.blocks) + len(table.rows.items)
+    lines += sum(len(one.rows.items) for one in every_block(parts["sections"]) if isinstance(one, Table))
     room = PageRoom(LARGEST_BYTES - _FRAME_BYTES - len(data) - _LINE_BYTES * lines)
     yield from drawn(
         template,
-        view=view,
-        cards=cards(facts, chosen, len(view.roots.items), room),
+        answer="report",
+        status=report.verdict.status,
+        parts=parts,
+        grid=grid,
+        cards=cards(facts, chosen, _LIMITS.causes, room),
         room=room,
         shown=chosen.addresses,
         unlisted=_unlisted(chosen),
         choices=_choices(facts, chosen),
-        leading=first,
         map=tree,
         map_words=map_words(facts, tree),
         map_table=table,
         map_data=data,
-        rest=_share([root.share for root in report.root_causes[first:]]),
-        answer="report",
-        sections=sections,
         **_ROWS,
         skeleton=skeleton(templates_dir, styles=(STYLE,), scripts=SCRIPTS, charts=True),
     )
@@ -89,12 +86,6 @@ def _unlisted(chosen: Selection) -> str:
         f"Of {shown + missing:,} builds this page tells the {shown:,} that matter most. The other {missing:,} are in "
         f"report.json: {', '.join(counts)}. The sums and pictures above have all of them."
     )
-
-
-def _share(shares: Sequence[float | None]) -> str:
-    """Their sum in percent; empty where one is not known."""
-    known = [share for share in shares if share is not None]
-    return percent(sum(known)).removeprefix("+") if known and len(known) == len(shares) else ""
 
 
 def _choices(facts: Facts, chosen: Selection) -> Mapping[str, Iterable[tuple[str, str]] | int]:

@@ -38,7 +38,7 @@ from bot.show.filters import plural
 
 LEVELS: Mapping[str, str] = {"fail": "bold red", "warn": "yellow"}
 """Colours of findings."""
-_STYLES = {"text": "", "code": "cyan", "strong": "bold", "small": "dim", "number": "", **LEVELS}
+_STYLES = {"text": "", "code": "cyan", "strong": "bold", "small": "dim", "number": "", "up": "", "down": "", **LEVELS}
 
 
 def text_of(words: Phrase) -> Text:

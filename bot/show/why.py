@@ -1,10 +1,11 @@
-"""The story of one cell as values: what changed in it, where and why, in the words that every place says."""
+"""Why: the story of one cell as values, in the words that every place says; root causes; steps between releases."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from bot.core.explanation import (
     UNATTRIBUTED,
@@ -38,18 +39,22 @@ from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT, Facts, cause_address, cell_address, dispatch_address
 from bot.show.filters import UNKNOWN, amount, change, plural, sides, signed
 
-SHORT_NOTE = 160
-"""The most characters of a note beside other words."""
-_NAME, _SHORT_NAME, _NOTE, _WHY, _DIFF_LINE = 120, 42, 400, 240, 200
+_NAME, _SHORT_NAME, _NOTE, _SHORT_NOTE, _WHY, _DIFF_LINE = 120, 42, 400, 160, 240, 200
+_WHAT, _STEP_WHAT, _TITLE = 200, 120, 100
 _EVERY = 1_000_000
-_PARTS = 6
-_OPERATIONS = 3
+_PARTS, _OPERATIONS, _NAMES = 6, 3, 3
 NUMBERS = (
     ("sites", "dispatch sites", "count"),
     ("code_bytes", "code", "bytes"),
     *((metric.of_entry, metric.label, metric.unit) for metric in METRICS if metric.of_entry),
 )
 """The numbers of an entry point: field, label and unit."""
+_CAUSES = {"container": "rest of the executables", "host": "host program", "packaging": "tables of the artifact"}
+"""What is no code of a dispatch, by what it is."""
+_FIRST_COMPILES = (
+    "the compiler does not repeat itself here, with the same sizes and counts each time: "
+    "cause and parts are those of one compile of each side"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +77,7 @@ class Room:
     varying_chars: int = 120
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(NamedTuple):
     """A number on both sides: in words, whether a side knows it, and whether it differs."""
 
     text: str
@@ -81,8 +85,7 @@ class Number:
     differs: bool
 
 
-@dataclass(frozen=True, slots=True)
-class DispatchLine:
+class DispatchLine(NamedTuple):
     """One dispatch that is not the same on both sides.
 
     Attributes:
@@ -99,8 +102,7 @@ class DispatchLine:
     numbers: Mapping[str, Number]
 
 
-@dataclass(frozen=True, slots=True)
-class ComponentLine:
+class ComponentLine(NamedTuple):
     """One component of the model: both sides of its dispatch sites, code and stack frame, in words."""
 
     name: str
@@ -109,8 +111,7 @@ class ComponentLine:
     stack: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fall:
+class Fall(NamedTuple):
     """The change of the artifact by one cause, and its parts that are no dispatch's code: what, and change."""
 
     cause: str
@@ -118,8 +119,7 @@ class Fall:
     parts: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Diff:
+class Diff(NamedTuple):
     """The first lines of a unified diff: the smallest differing piece of one dispatch."""
 
     name: str
@@ -148,7 +148,7 @@ class Story:
     code: str
     said: Phrase
     rest: str
-    falls: Listing[Fall]
+    falls: tuple[Fall, ...]
     by_cause: str
     dispatches: Listing[DispatchLine]
     mixed: bool
@@ -164,10 +164,10 @@ def story(explanation: Explanation, families: Sequence[Family], room: Room, back
     return Story(
         cause_words(explanation.cause),
         code_words("code", backend),
-        said(explanation),
+        _said(explanation),
         rest(explanation),
-        listing(_falls(explanation), len(explanation.waterfall), "cause"),
-        by_cause(explanation),
+        tuple(_falls(explanation)),
+        _by_cause(explanation),
         listing(map(dispatch_line, dispatches[: room.rows]), len(dispatches), "dispatch"),
         any(delta.cause != explanation.cause for delta in dispatches),
         _notes(explanation, room.notes),
@@ -179,83 +179,73 @@ def story(explanation: Explanation, families: Sequence[Family], room: Room, back
 
 def cause_words(cause: str | None) -> str:
     """A cause in words; `cause not known` for None."""
-    return (
-        "cause not known" if cause is None else _CAUSES.get(cause) or clip(clean(cause), 24).replace("dedup-", "dedup ")
-    )
+    if cause is None:
+        return "cause not known"
+    return _CAUSES.get(cause) or clip(clean(cause), 24).replace("dedup-", "dedup ")
 
 
-_CAUSES = {"container": "rest of the executables", "host": "host program", "packaging": "tables of the artifact"}
-"""What is no code of a dispatch, by what it is."""
+def _said(explanation: Explanation) -> Phrase:
+    """``**strategy** in `encoder`: other tile sizes; the sides first differ in configuration``.
 
-
-def reason(explanation: Explanation) -> Phrase:
-    """``**strategy** in `encoder`: other tile sizes``."""
+    And of which compiles all this is, where the compiler does not repeat itself.
+    """
     component = explanation.component
     place = code(clean(component, NAME_LIMIT)) if component and component != UNATTRIBUTED else None
     why = clip(clean(explanation.why).rstrip(".: "), _WHY)
     cause, told = strong(cause_words(explanation.cause)), f": {why}" if why else ""
-    if explanation.cause is None:
-        return phrase(cause, told, *("; most moved in ", place) if place else ())
-    return phrase(cause, *(" in ", place) if place else (), told)
-
-
-def said(explanation: Explanation) -> Phrase:
-    """The same, and the first phase: ``**strategy** in `encoder`: …; the sides first differ in configuration``.
-
-    And of which compiles all this is, where the compiler does not repeat itself.
-    """
+    where = phrase(" in " if explanation.cause else "; most moved in ", place) if place else ()
+    reason = phrase(cause, where, told) if explanation.cause else phrase(cause, told, where)
     first = clip(clean(explanation.phase), 40) if explanation.phase else ""
     differ = f"; the sides first differ in {first}" if first else ""
-    return phrase(reason(explanation), differ, f"; {_FIRST_COMPILES}" if explanation.first_compiles else "")
-
-
-_FIRST_COMPILES = (
-    "the compiler does not repeat itself here, with the same sizes and counts each time: "
-    "cause and parts are those of one compile of each side"
-)
+    return phrase(reason, differ, f"; {_FIRST_COMPILES}" if explanation.first_compiles else "")
 
 
 def rest(explanation: Explanation) -> str:
     """The dispatches that there is nothing to tell of, in a sentence; empty where there are none."""
     same, moved = explanation.unchanged, explanation.rebased
-    told = [f"{plural(same, 'other dispatch')} did not change"] if same else []
+    parts = [f"{plural(same, 'other dispatch')} did not change"] if same else []
     if moved:
-        have = "has" if moved == 1 else "have"
         what = "the same numbers, and what the program binds there differs"
-        told.append(f"{plural(moved, 'other dispatch')} {have} {what}")
-    doubt = ", as far as short digests tell" if told and explanation.short_digests else ""
-    return f"{'; '.join(told)}{doubt}." if told else ""
+        parts.append(f"{plural(moved, 'other dispatch')} {'has' if moved == 1 else 'have'} {what}")
+    doubt = ", as far as short digests tell" if parts and explanation.short_digests else ""
+    return f"{'; '.join(parts)}{doubt}." if parts else ""
 
 
 def _falls(explanation: Explanation) -> Iterator[Fall]:
-    for cause, size in sorted(explanation.waterfall.items(), key=lambda found: -abs(found[1])):
+    for cause, size in sorted(explanation.waterfall.items(), key=lambda one: -abs(one[1])):
         parts = ((clean(p.what), signed(p.change_bytes)) for p in explanation.parts if p.cause == cause)
         yield Fall(cause_words(cause), signed(size), tuple(parts))
     if explanation.waterfall:
         yield Fall("all", signed(sum(explanation.waterfall.values())), ())
 
 
-def by_cause(explanation: Explanation) -> str:
+def _by_cause(explanation: Explanation) -> str:
     """The same in words: `strategy +57,000 B, VM bytecode +12 B`; empty where there are fewer than two causes.
 
     Bytes that no dispatch's code explains are named by the part of the artifact that they are in.
     """
-    told: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for cause, size in explanation.waterfall.items():
         parts = {clean(part.what): part.change_bytes for part in explanation.parts if part.cause == cause}
-        told |= parts if sum(parts.values()) == size else {cause_words(cause): size}
-    ordered = sorted(told.items(), key=lambda found: -abs(found[1]))
+        sizes |= parts if sum(parts.values()) == size else {cause_words(cause): size}
+    ordered = sorted(sizes.items(), key=lambda one: -abs(one[1]))
     more = f" and {len(ordered) - _PARTS} more" if len(ordered) > _PARTS else ""
     return ", ".join(f"{name} {signed(size)}" for name, size in ordered[:_PARTS]) + more if len(ordered) > 1 else ""
 
 
 def dispatch_line(delta: DispatchDelta) -> DispatchLine:
-    """What there is to say of one dispatch."""
+    """What there is to say of one dispatch; a side without it has `–`: `– → 9,999 B`."""
+    numbers = {}
+    for field, label, unit in NUMBERS:
+        left, right = getattr(delta.base, field, None), getattr(delta.head, field, None)
+        if delta.base is None:
+            text = f"{ABSENT} → {amount(right, unit)}"
+        else:
+            text = f"{amount(left, unit)} → {ABSENT}" if delta.head is None else sides(left, right, unit)
+        numbers[label] = Number(text, left is not None or right is not None, left != right)
     names = (clean(delta.name, _NAME), cause_words(delta.cause), clean(delta.component, _NAME))
-    numbers = {label: _number(delta, field, unit) for field, label, unit in NUMBERS}
-    return DispatchLine(
-        *names, clean(delta.note, _NOTE), _passed(delta), clean(delta.matched, 60).replace("-", " "), numbers
-    )
+    matched = clean(delta.matched, 60).replace("-", " ")
+    return DispatchLine(*names, clean(delta.note, _NOTE), _passed(delta), matched, numbers)
 
 
 def _passed(delta: DispatchDelta) -> str:
@@ -265,30 +255,20 @@ def _passed(delta: DispatchDelta) -> str:
     return clean(f"after {delta.passed.name}: {delta.passed.words(_OPERATIONS)}", _NOTE)
 
 
-def _number(delta: DispatchDelta, field: str, unit: str) -> Number:
-    """`1,200 → 9,999 B`; `– → 9,999 B` where base has no such dispatch."""
-    left, right = getattr(delta.base, field, None), getattr(delta.head, field, None)
-    if delta.base is None:
-        text = f"{ABSENT} → {amount(right, unit)}"
-    else:
-        text = f"{amount(left, unit)} → {ABSENT}" if delta.head is None else sides(left, right, unit)
-    return Number(text, left is not None or right is not None, left != right)
-
-
 def _notes(explanation: Explanation, most: int) -> Listing[Phrase]:
     """What differs, each note once with the dispatches that it is true of; not what the cell's `why` said already."""
     groups: dict[str, list[DispatchDelta]] = {}
     for delta in explanation.dispatches if most else ():
-        if (note := clean(delta.note, SHORT_NOTE)) and note != clean(explanation.why, SHORT_NOTE):
+        if (note := clean(delta.note, _SHORT_NOTE)) and note != clean(explanation.why, _SHORT_NOTE):
             groups.setdefault(note, []).append(delta)
-    told = []
+    lines = []
     for note, (first, *others) in islice(groups.items(), most):
         more = f" and {plural(len(others), 'other dispatch')}" if others else ""
         passed = _passed(first)
         alone = "the first " if passed and others else ""
         name = code(clean(first.name, _SHORT_NAME))
-        told.append(phrase(name, more, f": {note}", f"; {alone}{passed}" if passed else ""))
-    return listing(told, len(groups), "note")
+        lines.append(phrase(name, more, f": {note}", f"; {alone}{passed}" if passed else ""))
+    return listing(lines, len(groups), "note")
 
 
 def _diffs(dispatches: Sequence[DispatchDelta], most_lines: int) -> Iterator[Diff]:
@@ -305,9 +285,8 @@ def _diffs(dispatches: Sequence[DispatchDelta], most_lines: int) -> Iterator[Dif
 def component_line(delta: ComponentDelta) -> ComponentLine:
     """What there is to say of one component."""
     amounts = (("dispatch_sites", "count"), ("code_bytes", "bytes"), ("stack_bytes", "bytes"))
-    return ComponentLine(
-        clean(delta.name, _NAME), *(sides(delta.base.get(what), delta.head.get(what), unit) for what, unit in amounts)
-    )
+    values = (sides(delta.base.get(what), delta.head.get(what), unit) for what, unit in amounts)
+    return ComponentLine(clean(delta.name, _NAME), *values)
 
 
 def family_lines(families: Sequence[Family], room: Room) -> Listing[Phrase]:
@@ -327,52 +306,27 @@ def family_line(family: Family, room: Room) -> Phrase:
     return phrase(about, " (", names, more, ")", ": " if varying else "", varying)
 
 
-_WHAT = 200
-_TITLE = 100
-_NAMES, _FEW = 3, 1
+# Root causes.
 
 
-@dataclass(frozen=True, slots=True)
-class WhyCell:
-    """The story of one changed cell; the target's name is the short one."""
-
-    model: str
-    target: str
-    story: Story
-
-
-def roots(facts: Facts, limits: Limits) -> Listing[Line]:
+def root_lines(facts: Facts, limits: Limits) -> Listing[Line]:
     """The root causes with most bytes: those that hold nine tenths of them, or as many as there is room for.
 
     With `every` all that there is room for. The detail is each target's part where there are several, and the largest
     delta.
     """
-    found = facts.report.root_causes
-    lines = (
-        Line(
-            _root_said(facts, root),
-            joined(_root_details(facts, root) if limits.details else _seen(root.seen), "; "),
-            suspect_words(root.looked_up, root.suspects),
-        )
-        for root in found
-    )
-    return listing(islice(lines, shown_roots(facts, limits)), len(found), "root cause")
+    roots = facts.report.root_causes
+    lines = []
+    for number, root in enumerate(roots[: shown_roots(facts, limits)], 1):
+        detail = root_details(facts, root) if limits.details else phrase(_seen(root.seen))
+        said, address = _root_said(facts, root, number), cause_address(number)
+        lines.append(Line(said, detail, suspect_words(root.looked_up, root.suspects), address))
+    return listing(lines, len(roots), "root cause")
 
 
-def held(facts: Facts, shown: Listing[Line]) -> str:
-    """`4 of 9: 93 % of all bytes that moved`, growth and shrinking alike, as the share of each is; or empty."""
-    shares = [root.share for root in facts.report.root_causes[: len(shown.items)] if root.share is not None]
-    if not shown.more:
-        return "in percent of all bytes that moved" if len(shares) > 1 else ""
-    if not shares:
-        return f"{len(shown.items)} of {shown.total}"
-    return f"{len(shown.items)} of {shown.total}: {sum(shares) * 100:.0f} % of all bytes that moved"
-
-
-def _root_said(facts: Facts, root: RootCause) -> Phrase:
+def _root_said(facts: Facts, root: RootCause, number: int) -> Phrase:
     """What, cause, the net change, its share of all that moved, and where."""
     what = clean(root.what, _WHAT)
-    address = cause_address(facts.report.root_causes.index(root) + 1)
     cause = "" if root.example.dispatch == "" and root.cause != "input" else f" ({cause_words(root.cause)})"
     if root.cause is None:
         what, cause = f"cause not known: {what}", ""
@@ -381,28 +335,29 @@ def _root_said(facts: Facts, root: RootCause) -> Phrase:
     counted = f"{plural(root.dispatches, 'dispatch')} in " if root.dispatches else ""
     share = "" if root.share is None else f" ({root.share * 100:.0f} %)"
     size = f"{signed(root.total.net_bytes)}{share}"
-    return phrase(Span(what, "strong", address), f"{cause} · {size} · {counted}", models, " on ", targets)
+    lead = Span(what, "strong", cause_address(number))
+    return phrase(lead, f"{cause} · {size} · {counted}", models, " on ", targets)
 
 
 def _named(names: Iterable[str], count: int, noun: str) -> Phrase:
-    return phrase(plural(count, noun)) if count > _FEW else joined([(code(name),) for name in names], ", ")
+    return phrase(plural(count, noun)) if count > 1 else joined([(code(name),) for name in names], ", ")
 
 
-def _root_details(facts: Facts, root: RootCause) -> Iterator[Phrase]:
+def root_details(facts: Facts, root: RootCause) -> Phrase:
+    """How much moved, each target's part, the largest delta, and in which steps of a pin it stands."""
+    parts = []
     if abs(root.total.net_bytes) != root.total.absolute_bytes:
-        yield phrase(f"{amount(root.total.absolute_bytes)} moved, growth and shrinking alike")
+        parts.append(phrase(f"{amount(root.total.absolute_bytes)} moved, growth and shrinking alike"))
     if len(root.by_target) > 1:
-        yield joined(_by_target(facts, root), ", ")
+        parts.append(joined(_by_target(facts, root), ", "))
     if root.total.deltas > 1 or root.example.dispatch:
-        yield phrase("largest: ", _example(facts, root.example), *_by_pass(root))
-    yield from _seen(root.seen)
-
-
-def _by_pass(root: RootCause) -> Phrase:
-    """What the passes make of another configuration: ``, after `iree-llvmcpu-peel` 57 operations more``."""
-    if root.cause != "strategy" or root.passed is None:
-        return ()
-    return phrase(", after ", (code(clean(root.passed.name)),), f" {clean(root.passed.words(_NAMES))}")
+        passed: Phrase = ()
+        if root.cause == "strategy" and root.passed is not None:  # what the passes make of another configuration
+            words = f" {clean(root.passed.words(_NAMES))}"
+            passed = phrase(", after ", (code(clean(root.passed.name)),), words)
+        parts.append(phrase("largest: ", _example(facts, root.example), passed))
+    seen = _seen(root.seen)
+    return joined([*parts, *([phrase(seen)] if seen else [])], "; ")
 
 
 def suspect_words(known: LookedUp | None, suspects: Sequence[Suspect]) -> Phrase:
@@ -429,19 +384,19 @@ def _files(paths: Sequence[str]) -> Phrase:
     return phrase(code(clip(paths[0].rpartition("/")[2], NAME_LIMIT)), more) if paths else ()
 
 
-def _seen(steps: Sequence[str] | None) -> Iterator[Phrase]:
+def _seen(steps: Sequence[str] | None) -> str:
     """In which steps of a pin the same root cause stands; no more is claimed of one that is made of several."""
     if steps is None:
-        return
+        return ""
     more = f" and {len(steps) - _NAMES} more" if len(steps) > _NAMES else ""
     first = "first seen in" if len(steps) == 1 else "in several steps:"
-    yield phrase(f"{first} {', '.join(steps[:_NAMES])}{more}" if steps else "not seen as such in a single step")
+    return f"{first} {', '.join(steps[:_NAMES])}{more}" if steps else "not seen as such in a single step"
 
 
 def _by_target(facts: Facts, root: RootCause) -> Iterator[Phrase]:
     """Each target's part, largest first; one for those with the same: ``+1,675 B each on `cuda`, `rocm` ``."""
     alike: dict[tuple[int, int], list[str]] = {}
-    for name, sum_ in sorted(root.by_target.items(), key=lambda found: -found[1].absolute_bytes):
+    for name, sum_ in sorted(root.by_target.items(), key=lambda one: -one[1].absolute_bytes):
         alike.setdefault((sum_.net_bytes, sum_.deltas), []).append(name)
     for (net_bytes, deltas), names in alike.items():
         each = " each" if len(names) > 1 else ""
@@ -452,24 +407,32 @@ def _by_target(facts: Facts, root: RootCause) -> Iterator[Phrase]:
 
 def _example(facts: Facts, one: Example) -> Phrase:
     place = phrase(" in ", code(clip(one.component, NAME_LIMIT))) if one.component not in ("", UNATTRIBUTED) else ()
-    cell = phrase(
-        " of ", code(clip(one.key.model, NAME_LIMIT), cell_address(one.key)), " on ", code(facts.short[one.key.target])
-    )
+    model = code(clip(one.key.model, NAME_LIMIT), cell_address(one.key))
+    cell = phrase(" of ", model, " on ", code(facts.short[one.key.target]))
     if not one.dispatch:
         return phrase(signed(one.change_bytes), cell)
     size = sides(one.base_bytes, one.head_bytes)
     shown = signed(one.change_bytes) if UNKNOWN in size or one.base_bytes == one.head_bytes else size
-    told = facts.report.explanations.get(one.key)
-    once = " (one compile of each side)" if told and told.first_compiles else ""
+    explanation = facts.report.explanations.get(one.key)
+    once = " (one compile of each side)" if explanation and explanation.first_compiles else ""
     address = example_address(facts, one)
     return phrase(code(clip(one.dispatch, NAME_LIMIT), address), place, cell, f" {shown}{once}")
 
 
 def example_address(facts: Facts, one: Example) -> str:
     """That of its dispatch; empty where it is none, or none of those that are known to have changed."""
-    told = facts.report.explanations.get(one.key)
-    named = (delta.head or delta.base for delta in (told.dispatches if told else ()) if delta.name == one.dispatch)
+    explanation = facts.report.explanations.get(one.key)
+    deltas = explanation.dispatches if explanation else ()
+    named = (delta.head or delta.base for delta in deltas if delta.name == one.dispatch)
     return next((dispatch_address(one.key, known.executable) for known in named if known), "")
+
+
+class WhyCell(NamedTuple):
+    """The story of one changed cell; the target's name is the short one."""
+
+    model: str
+    target: str
+    story: Story
 
 
 def whys(facts: Facts, limits: Limits) -> Listing[WhyCell]:
@@ -483,39 +446,34 @@ def whys(facts: Facts, limits: Limits) -> Listing[WhyCell]:
     shown = []
     for key in fair_in_order(keys, lambda key: key.model, limits.whys):
         head = facts.deltas[key].head
-        told = story(explained[key], head.families if head else (), room, facts.backends.get(key.target, ""))
-        shown.append(WhyCell(clip(key.model, NAME_LIMIT), facts.short[key.target], told))
+        why = story(explained[key], head.families if head else (), room, facts.backends.get(key.target, ""))
+        shown.append(WhyCell(clip(key.model, NAME_LIMIT), facts.short[key.target], why))
     return listing(shown, len(keys), "explained build")
 
 
-_STEP_WHAT = 120
+# Steps between two releases: how much changed, and what held most of it.
 
 
 def step_lines(facts: Facts, limits: Limits) -> Listing[Line]:
     """The steps with something to tell first where there is no room for all; those shown in order."""
     steps = facts.report.steps
     ranked = sorted(steps, key=lambda step: -(step.larger + step.smaller + step.broken))
-    kept = set(fair_in_order([step.name for step in ranked], lambda _: None, 3 * limits.causes))
-    return listing((_line(step) for step in steps if step.name in kept), len(steps), "step")
-
-
-def _line(step: Step) -> Line:
-    skipped = f" (with {plural(step.skipped, 'release')} between that nobody measured)" if step.skipped else ""
-    causes = [phrase(f"{clean(what, _STEP_WHAT)} ({signed(net_bytes)})") for what, net_bytes in step.causes]
-    return Line(phrase(strong(step.name), f"{skipped}: {_moved(step)}"), _most(causes))
-
-
-def _most(causes: list[Phrase]) -> Phrase:
-    return phrase("most of it: ", joined(causes, "; ")) if causes else ()
+    names = set(fair_in_order([step.name for step in ranked], lambda _: None, 3 * limits.causes))
+    lines = []
+    for step in steps:
+        if step.name in names:
+            skipped = f" (with {plural(step.skipped, 'release')} between that nobody measured)" if step.skipped else ""
+            causes = "; ".join(f"{clean(what, _STEP_WHAT)} ({signed(net_bytes)})" for what, net_bytes in step.causes)
+            most = phrase(f"most of it: {causes}" if causes else "")
+            lines.append(Line(phrase(strong(step.name), f"{skipped}: {_moved(step)}"), most))
+    return listing(lines, len(steps), "step")
 
 
 def _moved(step: Step) -> str:
     if step.base_bytes is None:
-        told = ["no build was measured on both sides"]
+        parts = ["no build was measured on both sides"]
     elif not step.larger and not step.smaller:
-        told = ["no artifact of another size"]
+        parts = ["no artifact of another size"]
     else:
-        told = [change(step.base_bytes, step.head_bytes), f"{step.larger:,} larger, {step.smaller:,} smaller"]
-    if step.broken:
-        told.append(f"{plural(step.broken, 'build')} newly broken")
-    return " · ".join(told)
+        parts = [change(step.base_bytes, step.head_bytes), f"{step.larger:,} larger, {step.smaller:,} smaller"]
+    return " · ".join([*parts, *([f"{plural(step.broken, 'build')} newly broken"] if step.broken else [])])

@@ -11,16 +11,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
 from strategies import snapshots
-from test_view import ROOMY, view
 
 from bot.core.explanation import RootCause
 from bot.core.policy import Accepted, Budget, Finding, Verdict, judge
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey, Failure, Snapshot
-from bot.show.alarms import BROKEN, WARNED, Alarm, AlarmGroup, finding_words, trimmed
-from bot.show.blocks import Limits, plain
+from bot.show.alarms import (
+    BROKEN,
+    WARNED,
+    Alarm,
+    AlarmGroup,
+    alarms,
+    close,
+    failures,
+    finding_words,
+    known_lines,
+    trimmed,
+)
+from bot.show.blocks import Fold, Limits, plain
 from bot.show.comment import TIERS
 from bot.show.facts import build_facts
+from bot.show.report import first_screen, settled
+from bot.show.why import root_lines
+
+ROOMY = Limits(5_000, 10_000, 500, 50, 40, 5_000, 5_000, 50_000, 5_000, 5_000)
 
 MANY = make.many()
 MODELS, TARGETS = ("bert", "gpt2", "vit"), {"cuda": "cuda", "llvm-cpu-x86_64": "llvm-cpu", "vmvx": "vmvx"}
@@ -39,7 +53,7 @@ CHANGED = of(same, lambda _key, found: replace(make.grown(found, artifact_bytes=
 
 
 def told(report: Report, limits: Limits = ROOMY) -> list[Alarm]:
-    return [one for group in view(report, limits).alarms for one in group.lines]
+    return [one for group in alarms(build_facts(report), limits) for one in group.lines]
 
 
 def lines(report: Report, limits: Limits = ROOMY) -> list[str]:
@@ -47,7 +61,7 @@ def lines(report: Report, limits: Limits = ROOMY) -> list[str]:
 
 
 def groups(report: Report, limits: Limits = ROOMY) -> dict[str, AlarmGroup]:
-    return {group.title: group for group in view(report, limits).alarms}
+    return {group.title: group for group in alarms(build_facts(report), limits)}
 
 
 def with_(*findings: Finding, report: Report = CHANGED) -> Report:
@@ -113,8 +127,8 @@ def test_a_part_of_an_artifact_is_told_where_its_whole_is_not_as_bad() -> None:
 
 
 def test_what_base_had_alarms_nobody() -> None:
-    shown = view(with_(replace(GROWN, known=True)))
-    assert (shown.alarms, shown.findings.total, shown.known.total) == ((), 0, 1)
+    facts = build_facts(with_(replace(GROWN, known=True)))
+    assert (alarms(facts, ROOMY), known_lines(facts, ROOMY).total) == ((), 1)
 
 
 def test_each_level_has_its_heading() -> None:
@@ -203,13 +217,13 @@ def test_a_newly_broken_cell_counts_once_whatever_else_is_wrong_with_it() -> Non
 @given(snapshots(), snapshots())
 def test_every_alarming_cell_has_a_line_where_there_is_room(base: Snapshot, head: Snapshot) -> None:
     report = make.report(base, head)
-    for group in view(replace(report, verdict=judge(report.deltas, [])), ROOMY).alarms:
+    for group in alarms(build_facts(replace(report, verdict=judge(report.deltas, []))), ROOMY):
         assert group.lines.more == 0 and len({key for line in group.lines for key in line.cells}) == group.cells
 
 
 def test_failures_alike_are_told_once() -> None:
-    shown = view(make.broken())
-    assert [(group.count, plain(group.cells)) for group in shown.broken_newly] == [
+    shown = failures(build_facts(make.broken()), "newly-broken", TIERS[0])
+    assert [(group.cell_count, plain(group.cells)) for group in shown] == [
         (91, "every model on cuda, aarch64, riscv64, x86_64, metal, vmvx, vulkan"),
         (13, "every model on rocm"),
     ]
@@ -231,7 +245,7 @@ def test_cells_that_compile_now_are_grouped_by_what_refused_them() -> None:
     report = of(
         lambda key, c: make.over(c, 40_000) if key.model == "vit" and "x86" in key.target else was(key, c), same
     )
-    assert [plain(line) for line in view(report).settled] == [
+    assert [plain(line) for line in settled(build_facts(report), TIERS[0])] == [
         "6 builds compile now: bert, gpt2 on every target; on base: does not compile (exit code 1)",
         "1 build compiles now: vit on x86_64; on base: over the compiler's stack limit, a function needs 40,000 B",
     ]
@@ -240,7 +254,7 @@ def test_cells_that_compile_now_are_grouped_by_what_refused_them() -> None:
 def test_figures_of_cells_that_compile_now_are_a_range() -> None:
     needs = {"bert": 40_000, "gpt2": 73_728, "vit": 50_000}
     report = of(lambda key, c: make.over(c, needs[key.model]) if "x86" in key.target else c, same)
-    (line,) = map(plain, view(report).settled)
+    (line,) = map(plain, settled(build_facts(report), TIERS[0]))
     assert line.endswith("; on base: over the compiler's stack limit, a function needs 40,000 B to 73,728 B")
 
 
@@ -273,10 +287,12 @@ def test_root_causes_that_hold_nine_tenths_are_shown_and_counted() -> None:
     report = make.why()
     roots: tuple[RootCause, ...] = report.root_causes
     shares = [Fraction(root.share or 0) for root in roots]
-    shown = view(report, replace(ROOMY, causes=1_000))
-    count = len(shown.roots.items)
+    facts, limits = build_facts(report), replace(ROOMY, causes=1_000)
+    count = len(root_lines(facts, limits).items)
     assert sum(shares[:count]) >= Fraction("0.9") > sum(shares[: count - 1])
-    assert shown.held == f"{count} of {len(roots)}: {float(sum(shares[:count])) * 100:.0f} % of all bytes that moved"
+    (title,) = (one.title for one in first_screen(facts, limits) if one.name == "causes" and isinstance(one, Fold))
+    share = f"{float(sum(shares[:count])) * 100:.0f} % of all bytes that moved"
+    assert not isinstance(title, str) and plain(title) == f"Root causes ({count} of {len(roots)}: {share})"
 
 
 # Budgets.
@@ -292,21 +308,22 @@ def test_root_causes_that_hold_nine_tenths_are_shown_and_counted() -> None:
 )
 def test_a_value_that_came_close_to_its_limit_is_told(base: int | None, head: int, words: str) -> None:
     budget = Budget(KEY, "stack_max_bytes", "r", base, head, 8_192)
-    shown = view(replace(CHANGED, verdict=Verdict("pass", (), (budget,))))
-    assert ([plain(line) for line in shown.close], shown.closer.total) == ([words], 0)
+    facts = build_facts(replace(CHANGED, verdict=Verdict("pass", (), (budget,))))
+    assert [plain(line) for line in close(facts, ROOMY, True)] == [words]
+    assert not close(facts, ROOMY, False)
 
 
 def test_a_value_that_did_not_come_closer_is_only_in_the_fold() -> None:
     budgets = tuple(Budget(KEY, "stack_max_bytes", "r", base, 8_000, 8_192) for base in (8_000, 8_100))
-    shown = view(replace(CHANGED, verdict=Verdict("pass", (), budgets)))
-    assert (shown.close.total, shown.closer.total) == (0, 2)
+    facts = build_facts(replace(CHANGED, verdict=Verdict("pass", (), budgets)))
+    assert (close(facts, ROOMY, True).total, close(facts, ROOMY, False).total) == (0, 2)
 
 
 @given(st.integers(90, 10**6).flatmap(lambda limit: st.tuples(st.integers(limit * 9 // 10 + 1, limit), st.just(limit))))
 def test_less_than_a_limit_is_never_called_all_of_it(both: tuple[int, int]) -> None:
     head, limit = both
     budget = Budget(KEY, "vm_bytes", "r", None, head, limit)
-    (line,) = view(replace(CHANGED, verdict=Verdict("pass", (), (budget,)))).close
+    (line,) = close(build_facts(replace(CHANGED, verdict=Verdict("pass", (), (budget,)))), ROOMY, True)
     assert ("100.0 %" in plain(line)) == (head == limit)
 
 

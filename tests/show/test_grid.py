@@ -5,15 +5,20 @@ from __future__ import annotations
 import pytest
 import report_factory as make
 from replacing import replace
-from test_view import view
 
 from bot.config.configuration import configs_dir, load_config
 from bot.core.delta import STATES
 from bot.core.policy import Accepted, Finding, Verdict
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
+from bot.show.blocks import Limits
 from bot.show.comment import TIERS
-from bot.show.grid import GridCell
+from bot.show.facts import build_facts
+from bot.show.grid import Grid, GridCell, build_grid
+
+
+def drawn(report: Report, limits: Limits = TIERS[0]) -> Grid:
+    return build_grid(build_facts(report), limits)
 
 
 def test_the_grid_draws_every_state() -> None:
@@ -36,61 +41,61 @@ def test_the_grid_draws_every_state() -> None:
     base, head = make.snapshot("1", on_base), make.snapshot("2", on_head)
     without = {state: {m: d for m, d in base.models.items() if states.get(m) != state} for state in ("new", "removed")}
     report = make.report(replace(base, models=without["new"]), replace(head, models=without["removed"]))
-    rows = {row.model: {cell.state for cell in row.cells} for row in view(report).grid.blocks[0].rows}
+    rows = {model: {cell.state for cell in cells} for model, cells in drawn(report).blocks[0][1]}
     assert {model: rows[model] for model in states} == {model: {state} for model, state in states.items()}
-    texts = {row.model: row.cells[0].text for row in view(report).grid.blocks[0].rows}
+    texts = {model: cells[0].text for model, cells in drawn(report).blocks[0][1]}
     assert [texts[model] for model in states] == ["💥", "<0.1", "🆕", "➖", "🟢", "🚫", "·", "="]
 
 
 def test_too_many_targets_make_several_tables() -> None:
     targets = {f"target_{index:02}": "vmvx" for index in range(30)}
     report = make.report(make.snapshot("1", targets=targets), make.snapshot("2", targets=targets))
-    blocks = view(report).grid.blocks
+    blocks = drawn(report).blocks
     assert len(blocks) > 2
-    assert [name for block in blocks for name in block.headers] == sorted(targets)
-    assert all(len(row.cells) == len(block.headers) for block in blocks for row in block.rows)
+    assert [name for headers, _ in blocks for name in headers] == sorted(targets)
+    assert all(len(cells) == len(headers) for headers, rows in blocks for _, cells in rows)
 
 
 def test_the_wide_suite_has_names_that_tell_targets_apart_in_tables_that_fit() -> None:
     targets = load_config(configs_dir() / "wide.yml", models=False).targets
     wide = {target.name: target.backend for target in targets if not target.unsupported}
     head = make.snapshot("2", lambda _key, found: make.grown(found, artifact_bytes=30_000), targets=wide)
-    grid = view(make.report(make.snapshot("1", targets=wide), head)).grid
-    assert [" ".join(block.headers) for block in grid.blocks] == [
+    grid = drawn(make.report(make.snapshot("1", targets=wide), head))
+    assert [" ".join(headers) for headers, _ in grid.blocks] == [
         "cuda sm_89 aarch64 riscv64 x86_64 x86_64-O2 x86_64-O3",
         "x86_64-tiled metal rocm gfx1201 gfx950 vmvx vulkan-rdna3",
         "vulkan vulkan-valhall4",
     ]
     assert dict(grid.names)["gfx1201"] == "rocm-gfx1201"
-    for block in grid.blocks:
-        lines = zip(block.headers, *([cell.text for cell in row.cells] for row in block.rows), strict=True)
+    for headers, rows in grid.blocks:
+        lines = zip(headers, *([cell.text for cell in cells] for _, cells in rows), strict=True)
         columns = sum(5 + max(map(len, texts)) for texts in lines)
-        assert 6 + max(len(row.model) for row in block.rows) * 5 // 4 + columns <= TIERS[0].grid_width
+        assert 6 + max(len(model) for model, _ in rows) * 5 // 4 + columns <= TIERS[0].grid_width
 
 
 def test_the_worst_models_are_drawn_where_there_is_no_room_for_all() -> None:
     tight = replace(TIERS[0], grid_models=2)
-    shown = view(make.many(), tight).grid
-    assert ([row.model for row in shown.blocks[0].rows], shown.models.more) == (
+    shown = drawn(make.many(), tight)
+    assert ([model for model, _ in shown.blocks[0][1]], shown.models.more) == (
         ["jax_mlp_train_step_f32", "whisper_tiny_encoder_f32"],
         11,
     )
 
 
 def test_only_used_symbols_are_in_the_legend() -> None:
-    assert [symbol for symbol, _ in view(make.none()).grid.legend] == ["="]
-    assert [symbol for symbol, _ in view(make.many()).grid.legend] == [*("💥", "❌", "⚠️", "±1.2", "🟢", "🚫", "=")]
+    assert [symbol for symbol, _ in drawn(make.none()).legend] == ["="]
+    assert [symbol for symbol, _ in drawn(make.many()).legend] == [*("💥", "❌", "⚠️", "±1.2", "🟢", "🚫", "=")]
 
 
 KEY = CellKey("vit_l4_f32_224", "vmvx")
 
 
 def cell(report: Report, key: CellKey = KEY) -> GridCell:
-    grid = view(report).grid
+    grid = drawn(report)
     short = key.target.removeprefix("llvm-cpu-")
-    (block,) = (block for block in grid.blocks if short in block.headers)
-    (row,) = (row for row in block.rows if row.model == key.model)
-    return row.cells[block.headers.index(short)]
+    ((headers, rows),) = (block for block in grid.blocks if short in block[0])
+    (cells,) = (cells for model, cells in rows if model == key.model)
+    return cells[headers.index(short)]
 
 
 def found(metric: str | None, **changes: object) -> Report:
@@ -115,7 +120,7 @@ def found(metric: str | None, **changes: object) -> Report:
 def test_a_cell_that_shrank_and_warns_shows_which_metric_warns(metric: str, letter: str, meaning: str) -> None:
     report = found(metric)
     assert (cell(report).text, cell(report).level) == (f"⚠️{letter}−10", "warn")
-    assert (letter, meaning) in view(report).grid.legend
+    assert (letter, meaning) in drawn(report).legend
 
 
 def test_the_artifacts_own_mark_and_that_of_a_state_have_no_letter() -> None:

@@ -242,10 +242,12 @@ def test_a_user_template_is_escaped_too(tmp_path: Path) -> None:
 
 def test_a_part_of_the_page_style_and_scripts_are_the_users_where_there_are_such(tmp_path: Path) -> None:
     (tmp_path / "report").mkdir()
-    (tmp_path / "report" / "totals.html.j2").write_text("<p>{{ view.status }} is mine</p>", encoding="utf-8")
+    (tmp_path / "report.totals.html.j2").write_text("<p>{{ one.title }}: mine</p>", encoding="utf-8")
+    (tmp_path / "report" / "grid.html.j2").write_text("<p>{{ status }} is mine</p>", encoding="utf-8")
     (tmp_path / "report" / "cells.js").write_text("window.mine = true;", encoding="utf-8")
     html = render_html(make.small(), tmp_path)
-    assert "<p>fail is mine</p>" in html and '<h2 id="totals">' not in html and '<h2 id="grid">' in html
+    assert "<p>Totals per target: mine</p>" in html and '<h2 id="totals">' not in html and '<h2 id="alarms">' in html
+    assert "<p>fail is mine</p>" in html and '<h2 id="grid">' not in html
     assert "<script>window.mine = true;</script>" in html and sources(["window.mine = true;"]) in unescape(html)
 
 

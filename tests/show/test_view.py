@@ -13,23 +13,33 @@ from replacing import replace
 
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
-from bot.show.blocks import Limits, fair, fair_in_order, plain
+from bot.show.alarms import alarms, finding_table, over_table, unmeasured
+from bot.show.blocks import Code, Fold, Limits, Sentence, Table, fair, fair_in_order, plain
 from bot.show.comment import TIERS
-from bot.show.compared import commands, compared
-from bot.show.facts import build_facts, cells_phrase, short_names
+from bot.show.compared import compared, suite
+from bot.show.facts import Facts, build_facts, cells_phrase, short_names
+from bot.show.grid import build_grid
 from bot.show.model_tables import folding_table
-from bot.show.view import ReportView, build_view
 from bot.show.why import whys
 
 ROOMY = Limits(5_000, 10_000, 500, 50, 40, 5_000, 5_000, 50_000, 5_000, 5_000)
 
 
-def view(report: Report, limits: Limits = TIERS[0]) -> ReportView:
-    return build_view(report, limits)
-
-
 def judged(base: make.Edit, head: make.Edit) -> Report:
     return make.report(make.snapshot("3.12.0", base), make.snapshot("3.13.0", head))
+
+
+def texts(facts: Facts) -> dict[str, str]:
+    """Alarming cell → its commands."""
+    fold = compared(facts, ROOMY).blocks[0]
+    assert isinstance(fold, Fold)
+    *pairs, _ = fold.blocks
+    cells, commands = pairs[::2], pairs[1::2]
+    return {
+        plain(cell.said): one.text
+        for cell, one in zip(cells, commands, strict=True)
+        if isinstance(cell, Sentence) and isinstance(one, Code)
+    }
 
 
 def same(_key: CellKey, found: Cell) -> Cell:
@@ -37,37 +47,36 @@ def same(_key: CellKey, found: Cell) -> Cell:
 
 
 def test_missing_cells_are_told_in_one_place_and_those_on_purpose_come_last() -> None:
-    made = view(make.partly())
-    assert not made.alarms and not commands(build_facts(make.partly()), ROOMY) and made.findings.total == 7
-    assert [group.reason.partition(":")[0] for group in made.unmeasured] == [
-        "not measured on head",
-        "it makes no executables of its own",
-    ]
+    facts = build_facts(make.partly())
+    assert not alarms(facts, ROOMY) and not texts(facts) and len(facts.report.verdict.news) == 7
+    first, last = map(plain, unmeasured(facts, TIERS[0]))
+    assert ": not measured on head" in first and ": it makes no executables of its own" in last
 
 
 def test_whole_unmeasured_columns_are_told_in_a_line() -> None:
-    shown = view(make.usual())
-    assert all("inline" not in name for block in shown.grid.blocks for name in block.headers)
-    (group,) = shown.unmeasured
-    assert (plain(group.cells), group.reason[:20]) == ("vmvx-inline (13 builds)", "it makes no executab")
+    facts = build_facts(make.usual())
+    assert all("inline" not in name for headers, _ in build_grid(facts, TIERS[0]).blocks for name in headers)
+    (line,) = unmeasured(facts, TIERS[0])
+    assert plain(line).startswith("vmvx-inline (13 builds): it makes no executab")
 
 
 def test_over_the_gate_on_both_sides_shows_the_figures() -> None:
-    shown = view(make.usual())
-    assert shown.over.total == 9
-    assert {(row.base, row.head) for row in shown.over if row.model == "bert_l4_f32_s128"} == {(73_728, 73_728)}
-    assert shown.stack_limit_bytes == 32_768
-    assert not shown.alarms and not shown.findings
-    assert (shown.known.total, {row.mark[0] for row in shown.known}) == (9, {"◽"})
+    facts = build_facts(make.usual())
+    over, known = over_table(facts, TIERS[0]), [one for one in facts.report.verdict.findings if one.known]
+    assert over.rows.total == 9 and over.about.endswith("it allows 32,768 B.")
+    assert {plain(row[2]) for row in over.rows if plain(row[0]) == "bert_l4_f32_s128"} == {"73,728 B"}
+    assert not alarms(facts, TIERS[0]) and not facts.report.verdict.news
+    table = finding_table(facts, known, TIERS[0])
+    assert (table.rows.total, {plain(row[-1])[0] for row in table.rows}) == (9, {"◽"})
 
 
 def test_every_alarming_cell_has_its_commands() -> None:
     report = make.many()
-    shown = {(entry.model, entry.target): entry.text for entry in commands(build_facts(report), ROOMY)}
-    alarming = {(f.key.model, f.key.target) for f in report.verdict.news}
-    alarming |= {(d.key.model, d.key.target) for d in report.deltas if d.state == "newly-broken"}
+    shown = texts(build_facts(report))
+    alarming = {f"{f.key.model} on {f.key.target}" for f in report.verdict.news}
+    alarming |= {f"{d.key.model} on {d.key.target}" for d in report.deltas if d.state == "newly-broken"}
     assert shown.keys() == alarming
-    text = shown["whisper_tiny_encoder_f32", "rocm"]
+    text = shown["whisper_tiny_encoder_f32 on rocm"]
     assert make.command(CellKey("whisper_tiny_encoder_f32", "rocm"), "rocm") in text
     assert "base: IREE 3.11.0" in text
     assert "head: IREE 3.13.0" in text
@@ -77,7 +86,7 @@ def test_both_commands_where_they_differ() -> None:
     def head(_key: CellKey, found: Cell) -> Cell:
         return replace(make.failed(found, "error"), command="iree-compile --new")
 
-    text = commands(build_facts(judged(same, head)), TIERS[0]).items[0].text
+    text = next(iter(texts(build_facts(judged(same, head))).values()))
     assert re.fullmatch(r"# base: .*\niree-compile - .*\n# head: .*\niree-compile --new", text)
 
 
@@ -85,12 +94,12 @@ def test_what_was_compared() -> None:
     base, head = make.snapshot("3.11.0"), make.snapshot("3.13.0")
     changed = {**head.models, "vit_l4_f32_224": "other", "extra": "x"}
     report = make.report(base, replace(head, models=changed, flags=("--a", "--b")))
-    told = compared(report)
-    assert plain(told.suite) == (
+    assert plain(suite(report)) == (
         "14 models on 8 targets; 1 with another text on head, by SHA-256: vit_l4_f32_224 5b76cc30 → other; "
         "1 only on head: extra"
     )
-    rows = {row.what: (plain(row.base), plain(row.head)) for row in told.rows}
+    table = next(one for one in compared(build_facts(report), TIERS[0]).blocks if isinstance(one, Table))
+    rows = {plain(what): (plain(base), plain(head)) for what, base, head in table.rows}
     assert rows["flags"] == (" ".join(make.COMMON), "--a --b")
     assert rows["compiler version"] == ("3.11.0rc20261016", "3.13.0rc20261016")
     assert rows["compiler SHA-256"][0] == make.digest("3.11.0")[:16]
