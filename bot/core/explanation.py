@@ -147,13 +147,13 @@ class Explanation(Small, frozen=True):
 # A root cause: what many cells' deltas have in common, over all models and targets.
 
 
-class Tally(Small, frozen=True):
+class Tally(Record, frozen=True, rename={"net_bytes": "net", "absolute_bytes": "absolute"}):
     """Deltas of one kind, added up."""
 
-    deltas: int  # how many dispatches, or parts of artifacts
+    deltas: Count  # how many dispatches, or parts of artifacts
     # net_bytes, absolute_bytes: sum of their changes, and of the amounts of these
-    net_bytes: int
-    absolute_bytes: int
+    net_bytes: Amount
+    absolute_bytes: Count
 
 
 class Example(Small, frozen=True):

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from bot.core.delta import CellDelta
 from bot.core.explanation import ComponentDelta, Explanation, PartDelta, RootCause, Step, Tally
 from bot.core.json_text import decoded, require_schema
-from bot.core.policy import Finding, Rule, Verdict
+from bot.core.policy import Rule, Verdict
 from bot.core.program import Family
 from bot.core.record import Amount, Count, Record, Small, always, lowest, range_of
-from bot.core.snapshot import CellKey, CompilerInfo, Dispatch, Failure, FoldCounts, ModelEdit, Overview, Snapshot, lines
+from bot.core.snapshot import (
+    CellKey,
+    CompilerInfo,
+    Dispatch,
+    Failure,
+    FoldCounts,
+    ModelEdit,
+    Overview,
+    Snapshot,
+    filled,
+    lines,
+)
 
 REPORT_SCHEMA = "code-size-report/1"
 
@@ -93,19 +104,6 @@ class Report(Small, frozen=True):
 
 
 _SIDE = ("compiler", "source", "flags", "targets", "models", "notes")
-_EXPLAINED = (
-    *("cause", "why", "waterfall", "parts", "unchanged", "rebased", "renamed_bytes", "short_digests"),
-    *("first_compiles", "components", "tree"),
-)
-_FOLD = ("regions", "executables", "families", "surplus_executables", "surplus_bytes", "folded")
-_FINDING = (
-    *("level", "metric", "rule", "kind", "limit", "actual", "base", "head", "line", "accepted", "outcomes"),
-    *("allowed", "known"),
-)
-_BUDGET = ("metric", "rule", "base", "head", "limit")
-_EXAMPLE = ("dispatch", "component", "base_bytes", "head_bytes", "change_bytes", "note")
-_ROOT = ("cause", "what", "targets", "models", "cells", "dispatches", "share", "command")
-_STEP = ("base", "head", "skipped", "larger", "smaller", "broken", "causes")
 _UNEXPLAINED = Explanation(None, None, "")
 
 
@@ -117,65 +115,64 @@ def report_lines(report: Report) -> Iterator[bytes]:
     broke = (f"the analysis broke: {report.broke}",) if report.broke else ()
     first = ("base has no configuration: code size is measured from now on",) if report.adoption else ()
     verdict, overview, explanations = report.verdict, report.overview, report.explanations
-    folding = [
-        _key(each.key) | {side: _fold(getattr(each, side)) for side in ("base", "head")} for each in overview.folding
+    sides = {"base": report.base, "head": report.head}
+    findings = [
+        _flat(one, "is_open", "seen", "failure", "own") | filled(is_open=one.is_open or None, seen=one.seen)
+        for one in verdict.findings
     ]
+
+    def fold(counts: FoldCounts | None) -> dict[str, Any] | None:
+        return _flat(counts) | {"folded": counts.folded} if counts else None
+
+    folding = [_flat(each.key) | {"base": fold(each.base), "head": fold(each.head)} for each in overview.folding]
     record: dict[str, Any] = {
         "schema": REPORT_SCHEMA,
-        "base": _fields(report.base, _SIDE),
-        "head": _fields(report.head, _SIDE),
+        **{label: {name: getattr(side, name) for name in _SIDE} for label, side in sides.items()},
         "baseline": report.baseline,
-        "verdict": {
-            "status": verdict.status,
-            "findings": [_finding(one) for one in verdict.findings],
-            "budgets": [_key(one.key) | _fields(one, _BUDGET) for one in verdict.budgets],
-        },
+        "verdict": {"status": verdict.status, "findings": findings, "budgets": list(map(_flat, verdict.budgets))},
         "cells": (),
-        "root_causes": [_root_cause(one) for one in report.root_causes],
+        "root_causes": list(map(_root_cause, report.root_causes)),
         "overview": {"fusion": overview.fusion, "folding": folding, "pairs": overview.pairs},
         "edits": report.edits,
         "notes": (*broke, *first, *report.notes),
     }
     if report.steps:
         record["steps"] = [
-            _fields(step, _STEP)
+            _flat(step)
             | {"base_bytes": lowest(step.base_bytes), "head_bytes": lowest(step.head_bytes)}
-            | _known(base_range=range_of(step.base_bytes), head_range=range_of(step.head_bytes))
+            | filled(base_range=range_of(step.base_bytes), head_range=range_of(step.head_bytes))
             for step in report.steps
         ]
     return lines(record, (_cell(delta, explanations.get(delta.key)) for delta in report.deltas))
 
 
-def _fields(value: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in names}
-
-
-def _key(key: CellKey) -> dict[str, Any]:
-    return {"model": key.model, "target": key.target}
-
-
-def _known(**values: Any) -> dict[str, Any]:
-    """What is seldom, where it says something."""
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _fold(counts: FoldCounts | None) -> dict[str, Any] | None:
-    return _fields(counts, _FOLD) if counts else None
+def _flat(value: msgspec.Struct, *but: str) -> dict[str, Any]:
+    """The fields of a value but these; a cell's key as its model and target."""
+    fields = {name: getattr(value, name) for name in value.__struct_fields__ if name not in but}
+    key = fields.pop("key", None)
+    return {"model": key.model, "target": key.target} | fields if key else fields
 
 
 def _cell(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
     told, sides = explanation or _UNEXPLAINED, {"base": delta.base, "head": delta.head}
     program = delta.head.program if explanation and delta.head else None
     dispatches = [
-        _fields(one, ("name", "cause", "component", "base", "head", "matched", "note", "diff"))
+        _flat(one, "passed", "untraced")
+        | {"name": one.name}
         | ({"pass": one.passed.name, "operations": one.passed.operations} if one.passed else {})
-        | _known(untraced=one.untraced or None)
+        | filled(untraced=one.untraced)
         for one in told.dispatches
     ]
-    seen = {one.id: {"base": one.seen[0], "head": one.seen[1]} for one in delta.metrics.values() if one.seen}
-    row = _key(delta.key) | _fields(delta, ("state", "identical", "reason")) | _fields(told, _EXPLAINED)
-    row |= {name: {side: getattr(one, name, None) for side, one in sides.items()} for name in _OF_SIDES}
-    return row | {
+    seen = {one.id: dict(zip(sides, one.seen, strict=True)) for one in delta.metrics.values() if one.seen}
+    of_sides = ("status", "failure", "command")
+    return {
+        "model": delta.key.model,
+        "target": delta.key.target,
+        "state": delta.state,
+        "identical": delta.identical,
+        "reason": delta.reason,
+        **_flat(told, "phase"),
+        **{name: {side: getattr(one, name, None) for side, one in sides.items()} for name in of_sides},
         "metrics": {one.id: {"base": one.base, "head": one.head} for one in delta.metrics.values()},
         "first": told.phase,
         "unchanged": told.unchanged if explanation else None,
@@ -184,72 +181,37 @@ def _cell(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
         "arguments": program.arguments if program else (),
         "phases_ms": {side: one.phases_ms if explanation and one else {} for side, one in sides.items()},
         "families": delta.head.families if delta.head else (),
-        **_known(seen=seen or None),
+        **filled(seen=seen),
     }
-
-
-_OF_SIDES = ("status", "failure", "command")
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    seldom = _known(is_open=finding.is_open or None, seen=finding.seen)
-    return _key(finding.key) | _fields(finding, _FINDING) | seldom
 
 
 def _root_cause(root: RootCause) -> dict[str, Any]:
-    looked_up = {"suspects": root.suspects, "looked_up": root.looked_up} if root.looked_up else {}
-    return _fields(root, _ROOT) | {
-        "bytes": _tally(root.total),
-        "by_target": {target: _tally(tally) for target, tally in root.by_target.items()},
-        "example": _key(root.example.key) | _fields(root.example, _EXAMPLE),
+    return {
+        **_flat(root, "total", "by_cell", "passed", "seen", "looked_up", "suspects"),
+        "bytes": root.total,
+        "example": _flat(root.example),
         "pass": root.passed.name if root.passed else None,
         "operations": root.passed.operations if root.passed else {},
         "traced": dict(zip(("dispatches", "bytes"), root.traced, strict=True)),
-        **_known(seen=root.seen),
-        **looked_up,
+        **({} if root.seen is None else {"seen": root.seen}),
+        **({"suspects": root.suspects, "looked_up": root.looked_up} if root.looked_up else {}),
     }
-
-
-def _tally(tally: Tally) -> dict[str, int]:
-    return {"deltas": tally.deltas, "net": tally.net_bytes, "absolute": tally.absolute_bytes}
 
 
 # What is read of it: what `explain` tells of a cell. Other fields are for others.
 
 
-class _Read(msgspec.Struct, frozen=True):
-    pass
+_T = TypeVar("_T")
 
 
-class Sides(_Read, frozen=True):
-    """A text on both sides; None where the side has none."""
+class Both(msgspec.Struct, Generic[_T], frozen=True):
+    """What base and head have; None where the side has none."""
 
-    base: str | None = None
-    head: str | None = None
-
-
-class Failures(_Read, frozen=True):
-    """Why a side has no artifact; None where it has one, or no cell."""
-
-    base: Failure | None = None
-    head: Failure | None = None
+    base: _T | None = None
+    head: _T | None = None
 
 
-class Numbers(_Read, frozen=True):
-    """A metric on both sides."""
-
-    base: Count | None
-    head: Count | None
-
-
-class SeenNumbers(_Read, frozen=True):
-    """Every value that a metric was seen to have on both sides, the lowest first."""
-
-    base: tuple[Count, ...]
-    head: tuple[Count, ...]
-
-
-class DispatchRow(_Read, frozen=True):
+class DispatchRow(msgspec.Struct, frozen=True):
     """One entry point that is not the same; None where a side does not have it."""
 
     cause: str | None
@@ -264,17 +226,17 @@ class DispatchRow(_Read, frozen=True):
     untraced: str = ""
 
 
-class CellRow(_Read, frozen=True):
+class CellRow(msgspec.Struct, frozen=True):
     """One cell; the fields from `cause` on are those of its explanation."""
 
     model: str
     target: str
     state: str
     reason: str
-    metrics: Mapping[str, Numbers]
-    status: Sides
-    failure: Failures
-    command: Sides
+    metrics: Mapping[str, Both[Count]]
+    status: Both[str]
+    failure: Both[Failure]
+    command: Both[str]
     cause: str | None = None
     first: str | None = None
     why: str = ""
@@ -287,19 +249,15 @@ class CellRow(_Read, frozen=True):
     first_compiles: bool = False
     components: tuple[ComponentDelta, ...] = ()
     families: tuple[Family, ...] = ()
-    seen: Mapping[str, SeenNumbers] = {}
+    seen: Mapping[str, Both[tuple[Count, ...]]] = {}
 
 
-class SideRow(_Read, frozen=True):
-    """What was measured on one side, and with what."""
-
+class _Side(msgspec.Struct, frozen=True):
     compiler: CompilerInfo
     targets: Mapping[str, str] = {}
 
 
-class FindingRow(_Read, frozen=True):
-    """One finding."""
-
+class _Finding(msgspec.Struct, frozen=True):
     model: str
     target: str
     level: str
@@ -309,36 +267,26 @@ class FindingRow(_Read, frozen=True):
     actual: str
 
 
-class VerdictRow(_Read, frozen=True):
-    """The verdict."""
-
+class _Verdict(msgspec.Struct, frozen=True):
     status: str
-    findings: tuple[FindingRow, ...]
+    findings: tuple[_Finding, ...]
 
 
-class TallyRow(_Read, frozen=True):
-    """Bytes added up, with their signs."""
-
-    net: Amount
-
-
-class RootRow(_Read, frozen=True):
-    """One root cause."""
-
+class _Root(msgspec.Struct, frozen=True):
     cause: str | None
     what: str
     cells: tuple[CellKey, ...]
-    bytes: TallyRow
+    bytes: Tally
 
 
-class ReportRow(_Read, frozen=True):
+class ReportRow(msgspec.Struct, frozen=True):
     """The contract's `report.json`, as far as it is read."""
 
-    base: SideRow
-    head: SideRow
-    verdict: VerdictRow
+    base: _Side
+    head: _Side
+    verdict: _Verdict
     cells: tuple[CellRow, ...]
-    root_causes: tuple[RootRow, ...] = ()
+    root_causes: tuple[_Root, ...] = ()
 
 
 def report_of(text: bytes | str, where: str, hint: str) -> ReportRow:

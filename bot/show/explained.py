@@ -18,7 +18,7 @@ from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, Metric, code_words, metri
 from bot.core.parting import NOT_TRACED
 from bot.core.planned import beginning, matching, near_or_known, short_names
 from bot.core.program import Family
-from bot.core.report import CellRow, DispatchRow, Numbers, ReportRow, Sides, report_of
+from bot.core.report import Both, CellRow, DispatchRow, ReportRow, report_of
 from bot.core.snapshot import CellKey
 from bot.core.spec import RESOLVED
 from bot.errors import InputError, UsageError
@@ -347,13 +347,13 @@ def _told(report: ReportRow, model: str, target: str) -> Told:
         if explanation.cause or explanation.why or explanation.dispatches or explanation.components
         else None,
         cell.families,
-        tuple((root.cause, root.what, root.bytes.net) for root in report.root_causes if key in root.cells),
+        tuple((root.cause, root.what, root.bytes.net_bytes) for root in report.root_causes if key in root.cells),
         backends.get(key.target, ""),
         {"base": report.base.compiler.spec, "head": report.head.compiler.spec},
     )
 
 
-def _words(both: Sides) -> dict[str, str]:
+def _words(both: Both[str]) -> dict[str, str]:
     return {"base": both.base or "", "head": both.head or ""}
 
 
@@ -388,9 +388,9 @@ def _own(report: ReportRow) -> Mapping[str, Metric]:
 
 def _metrics(cell: CellRow, own: Mapping[str, Metric]) -> Iterable[MetricDelta]:
     for id_ in (*METRIC_IDS, *own):
-        both = cell.metrics.get(id_, Numbers(None, None))
+        both = cell.metrics.get(id_, Both[int]())
         seen = cell.seen.get(id_)
-        yield MetricDelta(id_, both.base, both.head, (seen.base, seen.head) if seen else None, own.get(id_))
+        yield MetricDelta(id_, both.base, both.head, (seen.base or (), seen.head or ()) if seen else None, own.get(id_))
 
 
 def _delta(row: DispatchRow) -> DispatchDelta:
