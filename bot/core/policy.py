@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from fractions import Fraction
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from bot.core.delta import STATES, CellDelta, MetricDelta, outcome
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, METRICS, Metric, Unit
-from bot.core.planned import GlobIndex, covers
+from bot.core.planned import covers
 from bot.core.record import Count, Record, Small, Spread, Value, difference, spread
 from bot.core.snapshot import UNFETCHED, Cell, CellKey, Failure
 
@@ -418,10 +419,7 @@ def change_text(metric: MetricDelta) -> str:
     return f"{_amount(change, metric.quantity.unit, '+')} ({share})"
 
 
-# Finds rules that can never decide anything, because those above them match all that they could.
-#
-# As sound and as incomplete as `globs.covers`. Thousands of rules are no trouble: a rule is compared only with those
-# that share a glob, or a glob that covers one of its own, not with every rule above it.
+# Rules that can never decide anything, because those above match all that they could: no more than `covers` proves.
 
 
 def metrics_of(rule: Rule, ids: Iterable[str] = METRIC_IDS) -> tuple[str, ...]:
@@ -435,45 +433,16 @@ def is_catch_all(rule: Rule) -> bool:
     return all(any(covers(glob, "*") for glob in globs) for globs in everything)
 
 
-class _Axis:
-    """The rules by one kind of their globs. All globs that the same rules have are one *group*, which has a number.
-
-    Attributes:
-        members: for each group its rules, in order.
-        sets: the same, to look a rule up.
-    """
-
-    def __init__(self, globs_of_rules: Iterable[Sequence[str]]) -> None:
-        rules_of: dict[str, list[int]] = {}
-        for index, globs in enumerate(globs_of_rules):
-            for glob in dict.fromkeys(globs):
-                rules_of.setdefault(glob, []).append(index)
-        numbers: dict[tuple[int, ...], int] = {}
-        self._group = {glob: numbers.setdefault(tuple(rules), len(numbers)) for glob, rules in rules_of.items()}
-        self._index = GlobIndex(rules_of)
-        self._known: dict[str, frozenset[int]] = {}
-        self.members = tuple(numbers)
-        self.sets = tuple(map(frozenset, numbers))
-
-    def above(self, globs: Sequence[str], index: int) -> list[frozenset[int]]:
-        """For each glob the groups that cover it and have a rule above this one; equal ones come once."""
-        groups = (self._covering(glob) for glob in globs)
-        return list(dict.fromkeys(frozenset(g for g in each if self.members[g][0] < index) for each in groups))
-
-    def _covering(self, glob: str) -> frozenset[int]:
-        if glob not in self._known:
-            self._known[glob] = frozenset(self._group[wide] for wide in self._index.covering(glob))
-        return self._known[glob]
-
-
 class Coverage:
     """What the rules of one ordered list leave to each other."""
 
     def __init__(self, rules: Sequence[Rule], ids: Sequence[str] = METRIC_IDS) -> None:
-        self._rules = rules
-        self._models, self._targets = _Axis(rule.models for rule in rules), _Axis(rule.targets for rule in rules)
-        self._metrics = [metrics_of(rule, ids) for rule in rules]
-        self._known: dict[tuple[str, int, int], int] = {}
+        self._rules, self._ids = rules, ids
+        # What a glob matches begins as it does, up to its first wildcard: so few rules are looked at for each.
+        self._by_beginning: dict[str, dict[int, None]] = {}
+        for at, rule in enumerate(rules):
+            for glob in rule.models:
+                self._by_beginning.setdefault(re.split(r"[*?[]", glob, maxsplit=1)[0], {})[at] = None
 
     def takers(self, index: int, metrics: Sequence[str] = ()) -> list[Rule] | None:
         """The earlier rules that leave nothing to rule `index`; None where it can decide something.
@@ -481,27 +450,24 @@ class Coverage:
         Args:
             metrics: only these of the rule's; empty: all of them.
         """
-        rule = self._rules[index]
-        models, targets = self._models.above(rule.models, index), self._targets.above(rule.targets, index)
-        takers: dict[int, None] = {}
-        for metric, model_groups, target_groups in product(metrics or self._metrics[index], models, targets):
-            pairs = product(model_groups, target_groups)
-            taker = min((self._first(metric, *pair) for pair in pairs), default=index)
-            if taker >= index:
+        rule, takers = self._rules[index], dict[int, None]()
+        above = [self._above(index, *pair) for pair in product(rule.models, rule.targets)]
+        for metric, places in product(metrics or metrics_of(rule, self._ids), above):
+            taker = next((at for at in places if any_match(self._rules[at].metrics, metric)), None)
+            if taker is None:
                 return None
             takers[taker] = None
         return [self._rules[taker] for taker in takers]
 
-    def _first(self, metric: str, models: int, targets: int) -> int:
-        """The first rule of both groups that matches the metric; the number of rules where there is none."""
-        key = (metric, models, targets)
-        if key not in self._known:
-            few, many = self._models.members[models], self._targets.sets[targets]
-            if len(many) < len(few):
-                few, many = self._targets.members[targets], self._models.sets[models]
-            both = (index for index in few if index in many and metric in self._metrics[index])
-            self._known[key] = next(both, len(self._rules))
-        return self._known[key]
+    def _above(self, index: int, model: str, target: str) -> list[int]:
+        """The rules above one that match all of these models and targets."""
+        alike = {at for end in range(len(model) + 1) for at in self._by_beginning.get(model[:end], ()) if at < index}
+        return [
+            at
+            for at in sorted(alike)
+            if any(covers(glob, model) for glob in self._rules[at].models)
+            and any(covers(glob, target) for glob in self._rules[at].targets)
+        ]
 
 
 # What a measurement says of the machine it was made on, and not of the compiler, the model and the flags.

@@ -129,7 +129,11 @@ def report_lines(report: Report) -> Iterator[bytes]:
         "schema": REPORT_SCHEMA,
         **{label: {name: getattr(side, name) for name in _SIDE} for label, side in sides.items()},
         "baseline": report.baseline,
-        "verdict": {"status": verdict.status, "findings": findings, "budgets": list(map(_flat, verdict.budgets))},
+        "verdict": {
+            "status": verdict.status,
+            "findings": findings,
+            "budgets": [_flat(one, "own") for one in verdict.budgets],
+        },
         "cells": (),
         "root_causes": list(map(_root_cause, report.root_causes)),
         "overview": {"fusion": overview.fusion, "folding": folding, "pairs": overview.pairs},

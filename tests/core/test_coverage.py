@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from itertools import product
 
-import pytest
-from growth import steps
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bot.core.metrics import METRIC_IDS
-from bot.core.planned import GlobIndex, covers
+from bot.core.planned import covers
 from bot.core.policy import Coverage, Rule, is_catch_all, metrics_of
 from bot.core.snapshot import CellKey
 
@@ -79,90 +76,3 @@ def test_a_hidden_rule_never_decides(rules: list[Rule], model: str, target: str,
     matching = [i for i, rule in enumerate(rules) if metric in metrics_of(rule) and rule.matches_cell(key)]
     for index in matching[:1]:
         assert Coverage(rules).takers(index) is None
-
-
-def pair_by_pair(rules: Sequence[Rule], index: int) -> list[Rule] | None:
-    """What `takers` says, by comparing a rule with every one above it."""
-
-    def takes(rule: Rule, metric: str, model: str, target: str) -> bool:
-        globs = ((rule.metrics, metric), (rule.models, model), (rule.targets, target))
-        return all(any(covers(wide, narrow) for wide in wides) for wides, narrow in globs)
-
-    rule, found = rules[index], list[Rule]()
-    for piece in product(metrics_of(rule), rule.models, rule.targets):
-        taker = next((other for other in rules[:index] if takes(other, *piece)), None)
-        if taker is None:
-            return None
-        if taker not in found:
-            found.append(taker)
-    return found
-
-
-@given(st.lists(some_rules, max_size=12))
-@settings(max_examples=200)
-def test_the_answer_is_that_of_comparing_all_pairs(rules: list[Rule]) -> None:
-    assert all_takers(rules) == [pair_by_pair(rules, index) for index in range(len(rules))]
-
-
-wild_globs = st.lists(GLOBS | st.sampled_from(["*", "ab*", "*ab", "abab"]), min_size=1, max_size=3).map(tuple)
-wild_rules = st.builds(Rule, st.uuids().map(str), st.just(("vm_bytes", "*_sites")), wild_globs, wild_globs)
-
-
-@given(st.lists(wild_rules, max_size=12))
-@settings(max_examples=200)
-def test_so_it_is_for_globs_of_any_form(rules: list[Rule]) -> None:
-    assert all_takers(rules) == [pair_by_pair(rules, index) for index in range(len(rules))]
-    for index in range(len(rules)):
-        alone = Rule(rules[index].name, ("vm_bytes",), rules[index].models, rules[index].targets)
-        assert Coverage(rules).takers(index, ("vm_bytes",)) == pair_by_pair([*rules[:index], alone], index)
-
-
-@given(st.lists(GLOBS, max_size=12), GLOBS)
-@example(["[!]a*", "[]a]*", "[a*", "[a]*"], "[a")
-@settings(max_examples=200)
-def test_the_index_finds_all_that_cover(globs: list[str], narrow: str) -> None:
-    assert GlobIndex(globs).covering(narrow) == {glob for glob in globs if covers(glob, narrow)}
-
-
-LONG = "a_name_that_all_the_models_have"
-
-
-def crossed(name: str, i: int) -> tuple[tuple[str], tuple[str]]:
-    """Models and targets of a rule that names one of both, by turns, and takes all of the other."""
-    return ((name,), ("*",)) if i % 2 else (("*",), (name,))
-
-
-LISTS: dict[str, Callable[[int], Rule]] = {
-    "names": lambda i: Rule("r", ("vm_bytes",), (f"model_{i:05d}",)),
-    "middles": lambda i: Rule("r", ("vm_bytes",), (f"*{LONG}_{i:05d}_{LONG}*",)),
-    "classes": lambda i: Rule("r", ("vm_bytes",), (f"[ab]_{i:05d}",)),
-    "crossed": lambda i: Rule("r", ("vm_bytes",), *crossed(f"model_{i:05d}", i)),
-    "pieces": lambda i: Rule(
-        "r", ("vm_bytes",), tuple(f"m{i:05d}_{n}" for n in range(5)), tuple(f"t{n}" for n in range(5))
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", LISTS)
-def test_work_grows_with_the_number_of_rules(kind: str) -> None:
-    def work(number: int) -> int:
-        rules = [LISTS[kind](index) for index in range(number)]
-        return steps(lambda: all_takers(rules))
-
-    assert work(800) < 2.1 * work(400)
-
-
-def test_a_large_rule_below_one_that_takes_it_is_no_work() -> None:
-    def work(number: int) -> int:
-        models, targets = (tuple(f"{letter}{index}" for index in range(number)) for letter in "mt")
-        rules = [Rule("all", ("*",)), Rule("large", ("*",), models, targets)]
-        return steps(lambda: all_takers(rules))
-
-    assert work(800) < 2.1 * work(400)
-
-
-def test_one_hidden_rule_among_eleven_thousand_is_found() -> None:
-    rules = [Rule(f"rule {index}", ("vm_bytes",), (f"model_{index:05d}_*",)) for index in range(11_000)]
-    hidden = Rule("hidden", ("vm_bytes",), ("model_00500_a",))
-    found = all_takers([*rules, hidden, Rule("all", ("*",))])
-    assert found == [None] * 11_000 + [[rules[500]], None]
