@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from operator import attrgetter
 from sys import intern
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
@@ -175,53 +176,49 @@ def explain(
         missing = [name for name, cell in (("base", base), ("head", head)) if cell is None or not cell.measured]
         why = f"nothing was measured on {' and '.join(missing)} to compare with"
         return broken(base, head) or Explanation(None, None, why)
-    sides = index_both(_uncut(base, texts), _uncut(head, texts))
+    sides = index_both(
+        *(cell if cell.program is None else replace(cell, program=uncut(cell.program, texts)) for cell in (base, head))
+    )
     matches = match_sides(*sides)
     compared = compare(*sides, matches, same_model)
     cause = cause_of(compared)
-    differing = [match for match in matches if not _same(match, compared)]
-    changed = [match for match in differing if not _rebased(match, compared)]
-    changed.sort(key=lambda match: -abs(_code_change(match)))
-    story = _Story(compared, cause, texts, component_of, _siblings(compared))
+    kinds = [_kind(match, compared) for match in matches]
+    changed = [match for match, kind in zip(matches, kinds, strict=True) if kind == "changed"]
+    changed.sort(key=_code_change)
+    siblings: dict[str, tuple[Source, Source]] = {}
+    for row, other in compared.pairs if compared.left is not None else ():
+        left, right = compared.base.source(row), compared.head.source(other)
+        if left and right and left.structure == right.structure:
+            siblings.setdefault(left.structure, (left, right))
+    story = _Story(compared, cause, texts, component_of, siblings)
     dispatches = tuple(_delta(rank, match, story) for rank, match in enumerate(changed))
-    unchanged, rebased = len(matches) - len(differing), len(differing) - len(changed)
-    short = compared.short_code or compared.short_ir
-    explanation = Explanation(cause.cause, cause.phase, cause.why, dispatches, unchanged, rebased, short_digests=short)
+    counts, short = (kinds.count("same"), kinds.count("rebased")), compared.short_code or compared.short_ir
+    explanation = Explanation(cause.cause, cause.phase, cause.why, dispatches, *counts, short_digests=short)
     return replace(explanation, renamed_bytes=sum(map(named_bytes, matches)) - sum(map(named_bytes, changed)))
 
 
-def _uncut(cell: Cell, texts: Texts) -> Cell:
-    return cell if cell.program is None else replace(cell, program=uncut(cell.program, texts))
+def _kind(match: Match, compared: Compared) -> Literal["same", "rebased", "changed"]:
+    """Whether nothing that was read of the entry point differs, another place in memory alone (a shift), or more.
 
-
-def _same(match: Match, compared: Compared) -> bool:
-    """Nothing that was read of the entry point differs: of known code its numbers decide, else its source too.
-
-    A short digest of code needs more beside it: a size that was read, the structure of the IR and the configuration.
+    Of known code its numbers decide, else its source too. A short digest of code needs more beside it: a size that was
+    read, the structure of the IR and the configuration.
     """
     base, head = match.base, match.head
     if base is None or head is None or base.sites != head.sites or not same_numbers(base, head):
-        return False
-    differs = code_differs(base, head)
+        return "changed"
+    differs, strategies = code_differs(base, head), strategy_differs(base, head)
     if differs is not None and not (compared.short_code and differs is False):
-        return not differs
-    left, right = compared.base.source(base), compared.head.source(head)
-    what = attrgetter("source" if differs is None else "structure")
-    return (left and what(left)) == (right and what(right)) and not strategy_differs(base, head)
-
-
-def _rebased(match: Match, compared: Compared) -> bool:
-    """Another place in memory is all that differs: a shift, not a change."""
-    base, head = match.base, match.head
-    if base is None or head is None or base.sites != head.sites or not same_numbers(base, head):
-        return False
-    return rebound(compared, base, head) and not strategy_differs(base, head)
+        same = not differs
+    else:
+        left, right = compared.base.source(base), compared.head.source(head)
+        what = attrgetter("source" if differs is None else "structure")
+        same = (left and what(left)) == (right and what(right)) and not strategies
+    return "same" if same else "rebased" if rebound(compared, base, head) and not strategies else "changed"
 
 
 def _code_change(match: Match) -> int:
-    base = match.base.code_bytes if match.base else None
-    head = match.head.code_bytes if match.head else None
-    return (head or 0) - (base or 0)
+    base, head = ((row.code_bytes if row else None) or 0 for row in (match.base, match.head))
+    return -abs(head - base)
 
 
 class _Story(NamedTuple):
@@ -349,28 +346,18 @@ def _sites(match: Match, _: _Story) -> str:
     return "" if base == head else f"{shown[0]} → {shown[1]} dispatch sites"
 
 
-def _folding(match: Match, story: _Story) -> str:
-    source, added = _lone(match, story.compared)
-    return as_told(story.compared, of_one_region(story.compared, source, added)) + _apart(source, added, story)
-
-
-def _lone_region(match: Match, story: _Story) -> str:
-    source, added = _lone(match, story.compared)
-    elsewhere = elsewhere_named(story.compared, source, added)
-    if not elsewhere:
+def _lone(match: Match, story: _Story, *, folded: bool) -> str:
+    """Of an executable that one side alone has: deduplication `folded` it on the other, or fusion formed it."""
+    (row, side), added = _shown(match, story.compared), match.head is not None
+    source = side.source(row)
+    if folded:
+        words = of_one_region(story.compared, source, added)
+    elif elsewhere := elsewhere_named(story.compared, source, added):
+        words = f"another executable of the region that {elsewhere}"
+    else:
         return "the other side has no region of this IR"
-    words = f"another executable of the region that {elsewhere}"
-    return as_told(story.compared, words) + _apart(source, added, story)
-
-
-def _lone(match: Match, compared: Compared) -> tuple[Source | None, bool]:
-    row, side = _shown(match, compared)
-    return side.source(row), match.head is not None
-
-
-def _apart(source: Source | None, added: bool, story: _Story) -> str:
     pair = story.siblings.get(source.structure) if source else None
-    return apart(story.compared, source, added, pair[added] if pair else None)
+    return as_told(story.compared, words) + apart(story.compared, source, added, pair[added] if pair else None)
 
 
 _OTHER_VALUES = "the same region with different constants, shapes or offsets"
@@ -417,7 +404,7 @@ _PAIR_NOTES: dict[str, Note] = {
 }
 _LONE_NOTES: dict[str, Note] = {
     "input": lambda _found, _story: "the model itself changed",
-    "fusion": _lone_region,
-    "dedup-lost": _folding,
-    "dedup-won": _folding,
+    "fusion": partial(_lone, folded=False),
+    "dedup-lost": partial(_lone, folded=True),
+    "dedup-won": partial(_lone, folded=True),
 }

@@ -6,7 +6,7 @@ The headline is the cause of most of the cell's bytes, and one sentence that is 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from msgspec.structs import replace
@@ -87,7 +87,7 @@ def headlined(explanation: Explanation, delta: CellDelta, only_model: bool = Fal
         unknown = f"{_amounts(falls, (UNKNOWN,))} could not be told apart"
         return replace(fallen, cause=None, why=explanation.why if explanation.cause is None else unknown)
     is_first = cause == explanation.cause and cause not in ("container", "host", "packaging")
-    return replace(fallen, cause=cause, why=explanation.why if is_first else _SENTENCES[cause](cause, fallen))
+    return replace(fallen, cause=cause, why=explanation.why if is_first else _sentence(cause, fallen))
 
 
 def signed_bytes(size_bytes: int) -> str:
@@ -99,38 +99,26 @@ def _amounts(falls: Mapping[str, int], causes: Sequence[str]) -> str:
     return ", ".join(f"{cause.replace('-', ' ')} {signed_bytes(falls[cause])}" for cause in causes)
 
 
-def _mixed(_: str, explanation: Explanation) -> str:
-    falls = explanation.waterfall
-    return f"no cause has half of the change: {_amounts(falls, largest(falls)[:2])}"
-
-
-def _counted(words: str) -> Callable[[str, Explanation], str]:
-    def sentence(cause: str, explanation: Explanation) -> str:
-        count = sum(delta.cause == cause for delta in explanation.dispatches)
-        return (
-            f"{count} of {len(explanation.dispatches) + explanation.unchanged + explanation.rebased} dispatches {words}"
-        )
-
-    return sentence
-
-
-def _of_parts(cause: str, explanation: Explanation) -> str:
+def _sentence(cause: str, explanation: Explanation) -> str:
+    """What is true of this cell, where most of its bytes have this cause."""
+    falls, dispatches = explanation.waterfall, explanation.dispatches
+    if cause == MIXED:
+        return f"no cause has half of the change: {_amounts(falls, largest(falls)[:2])}"
+    if words := _COUNTED.get(cause):
+        every = len(dispatches) + explanation.unchanged + explanation.rebased
+        return f"{sum(delta.cause == cause for delta in dispatches)} of {every} dispatches {words}"
     parts = [part for part in explanation.parts if part.cause == cause]
     more = f", and {len(parts) - _NAMED_PARTS} more" if len(parts) > _NAMED_PARTS else ""
     return ", ".join(f"{part.what} {signed_bytes(part.change_bytes)}" for part in parts[:_NAMED_PARTS]) + more
 
 
-_SENTENCES: Mapping[str, Callable[[str, Explanation], str]] = {
-    "input": _counted("are of a program that differs from its input on"),
-    "fusion": _counted("are regions that are formed differently"),
-    "dedup-lost": _counted("are executables that were folded into others on base"),
-    "dedup-won": _counted("were executables that are folded into others on head"),
-    "strategy": _counted("of the same source have a different configuration"),
-    "codegen": _counted("have the same configuration and different code"),
-    "container": _of_parts,
-    "host": _of_parts,
-    "packaging": _of_parts,
-    MIXED: _mixed,
+_COUNTED = {
+    "input": "are of a program that differs from its input on",
+    "fusion": "are regions that are formed differently",
+    "dedup-lost": "are executables that were folded into others on base",
+    "dedup-won": "were executables that are folded into others on head",
+    "strategy": "of the same source have a different configuration",
+    "codegen": "have the same configuration and different code",
 }
 
 
@@ -163,17 +151,31 @@ def rest_parts(
 
     `renamed_bytes`: by how much the same code is longer because its kernels have longer names.
     """
-    # part → change in bytes; empty where a side's parts are not known. Both sides are split alike
     left, right = dict(base.parts), dict(head.parts)
-    if not left or not right:
-        left, right = _coarse(base), _coarse(head)
-    found = Counter(right)
-    found.subtract(left)
-    changes = found if left and right else Counter()
-    known = all(row.code_bytes is not None for cell in (base, head) for row in cell.dispatches)
+    if not left or not right:  # both sides are split alike; where a coarse part is not known, not at all
+        left, right = (
+            {part: value for part, id_ in _METRIC_PARTS.items() if (value := cell.value(id_)) is not None}
+            for cell in (base, head)
+        )
+        if min(len(left), len(right)) < len(_METRIC_PARTS):
+            left, right = {}, {}
+    changes = Counter(right)
+    changes.subtract(left)
     renamed_bytes += sum(map(named_bytes, dispatches))
-    code_bytes = sum(code_parts(dispatches).values())
-    parts = list(_outside_dispatches(changes, dispatches, code_bytes, renamed_bytes, known))
+    code_bytes, parts = sum(code_parts(dispatches).values()), list[PartDelta]()
+    if changes:  # the text of executables beyond the code of the dispatches that changed
+        taken = 0  # of executables that a side alone has, what is not their dispatches' code
+        for row, other, sign in ((one.head, one.base, 1) if one.head else (one.base, None, -1) for one in dispatches):
+            if row is not None and other is None:
+                taken += sign * ((whole_bytes(row) or 0) - (row.code_bytes or 0))
+        text = sum(size for part, size in changes.items() if part in CODE or part == UNSPLIT) - code_bytes + taken
+        if all(row.code_bytes is not None for cell in (base, head) for row in cell.dispatches):
+            what = part_words("executables") if UNSPLIT in changes else OUTSIDE
+            parts.append(PartDelta("container", what, text - renamed_bytes))
+            parts.append(PartDelta("container", RENAMED, renamed_bytes))
+        else:
+            parts.append(PartDelta(UNKNOWN, _UNKNOWN_CODE, text))
+        parts.append(PartDelta("container", TAKEN, -taken))
     parts += [
         PartDelta(_CAUSE_OF_PART.get(part, "container"), part_words(part), size)
         for part, size in changes.items()
@@ -183,37 +185,6 @@ def rest_parts(
     rest -= sum(part.change_bytes for part in parts) + code_bytes
     parts.append(PartDelta(UNKNOWN, "parts of the artifact that could not be told apart", rest))
     return tuple(sorted((p for p in parts if p.change_bytes), key=lambda p: (-abs(p.change_bytes), p.what)))
-
-
-def _coarse(cell: Cell) -> dict[str, int]:
-    values = {part: cell.value(metric) for part, metric in _METRIC_PARTS.items()}
-    known = {part: value for part, value in values.items() if value is not None}
-    return known if len(known) == len(values) else {}
-
-
-def _outside_dispatches(
-    changes: Mapping[str, int], dispatches: Sequence[DispatchDelta], code_bytes: int, renamed_bytes: int, known: bool
-) -> Iterator[PartDelta]:
-    """The text of executables beyond the code of the dispatches that changed."""
-    if not changes:
-        return
-    taken = sum(_container_bytes(delta) for delta in dispatches)
-    text = sum(size for part, size in changes.items() if part in CODE or part == UNSPLIT) - code_bytes + taken
-    what = part_words("executables") if UNSPLIT in changes else OUTSIDE
-    if known:
-        yield PartDelta("container", what, text - renamed_bytes)
-        yield PartDelta("container", RENAMED, renamed_bytes)
-    else:
-        yield PartDelta(UNKNOWN, _UNKNOWN_CODE, text)
-    yield PartDelta("container", TAKEN, -taken)
-
-
-def _container_bytes(delta: DispatchDelta) -> int:
-    """Of an executable that a side alone has, what is not its dispatch's code, signed."""
-    if delta.base is not None and delta.head is not None:
-        return 0
-    row, sign = (delta.head, 1) if delta.head else (delta.base, -1)
-    return sign * ((whole_bytes(row) or 0) - ((row.code_bytes if row else 0) or 0))
 
 
 def waterfall(dispatches: Sequence[DispatchDelta], parts: Sequence[PartDelta]) -> dict[str, int]:

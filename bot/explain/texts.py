@@ -7,12 +7,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
-from msgspec import structs
 from msgspec.structs import replace
 
 from bot.core.json_text import canonical, counts_text, decoded
 from bot.core.program import Program, Source
-from bot.core.reading import ProgramFacts, SourceText
+from bot.core.reading import ExecutableFacts, ProgramFacts, SourceText
 from bot.core.snapshot import SUM_MODULUS, cut_program, is_whole, name_of, short_program, written
 from bot.errors import InputError
 
@@ -117,43 +116,26 @@ _PLAIN = frozenset({"linalg.generic", "linalg.fill", "linalg.yield", "linalg.ind
 
 def describe(facts: ProgramFacts) -> Program:
     """The program as digests."""
-    bound, parts = _bound(facts), _bound_parts(facts)
+    entries: dict[str, list[ExecutableFacts]] = {}
+    for entry in facts.entry_points:
+        entries.setdefault(entry.executable, []).append(entry)
+    sources = []
+    for text in facts.sources:
+        # digests over its entry points with their buffers, and over each part of what is bound, where all have them
+        own, parts = entries.get(text.executable, []), tuple[str, ...]()
+        bound = _digest_of(one.bound for one in own) if own and all(one.bound for one in own) else ""
+        if len({len(one.bound_parts) for one in own}) == 1:
+            parts = tuple(map(_digest_of, zip(*(one.bound_parts for one in own), strict=True)))
+        sources.append(replace(fingerprint(text), bound=bound, bound_parts=parts))
     return Program(
         phases=dict(facts.phases),
         linalg_ops_before=facts.linalg_ops_before,
-        sources=tuple(
-            structs.replace(
-                fingerprint(text),
-                bound=bound.get(text.executable, ""),
-                bound_parts=parts.get(text.executable, ()),
-            )
-            for text in facts.sources
-        ),
+        sources=tuple(sources),
         sites=facts.sites,
         arguments=facts.arguments,
         operations=None if facts.operations is None else counts_text(facts.operations),
         places=dict(facts.places),
     )
-
-
-def _bound(facts: ProgramFacts) -> dict[str, str]:
-    """Executable → digest over its entry points with their buffers."""
-    digests: dict[str, list[str]] = {}
-    for entry in facts.entry_points:
-        digests.setdefault(entry.executable, []).append(entry.bound)
-    return {executable: _digest_of(texts) for executable, texts in digests.items() if all(texts)}
-
-
-def _bound_parts(facts: ProgramFacts) -> dict[str, tuple[str, ...]]:
-    """Executable → the same for each part of what is bound, where all its entry points have them."""
-    parts: dict[str, list[tuple[str, ...]]] = {}
-    for entry in facts.entry_points:
-        parts.setdefault(entry.executable, []).append(entry.bound_parts)
-    return {
-        executable: tuple(map(_digest_of, zip(*rows, strict=True)))
-        for executable, rows in parts.items()
-        if len(set(map(len, rows))) == 1
-    }
 
 
 def shown_texts(facts: ProgramFacts, program: Program) -> dict[str, str]:

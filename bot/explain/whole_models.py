@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from bot.core.explanation import UNATTRIBUTED
 from bot.core.json_text import known_counts
-from bot.core.program import Family, Program
+from bot.core.program import Program
 from bot.core.snapshot import (
     PAIR_METRICS,
     Cell,
@@ -72,19 +72,18 @@ def _counts(cell: Cell) -> FusionCounts | None:
     for row in cell.dispatches:
         bound = row.kind in COMPUTE_BOUND
         bounds[row.name] = bound if bounds.get(row.name, bound) is bound else None
-    program, compute_bound = cell.program, bounds
-    if program is None:
+    if cell.program is None:
         return None
-    steady = [site.entry_point for site in program.sites if not site.initializer]
-    found = [compute_bound.get(name) for name in steady]
-    if None in found:
+    sites = cell.program.sites
+    steady = [bounds.get(site.entry_point) for site in sites if not site.initializer]
+    if None in steady:
         return None
     return FusionCounts(
-        linalg_ops_before=program.linalg_ops_before,
+        linalg_ops_before=cell.program.linalg_ops_before,
         linalg_ops_after=cell.value("linalg_ops"),
-        compute_bound_sites=found.count(True),
-        memory_bound_sites=found.count(False),
-        initializer_sites=len(program.sites) - len(steady),
+        compute_bound_sites=steady.count(True),
+        memory_bound_sites=steady.count(False),
+        initializer_sites=len(sites) - len(steady),
         **{name: cell.value(name) for name in ("executables", "fills", "copies")},
     )
 
@@ -93,14 +92,16 @@ def fold_counts(cell: Cell) -> FoldCounts | None:
     """The counts of one cell; None where it was not measured."""
     if not cell.measured:
         return None
-    is_known = "families" not in cell.reasons
-    return FoldCounts(
-        regions=cell.value("dispatch_regions"),
-        executables=cell.value("executables"),
-        families=len(cell.families) if is_known else None,
-        surplus_executables=sum(len(family.members) - 1 for family in cell.families) if is_known else None,
-        surplus_bytes=_surplus_bytes(cell.families, executable_bytes(cell.dispatches)) if is_known else None,
-    )
+    regions, executables, families = cell.value("dispatch_regions"), cell.value("executables"), cell.families
+    if "families" in cell.reasons:
+        return FoldCounts(regions, executables, None, None, None)
+    sizes, surplus_bytes = executable_bytes(cell.dispatches), 0
+    for family in families:
+        known = [size for member in family.members if (size := sizes.get(member)) is not None]
+        surplus_bytes += sum(known) - max(known, default=0)
+    every = all(sizes.get(member) is not None for family in families for member in family.members)
+    surplus = sum(len(family.members) - 1 for family in families)
+    return FoldCounts(regions, executables, len(families), surplus, surplus_bytes if every else None)
 
 
 def executable_bytes(dispatches: Iterable[Dispatch]) -> dict[str, int | None]:
@@ -111,27 +112,12 @@ def executable_bytes(dispatches: Iterable[Dispatch]) -> dict[str, int | None]:
     rows: dict[str, list[Dispatch]] = {}
     for row in dispatches:
         rows.setdefault(row.executable, []).append(row)
-    return {name: _bytes(of) for name, of in rows.items()}
-
-
-def _bytes(rows: Sequence[Dispatch]) -> int | None:
-    whole_bytes = _sum([row.executable_bytes for row in rows])
-    return _sum([row.code_bytes for row in rows]) if whole_bytes is None else whole_bytes
-
-
-def _sum(sizes: Sequence[int | None]) -> int | None:
-    known = [size for size in sizes if size is not None]
-    return sum(known) if len(known) == len(sizes) else None
-
-
-def _surplus_bytes(families: Sequence[Family], sizes: Mapping[str, int | None]) -> int | None:
-    total_bytes = 0
-    for family in families:
-        known = [size for member in family.members if (size := sizes.get(member)) is not None]
-        if len(known) < len(family.members):
-            return None
-        total_bytes += sum(known) - max(known, default=0)
-    return total_bytes
+    result = {}
+    for name, of in rows.items():
+        both = [row.executable_bytes for row in of], [row.code_bytes for row in of]
+        sums = (sum(one for one in sizes if one is not None) for sizes in both if None not in sizes)
+        result[name] = next(sums, None)
+    return result
 
 
 def measured_pairs(base: Snapshot, head: Snapshot, named: Sequence[tuple[str, str]]) -> tuple[Pair, ...]:
@@ -139,13 +125,14 @@ def measured_pairs(base: Snapshot, head: Snapshot, named: Sequence[tuple[str, st
     sides = [{cell.key: cell for cell in side.cells if cell.measured} for side in (base, head)]
     targets = sorted({key.target for side in sides for key in side})
     candidates = ((static, dynamic, target) for static, dynamic in sorted(set(named)) for target in targets)
-    result = (Pair(*names, *(_values(side, *names) for side in sides)) for names in candidates)
+
+    def values(cells: Mapping[CellKey, Cell], static: str, dynamic: str, target: str) -> _Values:
+        keys = {"static": CellKey(static, target), "dynamic": CellKey(dynamic, target)}
+        there = {name: cells[key] for name, key in keys.items() if key in cells}
+        return {name: {id_: cell.value(id_) for id_ in PAIR_METRICS} for name, cell in there.items()}
+
+    result = (Pair(*names, *(values(side, *names) for side in sides)) for names in candidates)
     return tuple(pair for pair in result if len(pair.base) == 2 or len(pair.head) == 2)
-
-
-def _values(cells: Mapping[CellKey, Cell], static: str, dynamic: str, target: str) -> _Values:
-    keys = {"static": CellKey(static, target), "dynamic": CellKey(dynamic, target)}
-    return {name: {id_: cells[key].value(id_) for id_ in PAIR_METRICS} for name, key in keys.items() if key in cells}
 
 
 # Which models were edited, and how: operations that came and went, and in which of the model's components.
@@ -157,7 +144,6 @@ _NOTHING = Program(operations="")
 """The program of a model that a side does not have."""
 _UNKNOWN = ""
 """The digest of a model that a side has, and says no more of."""
-_Cells = Mapping[str, Cell]
 
 
 def model_edits(base: Snapshot, head: Snapshot, sections: Sections = ()) -> tuple[ModelEdit, ...]:
@@ -166,23 +152,22 @@ def model_edits(base: Snapshot, head: Snapshot, sections: Sections = ()) -> tupl
     `sections`: as the configuration names the parts of models.
     """
     one_compiler = base.compiler.digest == head.compiler.digest != ""
-    texts, told = (_texts(base), _texts(head)), (_told(base), _told(head))
+    texts = [{**{cell.key.model: _UNKNOWN for cell in side.cells}, **side.models} for side in (base, head)]
+    told = _told(base), _told(head)
     edits = []
     for model in sorted(texts[0].keys() | texts[1].keys()):
         left, right = (side.get(model) for side in texts)
         if left == right or _UNKNOWN in (left, right):
             continue
-        cells = [side.get(model, {}) for side in told]
-        programs = _together(*cells) if one_compiler else None
-        if left is None or right is None:
-            alone = [next((cell.program for cell in side.values()), None) for side in cells]
-            programs = (alone[0] or _NOTHING, alone[1] or _NOTHING) if any(alone) else None
+        ours, theirs = cells = [side.get(model, {}) for side in told]
+        known = [next((cell.program for cell in side.values()), None) for side in cells]
+        programs = (known[0] or _NOTHING, known[1] or _NOTHING) if any(known) else None
+        if left is not None and right is not None:
+            both = sorted(ours.keys() & theirs.keys(), key=lambda key: (ours[key].command != theirs[key].command, key))
+            pair = (ours[both[0]].program, theirs[both[0]].program) if one_compiler and both else (None, None)
+            programs = (pair[0], pair[1]) if pair[0] and pair[1] else None
         edits.append(ModelEdit(model, left, right, *(_changes(*programs, sections) if programs else ())))
     return tuple(edits)
-
-
-def _texts(side: Snapshot) -> dict[str, str]:
-    return {**{cell.key.model: _UNKNOWN for cell in side.cells}, **side.models}
 
 
 def _told(side: Snapshot) -> dict[str, dict[str, Cell]]:
@@ -192,14 +177,6 @@ def _told(side: Snapshot) -> dict[str, dict[str, Cell]]:
         if cell.program is not None and known_counts(cell.program.operations) is not None:
             cells.setdefault(cell.key.model, {})[cell.key.target] = cell
     return cells
-
-
-def _together(base: _Cells, head: _Cells) -> tuple[Program, Program] | None:
-    common = sorted(
-        base.keys() & head.keys(), key=lambda target: (base[target].command != head[target].command, target)
-    )
-    left, right = (side[common[0]].program if common else None for side in (base, head))
-    return (left, right) if left and right else None
 
 
 def _changes(base: Program, head: Program, sections: Sections) -> tuple[dict[str, int], dict[str, int]]:
@@ -212,10 +189,9 @@ def _changes(base: Program, head: Program, sections: Sections) -> tuple[dict[str
     for program, counts in zip((base, head), by_component, strict=True):
         for place, count in program.places.items():
             counts[names.get(place, UNATTRIBUTED)] += count
-    operations = _change(known_counts(base.operations) or {}, known_counts(head.operations) or {})
-    return operations, _change(*by_component)
-
-
-def _change(base: Mapping[str, int], head: Mapping[str, int]) -> dict[str, int]:
-    both = sorted(base.keys() | head.keys())
-    return {name: change for name in both if (change := head.get(name, 0) - base.get(name, 0))}
+    changes = list[dict[str, int]]()
+    operations: list[Mapping[str, int]] = [known_counts(side.operations) or {} for side in (base, head)]
+    for old, new in (operations, by_component):
+        both = sorted(old.keys() | new.keys())
+        changes.append({name: change for name in both if (change := new.get(name, 0) - old.get(name, 0))})
+    return changes[0], changes[1]
