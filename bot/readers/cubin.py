@@ -33,17 +33,12 @@ PROPERTIES = re.compile(
 
 
 class MachineCode(NamedTuple):
-    """One function of a cubin.
-
-    Attributes:
-        registers: None for a function that is only called: its entry points count them.
-        sass_bytes: of its section; None where it has none of its own.
-    """
+    """One function of a cubin."""
 
     name: str
-    registers: int | None
+    registers: int | None  # None for a function that is only called: its entry points count them
     spill_bytes: int
-    sass_bytes: int | None
+    sass_bytes: int | None  # of its section; None where it has none of its own
 
 
 class Module(NamedTuple):

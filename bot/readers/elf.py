@@ -102,23 +102,17 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One section with bytes in the file.
-
-    Attributes:
-        type: `SHT_…`, or the number where the type has no name.
-        address: where it is mapped; 0 in a relocatable object.
-        link, info: index of a symbol table's strings; of the section that relocations are for.
-        item_bytes: size of each entry where all have one size.
-    """
+    """One section with bytes in the file."""
 
     index: int
-    type: str
+    type: str  # `SHT_…`, or the number where the type has no name
     flags: int
     span: Span
-    address: int
+    address: int  # where it is mapped; 0 in a relocatable object
+    # link, info: index of a symbol table's strings; of the section that relocations are for
     link: int
     info: int
-    item_bytes: int
+    item_bytes: int  # size of each entry where all have one size
 
     @property
     def label(self) -> str:
@@ -135,36 +129,24 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """One symbol.
+    """One symbol."""
 
-    Attributes:
-        name: empty for sections.
-        value: offset in its section of a relocatable object, else the address.
-        section: index of its section, or a special one (`SHN_…`).
-    """
-
-    name: str
-    value: int
+    name: str  # empty for sections
+    value: int  # offset in its section of a relocatable object, else the address
     size_bytes: int
     kind: int
-    section: int
+    section: int  # index of its section, or a special one (`SHN_…`)
 
 
 @dataclass(frozen=True, slots=True)
 class Elf:
-    """The outline of one file.
-
-    Attributes:
-        byte_order: as `struct` writes it.
-        sections: those with bytes in the file, by index; no two share a byte.
-        parts: label → bytes over all sections and headers.
-    """
+    """The outline of one file."""
 
     data: bytes
     bits: int
-    byte_order: str
-    sections: Mapping[int, Section]
-    parts: dict[str, int]
+    byte_order: str  # as `struct` writes it
+    sections: Mapping[int, Section]  # those with bytes in the file, by index; no two share a byte
+    parts: dict[str, int]  # label → bytes over all sections and headers
 
     def symbols(self, kind: int | None = None) -> tuple[Symbol, ...]:
         """Those of the symbol table, of which a file has at most one, by index; with a kind, its defined ones alone."""

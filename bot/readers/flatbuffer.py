@@ -31,18 +31,13 @@ MAX_TEXT_BYTES = 1024
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table of a schema.
+    """One table of a schema."""
 
-    Attributes:
-        data: the buffer, or the file that holds it; spans are relative to its first byte.
-        position: offset of the table in `data`.
-        fields: their names in the order of the schema, with blanks between, up to the last that is read; a union takes
-            two. A name that is not among them is that of a field which the table does not have.
-    """
-
-    data: bytes
-    position: int
+    data: bytes  # the buffer, or the file that holds it; spans are relative to its first byte
+    position: int  # offset of the table in `data`
     where: str
+    # their names in the order of the schema, with blanks between, up to the last that is read; a union takes two. A
+    # name that is not among them is that of a field which the table does not have
     fields: str
 
     def scalar(self, name: str, flags: Any) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -19,6 +19,10 @@ from bot.readers.ir_worker.ir_program import COMPONENT_CHARACTERS
 
 _WHERE = "program IR"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_TENSOR = re.compile(r"tensor<((?:(?:\d{1,15}|\?)x)*)([A-Za-z]\w*)>")
+_SCALAR = re.compile(r"[a-z]+\d*")
+_INTEGER = re.compile(r"[su]?i(\d{1,3})")
+_FLOAT = re.compile(r"b?f(\d{1,3})(E\dM\d\w*)?")
 _Answer = TypeVar("_Answer", bound=Record)
 
 
@@ -30,36 +34,55 @@ class _Strategies(Record, frozen=True):
     functions: dict[Name, Name]
 
 
+class _Probed(Record, frozen=True):
+    probes: Count
+
+
+class Function(Record, frozen=True):
+    """A function that can be called from outside; types as the compiler writes them."""
+
+    name: Name
+    arguments: tuple[Name, ...]
+    results: tuple[Name, ...]
+    # of each argument how many values from 0 on may be given, as they are places in a tensor; None where all may be
+    extents: tuple[Count | None, ...]
+
+
+class Parameter(Record, frozen=True):
+    """A tensor that is no part of the artifact, but of a file given with it; `extent` as in a function's `extents`."""
+
+    scope: str
+    key: str
+    type: Name
+    extent: Count | None
+
+
+class CompiledFor(Record, frozen=True):
+    """What executables are compiled for."""
+
+    backend: Name
+    format: Name  # `embedded-elf-x86_64`
+    features: tuple[str, ...]  # of the processor, as LLVM names them: `+avx2`, where the target says
+
+
+class Interface(Record, frozen=True):
+    """All that somebody who wants to run a program has to know of it, in the program's order."""
+
+    module: Name  # what other modules call it
+    functions: tuple[Function, ...]
+    parameters: tuple[Parameter, ...]
+    targets: tuple[CompiledFor, ...]
+    remembers: bool  # True where a call changes what the next one sees
+
+
 def program_facts(answer: str) -> ProgramFacts:
     """The answer to the request `program`, as JSON text.
 
     Raises MalformedBinary with the worker's own error, or with what is wrong in its answer.
     """
     facts = read_answer(answer, ProgramFacts)
-    _check_entry_points(facts)
-    if not facts.phases.keys() <= set(HASHED_PHASES):
-        raise MalformedBinary(f"not digests of phases: {sorted(facts.phases)!r:.40}", where=_WHERE)
-    _require_digests(facts.phases.values(), "a phase")
-    if facts.initializer_sites > facts.dispatch_sites:
-        raise MalformedBinary("more launches in initializers than there are", where=_WHERE)
-    _require_lines(site.entry_point for site in facts.sites)
-    _require_lines((site.component for site in facts.sites if site.component is not None), COMPONENT_CHARACTERS)
-    _require_lines(filter(None, facts.places), COMPONENT_CHARACTERS)
-    for argument in facts.arguments:
-        _require_lines([argument.entry_point, argument.type])
-        if list(argument.values) != sorted({value for value in argument.values if value >= 0}):
-            raise MalformedBinary(f"values do not ascend from 0 on: {argument.values!r:.40}", where=_WHERE)
-        if len(argument.values) > argument.distinct:
-            raise MalformedBinary(f"{len(argument.values)} values of {argument.distinct}", where=_WHERE)
-        if (argument.divisor is None) != bool(argument.unknown_sites):
-            raise MalformedBinary("a divisor is known exactly where all values are", where=_WHERE)
-    names = {source.executable for source in facts.sources}
-    if len(names) != len(facts.sources):
-        raise MalformedBinary("the source of an executable is listed twice", where=_WHERE)
-    members = [name for family in facts.families or () for name in family.members]
-    if len(set(members)) != len(members) or not names.issuperset(members):
-        raise MalformedBinary("a family's executable is in another one too, or in none of the program's", where=_WHERE)
-    _require_lines(line for family in facts.families or () for line in family.varying)
+    if what := next(_wrong(facts), None):
+        raise MalformedBinary(what, where=_WHERE)
     return facts
 
 
@@ -77,8 +100,19 @@ def alloca_bytes(answer: str) -> dict[str, int]:
 def strategies(answer: str) -> dict[str, str]:
     """The answer to the request `strategies`: function → its configuration, one line; raises MalformedBinary."""
     functions = read_answer(answer, _Strategies).functions
-    _require_lines(functions.values())
+    if what := next(_no_lines(functions.values()), None):
+        raise MalformedBinary(what, where=_WHERE)
     return functions
+
+
+def interface(answer: str) -> Interface:
+    """The answer to the request `interface`, as JSON text; raises MalformedBinary."""
+    return read_answer(answer, Interface)
+
+
+def probes(answer: str) -> int:
+    """How many results of dispatches the module gives, by the answer to `probe`; raises MalformedBinary."""
+    return read_answer(answer, _Probed).probes
 
 
 def read_answer(answer: str | bytes, kind: type[_Answer]) -> _Answer:
@@ -94,52 +128,57 @@ def read_answer(answer: str | bytes, kind: type[_Answer]) -> _Answer:
         raise MalformedBinary(error.what, where=error.where) from None
 
 
-def _check_entry_points(facts: ProgramFacts) -> None:
-    for entry in facts.entry_points:
-        if entry.kind not in KINDS:
-            raise MalformedBinary(f"entry point of unknown kind {entry.kind!r:.40}", where=_WHERE)
-        _require_digests([entry.bound, *entry.bound_parts], "an entry point")
-        if len(entry.bound_parts) != len(BOUND_PARTS):
-            raise MalformedBinary("an entry point has no parts of what is bound", where=_WHERE)
-    names = [(entry.executable, entry.entry_point) for entry in facts.entry_points]
+def _wrong(facts: ProgramFacts) -> Iterator[str]:
+    """What no program can be, a line each."""
+    entries, families, arguments = facts.entry_points, facts.families or (), facts.arguments
+    names = [(entry.executable, entry.entry_point) for entry in entries]
+    sources = {source.executable for source in facts.sources}
+    members = [name for family in families for name in family.members]
+    digests = [(entry_digest, "an entry point") for each in entries for entry_digest in (each.bound, *each.bound_parts)]
+    digests += [(digest, "a phase") for digest in facts.phases.values()]
+    yield from (f"entry point of unknown kind {each.kind!r:.40}" for each in entries if each.kind not in KINDS)
+    if not facts.phases.keys() <= set(HASHED_PHASES):
+        yield f"not digests of phases: {sorted(facts.phases)!r:.40}"
+    yield from (f"{what} has no digest: {text!r:.40}" for text, what in digests if not _DIGEST.fullmatch(text))
+    if any(len(entry.bound_parts) != len(BOUND_PARTS) for entry in entries):
+        yield "an entry point has no parts of what is bound"
     if len(set(names)) != len(names):
-        raise MalformedBinary("an entry point is listed twice", where=_WHERE)
+        yield "an entry point is listed twice"
     if len({executable for executable, _ in names}) > facts.executables:
-        raise MalformedBinary(f"entry points of more than {facts.executables} executables", where=_WHERE)
+        yield f"entry points of more than {facts.executables} executables"
+    if facts.initializer_sites > facts.dispatch_sites:
+        yield "more launches in initializers than there are"
+    yield from _no_lines(site.entry_point for site in facts.sites)
+    components = [site.component for site in facts.sites if site.component is not None]
+    yield from _no_lines([*components, *filter(None, facts.places)], COMPONENT_CHARACTERS)
+    yield from _no_lines(text for each in arguments for text in (each.entry_point, each.type))
+    for argument in arguments:
+        if list(argument.values) != sorted({value for value in argument.values if value >= 0}):
+            yield f"values do not ascend from 0 on: {argument.values!r:.40}"
+        if len(argument.values) > argument.distinct:
+            yield f"{len(argument.values)} values of {argument.distinct}"
+        if (argument.divisor is None) != bool(argument.unknown_sites):
+            yield "a divisor is known exactly where all values are"
+    if len(sources) != len(facts.sources):
+        yield "the source of an executable is listed twice"
+    if len(set(members)) != len(members) or not sources.issuperset(members):
+        yield "a family's executable is in another one too, or in none of the program's"
+    yield from _no_lines(line for family in families for line in family.varying)
 
 
-def _require_digests(texts: Iterable[str], what: str) -> None:
-    for text in texts:
-        if not _DIGEST.fullmatch(text):
-            raise MalformedBinary(f"{what} has no digest: {text!r:.40}", where=_WHERE)
-
-
-def _require_lines(texts: Iterable[str], characters: int | None = None) -> None:
-    """Raise MalformedBinary where one is empty, too long or more than one line of printable text."""
+def _no_lines(texts: Iterable[str], characters: int | None = None) -> Iterator[str]:
+    """Of those that are empty, too long or more than one line of printable text, what they are not."""
     for text in texts:
         if not text or not text.isprintable() or (characters and len(text) > characters):
-            raise MalformedBinary(f"not a line of text: {text!r:.40}", where=_WHERE)
-
-
-# What a program takes and gives, as the IR worker tells it, with its types taken apart.
-
-
-_TENSOR = re.compile(r"tensor<((?:(?:\d{1,15}|\?)x)*)([A-Za-z]\w*)>")
-_SCALAR = re.compile(r"[a-z]+\d*")
-_INTEGER = re.compile(r"[su]?i(\d{1,3})")
-_FLOAT = re.compile(r"b?f(\d{1,3})(E\dM\d\w*)?")
+            yield f"not a line of text: {text!r:.40}"
 
 
 class Tensor(NamedTuple):
-    """A type of the compiler's IR that is a tensor's or a number's.
+    """A type of the compiler's IR that is a tensor's or a number's."""
 
-    Attributes:
-        sizes: of the dimensions, None for one that is not fixed; none of them at all for a tensor of one value.
-        element: `i8`, `si32`, `f32`, `bf16`, `index`.
-    """
-
+    # of the dimensions, None for one that is not fixed; none of them at all for a tensor of one value
     sizes: tuple[int | None, ...]
-    element: str
+    element: str  # `i8`, `si32`, `f32`, `bf16`, `index`
     is_scalar: bool = False
 
     @property
@@ -180,72 +219,3 @@ def parsed(text: str) -> Tensor | None:
         sizes = tensor[1].split("x")[:-1]
         return Tensor(tuple(None if size == "?" else int(size) for size in sizes), tensor[2])
     return Tensor((), text, is_scalar=True) if _SCALAR.fullmatch(text) else None
-
-
-class Function(Record, frozen=True):
-    """A function that can be called from outside; types as the compiler writes them.
-
-    Attributes:
-        extents: of each argument how many values from 0 on may be given, as they are places in a tensor; None where all
-            that it has may be.
-    """
-
-    name: Name
-    arguments: tuple[Name, ...]
-    results: tuple[Name, ...]
-    extents: tuple[Count | None, ...]
-
-
-class Parameter(Record, frozen=True):
-    """A tensor that is no part of the artifact, but of a file given with it.
-
-    Attributes:
-        extent: as in a function's `extents`.
-    """
-
-    scope: str
-    key: str
-    type: Name
-    extent: Count | None
-
-
-class CompiledFor(Record, frozen=True):
-    """What executables are compiled for.
-
-    Attributes:
-        format: of executables, `embedded-elf-x86_64`.
-        features: of the processor, as LLVM names them: `+avx2`, where the target says.
-    """
-
-    backend: Name
-    format: Name
-    features: tuple[str, ...]
-
-
-class _Probed(Record, frozen=True):
-    probes: Count
-
-
-class Interface(Record, frozen=True):
-    """All that somebody who wants to run a program has to know of it, in the program's order.
-
-    Attributes:
-        module: what other modules call it.
-        remembers: True where a call changes what the next one sees.
-    """
-
-    module: Name
-    functions: tuple[Function, ...]
-    parameters: tuple[Parameter, ...]
-    targets: tuple[CompiledFor, ...]
-    remembers: bool
-
-
-def interface(answer: str) -> Interface:
-    """The answer to the request `interface`, as JSON text; raises MalformedBinary."""
-    return read_answer(answer, Interface)
-
-
-def probes(answer: str) -> int:
-    """How many results of dispatches the module gives, by the answer to `probe`; raises MalformedBinary."""
-    return read_answer(answer, _Probed).probes

@@ -13,7 +13,7 @@ import sys
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from bot.core.reading import EntryPoint, Reading
@@ -42,6 +42,13 @@ LABEL_BY_OPCODE = (
     | dict.fromkeys((1, OP_VARIABLE, *range(19, 53)), "types")
 )
 """Instruction outside of functions → part; `types` are types, constants and global variables."""
+LEAST_WORDS = {
+    **dict.fromkeys((OP_BOOL, OP_STRUCT), 2),
+    **dict.fromkeys((OP_IMPORT, OP_DECORATE, OP_FLOAT), 3),
+    **dict.fromkeys((OP_ENTRY_POINT, OP_VARIABLE, OP_MEMBER_DECORATE, OP_CONSTANT, OP_SPEC_CONSTANT), 4),
+    **dict.fromkeys((OP_INT, OP_VECTOR, OP_MATRIX, OP_ARRAY, OP_POINTER), 4),
+    **dict.fromkeys((OP_EXTENDED, OP_FUNCTION), 5),
+}
 
 Size = tuple[int, int]
 """Bytes and alignment of a type."""
@@ -58,44 +65,38 @@ class Function:
 
 @dataclass(slots=True)
 class Module:
-    """What one sweep over the instructions collects.
-
-    Attributes:
-        at: position of the instruction that is being read.
-        entries: function id, name, interface ids; in order.
-        workgroup: variable id → bytes, None where the type has no known size.
-        nameless: position and count of the words that are only names, by rising position.
-        debug_sets: ids of the imported sets of instructions that only describe.
-        sizes: by result id; a type without an entry (runtime arrays, images, …) has no known size.
-        constants: id → value of 32-bit constants, specialisation constants with their default.
-    """
+    """What one sweep over the instructions collects."""
 
     words: array[int]
-    at: int = HEADER_WORDS
+    at: int = HEADER_WORDS  # position of the instruction that is being read
     current: Function | None = None
+    # function id, name, interface ids; in order
     entries: list[tuple[int, str, frozenset[int]]] = field(default_factory=list)
     functions: dict[int, Function] = field(default_factory=dict)
+    # variable id → bytes, None where the type has no known size
     workgroup: dict[int, int | None] = field(default_factory=dict)
     aliased: set[int] = field(default_factory=set)
+    # position and count of the words that are only names, by rising position
     nameless: list[tuple[int, int]] = field(default_factory=list)
     parts: Counter[str] = field(default_factory=lambda: Counter(header=HEADER_WORDS, text=0))
-    debug_sets: set[int] = field(default_factory=set)
+    debug_sets: set[int] = field(default_factory=set)  # ids of the imported sets of instructions that only describe
+    # by result id; a type without an entry (runtime arrays, images, …) has no known size
     sizes: dict[int, Size] = field(default_factory=dict)
     pointees: dict[int, int] = field(default_factory=dict)
+    # id → value of 32-bit constants, specialisation constants with their default
     constants: dict[int, int] = field(default_factory=dict)
     strides: dict[int, int] = field(default_factory=dict)
     offsets: dict[int, dict[int, int]] = field(default_factory=dict)
 
     def visit(self, opcode: int, words: array[int]) -> None:
         """Take in one instruction; raises `MalformedBinary` where it is cut short, or its type absurdly large."""
-        if opcode in RULES:
-            rule, least_words = RULES[opcode]
-            if len(words) < least_words:
-                raise MalformedBinary(f"instruction {opcode} of {len(words)} words", where="spirv")
-            if (size := rule(self, words)) is not None:
-                if size[0] > MAX_BYTES:
-                    raise MalformedBinary(f"a type of {size[0]} bytes", where="spirv")
-                self.sizes[words[1]] = size
+        if len(words) < LEAST_WORDS.get(opcode, 1):
+            raise MalformedBinary(f"instruction {opcode} of {len(words)} words", where="spirv")
+        _take(self, opcode, words)
+        if (size := _size(self, opcode, words)) is not None:
+            if size[0] > MAX_BYTES:
+                raise MalformedBinary(f"a type of {size[0]} bytes", where="spirv")
+            self.sizes[words[1]] = size
         label = LABEL_BY_OPCODE.get(opcode)
         if self.current is not None:
             self.current.words += len(words)
@@ -132,7 +133,29 @@ def read(data: bytes) -> Reading:
     return Reading("spirv", len(data), parts, tuple(_entry_points(module)))
 
 
-def _entry_point(module: Module, words: array[int]) -> None:
+def _take(module: Module, opcode: int, words: array[int]) -> None:
+    """What an instruction says of names, functions, memory and constants."""
+    is_name = opcode in DEBUG_OPCODES or (opcode == OP_DECORATE and words[2] == DECORATION_LINKAGE)
+    if opcode == OP_IMPORT and words[2:].tobytes().startswith(DEBUG_SETS):
+        module.debug_sets.add(words[1])
+        is_name = True
+    if is_name or (opcode == OP_EXTENDED and words[3] in module.debug_sets):
+        module.nameless.append((module.at, len(words)))
+    elif opcode == OP_ENTRY_POINT:
+        _take_entry_point(module, words)
+    elif opcode == OP_FUNCTION:
+        if module.current is not None or words[2] in module.functions:
+            raise MalformedBinary("a function inside another", where="spirv")
+        module.current = module.functions[words[2]] = Function(module.at)
+    elif opcode == OP_VARIABLE:
+        _take_variable(module, words)
+    elif opcode == OP_DECORATE and words[2] == DECORATION_ALIASED:
+        module.aliased.add(words[1])
+    elif opcode == OP_DECORATE and words[2] == DECORATION_ARRAY_STRIDE and len(words) > 3:
+        module.strides[words[1]] = words[3]
+
+
+def _take_entry_point(module: Module, words: array[int]) -> None:
     name, end, _ = words[3:].tobytes().partition(b"\0")
     if not end:
         raise MalformedBinary("an entry point without the end of its name", where="spirv")
@@ -142,13 +165,7 @@ def _entry_point(module: Module, words: array[int]) -> None:
     module.entries.append((words[2], name.decode("utf-8", "replace"), frozenset(words[3 + name_words :])))
 
 
-def _function(module: Module, words: array[int]) -> None:
-    if module.current is not None or words[2] in module.functions:
-        raise MalformedBinary("a function inside another", where="spirv")
-    module.current = module.functions[words[2]] = Function(module.at)
-
-
-def _variable(module: Module, words: array[int]) -> None:
+def _take_variable(module: Module, words: array[int]) -> None:
     size = module.sizes.get(module.pointees.get(words[1], -1), (None,))[0]
     if words[3] == STORAGE_WORKGROUP:
         module.workgroup[words[2]] = size
@@ -157,59 +174,34 @@ def _variable(module: Module, words: array[int]) -> None:
         module.current.stack_bytes = None if stack is None or size is None else stack + size
 
 
-def _decorate(module: Module, words: array[int]) -> None:
-    if words[2] == DECORATION_ALIASED:
-        module.aliased.add(words[1])
-    elif words[2] == DECORATION_LINKAGE:
-        _debug(module, words)
-    elif words[2] == DECORATION_ARRAY_STRIDE and len(words) > 3:
-        module.strides[words[1]] = words[3]
-
-
-def _member_decorate(module: Module, words: array[int]) -> None:
-    if words[3] == DECORATION_OFFSET and len(words) > 4:
+def _size(module: Module, opcode: int, words: array[int]) -> Size | None:
+    """The size of the type that an instruction defines; None for one of no known size, and for no type."""
+    if opcode == OP_BOOL:
+        return 4, 4
+    if opcode in (OP_INT, OP_FLOAT):
+        return -(-words[2] // 8), -(-words[2] // 8)
+    if opcode == OP_STRUCT:
+        return _struct(module, words)
+    if opcode == OP_POINTER:
+        module.pointees[words[1]] = words[3]
+        return (ADDRESS_BYTES, ADDRESS_BYTES) if words[2] == STORAGE_PHYSICAL_BUFFER else None
+    if opcode in (OP_CONSTANT, OP_SPEC_CONSTANT):
+        # Word 1 is the type, word 2 the id, then the value, low-order word first.
+        module.constants[words[2]] = sum(word << (32 * place) for place, word in enumerate(words[3:5]))
+    elif opcode == OP_MEMBER_DECORATE and words[3] == DECORATION_OFFSET and len(words) > 4:
         module.offsets.setdefault(words[1], {})[words[2]] = words[4]
+    elif opcode in (OP_VECTOR, OP_MATRIX, OP_ARRAY) and (inner := module.sizes.get(words[2])):
+        return _several(module, opcode, words, inner)
+    return None
 
 
-def _debug(module: Module, words: array[int]) -> None:
-    module.nameless.append((module.at, len(words)))
-
-
-def _import(module: Module, words: array[int]) -> None:
-    if words[2:].tobytes().startswith(DEBUG_SETS):
-        module.debug_sets.add(words[1])
-        _debug(module, words)
-
-
-def _extended(module: Module, words: array[int]) -> None:
-    if words[3] in module.debug_sets:
-        _debug(module, words)
-
-
-def _constant(module: Module, words: array[int]) -> None:
-    # Word 1 is the type, word 2 the id, then the value, low-order word first.
-    module.constants[words[2]] = sum(word << (32 * place) for place, word in enumerate(words[3:5]))
-
-
-def _number(_: Module, words: array[int]) -> Size:
-    return -(-words[2] // 8), -(-words[2] // 8)
-
-
-def _vector(module: Module, words: array[int]) -> Size | None:
-    component, count = module.sizes.get(words[2]), words[3]
-    return component and (component[0] * count, component[0] * (count + count % 2))
-
-
-def _matrix(module: Module, words: array[int]) -> Size | None:
-    column = module.sizes.get(words[2])
-    return column and (_aligned(*column) * words[3], column[1])
-
-
-def _array(module: Module, words: array[int]) -> Size | None:
-    element, count = module.sizes.get(words[2]), module.constants.get(words[3])
-    if element is None or count is None:
-        return None
-    return module.strides.get(words[1], _aligned(*element)) * count, element[1]
+def _several(module: Module, opcode: int, words: array[int], inner: Size) -> Size | None:
+    if opcode == OP_VECTOR:
+        return inner[0] * words[3], inner[0] * (words[3] + words[3] % 2)
+    if opcode == OP_MATRIX:
+        return _aligned(*inner) * words[3], inner[1]
+    count = module.constants.get(words[3])
+    return None if count is None else (module.strides.get(words[1], _aligned(*inner)) * count, inner[1])
 
 
 def _struct(module: Module, words: array[int]) -> Size | None:
@@ -223,36 +215,8 @@ def _struct(module: Module, words: array[int]) -> Size | None:
     return _aligned(end, alignment), alignment
 
 
-def _pointer(module: Module, words: array[int]) -> Size | None:
-    module.pointees[words[1]] = words[3]
-    return (ADDRESS_BYTES, ADDRESS_BYTES) if words[2] == STORAGE_PHYSICAL_BUFFER else None
-
-
 def _aligned(size_bytes: int, alignment: int) -> int:
     return -(-size_bytes // max(alignment, 1)) * max(alignment, 1)
-
-
-RULES: dict[int, tuple[Callable[[Module, array[int]], Size | None], int]] = {
-    **dict.fromkeys(DEBUG_OPCODES, (_debug, 1)),
-    OP_IMPORT: (_import, 3),
-    OP_EXTENDED: (_extended, 5),
-    OP_ENTRY_POINT: (_entry_point, 4),
-    OP_FUNCTION: (_function, 5),
-    OP_VARIABLE: (_variable, 4),
-    OP_DECORATE: (_decorate, 3),
-    OP_MEMBER_DECORATE: (_member_decorate, 4),
-    OP_CONSTANT: (_constant, 4),
-    OP_SPEC_CONSTANT: (_constant, 4),
-    OP_BOOL: (lambda _module, _words: (4, 4), 2),
-    OP_INT: (_number, 4),
-    OP_FLOAT: (_number, 3),
-    OP_VECTOR: (_vector, 4),
-    OP_MATRIX: (_matrix, 4),
-    OP_ARRAY: (_array, 4),
-    OP_STRUCT: (_struct, 2),
-    OP_POINTER: (_pointer, 4),
-}
-"""Opcode → what it says of the module, as the size of a type where it defines one; and the fewest words it has."""
 
 
 def _entry_points(module: Module) -> Iterator[EntryPoint]:

@@ -28,34 +28,24 @@ _Answer = TypeVar("_Answer", bound=Record)
 
 
 class Draw(Record, frozen=True):
-    """One output on one input, of both artifacts.
-
-    Attributes:
-        finite: of the values before, those that are neither infinite nor NaN.
-        different: of the values, those that are not the same to the bit; a NaN is the same as any other.
-        relative: the largest difference, as a part of the largest magnitude of the output before; of an integer that
-            differs 1; None where there is no such part (sizes, infinities or NaNs differ, or all before is zero).
-    """
+    """One output on one input, of both artifacts."""
 
     before_bytes: Count
     after_bytes: Count
     values: Count
-    finite: Count
-    different: Count
+    finite: Count  # of the values before, those that are neither infinite nor NaN
+    different: Count  # of the values, those that are not the same to the bit; a NaN is the same as any other
+    # the largest difference, as a part of the largest magnitude of the output before; of an integer that differs 1;
+    # None where there is no such part (sizes, infinities or NaNs differ, or all before is zero)
     relative: float | None
 
 
 class Output(Record, frozen=True):
-    """One output over all draws.
-
-    Attributes:
-        constant: True where all finite values are one.
-        still: True where there is more than one draw, and it is the same on all of them.
-    """
+    """One output over all draws."""
 
     draws: tuple[Draw, ...]
-    constant: bool
-    still: bool
+    constant: bool  # True where all finite values are one
+    still: bool  # True where there is more than one draw, and it is the same on all of them
 
 
 class _Compared(Record, frozen=True):
@@ -110,24 +100,16 @@ _HELD_TWICE = 2
 
 
 class Feed(NamedTuple):
-    """How the runtime's programs are told to call a function.
+    """How the runtime's programs are told to call a function."""
 
-    Attributes:
-        directory: where its files are, and the programs are run.
-        draws: for each run the function, the files of parameters and the arguments.
-        drawn: for each run what these are: `i32 from 0 to 99, f32 weights`; empty where nothing is random.
-        has_inputs: False for a function without arguments, of which only the parameters are random.
-        results: the elements of what it gives, in order (`f32`); empty for what is no tensor or number.
-        dynamic: what dimensions were made that are not fixed; None where all are.
-        calls: how often a run calls the function; `draws` has the arguments of all calls, `results` what all give.
-    """
-
-    directory: Path
-    draws: tuple[tuple[str, ...], ...]
+    directory: Path  # where its files are, and the programs are run
+    draws: tuple[tuple[str, ...], ...]  # for each run the function, the files of parameters and the arguments
+    # for each run what these are: `i32 from 0 to 99, f32 weights`; empty where nothing is random
     drawn: tuple[str, ...]
-    has_inputs: bool
-    results: tuple[str, ...]
-    dynamic: int | None
+    has_inputs: bool  # False for a function without arguments, of which only the parameters are random
+    results: tuple[str, ...]  # the elements of what it gives, in order (`f32`); empty for what is no tensor or number
+    dynamic: int | None  # what dimensions were made that are not fixed; None where all are
+    # how often a run calls the function; `draws` has the arguments of all calls, `results` what all give
     calls: int = 1
 
 

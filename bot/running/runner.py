@@ -149,19 +149,12 @@ def refusal(targets: Sequence[CompiledFor], runtime: Runtime, cancel: Cancel) ->
 
 
 class Stopped(NamedTuple):
-    """A run without outputs.
+    """A run without outputs."""
 
-    Attributes:
-        why: how it ended, as what follows the name of the artifact.
-        is_own: False where the machine, and not the artifact, is to blame.
-        is_refused: True where the runtime, or the program itself, said no.
-        is_late: True where the time limit ended it.
-    """
-
-    why: str
-    is_own: bool = True
-    is_refused: bool = False
-    is_late: bool = False
+    why: str  # how it ended, as what follows the name of the artifact
+    is_own: bool = True  # False where the machine, and not the artifact, is to blame
+    is_refused: bool = False  # True where the runtime, or the program itself, said no
+    is_late: bool = False  # True where the time limit ended it
 
 
 def started(

@@ -146,16 +146,11 @@ def argument_places(sites: Mapping[str, Sequence[Any]]) -> int:
 
 
 class Varying(NamedTuple):
-    """Slots that vary in the same way, which one operand takes the place of.
-
-    Attributes:
-        slots: of the representative.
-        attributes: the value that each member's site passes, as the attribute of a constant.
-    """
+    """Slots that vary in the same way, which one operand takes the place of."""
 
     type: Any
-    slots: tuple[Slot, ...]
-    attributes: tuple[Any, ...]
+    slots: tuple[Slot, ...]  # of the representative
+    attributes: tuple[Any, ...]  # the value that each member's site passes, as the attribute of a constant
     is_shape: bool
 
 

@@ -38,40 +38,31 @@ LEVELS = {
 
 
 class Slot(NamedTuple):
-    """One thing that may differ.
+    """One thing that may differ."""
 
-    Attributes:
-        kind: `constant`, `offset`, `dimension`; what no operand can take the place of is `fixed`, a constant that is
-            a shape, or `type`, the type of a constant that has dimensions.
-        op: the user of the constant, the operation with the array, or the maker of the value whose type it is.
-        place: which operand, which (array, entry), or which (value, position of the dimension).
-        constant: the operation of the constant; None for the other kinds.
-    """
-
+    # `constant`, `offset`, `dimension`; what no operand can take the place of is `fixed`, a constant that is a shape,
+    # or `type`, the type of a constant that has dimensions
     kind: str
     value: str
-    op: Any
-    place: Any
-    constant: Any = None
+    op: Any  # the user of the constant, the operation with the array, or the maker of the value whose type it is
+    place: Any  # which operand, which (array, entry), or which (value, position of the dimension)
+    constant: Any = None  # the operation of the constant; None for the other kinds
 
 
 @dataclass(frozen=True)
 class Member:
-    """One executable that could be folded.
-
-    Attributes:
-        executable, export, function: its operations; there is one export and one function of one block.
-        slots, function_slots: all, and those of the function: the export is what the host does for it.
-        structure: equal for executables whose functions differ in slots alone, and so have as many of the same kinds.
-    """
+    """One executable that could be folded."""
 
     name: str
     entry: str
+    # executable, export, function: its operations; there is one export and one function of one block
     executable: Any
     export: Any
     function: Any
     rows: tuple[Any, ...]
+    # slots, function_slots: all, and those of the function: the export is what the host does for it
     slots: tuple[Slot, ...]
+    # equal for executables whose functions differ in slots alone, and so have as many of the same kinds
     structure: tuple[Any, ...]
     function_slots: tuple[Slot, ...]
 

@@ -256,19 +256,14 @@ class _Buffer:
 
 @dataclass
 class _Body:
-    """What one initializer or function does, in its order.
-
-    Attributes:
-        steps: a buffer that is made (1) or given back (-1), or the name of a function that is called.
-        stores: global → the buffer that it gets first.
-        branches: True where what is made depends on what happens at run time.
-    """
+    """What one initializer or function does, in its order."""
 
     name: str
     initializer: bool
+    # a buffer that is made (1) or given back (-1), or the name of a function that is called
     steps: list[tuple[_Buffer, int] | str] = field(default_factory=list)
-    stores: dict[str, _Buffer] = field(default_factory=dict)
-    branches: bool = False
+    stores: dict[str, _Buffer] = field(default_factory=dict)  # global → the buffer that it gets first
+    branches: bool = False  # True where what is made depends on what happens at run time
 
     @property
     def buffers(self) -> list[_Buffer]:
