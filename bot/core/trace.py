@@ -9,8 +9,8 @@ from itertools import islice
 
 from bot.core.record import Amount, Record
 
-MLIR, LLVM, MACHINE = LEVELS = ("mlir", "llvm", "machine")
-"""What passes work on: MLIR's operations, LLVM's instructions, and those of the machine."""
+PROGRAM, MLIR, LLVM, MACHINE = LEVELS = ("program", "mlir", "llvm", "machine")
+"""What passes work on: the whole program, MLIR's operations of a dispatch, LLVM's instructions, the machine's."""
 
 
 SOURCE = "source"

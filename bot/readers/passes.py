@@ -65,6 +65,15 @@ def _operation(item: bytes, line: bytes, level: str) -> Iterator[str]:
     yield f"{name} {types.decode()}" if types else name
 
 
+def header_of(line: bytes) -> tuple[tuple[str, str], bool]:
+    """Of a dump's first line: the pass and what implements it, both empty where it is none; whether it is after it."""
+    header = next(filter(None, (form.match(line) for form in _HEADERS)), None)
+    if header is None:
+        return ("", ""), False
+    class_name, name = (header[part].decode(errors="replace") if header[part] else "" for part in ("class", "name"))
+    return (name or class_name, class_name), header["when"] == b"After"
+
+
 class PassReader:
     """Counts one function's operations after each pass; nothing of the text is kept.
 
@@ -94,12 +103,7 @@ class PassReader:
     def _line(self, line: bytes) -> None:
         if line.startswith((b"// -----//", b"*** ", b"# *** ")):
             self._ended()
-            header = next(filter(None, (form.match(line) for form in _HEADERS)), None)
-            class_name, name = (
-                header[part].decode(errors="replace") if header and header[part] else "" for part in ("class", "name")
-            )
-            self._pass = name or class_name, class_name
-            self._is_after = bool(header and header["when"] == b"After")
+            self._pass, self._is_after = header_of(line)
         elif self._level:
             if line.startswith(self._end):
                 self._ended()

@@ -1,0 +1,187 @@
+"""What a dispatch consists of before it is one: the operations of its places in the model, after each earlier pass.
+
+Format: what `--mlir-print-ir-tree-dir` writes with locations in local scope, 3.5.0 to 3.13.0: a file for each run of a
+pass, `3_12_cse.mlir`; numbers count the dumps of the operation and of those around it, so that one number is the whole
+program (FileTreeIRPrinterConfig, mlir/lib/Pass/IRPrinting.cpp). Places are lines and columns of a model without
+locations of its own: names, as models bring them, stand for many operations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from bot.core.planned import SIDES
+from bot.core.trace import MLIR, PROGRAM, PassStep
+from bot.readers.passes import LONGEST_LINE_BYTES, header_of, operations_of
+
+LOCATION = re.compile(rb'(?<!=) loc\((?:#\w+|unknown|"(?:[^"\\]|\\.)*"(?::\d+:\d+)?)\)')
+_PLACE = re.compile(rb'"((?:[^"\\]|\\.)*")((?::\d+:\d+)?)')
+_FUNCTION = re.compile(rb"(func|util)\.func\b[^@]*@\"?([\w$.-]+)\"?\(.*\{$")
+_EXECUTABLE = re.compile(rb'flow\.executable (?:public |private )?@"?([\w$.-]+)')
+_HOST = re.compile(r"(?:util|flow|stream|hal|vm|iree_tensor_ext|builtin|func|cf|ml_program)\.|torch\.(?:constant|prim)\b")
+"""Of the program around dispatches, and what stands for data that they pass: spelled otherwise from release to release."""
+_NO_WORK = (".constant", ".const", ".yield", ".return", "tensor.dim", "tensor.empty", "tensor.cast")
+REGION = "flow.dispatch.region"
+_REGIONS = frozenset({REGION, "flow.dispatch.workgroups"})
+_LAST = "iree-flow-deduplicate-executables"
+"""From this pass on one executable stands for several places."""
+_INITIALIZER = "initializer"
+
+Places = frozenset[bytes]
+Counted = Counter[tuple[Places, str]]
+
+
+class ProgramReader:
+    """The program's operations by their places after each pass; nothing of the text is kept.
+
+    Attributes:
+        steps: pass, what implements it, and what of which places it changed.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._steps: list[tuple[str, str, Counted]] = []
+        self._functions: dict[str, Counted] = {}
+        self._executables: dict[str, str] = {}
+        total = Counted()
+        for path, is_whole in _dumps(directory):
+            with path.open("rb") as file:
+                (name, class_name), _ = header_of(file.readline(LONGEST_LINE_BYTES))
+                if name == _LAST:
+                    break
+                read = _Dump(file)
+            if is_whole:
+                self._functions, self._executables = read.functions, read.executables
+            else:
+                self._functions |= read.functions
+                self._executables = read.executables | self._executables
+            now = sum(self._functions.values(), Counted())
+            changes = Counted(now)
+            changes.subtract(total)
+            if changes := Counted({key: count for key, count in changes.items() if count}):
+                self._steps.append((name, class_name, changes))
+            total = now
+
+    @cached_property
+    def dispatches(self) -> Mapping[str, Places]:
+        """Executable → the places of its operations."""
+        return {
+            executable: frozenset[bytes]().union(*(places for places, _ in self._functions.get(name, ())))
+            for name, executable in self._executables.items()
+            if executable
+        }
+
+    def steps(self, places: Places) -> tuple[PassStep, ...]:
+        """The passes that changed what there is of these places: what has most of its own among them."""
+        steps = []
+        for name, class_name, changes in self._steps:
+            own = Counter[str]()
+            for (where, operation), count in changes.items():
+                if 2 * len(where & places) > len(where):
+                    own[operation] += count
+            if changed := {operation: count for operation, count in sorted(own.items()) if count}:
+                steps.append(PassStep(name, class_name, PROGRAM, changed))
+        return tuple(steps)
+
+
+def joint_places(readers: Sequence[ProgramReader], executables: Sequence[str]) -> Places:
+    """The places of a dispatch on both sides, with those of the dispatches that do what it does on either.
+
+    Those share most of the smaller one's places: what one side fused is several of the other's. Empty where a side has
+    no such executable.
+
+    Args:
+        executables: of each reader; empty where that side has none.
+    """
+    own = [reader.dispatches.get(name) for reader, name in zip(readers, executables, strict=True) if name]
+    if not all(own):
+        return frozenset()
+    joint = frozenset[bytes]().union(*filter(None, own))
+    for _ in SIDES:
+        near = [one for reader in readers for one in reader.dispatches.values()]
+        joint = joint.union(*(one for one in near if 2 * len(one & joint) > min(len(one), len(joint)) > 0))
+    return joint
+
+
+def _dumps(directory: Path) -> Iterator[tuple[Path, bool]]:
+    """In the order in which they were printed; with whether it is the whole program."""
+    numbered = []
+    for path in directory.rglob("*.mlir"):
+        *numbers, _ = path.name.split("_", path.name.count("_"))
+        order = []
+        for number in numbers:
+            if not number.isdigit():
+                break
+            order.append(int(number))
+        if not any(_INITIALIZER in part for part in path.relative_to(directory).parts[1:-1]):
+            numbered.append((order, path))
+    for order, path in sorted(numbered):
+        yield path, len(order) == 1
+
+
+class _Dump:
+    """The functions of one dump, each with its operations by their places.
+
+    An operation within another one that has no place of its own has that of the one around it.
+    """
+
+    def __init__(self, lines: Iterator[bytes]) -> None:
+        self.functions: dict[str, Counted] = {}
+        self.executables: dict[str, str] = {}
+        self._executable = ""
+        self._counted: Counted | None = None
+        self._frames: list[list[str]] = []
+        self._opening: list[str] = []
+        for line in lines:
+            self._line(line[:LONGEST_LINE_BYTES].strip())
+
+    def _line(self, line: bytes) -> None:
+        opens, closes = line.endswith(b"{"), line.startswith(b"}")
+        if self._counted is None:
+            if opens and (executable := _EXECUTABLE.match(line)):
+                self._executable = executable[1].decode()
+            elif opens and (function := _FUNCTION.match(line)):
+                name = function[2].decode()
+                self.executables[name] = self._executable if function[1] == b"func" else ""
+                self._counted = self.functions[name] = Counted()
+                self._frames = [[REGION] if self.executables[name] else []]
+            return
+        if closes and opens:
+            return
+        text, _, location = line.rpartition(b" loc(")
+        if closes:
+            self._assign(self._frames.pop(), location)
+            if not self._frames:
+                if _INITIALIZER in self._executable:
+                    self._counted.clear()
+                self._counted = None
+            return
+        names = list(_work(text or line))
+        if line.endswith(b" ="):
+            self._opening = names
+        elif opens:
+            self._frames.append(names or self._opening)
+            self._opening = []
+        else:
+            self._assign(names, location)
+
+    def _assign(self, names: list[str], location: bytes) -> None:
+        places = frozenset(b"".join(one) for one in _PLACE.findall(location))
+        if places and self._counted is not None:
+            for name in names:
+                self._counted[places, name] += 1
+        elif len(self._frames) > 1:
+            self._frames[-1] += names
+
+
+def _work(line: bytes) -> Iterator[str]:
+    """The operations that become code of a dispatch, and the dispatch itself."""
+    for name in operations_of(line, MLIR):
+        operation, _, types = name.partition(" ")
+        if operation in _REGIONS:
+            yield REGION
+        elif types != "index" and not _HOST.match(operation) and not operation.endswith(_NO_WORK):
+            yield name
