@@ -12,7 +12,7 @@ from msgspec import structs
 
 from bot.core.explanation import LookedUp, Suspect
 from bot.core.snapshot import CellKey, Dispatch
-from bot.core.trace import LLVM, MACHINE, DispatchTrace, IrAround, Parting, PassState, TraceRow
+from bot.core.trace import LLVM, MACHINE, PROGRAM, REGION, DispatchTrace, IrAround, Parting, PassState, TraceRow
 
 TRACE_SCHEMA = "code-size-trace/1"
 
@@ -54,13 +54,17 @@ MOST_BEFORE = 1 / 4
 
 NOT_TRACED = "not traced"
 NO_TIME = "no time was left to trace it"
+NO_PLACES = "the compiler's earlier passes have no place in the model for it"
+OTHER_DISPATCHES = "compiled once more, it has other dispatches than in the artifact"
+OTHER_MODEL = "the model is another text on either side, so that its places are not comparable"
 NOT_STORED = "one side's compiler is gone, and its stored baseline has no trace of it"
 NO_TIME_AROUND = "no time was left to print it"
 _NO_TEXT = "the compiler of this side is gone, and a stored baseline has no IR"
 _OTHER_CODE = "compiled alone, it has other code than in the artifact"
-_SAME = "traced: the same operations after each pass that was looked at"
+SAME = "traced: the same operations after each pass that was looked at"
 _SAME_STAGES = "the same operations at each stage that the compiler left"
 _BEFORE = "traced: apart before the first of its passes"
+_BOUND = "traced: the same operations until it is outlined, and others before the first of its target's passes"
 _SLOWLY = "traced: no single pass that can be seen takes them apart by most of it"
 _NO_LLVM = "traced: they part in LLVM, up to {}, and not each pass there could be looked at"
 """Why no pass is named, each in one sentence for all places that say it; a compile that fails has its own words."""
@@ -68,6 +72,10 @@ _NO_LLVM = "traced: they part in LLVM, up to {}, and not each pass there could b
 
 def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
     """The passes of both sides, and after which of them the sides have parted."""
+    lone = head if base is None else base if head is None else None
+    if lone is not None and lone.across:
+        across = DispatchTrace(lone.across)
+        base, head = base or across, head or across
     for side, trace in (("base", base), ("head", head)):
         if trace is not None and not trace.is_whole:
             why = trace.why or _OTHER_CODE
@@ -78,8 +86,13 @@ def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
     if base.is_staged and head.is_staged:
         first = next((place for place, row in enumerate(rows) if row.apart), None)
         return Parting(rows, first, "" if first is not None else _SAME_STAGES, first)
-    if not rows or not rows[-1].share:
-        return Parting(rows, None, _SAME)
+    early = sum(row.level == PROGRAM for row in rows)
+    if early and rows[early - 1].share:
+        return _in_program(rows, early)
+    if early == len(rows) or not rows[-1].share:
+        return Parting(rows, None, SAME)
+    if early and rows[early].share:
+        return Parting(rows, None, _BOUND)
     shares = [row.share for row in rows]
     has_llvm = all(any(step.level == LLVM for step in one.steps) for one in (base, head))
     at = _first_jump(rows, LEAST_SHARE / 2 if has_llvm else LEAST_SHARE)
@@ -91,6 +104,18 @@ def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
         return Parting(rows, None, _BEFORE)
     most = max(range(apart_from, len(rows)), key=lambda place: shares[place] - shares[place - 1])
     return Parting(rows, at, "" if at is not None else _SLOWLY, most)
+
+
+def _in_program(rows: tuple[TraceRow, ...], end: int) -> Parting:
+    """Sides that are apart when dispatches are outlined: by how many there are, else by what these consist of."""
+    at: int | None = None
+    if rows[end - 1].apart.get(REGION):
+        at = next((place + 1 for place in range(end - 1, -1, -1) if not rows[place].apart.get(REGION)), 0)
+    elif rows[0].share:
+        return Parting(rows, None, _BEFORE)
+    else:
+        at = _first_jump(rows[:end], LEAST_SHARE)
+    return Parting(rows, at, "" if at is not None else _SLOWLY, at)
 
 
 def _first_jump(rows: Sequence[TraceRow], least_left: float) -> int | None:

@@ -13,6 +13,8 @@ PROGRAM, MLIR, LLVM, MACHINE = LEVELS = ("program", "mlir", "llvm", "machine")
 """What passes work on: the whole program, MLIR's operations of a dispatch, LLVM's instructions, the machine's."""
 
 
+REGION = "flow.dispatch.region"
+"""Of a program, one dispatch that has been formed, in whatever operation it stands."""
 SOURCE = "source"
 """What is before the first stage that a compiler leaves: it has no operations."""
 SHOWN_LINES, SOUGHT = 12, 3
@@ -88,6 +90,7 @@ class DispatchTrace(Record, frozen=True, omit_defaults=True):
         same_code: whether the traced compile made the code that is in the artifact; None where that is not known.
         cpu_ms: what tracing cost, the compiler alone.
         around: the IR around the pass that is named, of dispatches that are examples of a root cause.
+        across: of a dispatch that the other side lacks, what that side's passes did at the same places of the model.
     """
 
     steps: tuple[PassStep, ...]
@@ -95,6 +98,7 @@ class DispatchTrace(Record, frozen=True, omit_defaults=True):
     same_code: bool | None = None
     cpu_ms: int = 0
     around: IrAround | None = None
+    across: tuple[PassStep, ...] = ()
 
     @property
     def is_staged(self) -> bool:
@@ -105,7 +109,8 @@ class DispatchTrace(Record, frozen=True, omit_defaults=True):
     def size(self) -> int:
         """What it takes to look at: steps times operations that there ever are; real ones have up to 100,000."""
         texts = self.around.size if self.around else 0
-        return len(self.steps) * len({name for step in self.steps for name in step.changes}) + texts
+        steps = self.steps + self.across
+        return len(steps) * len({name for step in steps for name in step.changes}) + texts
 
     @property
     def is_whole(self) -> bool:
@@ -173,7 +178,7 @@ class TraceRow:
     def class_name(self) -> str:
         """What implements it, of MLIR's passes; empty for one of LLVM's."""
         state = self.head or self.base
-        return state.class_name if state and state.level == MLIR else ""
+        return state.class_name if state and state.level in (PROGRAM, MLIR) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,9 +231,14 @@ class Parting:
         return places
 
     def operations_at(self, place: int) -> Mapping[str, int]:
-        """Operation → how many more on head after a pass, largest first; without what differed as much before it."""
+        """Operation → how many more on head after a pass, without what differed as much before it.
+
+        Dispatches that are formed come first, then the largest difference.
+        """
         before = self.rows[place - 1].apart if place else {}
-        return {name: count for name, count in self.rows[place].apart.items() if before.get(name) != count}
+        now = self.rows[place].apart
+        regions = {REGION: now[REGION]} if REGION in now else {}
+        return {name: count for name, count in {**regions, **now}.items() if before.get(name) != count}
 
 
 def operation_words(apart: Mapping[str, int], most: int, others: int | None = 0) -> str:

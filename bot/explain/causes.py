@@ -260,8 +260,8 @@ def _delta(rank: int, match: Match, story: _Story) -> DispatchDelta:
     )
 
 
-_TRACED = frozenset({"strategy", "codegen"})
-"""Causes of dispatches that are the same when the target's own passes begin."""
+_TRACED = frozenset({"strategy", "codegen", "input", "fusion"})
+"""Causes that a pass can have."""
 
 
 def _pass(match: Match, compared: Compared, cause: str | None) -> tuple[PassChange | None, str]:
@@ -403,7 +403,9 @@ _PAIR_NOTES: dict[str, Note] = {
     "packaging": lambda _found, story: SAME_CODE[story.compared.short_code],
 }
 _LONE_NOTES: dict[str, Note] = {
-    "input": lambda _found, _story: "the model itself changed",
+    "input": lambda match, story: (
+        _lone(match, story, folded=False) if story.compared.same_model else "the model itself changed"
+    ),
     "fusion": partial(_lone, folded=False),
     "dedup-lost": partial(_lone, folded=True),
     "dedup-won": partial(_lone, folded=True),

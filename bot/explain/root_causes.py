@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from bot.core.delta import CellDelta
 from bot.core.explanation import (
@@ -76,7 +76,22 @@ def described(cause: str, what: Any, traits: Counter[Any]) -> str:
 
     `what`: they were clustered by, within their cause; `traits`: what else is told of them → how many of them have it.
     """
-    return _WORDS[cause](what, traits)
+    return _passed(what, traits) if isinstance(what, _Passed) else _WORDS[cause](what, traits)
+
+
+class _Passed(NamedTuple):
+    """The pass, the operation that it changes most, and whether there are more of them on head."""
+
+    name: str
+    operation: str
+    more: bool
+
+
+def _passed(what: _Passed, traits: Counter[Any]) -> str:
+    """`greedy: 448 VS4R_V more`, `cse: 64 to 1,440 arith.addi fewer`; traits: the operations that the pass changes."""
+    amounts = sorted({abs(dict(changes).get(what.operation, 0)) for changes in traits})
+    count = f"{amounts[0]:,}" if len(amounts) == 1 else f"{amounts[0]:,} to {amounts[-1]:,}"
+    return f"{what.name}: {count} {what.operation} {'more' if what.more else 'fewer'}"
 
 
 def _strategy(change: tuple[str, str] | None, traits: Counter[tuple[tuple[str, str], ...]]) -> str:
@@ -90,24 +105,26 @@ def _strategy(change: tuple[str, str] | None, traits: Counter[tuple[tuple[str, s
     return f"{name} {values}{also_words}"
 
 
-def _fusion(same_structure: bool, kinds: Counter[str]) -> str:
+def _fusion(what: tuple[bool, str], kinds: Counter[str]) -> str:
     """`regions formed differently: matmul (12), conv (3)`: the most frequent kinds first; others are only counted."""
+    same_structure, why = what
     if same_structure:
-        return "the same regions with different constants, shapes or offsets"
+        return _with_reason("the same regions with different constants, shapes or offsets", why)
     largest = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))[:_NAMED_LIMIT]
     rest = kinds.total() - sum(count for _, count in largest)
     named = [f"{name} ({count:,})" for name, count in largest] + ([f"{rest:,} of other kinds"] if rest else [])
-    return f"regions formed differently: {', '.join(named)}"
+    return _with_reason(f"regions formed differently: {', '.join(named)}", why)
 
 
-def _codegen(what: tuple[Any, ...], traits: Counter[Any]) -> str:
-    """`greedy: 448 VS4R_V more`, `cse: 64 to 1,440 arith.addi fewer`; traits: the operations that the pass changes."""
-    if what[0] is None:
-        return f"other code; {what[1] or NOT_TRACED}"
-    name, operation, more = what
-    amounts = sorted({abs(dict(changes).get(operation, 0)) for changes in traits})
-    count = f"{amounts[0]:,}" if len(amounts) == 1 else f"{amounts[0]:,} to {amounts[-1]:,}"
-    return f"{name}: {count} {operation} {'more' if more else 'fewer'}"
+def _input(what: tuple[str, str], same: Counter[bool]) -> str:
+    model, why = what
+    if same[True]:
+        return _with_reason(f"the text of {model} is the same, and is read differently by the compiler", why)
+    return f"{model} itself changed"
+
+
+def _with_reason(words: str, why: str) -> str:
+    return f"{words}; {why}" if why else words
 
 
 def _says(words: str) -> Callable[[str, object], str]:
@@ -115,16 +132,12 @@ def _says(words: str) -> Callable[[str, object], str]:
 
 
 _WORDS: Mapping[str, Callable[[Any, Counter[Any]], str]] = {
-    "input": lambda model, same: (
-        f"the text of {model} is the same, and is read differently by the compiler"
-        if same[True]
-        else f"{model} itself changed"
-    ),
+    "input": _input,
     "fusion": _fusion,
     "dedup-lost": _says("executables that were folded into others on base"),
     "dedup-won": _says("executables that are folded into others on head"),
     "strategy": _strategy,
-    "codegen": _codegen,
+    "codegen": lambda why, _: f"other code; {why or NOT_TRACED}",
     "container": _says("the same code under other names"),
     "host": _says("the program around the dispatches"),
     "packaging": _says("the same code, laid out differently"),
@@ -243,8 +256,10 @@ def _clusters(
         for cause, delta, change_bytes in _moved(explanations[key]):
             by = _BY.get(cause)
             what, trait = (delta.what, None) if isinstance(delta, PartDelta) else by(delta) if by else ("", None)
-            if cause == "input":
-                what, trait = key.model, same_model
+            if isinstance(delta, DispatchDelta) and delta.passed and cause != "strategy":
+                what, trait = _of_pass(delta.passed)
+            elif cause == "input":
+                what, trait = (key.model, "" if isinstance(delta, PartDelta) else _reason(delta)), same_model
             elif cause == "strategy":
                 what = backends.get(key.target, key.target), what
             if (cluster := groups.get((cause, what))) is None:
@@ -275,19 +290,24 @@ def _turned(delta: DispatchDelta) -> Sorted:
     return knobs, knobs
 
 
-def _of_pass(delta: DispatchDelta) -> Sorted:
-    """The pass, the operation that it changes most and in which direction; and all that it changes."""
-    if delta.passed is None:
-        return (None, delta.untraced.removeprefix("base: ").removeprefix("head: ")), None
-    name, count = next(iter(delta.passed.operations.items()), ("", 0))
-    return (delta.passed.name, name, count > 0), tuple(delta.passed.operations.items())
+def _of_pass(passed: PassChange) -> Sorted:
+    """What it changes most, and all that it changes."""
+    name, count = next(iter(passed.operations.items()), ("", 0))
+    return _Passed(passed.name, name, count > 0), tuple(passed.operations.items())
+
+
+def _reason(delta: DispatchDelta) -> str:
+    return delta.untraced.removeprefix("base: ").removeprefix("head: ")
 
 
 _BY: Mapping[str, Callable[[DispatchDelta], Sorted]] = {
     # Regions of one structure have other constants, shapes or offsets; the others are formed differently.
-    "fusion": lambda delta: ("structure" in delta.matched, (row := delta.head or delta.base) and row.kind),
+    "fusion": lambda delta: (
+        ("structure" in delta.matched, _reason(delta)),
+        (row := delta.head or delta.base) and row.kind,
+    ),
     "strategy": _turned,
-    "codegen": _of_pass,
+    "codegen": lambda delta: (_reason(delta), None),
     UNKNOWN: lambda delta: (delta.note, None),
 }
 

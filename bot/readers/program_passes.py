@@ -8,6 +8,7 @@ locations of its own: names, as models bring them, stand for many operations.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,17 +16,18 @@ from functools import cached_property
 from pathlib import Path
 
 from bot.core.planned import SIDES
-from bot.core.trace import MLIR, PROGRAM, PassStep
+from bot.core.trace import MLIR, PROGRAM, REGION, PassStep
 from bot.readers.passes import LONGEST_LINE_BYTES, header_of, operations_of
 
 LOCATION = re.compile(rb'(?<!=) loc\((?:#\w+|unknown|"(?:[^"\\]|\\.)*"(?::\d+:\d+)?)\)')
 _PLACE = re.compile(rb'"((?:[^"\\]|\\.)*")((?::\d+:\d+)?)')
 _FUNCTION = re.compile(rb"(func|util)\.func\b[^@]*@\"?([\w$.-]+)\"?\(.*\{$")
 _EXECUTABLE = re.compile(rb'flow\.executable (?:public |private )?@"?([\w$.-]+)')
-_HOST = re.compile(r"(?:util|flow|stream|hal|vm|iree_tensor_ext|builtin|func|cf|ml_program)\.|torch\.(?:constant|prim)\b")
-"""Of the program around dispatches, and what stands for data that they pass: spelled otherwise from release to release."""
+_HOST = re.compile(
+    r"(?:util|flow|stream|hal|vm|iree_tensor_ext|builtin|func|cf|ml_program)\.|torch\.(?:constant|prim)\b"
+)
+"""Of the program around dispatches, and what stands for the data that they pass: each release has its own spelling."""
 _NO_WORK = (".constant", ".const", ".yield", ".return", "tensor.dim", "tensor.empty", "tensor.cast")
-REGION = "flow.dispatch.region"
 _REGIONS = frozenset({REGION, "flow.dispatch.workgroups"})
 _LAST = "iree-flow-deduplicate-executables"
 """From this pass on one executable stands for several places."""
@@ -39,10 +41,11 @@ class ProgramReader:
     """The program's operations by their places after each pass; nothing of the text is kept.
 
     Attributes:
-        steps: pass, what implements it, and what of which places it changed.
+        model: digest of the text whose places they are.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, model: bytes) -> None:
+        self.model = hashlib.sha256(model).digest()
         self._steps: list[tuple[str, str, Counted]] = []
         self._functions: dict[str, Counted] = {}
         self._executables: dict[str, str] = {}
@@ -65,13 +68,22 @@ class ProgramReader:
                 self._steps.append((name, class_name, changes))
             total = now
 
+    @staticmethod
+    def is_unseen(executable: str) -> bool:
+        """Whether it runs when the module is loaded: its functions have no names by which their dumps are told apart."""
+        return _INITIALIZER in executable
+
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        """Executable → its function."""
+        return {executable: name for name, executable in self._executables.items() if executable}
+
     @cached_property
     def dispatches(self) -> Mapping[str, Places]:
         """Executable → the places of its operations."""
         return {
             executable: frozenset[bytes]().union(*(places for places, _ in self._functions.get(name, ())))
-            for name, executable in self._executables.items()
-            if executable
+            for executable, name in self.names.items()
         }
 
     def steps(self, places: Places) -> tuple[PassStep, ...]:

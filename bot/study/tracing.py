@@ -25,17 +25,28 @@ from bot.compiler.probe import UNTHREADED
 from bot.compiler.schedule import Task, run_all
 from bot.core.delta import diff
 from bot.core.explanation import DispatchDelta, Explanation, RootCause, moved_bytes
-from bot.core.parting import NO_TIME, NO_TIME_AROUND, NOT_STORED, parting
+from bot.core.parting import (
+    NO_PLACES,
+    NO_TIME,
+    NO_TIME_AROUND,
+    NOT_STORED,
+    OTHER_DISPATCHES,
+    OTHER_MODEL,
+    SAME,
+    parting,
+)
 from bot.core.planned import LIFTED_LIMIT_FLAG, SIDES, PlannedCell
+from bot.core.program import HASHED_PHASES
 from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot, differ
-from bot.core.trace import LLVM, MACHINE, MLIR, DispatchTrace, IrAround
+from bot.core.trace import LLVM, MACHINE, MLIR, PROGRAM, DispatchTrace, IrAround, Parting
 from bot.errors import MalformedBinary
-from bot.explain.explanations import explanations
+from bot.explain.explanations import changed_models, explanations
 from bot.explain.root_causes import root_causes
 from bot.readers.artifact import read_executable
 from bot.readers.assemble import UNSPEAKABLE
 from bot.readers.object_code import function_codes
 from bot.readers.passes import AroundReader, PassReader
+from bot.readers.program_passes import LOCATION, ProgramReader, joint_places
 from bot.show.filters import plural
 from bot.study.prepare import Work
 from bot.study.run import Resources, SidePlan
@@ -48,6 +59,12 @@ _PASSES = ("--mlir-print-ir-after-all", "--mlir-print-ir-after-change")
 _MILESTONES = "--print-after=finalize-isel,prologepilog,prolog-epilog"
 """The first and nearly the last look at machine instructions; a name that a release does not know is ignored."""
 _LLVM_PASSES = ("--print-changed=quiet", "--print-loop-func-scope")
+_PROGRAM = (
+    "--compile-to=flow", *_PASSES, _ELIDED, "--mlir-print-debuginfo", "--mlir-print-local-scope", UNTHREADED
+)  # fmt: skip
+"""Up to where executables are outlined; what is after that is the same for all dispatches of a structure."""
+_TREE = "--mlir-print-ir-tree-dir="
+"""Into files, as the compiler writes standard error unbuffered, in four times the CPU seconds."""
 _OBJECTS = "--iree-llvmcpu-keep-linker-artifacts"
 _NAMED = re.compile(rb"hal\.executable (?:public |private )?@([\w$.-]+)")
 
@@ -206,6 +223,8 @@ LITTLE_SECONDS = 10
 """So much may always be spent, however small the comparison is."""
 AROUND_SHARE = 0.1
 """Of that time, what is kept for the IR around passes; printing one costs a tenth of a trace."""
+PROGRAM_SECONDS = 2
+"""What the passes over a program take on both sides: 1 s for 400 lines, 3.5 s for 4,000, for all dispatches of it."""
 MOVED_TENTHS, MOST = 9, 300
 """So much of a target's moved bytes of dispatches has to have a knob or a trace; so many are traced at most."""
 LARGE_SHARE, LEAST_SHARE = 0.05, 0.01
@@ -220,6 +239,7 @@ class _SideTracer:
         self.plan, self._kit, self._importer = plan, kit, importer
         self._planned = {cell.key: cell for cell in plan.cells}
         self._sources: dict[CellKey, dict[str, Path] | Failure] = {}
+        self._programs: dict[CellKey, ProgramReader | str] = {}
         self._lock = threading.Lock()
 
     def trace(
@@ -239,6 +259,33 @@ class _SideTracer:
         if before is None:
             return _traced(self._kit, argv, sources[row.executable], row, trace_options(row.name))
         return _with_llvm(self._kit, argv, sources[row.executable], row, before)
+
+    def program(self, key: CellKey) -> tuple[ProgramReader | str, int]:
+        """The passes over a cell's whole program, or why there are none, read once; and what that took, in ms."""
+        with self._lock:
+            if known := self._programs.get(key):
+                return known, 0
+            planned = self._planned[key]
+            source = self._importer.source(planned.model)
+            if isinstance(source, Failure):
+                self._programs[key] = source.first_line
+                return source.first_line, 0
+            with temporary_directory("program-", self._kit.scratch) as directory:
+                model = directory / "model.mlir"
+                text = LOCATION.sub(b"", source.read_bytes())
+                model.write_bytes(text)
+                (directory / "tmp").mkdir()
+                outcome = run(
+                    [str(self._kit.toolchain.binary), "-", *planned.argv, *_PROGRAM, f"{_TREE}passes", "-o", "flow"],
+                    cancel=self._kit.cancel,
+                    stdin=model,
+                    cwd=directory,
+                    environment={"TMPDIR": str(directory / "tmp")},
+                    timeout_seconds=self._kit.timeout_seconds,
+                )
+                why = "" if outcome.ok else failure(outcome, self._kit.timeout_seconds).first_line
+                self._programs[key] = why or ProgramReader(directory / "passes", text)
+            return self._programs[key], outcome.cpu_ms
 
     def _sources_of(self, planned: PlannedCell, argv: Sequence[str]) -> dict[str, Path] | Failure:
         with self._lock:
@@ -285,9 +332,39 @@ def _whole_ms(one: Moved) -> int:
     return sum(expected_ms(row) + expected_llvm_ms(row) for row in (one[1].base, one[1].head) if row)
 
 
+def is_formed(delta: DispatchDelta) -> bool:
+    """Whether earlier passes than those of its target made it another one, or one that the other side lacks."""
+    return delta.cause in ("input", "fusion") and (is_lone(delta) or delta.matched != "same-source")
+
+
+def is_lone(delta: DispatchDelta) -> bool:
+    """Whether a side alone has it."""
+    return delta.base is None or delta.head is None
+
+
 def _large_bytes(moved: Sequence[Moved]) -> int:
     """From so much on a dispatch without a knob is traced before all others: a tenth of what all of them moved."""
     return sum(abs(moved_bytes(delta) or 0) for _, delta in moved if delta.cause == "codegen") // 10
+
+
+def _same_programs(sides: Mapping[str, Snapshot]) -> dict[CellKey, CellKey]:
+    """Cell → the first one of its model that has the same program, at the end of each phase that is read, on each side.
+
+    What the passes over one of these do, they do over all of them: no target is asked before code generation.
+    """
+    cells: dict[CellKey, list[object]] = {
+        key: [] for key in sorted({cell.key for side in sides.values() for cell in side.cells})
+    }
+    for side in sides.values():
+        for cell in side.cells:
+            if (program := cell.program) is not None and program.phases.keys() >= set(HASHED_PHASES):
+                executables = [(one.executable, one.source) for one in program.sources]
+                cells[cell.key].append((program.phases, executables, program.sites))
+    first: dict[CellKey, CellKey] = {}
+    for key, mine in cells.items():
+        alike = (one for one in first.values() if one.model == key.model and cells[one] == mine)
+        first[key] = next(alike, key) if len(mine) == len(sides) else key
+    return first
 
 
 class _Budget:
@@ -303,7 +380,8 @@ class _Budget:
         self._here, self._left_ms = here, None if seconds is None else seconds * 1000 * (1 - AROUND_SHARE)
         self._around_ms = (seconds or 0) * 1000 * AROUND_SHARE
         self._cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
-        self._written = set[tuple[str, CellKey]]()
+        self._written, self._read = set[tuple[str, CellKey]](), set[tuple[str, CellKey]]()
+        self._same = _same_programs(sides)
         self.without_llvm = set[tuple[CellKey, str]]()
 
     def take(self, moved: Sequence[Moved], large_bytes: float) -> list[Moved]:
@@ -313,23 +391,42 @@ class _Budget:
         chosen = []
         for key, delta in moved:
             rows = self._rows(delta)
-            new = {(side, key) for side in rows} - self._written
-            cost_ms = sum((self._cells[place].value("compile_cpu_ms") or 0) // 4 for place in new)
-            cost_ms += sum(map(expected_ms, rows.values()))
-            llvm_ms = sum(map(expected_llvm_ms, rows.values()))
+            programs = {(side, self._same[key]) for side in self._here if is_formed(delta)} - self._read
+            new = {(side, key) for side in rows if not is_formed(delta) or len(rows) == len(SIDES)} - self._written
+            cost_ms = sum(map(self._program_ms, programs))
+            cost_ms += sum((self._cells[place].value("compile_cpu_ms") or 0) // 4 for place in new)
+            cost_ms += self._code_ms(delta)
+            llvm_ms = self._llvm_ms(delta)
             if cost_ms + llvm_ms > self._left_ms and abs(moved_bytes(delta) or 0) >= large_bytes:
                 self.without_llvm.add((key, delta.name))
                 llvm_ms = 0
             if cost_ms + llvm_ms <= self._left_ms:
                 self._left_ms -= cost_ms + llvm_ms
                 self._written |= new
+                self._read |= programs
                 chosen.append((key, delta))
         return chosen
 
-    def refund(self, delta: DispatchDelta) -> None:
-        """The sides part before LLVM: its passes were not printed."""
+    def refund(self, delta: DispatchDelta, *, code: bool) -> None:
+        """The sides part before LLVM, whose passes were not printed; `code`: before its target's passes, even."""
         if self._left_ms is not None:
-            self._left_ms += sum(map(expected_llvm_ms, self._rows(delta).values()))
+            self._left_ms += self._llvm_ms(delta) + (self._code_ms(delta) if code else 0)
+
+    def _program_ms(self, place: tuple[str, CellKey]) -> int:
+        """A share of the model's fastest compile: what is before code generation takes as long for all targets."""
+        side, key = place
+        compiles = (
+            cell.value("compile_cpu_ms")
+            for at, cell in self._cells.items()
+            if (at[0], at[1].model) == (side, key.model)
+        )
+        return min(filter(None, compiles), default=0) // 2
+
+    def _code_ms(self, delta: DispatchDelta) -> int:
+        return 0 if is_formed(delta) and is_lone(delta) else sum(map(expected_ms, self._rows(delta).values()))
+
+    def _llvm_ms(self, delta: DispatchDelta) -> int:
+        return 0 if is_formed(delta) and is_lone(delta) else sum(map(expected_llvm_ms, self._rows(delta).values()))
 
     def takes_around(self, rows: Sequence[Dispatch]) -> bool:
         """True where there is time for the IR around a pass of these: what was kept for it, and what is left."""
@@ -358,27 +455,73 @@ class _Pairs:
     """
 
     def __init__(self, sides: Mapping[str, Snapshot], tracers: Mapping[str, _SideTracer], known: Traces) -> None:
-        self._tracers, self.known = tracers, known
+        self._tracers, self.known, self._same = tracers, known, _same_programs(sides)
         self._cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
 
-    def trace(self, key: CellKey, rows: Mapping[str, Dispatch], *, has_llvm: bool = True) -> list[Task]:
+    def trace(self, key: CellKey, delta: DispatchDelta, *, has_llvm: bool = True) -> list[Task]:
         """One dispatch: MLIR's passes, and LLVM's where the sides part behind those, or there is one side alone.
+
+        One that got another program, or was formed otherwise: first the passes over the program.
 
         Args:
             has_llvm: False where there is no time for LLVM's.
         """
+        rows = {side: row for side, row in zip(SIDES, (delta.base, delta.head), strict=True) if row is not None}
+        if not is_formed(delta):
+            self._trace_code(key, rows, has_llvm=has_llvm)
+            return []
+        programs = {side: self._program(key, rows, side) for side in SIDES}
+        if len(rows) == len(SIDES) and not any(one.why for one in programs.values()):
+            apart = parting(programs["base"], programs["head"])
+            if apart.why == SAME:
+                self._trace_code(key, rows, has_llvm=has_llvm)
+                for side, row in rows.items():
+                    known, steps = self.known[side, key], programs[side].steps
+                    if one := known.get(row.name):
+                        known[row.name] = structs.replace(
+                            one, steps=(*steps, *one.steps), cpu_ms=one.cpu_ms + programs[side].cpu_ms
+                        )
+                return []
+        for side, row in rows.items():
+            other = next(one for name, one in programs.items() if name != side)
+            trace = programs[side]
+            if len(rows) < len(SIDES):
+                trace = structs.replace(
+                    trace, across=other.steps, why=trace.why or other.why, cpu_ms=trace.cpu_ms + other.cpu_ms
+                )
+            self.known.setdefault((side, key), {})[row.name] = trace
+        return []
+
+    def _program(self, key: CellKey, rows: Mapping[str, Dispatch], side: str) -> DispatchTrace:
+        """What the passes over one side's program did at the places that a dispatch has on either side."""
+        if self._tracers.keys() < set(SIDES):
+            return DispatchTrace((), NOT_STORED)
+        read = {name: self._tracers[name].program(self._same[key]) for name in SIDES}
+        readers = [one for one, _ in read.values() if isinstance(one, ProgramReader)]
+        if len(readers) < len(SIDES):
+            return DispatchTrace((), next(f"{name}: {one}" for name, (one, _) in read.items() if isinstance(one, str)))
+        if readers[0].model != readers[1].model:
+            return DispatchTrace((), OTHER_MODEL)
+        for name, reader in zip(SIDES, readers, strict=True):
+            own = [row for row in self._cells[name, key].dispatches if not reader.is_unseen(row.executable)]
+            if any(reader.names.get(row.executable) != row.name for row in own):
+                return DispatchTrace((), f"{name}: {OTHER_DISPATCHES}")
+        places = joint_places(readers, [rows[name].executable if name in rows else "" for name in SIDES])
+        steps = dict(zip(SIDES, readers, strict=True))[side].steps(places)
+        return DispatchTrace(steps, "" if steps else NO_PLACES, cpu_ms=sum(cpu_ms for _, cpu_ms in read.values()))
+
+    def _trace_code(self, key: CellKey, rows: Mapping[str, Dispatch], *, has_llvm: bool) -> None:
         known = {side: self.known.setdefault((side, key), {}) for side in rows}
         for side, row in rows.items():
             if side not in self._tracers and row.name not in known[side]:
                 for here in self._tracers.keys() & rows.keys():
                     known[here][rows[here].name] = DispatchTrace((), NOT_STORED)
-                return []
+                return
         self._trace(key, rows, [side for side in rows if (one := known[side].get(rows[side].name)) is None or one.why])
         is_late = len(rows) < len(SIDES) or parting(*(known[side].get(rows[side].name) for side in SIDES)).is_late
         if is_late and has_llvm:
             short = [side for side in rows if all(one.level != LLVM for one in known[side][rows[side].name].steps)]
             self._trace(key, rows, short, llvm=True)
-        return []
 
     def look(self, key: CellKey, rows: Mapping[str, Dispatch], runs: Mapping[str, IrAround]) -> list[Task]:
         """The IR around a pass, on the sides that have it not yet."""
@@ -396,7 +539,7 @@ class _Pairs:
                 continue
             rows = {"base": delta.base, "head": delta.head}
             apart = parting(*(self.known[side, key].get(rows[side].name) for side in SIDES))
-            if (place := apart.named(delta.cause)) is None:
+            if (place := apart.named(delta.cause)) is None or apart.rows[place].level == PROGRAM:
                 continue
             name, count = next(iter(apart.operations_at(place).items()), ("", 0))
             what = delta.cause, apart.rows[place].name, name, count > 0
@@ -409,9 +552,16 @@ class _Pairs:
         """Whether all passes of LLVM were printed, or would have been without the cache."""
         if delta.base is None or delta.head is None:
             return True
+        apart = self._parting(key, delta)
+        return apart.is_late or (apart.row is not None and apart.row.level not in (PROGRAM, MLIR))
+
+    def parted_early(self, key: CellKey, delta: DispatchDelta) -> bool:
+        """Whether its target's passes were not printed, as the sides are other programs before them."""
+        return all(row.level == PROGRAM for row in self._parting(key, delta).rows)
+
+    def _parting(self, key: CellKey, delta: DispatchDelta) -> Parting:
         sides = zip(SIDES, (delta.base, delta.head), strict=True)
-        apart = parting(*(self.known[side, key].get(row.name) for side, row in sides))
-        return apart.is_late or (apart.row is not None and apart.row.level != MLIR)
+        return parting(*(self.known[side, key].get(row.name) if row else None for side, row in sides))
 
     def _trace(self, key: CellKey, rows: Mapping[str, Dispatch], sides: Sequence[str], *, llvm: bool = False) -> None:
         for side in sides:
@@ -443,15 +593,14 @@ def with_traces(
         while now := budget.take(rest, large_bytes):
             tasks = []
             for place, (key, delta) in enumerate(now):
-                rows = {side: row for side, row in zip(SIDES, (delta.base, delta.head), strict=True) if row is not None}
                 has_llvm = (key, delta.name) not in budget.without_llvm
-                task = partial(pairs.trace, key, rows, has_llvm=has_llvm)
+                task = partial(pairs.trace, key, delta, has_llvm=has_llvm)
                 tasks.append(Task(-place, f"trace {delta.name} of {key}", task))
             run_all(tasks, resources.jobs, resources.cancel.set, resources.progress)
             chosen, rest = chosen + now, [one for one in rest if one not in now]
             for key, delta in now:
                 if (key, delta.name) not in budget.without_llvm and not pairs.needed_llvm(key, delta):
-                    budget.refund(delta)
+                    budget.refund(delta, code=pairs.parted_early(key, delta))
         tasks, looked = [], set[tuple[str, CellKey, str]]()
         for key, rows, runs in pairs.examples(chosen):
             looked |= {(side, key, rows[side].name) for side in runs}
@@ -488,6 +637,11 @@ def _known(
     return known
 
 
+def _without_program(trace: DispatchTrace) -> DispatchTrace:
+    """What another comparison may have, too: of which places the program's steps are depends on the other side."""
+    return structs.replace(trace, steps=tuple(step for step in trace.steps if step.level != PROGRAM), across=())
+
+
 def _with_those(
     plan: SidePlan,
     snapshot: Snapshot,
@@ -508,7 +662,8 @@ def _with_those(
     for cell in snapshot.cells:
         traces = known.get((plan.label, cell.key), {})
         if cell.key in planned and traces:
-            whole = {name: trace for name, trace in traces.items() if trace.is_whole}
+            alone = {name: _without_program(trace) for name, trace in traces.items() if trace.is_whole}
+            whole = {name: trace for name, trace in alone.items() if trace.steps}
             resources.cache.store(cell_key(plan.compiler.info.digest, planned[cell.key]), replace(cell, traces=whole))
         own = {row.name for row in cell.dispatches}
         shown = {name: trace for name, trace in traces.items() if (cell.key, name) in wanted}
@@ -522,7 +677,9 @@ def traced(plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], work: Work)
     deltas = diff(sides["base"], sides["head"])
     causes = explanations(sides["base"], sides["head"], deltas, work.config.sections)
     backends = {**sides["base"].targets, **sides["head"].targets}
-    moved = worth_tracing(causes, root_causes(deltas, causes, backends=backends))
+    moved = worth_tracing(
+        causes, root_causes(deltas, causes, backends=backends), changed_models(sides["base"], sides["head"])
+    )
     if not moved or not any(plan.compiler.is_traced for plan in plans):
         return dict(sides)
     work.show.say(f"traces {plural(len(moved), 'dispatch')} through the passes of both compilers")
@@ -556,29 +713,44 @@ def seconds_for(sides: Mapping[str, Snapshot]) -> float:
     return max(LITTLE_SECONDS, TIME_SHARE * compiled_ms / 1000)
 
 
-def worth_tracing(explanations: Mapping[CellKey, Explanation], roots: Sequence[RootCause]) -> list[Moved]:
+def worth_tracing(
+    explanations: Mapping[CellKey, Explanation], roots: Sequence[RootCause], edited: Collection[str] = ()
+) -> list[Moved]:
     """What is to be traced, in order.
 
-    Of each target the largest dispatches of which nobody knows a cause but other code, until 0.9 of its bytes have a
-    knob or these passes: first what has a tenth of them all, then by the bytes that a second explains, ten of 4 KB
-    before one of 10 KB that takes as long. And the largest of each root cause that is a knob, to tell which pass makes
-    most of it: early of a large cause where that takes little time, else last.
+    Of each target the largest dispatches of which nobody knows a cause but other code, or that earlier passes formed
+    otherwise of a model that nobody `edited`, until 0.9 of its bytes have a knob or these passes: first what has a
+    tenth of them all, then by the bytes that a second explains, ten of 4 KB before one of 10 KB that takes as long. And
+    the largest of each root cause that is a knob, to tell which pass makes most of it: early of a large cause where
+    that takes little time, else last.
     """
     deltas = [(key, delta) for key, explanation in explanations.items() for delta in explanation.dispatches]
     moved = [(key, delta, abs(moved_bytes(delta) or 0)) for key, delta in deltas]
     wanted = Counter[str]()  # tenths of bytes that still have neither
     for key, delta, size in moved:
         wanted[key.target] += size * (MOVED_TENTHS - (10 if delta.cause == "strategy" else 0))
-    chosen = []
+    chosen, read = [], set[CellKey]()
     for key, delta, size in sorted(moved, key=lambda one: (-one[2], one[0], one[1].name)):
-        if delta.cause == "codegen" and delta.base and delta.head and size and wanted[key.target] > 0:
+        is_early = is_formed(delta) and key.model not in edited  # after the first one of a cell the others cost nothing
+        is_traced = is_early or (delta.cause == "codegen" and not is_lone(delta))
+        if size and is_traced and (wanted[key.target] > 0 or (is_early and key in read)):
             wanted[key.target] -= 10 * size
             chosen.append((key, delta))
+            read |= {key} if is_early else set()
     chosen = chosen[:MOST]
     large_bytes = _large_bytes(chosen)
-    large = [one for one in chosen if abs(moved_bytes(one[1]) or 0) >= large_bytes]
+    large = [one for one in chosen if not is_formed(one[1]) and abs(moved_bytes(one[1]) or 0) >= large_bytes]
     small = [one for one in chosen if one not in large]
-    small.sort(key=lambda one: (-abs(moved_bytes(one[1]) or 0) * 1000 // _whole_ms(one), one[0], one[1].name))
+    formed = Counter[CellKey]()
+    for key, delta in small:
+        formed[key] += abs(moved_bytes(delta) or 0) if is_formed(delta) else 0
+    rates = {
+        (key, delta.name): formed[key] // PROGRAM_SECONDS
+        if is_formed(delta)
+        else abs(moved_bytes(delta) or 0) * 1000 // _whole_ms((key, delta))
+        for key, delta in small
+    }
+    small.sort(key=lambda one: (-rates[one[0], one[1].name], one[0], one[1].name))
     examples = {(one.example.key, one.example.dispatch): one.share or 0 for one in roots if one.cause == "strategy"}
     pairs = [one for one in deltas if (one[0], one[1].name) in examples and one[1].base and one[1].head]
     pairs.sort(key=lambda one: (-examples[one[0], one[1].name], one[0]))
