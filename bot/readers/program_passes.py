@@ -70,7 +70,7 @@ class ProgramReader:
 
     @staticmethod
     def is_unseen(executable: str) -> bool:
-        """Whether it runs when the module is loaded: its functions have no names by which their dumps are told apart."""
+        """Whether it runs when the module is loaded: its functions have no names to tell their dumps apart."""
         return _INITIALIZER in executable
 
     @cached_property
