@@ -22,8 +22,8 @@ class Traced:
     """One dispatch on both sides.
 
     Attributes:
-        compilers, rows, traces, commands: side → its compiler's version, the dispatch, its trace, and the two commands
-            that print all of it.
+        compilers, rows, traces, commands: side → its compiler's version, the dispatch, its trace, and the commands that
+            print all of it; a side that lacks the dispatch has none of it but a command.
         around: the IR around the pass that is named, on base and on head; none where no pass is.
         looked_up, suspects: which commits may have done it, as in a root cause.
     """
@@ -32,7 +32,7 @@ class Traced:
     compilers: Mapping[str, str]
     rows: Mapping[str, Dispatch]
     traces: Mapping[str, DispatchTrace]
-    commands: Mapping[str, tuple[str, str]]
+    commands: Mapping[str, tuple[str, ...]]
     parting: Parting
     around: tuple[IrAround, ...] = ()
     looked_up: LookedUp | None = None
@@ -87,38 +87,31 @@ def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
         first = next((place for place, row in enumerate(rows) if row.apart), None)
         return Parting(rows, first, "" if first is not None else _SAME_STAGES, first)
     early = sum(row.level == PROGRAM for row in rows)
-    if early and rows[early - 1].share:
-        return _in_program(rows, early)
-    if early == len(rows) or not rows[-1].share:
+    if early and (at := _formed_at(rows[:early])) is not None:
+        return Parting(rows, at, "", at)
+    if not rows or not rows[-1].share:
         return Parting(rows, None, SAME)
-    if early and rows[early].share:
-        return Parting(rows, None, _BOUND)
     shares = [row.share for row in rows]
     has_llvm = all(any(step.level == LLVM for step in one.steps) for one in (base, head))
-    at = _first_jump(rows, LEAST_SHARE / 2 if has_llvm else LEAST_SHARE)
+    at = _first_jump(rows, LEAST_SHARE / 2 if has_llvm else LEAST_SHARE, early)
     last = rows[-1 if at is None else at]
     if not has_llvm and (last.level == MACHINE or any(name.startswith("llvm.") for name in last.apart)):
         return Parting(rows, None, _NO_LLVM.format(last.name), is_late=True)
     apart_from = next((at + 1 for at in range(len(rows) - 1, -1, -1) if shares[at] < LEAST_SHARE * shares[-1]), 0)
-    if not apart_from:
-        return Parting(rows, None, _BEFORE)
+    if apart_from == early:  # nothing is comparable between the program and the first of the target's passes
+        return Parting(rows, None, _BOUND if early else _BEFORE)
     most = max(range(apart_from, len(rows)), key=lambda place: shares[place] - shares[place - 1])
     return Parting(rows, at, "" if at is not None else _SLOWLY, most)
 
 
-def _in_program(rows: tuple[TraceRow, ...], end: int) -> Parting:
-    """Sides that are apart when dispatches are outlined: by how many there are, else by what these consist of."""
-    at: int | None = None
-    if rows[end - 1].apart.get(REGION):
-        at = next((place + 1 for place in range(end - 1, -1, -1) if not rows[place].apart.get(REGION)), 0)
-    elif rows[0].share:
-        return Parting(rows, None, _BEFORE)
-    else:
-        at = _first_jump(rows[:end], LEAST_SHARE)
-    return Parting(rows, at, "" if at is not None else _SLOWLY, at)
+def _formed_at(rows: Sequence[TraceRow]) -> int | None:
+    """The place of a program's pass from which on there are more dispatches on one side, as far as they are formed."""
+    if not rows[-1].apart.get(REGION):
+        return None
+    return next((at + 1 for at in range(len(rows) - 1, -1, -1) if not rows[at].apart.get(REGION)), None)
 
 
-def _first_jump(rows: Sequence[TraceRow], least_left: float) -> int | None:
+def _first_jump(rows: Sequence[TraceRow], least_left: float, early: int) -> int | None:
     """The place after which by far more differs than before it, a good part of the end's, and most of it for good.
 
     Of LLVM's passes one that both sides print: it prints none that deletes its loop, and in some releases none of the
@@ -126,11 +119,13 @@ def _first_jump(rows: Sequence[TraceRow], least_left: float) -> int | None:
 
     Args:
         least_left: of the end's difference, what is never gone again; LLVM undoes much of what MLIR's last passes do.
+        early: how many rows are of the program; what is between them and those of the dispatch alone is not seen.
     """
     shares = [row.share for row in rows]
     least_later = list(accumulate(reversed(shares), min))[::-1]
     for at in range(1, len(shares)):
         is_seen = rows[at].level != LLVM or (rows[at].base is not None and rows[at].head is not None)
+        is_seen &= at != early
         is_jump = shares[at - 1] <= MOST_BEFORE * shares[at] and shares[at] >= LEAST_SHARE * shares[-1]
         if is_seen and is_jump and least_later[at] >= max(MOST_BEFORE * shares[at], least_left * shares[-1]):
             return at

@@ -30,7 +30,7 @@ from bot.core.explanation import (
 from bot.core.parting import parting
 from bot.core.program import Source
 from bot.core.snapshot import Cell, Dispatch, Failure, is_whole
-from bot.core.trace import operation_words
+from bot.core.trace import REGION, operation_words
 from bot.explain.matching import Match, Side, index_both, is_opaque, match_sides, sources_of
 from bot.explain.phases import (
     SAME_CODE,
@@ -260,8 +260,9 @@ def _delta(rank: int, match: Match, story: _Story) -> DispatchDelta:
     )
 
 
-_TRACED = frozenset({"strategy", "codegen", "input", "fusion"})
-"""Causes that a pass can have."""
+_EARLY = frozenset({"input", "fusion"})
+_TRACED = frozenset({"strategy", "codegen"}) | _EARLY
+"""Causes that a pass can have; some of them one before code generation."""
 
 
 def _pass(match: Match, compared: Compared, cause: str | None) -> tuple[PassChange | None, str]:
@@ -276,9 +277,16 @@ def _pass(match: Match, compared: Compared, cause: str | None) -> tuple[PassChan
     place = apart.named(cause)
     if place is None:
         return None, apart.why
-    row = apart.rows[place]
+    row, operations = apart.rows[place], apart.operations_at(place)
+    if (
+        cause in _FORMED
+        and match.base
+        and match.head
+        and REGION not in operations
+        and strategy_differs(match.base, match.head)
+    ):
+        return None, f"traced: apart after {row.name}, and its configuration differs, too"
     more = row.head.total - row.base.total if row.head and row.base else 0
-    operations = apart.operations_at(place)
     named = dict(islice(operations.items(), PASS_OPERATIONS))
     return PassChange(row.name, named, more, len(operations) - len(named), row.class_name), ""
 

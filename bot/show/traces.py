@@ -12,8 +12,9 @@ from rich.text import Text
 from bot.core.delta import CellDelta
 from bot.core.explanation import Explanation, code_change
 from bot.core.parting import TRACE_SCHEMA, Traced, parting, texts_around
+from bot.core.planned import SIDES
 from bot.core.snapshot import CellKey
-from bot.core.trace import SHOWN_LINES, IrAround, IrLines, Parting, TraceRow, operation_words
+from bot.core.trace import PROGRAM, SHOWN_LINES, IrAround, IrLines, Parting, TraceRow, operation_words
 from bot.show.environment import Addressed
 from bot.show.escape import clean, clean_block, clip
 from bot.show.facts import Facts
@@ -58,7 +59,8 @@ TRACES, TRACE_ROWS = 40, 120
 """The most dispatches of a page whose passes are shown, those whose code changed most, and passes of each."""
 _NAME, _PASS, _OPERATIONS, _NAMED = 120, 64, 160, 3
 _SMALLER = "printed for the largest dispatch of each cause alone"
-_LEVELS = {"mlir": "MLIR", "llvm": "LLVM IR", "machine": "machine code"}
+_EARLY = "the pass works on the whole program, in which this dispatch is not alone"
+_LEVELS = {"program": "program", "mlir": "MLIR", "llvm": "LLVM IR", "machine": "machine code"}
 
 TracedDispatch = tuple[CellKey, str]
 """A cell and the name of a dispatch of it."""
@@ -104,8 +106,9 @@ def largest_traced(facts: Facts) -> frozenset[TracedDispatch]:
 def trace_cards(delta: CellDelta, explanation: Explanation, chosen: Collection[TracedDispatch]) -> Iterator[TraceCard]:
     """Of the chosen dispatches of a cell, in the order in which it tells of them."""
     for one in explanation.dispatches:
-        if (delta.key, one.name) in chosen and delta.base and delta.head and one.base and one.head:
-            traces = delta.base.traces.get(one.base.name), delta.head.traces.get(one.head.name)
+        if (delta.key, one.name) in chosen and delta.base and delta.head:
+            pairs = ((delta.base, one.base), (delta.head, one.head))
+            traces = [cell.traces.get(row.name) if row else None for cell, row in pairs]
             apart = parting(*traces)
             if (place := apart.named(one.cause)) is not None:
                 yield _card(clip(one.name, _NAME), apart, texts_around(apart, place, *traces))
@@ -128,7 +131,7 @@ def _card(name: str, apart: Parting, around: tuple[IrAround, ...]) -> TraceCard:
         len(places) - len(rows),
         len(apart.rows) - len(places),
         tuple(around_texts(around)) if any(one.before for one in around) else (),
-        clean(around[0].why) if around else _SMALLER,
+        clean(around[0].why) if around else _EARLY if apart.rows[at].level == PROGRAM else _SMALLER,
     )
 
 
@@ -175,9 +178,12 @@ _PASS_COLUMNS = 44
 
 def print_trace(traced: Traced, console: Console) -> None:
     """The passes after which another difference stands, the one that parts the sides marked, and how to see all."""
-    sides = {name: traced.rows[name] for name in ("base", "head")}
-    sizes = " → ".join("n/a" if row.code_bytes is None else f"{row.code_bytes:,}" for row in sides.values())
-    console.print(Text(clean(f"{sides['head'].name} of {traced.key}: {sizes} B"), "bold"), soft_wrap=True)
+    sides = {name: traced.rows.get(name) for name in SIDES}
+    sizes = " → ".join(
+        "n/a" if row is None or row.code_bytes is None else f"{row.code_bytes:,}" for row in sides.values()
+    )
+    name = next(row.name for row in (sides["head"], sides["base"]) if row)
+    console.print(Text(clean(f"{name} of {traced.key}: {sizes} B"), "bold"), soft_wrap=True)
     shown = [traced.parting.rows[place] for place in traced.parting.shown]
     if shown:
         base, head = (clean(traced.compilers[name].partition("rc")[0]) for name in sides)

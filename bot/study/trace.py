@@ -10,13 +10,14 @@ from bot.core.explanation import DispatchDelta, PassChange
 from bot.core.parting import Traced, parting, texts_around
 from bot.core.planned import beginning, matching, near_or_known
 from bot.core.snapshot import Cell
+from bot.core.trace import PROGRAM
 from bot.errors import NoVerdict, UsageError
 from bot.explain.explanations import explanations
 from bot.explain.root_causes import PIPELINE, turned
 from bot.explain.suspects import UNFINISHED, Clue, looked_up
 from bot.study.comparison import both_sides, source_of
 from bot.study.prepare import Request, Show
-from bot.study.tracing import trace_commands, with_traces
+from bot.study.tracing import is_formed, is_lone, program_command, trace_commands, with_traces
 from bot.system.processes import Cancel
 
 _SHOWN = 8
@@ -54,7 +55,13 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
         compilers={name: side.compiler.version for name, side in sides.items()},
         rows=rows,
         traces={name: one for name, one in traces.items() if one is not None},
-        commands={name: trace_commands(cells[name].command, row) for name, row in rows.items()},
+        commands={
+            name: (program_command(cell.command),)
+            if apart.row and apart.row.level == PROGRAM
+            else trace_commands(cell.command, rows[name])
+            for name, cell in cells.items()
+            if name in rows or apart.row
+        },
         parting=apart,
         around=() if place is None else texts_around(apart, place, traces.get("base"), traces.get("head")),
     )
@@ -80,8 +87,8 @@ def _clue(traced: Traced, delta: DispatchDelta, backend: str) -> Clue | None:
 
 
 def _chosen(wanted: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDelta]) -> DispatchDelta:
-    """The dispatch on both sides: as they were matched where it changed, else by its name."""
-    pairs = [delta for delta in changed if delta.base and delta.head]
+    """The dispatch on both sides: as they were matched where it changed, else by its name; or one formed otherwise."""
+    pairs = [delta for delta in changed if is_formed(delta) or not is_lone(delta)]
     paired = {row.name for delta in pairs for row in (delta.base, delta.head) if row}
     heads = {row.name: row for row in cells["head"].dispatches}
     same = [row for row in cells["base"].dispatches if row.name in heads and row.name not in paired]
@@ -95,5 +102,5 @@ def _chosen(wanted: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDe
         raise UsageError(what, where="--dispatch", hint="name one of them")
     if not meant:
         hint = near_or_known(wanted, names, None)
-        raise UsageError(f"no dispatch that both sides have is {wanted!r}", where="--dispatch", hint=hint)
+        raise UsageError(f"no dispatch that can be traced is {wanted!r}", where="--dispatch", hint=hint)
     return meant[0]

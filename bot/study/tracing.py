@@ -32,13 +32,12 @@ from bot.core.parting import (
     NOT_STORED,
     OTHER_DISPATCHES,
     OTHER_MODEL,
-    SAME,
     parting,
 )
 from bot.core.planned import LIFTED_LIMIT_FLAG, SIDES, PlannedCell
 from bot.core.program import HASHED_PHASES
 from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot, differ
-from bot.core.trace import LLVM, MACHINE, MLIR, PROGRAM, DispatchTrace, IrAround, Parting
+from bot.core.trace import LLVM, MACHINE, MLIR, PROGRAM, REGION, DispatchTrace, IrAround, Parting
 from bot.errors import MalformedBinary
 from bot.explain.explanations import changed_models, explanations
 from bot.explain.root_causes import root_causes
@@ -95,6 +94,13 @@ def trace_commands(command: str, row: Dispatch) -> tuple[str, str]:
     flags = shlex.split(before[before.index("iree-compile") :])[2:]
     source = f"sources/*_{shlex.quote(row.executable)}.mlir"
     return whole, f"iree-compile {source} {shlex.join((*flags, *trace_options(row.name)))} -o /dev/null"
+
+
+def program_command(command: str) -> str:
+    """What prints the passes over the whole program, before it is code of a target, into files."""
+    before, _, model = command.rpartition(" -o ")
+    fed = f" < {model.partition(' < ')[2]}" if " < " in model else ""
+    return f"{before} {shlex.join(_PROGRAM)} {_TREE}passes -o /dev/null{fed}"
 
 
 def executable_sources(kit: Kit, argv: Sequence[str], source: Source, out: Path) -> dict[str, Path] | Failure:
@@ -471,22 +477,20 @@ class _Pairs:
             self._trace_code(key, rows, has_llvm=has_llvm)
             return []
         programs = {side: self._program(key, rows, side) for side in SIDES}
-        if len(rows) == len(SIDES) and not any(one.why for one in programs.values()):
-            apart = parting(programs["base"], programs["head"])
-            if apart.why == SAME:
-                self._trace_code(key, rows, has_llvm=has_llvm)
-                for side, row in rows.items():
-                    known, steps = self.known[side, key], programs[side].steps
-                    if one := known.get(row.name):
-                        known[row.name] = structs.replace(
-                            one, steps=(*steps, *one.steps), cpu_ms=one.cpu_ms + programs[side].cpu_ms
-                        )
-                return []
+        is_whole = len(rows) == len(SIDES) and not any(one.why for one in programs.values())
+        if is_whole and not parting(programs["base"], programs["head"]).operations.get(REGION):
+            self._trace_code(key, rows, has_llvm=has_llvm)
+            for side, row in rows.items():
+                known, program = self.known[side, key], programs[side]
+                if one := known.get(row.name):
+                    cpu_ms = one.cpu_ms + program.cpu_ms
+                    known[row.name] = replace(one, steps=(*program.steps, *one.steps), cpu_ms=cpu_ms)
+            return []
         for side, row in rows.items():
             other = next(one for name, one in programs.items() if name != side)
             trace = programs[side]
             if len(rows) < len(SIDES):
-                trace = structs.replace(
+                trace = replace(
                     trace, across=other.steps, why=trace.why or other.why, cpu_ms=trace.cpu_ms + other.cpu_ms
                 )
             self.known.setdefault((side, key), {})[row.name] = trace
@@ -639,7 +643,7 @@ def _known(
 
 def _without_program(trace: DispatchTrace) -> DispatchTrace:
     """What another comparison may have, too: of which places the program's steps are depends on the other side."""
-    return structs.replace(trace, steps=tuple(step for step in trace.steps if step.level != PROGRAM), across=())
+    return replace(trace, steps=tuple(step for step in trace.steps if step.level != PROGRAM), across=())
 
 
 def _with_those(
