@@ -92,13 +92,17 @@ def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
     if not rows or not rows[-1].share:
         return Parting(rows, None, SAME)
     shares = [row.share for row in rows]
+    apart_from = next((at + 1 for at in range(len(rows) - 1, -1, -1) if shares[at] < LEAST_SHARE * shares[-1]), 0)
+    if apart_from <= early and early and shares[early - 1]:
+        at = _first_jump(rows[:early], LEAST_SHARE)
+        return Parting(rows, at, "" if at is not None else _SLOWLY, at)
     has_llvm = all(any(step.level == LLVM for step in one.steps) for one in (base, head))
-    at = _first_jump(rows, LEAST_SHARE / 2 if has_llvm else LEAST_SHARE, early)
+    at = _first_jump(rows[early:], LEAST_SHARE / 2 if has_llvm else LEAST_SHARE)
+    at = None if at is None else at + early
     last = rows[-1 if at is None else at]
     if not has_llvm and (last.level == MACHINE or any(name.startswith("llvm.") for name in last.apart)):
         return Parting(rows, None, _NO_LLVM.format(last.name), is_late=True)
-    apart_from = next((at + 1 for at in range(len(rows) - 1, -1, -1) if shares[at] < LEAST_SHARE * shares[-1]), 0)
-    if apart_from == early:  # nothing is comparable between the program and the first of the target's passes
+    if apart_from <= early:  # what is between the program and the first of the target's passes is not seen
         return Parting(rows, None, _BOUND if early else _BEFORE)
     most = max(range(apart_from, len(rows)), key=lambda place: shares[place] - shares[place - 1])
     return Parting(rows, at, "" if at is not None else _SLOWLY, most)
@@ -111,7 +115,7 @@ def _formed_at(rows: Sequence[TraceRow]) -> int | None:
     return next((at + 1 for at in range(len(rows) - 1, -1, -1) if not rows[at].apart.get(REGION)), None)
 
 
-def _first_jump(rows: Sequence[TraceRow], least_left: float, early: int) -> int | None:
+def _first_jump(rows: Sequence[TraceRow], least_left: float) -> int | None:
     """The place after which by far more differs than before it, a good part of the end's, and most of it for good.
 
     Of LLVM's passes one that both sides print: it prints none that deletes its loop, and in some releases none of the
@@ -119,13 +123,11 @@ def _first_jump(rows: Sequence[TraceRow], least_left: float, early: int) -> int 
 
     Args:
         least_left: of the end's difference, what is never gone again; LLVM undoes much of what MLIR's last passes do.
-        early: how many rows are of the program; what is between them and those of the dispatch alone is not seen.
     """
     shares = [row.share for row in rows]
     least_later = list(accumulate(reversed(shares), min))[::-1]
     for at in range(1, len(shares)):
         is_seen = rows[at].level != LLVM or (rows[at].base is not None and rows[at].head is not None)
-        is_seen &= at != early
         is_jump = shares[at - 1] <= MOST_BEFORE * shares[at] and shares[at] >= LEAST_SHARE * shares[-1]
         if is_seen and is_jump and least_later[at] >= max(MOST_BEFORE * shares[at], least_left * shares[-1]):
             return at

@@ -278,13 +278,8 @@ def _pass(match: Match, compared: Compared, cause: str | None) -> tuple[PassChan
     if place is None:
         return None, apart.why
     row, operations = apart.rows[place], apart.operations_at(place)
-    if (
-        cause in _FORMED
-        and match.base
-        and match.head
-        and REGION not in operations
-        and strategy_differs(match.base, match.head)
-    ):
+    base, head = match.base, match.head
+    if cause in _EARLY and REGION not in operations and base and head and strategy_differs(base, head):
         return None, f"traced: apart after {row.name}, and its configuration differs, too"
     more = row.head.total - row.base.total if row.head and row.base else 0
     named = dict(islice(operations.items(), PASS_OPERATIONS))
