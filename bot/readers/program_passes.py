@@ -20,7 +20,8 @@ from bot.core.trace import MLIR, PROGRAM, REGION, PassStep
 from bot.readers.passes import LONGEST_LINE_BYTES, header_of, operations_of
 
 LOCATION = re.compile(rb'(?<!=) loc\((?:#\w+|unknown|"(?:[^"\\]|\\.)*"(?::\d+:\d+)?)\)')
-_PLACE = re.compile(rb'"((?:[^"\\]|\\.)*")((?::\d+:\d+)?)')
+_PLACE = re.compile(rb'(?<! at )("(?:[^"\\]|\\.)*"(?::\d+:\d+)?)')
+"""Not where a function was called from that is inlined: all its operations have that in common."""
 _FUNCTION = re.compile(rb"(func|util)\.func\b[^@]*@\"?([\w$.-]+)\"?\(.*\{$")
 _EXECUTABLE = re.compile(rb'flow\.executable (?:public |private )?@"?([\w$.-]+)')
 _HOST = re.compile(
@@ -181,7 +182,7 @@ class _Dump:
             self._assign(names, location)
 
     def _assign(self, names: list[str], location: bytes) -> None:
-        places = frozenset(b"".join(one) for one in _PLACE.findall(location))
+        places = frozenset(_PLACE.findall(location))
         if places and self._counted is not None:
             for name in names:
                 self._counted[places, name] += 1

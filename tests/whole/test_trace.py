@@ -18,7 +18,7 @@ from bot.cli.showing import TerminalShow
 from bot.compiler.toolchain import resolve
 from bot.config.configuration import load_config
 from bot.core.parting import NOT_STORED, NOT_TRACED
-from bot.core.trace import DispatchTrace
+from bot.core.trace import REGION, DispatchTrace
 from bot.readers.passes import PassReader
 from bot.show.comment import write_snapshot
 from bot.store.entries import pack, unpack
@@ -157,6 +157,53 @@ def test_a_stored_baseline_names_the_pass_when_its_compiler_is_gone(home: Path, 
     page = (tmp_path / "out/report.html").read_text(encoding="utf-8")
     assert page.count("n/a: the compiler of this side is gone, and a stored baseline has no IR") == 2
     assert "head, before iree-llvmcpu-virtual-vector-lowering: " in page
+
+
+MINUS = """func.func @main(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64xf32>) {
+  %e = tensor.empty() : tensor<64x64xf32>
+  %d = linalg.map { arith.subf } ins(%a, %b : tensor<64x64xf32>, tensor<64x64xf32>) outs(%e : tensor<64x64xf32>)
+  %zero = arith.constant 0.0 : f32
+  %v = tensor.empty() : tensor<64xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%v : tensor<64xf32>) -> tensor<64xf32>
+  %s = linalg.reduce { arith.addf } ins(%d : tensor<64x64xf32>) outs(%f : tensor<64xf32>) dimensions = [1]
+  return %d, %s : tensor<64x64xf32>, tensor<64xf32>
+}
+"""
+
+
+def test_the_pass_that_forms_other_dispatches_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a pair, and of a dispatch that one side alone has: by the operations of the same places of the model."""
+    (tmp_path / "minus.mlir").write_text(MINUS, encoding="utf-8")
+    (tmp_path / "c.yml").write_text(
+        "schema: code-size-config/1\nmodels: [minus.mlir]\ntargets: [vmvx]\n", encoding="utf-8"
+    )
+    flags = "--flags=--iree-dispatch-creation-fuse-multi-use=false"
+    work = ["--compiler", "3.13.0", flags, "--config", str(tmp_path / "c.yml")]
+    assert main(["compare", *work, "--out", str(tmp_path / "out")]) in (0, 1)
+    report = read_json(tmp_path / "out/report.json")
+    root = report.root_causes[0]
+    assert (root.cause, root["pass"], root.operations) == (
+        "fusion",
+        "iree-dispatch-creation-form-dispatch-regions",
+        {REGION: 1},
+    )
+    assert [sorted(side for side in ("base", "head") if row[side]) for row in report.cells[0].dispatches] == [
+        ["head"],
+        ["base", "head"],
+    ]
+    assert f"{root['pass']}: 1 {REGION} more" in (tmp_path / "out/comment.md").read_text(encoding="utf-8")
+    assert "the sides part" in (tmp_path / "out/report.html").read_text(encoding="utf-8")
+    capsys.readouterr()
+    for row in report.cells[0].dispatches:
+        assert (
+            main(
+                ["trace", *work, "--model", "minus", "--target", "vmvx", "--dispatch", row["name"], "--format", "json"]
+            )
+            == 0
+        )
+        told = json.loads(capsys.readouterr().out)
+        assert (told["parts_at"], told["operations"]) == (root["pass"], {REGION: 1})
+        assert all("--mlir-print-ir-tree-dir=passes" in line for lines in told["commands"].values() for line in lines)
 
 
 @pytest.mark.parametrize("release", ["3.11.0", "3.13.0"])
