@@ -24,8 +24,8 @@ def _delta(base: Cell | None, head: Cell | None) -> CellDelta:
     return CellDelta(KEY, "changed", {}, base, head, False)
 
 
-def _told(base: Cell, head: Cell) -> Explanation:
-    return explain(_delta(base, replace(head, artifact_digest="b")), True, TEXTS.get)
+def _told(base: Cell, head: Cell, same_model: bool = True) -> Explanation:
+    return explain(_delta(base, replace(head, artifact_digest="b")), same_model, TEXTS.get)
 
 
 def _notes(found: Explanation) -> list[str]:
@@ -99,7 +99,8 @@ def test_lone_regions_of_fusion_and_input() -> None:
     base, head = made(Row("s0", kind="conv"), Row("k0")), made(Row("s1"), Row("k0"))
     assert _notes(_told(base, head)) == ["the other side has no region of this IR"] * 2
     other = made(Row("s1"), Row("k0"), phases={**PHASES, "input": whole("j")})
-    assert _notes(_told(base, other)) == ["the model itself changed"] * 2
+    assert _notes(_told(base, other)) == ["the other side has no region of this IR"] * 2
+    assert _notes(_told(base, other, same_model=False)) == ["the model itself changed"] * 2
 
 
 def test_the_component_is_asked_of_the_side_that_has_it() -> None:
