@@ -84,6 +84,9 @@ def baseline(services: Services) -> int:
                 say("stored" if store.save(entry, snapshot) else "was stored already")
             if before:
                 report = reported(head.config, before.snapshot, snapshot, before.baseline, head.work.texts)
+                report = suspected(
+                    report, services, head.config, "", ""
+                )  # it is no pull request that changes its files
                 report = structs.replace(report, notes=(*gap_note(before.baseline), *report.notes))
                 code = deliver_push(report, services, head)
         folds(services, head)

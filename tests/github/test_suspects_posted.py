@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from action_stage import Ran
+from action_stage import MODEL, Ran
 from action_stage import Stage as Reviewing
 from compiler_history import Clone, explained
 from fake_github import FakeGitHub
 from json_texts import to_json
 from posting_stage import NUMBER, RUN, Stage, sides
+from replacing import replace
 
+from bot.core.baseline import Entry
 from bot.core.snapshot import SourceInfo
 
 
@@ -98,3 +100,34 @@ def test_a_manual_run_over_two_snapshots_names_suspects_too(tmp_path: Path) -> N
         assert [one["commit"] for one in own["suspects"]] == [head]
         assert not own["looked_up"]["this_pull_request"] and own["looked_up"]["commits"] == 1
         assert f"suspect: [`{head[:10]}`]" in ran.summary
+
+
+def test_a_push_names_the_passes_that_both_baselines_have_and_their_suspects(tmp_path: Path) -> None:
+    with FakeGitHub("octo/repo") as hub:
+        stage = Reviewing.create(tmp_path, hub)
+        stage.compiler("one")
+        clone = Clone(tmp_path / "iree")
+        base = clone.commit("Start", lowering="int a;\n", choice="c0\n")
+        head = clone.commit("Make affine.delinearize_index cheap", lowering="int b;\n")
+        hub.set_history(clone.directory)
+        kept = {"store": "directory", "directory": str(tmp_path / "store"), "traces": 0}
+        compiler = {"head": stage.spec("one"), "repository": "octo/repo"}
+        keys = {
+            "compiler": compiler,
+            "baseline": kept,
+            "targets": ["llvm-cpu-x86_64"],
+            "models": ["models/m.mlir"],
+        }
+        main = stage.main({"models/m.mlir": MODEL.format("m")}, **keys)
+        stage.store.save(Entry("default", main, "0" * 64), explained("base", base))
+        (tmp_path / "parts").mkdir()
+        made = explained("head", head)
+        often = replace(made, cells=tuple(replace(cell, compiles=9) for cell in made.cells))  # the fake says otherwise
+        (tmp_path / "parts/head-1-of-1.json").write_text(to_json(often))
+        sha = stage.origin.push_main("Raise the pin", {"notes.txt": "words\n"})
+        hub.add_commit(sha)
+        ran = stage.push(sha, parts=str(tmp_path / "parts/*.json"))
+        assert not ran.error, ran.error
+        own = roots(ran)["iree-llvmcpu-lowering"]
+        assert own["pass"] == "iree-llvmcpu-lowering" and [one["commit"] for one in own["suspects"]] == [head]
+        assert not own["looked_up"]["this_pull_request"] and f"suspect: [`{head[:10]}`]" in ran.summary
