@@ -12,10 +12,11 @@ import re
 import shutil
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from glob import iglob
 from itertools import chain
 from pathlib import Path
@@ -25,7 +26,7 @@ import msgspec
 from msgspec import structs
 
 from bot.compiler.cell_cache import digest_of
-from bot.compiler.compiler import AtWork, Compiled, Job, Result, Session
+from bot.compiler.compiler import Compile, Compiled, Result, Session
 from bot.compiler.diagnostics import failure
 from bot.compiler.machine import require_room
 from bot.compiler.storage import COMPLETE, hold
@@ -47,6 +48,14 @@ _MOST_FILES, _MOST_FACTS_BYTES = 10_000, 1 << 20
 _TIMES = (1_000_000_000, 1_000_000_000)
 """Of all files that a command reads: debug information has them."""
 _OTHER_PYTHONS = [f"python3.{minor}" for minor in range(15, 8, -1)]
+_ENVIRONMENT = {
+    "HOME": str(PLACE),
+    "TMPDIR": str(PLACE / "tmp"),
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONNOUSERSITE": "1",
+    "PYTHONHASHSEED": "0",
+    "SOURCE_DATE_EPOCH": "0",
+}
 _PLACEHOLDER = re.compile(r"\{(model|target|out|side)\}")
 
 
@@ -87,38 +96,30 @@ class CommandCompiler:
         path = os.path.relpath(model, self.command.root)
         return Path(model).name if path.startswith("..") else path
 
-    @contextmanager
-    def at_work(self, session: Session) -> Iterator[AtWork]:
+    def at_work(self, session: Session) -> AbstractContextManager[Compile]:
         """Ready for compiles; each has a folder of its own."""
-        yield _AtWork(self, session)
+        return nullcontext(partial(self._compile, session))
 
-
-@dataclass(frozen=True, slots=True)
-class _AtWork:
-    compiler: CommandCompiler
-    session: Session
-
-    def compile(self, job: Job) -> Result:
+    def _compile(self, session: Session, cell: PlannedCell, _layout: int) -> Result:
         """What the command made of one cell; what it wrote is read when nothing of it lives any more."""
-        cell, session, compiler = job.cell, self.session, self.compiler
         with temporary_directory("cell-", session.scratch) as parent:
             folder = parent / "cell"
-            files = {**compiler.sources, compiler.path_of(cell.model.path): Path(cell.model.path).read_bytes()}
+            files = {**self.sources, self.path_of(cell.model.path): Path(cell.model.path).read_bytes()}
             for name, data in files.items():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / name).write_bytes(data)
                 os.utime(folder / name, _TIMES)
             (folder / OUT).mkdir()
             (folder / "tmp").mkdir()
-            if compiler.environment is not None:
-                (folder / _PYTHON).symlink_to(compiler.environment)
+            path = os.environ.get("PATH", os.defpath)
+            if self.environment is not None:
+                (folder / _PYTHON).symlink_to(self.environment)
+                path = f"{PLACE / _PYTHON / 'bin'}:{path}"
+            environment = {**_ENVIRONMENT, "PATH": path}  # nothing of the user's
+            cancel, limit_seconds = session.cancel, session.timeout_seconds
             try:
                 outcome = confined(
-                    cell.argv,
-                    folder,
-                    cancel=session.cancel,
-                    environment=_environment(compiler.environment),
-                    timeout_seconds=session.timeout_seconds,
+                    cell.argv, folder, cancel=cancel, environment=environment, timeout_seconds=limit_seconds
                 )
             except TooMuch as error:
                 return Failure("compile", error.what)
@@ -128,7 +129,7 @@ class _AtWork:
                 said = outcome.output.replace(f"{PLACE}/", "")
                 if "Traceback (most recent call last)" in said:  # the last word is the one that counts
                     said = said.rstrip().rpartition("\n")[2]
-                return failure(replace(outcome, output=said), session.timeout_seconds)
+                return failure(replace(outcome, output=said), limit_seconds)
             try:
                 return self._collected(folder / OUT, outcome.cpu_ms, outcome.peak_rss_kib)
             except (InputError, OSError) as error:
@@ -139,7 +140,7 @@ class _AtWork:
         if len(paths) > _MOST_FILES:
             raise InputError(f"the command left {len(paths):,} files; more than {_MOST_FILES:,} are not read")
         names = sorted((path.relative_to(out).as_posix(), path) for path in paths)
-        command = self.compiler.command
+        command = self.command
         artifacts = [name for name, _ in names if any_of(command.artifacts, name)]
         if not artifacts:
             there = ", ".join(name for name, _ in names[:3]) or "nothing"
@@ -169,20 +170,6 @@ def _facts(text: bytes) -> Mapping[str, int]:
         return msgspec.json.decode(text, type=dict[str, int])
     except (msgspec.DecodeError, RecursionError) as error:
         raise InputError(f"{FACTS} is no mapping of metric ids to whole numbers: {str(error)[:120]}") from None
-
-
-def _environment(home: Path | None) -> dict[str, str]:
-    """What the command sees: nothing of the user's, and the package's Python first."""
-    path = f"{PLACE / _PYTHON / 'bin'}:{os.environ.get('PATH', os.defpath)}" if home else os.environ.get("PATH", "")
-    return {
-        "PATH": path,
-        "HOME": str(PLACE),
-        "TMPDIR": str(PLACE / "tmp"),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONNOUSERSITE": "1",
-        "PYTHONHASHSEED": "0",
-        "SOURCE_DATE_EPOCH": "0",
-    }
 
 
 def command_compiler(

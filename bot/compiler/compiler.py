@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,12 +43,9 @@ Result = Compiled | Failure
 """How a compile ended."""
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One cell to compile; `layout`: of the compiler's memory, as in `bot.system.downloads`."""
-
-    cell: PlannedCell
-    layout: int = 0
+Compile = Callable[[PlannedCell, int], Result]
+"""How the compile of one cell ended, at a layout of memory (`bot.system.downloads`); for any thread, and never an
+exception for what a cell does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +62,6 @@ class Session:
     timeout_seconds: float
     cancel: Cancel
     meter: Meter
-
-
-class AtWork(Protocol):
-    """A compiler with all that it needs while it compiles; for any thread."""
-
-    def compile(self, job: Job) -> Result:
-        """How the compile of one cell ended; never an exception for what a cell does."""
 
 
 class Compiler(Protocol):
@@ -98,5 +88,5 @@ class Compiler(Protocol):
         Raises UsageError for an option of every cell that it does not know, and CompilerUnavailable.
         """
 
-    def at_work(self, session: Session) -> AbstractContextManager[AtWork]:
+    def at_work(self, session: Session) -> AbstractContextManager[Compile]:
         """The compiler, ready for compiles; what it started for them ends with the context."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from bot.compiler.bindings import Importer, opset_hint, reading
-from bot.compiler.compiler import AtWork, Compiler, Job, Result, Session
+from bot.compiler.compiler import Compile, Compiler, Result, Session
 from bot.compiler.compiling import Kit, Source, compile_directly
 from bot.compiler.probe import for_release, in_its_words, known_measuring_options, unknown_option_of
 from bot.compiler.toolchain import Toolchain
@@ -48,26 +48,21 @@ class Iree:
         return named
 
     @contextmanager
-    def at_work(self, session: Session) -> Iterator[AtWork]:
+    def at_work(self, session: Session) -> Iterator[Compile]:
         """With the process that reads IR, which ends with the context."""
         with open_kit(self.toolchain, session) as (kit, importer):
-            yield _AtWork(kit, importer)
 
+            def compile_cell(cell: PlannedCell, layout: int) -> Result:
+                """Its printed command, over the model or what its import gave."""
+                source = importer.source(cell.model)
+                if isinstance(source, Failure):
+                    return source
+                result = compile_directly(kit, cell.argv, Source(cell.model.name, source), layout=layout)
+                if isinstance(result, Failure) and (hint := opset_hint(cell.model, source)):
+                    return replace(result, message=f"{hint}{result.message}")
+                return result
 
-@dataclass(frozen=True, slots=True)
-class _AtWork:
-    kit: Kit
-    importer: Importer
-
-    def compile(self, job: Job) -> Result:
-        """Its printed command, over the model or what its import gave."""
-        source = self.importer.source(job.cell.model)
-        if isinstance(source, Failure):
-            return source
-        result = compile_directly(self.kit, job.cell.argv, Source(job.cell.model.name, source), layout=job.layout)
-        if isinstance(result, Failure) and (hint := opset_hint(job.cell.model, source)):
-            return replace(result, message=f"{hint}{result.message}")
-        return result
+            yield compile_cell
 
 
 def toolchain_of(compiler: Compiler) -> Toolchain:

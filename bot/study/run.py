@@ -22,7 +22,7 @@ from typing import Protocol
 from msgspec import structs
 
 from bot.compiler.cell_cache import CellCache, TextStore, cell_key, cost_key
-from bot.compiler.compiler import AtWork, Compiler, Job, Result, Session
+from bot.compiler.compiler import Compile, Compiler, Result, Session
 from bot.compiler.iree import toolchain_of
 from bot.compiler.ptxas import Assembler, installed
 from bot.compiler.schedule import Task, Watcher, run_all
@@ -119,8 +119,8 @@ class Resources:
         """
         meter = Meter()
 
-        def compile_cell(label: str, at_work: AtWork, cell: PlannedCell) -> None:
-            finish(label, cell, at_work.compile(Job(cell, layout)))
+        def compile_cell(label: str, compiled: Compile, cell: PlannedCell) -> None:
+            finish(label, cell, compiled(cell, layout))
 
         with temporary_directory("run-") as scratch, ExitStack() as stack:
             tasks = []
