@@ -61,19 +61,13 @@ _PLACEHOLDER = re.compile(r"\{(model|target|out|side)\}")
 
 @dataclass(frozen=True, slots=True)
 class CommandCompiler:
-    """One side's command.
-
-    Attributes:
-        side: the words that stand for `{side}` in the command.
-        environment: where the package is installed; None without one.
-        sources: path beside the configuration → file with those bytes.
-    """
+    """One side's command."""
 
     command: Command
     info: CompilerInfo
-    side: tuple[str, ...]
-    environment: Path | None
-    sources: Mapping[str, bytes]
+    side: tuple[str, ...]  # the words that stand for `{side}` in the command
+    environment: Path | None  # where the package is installed; None without one
+    sources: Mapping[str, bytes]  # path beside the configuration → file with those bytes
     backends: tuple[str, ...] = ()
     is_traced: bool = False
 

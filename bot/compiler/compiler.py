@@ -15,28 +15,21 @@ from bot.system.processes import Cancel, Meter
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A finished compile: what it left, and what it cost.
+    """A finished compile: what it left, and what it cost."""
 
-    Attributes:
-        files: name → contents, still unread.
-        refusal: the compiler's refusal that was lifted (its stack gate); None for an ordinary compile.
-        reasons: what it did not leave → why.
-        phases_ms: phase → wall time between its end and the end of the phase before.
-        facts: metric id → what the compiler itself says, where no file shows it; None for a declared one
-            of which it says nothing.
-        artifacts: those of the files that ship, where the compiler has no one artifact.
-        stages: ends of names of those that are its own IR, in its order.
-    """
-
-    files: Mapping[str, bytes]
+    files: Mapping[str, bytes]  # name → contents, still unread
     cpu_ms: int
     peak_rss_kib: int | None
+    # the compiler's refusal that was lifted (its stack gate); None for an ordinary compile
     refusal: Failure | None = None
-    reasons: Mapping[str, str] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)  # what it did not leave → why
+    # phase → wall time between its end and the end of the phase before
     phases_ms: Mapping[str, int] = field(default_factory=dict)
+    # metric id → what the compiler itself says, where no file shows it; None for a declared one of which it says
+    # nothing
     facts: Mapping[str, int | None] = field(default_factory=dict)
-    artifacts: tuple[str, ...] = ()
-    stages: tuple[str, ...] = ()
+    artifacts: tuple[str, ...] = ()  # those of the files that ship, where the compiler has no one artifact
+    stages: tuple[str, ...] = ()  # ends of names of those that are its own IR, in its order
 
 
 Result = Compiled | Failure
@@ -50,18 +43,13 @@ exception for what a cell does."""
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What compiles of one side need beside the compiler.
+    """What compiles of one side need beside the compiler."""
 
-    Attributes:
-        label: names the side in progress and notes: `base`, `head`.
-        meter: adds up what compiling costs.
-    """
-
-    label: str
+    label: str  # names the side in progress and notes: `base`, `head`
     scratch: Path
     timeout_seconds: float
     cancel: Cancel
-    meter: Meter
+    meter: Meter  # adds up what compiling costs
 
 
 class Compiler(Protocol):

@@ -57,22 +57,16 @@ _REQUIRED_PHASES = frozenset({"dispatch_creation", "stream"})
 
 @dataclass(frozen=True, slots=True)
 class Kit:
-    """What every compile of one side needs.
+    """What every compile of one side needs."""
 
-    Attributes:
-        label: names the side in progress and notes: `base`, `head`.
-        options: the measuring options that this compiler knows.
-        meter: adds up what compiling costs.
-    """
-
-    label: str
+    label: str  # names the side in progress and notes: `base`, `head`
     toolchain: Toolchain
-    options: tuple[str, ...]
+    options: tuple[str, ...]  # the measuring options that this compiler knows
     bindings: Bindings
     scratch: Path
     timeout_seconds: float
     cancel: Cancel
-    meter: Meter
+    meter: Meter  # adds up what compiling costs
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,19 +44,14 @@ class Classes(Record, frozen=True):
 
 
 class Groups(Record, frozen=True):
-    """Which executables of a program could become one.
-
-    Attributes:
-        elements: executable → how many the largest tensor has that it takes or gives.
-        unfit: executables that are not of the form that fusion gives → why.
-        groups: level (`identical`, `constants`, `offsets`, `static-shapes`) → groups of two and more.
-    """
+    """Which executables of a program could become one."""
 
     entries: Mapping[Name, Name]
-    unfit: Mapping[Name, str]
+    unfit: Mapping[Name, str]  # executables that are not of the form that fusion gives → why
+    # level (`identical`, `constants`, `offsets`, `static-shapes`) → groups of two and more
     groups: Mapping[str, tuple[tuple[Name, ...], ...]]
     classes: Classes
-    elements: Mapping[Name, Count] = always({})
+    elements: Mapping[Name, Count] = always({})  # executable → how many the largest tensor has that it takes or gives
 
 
 class FoldedGroup(Record, frozen=True):

@@ -331,26 +331,19 @@ SPEC_HINT = "give a release such as 3.13.0, a wheel, an iree-compile binary, or 
 
 @dataclass(frozen=True, slots=True)
 class Toolchain:
-    """A compiler of one side, ready to run.
+    """A compiler of one side, ready to run."""
 
-    Attributes:
-        binary: the native `iree-compile`.
-        bindings: directory to put on `sys.path` for its own MLIR bindings; None with the reason in `no_bindings`.
-        patience_seconds: for the answer to one question, such as a trivial module.
-        python: the interpreter that loads them.
-        lent: bindings of another release, which read the IR of this compiler and are used for nothing else.
-        read_by: who reads its IR, in words.
-    """
-
-    binary: Path
+    binary: Path  # the native `iree-compile`
     info: CompilerInfo
     backends: tuple[str, ...]
+    # directory to put on `sys.path` for its own MLIR bindings; None with the reason in `no_bindings`
     bindings: Path | None
     no_bindings: str = ""
-    patience_seconds: float = PATIENCE_SECONDS
-    python: str = sys.executable
+    patience_seconds: float = PATIENCE_SECONDS  # for the answer to one question, such as a trivial module
+    python: str = sys.executable  # the interpreter that loads them
+    # bindings of another release, which read the IR of this compiler and are used for nothing else
     lent: Path | None = None
-    read_by: str = ""
+    read_by: str = ""  # who reads its IR, in words
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,19 +182,13 @@ class _Requester(Requester):
 
 @dataclass(frozen=True)
 class Hub:
-    """One repository on GitHub, seen with one token.
-
-    Attributes:
-        backoff_seconds: the pause before looking again at what an unclear answer left behind.
-        timeout_seconds: for connecting and for each silence; a whole download may take ten times that.
-        login: of what this token writes, where that is known; empty: GitHub is asked.
-    """
+    """One repository on GitHub, seen with one token."""
 
     repository: str
     requester: _Requester = field(repr=False, compare=False)
-    backoff_seconds: float = 0.5
-    timeout_seconds: float = 30
-    login: str = ""
+    backoff_seconds: float = 0.5  # the pause before looking again at what an unclear answer left behind
+    timeout_seconds: float = 30  # for connecting and for each silence; a whole download may take ten times that
+    login: str = ""  # of what this token writes, where that is known; empty: GitHub is asked
 
     @cached_property
     def repo(self) -> Repository:

@@ -37,24 +37,17 @@ _LONGEST_ANSWER_BYTES = 1 << 28
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a child ended.
+    """How a child ended."""
 
-    Attributes:
-        exit_code: None where a signal ended it.
-        signal: the signal's name, None where it exited.
-        timed_out: True where the time limit ended it.
-        output: the head of standard output and error together, at most `bot.system.files.LIMIT_BYTES`; of standard
-            error alone where standard output went to a file.
-        cpu_ms: user plus system time, of the child and those it waited for.
-        peak_rss_kib: peak resident set, likewise; None where it is not above this process's own, which Linux hands down
-            through exec, so that the kernel's figure says nothing.
-    """
-
-    exit_code: int | None
-    signal: str | None
-    timed_out: bool
+    exit_code: int | None  # None where a signal ended it
+    signal: str | None  # the signal's name, None where it exited
+    timed_out: bool  # True where the time limit ended it
+    # the head of standard output and error together, at most `bot.system.files.LIMIT_BYTES`; of standard error alone
+    # where standard output went to a file
     output: str
-    cpu_ms: int
+    cpu_ms: int  # user plus system time, of the child and those it waited for
+    # peak resident set, likewise; None where it is not above this process's own, which Linux hands down through exec,
+    # so that the kernel's figure says nothing
     peak_rss_kib: int | None
 
     @property
