@@ -52,10 +52,8 @@ def choose(
     the base's digest is not known (its compiler cannot be had any more), only entries of the base commit itself do, and
     of several the one that was stored last.
 
-    Args:
-        ancestors: of the base, nearest first; `ancestors[0]` is its parent.
-        digest: of compiler, suite, targets and flags at the base; None where it is not known.
-        newest: which of several entries was stored last.
+    `ancestors` are those of the base, its parent first; `digest` is of compiler, suite, targets and flags at the base,
+    None where it is not known; `newest` says which of several entries was stored last.
     """
     mine = sorted(entry for entry in entries if entry.report_id == report_id)
     by_sha: dict[str, list[Entry]] = {}
@@ -75,8 +73,7 @@ _FOLDERS = 8
 def between(paths: Iterable[str], sources: Sequence[str]) -> Between:
     """Paths of files that are not the same, by the folder at the top of the repository.
 
-    Args:
-        sources: globs of the compiler's source, `*` being any text; without any, every path is taken for it.
+    `sources`: globs of the compiler's source, `*` being any text; without any, every path is taken for it.
     """
     named = sorted(set(paths))
     counts = Counter(path.partition("/")[0] if "/" in path else "" for path in named)

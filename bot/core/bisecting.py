@@ -103,8 +103,7 @@ class Bracket(NamedTuple):
 def bracket(count: int, judge: Callable[[int], Judged]) -> Bracket:
     """Where good turns to bad among `count` candidates, of which the first is good and the last is bad.
 
-    Args:
-        judge: looks at one of the candidates between; is asked at most once for each.
+    `judge`: looks at one of the candidates between; is asked at most once for each.
     """
     good, bad = 0, count - 1
     between = list(range(1, bad))
@@ -119,8 +118,7 @@ def bracket(count: int, judge: Callable[[int], Judged]) -> Bracket:
 def values_of(cell: Cell | None, good: Cell | None, metric: str) -> tuple[tuple[int, ...], str]:
     """The metric's values of one cell, and why there are none.
 
-    Args:
-        good: the cell of the good end: what cannot be held against that is not known.
+    `good`: the cell of the good end: what cannot be held against that is not known.
     """
     if cell is None:
         return (), "has no such cell"
@@ -137,8 +135,7 @@ def values_of(cell: Cell | None, good: Cell | None, metric: str) -> tuple[tuple[
 def other_moves(candidates: Sequence[Candidate], step: tuple[str, str]) -> list[tuple[Candidate, Candidate]]:
     """Neighbours among the candidates whose values differ although good does not turn to bad there.
 
-    Args:
-        step: names of the last good and the first bad one.
+    `step`: names of the last good and the first bad one.
     """
     known = [one for one in candidates if one.values and one.judged != "skipped"]
     return [(a, b) for a, b in pairwise(known) if a.values != b.values and (a.name, b.name) != step]

@@ -109,8 +109,7 @@ def refuse_deep(text: str | bytes) -> None:
 
     Of text that is no JSON it is exact up to the first mistake, which is as far as any parser comes.
 
-    Args:
-        text: bytes are UTF-8.
+    `text`: bytes are UTF-8.
     """
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
@@ -125,8 +124,7 @@ def refuse_deep(text: str | bytes) -> None:
 def parse_json(text: str | bytes) -> Any:
     """The value of JSON that anybody may have written; raises ValueError for what is none, or is nested too deep.
 
-    Args:
-        text: bytes are UTF-8, as RFC 8259 has it (8.1), with or without a byte order mark.
+    `text`: bytes are UTF-8, as RFC 8259 has it (8.1), with or without a byte order mark.
     """
     refuse_deep(text)
     return json.loads(text if isinstance(text, str) else text.decode("utf-8-sig"))
@@ -162,9 +160,8 @@ def decoded(
 
     Text that is no UTF-8 raises UnicodeDecodeError.
 
-    Args:
-        noun: what the text should be, for the message (`report`).
-        size_bytes: of the file, where the text is not the whole of it.
+    `noun`: what the text should be, for the message (`report`); `size_bytes`: of the file, where the text is not the
+    whole of it.
     """
     try:
         value: _T = _decoder(kind).decode(text)

@@ -38,8 +38,7 @@ def short_names(targets: Iterable[str], backends: Mapping[str, str]) -> dict[str
 def matching(names: Sequence[str], selector: str, short: Mapping[str, str] | None = None) -> list[str]:
     """The names that a selector takes: one that is a name takes that one; `…` stands for what a report leaves out.
 
-    Args:
-        short: name → its short name, where it has one.
+    `short`: name → its short name, where it has one.
     """
     if selector in names:
         return [selector]
@@ -243,8 +242,7 @@ def narrowed(
 ) -> dict[str, Snapshot]:
     """Snapshots with what the globs name alone, as if no more had been measured.
 
-    Args:
-        must_match: whether a glob that matches nothing on any side is an error.
+    `must_match`: whether a glob that matches nothing on any side is an error.
     """
     models = sorted({name for side in sides.values() for name in (*side.models, *(c.key.model for c in side.cells))})
     targets = sorted({name for side in sides.values() for name in (*side.targets, *(c.key.target for c in side.cells))})

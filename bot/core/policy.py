@@ -257,9 +257,8 @@ def judge(
 ) -> Verdict:
     """Hold every cell against the rules (see the module's text) and add up the verdict.
 
-    Args:
-        states: cell state → what it does to the verdict; a state that is not in it passes.
-        noise: inexact metric → its noise band; one that is not in it is never judged.
+    `states`: cell state → what it does to the verdict; a state that is not in it passes; `noise`: inexact metric → its
+    noise band; one that is not in it is never judged.
     """
     bands = {metric.id: Fraction(0) for metric in METRICS if metric.exact}
     bands |= {id_: band.value for id_, band in noise.items() if id_ not in bands}
@@ -447,8 +446,7 @@ class Coverage:
     def takers(self, index: int, metrics: Sequence[str] = ()) -> list[Rule] | None:
         """The earlier rules that leave nothing to rule `index`; None where it can decide something.
 
-        Args:
-            metrics: only these of the rule's; empty: all of them.
+        `metrics`: only these of the rule's; empty: all of them.
         """
         rule, takers = self._rules[index], dict[int, None]()
         above = [self._above(index, *pair) for pair in product(rule.models, rule.targets)]

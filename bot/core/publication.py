@@ -285,9 +285,8 @@ def is_standing(finding: Finding) -> bool:
 def wants_comment(report: Report, previous: CommentState | None, always: bool) -> bool:
     """True where a comment is to be created or updated (see the module's text).
 
-    Args:
-        previous: what the comment that is there remembers; None where there is no comment. For one whose state cannot
-            be read, give an empty one.
+    `previous`: what the comment that is there remembers; None where there is no comment. For one whose state cannot be
+    read, give an empty one.
     """
     if previous is not None or always or report.adoption or alarms(report) or report.notes:
         return True

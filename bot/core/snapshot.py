@@ -472,8 +472,7 @@ def lines(record: Record | Mapping[str, Any], cells: Iterable[Any] | None = None
 
     So a change of one cell is one line in `git diff`.
 
-    Args:
-        cells: come one by one, in place of the record's own.
+    `cells`: come one by one, in place of the record's own.
     """
     fields = record if isinstance(record, Mapping) else {n: getattr(record, n) for n in record.__struct_fields__}
     fields = {

@@ -182,8 +182,7 @@ class Neighbours(NamedTuple):
 def neighbours(variants: Iterable[Variant], is_known: Callable[[Cell], bool]) -> Iterator[Neighbours]:
     """Each variant that could be had with the one before, in their order; of two at a time alone snapshots are held.
 
-    Args:
-        is_known: whether a cell is no gap: what is asked for may be its numbers, or how it ended.
+    `is_known`: whether a cell is no gap: what is asked for may be its numbers, or how it ended.
     """
     last, before, gaps = dict[CellKey, Side](), list[Side](), list[str]()
     for one in variants:

@@ -220,8 +220,7 @@ class Evidence(Small, frozen=True):
 def ratcheted(rules: Sequence[Rule], evidence: Evidence, headroom: Fraction) -> Iterator[Tighter | Kept]:
     """What there is to say of each rule with a limit; nothing of one that is as tight as it can be.
 
-    Args:
-        rules: in their order, without the goldens of suites.
+    `rules`: in their order, without the goldens of suites.
     """
     held = _decided(rules, evidence)
     cells = {cell.key: cell for cell in evidence.snapshot.cells}
