@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from bot.config.targets import parse_flags
 from bot.config.units import parse_steps
-from bot.core.context import ActionInputs, Command, CommandRequest, Pull, RunContext, WorkflowRun
+from bot.core.context import ActionInputs, Command, Pull, RunContext, WorkflowRun
 from bot.core.json_text import parse_json
 from bot.core.publication import APPROVAL_LABEL
 from bot.core.record import Small
@@ -386,10 +386,8 @@ def _workflow_run(context: RunContext, payload: Value) -> RunContext:
         head_sha=finished.at("head_sha").read("sha"),
         head_branch=finished.at("head_branch").read_or_empty("ref"),
         head_repository=_head_repository(finished, "head_repository"),
-        event="pull_request",
         conclusion=finished.at("conclusion").read_or_empty("word"),
         actor="" if actor.missing else actor.at("login").read("login"),
-        html_url=finished.at("html_url").read_or_empty("url"),
         created_at=finished.at("created_at").read("moment"),
     )
     context = replace(context, run=run)
@@ -416,8 +414,8 @@ def _issue_comment(context: RunContext, payload: Value) -> RunContext:
     if command is None:
         return _nothing(context, "a comment that is no /code-size command")
     author, comment_id = comment.at("user", "login").read("login"), comment.at("id").id()
-    request = CommandRequest(command, comment_id, author, issue.at("number").id())
-    return replace(context, story="command", why=f"/code-size {command.name}", request=request)
+    command = replace(command, author=author, comment_id=comment_id, pull_number=issue.at("number").id())
+    return replace(context, story="command", why=f"/code-size {command.name}", command=command)
 
 
 _RULES: dict[str, _Rule] = {
@@ -466,16 +464,15 @@ def _shown(text: str) -> str:
     return repr(text[:60])
 
 
-def _command(text: str) -> str:
-    if text not in COMMANDS:
-        raise ValueError(f"{_shown(text)} is no command, known are {', '.join(COMMANDS)}")
-    return text
+def _fitting(pattern: str, said: str) -> Callable[[str], str]:
+    """What reads a text that fits; `said` of any other, in which {} stands for the text."""
 
+    def parse(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(said.format(_shown(text)))
+        return text
 
-def _token(text: str) -> str:
-    if not re.fullmatch(r"[!-~]+", text):
-        raise ValueError("is no token")
-    return text
+    return parse
 
 
 def _line(text: str) -> str:
@@ -485,12 +482,6 @@ def _line(text: str) -> str:
     if text.startswith("-"):
         raise ValueError(f"{_shown(text)} begins with a dash")
     return text
-
-
-def _flag(text: str) -> bool:
-    if text not in ("true", "false"):
-        raise ValueError(f"{_shown(text)} is neither true nor false")
-    return text == "true"
 
 
 def _count(largest: int) -> Callable[[str], int]:
@@ -510,8 +501,8 @@ def _shard(text: str) -> str:
 
 
 INPUTS: Mapping[str, Callable[[str], object]] = {
-    "command": _command,
-    "github-token": _token,
+    "command": _fitting("|".join(COMMANDS), f"{{}} is no command, known are {', '.join(COMMANDS)}"),
+    "github-token": _fitting(r"[!-~]+", "is no token"),
     **dict.fromkeys(("author", "config", "base", "head"), _line),
     **dict.fromkeys(("models", "targets"), lambda text: tuple(text.split())),
     "flags": parse_flags,
@@ -522,7 +513,7 @@ INPUTS: Mapping[str, Callable[[str], object]] = {
     "parts": lambda text: tuple(text.split()),
     "steps": parse_steps,
     "lab": _line,
-    "fold": _flag,
+    "fold": lambda text: _fitting("true|false", "{} is neither true nor false")(text) == "true",
     "jobs": _count(1024),
     **dict.fromkeys(("cache", "out"), _line),
 }

@@ -28,10 +28,8 @@ class WorkflowRun(Small, frozen=True):
     head_sha: str
     head_branch: str
     head_repository: str
-    event: str
     conclusion: str
     actor: str
-    html_url: str = ""
     created_at: str = ""  # when its first attempt was started, as GitHub writes moments (`2026-01-31T12:00:00Z`)
 
 
@@ -41,15 +39,9 @@ class Command(Small, frozen=True):
     name: str  # `rerun`, `compare`, `accept` or `help`
     arguments: tuple[str, ...] = ()  # SPECs or refs of `compare`, the reason of `accept`
     problem: str = ""  # why the comment is not a command that can be carried out; then `name` is `help`
-
-
-class CommandRequest(Small, frozen=True):
-    """Who asked for what, and where."""
-
-    command: Command
-    comment_id: int
-    author: str
-    pull_number: int
+    author: str = ""
+    comment_id: int = 0
+    pull_number: int = 0
 
 
 class RunContext(Small, frozen=True):
@@ -70,7 +62,7 @@ class RunContext(Small, frozen=True):
     actor: str = ""
     pull: Pull | None = None
     run: WorkflowRun | None = None
-    request: CommandRequest | None = None
+    command: Command | None = None
     read_only: bool = False  # True where GitHub gives the run a token without write access (a fork, Dependabot)
     labelled: str = ""  # name of the label that was just set, empty for all other actions
 

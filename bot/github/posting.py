@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from bot.config.configuration import Config
 from bot.config.events import HELP
-from bot.core.context import CommandRequest, WorkflowRun
+from bot.core.context import Command, WorkflowRun
 from bot.core.publication import Acceptance, CommentState, decode
 from bot.core.report import Adoption, Baseline, Report
 from bot.core.snapshot import Snapshot, from_json
@@ -96,7 +96,7 @@ def _without_result(hub: Hub, pulls: Sequence[PullRequest], config: Config) -> l
 
 def command(services: Services) -> int:
     """Carry out a comment's command; for anyone without write access nothing happens at all."""
-    hub, request = _hub(services), services.context.request
+    hub, request = _hub(services), services.context.command
     if request is None:
         raise UsageError("this event holds no command", hint="run `post` on issue_comment")
     if not may_write(hub, request.author):
@@ -104,27 +104,27 @@ def command(services: Services) -> int:
         return 0
     order = _Order(services, hub, request, pull(hub, request.pull_number), *workspace_rules(services))
     try:
-        code = _COMMANDS[request.command.name](order)
+        code = _COMMANDS[request.name](order)
     except Interrupted:
         raise
     except Exception as error:
         # The error itself is told whether or not who asked can be told.
         try:
-            what = f"`/code-size {request.command.name}` could not be done: {md_code(as_bot_error(error).line)}"
+            what = f"`/code-size {request.name}` could not be done: {md_code(as_bot_error(error).line)}"
             reply(hub, order.pull.number, what)
         except Exception as second:
             services.show.say(as_bot_error(second).line)
         _react(services, "confused")
         raise
-    _react(services, "confused" if request.command.problem else "+1")
+    _react(services, "confused" if request.problem else "+1")
     return code or 0
 
 
 def _react(services: Services, content: Content) -> None:
     """A sign at the comment that it was read; no harm where the token may not."""
     try:
-        if services.context.request:
-            react(_hub(services), services.context.request.comment_id, content)
+        if services.context.command:
+            react(_hub(services), services.context.command.comment_id, content)
     except NetworkError as error:
         services.show.say(error.line)
 
@@ -133,7 +133,7 @@ def _react(services: Services, content: Content) -> None:
 class _Order:
     services: Services
     hub: Hub
-    request: CommandRequest
+    request: Command
     pull: PullRequest
     config: Config
     config_name: str
@@ -150,7 +150,7 @@ def _rerun(order: _Order) -> None:
 
 
 def _compare(order: _Order) -> None:
-    context, (base, head) = order.services.context, order.request.command.arguments
+    context, (base, head) = order.services.context, order.request.arguments
     if not context.workflow:
         raise UsageError("the workflow to start is not known", where="environment: GITHUB_WORKFLOW_REF")
     inputs = {"base": base, "head": head, "pull-request": str(order.pull.number)}
@@ -168,7 +168,7 @@ def _accept(order: _Order) -> int | None:
     if state is None or not state.findings:
         reply(hub, order.pull.number, "There is no failing finding to accept on this pull request.")
         return None
-    acceptance = Acceptance(request.author, request.command.arguments[0], "comment", request.comment_id, state.findings)
+    acceptance = Acceptance(request.author, request.arguments[0], "comment", request.comment_id, state.findings)
     sides = _snapshots(hub, state.run_id, config)
     about, onto = _merged_onto(hub, [order.pull], sides[1].source.sha or "")
     to = Destination(about.number, state.head_sha, state.run_id, config, order.config_name, about.base.ref)
@@ -191,7 +191,7 @@ def _is_current(state: CommentState, about: PullRequest) -> bool:
 
 
 _COMMANDS: dict[str, Callable[[_Order], int | None]] = {
-    "help": lambda order: reply(order.hub, order.pull.number, f"{order.request.command.problem}\n\n{HELP}".lstrip()),
+    "help": lambda order: reply(order.hub, order.pull.number, f"{order.request.problem}\n\n{HELP}".lstrip()),
     "rerun": _rerun,
     "compare": _compare,
     "accept": _accept,

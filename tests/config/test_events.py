@@ -16,7 +16,7 @@ from places import FIXTURES
 from replacing import replace
 
 from bot.config.events import read_event, run_context
-from bot.core.context import Command, CommandRequest, Pull, RunContext, Story, WorkflowRun
+from bot.core.context import Command, Pull, RunContext, Story, WorkflowRun
 from bot.errors import InputError
 
 FOLDER = FIXTURES / "events"
@@ -262,10 +262,8 @@ RUN = WorkflowRun(
     head_sha="3484a3fb816e0859fd6e1cea078d76385ff50625",
     head_branch="master",
     head_repository="mallory/octo-repo",
-    event="pull_request",
     conclusion="success",
     actor="Codertocat",
-    html_url="https://github.com/octo-org/octo-repo/actions/runs/289782451",
     created_at="2020-10-05T16:33:24Z",
 )
 
@@ -352,7 +350,7 @@ def test_commands(body: str, command: Command) -> None:
         common("issue_comment"),
         story="command",
         why=f"/code-size {command.name}",
-        request=CommandRequest(command, comment_id=492700400, author="Codertocat", pull_number=1),
+        command=replace(command, comment_id=492700400, author="Codertocat", pull_number=1),
     )
     assert found == expected
 
@@ -373,7 +371,7 @@ def test_commands(body: str, command: Command) -> None:
 )
 def test_comments_that_are_no_commands(edit: Edit, why: str) -> None:
     found = context("issue_comment.created", edit)
-    assert (found.story, found.why, found.request) == ("nothing", why, None)
+    assert (found.story, found.why, found.command) == ("nothing", why, None)
 
 
 def test_a_command_on_an_issue_is_none() -> None:
