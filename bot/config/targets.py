@@ -60,9 +60,7 @@ class TargetKeys(Keys, frozen=True):
         unsupported: Why this target cannot be compiled; its cells are reported as unsupported with this reason.
     """
 
-    keywords: ClassVar[Plain] = {
-        **except_beside(extends=("backend",)),
-    }
+    keywords: ClassVar[Plain] = {**except_beside(extends=("backend",))}
     extends: TargetName = ""
     backend: Annotated[
         str,

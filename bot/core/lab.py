@@ -27,10 +27,7 @@ FOLDED_AWAY = "folded_away"
 """A column that is no number of a cell: the share of the dispatch regions that no executable is left of."""
 
 BEFORE_FUSION = Metric(
-    "linalg_ops_before",
-    "linalg operations before fusion",
-    "count",
-    "linalg operations after global optimization",
+    "linalg_ops_before", "linalg operations before fusion", "count", "linalg operations after global optimization"
 )
 """A number that no rule judges: the model has it, not what the compiler made of it."""
 COLUMN_BY_ID = {**METRIC_BY_ID, BEFORE_FUSION.id: BEFORE_FUSION}

@@ -13,14 +13,7 @@ import msgspec
 
 from bot.core.record import Amount, Count, Record, always
 
-FAMILY_KINDS = (
-    "constants",
-    "static-shapes",
-    "offsets",
-    "operand-order",
-    "extra-operation",
-    "different-fusion",
-)
+FAMILY_KINDS = ("constants", "static-shapes", "offsets", "operand-order", "extra-operation", "different-fusion")
 """What may keep executables apart that are otherwise equal; of several the loosest, but what varies names them all."""
 
 FamilyKind = Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(FAMILY_KINDS)})\Z")]

@@ -111,10 +111,7 @@ def variants_of(text: bytes, where: str) -> list[Variant]:
 
 
 def replayed(
-    variants: Iterable[Variant],
-    rules: Sequence[Rule],
-    states: Mapping[str, Weight],
-    noise: Mapping[str, Ratio],
+    variants: Iterable[Variant], rules: Sequence[Rule], states: Mapping[str, Weight], noise: Mapping[str, Ratio]
 ) -> Iterator[ReplayStep]:
     """What the rules say of each variant against the one before."""
     for (old, base), (new, head), gaps, across in neighbours(variants, is_outcome):

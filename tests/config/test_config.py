@@ -57,12 +57,7 @@ def test_the_default_is_the_packaged_one() -> None:
     assert [target.name for target in config.targets if target.unsupported] == ["vmvx-inline"]
     assert {model.parent for model in config.models} == {configs_dir() / "models"}
     assert len(config.models) >= 12
-    assert (config.flags, config.timeout_seconds, config.report_id, config.templates) == (
-        (),
-        1800,
-        "default",
-        None,
-    )
+    assert (config.flags, config.timeout_seconds, config.report_id, config.templates) == ((), 1800, "default", None)
     assert (config.comment, config.fail_job) == ("changes", False)
     assert config.baseline == BaselineChoice("auto", "code-size-data", ".code-size/baselines", 250, 0, (), 24)
     assert config.states == DEFAULT_STATES
@@ -245,10 +240,7 @@ def test_rules_that_need_no_noise(load: Load, rules: str) -> None:
 
 OWN = SCHEMA + "compiler: {kind: command, run: [x], artifacts: [y], metrics: {%s}}\nmodels: ['*']\ntargets: {a: {}}\n"
 BAD = {
-    "a typo in a key": (
-        SCHEMA + "complier: {base: a}\n",
-        "2: complier: unknown key (did you mean 'compiler'?)",
-    ),
+    "a typo in a key": (SCHEMA + "complier: {base: a}\n", "2: complier: unknown key (did you mean 'compiler'?)"),
     "a typo in a nested key": (
         RULES + "  - {metric: [vm_bytes]}\n" + CATCH_ALL,
         "3: thresholds[0].metric: unknown key (did you mean 'metrics'?)",
@@ -286,28 +278,16 @@ BAD = {
         "1: schema: is 'code-size-config/2', must be 'code-size-config/1'",
     ),
     "no mapping": ("[1]\n", "1: is a list, must be a mapping"),
-    "text for a list": (
-        SCHEMA + "models: m/*.mlir\n",
-        "2: models: is text, must be a list (write [m/*.mlir])",
-    ),
-    "text for a number": (
-        SCHEMA + "timeout_seconds: 30m\n",
-        "2: timeout_seconds: is text, must be a whole number",
-    ),
+    "text for a list": (SCHEMA + "models: m/*.mlir\n", "2: models: is text, must be a list (write [m/*.mlir])"),
+    "text for a number": (SCHEMA + "timeout_seconds: 30m\n", "2: timeout_seconds: is text, must be a whole number"),
     "a number for text": (
         SCHEMA + "compiler: {base: 3.13}\n",
         "2: compiler.base: is a number, must be text (put it in quotes)",
     ),
     "a value forgotten": (SCHEMA + "flags:\n", "2: flags: is empty, must be a list"),
-    "an empty list": (
-        SCHEMA + "models: []\n",
-        "2: models: is empty (leave the key out, or give it a value)",
-    ),
+    "an empty list": (SCHEMA + "models: []\n", "2: models: is empty (leave the key out, or give it a value)"),
     "out of range": (SCHEMA + "timeout_seconds: 0\n", "2: timeout_seconds: is 0, must be at least 1"),
-    "far too much": (
-        SCHEMA + "timeout_seconds: 100000\n",
-        "2: timeout_seconds: is 100000, must be at most 86400",
-    ),
+    "far too much": (SCHEMA + "timeout_seconds: 100000\n", "2: timeout_seconds: is 100000, must be at most 86400"),
     "requirements beside base": (
         SCHEMA + "compiler: {requirements: r.txt, base: x}\n",
         "2: compiler.base: cannot stand beside 'requirements' (keep one of them)",
@@ -321,10 +301,7 @@ BAD = {
         "2: targets[0]: no default target is called 'llvm-cpu-x86' (did you mean 'llvm-cpu-x86_64'?)",
     ),
     "a target twice": (SCHEMA + "targets:\n- vmvx\n- vmvx\n", "4: targets[1]: 'vmvx' is in the list twice"),
-    "a target without backend": (
-        SCHEMA + "targets: {a: {flags: []}}\n",
-        "2: targets.a: the key 'backend' is missing",
-    ),
+    "a target without backend": (SCHEMA + "targets: {a: {flags: []}}\n", "2: targets.a: the key 'backend' is missing"),
     "a backend that is none": (
         SCHEMA + "targets:\n  mine:\n    backend: llvm-cpuu\n",
         "4: targets.mine.backend: no backend is called 'llvm-cpuu' (did you mean 'llvm-cpu'?)",
@@ -487,10 +464,7 @@ BAD = {
         RULES + "  - {metrics: [vm_bytes], limit: 4KiB, fail: {limit: 5KiB}}\n" + CATCH_ALL,
         "3: thresholds[0].limit: the rule has a second limit in 'fail' (keep one of them)",
     ),
-    "two documents": (
-        SCHEMA + "---\n" + SCHEMA,
-        "2: a second document begins here (keep one document per file)",
-    ),
+    "two documents": (SCHEMA + "---\n" + SCHEMA, "2: a second document begins here (keep one document per file)"),
     "a billion laughs": (
         SCHEMA + "a: &a [x, x]\nb: &b [*a, *a]\nflags: [*b, *b]\n",
         "2: anchors and aliases are not allowed (write the value out)",
@@ -591,10 +565,7 @@ def test_a_data_branch_that_git_would_refuse_or_misread(load: Load, branch: str)
     [
         ("comment: never", "2: comment: is 'never', must be one of always, changes"),
         ("fail_job: 'yes'", "2: fail_job: is text, must be true or false"),
-        (
-            "baseline: {store: branch}",
-            "2: baseline.store: is 'branch', must be one of artifact, auto, data-",
-        ),
+        ("baseline: {store: branch}", "2: baseline.store: is 'branch', must be one of artifact, auto, data-"),
         ("baseline: {branches: x}", "2: baseline.branches: unknown key (did you mean 'branch'?)"),
         ("baseline: {ancestors: -1}", "2: baseline.ancestors: is -1, must be at least 0"),
         ("baseline: {}", "2: baseline: is empty"),

@@ -134,10 +134,7 @@ BAD = {
         "3: targets.mine.backend: cannot stand beside 'extends' (keep one of them)",
     ),
     "neither": ("  mine: {flags: []}\n", "3: targets.mine: the key 'backend' is missing"),
-    "a typo": (
-        "  mine: {extend: cuda}\n",
-        "3: targets.mine.extend: unknown key (did you mean 'extends'?)",
-    ),
+    "a typo": ("  mine: {extend: cuda}\n", "3: targets.mine.extend: unknown key (did you mean 'extends'?)"),
     "no name": ("  mine: {extends: [cuda]}\n", "3: targets.mine.extends: is a list, must be text"),
     "a name that none can have": (
         "  mine: {extends: ''}\n",

@@ -33,8 +33,7 @@ def test_a_pass_that_moved_is_not_where_they_part() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
-    [("iree-codegen-lower-affine", "iree-lower-affine"), ("virtregrewriter", "virt-reg-rewriter")],
+    ("old", "new"), [("iree-codegen-lower-affine", "iree-lower-affine"), ("virtregrewriter", "virt-reg-rewriter")]
 )
 def test_a_renamed_pass_is_one_pass(old: str, new: str) -> None:
     told = parting(trace((old, {"x": 1}), ("end", {"y": 1})), trace((new, {"x": 1}), ("end", {"y": 3})))

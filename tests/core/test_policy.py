@@ -33,13 +33,7 @@ def rule(**changes: Any) -> Rule:
 
 
 def delta(
-    metric: str,
-    base: int | None,
-    head: int | None,
-    *,
-    key: CellKey = KEY,
-    status: str = "ok",
-    state: str = "changed",
+    metric: str, base: int | None, head: int | None, *, key: CellKey = KEY, status: str = "ok", state: str = "changed"
 ) -> CellDelta:
     left = Cell(key, "ok", {metric: base}) if base is not None else None
     right = Cell(key, status, {metric: head}, reasons={metric: "no such section"})
@@ -338,10 +332,7 @@ def test_findings_are_sorted_worst_first() -> None:
     def cell(model: str, base: int, head: int) -> CellDelta:
         return delta("vm_bytes", base, head, key=CellKey(model, "t"))
 
-    rules = [
-        rule(models=("warn*",), warn=LevelSpec(absolute=amount(0))),
-        rule(fail=LevelSpec(absolute=amount(0))),
-    ]
+    rules = [rule(models=("warn*",), warn=LevelSpec(absolute=amount(0))), rule(fail=LevelSpec(absolute=amount(0)))]
     gone = replace(cell("z-gone", 1, 1), state="removed", head=None)
     broken = replace(cell("z-broken", 1, 1), state="newly-broken")
     cells = [cell("b", 10, 20), cell("a", 10, 20), cell("z-most", 10, 90), cell("zero", 0, 1)]

@@ -36,14 +36,7 @@ def test_the_four_parts_of_an_artifact_sum_to_it(code: int, vm: int, rodata: int
 
 @pytest.mark.parametrize(
     "figures",
-    [
-        (10, 1, 2, 3, 3),
-        (10, 1, 2, 3, 5),
-        (10, 4, 4, 4, -2),
-        (10, 12, -2, 0, 0),
-        (10, -2, 12, 0, 0),
-        (10, 12, 0, -2, 0),
-    ],
+    [(10, 1, 2, 3, 3), (10, 1, 2, 3, 5), (10, 4, 4, 4, -2), (10, 12, -2, 0, 0), (10, -2, 12, 0, 0), (10, 12, 0, -2, 0)],
 )
 def test_parts_that_do_not_sum_to_the_artifact_are_no_reading(figures: tuple[int, int, int, int, int]) -> None:
     with pytest.raises(ValueError, match="the artifact has 10 bytes"):
