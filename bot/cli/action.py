@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import os
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from bot.cli.showing import TerminalShow
-    from bot.system.processes import Cancel
+from bot.cli.options import Arguments, Parser
 
 EXAMPLES = ()
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: Parser) -> None:
     about = "Reads the event, the token and everything else from the environment that GitHub Actions sets (INPUT_*)."
     parser.description = f"{parser.description}. {about}"
     name = parser.prog.split()[-1]
@@ -21,7 +17,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = f"example:\n  {parser.prog}    # in a workflow: uses: OWNER/REPO@v1, {how}"
 
 
-def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> int:
+def run(arguments: Arguments) -> int:
     from bot.github.action import act
 
-    return act(os.environ, "auto" if arguments.command == "action" else arguments.command, show, cancel)
+    wanted = "auto" if arguments.command == "action" else arguments.command
+    return act(os.environ, wanted, arguments.show, arguments.cancel)

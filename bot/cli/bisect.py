@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING
-
-from bot.cli.options import add_cell, add_config, add_format, add_out, add_suspects, add_work, spec
-
-if TYPE_CHECKING:
-    from bot.cli.showing import TerminalShow
-    from bot.system.processes import Cancel
+from bot.cli.options import Arguments, Parser, add_cell, add_config, add_format, add_out, add_suspects, add_work, spec
 
 EXAMPLES = (
     "--model mobilenet_v1_f32_224 --target x86_64 3.11.0 3.13.0",
@@ -18,7 +11,7 @@ EXAMPLES = (
 )
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: Parser) -> None:
     parser.description = (
         f"{parser.description}. Bad is a value above the limit: without --limit and --change, one that is nearer "
         "to BAD's than to GOOD's. Between two releases all that are offered are candidates, between two wheels those "
@@ -47,7 +40,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_out(parser, "bisect.json and the report of the step")
 
 
-def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+def run(arguments: Arguments) -> None:
     from bot.cli.showing import for_log
     from bot.cli.work import work_of
     from bot.core.json_text import canonical
@@ -59,7 +52,7 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
     from bot.study.bisect import BisectOptions, bisect, metric_of
     from bot.system.files import write_atomically
 
-    work = work_of(arguments, show, cancel, models=not arguments.stored)
+    work = work_of(arguments, models=not arguments.stored)
     metric = metric_of(arguments.metric, own_metrics(work.config.compiler.metrics))
     out = work.request.out
     good, bad = (end if arguments.stored else named_file(end) for end in (arguments.good, arguments.bad))
@@ -69,11 +62,8 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
     result, report = bisect(options, work)
     write_report(report, work.config.templates, out)
     write_atomically(out / "bisect.json", canonical(result) + b"\n")
-    print(
-        for_log(
-            canonical(result).decode() if arguments.format == "json" else "\n".join(bisect_lines(result, metric.unit))
-        )
-    )
+    is_json = arguments.format == "json"
+    print(for_log(canonical(result).decode() if is_json else "\n".join(bisect_lines(result, metric.unit))))
     if result.could_be:
         what, ends = f"{len(result.could_be)} candidates may be the first bad one", result.could_be
         raise NoVerdict(what, where=f"{ends[0]} to {ends[-1]}", hint="the others have no clear value")

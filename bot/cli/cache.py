@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bot.cli.options import add_cache, limit, limit_told
+from bot.cli.options import Arguments, Parser, add_cache, limit, limit_told
 
 if TYPE_CHECKING:
-    from bot.cli.showing import TerminalShow
     from bot.compiler.storage import Entry
-    from bot.system.processes import Cancel
 
 EXAMPLES = ("--prune --limit 2GiB",)
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: Parser) -> None:
     add_cache(parser)
     about = "remove what was unused for the longest time until the rest is within the limit; what a run uses now stays"
     parser.add_argument("--prune", action="store_true", help=about)
@@ -24,7 +21,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=limit, metavar="SIZE", help=f"{about} {limit_told()}")
 
 
-def run(arguments: argparse.Namespace, _show: TerminalShow, _cancel: Cancel) -> None:
+def run(arguments: Arguments) -> None:
     from bot.study.cache_limit import limit_of_environment
 
     if arguments.prune:

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING
-
-from bot.cli.options import add_selectors, count, path, positive, spec
+from bot.cli.options import Arguments, Parser, add_selectors, count, path, positive, spec
 from bot.errors import UsageError
-
-if TYPE_CHECKING:
-    from bot.cli.showing import TerminalShow
-    from bot.system.processes import Cancel
 
 EXAMPLES = (
     "--compiler 3.13.0 --model 'mobilenet*' --target vmvx --runs 10",
@@ -18,7 +11,7 @@ EXAMPLES = (
 )
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: Parser) -> None:
     parser.description = (
         f"{parser.description}. Without --model and --target a few cheap cells are taken. "
         "Prints a table, and the lines for the configuration. With --replay: what the thresholds would have said of "
@@ -38,13 +31,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_selectors(parser)
 
 
-def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+def run(arguments: Arguments) -> None:
     from bot.cli.showing import for_log
     from bot.cli.work import work_of
     from bot.study.calibrate import calibrate, replay
 
     if arguments.alarms is not None and not arguments.replay:
         raise UsageError("is for a replay", where="--alarms", hint="give --replay, too")
-    work = work_of(arguments, show, cancel, {"head": arguments.compiler}, models=not arguments.replay)
+    work = work_of(arguments, {"head": arguments.compiler}, models=not arguments.replay)
     many = arguments.replay
     print(for_log("\n".join(replay(work, many, arguments.alarms) if many else calibrate(work, arguments.runs))))

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING
-
-from bot.cli.options import add_format, add_out, add_selectors, add_sides, add_suspects, path, spec
+from bot.cli.options import Arguments, Parser, add_format, add_out, add_selectors, add_sides, add_suspects, path, spec
 from bot.errors import UsageError
-
-if TYPE_CHECKING:
-    from bot.cli.showing import TerminalShow
-    from bot.system.processes import Cancel
 
 EXAMPLES = (
     "3.11.0 3.13.0 --config quick",
@@ -19,7 +12,7 @@ EXAMPLES = (
 )
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: Parser) -> None:
     parser.description = (
         f"{parser.description}. With --flags, --base-config or --head-config it tries them: a compiler that is named "
         "for one side is then both sides'; where none is, each side has the head of its configuration."
@@ -35,7 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_selectors(parser)
 
 
-def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> int:
+def run(arguments: Arguments) -> int:
     specs = {"base": arguments.base, "head": arguments.head, "both": arguments.compiler}
     if len(arguments.sides) > 2:
         raise UsageError(
@@ -55,10 +48,10 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> in
     from bot.study.tracing import traced
 
     own = {"base": arguments.base_config, "head": arguments.head_config}
-    configs = {side: chosen_config(file, show.say) for side, file in own.items() if file}
+    configs = {side: chosen_config(file, arguments.show.say) for side, file in own.items() if file}
     if len(configs) == len(own):
         arguments.config = arguments.config or arguments.base_config  # nothing is left to be looked for
-    request = replace(request_of(arguments, show, specs), configs=configs)
-    work, known, baseline, plans = both_sides(request, show, cancel)
+    request = replace(request_of(arguments, specs), configs=configs)
+    work, known, baseline, plans = both_sides(request, arguments.show, arguments.cancel)
     sides = traced(plans, known, work)
     return publish(reported(work.config, sides["base"], sides["head"], baseline, work.texts), work)

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from bot.cli.showing import TerminalShow
-    from bot.system.processes import Cancel
+from bot.cli.options import Arguments, Parser
 
 EXAMPLES = ("bash",)
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: Parser) -> None:
     parser.description = f"{parser.description}, for your shell's start-up file"
     parser.add_argument("shell", choices=("bash", "zsh"), help="which shell")
 
 
-def run(arguments: argparse.Namespace, _show: TerminalShow, _cancel: Cancel) -> None:
+def run(arguments: Arguments) -> None:
     print(script(arguments.shell))
 
 

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from bot.cli.options import add_cache
+from bot.cli.options import Arguments, Parser, add_cache
 from bot.errors import BotError
 from bot.system.defaults import cores
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bot.cli.showing import TerminalShow
     from bot.system.processes import Cancel
+
 
 EXAMPLES = ("",)
 _NEEDED_FREE_BYTES = 2 << 30
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: Parser) -> None:
     about = "also say who reads the IR of this compiler: its own bindings, with which Python, or those of a release"
     parser.add_argument("compiler", nargs="*", metavar="SPEC", help=about)
     add_cache(parser)
 
 
-def run(arguments: argparse.Namespace, _show: TerminalShow, cancel: Cancel) -> int:
-    return 0 if examine(arguments.cache, cancel, arguments.compiler) else 2
+def run(arguments: Arguments) -> int:
+    return 0 if examine(arguments.cache, arguments.cancel, arguments.compiler) else 2
 
 
 class Check(NamedTuple):

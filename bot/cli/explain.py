@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING
-
-from bot.cli.options import add_cell, path
-
-if TYPE_CHECKING:
-    from bot.cli.showing import TerminalShow
-    from bot.system.processes import Cancel
+from bot.cli.options import Arguments, Parser, add_cell, path
 
 EXAMPLES = ("out/report.json --model bert_l4_f32_s128 --target x86_64 --dispatch dispatch_4",)
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: Parser) -> None:
     parser.add_argument("report", type=path, metavar="report.json", help="what a compare has written, or its directory")
     add_cell(parser)
     about = "only this dispatch, with all that is known of it: its name as it is shown, its beginning, or a glob"
     parser.add_argument("--dispatch", metavar="D", help=about)
 
 
-def run(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) -> None:
+def run(arguments: Arguments) -> None:
     from bot.show.explained import explain
 
-    show.answer(lambda out: explain(arguments.report, arguments.model, arguments.target, arguments.dispatch, out))
+    wanted = arguments.report, arguments.model, arguments.target, arguments.dispatch
+    arguments.show.answer(lambda out: explain(*wanted, out))

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING
-
-from bot.cli.options import add_compiler, add_flags, add_out, add_selectors, share
-
-if TYPE_CHECKING:
-    from bot.cli.showing import TerminalShow
-    from bot.system.processes import Cancel
+from bot.cli.options import Arguments, Parser, add_compiler, add_flags, add_out, add_selectors, share
 
 EXAMPLES = (
     "--compiler 3.13.0 --model 'mobilenet_v1*' --target x86_64 --out out",
@@ -17,7 +10,7 @@ EXAMPLES = (
 )
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: Parser) -> None:
     parser.description = (
         f"{parser.description}. Executables that deduplication left apart are made one, with what they differ in as "
         "operands; the result is compiled, and on the CPU run and timed beside the original. Writes fold.json, fold.md "
@@ -36,7 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_selectors(parser)
 
 
-def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+def run(arguments: Arguments) -> None:
     """Raises UsageError where nobody names a compiler; NoVerdict, with the files written, where nothing compiled."""
     from bot.cli.work import work_of
     from bot.core.fold import FoldOptions
@@ -51,16 +44,15 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
     if options.max_slowdown is not None and not options.run:
         what = "needs run times, and with --no-run there are none"
         raise UsageError(what, where="--max-slowdown", hint="leave out one of the two")
-    work = with_compiler(work_of(arguments, show, cancel, {"head": arguments.compiler}))
+    work = with_compiler(work_of(arguments, {"head": arguments.compiler}))
     if options.run and options.max_slowdown is None and work.config.fold:
         options = work.config.fold
     audit = audited(work, options)
     files = write_folds(audit, work.config.templates, work.request.out)
-    show.answer(lambda out: print_blocks(fold_blocks(audit, TERMINAL), out), files=files)
+    arguments.show.answer(lambda out: print_blocks(fold_blocks(audit, TERMINAL), out), files=files)
     if all(cell.artifact_bytes.before is None for cell in audit.cells):
         first, count = audit.cells[0], len(audit.cells)
         what = f"{first.model} on {first.target} was not" if count == 1 else f"none of {count} cells was"
         reason = next((cell.note for cell in audit.cells if cell.note), "")
-        raise NoVerdict(
-            f"nothing to fold: {what} measured", where=str(work.request.out / "fold.json"), hint=reason[:200]
-        )
+        where = str(work.request.out / "fold.json")
+        raise NoVerdict(f"nothing to fold: {what} measured", where=where, hint=reason[:200])

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING
-
-from bot.cli.options import add_patch, add_selectors, spec
-
-if TYPE_CHECKING:
-    from bot.cli.showing import TerminalShow
-    from bot.system.processes import Cancel
+from bot.cli.options import Arguments, Parser, add_patch, add_selectors, spec
 
 EXAMPLES = ("--head 3.13.0 --base 3.12.0 --config code-size.yml --out goldens.patch",)
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: Parser) -> None:
     parser.description = (
         f"{parser.description}: text for a commit message, and below it a patch for `git apply`. With --base each "
         "value that changes has its cause. A value that cannot be measured stays, and is listed."
@@ -26,12 +19,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_selectors(parser)
 
 
-def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+def run(arguments: Arguments) -> None:
     from bot.cli.work import work_of, write_patch
     from bot.study.patches import goldens
     from bot.study.prepare import require_writable
 
     if arguments.file:
         require_writable(arguments.file.parent)
-    work = work_of(arguments, show, cancel, {"base": arguments.base, "head": arguments.head})
-    write_patch(goldens(work), arguments.file, show)
+    work = work_of(arguments, {"base": arguments.base, "head": arguments.head})
+    write_patch(goldens(work), arguments.file, arguments.show)

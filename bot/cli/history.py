@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING
-
-from bot.cli.options import add_flags, add_format, add_out, add_selectors, positive, spec
-
-if TYPE_CHECKING:
-    from bot.cli.showing import TerminalShow
-    from bot.system.processes import Cancel
+from bot.cli.options import Arguments, Parser, add_flags, add_format, add_out, add_selectors, positive, spec
 
 EXAMPLES = (
     "--releases 3.8.0..3.13.0 --target 'llvm-cpu-*'",
@@ -18,7 +11,7 @@ EXAMPLES = (
 )
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: Parser) -> None:
     parser.description = (
         f"{parser.description}: when each number of each cell moved, by how much and why. Measures what the cache does "
         "not have, and writes history.json, history.md and history.html. Where a model does not compile there is a "
@@ -42,7 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_selectors(parser)
 
 
-def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+def run(arguments: Arguments) -> None:
     """A release that cannot be had is a gap with its reason, and the others go on.
 
     Raises:
@@ -61,14 +54,15 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
     if bool(arguments.releases) == bool(arguments.store):
         hint = "such as --releases 3.8.0..3.13.0, or --store for the stored baselines"
         raise UsageError("name releases or a store, one of the two", hint=hint)
-    work = work_of(arguments, show, cancel, models=not arguments.store)
+    work = work_of(arguments, models=not arguments.store)
     if arguments.store:
         study = last_stored(arguments.store, arguments.last, work)
     else:
-        study = release_study(asked_for(tuple(arguments.releases), work.places, cancel, show.say), work)
+        specs = asked_for(tuple(arguments.releases), work.places, work.cancel, work.show.say)
+        study = release_study(specs, work)
     answer = explained_history(study, work.config, work.texts)
     files = write_history(answer, work.config.templates, work.request.out)
-    show.answer(
+    arguments.show.answer(
         lambda out: print_blocks(history_blocks(answer, TERMINAL), out), lambda: history_lines(answer), files=files
     )
     if not study.measured:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 from collections.abc import Iterator
@@ -10,11 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bot.cli.options import directory
+from bot.cli.options import Arguments, Parser, directory
 from bot.errors import BotError, OutputError, UsageError
 
 if TYPE_CHECKING:
-    from bot.cli.showing import TerminalShow
     from bot.config.starter import Offer
     from bot.system.processes import Cancel
 
@@ -34,7 +32,7 @@ _ON_GITHUB = re.compile(
 _NEEDS = re.compile(r"^# Needs: .*\n(?:# .*\n)*(?:#\n)?", re.MULTILINE)
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: Parser) -> None:
     description = "Finds its models (.mlir and .mlirbc), the file that pins its compiler, and its default branch."
     parser.description = f"{parser.description}. {description}"
     where = "a directory of the repository (default: the current one)"
@@ -47,7 +45,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="write over files that are there")
 
 
-def run(arguments: argparse.Namespace, _show: TerminalShow, cancel: Cancel) -> None:
+def run(arguments: Arguments) -> None:
     """Raises UsageError where something is there already, or the action is none: nothing was written then."""
     from bot.cli.showing import for_log
     from bot.compiler.repository import repository_of
@@ -66,11 +64,11 @@ def run(arguments: argparse.Namespace, _show: TerminalShow, cancel: Cancel) -> N
         raise UsageError(what, where="--action", hint="write all of its 40 digits")
     if not place.is_dir():
         raise OutputError("is no directory", where=str(place), hint="name the repository's directory")
-    top = repository_of(place, cancel).top
-    git = Git(top, cancel) if top else None
+    top = repository_of(place, arguments.cancel).top
+    git = Git(top, arguments.cancel) if top else None
     root = top or place.resolve()
     offer, branch = discover(root, git), (git and git.default_branch()) or "main"
-    action = action or installed_from(cancel)
+    action = action or installed_from(arguments.cancel)
     texts = _texts(root, offer, branch, action)
     there = [name for name in texts if os.path.lexists(root / name)]
     if there and not arguments.force:

@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING
-
-from msgspec import structs
-
-from bot.cli.options import add_compiler, add_flags, add_out, add_selectors, path
-
-if TYPE_CHECKING:
-    from bot.cli.showing import TerminalShow
-    from bot.system.processes import Cancel
+from bot.cli.options import Arguments, Parser, add_compiler, add_flags, add_out, add_selectors, path
 
 EXAMPLES = (
     "llvm-size-passes --compiler 3.13.0 --model 'mobilenet_v1*' --target x86_64 --out out",
@@ -20,7 +11,7 @@ EXAMPLES = (
 )
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: Parser) -> None:
     parser.description = (
         f"{parser.description}. Its variants are measured as any cell is, and compared with the first of them; where "
         "the experiment asks for it, artifacts are run and timed. Writes lab.json, lab.md and lab.html."
@@ -37,8 +28,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_selectors(parser)
 
 
-def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+def run(arguments: Arguments) -> None:
     """Raises UsageError where there is no such experiment, or nothing to measure; NoVerdict where nothing was."""
+    from msgspec import structs
+
     from bot.cli.showing import for_log
     from bot.cli.work import work_of
     from bot.config.experiments import chosen_experiment, load_experiments
@@ -56,12 +49,12 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
         return
     experiment = chosen_experiment(arguments.experiment, arguments.experiments)
     if experiment.targets and not experiment.own_targets:
-        show.say(f"{experiment.name} limits its targets to {', '.join(experiment.targets)}")
-    work = work_of(arguments, show, cancel, {"head": arguments.compiler})
+        arguments.show.say(f"{experiment.name} limits its targets to {', '.join(experiment.targets)}")
+    work = work_of(arguments, {"head": arguments.compiler})
     if not all(variant.spec for variant in experiment.variants):
         work = with_compiler(work)
     runs = experiment.run and not arguments.no_run
     result = experimented(structs.replace(experiment, run=runs), work)
     files = write_lab(result, work.config.templates, work.request.out)
-    show.answer(lambda out: print_blocks(lab_blocks(result, TERMINAL), out), files=files)
+    arguments.show.answer(lambda out: print_blocks(lab_blocks(result, TERMINAL), out), files=files)
     require_measured(result, work.request.out)

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING
-
-from bot.cli.options import add_config, add_format, add_globs
-
-if TYPE_CHECKING:
-    from bot.cli.showing import TerminalShow
-    from bot.system.processes import Cancel
+from bot.cli.options import Arguments, Parser, add_config, add_format, add_globs
 
 EXAMPLES = ("--model 'bert*' --target vulkan", "--format json")
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: Parser) -> None:
     parser.description = f"{parser.description}, as far as the configuration has them"
     add_config(parser)
     add_globs(parser)
     add_format(parser, "the same as JSON")
 
 
-def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+def run(arguments: Arguments) -> None:
     from collections import Counter
     from pathlib import Path
 
@@ -33,7 +26,7 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
     from bot.show.escape import clean
     from bot.show.filters import human
 
-    work = work_of(arguments, show, cancel)
+    work = work_of(arguments)
     chosen, file = work.planned(), work.request.config
     compiled = [cell.key for cell in chosen.cells if not cell.target.unsupported]
     rows, lines = list[dict[str, object]](), list[tuple[str, ...]]()

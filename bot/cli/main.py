@@ -36,7 +36,7 @@ from bot.cli import (
     report,
     trace,
 )
-from bot.cli.options import Parser
+from bot.cli.options import Arguments, Parser
 from bot.errors import BotError, InternalError, Interrupted, OutputError
 
 GROUPS = {
@@ -128,7 +128,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             words[-1] += f"={word}"
         else:
             words.append(word)
-    arguments = build_parser().parse_args(words)
+    arguments = build_parser().parse_args(words, Arguments())
     signal.signal(signal.SIGTERM, _on_sigterm)
     try:
         from bot.cli.work import perform

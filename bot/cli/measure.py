@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING
-
-from bot.cli.options import add_compiler, add_flags, add_selectors, path, shard
-
-if TYPE_CHECKING:
-    from bot.cli.showing import TerminalShow
-    from bot.system.processes import Cancel
+from bot.cli.options import Arguments, Parser, add_compiler, add_flags, add_selectors, path, shard
 
 EXAMPLES = ("--compiler 3.13.0 --out head.json --shard 1/4",)
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: Parser) -> None:
     add_compiler(parser, "the compiler", required=True)
     parser.add_argument("--out", type=path, required=True, metavar="FILE", help="the snapshot to write")
     parser.add_argument("--shard", type=shard, default=(1, 1), metavar="I/N", help="measure only part I of N")
@@ -24,20 +17,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_selectors(parser)
 
 
-def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+def run(arguments: Arguments) -> None:
     """Raises NoVerdict where no cell was measured; but not for a shard, as what the others hold decides."""
     from bot.cli.work import work_of
     from bot.errors import NoVerdict, OutputError
     from bot.show.comment import write_snapshot
     from bot.study.prepare import require_writable
 
-    work, out = work_of(arguments, show, cancel, {"head": arguments.compiler}), arguments.out
+    work, out = work_of(arguments, {"head": arguments.compiler}), arguments.out
     require_writable(out.parent)
     if out.is_dir():
         raise OutputError("is a directory", where=str(out), hint="--out names the snapshot file")
     snapshot = work.measured([work.prepare("head", work.request.specs["head"])])["head"]
     write_snapshot(out, snapshot)
-    show.say(f"wrote {out}")
+    arguments.show.say(f"wrote {out}")
     work.say_failed(snapshot)
     if work.request.shard[1] == 1 and not any(cell.measured for cell in snapshot.cells):
         count, first = len(snapshot.cells), [cell.key for cell in snapshot.cells][:1]

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING
-
-from bot.cli.options import path
-
-if TYPE_CHECKING:
-    from bot.cli.showing import TerminalShow
-    from bot.system.processes import Cancel
+from bot.cli.options import Arguments, Parser, path
 
 EXAMPLES = ("part-1.json part-2.json --out head.json",)
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: Parser) -> None:
     parser.add_argument("parts", nargs="+", type=path, metavar="part.json", help="snapshots of one run")
     parser.add_argument("--out", type=path, required=True, metavar="FILE", help="the snapshot to write")
 
 
-def run(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) -> None:
+def run(arguments: Arguments) -> None:
     from bot.core.sharding import merge_snapshots
     from bot.show.comment import write_snapshot
     from bot.show.filters import plural
@@ -29,4 +22,4 @@ def run(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) -> N
     write_snapshot(arguments.out, merged)
     lost = merged.planned - {cell.key for cell in merged.cells}
     lacks = f"; in no part: {plural(len(lost), 'build')} of the plan, such as {min(lost)}" if lost else ""
-    show.say(f"wrote {arguments.out}: {plural(len(merged.cells), 'build')}{lacks}")
+    arguments.show.say(f"wrote {arguments.out}: {plural(len(merged.cells), 'build')}{lacks}")

@@ -6,9 +6,13 @@ import argparse
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from bot.system.defaults import cores, default_cache, default_limit
+
+if TYPE_CHECKING:
+    from bot.cli.showing import TerminalShow
+    from bot.system.processes import Cancel
 
 _Value = TypeVar("_Value")
 
@@ -109,6 +113,13 @@ def _nearest(word: str, known: Iterable[str]) -> str:
     return next(iter(get_close_matches(word, list(known), n=1)), "")
 
 
+class Arguments(argparse.Namespace):
+    """What was typed, and what a run needs beside it."""
+
+    show: TerminalShow
+    cancel: Cancel
+
+
 class Parser(argparse.ArgumentParser):
     """A parser, and the class of its subcommands' parsers."""
 
@@ -149,21 +160,21 @@ def limit_told() -> str:
     return f"(default: {default_limit()})".replace("%", "%%")
 
 
-def add_globs(parser: argparse.ArgumentParser) -> None:
+def add_globs(parser: Parser) -> None:
     """--model and --target."""
     parser.add_argument("--model", action="append", default=[], metavar="GLOB", help="only these models; repeatable")
     about = f"only these targets; repeatable, and {SHORT_NAMES}: x86_64 is llvm-cpu-x86_64"
     parser.add_argument("--target", action="append", default=[], metavar="GLOB", help=about)
 
 
-def add_cell(parser: argparse.ArgumentParser) -> None:
+def add_cell(parser: Parser) -> None:
     """--model and --target, of which each means one."""
     about = "the cell's model: its name, its beginning, or a glob of it"
     parser.add_argument("--model", required=True, metavar="M", help=about)
     parser.add_argument("--target", required=True, metavar="T", help=f"the cell's target: likewise; {SHORT_NAMES}")
 
 
-def add_sides(parser: argparse.ArgumentParser, what: str) -> None:
+def add_sides(parser: Parser, what: str) -> None:
     """--base, --head, --compiler and --flags; `what` a SPEC may name."""
     for side in ("base", "head"):
         text = f"{what} of the {side} side (default: compiler.{side} of the configuration)"
@@ -172,36 +183,36 @@ def add_sides(parser: argparse.ArgumentParser, what: str) -> None:
     add_flags(parser, "for the head side alone", "tried")
 
 
-def add_compiler(parser: argparse.ArgumentParser, about: str, *, required: bool = False) -> None:
+def add_compiler(parser: Parser, about: str, *, required: bool = False) -> None:
     """--compiler."""
     parser.add_argument("--compiler", type=spec, required=required, metavar="SPEC", help=about)
 
 
-def add_config(parser: argparse.ArgumentParser) -> None:
+def add_config(parser: Parser) -> None:
     """--config."""
     parser.add_argument("--config", type=path, metavar="FILE", help=CONFIG_HELP)
 
 
-def add_cache(parser: argparse.ArgumentParser, about: str = "cells and compilers") -> None:
+def add_cache(parser: Parser, about: str = "cells and compilers") -> None:
     """--cache."""
     help_text = f"{about} (default: %(default)s)"
     parser.add_argument("--cache", type=directory, default=default_cache(), metavar="DIR", help=help_text)
 
 
-def add_format(parser: argparse.ArgumentParser, json: str) -> None:
+def add_format(parser: Parser, json: str) -> None:
     """--format; `json`: what comes out then."""
     about = f"json: {json} on standard output (default: %(default)s)"
     parser.add_argument("--format", choices=("text", "json"), default="text", help=about)
 
 
-def add_selectors(parser: argparse.ArgumentParser) -> None:
+def add_selectors(parser: Parser) -> None:
     """What says which cells, and how they are compiled: --config, --model, --target, --jobs, the cache."""
     add_config(parser)
     add_globs(parser)
     add_work(parser)
 
 
-def add_work(parser: argparse.ArgumentParser) -> None:
+def add_work(parser: Parser) -> None:
     """--jobs, and the cache."""
     jobs = "compiles side by side (default: %(default)s)"
     parser.add_argument("--jobs", type=positive, default=cores(), metavar="N", help=jobs)
@@ -210,26 +221,26 @@ def add_work(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cache-limit", type=limit, metavar="SIZE", help=f"{about} {limit_told()}")
 
 
-def add_out(parser: argparse.ArgumentParser, files: str = "the six files") -> None:
+def add_out(parser: Parser, files: str = "the six files") -> None:
     """--out, a directory; `files`: what goes there."""
     text = f"where {files} go (default: %(default)s)"
     parser.add_argument("--out", type=path, default=Path("out"), metavar="DIR", help=text)
     parser.set_defaults(out_is_directory=True)
 
 
-def add_patch(parser: argparse.ArgumentParser) -> None:
+def add_patch(parser: Parser) -> None:
     """--out, a file."""
     about = "where to write it (default: standard output)"
     parser.add_argument("--out", dest="file", type=path, metavar="FILE", help=about)
 
 
-def add_flags(parser: argparse.ArgumentParser, where: str = "for every cell", dest: str = "flags") -> None:
+def add_flags(parser: Parser, where: str = "for every cell", dest: str = "flags") -> None:
     """--flags; `where`: for which cells."""
     about = f"more compiler flags {where}, quoted as in a shell; repeatable: --flags='--iree-opt-level=O2'"
     parser.add_argument("--flags", dest=dest, type=flags, action="extend", default=[], metavar="FLAGS", help=about)
 
 
-def add_suspects(parser: argparse.ArgumentParser) -> None:
+def add_suspects(parser: Parser) -> None:
     """--suspects and --source."""
     about = (
         "look up on GitHub which commits between the two compilers touched the pass or the knob of a root cause: a few "

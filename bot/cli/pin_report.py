@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
 
-from bot.cli.options import add_format, add_out, add_selectors, add_suspects, spec, steps
+from bot.cli.options import Arguments, Parser, add_format, add_out, add_selectors, add_suspects, spec, steps
 
 if TYPE_CHECKING:
-    from bot.cli.showing import TerminalShow
     from bot.study.run import SidePlan
-    from bot.system.processes import Cancel
 
 EXAMPLES = ("--from 3.11.0 --to 3.13.0 --steps all --model 'mobilenet*'",)
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: Parser) -> None:
     parser.description = (
         f"{parser.description}. The root causes lead; with --steps the releases between are measured as well, and each "
         "root cause is told with the step that has the very same. Writes pin.md beside the six files."
@@ -30,7 +27,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_selectors(parser)
 
 
-def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> int:
+def run(arguments: Arguments) -> int:
     """Raises UsageError where steps are wanted, and a side is no release."""
     from msgspec.structs import replace
 
@@ -46,7 +43,7 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> in
     from bot.study.tracing import traced
 
     most = arguments.steps
-    request = request_of(arguments, show, {"base": arguments.base, "head": arguments.head})
+    request = request_of(arguments, {"base": arguments.base, "head": arguments.head})
     options = {"base": "--from", "head": "--to"}
 
     def require_release(side: str, known: bool) -> None:
@@ -58,12 +55,12 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> in
         places = load_config(request.config, models=False).compiler.places
         for side, spec in request.specs.items():
             require_release(side, spec in MOVING or is_snapshot(spec) or bool(places.release(spec)))
-        offered(places, cancel)
-    work, known, baseline, plans = both_sides(request, show, cancel)
+        offered(places, arguments.cancel)
+    work, known, baseline, plans = both_sides(request, arguments.show, arguments.cancel)
     sides = traced(plans, known, work)
     report = replace(reported(work.config, sides["base"], sides["head"], baseline, work.texts), pin=True)
     if most == 0:
-        show.say("releases between the two were not looked at: --steps all measures them")
+        arguments.show.say("releases between the two were not looked at: --steps all measures them")
         return publish(report, work)
     for side in options:
         require_release(side, release_in(known[side].compiler.spec) is not None)

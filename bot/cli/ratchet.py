@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING
-
-from bot.cli.options import add_config, add_patch, path, spec
-
-if TYPE_CHECKING:
-    from bot.cli.showing import TerminalShow
-    from bot.system.processes import Cancel
+from bot.cli.options import Arguments, Parser, add_config, add_patch, path, spec
 
 EXAMPLES = ("out/head.json --config code-size.yml --headroom 2% --out limits.patch",)
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: Parser) -> None:
     parser.description = (
         f"{parser.description}: text for a commit message, and below it a patch for `git apply`. No limit gets looser, "
         "and none is changed for which a cell is not measured or not deterministic: these are listed."
@@ -27,12 +20,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_patch(parser)
 
 
-def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+def run(arguments: Arguments) -> None:
     from bot.cli.work import work_of, write_patch
     from bot.study.patches import ratchet
     from bot.study.prepare import require_writable
 
     if arguments.file:
         require_writable(arguments.file.parent)
-    text = ratchet(work_of(arguments, show, cancel), arguments.measured, arguments.headroom)
-    write_patch(text, arguments.file, show)
+    text = ratchet(work_of(arguments), arguments.measured, arguments.headroom)
+    write_patch(text, arguments.file, arguments.show)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
 
-from bot.cli.options import add_cache, add_config, add_format, add_globs, add_out, add_suspects, path
+from bot.cli.options import Arguments, Parser, add_cache, add_config, add_format, add_globs, add_out, add_suspects, path
 
 if TYPE_CHECKING:
-    from bot.cli.showing import TerminalShow
     from bot.core.report import Report
     from bot.study.prepare import Work
-    from bot.system.processes import Cancel
 
 EXAMPLES = ("--base base.json --head head.json --out out",)
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: Parser) -> None:
     for side in ("base", "head"):
         parser.add_argument(f"--{side}", type=path, required=True, metavar="FILE", help=f"snapshot of the {side} side")
     add_config(parser)
@@ -27,7 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_out(parser)
 
 
-def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> int:
+def run(arguments: Arguments) -> int:
     import gc
 
     from bot.cli.work import work_of
@@ -36,7 +33,7 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> in
     from bot.study.prepare import load_snapshot
 
     gc.set_threshold(20_000)  # nearly all is held to the end: to look for cycles as often as usual takes a tenth longer
-    work = work_of(arguments, show, cancel)
+    work = work_of(arguments)
     sides = work.selected({side: load_snapshot(getattr(arguments, side)) for side in ("base", "head")})
     baseline = Baseline(f"snapshot {arguments.base.name}", sides["base"].source.sha)
     return publish(reported(work.config, sides["base"], sides["head"], baseline, work.texts), work)

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from bot.cli.options import add_cell, add_config, add_format, add_sides, add_suspects, add_work
-
-if TYPE_CHECKING:
-    from bot.cli.showing import TerminalShow
-    from bot.system.processes import Cancel
+from bot.cli.options import Arguments, Parser, add_cell, add_config, add_format, add_sides, add_suspects, add_work
 
 EXAMPLES = (
     "--model bert_l4_f32_dyn --target x86_64 --dispatch dispatch_1 --base 3.11.0 --head 3.13.0",
@@ -18,7 +12,7 @@ EXAMPLES = (
 )
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: Parser) -> None:
     parser.description = (
         f"{parser.description}: it is compiled alone with its IR printed after each pass, and its operations are "
         "counted. Tells the passes, the first after which the sides are apart by a good part of what they are in the "
@@ -35,7 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_work(parser)
 
 
-def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+def run(arguments: Arguments) -> None:
 
     from bot.cli.work import request_of
     from bot.core.json_text import canonical
@@ -44,7 +38,7 @@ def run(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> No
     from bot.study.trace import trace
 
     specs = {"base": arguments.base, "head": arguments.head, "both": arguments.compiler}
-    result = trace(request_of(arguments, show, specs), arguments.dispatch, show, cancel)
-    show.answer(lambda out: print_trace(result, out), lambda: [canonical(trace_json(result)), b"\n"])
+    result = trace(request_of(arguments, specs), arguments.dispatch, arguments.show, arguments.cancel)
+    arguments.show.answer(lambda out: print_trace(result, out), lambda: [canonical(trace_json(result)), b"\n"])
     if not result.parting.rows:
         raise NoVerdict(f"was not traced: {result.parting.why}", where=f"{arguments.dispatch} of {result.key}")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from contextlib import ExitStack
 from pathlib import Path
 
+from bot.cli.options import Arguments
 from bot.cli.showing import TerminalShow, for_log
 from bot.config.configuration import chosen_config, load_config
 from bot.core.sharding import agreed
@@ -19,41 +19,33 @@ from bot.system.files import sweep_temporary, write_atomically
 from bot.system.processes import Cancel, require_none_left
 
 
-def perform(arguments: argparse.Namespace) -> int:
+def perform(arguments: Arguments) -> int:
     """Run the command that was asked for; returns the exit code."""
     hide_secrets()
     sweep_temporary()
-    show = TerminalShow(quiet=arguments.quiet, as_json=getattr(arguments, "format", "text") == "json")
+    as_json = getattr(arguments, "format", "text") == "json"
+    arguments.show, arguments.cancel = TerminalShow(quiet=arguments.quiet, as_json=as_json), Cancel()
     with ExitStack() as stack:
         stack.callback(require_none_left)
         if "cache_limit" in arguments:
             limit = limit_of_environment() if arguments.cache_limit is None else arguments.cache_limit
-            stack.enter_context(limited(arguments.cache, limit, show.say))
-        return arguments.run(arguments, show, Cancel()) or 0
+            stack.enter_context(limited(arguments.cache, limit, arguments.show.say))
+        return arguments.run(arguments) or 0
 
 
-def work_of(
-    arguments: argparse.Namespace,
-    show: TerminalShow,
-    cancel: Cancel,
-    specs: dict[str, str | None] | None = None,
-    *,
-    models: bool = True,
-) -> Work:
+def work_of(arguments: Arguments, specs: dict[str, str | None] | None = None, *, models: bool = True) -> Work:
     """What the arguments ask for of their configuration, which is read with its models, or without these.
 
     Whether the directory of `--out` can be written to is found out now, before an hour of compiles.
     """
-    request = request_of(arguments, show, specs)
+    request = request_of(arguments, specs)
     config = load_config(request.config, models=models)
     if "out_is_directory" in arguments:
         require_writable(request.out)
-    return Work(request, config, show, cancel)
+    return Work(request, config, arguments.show, arguments.cancel)
 
 
-def request_of(
-    arguments: argparse.Namespace, show: TerminalShow, specs: dict[str, str | None] | None = None
-) -> Request:
+def request_of(arguments: Arguments, specs: dict[str, str | None] | None = None) -> Request:
     """What the arguments ask for, as far as the command has them.
 
     `specs`: side, or `both` → SPEC.
@@ -68,7 +60,7 @@ def request_of(
         raise InputError(f"cannot be read: {reason}", where=str(plan_at)) from None
     return Request(
         specs={side: named_file(spec) for side, spec in (specs or {}).items() if spec},
-        config=chosen_config(arguments.config, show.say),
+        config=chosen_config(arguments.config, arguments.show.say),
         models=_selectors(values.get("model", ())),
         targets=_selectors(values.get("target", ())),
         plan=plan,
