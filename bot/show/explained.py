@@ -1,35 +1,48 @@
-"""`explain`: what a report says of one cell."""
+"""`explain`: what a report file says of one cell or dispatch, as blocks."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
 from bot.core.delta import MetricDelta
 from bot.core.explanation import PASS_OPERATIONS, DispatchDelta, Explanation, PassChange
-from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, Metric, code_words, metric_words, own_metrics
+from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, code_words, metric_words, own_metrics
 from bot.core.parting import NOT_TRACED
 from bot.core.planned import beginning, matching, near_or_known, short_names
-from bot.core.program import Family
 from bot.core.report import Both, CellRow, DispatchRow, ReportRow, report_of
 from bot.core.snapshot import CellKey
 from bot.core.spec import RESOLVED
 from bot.errors import InputError, UsageError
+from bot.show.blocks import (
+    Block,
+    Code,
+    Line,
+    List,
+    Row,
+    Sentence,
+    Span,
+    Table,
+    code,
+    joined,
+    kind_of,
+    listed,
+    name_cell,
+    phrase,
+    section,
+    strong,
+)
 from bot.show.compared import reproduction
 from bot.show.escape import clean, clean_block
 from bot.show.filters import change, plural, sides, signed
-from bot.show.renderers import LEVELS, table_of, text_of
-from bot.show.why import Room, Story, cause_words, dispatch_line, family_lines, story
+from bot.show.renderers import print_blocks
+from bot.show.why import Room, cause_words, dispatch_line, family_lines, story
 
-_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
-_MESSAGE_LINES = 12
+_HINT = "name the report.json of a compare"
+_NAMES_TOLD, _MESSAGE_LINES = 8, 12
 _STATES: Mapping[str, str] = {
     "newly-broken": "newly broken",
     "removed": "gone from head",
@@ -46,239 +59,6 @@ _STATUSES: Mapping[str, str] = {
     "over-stack-limit": "over the compiler's stack limit",
     "unsupported": "cannot be compiled for this target",
 }
-_Parts = Iterator["Text | Table | Padding"]
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """What a report says of one cell.
-
-    Attributes:
-        status, failures, commands, compilers: side → word, message, command line, version; empty where there is none.
-        findings: level and words of each, worst first.
-        metrics: all of them.
-        explanation: None where the report has none.
-        families: of head.
-        roots: the root causes that the cell has a part in: cause, what changed, and bytes over all cells.
-        backend: of the target; empty where the report does not say.
-        specs: side → the SPEC of its compiler.
-    """
-
-    key: CellKey
-    state: str
-    reason: str
-    status: Mapping[str, str]
-    failures: Mapping[str, str]
-    commands: Mapping[str, str]
-    compilers: Mapping[str, str]
-    findings: tuple[tuple[str, str], ...]
-    metrics: tuple[MetricDelta, ...]
-    explanation: Explanation | None
-    families: tuple[Family, ...]
-    roots: tuple[tuple[str | None, str, int], ...] = ()
-    backend: str = ""
-    specs: Mapping[str, str] = field(default_factory=dict)
-
-
-def print_cell(told: Told, console: Console) -> None:
-    """Everything the report says of the cell."""
-    for part in _cell_parts(told):
-        console.print(part)
-    console.print(Text("\nTo reproduce", "bold"))
-    for about, command in reproduction(told.compilers, told.commands):
-        console.print(Text(clean(about), "dim"), soft_wrap=True)
-        console.print(Text(clean(command)), soft_wrap=True)  # to be copied whole
-
-
-def print_dispatch(told: Told, delta: DispatchDelta, console: Console) -> None:
-    """Everything the report says of one dispatch of the cell."""
-    for part in (_title(told), *_dispatch_parts(delta, told.backend)):
-        console.print(part)
-    if delta.passed or delta.untraced:
-        names = {"model": told.key.model, "target": told.key.target, "dispatch": delta.name}
-        names |= {side: spec.rpartition(RESOLVED)[2] or "SPEC" for side, spec in told.specs.items()}
-        trace = " ".join(("code-size-bot trace", *(f"--{name} {shlex.quote(text)}" for name, text in names.items())))
-        console.print(Text("\nAll passes, with the --config of the comparison", "bold"))
-        console.print(Text(clean(trace)), soft_wrap=True)
-
-
-def state_words(state: str) -> str:
-    """A cell's state in words."""
-    return _STATES.get(state, clean(state))
-
-
-def ends_words(ends: str) -> str:
-    """How a cell ended on both sides, `ok → failed`, in words; anything else as it is."""
-    return " → ".join(_STATUSES.get(end) or state_words(end) for end in ends.split(" → "))
-
-
-def _cell_parts(told: Told) -> _Parts:
-    yield _title(told)
-    yield from (Text(f"{level}: {clean(words)}", LEVELS.get(level, "")) for level, words in told.findings)
-    yield from _failures(told)
-    if told.explanation is None and told.state == "changed":
-        yield Text("\nthe report does not say why", "yellow")
-    if told.explanation:
-        view = story(told.explanation, told.families, Room(), told.backend)
-        yield from _story(told.explanation, view, told.backend)
-    yield from _metric_table(
-        [metric for metric in told.metrics if metric.base != metric.head or metric.is_open], told.backend
-    )
-    yield from _roots(told)
-    if told.families:
-        yield Text("\nWhat deduplication left behind", "bold")
-        yield from (Padding(text_of(line), (0, 0, 0, 2)) for line in family_lines(told.families, Room()))
-
-
-def _title(told: Told) -> Text:
-    reason = f" ({clean(told.reason)})" if told.reason else ""
-    name = Text.assemble((clean(told.key.model), "bold cyan"), " on ", (clean(told.key.target), "bold cyan"))
-    return Text.assemble(name, ": ", (state_words(told.state), "bold"), reason)
-
-
-def _roots(told: Told) -> _Parts:
-    if told.roots:
-        yield Text("\nRoot causes that this build has a part in, and their bytes over all builds", "bold")
-    for cause, what, net_bytes in told.roots:
-        yield Text.assemble("  ", (cause_words(cause), "bold"), f": {clean(what)}: {signed(net_bytes)}")
-
-
-def _failures(told: Told) -> _Parts:
-    for side, message in told.failures.items():
-        if message:
-            yield Text(f"\n{side}: {ends_words(told.status.get(side) or 'failed')}", "bold")
-            lines = clean_block(message).split("\n")[:_MESSAGE_LINES]
-            yield Padding(Text("\n".join(lines), "dim"), (0, 0, 0, 4))
-
-
-def _metric_table(changed: Sequence[MetricDelta], backend: str) -> _Parts:
-    table = table_of("Metrics that changed", "metric", "base → head", "change")
-    for m in changed:
-        about = m.quantity
-        table.add_row(metric_words(about, backend), sides(*m.sides, about.unit), change(*m.sides, about.unit))
-    if changed:
-        yield table
-
-
-def _story(explanation: Explanation, view: Story, backend: str) -> _Parts:
-    """The sums first, then where they come from."""
-    yield Text.assemble("\n", text_of(view.said), ".")
-    yield from _falls(view)
-    if view.dispatches:
-        yield Text(f"\nDispatches that changed ({view.dispatches.total:,}; --dispatch NAME tells more)", "bold")
-    for alike in _changes(explanation.dispatches):
-        yield from _change(alike, backend)
-    if view.rest:
-        yield Text(view.rest, "dim")
-    yield from _components(view)
-
-
-def _falls(view: Story) -> _Parts:
-    if view.falls:
-        table = table_of("The artifact's change by cause", "cause", "part", "change", numbers_from=2)
-        for fall in view.falls:
-            table.add_row(Text(fall.cause, "cyan"), "", fall.change)
-            for what, moved in fall.parts:
-                table.add_row("", Text(what), moved)
-        yield table
-
-
-def _components(view: Story) -> _Parts:
-    if view.components:
-        sizes = ("dispatch sites", f"{view.code}, base → head", "stack frame, base → head")
-        table = table_of("Components that moved", "component", *sizes)
-        for part in view.components:
-            table.add_row(Text(part.name, "cyan"), part.sites, part.code, part.stack)
-        yield table
-
-
-def _changes(dispatches: Sequence[DispatchDelta]) -> Sequence[Sequence[DispatchDelta]]:
-    """The dispatches that changed alike together, in the order of the first of each."""
-    changes: dict[tuple[str | None, str, bool, bool], list[DispatchDelta]] = {}
-    for delta in dispatches:
-        change = (delta.cause, delta.note, delta.base is None, delta.head is None)
-        changes.setdefault(change, []).append(delta)
-    return tuple(changes.values())
-
-
-def _change(alike: Sequence[DispatchDelta], backend: str) -> _Parts:
-    """One change, and the dispatches that it is true of: blocks, as names are long and terminals narrow."""
-    lines, known = [dispatch_line(delta) for delta in alike], [_grown(delta) for delta in alike]
-    about = lines[0]
-    sums = [plural(len(alike), "dispatch")] if len(alike) > 1 else []
-    sums += (
-        [f"{code_words('code', backend)} {signed(sum(filter(None, known)))}"]
-        if len(alike) > 1 and None not in known
-        else []
-    )
-    note = f": {about.note}" if about.note else ""
-    yield Padding(Text.assemble((about.cause, "bold"), *(f", {part}" for part in sums), note), (0, 0, 0, 2))
-    equal: list[str] = []
-    for line in lines:
-        numbers = [
-            f"{_label(label, backend)} {number.text}" for label, number in line.numbers.items() if number.differs
-        ]
-        if not numbers:
-            equal.append(line.name)
-            continue
-        yield Padding(Text(line.name, "cyan"), (0, 0, 0, 4))
-        yield Padding(Text(f"in {line.component}: {', '.join(numbers)}"), (0, 0, 0, 6))
-        if line.passed:
-            yield Padding(Text(line.passed), (0, 0, 0, 6))
-    if equal:
-        words = f"all numbers equal ({len(equal):,}): "
-        yield Padding(Text.assemble(words, (", ".join(equal), "cyan")), (0, 0, 0, 4))
-
-
-def _label(label: str, backend: str) -> str:
-    """What a number of a dispatch is called there."""
-    return code_words(label, backend) if label == "code" else label
-
-
-def _grown(delta: DispatchDelta) -> int | None:
-    """Head − base of its code, where what is there is known; a side without it has none."""
-    sizes = [side.code_bytes if side else 0 for side in (delta.base, delta.head)]
-    base, head = sizes
-    return None if base is None or head is None else head - base
-
-
-def _dispatch_parts(delta: DispatchDelta, backend: str) -> _Parts:
-    line, known = dispatch_line(delta), delta.head or delta.base
-    kind = f" ({clean(known.kind)}, in {clean(known.executable)})" if known else ""
-    yield Text.assemble("\n", (clean(delta.name), "bold cyan"), kind)
-    how = f"matched by {line.matched}" if delta.base and delta.head else line.matched
-    yield Text.assemble((line.cause, "bold"), f" in {line.component}; {how}")
-    if line.note:
-        yield Text(line.note)
-    yield from _pass_parts(delta)
-    table = table_of("", "", "base → head")
-    for label, number in line.numbers.items():
-        if number.known:
-            table.add_row(_label(label, backend), number.text)
-    yield table
-    for name, side in (("base", delta.base), ("head", delta.head)):
-        if side and side.strategy:
-            yield Text(f"{name}: {clean(side.strategy)}")
-    if delta.diff:
-        yield Text("\nThe smallest piece that differs", "bold")
-    for row in delta.diff:
-        yield Text(f"  {clean_block(row)}".replace("\n", " "), _DIFF_STYLES.get(row[:1], "dim"))
-
-
-def _pass_parts(delta: DispatchDelta) -> _Parts:
-    if delta.passed:
-        most = " most" if len(delta.passed.operations) == PASS_OPERATIONS else ""
-        yield Text(f"\nAfter {clean(delta.passed.name)} the sides differ{most} in")
-        table = table_of("", "operation", "change")
-        for name, count in delta.passed.operations.items():
-            table.add_row(Text(clean(name), "cyan"), signed(count, "count"))
-        yield table
-    elif delta.untraced or delta.cause == "codegen":
-        yield Text(f"no pass is named: {clean(delta.untraced or NOT_TRACED)}", "yellow")
-
-
-_HINT = "name the report.json of a compare"
-_NAMES_TOLD = 8
 
 
 def explain(path: Path, model: str, target: str, dispatch: str | None, console: Console) -> None:
@@ -287,74 +67,30 @@ def explain(path: Path, model: str, target: str, dispatch: str | None, console: 
     `model`, `target`, `dispatch`: names, short names of targets, or globs and beginnings of one name.
     Raises InputError where the file is no report; UsageError where a name is not in it, or several are meant.
     """
-    cell = _told(_load(path), model, target)
-    if dispatch is None:
-        print_cell(cell, console)
-        return
-    deltas = cell.explanation.dispatches if cell.explanation else ()
-    name = _chosen("dispatch", dispatch, [name for delta in deltas for name in _names(delta)])
-    for delta in deltas:
-        if name in _names(delta):
-            print_dispatch(cell, delta, console)
-
-
-def _names(delta: DispatchDelta) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(side.name for side in (delta.head, delta.base) if side))
-
-
-def _load(path: Path) -> ReportRow:
     path = path / "report.json" if path.is_dir() else path
     try:
-        return report_of(path.read_bytes(), str(path), _HINT)
+        report = report_of(path.read_bytes(), str(path), _HINT)
     except UnicodeDecodeError:
         raise InputError("is not UTF-8 text, so no report", where=str(path), hint=_HINT) from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=str(path), hint=_HINT) from None
-
-
-def _told(report: ReportRow, model: str, target: str) -> Told:
     cells = {CellKey(cell.model, cell.target): cell for cell in report.cells}
     model = _chosen("model", model, [key.model for key in cells])
     backends = {**report.base.targets, **report.head.targets}
     short = short_names({key.target for key in cells}, backends)
     key = CellKey(model, _chosen("target", target, [key.target for key in cells if key.model == model], short))
-    cell = cells[key]
-    failures = {"base": cell.failure.base, "head": cell.failure.head}
-    explanation = Explanation(
-        cell.cause,
-        cell.first,
-        cell.why,
-        tuple(map(_delta, cell.dispatches)),
-        unchanged=cell.unchanged or 0,
-        rebased=cell.rebased or 0,
-        short_digests=cell.short_digests,
-        first_compiles=cell.first_compiles,
-        components=cell.components,
-        waterfall=cell.waterfall,
-        parts=cell.parts,
-    )
-    return Told(
-        key,
-        cell.state,
-        cell.reason,
-        _words(cell.status),
-        {side: failure.message if failure else "" for side, failure in failures.items()},
-        _words(cell.command),
-        {"base": report.base.compiler.version, "head": report.head.compiler.version},
-        tuple(_findings(report, key, backends.get(key.target, ""))),
-        tuple(_metrics(cell, _own(report))),
-        explanation
-        if explanation.cause or explanation.why or explanation.dispatches or explanation.components
-        else None,
-        cell.families,
-        tuple((root.cause, root.what, root.bytes.net_bytes) for root in report.root_causes if key in root.cells),
-        backends.get(key.target, ""),
-        {"base": report.base.compiler.spec, "head": report.head.compiler.spec},
-    )
-
-
-def _words(both: Both[str]) -> dict[str, str]:
-    return {"base": both.base or "", "head": both.head or ""}
+    cell, backend = cells[key], backends.get(key.target, "")
+    why = f" ({cell.reason})" if cell.reason else ""
+    title = phrase(code(key.model), " on ", code(key.target), ": ", strong(_state_words(cell.state)), why)
+    deltas = tuple(map(_delta, cell.dispatches))
+    if dispatch is None:
+        blocks = [*_findings(report, key, backend), *_cell(report, cell, deltas, backend)]
+    else:
+        names = [[side.name for side in (delta.head, delta.base) if side] for delta in deltas]
+        name = _chosen("dispatch", dispatch, [name for each in names for name in each])
+        chosen = [delta for delta, each in zip(deltas, names, strict=True) if name in each]
+        blocks = [block for delta in chosen for block in _dispatch(report, key, delta, backend)]
+    print_blocks([Sentence(title), *blocks], console)
 
 
 def _chosen(what: str, wanted: str, names: Sequence[str], short: Mapping[str, str] | None = None) -> str:
@@ -370,32 +106,150 @@ def _chosen(what: str, wanted: str, names: Sequence[str], short: Mapping[str, st
     return matches[0]
 
 
-def _findings(report: ReportRow, key: CellKey, backend: str) -> Iterable[tuple[str, str]]:
-    for one in report.verdict.findings:
-        if (one.model, one.target) == (key.model, key.target):
-            metric = METRIC_BY_ID.get(one.metric or "") or _own(report).get(one.metric or "")
-            said = (
-                f"{metric_words(metric, backend)}: {one.actual}"
-                if metric
-                else f"{state_words(one.limit)}: {ends_words(one.actual)}"
-            )
-            yield one.level, f"{said} (rule {one.rule}: {one.limit})" if metric else f"{said} (rule {one.rule})"
-
-
-def _own(report: ReportRow) -> Mapping[str, Metric]:
-    return own_metrics(report.base.compiler.metrics, report.head.compiler.metrics)
-
-
-def _metrics(cell: CellRow, own: Mapping[str, Metric]) -> Iterable[MetricDelta]:
-    for id_ in (*METRIC_IDS, *own):
-        both = cell.metrics.get(id_, Both[int]())
-        seen = cell.seen.get(id_)
-        yield MetricDelta(id_, both.base, both.head, (seen.base or (), seen.head or ()) if seen else None, own.get(id_))
-
-
 def _delta(row: DispatchRow) -> DispatchDelta:
-    counts = row.operations
-    operations = dict(sorted(counts.items(), key=lambda one: (-abs(one[1]), one[0])))
+    operations = dict(sorted(row.operations.items(), key=lambda one: (-abs(one[1]), one[0])))
     passed = PassChange(row.passed, operations, others=None) if row.passed else None
     facts = row.base, row.head, row.matched, row.cause, row.component, row.note, row.diff
     return DispatchDelta(*facts, passed=passed, untraced=row.untraced)
+
+
+def _state_words(state: str) -> str:
+    return _STATES.get(state, clean(state))
+
+
+def _ends_words(ends: str) -> str:
+    """How a cell ended on both sides, `ok → failed`, in words; anything else as it is."""
+    return " → ".join(_STATUSES.get(end) or _state_words(end) for end in ends.split(" → "))
+
+
+def _findings(report: ReportRow, key: CellKey, backend: str) -> Iterator[Block]:
+    metrics = {**METRIC_BY_ID, **own_metrics(report.base.compiler.metrics, report.head.compiler.metrics)}
+    for one in report.verdict.findings:
+        if (one.model, one.target) == (key.model, key.target):
+            said = f"{_state_words(one.limit)}: {_ends_words(one.actual)} (rule {one.rule})"
+            if metric := metrics.get(one.metric or ""):
+                said = f"{metric_words(metric, backend)}: {one.actual} (rule {one.rule}: {one.limit})"
+            yield Sentence((Span(f"{one.level}: {said}", kind_of(one.level)),))
+
+
+def _cell(report: ReportRow, cell: CellRow, deltas: tuple[DispatchDelta, ...], backend: str) -> Iterator[Block]:
+    """Everything the report says of the cell: the sums first, then where they come from."""
+    status, commands = ({"base": both.base or "", "head": both.head or ""} for both in (cell.status, cell.command))
+    for side, failure in (("base", cell.failure.base), ("head", cell.failure.head)):
+        if failure and failure.message:
+            text = "\n".join(clean_block(failure.message).split("\n")[:_MESSAGE_LINES])
+            title = f"{side}: {_ends_words(status.get(side) or 'failed')}"
+            yield section(title, Code(text, language="text"), name="failure")
+    explanation = Explanation(
+        cell.cause,
+        cell.first,
+        cell.why,
+        deltas,
+        unchanged=cell.unchanged or 0,
+        rebased=cell.rebased or 0,
+        short_digests=cell.short_digests,
+        first_compiles=cell.first_compiles,
+        components=cell.components,
+        waterfall=cell.waterfall,
+        parts=cell.parts,
+    )
+    if cell.cause or cell.why or deltas or cell.components:
+        yield from _story(explanation, cell, backend)
+    elif cell.state == "changed":
+        yield Sentence((Span("the report does not say why", "warn"),))
+    own, rows = own_metrics(report.base.compiler.metrics, report.head.compiler.metrics), []
+    for id_ in (*METRIC_IDS, *own):
+        both, seen = cell.metrics.get(id_, Both[int]()), cell.seen.get(id_)
+        one = MetricDelta(id_, both.base, both.head, (seen.base or (), seen.head or ()) if seen else None, own.get(id_))
+        if one.base != one.head or one.is_open:
+            unit = one.quantity.unit
+            words = metric_words(one.quantity, backend), sides(*one.sides, unit), change(*one.sides, unit)
+            rows.append(tuple(map(phrase, words)))
+    yield Table(("metric", "base → head", "change"), listed(rows), caption=phrase("Metrics that changed"))
+    key = CellKey(cell.model, cell.target)
+    causes = [
+        phrase(strong(cause_words(root.cause)), f": {clean(root.what)}: {signed(root.bytes.net_bytes)}")
+        for root in report.root_causes
+        if key in root.cells
+    ]
+    about = "Root causes that this build has a part in, and their bytes over all builds"
+    yield section(about, List(listed(causes)), name="causes")
+    yield section("What deduplication left behind", List(family_lines(cell.families, Room())), name="families")
+    versions = {"base": report.base.compiler.version, "head": report.head.compiler.version}
+    lines = [Code(f"{clean(about)}\n{clean(command)}") for about, command in reproduction(versions, commands)]
+    yield section("To reproduce", *lines, name="reproduce")
+
+
+def _story(explanation: Explanation, cell: CellRow, backend: str) -> Iterator[Block]:
+    view = story(explanation, cell.families, Room(), backend)
+    yield Sentence(phrase(view.said, "."))
+    rows = list[Row]()
+    for fall in view.falls:
+        rows.append((name_cell(fall.cause), phrase(""), phrase(fall.change)))
+        rows += [(phrase(""), *map(phrase, part)) for part in fall.parts]
+    caption = phrase("The artifact's change by cause")
+    yield Table(("cause", "part", "change"), listed(rows), numbers_from=2, caption=caption)
+    alike: dict[tuple[str | None, str, bool, bool], list[DispatchDelta]] = {}
+    for delta in explanation.dispatches:
+        alike.setdefault((delta.cause, delta.note, delta.base is None, delta.head is None), []).append(delta)
+    title = f"Dispatches that changed ({view.dispatches.total:,}; --dispatch NAME tells more)"
+    yield section(title, *(block for deltas in alike.values() for block in _change(deltas, backend)), name="dispatches")
+    yield Sentence(phrase(view.rest), small=True)
+    headers = ("component", "dispatch sites", f"{view.code}, base → head", "stack frame, base → head")
+    parts = [(name_cell(name), *map(phrase, sizes)) for name, *sizes in view.components]
+    yield Table(headers, listed(parts), caption=phrase("Components that moved"))
+
+
+def _change(alike: Sequence[DispatchDelta], backend: str) -> Iterator[Block]:
+    """One change, and the dispatches that it is true of: lines, as names are long and terminals narrow."""
+    lines, equal = [dispatch_line(delta) for delta in alike], list[str]()
+    sizes = [(d.base.code_bytes if d.base else 0, d.head.code_bytes if d.head else 0) for d in alike]
+    known = [head - base for base, head in sizes if base is not None and head is not None]
+    sums = [plural(len(alike), "dispatch")] if len(alike) > 1 else []
+    sums += [f"{code_words('code', backend)} {signed(sum(known))}"] if 1 < len(alike) == len(known) else []
+    note = f": {lines[0].note}" if lines[0].note else ""
+    yield Sentence(phrase(strong(lines[0].cause), *(f", {part}" for part in sums), note))
+    shown = []
+    for line in lines:
+        numbers = [f"{_label(name, backend)} {one.text}" for name, one in line.numbers.items() if one.differs]
+        if numbers:
+            where = phrase(f"in {line.component}: {', '.join(numbers)}")
+            shown.append(Line(name_cell(line.name), where, phrase(line.passed)))
+        else:
+            equal.append(line.name)
+    if equal:
+        shown.append(Line(phrase(f"all numbers equal ({len(equal):,}): ", joined(map(name_cell, equal), ", ")), ()))
+    yield List(listed(shown))
+
+
+def _label(label: str, backend: str) -> str:
+    """What a number of a dispatch is called there."""
+    return code_words(label, backend) if label == "code" else label
+
+
+def _dispatch(report: ReportRow, key: CellKey, delta: DispatchDelta, backend: str) -> Iterator[Block]:
+    """Everything the report says of one dispatch of the cell."""
+    line, known = dispatch_line(delta), delta.head or delta.base
+    kind = f" ({clean(known.kind)}, in {clean(known.executable)})" if known else ""
+    how = f"matched by {line.matched}" if delta.base and delta.head else line.matched
+    said = Sentence(phrase(strong(line.cause), f" in {line.component}; {how}"))
+    yield section(phrase(code(delta.name), kind), said, Sentence(phrase(line.note)), name="dispatch")
+    if delta.passed:
+        most = " most" if len(delta.passed.operations) == PASS_OPERATIONS else ""
+        rows = [(name_cell(name), phrase(signed(n, "count"))) for name, n in delta.passed.operations.items()]
+        table = Table(("operation", "change"), listed(rows))
+        yield section(f"After {delta.passed.name} the sides differ{most} in", table, name="pass")
+    elif delta.untraced or delta.cause == "codegen":
+        yield Sentence((Span(f"no pass is named: {clean(delta.untraced or NOT_TRACED)}", "warn"),))
+    numbers = [(phrase(_label(name, backend)), phrase(one.text)) for name, one in line.numbers.items() if one.known]
+    yield Table(("", "base → head"), listed(numbers))
+    for name, side in (("base", delta.base), ("head", delta.head)):
+        yield Sentence(phrase(f"{name}: {side.strategy}" if side and side.strategy else ""))
+    text = "\n".join(clean_block(row).replace("\n", " ") for row in delta.diff)
+    yield section("The smallest piece that differs", Code(text, language="diff"), name="diff")
+    if delta.passed or delta.untraced:
+        names = {"model": key.model, "target": key.target, "dispatch": delta.name}
+        for name, compiler in (("base", report.base.compiler), ("head", report.head.compiler)):
+            names[name] = compiler.spec.rpartition(RESOLVED)[2] or "SPEC"
+        trace = " ".join(("code-size-bot trace", *(f"--{name} {shlex.quote(text)}" for name, text in names.items())))
+        yield section("All passes, with the --config of the comparison", Code(clean(trace)), name="trace")

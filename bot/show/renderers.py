@@ -146,6 +146,7 @@ def skeleton(
     return Skeleton(_POLICY.format(sources([style]), sources([*library, *own])), style_element(style), elements)
 
 
+_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _BREAKABLE = 12, 40
 """Of a text of more characters, a terminal needs room for two thirds, and never for more than the second."""
 
@@ -200,14 +201,18 @@ def print_blocks(blocks: Sequence[Block], console: Console) -> None:
     """Print what a person in front of a terminal wants to know; the files have the rest."""
     for block in blocks:
         for part in _parts(block, console.width) if block else ():
-            console.print(part)
+            console.print(part, soft_wrap=isinstance(part, Text) and part.no_wrap is True)
 
 
 def _parts(block: Block, width: int) -> Iterator[RenderableType]:
     if isinstance(block, Sentence):
         yield text_of(block.said)
+    elif isinstance(block, Code) and block.language == "sh":
+        yield Text(clean_block(block.text), no_wrap=True)  # to be copied whole
     elif isinstance(block, Code):
-        yield Padding(Text(clean_block(block.text), "dim"), (0, 0, 0, 4))
+        styles, text = _DIFF_STYLES if block.language == "diff" else {}, clean_block(block.text)
+        lines = (Text(line, styles.get(line[:1], "dim")) for line in text.split("\n"))
+        yield Padding(Text("\n").join(lines), (0, 0, 0, 4))
     elif isinstance(block, List):
         for number, line in enumerate(block.lines, 1):
             said, *below = (line.said, line.detail, line.below) if isinstance(line, Line) else (line,)
