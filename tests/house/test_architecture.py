@@ -119,9 +119,6 @@ def dotted_names(tree: ast.AST) -> Iterator[str]:
             yield ast.unparse(node)
 
 
-# The walker itself.
-
-
 # The walls.
 
 

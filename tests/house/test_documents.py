@@ -94,12 +94,6 @@ def test_no_reference_lacks_its_address(page: Path) -> None:
     assert not [words for words in documents.words(page) if "][" in words]
 
 
-def test_anchors_are_those_of_github(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("# What's `new`, here?\n\n## A b-c_d\n\n## A b-c_d\n\n```sh\n# none\n```\n")
-    assert anchors(page) == {"whats-new-here", "a-b-c_d", "a-b-c_d-1"}
-
-
 def test_the_license_is_there_and_is_the_one_that_is_declared() -> None:
     license_text = text(ROOT / "LICENSE")
     assert "Apache License" in license_text and "Version 2.0" in license_text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import fields
 
 import pytest
 from hypothesis import given
@@ -12,7 +11,7 @@ from matched_cells import Row, cells, made, match, ordinal, without_program
 from replacing import replace
 
 from bot.core.snapshot import Cell, Dispatch
-from bot.explain.matching import ADDED, PASSES, REMOVED, Match, describe, index_both
+from bot.explain.matching import ADDED, REMOVED, Match, describe, index_both
 
 
 def _numbers(found: tuple[Match, ...]) -> list[tuple[str | None, str | None, str]]:
@@ -90,12 +89,6 @@ def test_each_pass_finds_what_it_is_for(name: str, base: Row, head: Row) -> None
     assert _numbers(match(made(base), made(head, first=7))) == [("0", "7", name)]
 
 
-def test_the_passes_are_named_once_and_each_says_why() -> None:
-    of_commands = "same-stem"  # of compilers without IR: tests/commands/test_any_compiler.py
-    assert [step.name for step in PASSES] == [*(name for name, _, _ in ONE_EACH), of_commands]
-    assert all(step.why for step in PASSES)
-
-
 def test_what_has_nothing_in_common_is_removed_and_added() -> None:
     found = match(made(Row("s", places=("e.0",))), made(Row("r", kind="conv", places=("e.0",))))
     assert _numbers(found) == [(None, "0", ADDED), ("0", None, REMOVED)]
@@ -153,12 +146,3 @@ def test_an_entry_point_is_where_most_of_its_sites_are_the_first_of_equals() -> 
 )
 def test_descriptions_have_no_ordinals(name: str, words: str) -> None:
     assert describe(Dispatch("e", name)) == words
-
-
-def test_no_key_reads_an_ordinal() -> None:
-    row = made(Row("s")).dispatches[0]
-    assert {f.name for f in fields(Match)} == {"base", "head", "passed"}
-    for step in PASSES:
-        moved = made(Row("s"), first=40)
-        left, right = index_both(made(Row("s")), moved)
-        assert step.key(left, row) == step.key(right, moved.dispatches[0])
