@@ -109,11 +109,12 @@ def _commands() -> Check:
 
 
 def _index(cancel: Cancel) -> Check:
-    from bot.compiler.toolchain import newest_release
-    from bot.core.spec import PROJECT
+    from bot.compiler.toolchain import offered
+    from bot.core.spec import PROJECT, Places
 
     try:
-        return Check("package index", f"has {PROJECT} {newest_release(cancel)}")
+        stable = [version for version in offered(Places(), cancel, briefly=True) if not version.is_prerelease]
+        return Check("package index", f"has {PROJECT} {stable[-1] if stable else 'in no release'}")
     except BotError as error:
         hint = "check the network and PIP_INDEX_URL; compilers that are on this machine work without it"
         return Check("package index", error.what, hint)

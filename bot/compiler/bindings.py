@@ -15,8 +15,16 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from bot.compiler.diagnostics import failure, trim
-from bot.compiler.probe import UNTHREADED
-from bot.compiler.toolchain import LIBRARY, NATIVE_BINARY, Toolchain, fetch_release, hashed, interpreter, newest
+from bot.compiler.toolchain import (
+    LIBRARY,
+    NATIVE_BINARY,
+    UNTHREADED,
+    Toolchain,
+    fetch_release,
+    hashed,
+    interpreter,
+    newest,
+)
 from bot.core.planned import Model
 from bot.core.policy import here, is_local
 from bot.core.snapshot import UNFETCHED, Failure

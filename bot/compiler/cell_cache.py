@@ -17,7 +17,7 @@ from pathlib import Path
 
 import bot
 from bot.compiler.bindings import importer_version
-from bot.compiler.machine import processor
+from bot.compiler.diagnostics import processor
 from bot.compiler.ptxas import assembler_of
 from bot.compiler.storage import add, touch
 from bot.core.json_text import canonical, decoded

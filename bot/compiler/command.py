@@ -27,8 +27,7 @@ from msgspec import structs
 
 from bot.compiler.cell_cache import digest_of
 from bot.compiler.compiler import Compile, Compiled, Result, Session
-from bot.compiler.diagnostics import failure
-from bot.compiler.machine import require_room
+from bot.compiler.diagnostics import failure, require_room
 from bot.compiler.storage import COMPLETE, hold
 from bot.compiler.toolchain import for_pip, hashed, newest, reason
 from bot.core.metrics import METRIC_BY_ID

@@ -14,10 +14,16 @@ from msgspec import structs
 
 from bot.compiler.bindings import Bindings
 from bot.compiler.compiler import Compiled, Result
-from bot.compiler.diagnostics import Undumped, failure, stack_figure_bytes, without_places
-from bot.compiler.machine import not_started, require_room, require_started
-from bot.compiler.probe import UNTHREADED
-from bot.compiler.toolchain import Toolchain
+from bot.compiler.diagnostics import (
+    Undumped,
+    failure,
+    not_started,
+    require_room,
+    require_started,
+    stack_figure_bytes,
+    without_places,
+)
+from bot.compiler.toolchain import UNTHREADED, Toolchain
 from bot.core.backends import BACKENDS
 from bot.core.planned import LIFTED, LIFTED_LIMIT_FLAG
 from bot.core.policy import is_local

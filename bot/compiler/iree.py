@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 from msgspec.structs import replace
+from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion, Version
 
 from bot.compiler.bindings import Importer, opset_hint, reading
 from bot.compiler.compiler import Compile, Compiler, Result, Session
 from bot.compiler.compiling import Kit, Source, compile_directly
-from bot.compiler.probe import for_release, in_its_words, known_measuring_options, unknown_option_of
-from bot.compiler.toolchain import Toolchain
+from bot.compiler.diagnostics import unknown_option
+from bot.compiler.toolchain import UNTHREADED, Toolchain
 from bot.core.planned import PlannedCell, Target
 from bot.core.snapshot import CompilerInfo, Failure
-from bot.errors import UsageError
+from bot.core.spec import release_in
+from bot.errors import CompilerUnavailable, UsageError
 from bot.system.files import temporary_directory
-from bot.system.processes import Cancel
+from bot.system.processes import Cancel, Outcome, run
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +99,7 @@ def check_flags(
 
     An option of a single target is not refused: its cells fail with that reason, the others go on.
     """
-    unknown = unknown_option(toolchain, cells, cancel)
+    unknown = unknown_to_all(toolchain, cells, cancel)
     if unknown is not None:
         mine = any(flag.partition("=")[0] == unknown for flag in user_flags)
         raise UsageError(
@@ -103,7 +109,7 @@ def check_flags(
         )
 
 
-def unknown_option(toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: Cancel) -> str | None:
+def unknown_to_all(toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: Cancel) -> str | None:
     """An option for every cell that the compiler does not know; None where it knows them all."""
     for flags in dict.fromkeys(cell.flags for cell in cells):
         with temporary_directory("run-") as scratch:
@@ -111,3 +117,140 @@ def unknown_option(toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: C
         if unknown is not None:
             return unknown
     return None
+
+
+# What one compiler understands: measuring options, and the names of options.
+#
+# All of it is asked with one trivial module, some 50 ms a question. Some options have other names in other releases; as
+# the compiler itself is asked which of two names it knows, nightly builds and forks are right too. From 3.5.0 to 3.13.0
+# all other options of the default configuration have one name.
+
+
+TRIVIAL = """module {
+  func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = arith.addf %a, %a : tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+"""
+
+# Each leaves a file in the compile's own directory and no trace in the artifact. Whole compiles fill the cores, so
+# that threads inside one only cost.
+MEASURING_OPTIONS = (
+    UNTHREADED,
+    "--dump-compilation-phases-to=phases",
+    "--stack-usage-file=stack-usage.txt",
+    "--iree-llvmcpu-keep-linker-artifacts",
+    "--iree-scheduling-dump-statistics-format=json",
+    "--iree-scheduling-dump-statistics-file=statistics.json",
+)
+
+_HIP_UNTIL_3_10 = (
+    "target", "target-features", "bc-dir", "waves-per-eu", "index-bits", "enable-ukernels", "enable-tensor-ukernels",
+    "encoding-layout-resolver", "specialize-dispatches", "llvm-global-isel", "llvm-slp-vec", "denormal-fp-math-f32",
+    "emit-debug-info", "enable-register-spill-warning",
+)  # fmt: skip
+"""`--iree-hip-X` up to 3.10.0, `--iree-rocm-X` from 3.12.0 on; 3.11.0 knows both."""
+
+RENAMED: tuple[tuple[str, str], ...] = tuple((f"--iree-hip-{end}", f"--iree-rocm-{end}") for end in _HIP_UNTIL_3_10)
+"""Old and new name of one option."""
+OTHER_NAME = {name: other for old, new in RENAMED for name, other in ((old, new), (new, old))}
+
+
+def unknown_option_of(toolchain: Toolchain, flags: Sequence[str], scratch: Path, cancel: Cancel) -> str | None:
+    """The first of the flags' options that the compiler does not know; raises CompilerUnavailable."""
+    outcome = _compile_input(toolchain, flags, scratch, cancel)
+    return None if outcome.ok else unknown_option(outcome.output)
+
+
+def knows(toolchain: Toolchain, flag: str, scratch: Path, cancel: Cancel) -> bool:
+    """False where the compiler says that it does not know the flag's option; raises CompilerUnavailable."""
+    return unknown_option_of(toolchain, (flag,), scratch, cancel) is None
+
+
+def known_measuring_options(toolchain: Toolchain, scratch: Path, cancel: Cancel) -> tuple[str, ...]:
+    """Those of MEASURING_OPTIONS that this compiler knows; raises CompilerUnavailable where it cannot start at all."""
+    options = list(MEASURING_OPTIONS)
+    while True:
+        outcome = _compile_input(toolchain, options, scratch, cancel)
+        unknown = None if outcome.ok else unknown_option(outcome.output)
+        rest = [option for option in options if unknown is None or option.partition("=")[0] != unknown]
+        if outcome.ok or len(rest) == len(options):
+            break
+        options = rest
+    if not outcome.ok:
+        said = outcome.output.strip().splitlines()[:1] or [f"exit code {outcome.exit_code}"]
+        raise CompilerUnavailable(f"cannot compile a trivial module: {said[0][:200]}", where=toolchain.info.spec)
+    return tuple(options)
+
+
+def _compile_input(toolchain: Toolchain, argv: Sequence[str], scratch: Path, cancel: Cancel) -> Outcome:
+    source = scratch / "trivial.mlir"
+    source.write_text(TRIVIAL, encoding="utf-8")
+    command = [str(toolchain.binary), "-", *argv, "--compile-to=input", "-o", str(scratch / "trivial.input")]
+    outcome = run(command, cancel=cancel, stdin=source, cwd=scratch, timeout_seconds=toolchain.patience_seconds)
+    if outcome.timed_out:
+        what = f"cannot compile a trivial module: not finished after {toolchain.patience_seconds:g} s"
+        raise CompilerUnavailable(what, where=toolchain.info.spec)
+    return outcome
+
+
+def in_its_words(toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: Cancel) -> tuple[PlannedCell, ...]:
+    """The cells with their options as this compiler calls them; raises CompilerUnavailable."""
+    if not any(flag.partition("=")[0] in OTHER_NAME for cell in cells for flag in cell.argv):
+        return tuple(cells)
+    with temporary_directory("code-size-") as scratch:
+        known = cache(lambda flag: knows(toolchain, flag, scratch, cancel))
+        return tuple(
+            replace(
+                cell,
+                target=replace(cell.target, flags=known_names(cell.target.flags, known)),
+                user_flags=known_names(cell.user_flags, known),
+            )
+            for cell in cells
+        )
+
+
+def known_names(flags: Iterable[str], known: Callable[[str], bool]) -> tuple[str, ...]:
+    """The flags, each under the name that is known; one that is known under no name stays as it is."""
+    names = []
+    for flag in flags:
+        option, equals, value = flag.partition("=")
+        other = f"{OTHER_NAME.get(option, option)}{equals}{value}"
+        names.append(flag if other == flag or known(flag) or not known(other) else other)
+    return tuple(names)
+
+
+def flags_of(command: str) -> list[str]:
+    """What a printed command gives the compiler, each option by one of its names; empty for what cannot be read.
+
+    Without the file of the input, which may have another folder, and that of the output.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return []
+    start = words.index("iree-compile") + 1 if "iree-compile" in words else len(words)
+    end = words.index("-o", start) if "-o" in words[start:] else None
+    split = (word.partition("=") for word in words[start:end])
+    return [f"{min(name, OTHER_NAME.get(name, name))}{equals}{value}" for name, equals, value in split]
+
+
+# Which flags a target has for one compiler, where the configuration gives it others in ranges of releases.
+
+
+def for_release(compiler: CompilerInfo, cells: Sequence[PlannedCell]) -> tuple[PlannedCell, ...]:
+    """The cells, their targets with the flags of this compiler's release; without ranges as they are."""
+    if not any(cell.target.releases for cell in cells):
+        return tuple(cells)
+    try:  # what it leads to: `3.14.0` of `3.14.0rc20261101`, as a range from 3.14 on means those, too
+        release = Version(release_in(compiler.spec) or compiler.version).base_version
+    except InvalidVersion:  # a build may call itself anything
+        release = ""
+    result = []
+    for cell in cells:
+        ranges = cell.target.releases
+        fitting = (flags for range_, flags in ranges if release and SpecifierSet(range_).contains(release))
+        target = replace(cell.target, flags=next(fitting, cell.target.flags), releases=())
+        result.append(replace(cell, target=target))
+    return tuple(result)

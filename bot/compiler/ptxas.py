@@ -16,7 +16,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from bot.compiler.machine import blamed, require_room
+from bot.compiler.diagnostics import blamed, require_room
 from bot.core.backends import NVIDIA
 from bot.core.policy import here
 from bot.core.reading import Assembled, PtxModule

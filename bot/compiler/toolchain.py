@@ -42,6 +42,8 @@ from bot.system.files import (
 )
 from bot.system.processes import Cancel, Outcome, run
 
+UNTHREADED = "--mlir-disable-threading"
+"""Whole compiles fill the cores, so that threads inside one only cost."""
 LIBRARY = "libIREECompiler.so"
 _BESIDE = ("iree-lld", "lib*.so*", "iree_platform_libs/**/*")
 """The linker, the libraries, and the device code that the compiler links in, beside its binary."""
@@ -167,17 +169,6 @@ def for_pip() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if wanted.fullmatch(name)}
 
 
-def newest_release(cancel: Cancel) -> str:
-    """The newest release on the package index, in one short request; raises CompilerUnavailable."""
-    argv = [sys.executable, "-m", "pip", "index", "versions", PROJECT, "--disable-pip-version-check", "--no-input"]
-    argv += ["--only-binary=:all:", f"--timeout={_ANSWER_SECONDS}", "--retries=0"]
-    outcome = run(argv, cancel=cancel, timeout_seconds=2 * _ANSWER_SECONDS, environment=for_pip())
-    match = re.search(rf"^{PROJECT} \(([^)\s]+)\)", outcome.output, re.MULTILINE)
-    if not outcome.ok or match is None:
-        raise CompilerUnavailable(f"no answer: {reason(outcome)}", where="the package index")
-    return match[1]
-
-
 def reason(outcome: Outcome) -> str:
     """Why pip gave up, in its own words without anybody's credentials."""
     lines = outcome.output.splitlines()
@@ -257,14 +248,17 @@ def _unpack_into(wheel: Path, home: Path, project: str = PROJECT) -> Path:
 
 
 @lru_cache(maxsize=32)
-def offered(places: Places, cancel: Cancel) -> tuple[Version, ...]:
+def offered(places: Places, cancel: Cancel, *, briefly: bool = False) -> tuple[Version, ...]:
     """All releases for this machine and Python, pre-releases too, the oldest first; raises CompilerUnavailable.
 
     A run has one `cancel`: the answer to the first question is the answer of all of its run.
+    `briefly`: in one short request, for somebody who only asks whether the index is there.
     """
     argv = [sys.executable, "-m", "pip", "index", "versions", places.project, "--pre", "--only-binary=:all:"]
-    argv += ["--disable-pip-version-check", "--no-input", "--retries=2", *places.argv]
-    outcome = run(argv, cancel=cancel, timeout_seconds=120, environment=for_pip())
+    argv += ["--disable-pip-version-check", "--no-input", *places.argv]
+    argv += [f"--timeout={_ANSWER_SECONDS}", "--retries=0"] if briefly else ["--retries=2"]
+    limit_seconds = 2 * _ANSWER_SECONDS if briefly else 120
+    outcome = run(argv, cancel=cancel, timeout_seconds=limit_seconds, environment=for_pip())
     listed = re.search(r"^Available versions: (.+)$", outcome.output, re.MULTILINE)
     if not outcome.ok or listed is None:
         what = f"the releases cannot be listed: {reason(outcome)}"

@@ -37,7 +37,7 @@ _VARYING = re.compile(
     r"|(?<=[\w>]):\d+(?::\d+)?(?=[:\s]|$)"  # `<stdin>:12:3`, `Pass.cpp:123`
     r"|0x[0-9a-fA-F]+"
     r"|(?<===)\d+(?===)"  # the process in the words of a sanitizer
-    r"|\([^()]*\b(?:held|this machine has) [^()]*\)"  # memory, as `bot.compiler.machine` tells it
+    r"|\([^()]*\b(?:held|this machine has) [^()]*\)"  # memory, as `bot.compiler.diagnostics` tells it
 )
 _LINES, _LINE_CHARACTERS = 4, 200
 """So much of a message counts, less than a snapshot keeps: what that cuts off depends on numbers that vary."""

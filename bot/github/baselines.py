@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from msgspec import structs
 
-from bot.compiler.probe import flags_of, for_release
+from bot.compiler.iree import flags_of, for_release
 from bot.config.configuration import Config
 from bot.core.baseline import Choice, Entry, between, choose
 from bot.core.planned import LIFTED_LIMIT_FLAG, PlannedCell

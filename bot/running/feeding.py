@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from bot.compiler.machine import memory_kib
+from bot.compiler.diagnostics import memory_kib
 from bot.core.json_text import canonical
 from bot.core.policy import here
 from bot.core.record import Count, Record

@@ -11,7 +11,6 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Collection
-from pathlib import Path
 
 from bot.errors import InputError
 
@@ -23,7 +22,7 @@ _TORN = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, Run
 
 
 def read_zip(
-    source: Path | bytes,
+    data: bytes,
     *,
     names: Collection[str],
     max_bytes_each: int = 32 << 20,
@@ -37,11 +36,10 @@ def read_zip(
     are not true or over the limits, and for bytes that are no such archive.
 
     Args:
-        max_total: the most bytes that the files may have together; and the archive, where `source` is a file.
+        max_total: the most bytes that the files may have together.
         max_ratio: the most bytes that the files may have together for each byte of the archive.
     """
-    where = str(source) if isinstance(source, Path) else "zip archive"
-    data = _read(source, max_total) if isinstance(source, Path) else source
+    where = "zip archive"
     try:
         if data.count(_ENTRY) > max_entries:  # `zipfile` makes an object of each
             raise InputError(f"has more than {max_entries} files")
@@ -61,17 +59,6 @@ def read_zip(
         raise InputError(error.what, where=where) from None
     except _TORN as error:
         raise InputError(f"is no zip archive that can be read: {error}"[:300], where=where) from None
-
-
-def _read(path: Path, limit: int) -> bytes:
-    try:
-        with path.open("rb") as file:
-            data = file.read(limit + 1)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from None
-    if len(data) > limit:
-        raise InputError(f"has more than {limit} bytes", where=str(path))
-    return data
 
 
 def _check_whole(data: bytes, infos: list[zipfile.ZipInfo], max_bytes: int) -> None:

@@ -12,7 +12,7 @@ from msgspec import structs
 from packaging.version import InvalidVersion, Version
 
 from bot.compiler.compiler import Session
-from bot.compiler.probe import flags_of
+from bot.compiler.iree import flags_of
 from bot.compiler.toolchain import between, newest
 from bot.config.configuration import BaselineChoice, Config
 from bot.core.delta import MetricDelta

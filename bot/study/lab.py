@@ -15,8 +15,7 @@ from msgspec import structs
 from bot.compiler.bindings import Bindings, Importer
 from bot.compiler.compiler import Session
 from bot.compiler.compiling import Kit, Source, artifact_of, module_of
-from bot.compiler.iree import open_kit, toolchain_of, unknown_option
-from bot.compiler.probe import in_its_words
+from bot.compiler.iree import in_its_words, open_kit, toolchain_of, unknown_to_all
 from bot.compiler.rewriting import constrained, flow_of, shaping
 from bot.config.targets import merged
 from bot.core.backends import backend_of
@@ -157,7 +156,7 @@ def _planned(about: Scope, variant: Variant) -> VariantPlan:
         finally:
             bindings.close()
     cells = in_its_words(toolchain, plan_cells(models, targets, flags), work.cancel)
-    if cells and (unknown := unknown_option(toolchain, cells, work.cancel)):
+    if cells and (unknown := unknown_to_all(toolchain, cells, work.cancel)):
         reason = f"IREE {toolchain.info.version} does not know the option {unknown}"
         variant = structs.replace(variant, reason=reason)
     return VariantPlan(variant, SidePlan(variant.name, compiler, cells, work.repository.source), flags)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from bot.compiler.probe import flags_of
+from bot.compiler.iree import flags_of
 from bot.config.configuration import Configuration
 from bot.config.thresholds import parse_rules
 from bot.config.torch_models import METRIC_OF, Golden, SuiteModule, edited, patch, read_exactly

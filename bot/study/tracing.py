@@ -21,8 +21,8 @@ from bot.compiler.bindings import Importer, reading
 from bot.compiler.cell_cache import cell_key
 from bot.compiler.compiling import Kit, Source, compile_to
 from bot.compiler.diagnostics import failure, unknown_option
-from bot.compiler.probe import UNTHREADED
 from bot.compiler.schedule import Task, run_all
+from bot.compiler.toolchain import UNTHREADED
 from bot.core.delta import diff
 from bot.core.explanation import DispatchDelta, Explanation, RootCause, moved_bytes
 from bot.core.parting import (

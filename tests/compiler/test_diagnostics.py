@@ -20,13 +20,13 @@ from bot.compiler.diagnostics import (
     MOST_LINES,
     Undumped,
     failure,
+    memory_kib,
     reason,
     stack_figure_bytes,
     trim,
     unknown_option,
     without_places,
 )
-from bot.compiler.machine import memory_kib
 from bot.core.snapshot import Failure
 from bot.system.processes import Cancel, Outcome, run
 
@@ -201,7 +201,7 @@ def test_the_machine_has_no_more_than_its_control_group(monkeypatch: pytest.Monk
     whole = memory_kib()
     for text, limit in (("max\n", whole), (f"{512 << 20}\n", 512 << 10), ("9223372036854771712\n", whole)):
         (tmp_path / "memory.max").write_text(text)
-        monkeypatch.setattr("bot.compiler.machine._GROUP_LIMITS", (str(tmp_path / "memory.max"), "nowhere"))
+        monkeypatch.setattr("bot.compiler.diagnostics._GROUP_LIMITS", (str(tmp_path / "memory.max"), "nowhere"))
         assert whole is not None and memory_kib() == (min(limit or whole, whole) if limit else whole)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from fake_compiler import ROCM, TARGETS, X86, FakeCompiler, cells_of, install
 
-from bot.compiler.probe import OTHER_NAME, RENAMED, in_its_words, known_names, knows
+from bot.compiler.iree import OTHER_NAME, RENAMED, in_its_words, known_names, knows
 from bot.core.planned import PlannedCell, Target
 from bot.system.processes import Cancel
 

@@ -1,4 +1,4 @@
-"""bot.compiler.probe: the options that a compiler does not know."""
+"""bot.compiler.iree: the options that a compiler does not know."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from fake_compiler import ROCM, VMVX, X86, install
 
-from bot.compiler.probe import MEASURING_OPTIONS, known_measuring_options, unknown_option_of
+from bot.compiler.iree import MEASURING_OPTIONS, known_measuring_options, unknown_option_of
 from bot.core.planned import COMMON_FLAGS
 from bot.errors import CompilerUnavailable, Interrupted
 from bot.system.processes import Cancel
