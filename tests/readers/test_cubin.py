@@ -9,7 +9,7 @@ import needs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reader_checks import BINARIES, check_flips, check_golden, fixture, outcome
+from reader_checks import BINARIES, check_flips, fixture, outcome
 
 from bot.core.reading import Assembled
 from bot.errors import MalformedBinary
@@ -31,10 +31,6 @@ ptxas info    : Compile time = 1.894 ms
 ptxas info    : Function properties for helper
     0 bytes stack frame, 2 bytes spill stores, 3 bytes spill loads
 """
-
-
-def test_golden() -> None:
-    check_golden(NAME, READ(fixture(NAME)))
 
 
 def test_machine_code_and_registers_are_those_of_readelf() -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,50 +50,6 @@ def test_the_component_of_a_location(location: str, component: str | None) -> No
 
 def test_a_long_name_is_cut() -> None:
     assert component_of(f'loc("{"ab" * 500}")') == "ab" * (COMPONENT_CHARACTERS // 2)
-
-
-def printed(name: str) -> str:
-    """As MLIR prints a string: all but printable ASCII as hexadecimal digits."""
-    plain = {ord(each): each for each in map(chr, range(32, 127)) if each not in '"\\'}
-    return '"' + "".join(plain.get(byte, f"\\{byte:02X}") for byte in name.encode()) + '"'
-
-
-NAMES = st.text(st.characters(codec="utf-8"), max_size=12)
-
-
-def wrapped(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """(text, component) of locations with others inside."""
-    named = st.tuples(NAMES, inner).map(lambda both: (f"{printed(both[0])}({both[1][0]})", expected(both[0])))
-    called = st.tuples(inner, inner).map(lambda both: (f"callsite({both[0][0]} at {both[1][0]})", both[0][1]))
-    parts = st.lists(inner, max_size=4)
-    meta = st.sampled_from(["", '<"]">', "<[1, 2]>", "<affine_map<(d0) -> (d0)>>"])
-    fused = st.tuples(meta, parts).map(
-        lambda both: (
-            f"fused{both[0]}[{', '.join(part[0] for part in both[1])}]",
-            next((part[1] for part in both[1] if part[1] is not None), None),
-        )
-    )
-    return named | called | fused
-
-
-def expected(name: str) -> str | None:
-    first = name.split(";")[0]
-    if first == "<root>" or not re.search(r"[^\W\d_]", first):
-        return None
-    return "".join(each if each.isprintable() else "?" for each in first)
-
-
-LEAVES = (
-    st.just(("unknown", None))
-    | NAMES.map(lambda name: (f"{printed(name)}:7:1", None))
-    | NAMES.map(lambda name: (printed(name), expected(name)))
-)
-
-
-@given(st.recursive(LEAVES, wrapped, max_leaves=12))
-def test_any_location_of_the_grammar(location: tuple[str, str | None]) -> None:
-    text, component = location
-    assert component_of(f"loc({text})") == component
 
 
 @given(st.text() | st.text(alphabet='lcfused"()[]<>at,: 0\\;xn'))

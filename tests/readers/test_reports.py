@@ -1,6 +1,9 @@
-"""The stack usage file: real lines, odd names, and anything else refused by its line number."""
+"""What the compiler reports of a compile: real lines, missing keys, and anything else refused."""
 
 from __future__ import annotations
+
+import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,15 +11,15 @@ from hypothesis import strategies as st
 from places import FIXTURES
 
 from bot.errors import MalformedBinary
-from bot.readers.reports import Frame, read_stack_usage
+from bot.readers.reports import Frame, read_stack_usage, read_statistics
 
-REAL = (FIXTURES / "ir" / "tiny.stack-usage.txt").read_text()
+USAGE = (FIXTURES / "ir" / "tiny.stack-usage.txt").read_text()
 NAMES = st.text(st.characters(exclude_characters="\t\n", exclude_categories=["Cs"]), min_size=1)
 
 
-def test_the_real_file() -> None:
-    frames = read_stack_usage(REAL)
-    assert len(frames) == len(REAL.splitlines()) == 49
+def test_the_real_frames() -> None:
+    frames = read_stack_usage(USAGE)
+    assert len(frames) == len(USAGE.splitlines()) == 49
     assert frames["tiny$net_dispatch_1_softmax_16x48xf32_dispatch_tensor_store"] == Frame(152, "static")
     assert frames["tiny$net_dispatch_4_conv_7x7x8x3x3_f32"] == Frame(8, "static")
     assert frames["iree_hal_executable_library_query"] == Frame(0, "static")
@@ -68,7 +71,7 @@ def test_a_line_that_is_not_of_the_format_is_named_by_its_number(line: str) -> N
 
 
 def test_a_file_cut_inside_a_line_is_refused() -> None:
-    line = REAL.splitlines()[0]
+    line = USAGE.splitlines()[0]
     for cut in range(1, len(line)):
         with pytest.raises(MalformedBinary, match="line 1"):
             read_stack_usage(line[:cut])
@@ -88,3 +91,52 @@ def test_any_text_gives_frames_or_malformed_binary(text: str) -> None:
         assert "line" in error.line
     else:
         assert all(name and frame.stack_bytes >= 0 for name, frame in frames.items())
+
+
+STATISTICS = (FIXTURES / "ir" / "tiny.statistics.json").read_text()
+
+
+def test_the_real_statistics() -> None:
+    assert read_statistics(STATISTICS) == {
+        "dispatch_sites": 5,
+        "executables": 4,
+        "fills": 0,
+        "copies": 0,
+        "awaits": 1,
+        "submissions": 1,
+        "transient_memory_bytes": 10_816,
+        "constant_bytes": 0,
+    }
+
+
+@pytest.mark.parametrize("missing", ["stream-aggregate", "execution", "executable", "dispatch-count"])
+def test_a_missing_key_is_none_and_never_zero(missing: str) -> None:
+    document = json.loads(STATISTICS.replace(f'"{missing}"', '"renamed"'))
+    found = read_statistics(json.dumps(document))
+    assert found["dispatch_sites"] is None or missing == "executable"
+    assert found["executables"] is None or missing in ("execution", "dispatch-count")
+    assert 0 not in (found["dispatch_sites"], found["executables"])
+
+
+@pytest.mark.parametrize("value", ["5", 5.0, True, -1, [], {}, 2**53 + 1])
+def test_a_count_that_is_no_count_is_refused(value: Any) -> None:
+    document = json.loads(STATISTICS)
+    document["stream-aggregate"]["execution"]["dispatch-count"] = value
+    with pytest.raises(MalformedBinary, match=r"execution\.dispatch-count: expected"):
+        read_statistics(json.dumps(document))
+
+
+def test_what_is_not_json_is_refused() -> None:
+    for text in ("", STATISTICS[: len(STATISTICS) // 2]):
+        with pytest.raises(MalformedBinary, match="scheduling statistics: is not JSON"):
+            read_statistics(text)
+    with pytest.raises(MalformedBinary):
+        read_statistics("[" * 100_000)
+
+
+@given(st.text() | st.integers().map(str) | st.lists(st.integers()).map(json.dumps))
+def test_any_text_gives_statistics_or_malformed_binary(text: str) -> None:
+    try:
+        assert set(read_statistics(text).values()) == {None}
+    except MalformedBinary as error:
+        assert "\n" not in error.line

@@ -1,0 +1,272 @@
+"""bot.running.runner: verdicts, prices, counts of instructions, and how a run that gives nothing is told."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bot.core.fold import Price
+from bot.running import runner as retiring
+from bot.running.feeding import Feed, compare, fill
+from bot.running.runner import (
+    FEWEST_PAIRS,
+    Equality,
+    Runtime,
+    Stopped,
+    count_of,
+    judged,
+    microseconds,
+    price_of,
+    retired,
+    started,
+    within,
+)
+from bot.system.processes import Cancel
+
+NAN, INF = float("nan"), float("inf")
+KINDS = {"f32": np.float32, "f16": np.float16, "f64": np.float64, "i8": np.int8, "i32": np.int32, "": np.uint8}
+
+ALLOWED, ONE_OF_TWO = "of the largest magnitude where", "differs in 1 of 2 values"
+NO_PART = f"{ONE_OF_TWO}, and not by a finite part of its largest magnitude"
+
+
+def verdict(home: Path, element: str, *draws: tuple[Sequence[float], Sequence[float]]) -> Equality:
+    """Of one output on some inputs."""
+    paths = []
+    for number, pair in enumerate(draws):
+        paths.append([str(home / f"{number}{side}") for side in ("before", "after")])
+        for path, values in zip(paths[-1], pair, strict=True):
+            np.array(values, KINDS[element]).tofile(path)
+    compared = compare([{"element": element, "draws": paths}], home, Cancel())
+    assert not isinstance(compared, str), compared
+    return judged(compared, [element], "on these")
+
+
+@pytest.mark.parametrize(
+    ("element", "before", "after", "note"),
+    [
+        ("i32", (1, 2), (1, 2), "bit-equal"),
+        ("f32", (1, 2), (1, 2), "bit-equal"),
+        ("f32", (1, 2, NAN, INF), (1, 2, NAN, INF), "bit-equal"),
+        ("", (1, 2), (1, 2), "bit-equal"),
+        ("f32", (1, -8), (1.0004, -8), f"largest difference 5e-05 {ALLOWED} 0.0001 is allowed,"),
+        ("f16", (1, 8), (1.0625, 8), f"largest difference 0.0078 {ALLOWED} 0.01 is allowed,"),
+        ("f32", (0.0, 8), (-0.0, 8), f"largest difference 0 {ALLOWED} 0.0001 is allowed,"),
+        ("f64", (0, 8), (8e-300, 8), f"largest difference 1e-300 {ALLOWED} 0.0001 is allowed,"),
+    ],
+)
+def test_equal(tmp_path: Path, element: str, before: Sequence[float], after: Sequence[float], note: str) -> None:
+    assert verdict(tmp_path, element, (before, after)) == (True, f"{note} on these")
+
+
+@pytest.mark.parametrize(
+    ("element", "before", "after", "note"),
+    [
+        ("i32", (1, 2), (1, 3), ONE_OF_TWO),
+        ("i8", (1, 2), (2, 3), "differs in 2 of 2 values"),
+        ("f32", (1, 2), (1, 2.01), f"{ONE_OF_TWO}, by up to 0.005 of its largest magnitude where 0.0001 is allowed"),
+        ("f32", (1, NAN), (1, 2), NO_PART),
+        ("f32", (1, 2), (1, INF), NO_PART),
+        ("f32", (INF, 2), (-INF, 2), NO_PART),
+        ("f32", (0, 0), (0, 1), NO_PART),
+        ("f64", (1e308, 1), (-1e308, 1), NO_PART),
+        ("f32", (1, 2), (1,), "has 4 bytes instead of 8"),
+        ("", (1, 2), (1, 3), ONE_OF_TWO),
+    ],
+)
+def test_not_equal(tmp_path: Path, element: str, before: Sequence[float], after: Sequence[float], note: str) -> None:
+    assert verdict(tmp_path, element, (before, after)) == (False, f"output 0 {note}, on these")
+
+
+@pytest.mark.parametrize(
+    ("element", "values", "why"),
+    [
+        ("f32", (NAN, INF), "no value is finite"),
+        ("f32", (7, 7), "all values are one constant"),
+        ("f32", (7, NAN), "all values are one constant"),
+        ("i32", (), "there are no values"),
+        ("i8", (-128, -128), "all values are one constant"),
+    ],
+)
+def test_what_proves_nothing(tmp_path: Path, element: str, values: Sequence[float], why: str) -> None:
+    assert verdict(tmp_path, element, (values, values)) == (None, f"nothing to compare: {why}, on these")
+
+
+def test_one_value_that_follows_the_input_is_no_constant(tmp_path: Path) -> None:
+    assert verdict(tmp_path, "f32", ((7,), (7,)), ((8,), (8,))) == (True, "bit-equal on these")
+
+
+def test_a_difference_on_any_input_counts(tmp_path: Path) -> None:
+    assert verdict(tmp_path, "i8", ((7, 1), (7, 1)), ((8, 1), (8, 2))).equal is False
+
+
+def test_one_output_that_tells_is_enough(tmp_path: Path) -> None:
+    for name, values in {"dead": (3, 3), "alive": (3, 4)}.items():
+        np.array(values, np.int8).tofile(tmp_path / name)
+    asked = [{"element": "i8", "draws": [[str(tmp_path / name)] * 2]} for name in ("dead", "alive")]
+    compared = compare(asked, tmp_path, Cancel())
+    assert not isinstance(compared, str)
+    said = "bit-equal on these; 1 of 2 outputs proved nothing: all values are one constant"
+    assert judged(compared, ["i8", "i8"], "on these") == (True, said)
+
+
+def test_no_output_at_all_proves_nothing() -> None:
+    assert judged([], [], "on these") == (None, "nothing to compare: the program has no output, on these")
+
+
+def test_brain_floats_are_read_as_such(tmp_path: Path) -> None:
+    def written(name: str, values: Sequence[float]) -> str:
+        (np.array(values, np.float32).view(np.uint32) >> 16).astype(np.uint16).tofile(tmp_path / name)
+        return str(tmp_path / name)
+
+    draws = [[written("before", (1, 2)), written("after", (1.0078125, 2))]]
+    compared = compare([{"element": "bf16", "draws": draws}], tmp_path, Cancel())
+    assert not isinstance(compared, str)
+    equal, note = judged(compared, ["bf16"], "on these")
+    assert equal is True and note.startswith("largest difference 0.0039 ")
+
+
+def test_files_that_are_not_there_are_a_reason(tmp_path: Path) -> None:
+    said = compare([{"element": "f32", "draws": [["none", "none"]]}], tmp_path, Cancel())
+    assert isinstance(said, str) and "FileNotFoundError" in said and "\n" not in said
+    refused = fill([{"path": "none/none", "head": "", "tensors": []}], tmp_path, Cancel())
+    assert isinstance(refused, str) and "FileNotFoundError" in refused
+
+
+def covered(count: int, low: int) -> float:
+    """How often the interval from the value of this rank to its mirror holds the median: by adding up all the cases."""
+    return math.fsum(math.comb(count, below) / 2.0**count for below in range(low + 1, count - low))
+
+
+@pytest.mark.parametrize("count", range(FEWEST_PAIRS, 60))
+def test_the_interval_is_the_narrowest_that_holds_the_median_in_19_of_20(count: int) -> None:
+    ratios = [1 + number / 100 for number in range(count)]
+    price = price_of([(1000.0, 1000 * ratio) for ratio in random.Random(count).sample(ratios, count)])
+    low, high = ratios.index(price.low), ratios.index(price.high)
+    assert low + high == count - 1
+    assert covered(count, low) >= 0.95 > covered(count, low + 1)
+
+
+def test_published_ranks() -> None:
+    """Of 20 the 6th and the 15th: the example of every table of the sign test."""
+    price = price_of([(1.0, float(number)) for number in range(1, 21)])
+    assert (price.low, price.ratio, price.high) == (6.0, 10.5, 15.0)
+
+
+def test_fewer_pairs_than_say_anything_are_refused() -> None:
+    assert covered(5, 0) < 0.95 <= covered(6, 0)
+    with pytest.raises(ValueError, match="5 pairs, of at least 6"):
+        price_of([(1.0, 1.0)] * 5)
+
+
+def test_an_outlier_moves_nothing() -> None:
+    steady = [(100.0, 102.0)] * 19
+    assert price_of([*steady, (100.0, 9000.0)]) == price_of([*steady, (100.0, 102.0)])
+
+
+def test_what_slows_both_of_a_pair_is_no_price() -> None:
+    price = price_of([(100.0 * load, 110.0 * load) for load in (1, 2, 3, 5, 8, 13)])
+    assert price.ratio == price.low == price.high == pytest.approx(1.1)
+    assert (price.before_us, price.after_us, price.pairs) == (400, 440, 6)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "answer"),
+    [(0.9, 0.95, True), (0.99, 1.01, True), (0.99, 1.02, None), (1.005, 1.3, None), (1.02, 1.3, False)],
+)
+def test_whether_it_is_worth_it(low: float, high: float, answer: bool | None) -> None:
+    assert within(Price(1, 1, 6, 1.0, low, high), 0.01) is answer
+
+
+@pytest.mark.parametrize(("unit", "time"), [("ns", 0.002), ("us", 2), ("ms", 2000), ("s", 2000000)])
+def test_times_have_units(unit: str, time: float) -> None:
+    text = f'{{"context": {{}}, "benchmarks": [{{"name": "x", "cpu_time": 2.0e0, "time_unit": "{unit}"}}]}}'
+    assert microseconds(text.encode()) == pytest.approx(time)
+
+
+@pytest.mark.parametrize("text", [b"", b"{}", b"\xff", b'{"benchmarks": [{"cpu_time": 1, "time_unit": "fortnights"}]}'])
+def test_a_report_that_cannot_be_read_is_a_reason(text: bytes) -> None:
+    said = microseconds(text)
+    assert isinstance(said, str) and said
+
+
+STARTING, ONE_RUN = 5000, 700
+PERF = f"""#!/bin/sh
+# Counts {STARTING} for starting, and {ONE_RUN} for each repetition that is asked for.
+while [ "$1" != -o ]; do shift; done
+out=$2
+times=0
+for word; do case "$word" in --benchmark_min_time=*x) times="${{word#*=}}"; times="${{times%x}}";; esac; done
+echo "# started" > "$out"
+echo "$(({STARTING} + {ONE_RUN} * times)),,instructions:u,100,100.00,," >> "$out"
+"""
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    retiring._refusal.cache_clear()
+    yield
+    retiring._refusal.cache_clear()
+
+
+@pytest.fixture
+def feed(tmp_path: Path) -> Feed:
+    return Feed(tmp_path, (("--function=main",),), ("f32 of about 0.25",), True, ("f32",), None)
+
+
+def perf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    program = tmp_path / "bin" / "perf"
+    program.parent.mkdir()
+    program.write_text(text)
+    program.chmod(0o755)
+    monkeypatch.setattr(retiring, "PERF", str(program))
+
+
+def test_what_starting_takes_is_in_no_count(tmp_path: Path, feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    perf(tmp_path, monkeypatch, PERF)
+    assert retired(Runtime(tmp_path, "3.13.0"), tmp_path / "a.vmfb", feed, Cancel(), 60) == ONE_RUN
+
+
+def test_without_perf_there_is_a_reason(tmp_path: Path, feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retiring, "PERF", str(tmp_path / "none"))
+    told = retired(Runtime(tmp_path, "3.13.0"), tmp_path / "a.vmfb", feed, Cancel(), 60)
+    assert told == "on this machine: perf, which counts instructions, is not installed"
+
+
+def test_a_refusal_of_the_kernel_is_told(tmp_path: Path, feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    perf(tmp_path, monkeypatch, "#!/bin/sh\necho 'No permission to enable events.' >&2\nexit 255\n")
+    told = retired(Runtime(tmp_path, "3.13.0"), tmp_path / "a.vmfb", feed, Cancel(), 60)
+    assert told == "on this machine: instructions are not counted: No permission to enable events."
+
+
+@pytest.mark.parametrize(
+    ("report", "count"),
+    [
+        ("# started\n\n1234,,instructions:u,5,100.00,,\n", 1234),
+        ("1234,,instructions,5,100.00,,\n", 1234),
+        ("<not supported>,,instructions:u,0,100.00,,\n", "the kernel says <not supported>"),
+        ("<not counted>,,instructions:u,0,0.00,,\n", "the kernel says <not counted>"),
+        ("", "the kernel says nothing"),
+        ("1,,instructions:u,1,1,,\n2,,instructions:u,1,1,,\n", "the kernel says 1"),
+        ("-5,,instructions:u,1,1,,\n", "the kernel says -5"),
+    ],
+)
+def test_what_perf_says_is_a_count_or_a_reason(report: str, count: int | str) -> None:
+    told = count_of(report)
+    assert told == count or told == f"on this machine: instructions are not counted: {count}"
+
+
+SAID = "iree/vm/module.c:12: INVALID_ARGUMENT; bytecode version mismatch; loading module at '/tmp/fold-x1/4.vmfb'; a/b"
+
+
+def test_what_a_runtime_says_is_told_without_the_places_of_this_machine(tmp_path: Path) -> None:
+    fed = Feed(tmp_path, ((),), ("",), True, (), None)
+    argv = ["/bin/sh", "-c", f'echo "{SAID}"; exit 1']
+    ended = started(Runtime(tmp_path, "3.13.0"), argv, fed, Cancel(), 20)
+    why = "INVALID_ARGUMENT; bytecode version mismatch; loading module at '4.vmfb'; a/b"
+    assert ended == Stopped(f"was refused by iree-base-runtime 3.13.0: {why}", is_own=True, is_refused=True)
