@@ -47,16 +47,13 @@ from bot.system.files import whole_or_nothing
 MODEL_SUFFIXES = (".mlir", ".mlirbc", ".onnx")
 CONFIG_NAMES = (".github/code-size.yml", "code-size.yml")
 """Where the configuration is looked for when nobody says: the first of these that is there."""
-PACKAGED = Path("default")
-"""Asks for the packaged configuration where a file would be named."""
+PACKAGED = Path("default")  # asks for the packaged configuration where a file would be named
 SUITES = {"quick": "quick.yml", "full": None, "triton": "triton/code-size.yml", str(PACKAGED): None}
 """What asks for a packaged suite on a command line → its file; None for the packaged configuration."""
 MANIFEST_SCHEMA = "code-size-suite/1"
 _T = TypeVar("_T")
-Pairs = tuple[tuple[str, str], ...]
-"""Static and dynamic model of each."""
-Repeats = tuple[tuple[str, str], ...]
-"""Globs of model and target."""
+Pairs = tuple[tuple[str, str], ...]  # static and dynamic model of each
+Repeats = tuple[tuple[str, str], ...]  # globs of model and target
 
 
 # --- what a file may hold -------------------------------------------------------------------------------------------

@@ -19,8 +19,7 @@ from bot.core.record import Small
 from bot.errors import InputError, UsageError
 
 PREFIX = "/code-size"
-MAX_REASON = 300
-"""Characters of a reason; it is shown in a comment, in a table."""
+MAX_REASON = 300  # characters of a reason; it is shown in a comment, in a table
 _MAX_LINE = 2000
 
 # Keyboards of telephones write these where a quotation mark was typed.
@@ -438,8 +437,7 @@ _RULES: dict[str, _Rule] = {
 
 
 COMMANDS = ("auto", "review", "post", "baseline", "plan", "measure", "pages")
-_MAX_SHARDS = 256
-"""GitHub makes at most 256 jobs of a matrix (its usage limits)."""
+_MAX_SHARDS = 256  # GitHub makes at most 256 jobs of a matrix (its usage limits)
 
 
 def read_inputs(environ: Mapping[str, str]) -> ActionInputs:

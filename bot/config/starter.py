@@ -22,10 +22,8 @@ from bot.core.record import Small
 from bot.errors import ConfigError
 from bot.system.git import Git
 
-MOST_MODELS = 20
-"""A pull request waits for each of them; who wants more writes them down."""
-MOST_BYTES = 32 << 20
-"""Of a model: a larger one holds weights, which no dispatch is made of."""
+MOST_MODELS = 20  # a pull request waits for each of them; who wants more writes them down
+MOST_BYTES = 32 << 20  # of a model: a larger one holds weights, which no dispatch is made of
 _LOOKED_FOR = (*(f"*{suffix}" for suffix in MODEL_SUFFIXES), "*requirements*", "*constraints*", "*pyproject.toml")
 
 _FOREIGN = re.compile(
@@ -181,8 +179,7 @@ def _rank(name: str) -> int:
 # --- the file -------------------------------------------------------------------------------------------------------
 
 _LEFT_OUT_TOLD = 8
-_TEXT_CHARS = 20_000
-"""Of a starter that is shown: GitHub's comments hold 65,536, and names of files may be anything."""
+_TEXT_CHARS = 20_000  # of a starter that is shown: GitHub's comments hold 65,536, and names of files may be anything
 
 _CONFIG = """\
 # What code-size-bot measures in this repository, and what it lets through: a beginning, for you

@@ -27,8 +27,7 @@ from bot.core.backends import BACKEND_BY_NAME
 from bot.core.planned import Target, near_or_known
 from bot.core.record import Small
 
-LONGEST_CHAIN = 16
-"""How many targets may be derived one from the other, so that no file makes much out of little."""
+LONGEST_CHAIN = 16  # how many targets may be derived one from the other, so that no file makes much out of little
 
 _RANGE_HINT = "write it as pip does: '<3.11', '>=3.9,<3.12' or '==3.10.*'"
 

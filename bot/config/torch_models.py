@@ -35,10 +35,8 @@ from bot.errors import ConfigError
 
 METRIC_OF = {"golden_dispatch_count": "dispatch_sites", "golden_binary_size": "artifact_bytes"}
 """Key of a compstat file → the metric that it limits."""
-MOST_BYTES = 1 << 20
-"""Of a file of a suite."""
-MAX_SIZE = "1GiB"
-"""What a model may have that is fetched, where the suite does not say."""
+MOST_BYTES = 1 << 20  # of a file of a suite
+MAX_SIZE = "1GiB"  # what a model may have that is fetched, where the suite does not say
 _MODEL_SUFFIXES = (".mlir", ".mlirbc")
 _FLAG = re.compile(r"--[^\x00-\x1f]+")
 _OTHER = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -258,8 +256,7 @@ _HOSTS = tuple(backend.name for backend in BACKENDS if backend.devices and backe
 _CPU_TRIPLE, _CPU = "--iree-llvmcpu-target-triple", "--iree-llvmcpu-target-cpu"
 _CPU_FEATURES = "--iree-llvmcpu-target-cpu-features"
 _LONGEST = 80
-PREFIX = "suite-"
-"""Keeps a suite's target apart from a target of the configuration with the name that it would have."""
+PREFIX = "suite-"  # keeps a suite's target apart from a target of the configuration with the name that it would have
 
 
 def suite_target(flags: Sequence[str], taken: Collection[str]) -> Target:

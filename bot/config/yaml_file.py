@@ -38,8 +38,7 @@ _DIGITS = re.compile(r"[-+]?[0-9]+")
 _NUMBER_OF_YAML_1_2 = re.compile(r"[-+]?(?:0o[0-7]+|[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)")
 _SWITCHES = frozenset({"true", "True", "TRUE", "false", "False", "FALSE"})
 
-KeyPath = tuple["str | int", ...]
-"""Keys and list indices from the document's root."""
+KeyPath = tuple["str | int", ...]  # keys and list indices from the document's root
 
 
 def key_text(path: KeyPath) -> str:
@@ -273,10 +272,8 @@ def _data(path: Path, text: str) -> Any:
 
 
 _T = TypeVar("_T")
-Plain = Mapping[str, Any]
-"""A JSON Schema, or a part of one."""
-Problem = tuple[KeyPath, str, str]
-"""Where, what, how to fix it."""
+Plain = Mapping[str, Any]  # a JSON Schema, or a part of one
+Problem = tuple[KeyPath, str, str]  # where, what, how to fix it
 _ONE_AT_A_TIME = Lock()
 """The library fills in what it knows of a type when it is first asked for; two threads that ask at once crash it."""
 

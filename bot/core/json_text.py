@@ -96,8 +96,7 @@ def mistaken(text: bytes | str, wanted: str) -> tuple[str, str] | None:
 # collector too, where nobody can catch it.
 
 
-MAX_DEPTH = 100
-"""No document that is read here has a tenth of it."""
+MAX_DEPTH = 100  # no document that is read here has a tenth of it
 
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 """As signed bytes: +1 where an array or object begins, -1 where it ends."""
@@ -135,8 +134,7 @@ def parse_json(text: str | bytes) -> Any:
 
 _T = TypeVar("_T")
 _SHOWN_CHARACTERS = 200
-_CUT_OFF = "Input data was truncated"
-"""The library's words for a text that ends too early."""
+_CUT_OFF = "Input data was truncated"  # the library's words for a text that ends too early
 _ENCODER = msgspec.json.Encoder(order="sorted")
 _made: Callable[[Any], msgspec.json.Decoder[Any]] = lru_cache(msgspec.json.Decoder)
 _ONE_AT_A_TIME = Lock()

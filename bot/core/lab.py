@@ -20,8 +20,7 @@ from bot.core.snapshot import Cell, CellKey, filled, lines
 from bot.core.study import Study, Variant
 
 LAB_SCHEMA = "code-size-lab/1"
-SAME = "the same artifact"
-"""Why a cell is not run: its artifact is the reference's, byte by byte."""
+SAME = "the same artifact"  # why a cell is not run: its artifact is the reference's, byte by byte
 
 FOLDED_AWAY = "folded_away"
 """A column that is no number of a cell: the share of the dispatch regions that no executable is left of."""

@@ -17,8 +17,7 @@ from bot.core.record import Small
 from bot.core.snapshot import CellKey, Snapshot
 from bot.errors import UsageError
 
-_NEAR = 0.6
-"""The least likeness of a name that may have been meant: two letters in three."""
+_NEAR = 0.6  # the least likeness of a name that may have been meant: two letters in three
 _SUGGESTED = 3
 _LISTED = 12
 

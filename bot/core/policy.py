@@ -18,8 +18,7 @@ from bot.core.record import Count, Record, Small, Spread, Value, difference, spr
 from bot.core.snapshot import UNFETCHED, Cell, CellKey, Failure
 
 Level = Literal["warn", "fail"]
-Status = Literal["pass", "warn", "fail"]
-"""What a rule makes of a cell."""
+Status = Literal["pass", "warn", "fail"]  # what a rule makes of a cell
 VerdictStatus = Literal["pass", "warn", "fail", "unknown"]
 """`unknown`: nothing could be compared, so that there is nothing to judge."""
 
@@ -240,8 +239,7 @@ class Rule(Small, frozen=True):
         return any_match(self.models, key.model) and any_match(self.targets, key.target)
 
 
-_WATCHED_TENTHS = 9
-"""The share of a limit from which on a value is mentioned."""
+_WATCHED_TENTHS = 9  # the share of a limit from which on a value is mentioned
 
 
 def any_match(globs: Iterable[str], name: str) -> bool:
@@ -475,8 +473,7 @@ class Coverage:
 
 
 HERE = "on this machine: "
-RAN_OUT = "memory ran out"
-"""In the first line of the reason where a compile needed more memory than there was."""
+RAN_OUT = "memory ran out"  # in the first line of the reason where a compile needed more memory than there was
 
 
 def here(reason: str) -> str:

@@ -24,8 +24,7 @@ IDENTICAL = ("nothing: their functions are identical",)
 Words, and not an empty `varying`: that is what a stored baseline leaves of every family.
 """
 
-HASHED_PHASES = ("input", "global-optimization")
-"""Phases whose whole program is compared by one digest."""
+HASHED_PHASES = ("input", "global-optimization")  # phases whose whole program is compared by one digest
 
 
 BOUND_PARTS = ("offsets", "assumptions", "rest")

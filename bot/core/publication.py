@@ -26,8 +26,7 @@ from bot.core.report import Report
 from bot.core.snapshot import Cell
 from bot.errors import InputError
 
-APPROVAL_LABEL = "code-size-approved"
-"""The label by which a failing report is accepted as it is measured."""
+APPROVAL_LABEL = "code-size-approved"  # the label by which a failing report is accepted as it is measured
 
 
 _WORDED = frozenset({"compile", "read", "import", "option"})
@@ -176,8 +175,7 @@ class CommentState(Small, frozen=True):
 # next run, and an approval cannot be bound to them. Then the acceptances go, the oldest first.
 
 
-LINE_LIMIT = 16_000
-"""Characters of the line; the rest of a comment's 65,536 is for the report."""
+LINE_LIMIT = 16_000  # characters of the line; the rest of a comment's 65,536 is for the report
 
 _PLAIN_LIMIT_BYTES = 1 << 20
 _MARKER = re.compile(r"<!-- code-size-bot:[A-Za-z0-9._-]{1,64} -->\s*")

@@ -12,8 +12,7 @@ from bot.core.program import Argument, Family, Site
 from bot.core.record import Count, Name, Record, Small, require_counts
 from bot.core.snapshot import Dispatch
 
-Operation = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z_][A-Za-z0-9_$.-]{0,79}\Z")]
-"""The name of one."""
+Operation = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z_][A-Za-z0-9_$.-]{0,79}\Z")]  # the name of one
 
 
 class EntryPoint(Small, frozen=True):

@@ -10,8 +10,7 @@ import msgspec
 from bot.errors import MalformedBinary
 
 INT_LIMIT = 1 << 53  # what every JSON reader holds exactly
-Count = Annotated[int, msgspec.Meta(ge=0, le=INT_LIMIT)]
-"""An amount or a count of anything: never below zero."""
+Count = Annotated[int, msgspec.Meta(ge=0, le=INT_LIMIT)]  # an amount or a count of anything: never below zero
 Amount = Annotated[int, msgspec.Meta(ge=-INT_LIMIT, le=INT_LIMIT)]
 """A change of one, or a number that has nothing to do with counting."""
 Name = Annotated[str, msgspec.Meta(min_length=1)]
@@ -55,8 +54,7 @@ class Spread(NamedTuple):
     high: int
 
 
-Value = int | Spread | None
-"""An amount, a range of it, or None where it is not known."""
+Value = int | Spread | None  # an amount, a range of it, or None where it is not known
 
 
 def spread(values: Iterable[int]) -> Value:

@@ -15,8 +15,7 @@ from bot.core.snapshot import UNFETCHED, Cell, CellKey, Snapshot
 from bot.core.spec import MOVING
 from bot.errors import InputError, UsageError
 
-Costs = Mapping[CellKey, int]
-"""Cell → what it cost to compile the last time, in ms of CPU time."""
+Costs = Mapping[CellKey, int]  # cell → what it cost to compile the last time, in ms of CPU time
 
 
 def known_costs(cells: Iterable[Cell]) -> dict[CellKey, int]:

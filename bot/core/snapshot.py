@@ -29,8 +29,7 @@ STATUSES = ("ok", "over-stack-limit", "failed", "timeout", "unsupported")
 """Ways a cell can end; the first two carry measurements."""
 MEASURED = frozenset({"ok", "over-stack-limit"})
 
-UNFETCHED = "fetch"
-"""The stage of a failure that says nothing of the compiler: the model was not there to be compiled."""
+UNFETCHED = "fetch"  # the stage of a failure that says nothing of the compiler: the model was not there to be compiled
 
 Status = Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(STATUSES)})\Z")]
 Metrics = Mapping[str, "Count | None"]
@@ -305,8 +304,7 @@ class Overview(Small, frozen=True):
 ASSEMBLED = tuple(metric.id for metric in METRICS if metric.assembled)
 OF_DISPATCH = tuple(metric.of_entry for metric in METRICS if metric.assembled)
 """Metrics that the assembler makes, and fields of a dispatch that it makes."""
-FIRST = frozenset(metric.id for metric in METRICS if metric.always)
-"""Metrics that every version has measured."""
+FIRST = frozenset(metric.id for metric in METRICS if metric.always)  # metrics that every version has measured
 _NONE: Mapping[str, str] = {}
 TOO_OLD = "one side was measured by a version of code-size-bot that did not measure it"
 
@@ -411,8 +409,7 @@ class SnapshotRow(Side, frozen=True, kw_only=True):
     cells: tuple[CellRow, ...]
 
 
-_READ: Final = 0
-"""Stands in the text for a cell that was read already."""
+_READ: Final = 0  # stands in the text for a cell that was read already
 
 
 class _Rest(Side, frozen=True, kw_only=True):
@@ -427,10 +424,8 @@ _NUMBERS = ("stack_bytes", "alloca_bytes", "workgroup_bytes", "executable_bytes"
 """What dispatches have in common with others, here and on the other side."""
 
 _AS_THEY_ARE = tuple(n for n in CellRow.__struct_fields__ if n not in ("model", "target", "donor", "program", "traces"))
-_SELDOM = frozenset({"only"})
-"""Left out where they are empty, so that a snapshot without a suite is what it always was."""
-_PILED = frozenset({"cells", "points"})
-"""Each entry on a line of its own."""
+_SELDOM = frozenset({"only"})  # left out where they are empty, so that a snapshot without a suite is what it always was
+_PILED = frozenset({"cells", "points"})  # each entry on a line of its own
 _SIDE = tuple(name for name in SnapshotRow.__struct_fields__ if name not in ("schema", "cells", "programs"))
 
 

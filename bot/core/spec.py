@@ -16,8 +16,7 @@ PROJECT = "iree-base-compiler"
 LATEST, NIGHTLY = "latest", "nightly"
 MOVING = (LATEST, NIGHTLY)
 """SPECs that are another release from time to time: the newest one, and the newest of all with pre-releases."""
-RESOLVED = " = "
-"""Between such a SPEC and the release that it was: `nightly = iree-base-compiler==3.14.0rc20261101`."""
+RESOLVED = " = "  # between such a SPEC and the release that it was: `nightly = iree-base-compiler==3.14.0rc20261101`
 _ADDRESS = re.compile(r"(https?)://([^\s/?#\\]*@)?(\[[0-9A-Fa-f:.]+\]|[^\s/?#\\@:]+)(?::[0-9]+)?([/?#][^\s\\]*)?")
 """Scheme, credentials, host, and the rest."""
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")

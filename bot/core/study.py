@@ -72,10 +72,8 @@ Constraint = Dynamic | Static | Range | Divisible
 # nobody's neighbour and nobody's reference: what was measured after it is held against what was measured before it.
 
 
-UNMEASURED = "unmeasured"
-"""The status of a cell in a gap: its failure says why nothing is known of it."""
-SHORT = 10
-"""Digits of a commit that names a variant."""
+UNMEASURED = "unmeasured"  # the status of a cell in a gap: its failure says why nothing is known of it
+SHORT = 10  # digits of a commit that names a variant
 _ABSENT = "not in this snapshot"
 _COMMAND = re.compile(r"\biree-compile (.*?) -o ", re.DOTALL)
 _NAMED = 3
@@ -165,8 +163,7 @@ def is_gap(side: Snapshot, key: CellKey, cell: Cell | None) -> bool:
     return side.plans(key) if cell is None else not is_outcome(cell)
 
 
-Side = tuple[str, Snapshot]
-"""A variant's name, and what was measured."""
+Side = tuple[str, Snapshot]  # a variant's name, and what was measured
 
 
 class Neighbours(NamedTuple):
