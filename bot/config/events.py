@@ -1,4 +1,8 @@
-"""The `/code-size` commands that people write in comments: grammar, limits, and the text that explains them."""
+"""What GitHub hands to a run as values: the event, the action's inputs, and the `/code-size` commands of comments.
+
+Every value of an event's payload is checked for what it must be, as forks choose names and branches. A message names
+the key and never repeats the value.
+"""
 
 from __future__ import annotations
 
@@ -135,12 +139,6 @@ Comments of people with write access whose first line begins with `{PREFIX}`:
 |:--|:--|:--|
 """ + "".join(f"| `{PREFIX} {one.usage}` | {one.about} | `{PREFIX} {one.example}` |\n" for one in _KNOWN.values())
 """The commands with an example each, as Markdown."""
-
-
-# The event: what a run of GitHub Actions was started for, decided by one rule per event.
-#
-# Every value of its payload is checked for what it must be, as forks choose names and branches. A message names the key
-# and never repeats the value.
 
 
 Kind = Literal["sha", "repository", "ref", "login", "word", "url", "moment", "text"]
@@ -433,8 +431,7 @@ _RULES: dict[str, _Rule] = {
 """What each event asks for."""
 
 
-# The inputs of action.yml: how each of the variables that they become is read.
-
+# --- inputs ---------------------------------------------------------------------------------------------------------
 
 COMMANDS = ("auto", "review", "post", "baseline", "plan", "measure", "pages")
 _MAX_SHARDS = 256  # GitHub makes at most 256 jobs of a matrix (its usage limits)

@@ -200,8 +200,8 @@ class CellDelta(Small, frozen=True):
         return not self.unstable or (self.numbers_repeat and moved)
 
 
-# What the compiler does with the printed command on either side decides the state. `over` is refused like `failed`,
-# but measured: only there do both sides of a refusal have numbers to compare. What is not listed is `unmeasured`: a
+# What the compiler does with the printed command on either side decides the state. `over` is refused like `failed`, but
+# measured: only there do both sides of a refusal have numbers to compare. What is not listed is `unmeasured`: a
 # timeout, too, as nobody knows what the compiler would have made of the cell with more time; and a model that could not
 # be fetched.
 _STATE: dict[tuple[str, str], str] = {

@@ -122,24 +122,22 @@ def status_of(findings: Iterable[Finding]) -> Status:
 #   (case counts) all match; the rules below it are not looked at, whatever it says.
 # * A rule has up to two levels, `warn` and `fail`. A level is exceeded where its change or its limit is exceeded. The
 #   change is exceeded when head − base is greater than `absolute` and greater than `relative` times the base; where
-#   only
-#   one of the two is given, that one decides. The limit is exceeded when the head value is greater than `limit`.
-#   Greater
-#   means strictly greater: growth of exactly 4 KiB does not exceed `4KiB`.
-# * Growth from zero exceeds every relative level: there is no base that would make it small. Where the base is
-#   not known there is no change to judge, only the limit: so a new cell is held to limits alone.
+#   only one of the two is given, that one decides. The limit is exceeded when the head value is greater than `limit`.
+#   Greater means strictly greater: growth of exactly 4 KiB does not exceed `4KiB`.
+# * Growth from zero exceeds every relative level: there is no base that would make it small. Where the base is not
+#   known there is no change to judge, only the limit: so a new cell is held to limits alone.
 # * Where the compiler does not repeat itself, a metric is the range of all that its command gave. It exceeds a level
 #   where it does so whatever value of the range is taken: with the largest base and the smallest head. Where it does
-#   with
-#   some of them alone, that is a warning which says so, whatever the level; none where both sides have the same values.
+#   with some of them alone, that is a warning which says so, whatever the level; none where both sides have the same
+#   values.
 # * Values are judged wherever head was measured, also in cells that the stack gate broke. Shrinking is never a finding.
 # * A finding that base had, too, is `known`, and does nothing to the verdict: a limit that base exceeded by as much or
 #   more, and a cell that is broken on both sides alike.
 # * `fail` wins over `warn`, and within a level the limit over the change: one finding per metric of a cell at most.
 # * A golden of a suite is a limit beside the rules: where it is kept, the next rule decides as if it was not there.
 # * A metric that repeated compiles do not repeat (time, memory) is judged only where the configuration gives its noise
-#   band, a share of the base: then its growth must be greater than the band as well as than the level. A limit is
-#   held as it is written. Without a band such a metric is never judged, whatever the rule says.
+#   band, a share of the base: then its growth must be greater than the band as well as than the level. A limit is held
+#   as it is written. Without a band such a metric is never judged, whatever the rule says.
 # * A value that was known on base and is not on a measured head is a `warn` of its own kind, `unknown`.
 # * A rule without levels only informs: nothing it decides is ever a finding.
 # * The state of a cell can be a finding too: by default a newly broken cell fails; a removed one warns, and so does one

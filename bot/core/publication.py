@@ -269,8 +269,8 @@ def decode(comment_body: str) -> CommentState | None:
 #     both sides alike;
 #   - nothing that could be compared;
 #   - a cell that is new, removed, changed, fixed or newly broken;
-#   - a cell that is broken or not measured in another way than on base: refused by another gate, or lost on one
-#     side only.
+#   - a cell that is broken or not measured in another way than on base: refused by another gate, or lost on one side
+#     only.
 # * So there is none where every cell is the same, or broken or not measured on both sides alike.
 
 

@@ -595,8 +595,7 @@ def _shared(row: CellRow, held: dict[Any, Any]) -> CellRow:
 #
 # A short one is the beginning of a whole one, all that a stored baseline has room for. So two are compared by what both
 # have: where that differs, the texts differ. That it is equal proves nothing: of 9,500 texts two share 30 bits, as
-# likely
-# as not. It counts only beside something that was measured apart from it (the same size and numbers, the same
+# likely as not. It counts only beside something that was measured apart from it (the same size and numbers, the same
 # structure), the words then say that it was short, and no kept text is ever looked up by it.
 
 

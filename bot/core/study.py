@@ -1,4 +1,11 @@
-"""What is said of the dynamic dimensions of a model's inputs: nothing, one size, a range, or multiples within one."""
+"""A study: variants in their order, each measured over the same cells; what a gap, a neighbour and the reference are.
+
+Every command that measures asks one question of it. A comparison has two variants, an experiment as many as its
+question needs, a history one a release or stored commit; a bisection asks for them one by one.
+
+A gap is no measurement: a variant that could not be had, and of a cell one in which nothing is known of it. It is
+nobody's neighbour and nobody's reference: what was measured after it is held against what was measured before it.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +21,8 @@ from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.record import Record, Small
 from bot.core.snapshot import UNFETCHED, Cell, CellKey, CompilerInfo, Failure, Snapshot
 from bot.core.spec import release_in
+
+# What is said of the dynamic dimensions of a model's inputs: nothing, one size, a range, or multiples within one.
 
 Size = Annotated[int, msgspec.Meta(ge=1, le=(1 << 31) - 1)]
 """Of a dimension; what `torch.export` and the shapes of every backend take."""
@@ -61,15 +70,6 @@ class Divisible(Record, frozen=True, tag_field="kind", tag="divisible"):
 
 Constraint = Dynamic | Static | Range | Divisible
 """As JSON an object with its `kind`: `{"kind": "range", "min": 16, "max": 512}`."""
-
-
-# A study: variants in their order, each measured over the same cells; what a gap, a neighbour and the reference are.
-#
-# Every command that measures asks one question of it. A comparison has two variants, an experiment as many as its
-# question needs, a history one a release or stored commit; a bisection asks for them one by one.
-#
-# A gap is no measurement: a variant that could not be had, and of a cell one in which nothing is known of it. It is
-# nobody's neighbour and nobody's reference: what was measured after it is held against what was measured before it.
 
 
 UNMEASURED = "unmeasured"  # the status of a cell in a gap: its failure says why nothing is known of it

@@ -1,4 +1,26 @@
-"""What thresholds say of what was measured: of many changes, one after the other, and how tight a limit can be."""
+"""What thresholds say of what was measured: of many changes, one after the other, and how tight a limit can be.
+
+A replay, in prose:
+
+* Of sides in their order each is held against the one before, by the rules of the verdict. An alarm is a finding that
+  the older side did not have already.
+* What was not measured is a gap (see `bot.core.study`): no alarm by itself, and what follows is held against what was
+  measured before it. A cell that nothing is known of before has nothing to be held against.
+* The smallest level with at most N alarms is, for the changes of a rule, the absolute growth that so many steps and no
+  more exceed, beside whatever else the level asks; for its limits, the value that so many steps exceed. Alarms that
+  fail count for the level that warns as well.
+* A history has, of each cell, its status, its metrics and all that was seen of them. So a replay of it does not see
+  artifacts with other bytes and the same numbers, nor that a model was edited.
+
+Ratcheting, in prose:
+
+* A rule is held against the cells and metrics that it decides, as the verdict does: the first rule that matches. Of
+  these every cell has to be measured as the configuration is now, with one outcome: a rule with a cell that is not, or
+  with a metric that varies, is left as it is, and why is told.
+* A metric that no cell of a target has is none of that target's. One that some cells of it have has to be known in all.
+* The new limit is the largest value, and the headroom on top. Only a limit that gets smaller is changed.
+* Of a rule with two limits the one is changed that comes first: that of `warn`, unless values are above it already.
+"""
 
 from __future__ import annotations
 
@@ -165,23 +187,6 @@ def least_levels(steps: Sequence[ReplayStep], most: int) -> list[SmallestLevel]:
             if len(worst) > most and len(units) == 1 and any(alarm.level == level for alarm in mine):
                 result.append(SmallestLevel(rule, level, kind, len(worst), worst[most], min(units)))
     return result
-
-
-# Ratcheting as a rule: which limits of a configuration are looser than what is measured, and how tight they can be.
-#
-# In prose:
-#
-# * A rule is held against the cells and metrics that it decides, as the verdict does: the first rule that matches. Of
-#   these every cell has to be measured as the configuration is now, with one outcome: a rule with a cell that is not,
-#   or
-#   with a metric that varies, is left as it is, and why is told.
-# * A metric that no cell of a target has is none of that target's. One that some cells of it have has to be known in
-#   all.
-# * The new limit is the largest value, and the headroom on top. Only a limit that gets smaller is changed.
-# * Of a rule with two limits the one is changed that comes first: that of `warn`, unless values are above it already.
-
-
-_REASON_CHARACTERS = 200
 
 
 class Tighter(Small, frozen=True):
