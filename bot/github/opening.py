@@ -22,13 +22,11 @@ from bot.errors import BotError, ConfigError, InputError, Interrupted, NotConfig
 from bot.github.repository import RepositoryArtifacts
 from bot.store.artifact_store import ArtifactStore
 from bot.store.data_branch import DataBranch
-from bot.store.directory import DirectoryStore
-from bot.store.entries import Store
+from bot.store.entries import DirectoryStore, Store
 from bot.study.between import named_file
 from bot.study.prepare import Request, Show, Work, is_snapshot
 from bot.study.run import SidePlan
 from bot.system.defaults import cores, default_cache
-from bot.system.files import write_atomically
 from bot.system.git import Git, credentials
 from bot.system.hub import Hub, connect
 from bot.system.processes import Cancel
@@ -105,7 +103,7 @@ def store_of(services: Services, config: Config) -> Store:
     if kind == "data-branch":
         return services.stack.enter_context(DataBranch(services.git, chosen.branch, default_branch=default_branch))
     if kind == "directory":
-        return DirectoryStore(services.at(str(chosen.directory)), write_atomically)
+        return DirectoryStore(services.at(str(chosen.directory)))
     if services.hub is None:
         raise UsageError("is missing", where="input github-token", hint="give the action a token: it reads artifacts")
     return ArtifactStore(RepositoryArtifacts(services.hub), default_branch)

@@ -41,7 +41,7 @@ from bot.github.repository import (
 )
 from bot.show.comment import check_name, marker
 from bot.show.escape import md_code
-from bot.store.unzip import read_zip
+from bot.store.artifact_store import read_zip
 from bot.study.comparison import adopting, reported
 from bot.system.hub import Hub
 

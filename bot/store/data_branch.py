@@ -7,20 +7,18 @@ snapshots costs its listing; the user's clone, its index, branches and settings 
 
 from __future__ import annotations
 
-import fcntl
-import os
 import random
 import re
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from contextlib import ExitStack
 from types import TracebackType
 
 from bot.core.baseline import Entry
 from bot.core.snapshot import Snapshot
 from bot.errors import ConfigError, InputError, NetworkError
 from bot.store.entries import FOLDER, UNPACKED_LIMIT_BYTES, entry_of, is_whole, pack, path_of, unpack
+from bot.system.files import temporary_directory
 from bot.system.git import Git
 from bot.system.processes import Outcome
 
@@ -50,7 +48,7 @@ def lost_a_race(output: str) -> bool:
 
 
 class DataBranch:
-    """The store on branch `branch` of the clone's `remote`.
+    """The store on branch `branch` of the clone's origin.
 
     Args:
         git: in the user's clone, with credentials that may push.
@@ -62,12 +60,11 @@ class DataBranch:
         self,
         git: Git,
         branch: str = "code-size-data",
-        remote: str = "origin",
         default_branch: str = "",
         now: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._git, self._branch, self._remote, self._default = git, branch, remote, default_branch
+        self._git, self._branch, self._default = git, branch, default_branch
         self._now, self._sleep = now, sleep
         self._opened: Scratch | None = None
         self._tip: str | None = None
@@ -75,7 +72,7 @@ class DataBranch:
     @property
     def _scratch(self) -> Scratch:
         if self._opened is None:
-            self._opened = Scratch(self._git, self._remote)
+            self._opened = Scratch(self._git)
         return self._opened
 
     def __enter__(self) -> DataBranch:
@@ -200,20 +197,17 @@ def _section(key: str, value: str) -> str:
 
 
 class Scratch:
-    """The bare repository, connected with the clone's remote; gone with `close`.
+    """The bare repository, connected with the clone's origin; gone with `close`.
 
     The clone's own `http` and `credential` settings are taken along: checkout actions leave their credentials there.
     """
 
-    def __init__(self, git: Git, remote: str) -> None:
-        self._git = git
-        self._room = tempfile.TemporaryDirectory(prefix="code-size-bot-data-")
-        self.directory = Path(self._room.name)
-        self._lock = os.open(self.directory, os.O_RDONLY)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)  # the next run removes those that are not locked
+    def __init__(self, git: Git) -> None:
+        self._git, self._room = git, ExitStack()
+        self.directory = self._room.enter_context(temporary_directory("data-"))
         repository = self.directory / "repository"
         self._environment = {"GIT_DIR": str(repository)}
-        url, file = git.text("remote", "get-url", remote), self.directory / "settings"
+        url, file = git.text("remote", "get-url", "origin"), self.directory / "settings"
         wanted = r"^(http|credential)\.|^core\.sshcommand$"
         git("config", "--local", "--includes", "--null", "--get-regexp", wanted, stdout=file)
         rows = file.read_text(encoding="utf-8", errors="replace").split("\0")
@@ -223,25 +217,17 @@ class Scratch:
         with (repository / "config").open("a", encoding="utf-8") as written:
             written.write("".join(_section(key, value) for key, value in (("remote.origin.url", url), *settings)))
 
-    def call(
-        self, *arguments: str, stdout: Path | None = None, environment: Mapping[str, str] | None = None
-    ) -> Outcome:
+    def call(self, *arguments: str) -> Outcome:
         """Run git in the bare repository."""
-        return self._git(*arguments, stdout=stdout, environment={**self._environment, **(environment or {})})
+        return self._git(*arguments, environment=self._environment)
 
-    def data(self, *arguments: str, environment: Mapping[str, str] | None = None, limit: int = -1) -> bytes:
+    def data(self, *arguments: str, limit: int = -1) -> bytes:
         """Standard output, up to `limit` bytes (-1: all); raises InputError where git fails."""
-        file = self.directory / "stdout"
-        outcome = self.call(*arguments, stdout=file, environment=environment)
-        if not outcome.ok:
-            said = outcome.output.strip().splitlines()
-            raise InputError(f"git {arguments[0]} failed: {said[-1] if said else 'no message'}", where="data branch")
-        with file.open("rb") as source:
-            return source.read(limit)
+        return self._git.data(*arguments, environment=self._environment, limit=limit)
 
     def text(self, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
         """Standard output as text, without the white space around it; raises InputError where git fails."""
-        return self.data(*arguments, environment=environment).decode("utf-8", "replace").strip()
+        return self._git.text(*arguments, environment={**self._environment, **(environment or {})})
 
     def fetch(self, branch: str, history: bool = False) -> str | None:
         """SHA of the branch's tip, None where there is no such branch; raises NetworkError.
@@ -281,5 +267,4 @@ class Scratch:
 
     def close(self) -> None:
         """Remove it from the disk."""
-        os.close(self._lock)
-        self._room.cleanup()
+        self._room.close()

@@ -11,6 +11,7 @@ import lzma
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from msgspec.structs import replace
@@ -21,6 +22,7 @@ from bot.core.program import Site, Source
 from bot.core.record import Count, Record
 from bot.core.snapshot import MEASURE_AGAIN, Dispatch, Snapshot, SnapshotRow, rows_of, snapshot_of
 from bot.errors import InputError, UsageError
+from bot.system.files import write_atomically
 
 UNPACKED_LIMIT_BYTES = 64 << 20
 _MEMORY_LIMIT_BYTES = 128 << 20
@@ -201,3 +203,43 @@ def _lists(table: Columns, kind: type[_Row], count: int, where: str) -> Iterator
         raise InputError("has rows without a column", where=where, hint=MEASURE_AGAIN)
     rows = iter(converted(plain, list[kind], where))  # type: ignore[valid-type]
     return (tuple(islice(rows, length)) for length in table.counts)
+
+
+# The store off GitHub: a local directory.
+
+
+class DirectoryStore:
+    """A store below `root`, which need not exist; several processes may use it at once."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def entries(self) -> Sequence[Entry]:
+        """Everything stored; files with other names are left alone."""
+        paths = self.root.glob(f"{FOLDER}/*/*/*.json.xz")
+        entries = (entry_of(path.relative_to(self.root).as_posix()) for path in paths)
+        return sorted(entry for entry in entries if entry is not None)
+
+    def load(self, entry: Entry) -> Snapshot:
+        """Read one snapshot; raises InputError."""
+        path = self.root / path_of(entry)
+        try:
+            with path.open("rb") as file:
+                data = file.read(UNPACKED_LIMIT_BYTES)
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from None
+        return unpack(data, str(path))
+
+    def in_order(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """By the times at which their files were written."""
+        paths = {entry: self.root / path_of(entry) for entry in entries}
+        written = {entry: path.stat().st_mtime_ns for entry, path in paths.items() if path.exists()}
+        return sorted(entries, key=lambda entry: (written.get(entry, 0), entry))
+
+    def save(self, entry: Entry, snapshot: Snapshot) -> bool:
+        """Store whole or not at all, in place of one that cannot be read; raises OutputError."""
+        path = self.root / path_of(entry)
+        if path.exists() and is_whole(self, entry):
+            return False
+        write_atomically(path, pack(snapshot))
+        return True

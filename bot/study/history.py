@@ -29,13 +29,12 @@ from bot.explain.texts import Texts, no_texts
 from bot.show.facts import build_facts
 from bot.show.headline import everything
 from bot.store.data_branch import DataBranch
-from bot.store.directory import DirectoryStore
-from bot.store.entries import Store, by_commit
+from bot.store.entries import DirectoryStore, Store, by_commit
 from bot.study.between import exists, in_order, named_file
 from bot.study.comparison import reported
 from bot.study.prepare import Work, is_snapshot, load_snapshot
 from bot.study.run import SidePlan, measure_sides, recheck, repeat_unsteady
-from bot.system.files import temporary_directory, write_atomically
+from bot.system.files import temporary_directory
 from bot.system.git import Git
 from bot.system.processes import Cancel, Meter
 
@@ -234,7 +233,7 @@ def _opened_store(chosen: BaselineChoice, git: Git, option: str) -> Iterator[Sto
         raise UsageError("baselines that are workflow artifacts can only be read on GitHub", where=option, hint=hint)
     directory = Path(chosen.directory)
     if chosen.store == "directory" or (chosen.store == "auto" and directory.is_dir()):
-        yield DirectoryStore(directory, write_atomically)
+        yield DirectoryStore(directory)
         return
     with DataBranch(git, chosen.branch, default_branch=git.default_branch()) as store:
         yield store

@@ -141,14 +141,19 @@ class Git:
             except OSError as error:
                 raise InputError(f"git cannot be run: {error.strerror}", hint="install git") from None
 
-    def text(self, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
-        """Standard output, of any length, without the white space around it; raises InputError where git fails."""
+    def data(self, *arguments: str, environment: Mapping[str, str] | None = None, limit: int = -1) -> bytes:
+        """Standard output, up to `limit` bytes (-1: all); raises InputError where git fails."""
         with temporary_directory("git-") as directory:
             file = directory / "out"
             outcome = self(*arguments, stdout=file, environment=environment)
             if not outcome.ok:
                 raise InputError(f"git {arguments[0]} failed: {first_line(outcome.output)}", where=str(self.directory))
-            return file.read_text(encoding="utf-8", errors="replace").strip()
+            with file.open("rb") as source:
+                return source.read(limit)
+
+    def text(self, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
+        """Standard output as text, without the white space around it; raises InputError where git fails."""
+        return self.data(*arguments, environment=environment).decode("utf-8", "replace").strip()
 
     def resolve(self, ref: str) -> str | None:
         """The full SHA of the commit that `ref` names here, else at origin (and then fetched); None for no such ref.

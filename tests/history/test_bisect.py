@@ -17,8 +17,7 @@ from series import CELL, KEY, Value, side, write_series
 from bot.cli.main import main
 from bot.core.baseline import Entry
 from bot.store.data_branch import DataBranch
-from bot.store.directory import DirectoryStore
-from bot.system.files import write_atomically
+from bot.store.entries import DirectoryStore
 from bot.system.git import Git
 from bot.system.processes import Cancel
 
@@ -222,7 +221,7 @@ def stored(home: Path, values: Sequence[Value]) -> list[str]:
     """A repository with a commit for each value; of every three the second has no stored baseline."""
     git(home, "init", "-q", "-b", "main")
     (home / "code-size.yml").write_text("schema: code-size-config/1\nbaseline: {store: directory}\n")
-    store = DirectoryStore(home / ".code-size/baselines", write_atomically)
+    store = DirectoryStore(home / ".code-size/baselines")
     commits = []
     for number, value in enumerate(values):
         git(home, "commit", "-q", "--allow-empty", "-m", str(number))

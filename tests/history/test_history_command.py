@@ -23,8 +23,7 @@ from bot.cli.main import main
 from bot.core.baseline import Entry
 from bot.core.snapshot import lines, rows_of
 from bot.store.data_branch import DataBranch
-from bot.store.directory import DirectoryStore
-from bot.system.files import write_atomically
+from bot.store.entries import DirectoryStore
 from bot.system.git import Git
 from bot.system.processes import Cancel
 
@@ -285,7 +284,7 @@ def test_baselines_are_along_first_parents_where_their_commits_are_here(
             git(tmp_path, "checkout", "--quiet", "-b", "aside")
         git(tmp_path, "commit", "--quiet", "--allow-empty", "--message", release)
         commits.append(git(tmp_path, "rev-parse", "HEAD").strip())
-    store = DirectoryStore(tmp_path / "kept", write_atomically)
+    store = DirectoryStore(tmp_path / "kept")
     for number in (2, 0, 3, 1):
         store.save(Entry("default", commits[number], "d" * 64), make.stored(make.RELEASES[number]))
     assert run("--store", "kept", "--config", "default") == 0
@@ -297,7 +296,7 @@ def test_baselines_are_along_first_parents_where_their_commits_are_here(
 
 def test_a_directory_of_baselines_with_one_that_is_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    store = DirectoryStore(tmp_path / "kept", write_atomically)
+    store = DirectoryStore(tmp_path / "kept")
     for number, release in enumerate(make.RELEASES[3:]):
         store.save(entry(number), make.stored(release))
     files = sorted((tmp_path / "kept").rglob("*.xz"), key=lambda file: file.stat().st_mtime_ns)

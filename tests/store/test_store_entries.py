@@ -1,4 +1,4 @@
-"""bot.store.entries and bot.store.directory: names, sizes and damage of stored snapshots."""
+"""bot.store.entries and bot.store.entries: names, sizes and damage of stored snapshots."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ from strategies import snapshots
 from bot.core.baseline import Entry, kept
 from bot.core.snapshot import Snapshot
 from bot.errors import InputError, OutputError, UsageError
-from bot.store.directory import DirectoryStore
-from bot.store.entries import entry_of, pack, path_of, unpack
-from bot.system.files import write_atomically
+from bot.store.entries import DirectoryStore, entry_of, pack, path_of, unpack
 
 ENTRY = Entry("default", "ab" * 20, "c" * 64)
 PATH = f"snapshots/default/ab/{'ab' * 20}.{'c' * 64}.json.xz"
@@ -144,7 +142,7 @@ def test_what_is_no_snapshot(data: bytes, why: str) -> None:
 
 
 def test_a_directory(tmp_path: Path) -> None:
-    store = DirectoryStore(tmp_path / "new", write_atomically)
+    store = DirectoryStore(tmp_path / "new")
     assert store.entries() == []
     assert store.save(ENTRY, LARGE)
     assert not store.save(ENTRY, snapshot("1"))
@@ -156,10 +154,10 @@ def test_a_directory(tmp_path: Path) -> None:
 
 def test_what_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
-        DirectoryStore(tmp_path, write_atomically).load(ENTRY)
+        DirectoryStore(tmp_path).load(ENTRY)
 
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot be written"):
-        DirectoryStore(tmp_path / "file", write_atomically).save(ENTRY, LARGE)
+        DirectoryStore(tmp_path / "file").save(ENTRY, LARGE)

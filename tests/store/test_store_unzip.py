@@ -16,7 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bot.errors import InputError
-from bot.store.unzip import read_zip
+from bot.store.artifact_store import read_zip
 
 NAMES = ("base.json", "head.json")
 

@@ -21,9 +21,8 @@ from bot.core.report import Report
 from bot.core.snapshot import Snapshot, from_json
 from bot.errors import BotError
 from bot.github.action import act
-from bot.store.directory import DirectoryStore
+from bot.store.entries import DirectoryStore
 from bot.study.run import Progress
-from bot.system.files import write_atomically
 from bot.system.processes import Cancel
 
 EVENTS = REPOSITORY / "tests/fixtures/events"
@@ -140,7 +139,7 @@ class Stage:
 
     @property
     def store(self) -> DirectoryStore:
-        return DirectoryStore(self.home / "store", write_atomically)
+        return DirectoryStore(self.home / "store")
 
     def run(
         self, event: str, payload: Mapping[str, Any], sha: str, *, ref: str = "", asked: str = "auto", **inputs: str

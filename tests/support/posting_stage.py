@@ -30,9 +30,8 @@ from bot.core.snapshot import Snapshot, SourceInfo
 from bot.errors import BotError
 from bot.github.opening import Services, open_services
 from bot.github.posting import command, post
-from bot.store.directory import DirectoryStore
+from bot.store.entries import DirectoryStore
 from bot.study.run import Progress
-from bot.system.files import write_atomically
 from bot.system.hub import connect
 from bot.system.processes import Cancel
 
@@ -125,7 +124,7 @@ class Stage:
 
     @property
     def store(self) -> DirectoryStore:
-        return DirectoryStore(self.home / "store", write_atomically)
+        return DirectoryStore(self.home / "store")
 
     def configure(self, text: str = "") -> None:
         """The configuration of the default branch."""
