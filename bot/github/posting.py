@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from github.PullRequest import PullRequest
 from msgspec.structs import replace
 
 from bot.config.configuration import Config
 from bot.config.events import HELP
-from bot.core.context import Command, WorkflowRun
+from bot.core.context import Command
 from bot.core.publication import Acceptance, CommentState, decode
 from bot.core.report import Adoption, Baseline, Report
 from bot.core.snapshot import Snapshot, from_json
@@ -61,7 +61,11 @@ def post(services: Services) -> int:
     hub, run = _hub(services), services.context.run
     if run is None:
         raise UsageError("this event names no finished run", hint="run `post` on workflow_run")
-    pulls = _pulls_of(hub, run)
+    # those that the run can be of: opened, and given their base, before it was started
+    started = datetime.fromisoformat(run.created_at.replace("Z", "+00:00"))
+    pulls = open_pulls_with_head(hub, run.head_repository, run.head_branch, run.head_sha)
+    pulls = [one for one in pulls if one.created_at <= started]
+    pulls = [one for one in pulls if (base_changed_at(hub, one.number) or started) <= started]
     if not pulls:
         services.show.say(f"dropped: no open pull request has the head {run.head_sha[:10]} and the base of this run")
         return 0
@@ -70,28 +74,21 @@ def post(services: Services) -> int:
     def to(about: PullRequest) -> Destination:
         return Destination(about.number, run.head_sha, run.id, config, name, about.base.ref)
 
+    def without_result() -> list[Destination]:
+        """Those that a run without a report may be of; a single one is meant whatever is known of it."""
+        names = {one.number: check_name(config.report_id, one.base.ref) for one in pulls}
+        return [
+            to(one)
+            for one in pulls
+            if len(pulls) == 1 or one.number not in results(hub, one.head.sha, names[one.number])
+        ]
+
     words = f"the run ended with {run.conclusion.replace('_', ' ')}" if run.conclusion != "success" else ""
-    with failure_delivered(services, lambda: [to(one) for one in _without_result(hub, pulls, config)], words):
+    with failure_delivered(services, without_result, words):
         sides = _snapshots(hub, run.id, config)
         about, onto = _merged_onto(hub, pulls, sides[1].source.sha or "")
     with failure_delivered(services, lambda: [to(about)], words):
         return deliver(_checked(services, hub, about, onto, sides, config), services, to(about))
-
-
-def _pulls_of(hub: Hub, run: WorkflowRun) -> list[PullRequest]:
-    """The open pull requests that the run can be of: opened, and given their base, before it was started."""
-    started = datetime.fromisoformat(run.created_at.replace("Z", "+00:00"))
-    pulls = open_pulls_with_head(hub, run.head_repository, run.head_branch, run.head_sha)
-    older = [one for one in pulls if one.created_at <= started]
-    return [one for one in older if (base_changed_at(hub, one.number) or started) <= started]
-
-
-def _without_result(hub: Hub, pulls: Sequence[PullRequest], config: Config) -> list[PullRequest]:
-    """Those that a run without a report may be of; a single one is meant whatever is known of it."""
-    if len(pulls) == 1:
-        return list(pulls)
-    names = {one.number: check_name(config.report_id, one.base.ref) for one in pulls}
-    return [one for one in pulls if one.number not in results(hub, one.head.sha, names[one.number])]
 
 
 def command(services: Services) -> int:
@@ -129,8 +126,7 @@ def _react(services: Services, content: Content) -> None:
         services.show.say(error.line)
 
 
-@dataclass(frozen=True, slots=True)
-class _Order:
+class _Order(NamedTuple):
     services: Services
     hub: Hub
     request: Command
@@ -162,8 +158,7 @@ def _accept(order: _Order) -> int | None:
     services, hub, request, config = order.services, order.hub, order.request, order.config
     state = _state(order)
     if state and not _is_current(state, order.pull):
-        hint = "wait for its report, and accept that"
-        what = "the report is about an older head or another base"
+        what, hint = "the report is about an older head or another base", "wait for its report, and accept that"
         raise InputError(what, where=f"#{order.pull.number}", hint=hint)
     if state is None or not state.findings:
         reply(hub, order.pull.number, "There is no failing finding to accept on this pull request.")
@@ -174,9 +169,8 @@ def _accept(order: _Order) -> int | None:
     to = Destination(about.number, state.head_sha, state.run_id, config, order.config_name, about.base.ref)
     code = deliver(_checked(services, hub, about, onto, sides, config), services, to, [acceptance])
     recorded = _state(order)
-    if recorded is None or all(
-        (one.how, one.event_id) != ("comment", request.comment_id) for one in recorded.acceptances
-    ):
+    known = {(one.how, one.event_id) for one in recorded.acceptances} if recorded else set()
+    if ("comment", request.comment_id) not in known:
         raise InputError("was not recorded, as the pull request went on", where="accept", hint="accept its next report")
     return code
 
@@ -212,8 +206,7 @@ def _checked(
     The commits must be a merge that GitHub itself made of this pull request's head; the base is a stored snapshot where
     there is one, since the run that measured the artifact was the pull request's own.
 
-    `sha`: the commit of the base branch that the head was merged onto; `sides`: base and head, as the artifact has
-    them.
+    `sha`: the commit of the base branch that the head was merged onto; `sides`: as the artifact has them.
     """
     base, head = sides
     partly = base.source.sha != sha and base.compiler.digest != head.compiler.digest
@@ -262,15 +255,16 @@ def _snapshots(hub: Hub, run_id: int, config: Config) -> tuple[Snapshot, Snapsho
     if matching[-1].size_bytes > _ARTIFACT_LIMIT_BYTES:
         raise InputError("is too large to be a report", where=f"artifact {name}", hint="see the run's log")
     files = read_zip(download(hub, matching[-1].id, _ARTIFACT_LIMIT_BYTES), names=_FILES)
-    sides = []
-    for file in ("base.json", "head.json"):
+
+    def read(file: str) -> Snapshot:
         if file not in files:
             raise InputError("is missing in the artifact", where=file, hint="see the run's log")
         try:
-            sides.append(from_json(files[file].decode(), f"artifact {file}"))
+            return from_json(files[file].decode(), f"artifact {file}")
         except UnicodeDecodeError:
             raise InputError("is not UTF-8", where=f"artifact {file}") from None
-    return sides[0], sides[1]
+
+    return read("base.json"), read("head.json")
 
 
 def _trusted_base(
@@ -281,21 +275,19 @@ def _trusted_base(
     The artifact's base may be an older commit that gives the same or, `partly`, gives some of the same cells; then it
     must be in the store. Where that cannot be read, a note says so.
     """
-    notes: tuple[str, ...] = ()
-    rule, at = "first parent of the merge commit", claimed.source.sha or ""
+    rule, at, notes = "first parent of the merge commit", claimed.source.sha or "", list[str]()
     if at == sha or (_SHA.fullmatch(at) and is_ancestor(hub, at, sha)):
         try:
-            stored = _stored(services, config, at, claimed, partly)
+            if stored := _stored(services, config, at, claimed, partly):
+                older = "" if at == sha else f" of its ancestor {at[:10]}"
+                return stored, f"{rule}; stored snapshot{older}", ()
         except Interrupted:
             raise
         except BotError as error:
-            stored, notes = None, (f"stored baselines could not be read: {error.line}",)
-        if stored is not None:
-            older = "" if at == sha else f" of its ancestor {at[:10]}"
-            return stored, f"{rule}; stored snapshot{older}", ()
+            notes.append(f"stored baselines could not be read: {error.line}")
     if at != sha:
         raise InputError("is not about the base of the merge commit", where="artifact base.json", hint="run it again")
-    return claimed, f"{rule}; measured by the pull request's own run", notes
+    return claimed, f"{rule}; measured by the pull request's own run", tuple(notes)
 
 
 def _stored(services: Services, config: Config, sha: str, claimed: Snapshot, partly: bool) -> Snapshot | None:
