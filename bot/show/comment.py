@@ -6,21 +6,19 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 from msgspec import structs
 
-from bot.core.policy import Finding
 from bot.core.publication import Annotation, AnnotationLevel, CheckRun, Conclusion
 from bot.core.report import Report, report_lines
 from bot.core.snapshot import Snapshot, lines, rows_of
 from bot.errors import BotError, InputError, NotConfigured, TemplateError
 from bot.show.alarms import doubt_of, finding_words
-from bot.show.blocks import Block, Limits, plain
-from bot.show.environment import draw, first_fitting, length, load, within_bytes
+from bot.show.blocks import Limits, plain
+from bot.show.environment import draw, first_fitting, length, load, utf8_bytes
 from bot.show.escape import clean, clip
 from bot.show.facts import Facts, build_facts
 from bot.show.filters import plural
@@ -61,17 +59,10 @@ _BROKE_CHARS, _TITLE_CHARS, _PATH_CHARS, _MESSAGE_LINES = 1_000, 255, 400, 20
 _FOUND_LINES, _FOUND_CHARS = 24, 200
 _STATE_LINE = re.compile(r"<!-- code-size-bot-state:[A-Za-z0-9+/=:]+ -->")
 _FILES, _WHERE = "report.html and report.json", "the job summary, report.html and report.json"
-_CONCLUSIONS: Mapping[str, Conclusion] = {
-    "pass": "success",
-    "warn": "neutral",
-    "fail": "failure",
-    "unknown": "failure",
-}
+_CONCLUSIONS: Mapping[str, Conclusion] = {"pass": "success", "warn": "neutral", "fail": "failure", "unknown": "failure"}
 _LEVELS: Mapping[str, AnnotationLevel] = {"warn": "warning", "fail": "failure"}
 Links = Sequence[tuple[str, str]]
 """Label and URL."""
-_Place = tuple[str, int, str]
-"""Path, line and title."""
 
 
 # Comment, summary, pin.
@@ -86,57 +77,48 @@ def render_comment(report: Report, templates_dir: Path | None = None) -> str:
     Raises:
         TemplateError: a template does not work, or does not begin with the marker.
     """
-    head = _head(report.report_id, report.state_line)
-    tiers = WIDE_TIERS if is_wide(report) else TIERS
-    check = partial(_require_head, head)
-    fits = partial(_is_shorter, COMMENT_LIMIT)
-    return _fitting("comment.md.j2", report, tiers, fits, templates_dir, check, marker=head)
+    head, tiers = _head(report.report_id, report.state_line), WIDE_TIERS if is_wide(report) else TIERS
+
+    def require_head(text: str, where: str) -> None:
+        if not text.startswith(head):
+            hint = "print {{ marker }} first, or the comment cannot be found again"
+            raise TemplateError("the comment does not begin with its hidden marker", where=where, hint=hint)
+
+    return _fitting("comment.md.j2", report, tiers, COMMENT_LIMIT, templates_dir, check=require_head, marker=head)
 
 
 def render_summary(report: Report, templates_dir: Path | None = None) -> str:
-    """The job summary: the comment with more room, at most `SUMMARY_LIMIT_BYTES` in UTF-8.
-
-    Raises:
-        TemplateError: a template does not work.
-    """
-    fits = within_bytes(SUMMARY_LIMIT_BYTES)
-    return _fitting("summary.md.j2", report, SUMMARY_TIERS, fits, templates_dir, where=_FILES)
+    """The job summary: the comment with more room, in UTF-8; raises TemplateError as the comment."""
+    limit = SUMMARY_LIMIT_BYTES
+    return _fitting("summary.md.j2", report, SUMMARY_TIERS, limit, templates_dir, _FILES, size=utf8_bytes)
 
 
 def render_pin(report: Report, templates_dir: Path | None = None) -> str:
-    """The short form of a comment about two releases, to be posted by a person: without marker and folds.
-
-    Raises:
-        TemplateError: a template does not work.
-    """
+    """The short form of a comment about two releases, to be posted by a person; raises TemplateError as the comment."""
     short = structs.replace(report, links=(), state_line="")
-    return _fitting("pin.md.j2", short, TIERS, partial(_is_shorter, COMMENT_LIMIT), templates_dir)
-
-
-def _is_shorter(limit: int, text: str) -> bool:
-    return length(text) <= limit
+    return _fitting("pin.md.j2", short, TIERS, COMMENT_LIMIT, templates_dir)
 
 
 def _fitting(
     template: str,
     report: Report,
     tiers: Sequence[Limits],
-    fits: Callable[[str], bool],
+    limit: int,
     templates_dir: Path | None,
-    check: Callable[[str, str], None] = lambda _text, _file: None,
     where: str = _WHERE,
+    size: Callable[[str], int] = length,
+    check: Callable[[str, str], None] = lambda _text, _file: None,
     **values: Any,
 ) -> str:
     """The first tier that fits; a user's template of which none does gives way to the default one."""
     facts = build_facts(report)
 
-    def blocks(limits: Limits) -> tuple[Block, ...]:
-        return first_screen(facts, limits) if template == "pin.md.j2" else report_blocks(facts, limits, where)
-
     def drawn_with(limits: Limits) -> Mapping[str, Any]:
-        return {"answer": "report", "blocks": blocks(limits), "page": report.page, **values}
+        is_pin = template == "pin.md.j2"
+        blocks = first_screen(facts, limits) if is_pin else report_blocks(facts, limits, where)
+        return {"answer": "report", "blocks": blocks, "page": report.page, **values}
 
-    return first_fitting(template, tiers, drawn_with, fits, templates_dir, check)
+    return first_fitting(template, tiers, drawn_with, lambda text: size(text) <= limit, templates_dir, check)
 
 
 def marker(report_id: str) -> str:
@@ -158,12 +140,6 @@ def _head(report_id: str, state_line: str) -> Markup:
     """The hidden lines; a state line is one HTML comment without an end inside, or it is left out."""
     lines = [marker(report_id), *([state_line] if _STATE_LINE.fullmatch(state_line) else [])]
     return Markup("\n".join(lines))  # noqa: S704 - both are matched against what may stand in an HTML comment
-
-
-def _require_head(head: str, text: str, where: str) -> None:
-    if not text.startswith(head):
-        hint = "print {{ marker }} first, or the comment cannot be found again"
-        raise TemplateError("the comment does not begin with its hidden marker", where=where, hint=hint)
 
 
 def render_broken(report_id: str, error: BotError, links: Links, state_line: str = "") -> str:
@@ -214,7 +190,7 @@ def check_run(
         check_name(report.report_id, base_ref),
         "failure" if report.broke else _CONCLUSIONS[report.verdict.status],
         clip(clean(broke + plain(headline(facts))), _TITLE_CHARS),
-        _fitting("summary.md.j2", report, TIERS, partial(_is_shorter, CHECK_SUMMARY_LIMIT), templates_dir),
+        _fitting("summary.md.j2", report, TIERS, CHECK_SUMMARY_LIMIT, templates_dir),
         tuple(_merged(_annotations(facts, config_path, model_paths)))[:ANNOTATIONS_LIMIT],
     )
 
@@ -269,44 +245,34 @@ def model_paths(report: Report) -> dict[str, str]:
 
 
 def _input_of(command: str) -> str:
-    """The model in a command, which an untrusted run may have written."""
+    """The model in a command, which an untrusted run may have written; empty where that is not in the repository."""
     try:
         words = shlex.split(command)
     except ValueError:
         return ""
-    imported = words[:1] == ["iree-import-onnx"]
-    at = 1 if imported else words.index("<") + 1 if "<" in words else len(words)
+    at = 1 if words[:1] == ["iree-import-onnx"] else words.index("<") + 1 if "<" in words else len(words)
     path = words[at] if at < len(words) else ""
-    return path if _is_inside(path) else ""
-
-
-def _is_inside(path: str) -> bool:
-    parts = path.split("/")
-    plain_text = path.isprintable() and "\\" not in path and ":" not in path and len(path) <= _PATH_CHARS
-    return plain_text and not {"", ".", ".."} & set(parts) and not path.startswith(("-", "~"))
+    is_plain = path.isprintable() and "\\" not in path and ":" not in path and len(path) <= _PATH_CHARS
+    is_inside = not {"", ".", ".."} & set(path.split("/")) and not path.startswith(("-", "~"))
+    return path if is_plain and is_inside else ""
 
 
 def _annotations(facts: Facts, config_path: str, paths: Mapping[str, str]) -> Iterator[Annotation]:
+    """On the model's first line; without a file of the model on the rule's line; none without either."""
     doubt = doubt_of(facts.report)
     for finding in facts.report.verdict.news:
-        if finding.accepted is None and (place := _place(finding, config_path, paths)):
-            path, line, title = place
+        path, line = paths.get(finding.key.model, ""), 1
+        if not path:
+            path, line = config_path, finding.line or 0
+        if finding.accepted is None and path and line:
+            said = f"Code size rule: {finding.rule}" if finding.metric else f"Code size: {finding.limit}"
             message = clean("; ".join(filter(None, (plain(finding_words(facts, finding)), doubt))))
-            yield Annotation(path, line, _LEVELS[finding.level], title, message)
-
-
-def _place(finding: Finding, config_path: str, paths: Mapping[str, str]) -> _Place | None:
-    """The model's first line; without a file of the model the rule's line; None without either."""
-    said = f"Code size rule: {finding.rule}" if finding.metric else f"Code size: {finding.limit}"
-    title = clip(clean(said), _TITLE_CHARS)
-    if finding.key.model in paths:
-        return paths[finding.key.model], 1, title
-    return (config_path, finding.line, title) if config_path and finding.line else None
+            yield Annotation(path, line, _LEVELS[finding.level], clip(clean(said), _TITLE_CHARS), message)
 
 
 def _merged(annotations: Iterator[Annotation]) -> Iterator[Annotation]:
     """One for every place and title, as bad as the worst of them; they come worst first."""
-    groups: dict[_Place, list[Annotation]] = {}
+    groups: dict[tuple[str, int, str], list[Annotation]] = {}
     for one in annotations:
         groups.setdefault((one.path, one.line, one.title), []).append(one)
     for group in groups.values():

@@ -289,9 +289,9 @@ def first_fitting(
     return first_fitting(names, tiers, values, fits, None, check)
 
 
-def within_bytes(limit: int) -> Callable[[str], bool]:
-    """What fits into so many bytes of UTF-8."""
-    return lambda text: len(text.encode()) <= limit
+def utf8_bytes(text: str) -> int:
+    """How many bytes it takes."""
+    return len(text.encode())
 
 
 Row = tuple[str, ...]

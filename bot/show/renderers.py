@@ -32,7 +32,7 @@ from bot.show.blocks import (
     plain,
     strong,
 )
-from bot.show.environment import asset, drawn, first_fitting, load, templates_dir, within_bytes
+from bot.show.environment import asset, drawn, first_fitting, load, templates_dir, utf8_bytes
 from bot.show.escape import clean, clean_block
 from bot.show.filters import plural
 
@@ -163,11 +163,12 @@ def markdown(
     Raises:
         TemplateError: a template does not work.
     """
-    fits = within_bytes(limit_bytes)
     names = f"{answer}.md.j2", "blocks.md.j2"
-    return first_fitting(
-        names, FILE_TIERS, lambda room: {"answer": answer, "blocks": blocks(room)}, fits, templates_dir
-    )
+
+    def drawn_with(room: Room) -> Mapping[str, object]:
+        return {"answer": answer, "blocks": blocks(room)}
+
+    return first_fitting(names, FILE_TIERS, drawn_with, lambda text: utf8_bytes(text) <= limit_bytes, templates_dir)
 
 
 def page(
