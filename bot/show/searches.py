@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from bot.core.bisecting import Bisection, Candidate
-from bot.core.policy import Finding, VerdictStatus
+from bot.core.policy import VerdictStatus
 from bot.core.thresholds import ReplayStep, RuleCount, SmallestLevel
 from bot.show.escape import clean
 from bot.show.filters import amount, change, plural, sides, signed
@@ -96,7 +96,10 @@ def replay_lines(
         yield f"  {clean(one.rule)}: {one.level} in {plural(one.steps, 'step')}, {plural(one.cells, 'alarm')}"
     if most is not None:
         yield f"smallest levels that alarm in {plural(most, 'step')} at most:"
-        yield from (f"  {_least(one)}" for one in least)
+        for smallest in least:  # as a configuration has it: without thousands separators
+            key, size = "absolute" if smallest.kind == "change" else "limit", amount(smallest.least, smallest.unit)
+            level = f"{smallest.level}: {{{key}: {size.replace(',', '').replace(' ', '')}}}"
+            yield f"  {clean(smallest.rule)}: {level} in place of {plural(smallest.now, 'step')}"
         if not least:
             yield "  no rule alarms more often"
 
@@ -104,26 +107,13 @@ def replay_lines(
 def _step(step: ReplayStep) -> Iterator[str]:
     across = f", across {', '.join(map(clean, step.gaps))}" if step.gaps else ""
     yield f"{clean(step.base)} → {clean(step.head)}{across}: {step.status}"
-    yield from (f"  {_alarm(one, step)}" for one in step.alarms[:_ALARMS_AT_ONCE])
+    for one in step.alarms[:_ALARMS_AT_ONCE]:
+        what = f"{one.metric} of {one.key}" if one.metric else str(one.key)
+        since = f" (since {step.since[one.key]})" if one.key in step.since else ""
+        yield f"  {clean(f'{one.level}: {one.rule} ({one.limit}): {what}: {one.actual}{since}', 240)}"
     if len(step.alarms) > _ALARMS_AT_ONCE:
         yield f"  and {len(step.alarms) - _ALARMS_AT_ONCE} more"
     if step.unmeasured:
         more = len(step.unmeasured) - _ALARMS_AT_ONCE
         told = ", ".join(map(str, step.unmeasured[:_ALARMS_AT_ONCE])) + (f" and {more} more" if more > 0 else "")
         yield f"  not measured: {clean(told)}"
-
-
-def _alarm(one: Finding, step: ReplayStep) -> str:
-    what = f"{one.metric} of {one.key}" if one.metric else str(one.key)
-    since = f" (since {step.since[one.key]})" if one.key in step.since else ""
-    return clean(f"{one.level}: {one.rule} ({one.limit}): {what}: {one.actual}{since}", 240)
-
-
-def _least(one: SmallestLevel) -> str:
-    key = "absolute" if one.kind == "change" else "limit"
-    return f"{clean(one.rule)}: {one.level}: {{{key}: {_written(one)}}} in place of {plural(one.now, 'step')}"
-
-
-def _written(one: SmallestLevel) -> str:
-    """As a configuration has it: without thousands separators."""
-    return amount(one.least, one.unit).replace(",", "").replace(" ", "")

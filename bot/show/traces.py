@@ -1,4 +1,4 @@
-"""The IR around a pass, on both sides, as titles and texts."""
+"""The passes of dispatches: the IR around one; table and picture for the page; a trace on a terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bot.core.explanation import Explanation, code_change
 from bot.core.parting import TRACE_SCHEMA, Traced, parting, texts_around
 from bot.core.planned import SIDES
 from bot.core.snapshot import CellKey
-from bot.core.trace import PROGRAM, SHOWN_LINES, IrAround, IrLines, Parting, TraceRow, operation_words
+from bot.core.trace import PROGRAM, SHOWN_LINES, IrAround, IrLines, Parting, operation_words
 from bot.show.environment import Addressed
 from bot.show.escape import clean, clean_block, clip
 from bot.show.facts import Facts
@@ -32,16 +32,14 @@ def around_texts(around: Sequence[IrAround]) -> Iterator[tuple[str, str]]:
             lines = one.before if when == "before" else one.after
             idle = ", which changes no operation there" if one.idle and lines and when == "after" else ""
             title = f"{side}, {when} {clip(clean(one.name), _COLUMNS)}{idle}"
-            yield (
-                (f"{title}: {_held(lines)}", _numbered(lines)) if lines else (title, f"n/a: {clean(one.why, _COLUMNS)}")
-            )
-
-
-def _held(one: IrLines) -> str:
-    if not one.holding:
-        return f"the first of {one.total:,} lines; none has these operations"
-    names = clip(clean(", ".join(one.operations)), _NAMES)
-    return f"{one.holding:,} of {one.total:,} lines have {names}"
+            if not lines:
+                yield title, f"n/a: {clean(one.why, _COLUMNS)}"
+                continue
+            held = f"the first of {lines.total:,} lines; none has these operations"
+            if lines.holding:
+                names = clip(clean(", ".join(lines.operations)), _NAMES)
+                held = f"{lines.holding:,} of {lines.total:,} lines have {names}"
+            yield f"{title}: {held}", _numbered(lines)
 
 
 def _numbered(one: IrLines) -> str:
@@ -171,7 +169,6 @@ def _name(name: str) -> str:
     return clip(clean(name), _PASS)
 
 
-_OPERATIONS_NAMED = 3
 _PASS_COLUMNS = 44
 """Characters of a pass's name."""
 
@@ -194,7 +191,12 @@ def print_trace(traced: Traced, console: Console) -> None:
             console.print(line, style="bold" if row is traced.parting.row else "")
         more = len(traced.parting.rows) - len(shown)
         console.print(f"operations of the function after each pass; the difference is as before after {more} more\n")
-    console.print(Text(clean(parting_words(traced)), "bold"), soft_wrap=True)
+    parts_at, parting = traced.parting.row, f"no pass parts them: {traced.parting.why}"
+    if parts_at is not None:
+        alone = "head" if parts_at.base is None else "base" if parts_at.head is None else ""
+        only = f" (which changes operations on {alone} only)" if alone else ""
+        parting = f"they part after {parts_at.name}{only}: {operation_words(traced.parting.operations, _NAMED)}"
+    console.print(Text(clean(parting), "bold"), soft_wrap=True)
     for title, text in around_texts(traced.around):
         console.print(Text(f"\n{title}", "bold"), soft_wrap=True)
         console.print(Text(text), soft_wrap=True)
@@ -219,16 +221,6 @@ def _line(width: int, name: str, base: str, head: str, share: str, what: str) ->
     return Text(f"{clipped:{_PASS_COLUMNS}} {base:>8} {head:>8} {share:>5}  {clean(what)}"[:width], no_wrap=True)
 
 
-def parting_words(traced: Traced) -> str:
-    """After which pass the sides have parted, and by which operations; or why nobody can say."""
-    row = traced.parting.row
-    if row is None:
-        return f"no pass parts them: {traced.parting.why}"
-    alone = " (which changes operations on base only)" if row.head is None else ""
-    alone = " (which changes operations on head only)" if row.base is None else alone
-    return f"they part after {row.name}{alone}: {operation_words(traced.parting.operations, _OPERATIONS_NAMED)}"
-
-
 def trace_json(traced: Traced) -> Mapping[str, Any]:
     """`passes[]` each `{name, base, head, apart}` and `parts_at`, as the contract has them."""
     return {
@@ -239,21 +231,25 @@ def trace_json(traced: Traced) -> Mapping[str, Any]:
         "code_bytes": {name: row.code_bytes for name, row in traced.rows.items()},
         "same_code": {name: side.same_code for name, side in traced.traces.items()},
         "compilers": traced.compilers,
-        "passes": [_pass(row) for row in traced.parting.rows],
+        "passes": [
+            {
+                "name": row.name,
+                "level": row.level,
+                "base": row.base.total if row.base else None,
+                "head": row.head.total if row.head else None,
+                "share": row.share,
+                "apart": row.apart,
+            }
+            for row in traced.parting.rows
+        ],
         "parts_at": traced.parting.row.name if traced.parting.row else None,
         "parts_at_place": traced.parting.at,
         "operations": traced.parting.operations,
         "why": traced.parting.why,
         "commands": traced.commands,
-        "around": {name: _around(one) for name, one in zip(("base", "head"), traced.around, strict=False)},
+        "around": {
+            name: {"pass": one.name, "idle": one.idle, "before": one.before, "after": one.after, "why": one.why}
+            for name, one in zip(SIDES, traced.around, strict=False)
+        },
         **({"suspects": traced.suspects, "looked_up": traced.looked_up} if traced.looked_up else {}),
     }
-
-
-def _pass(row: TraceRow) -> Mapping[str, Any]:
-    totals = {name: None if state is None else state.total for name, state in (("base", row.base), ("head", row.head))}
-    return {"name": row.name, "level": row.level, **totals, "share": row.share, "apart": row.apart}
-
-
-def _around(one: IrAround) -> Mapping[str, Any]:
-    return {"pass": one.name, "idle": one.idle, "before": one.before, "after": one.after, "why": one.why}
