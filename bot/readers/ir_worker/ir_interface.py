@@ -297,6 +297,9 @@ def probe(ir: Any, module: Any) -> int:
         own_type = function.attributes["function_type"].value
         function_type = ir.FunctionType.get(list(own_type.inputs), [*own_type.results, *[view] * len(views)])
         function.attributes["function_type"] = ir.TypeAttr.get(function_type)
+        if "tied_operands" in function.attributes:  # a result without its entry crashes the printer of 3.8.0
+            untied = [ir.IntegerAttr.get(ir.IndexType.get(), -1)] * len(views)
+            function.attributes["tied_operands"] = ir.ArrayAttr.get([*function.attributes["tied_operands"], *untied])
         for name in ("res_attrs", "iree.reflection"):  # what is said of the old results
             if name in function.attributes:
                 del function.attributes[name]
