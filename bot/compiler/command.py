@@ -29,7 +29,7 @@ from bot.compiler.cell_cache import digest_of
 from bot.compiler.compiler import Compile, Compiled, Result, Session
 from bot.compiler.diagnostics import failure, require_room
 from bot.compiler.storage import COMPLETE, hold
-from bot.compiler.toolchain import for_pip, hashed, newest, reason
+from bot.compiler.toolchain import hashed, newest, pip, reason
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import PlannedCell, Target
 from bot.core.snapshot import CompilerInfo, Failure
@@ -46,6 +46,7 @@ _PYTHON = "python"
 _MOST_FILES, _MOST_FACTS_BYTES = 10_000, 1 << 20
 _TIMES = (1_000_000_000, 1_000_000_000)
 """Of all files that a command reads: debug information has them."""
+_SAY_VERSION = "import sys; print('python%d.%d' % sys.version_info[:2])"
 _OTHER_PYTHONS = [f"python3.{minor}" for minor in range(15, 8, -1)]
 _ENVIRONMENT = {
     "HOME": str(PLACE),
@@ -80,8 +81,8 @@ class CommandCompiler:
 
     def _words(self, cell: PlannedCell) -> tuple[str, ...]:
         values = {"model": self.path_of(cell.model.path), "target": cell.target.name, "out": OUT}
-        words = chain.from_iterable(self.side if word == "{side}" else (word,) for word in self.command.run)
         values["side"] = " ".join(self.side)
+        words = chain.from_iterable(self.side if word == "{side}" else (word,) for word in self.command.run)
         return tuple(_PLACEHOLDER.sub(lambda name: values[name[1]], word) for word in words)
 
     def path_of(self, model: str) -> str:
@@ -146,7 +147,11 @@ class CommandCompiler:
                     raise InputError(f"{name} is a link")
                 files[name] = read_bounded(path, name)
         has_facts = (out / FACTS).is_file() and not (out / FACTS).is_symlink()
-        said = _facts(read_bounded(out / FACTS, FACTS, _MOST_FACTS_BYTES) if has_facts else b"{}")
+        text = read_bounded(out / FACTS, FACTS, _MOST_FACTS_BYTES) if has_facts else b"{}"
+        try:
+            said = msgspec.json.decode(text, type=dict[str, int])
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise InputError(f"{FACTS} is no mapping of metric ids to whole numbers: {str(error)[:120]}") from None
         facts = {**dict.fromkeys(one.id for one in command.metrics), **said}
         if unknown := facts.keys() - METRIC_BY_ID.keys() - {one.id for one in command.metrics}:
             raise InputError(f"{FACTS} names no metric: {min(unknown)[:60]!r}; compiler.metrics declares further ones")
@@ -156,13 +161,6 @@ class CommandCompiler:
 def any_of(globs: Sequence[str], name: str) -> bool:
     """True where one of the globs matches a file, by its path or by its name alone."""
     return any(fnmatchcase(name, glob) or fnmatchcase(name.rpartition("/")[2], glob) for glob in globs)
-
-
-def _facts(text: bytes) -> Mapping[str, int]:
-    try:
-        return msgspec.json.decode(text, type=dict[str, int])
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise InputError(f"{FACTS} is no mapping of metric ids to whole numbers: {str(error)[:120]}") from None
 
 
 def command_compiler(
@@ -265,34 +263,27 @@ def _install(requirement: str, home: Path, places: Places, cancel: Cancel) -> Pa
     make_directory(home.parent)
     said, tried = "", list[str]()
     for name, python in (("", own), *others):
-        version = _version_of(python, cancel)
-        if not version or version in tried:  # a stand-in of a version manager that has no such Python
+        outcome = run([python, "-Ic", _SAY_VERSION], cancel=cancel, timeout_seconds=60)
+        version = outcome.output.strip()
+        if not outcome.ok or version in tried:  # a stand-in of a version manager that has no such Python
             continue
         tried.append(version)
-        wanted = ["--only-binary=:all:", *(["--python-version", name.removeprefix(_PYTHON)] if name else [])]
-        common = ["--disable-pip-version-check", "--no-input", "--progress-bar=off", *wanted]
+        wanted = ["--python-version", name.removeprefix(_PYTHON)] if name else []
         with temporary_directory("wheel-") as wheels, temporary_directory(PART_PREFIX, home.parent) as scratch:
-            pip, environment = [sys.executable, "-m", "pip"], {**for_pip(), "TMPDIR": str(wheels)}
-
-            def done(*argv: str, environment: Mapping[str, str] = environment) -> str:
-                """Why it failed; empty where it did not."""
-                ending = run(argv, cancel=cancel, timeout_seconds=1800, environment=environment)
-                return "" if ending.ok else reason(ending)
-
-            failed = done(*pip, "download", *common, *places.argv, "-d", str(wheels), requirement)
-            said = said or failed  # of the first Python: the others are a way out
-            if failed:
+            outcome = pip("download", *wanted, *places.argv, requirement, cancel=cancel, scratch=wheels)
+            if not outcome.ok:
+                said = said or reason(outcome)  # of the first Python: the others are a way out
                 continue
             files = sorted(str(path) for path in wheels.glob("*.whl"))
             digest = digest_of(python, [f"{Path(path).name} {hashed(Path(path))}" for path in files])
             if places.changeable and hold(home := home.with_name(home.name + digest[:32])):
                 return home
-            target = ("--target", str(scratch / "lib" / f"{version}/site-packages"))
-            failed = done(python, "-m", "venv", "--without-pip", "--symlinks", str(scratch)) or done(
-                *pip, "install", *common, "--no-deps", "--no-index", "--no-compile", "--quiet", *target, *files
-            )
-            if failed:
-                raise CompilerUnavailable(f"could not be installed: {failed}", where=requirement)
+            target = str(scratch / "lib" / f"{version}/site-packages")
+            words = ("--no-deps", "--no-index", "--no-compile", "--quiet", "--target", target, *wanted, *files)
+            outcome = run([python, "-m", "venv", "--without-pip", "--symlinks", str(scratch)], cancel=cancel)
+            outcome = pip("install", *words, cancel=cancel, scratch=wheels) if outcome.ok else outcome
+            if not outcome.ok:
+                raise CompilerUnavailable(f"could not be installed: {reason(outcome)}", where=requirement)
             for one in scratch.rglob("*"):
                 os.utime(one, _TIMES, follow_symlinks=False)
             (scratch / COMPLETE).write_text(digest, encoding="ascii")
@@ -306,9 +297,3 @@ def _install(requirement: str, home: Path, places: Places, cancel: Cancel) -> Pa
             return home
     hint = f"check the network and the index, or install a Python that its wheels are for: tried {', '.join(tried)}"
     raise CompilerUnavailable(f"could not be fetched: {said}", where=requirement, hint=hint)
-
-
-def _version_of(python: str, cancel: Cancel) -> str:
-    argv = (python, "-Ic", "import sys; print('python%d.%d' % sys.version_info[:2])")
-    outcome = run(argv, cancel=cancel, timeout_seconds=60)
-    return outcome.output.strip() if outcome.ok else ""

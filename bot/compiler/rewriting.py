@@ -12,16 +12,14 @@ from typing import TypeVar
 
 import msgspec
 
-from bot.compiler.bindings import Bindings, working
+from bot.compiler.bindings import Bindings
 from bot.compiler.compiling import Kit, Source, compile_to
-from bot.compiler.toolchain import Toolchain
 from bot.core.json_text import decoded
 from bot.core.record import Count, Name, Record, always
 from bot.core.snapshot import Failure
 from bot.core.study import Constraint
 from bot.errors import InputError, MalformedBinary
 from bot.system.files import require_bounded
-from bot.system.processes import Cancel
 
 FLOW_OPTIONS = ("--compile-to=flow", "--mlir-print-debuginfo")
 """The places are kept: what is resumed from a text without them is not always the artifact of the whole compile."""
@@ -136,11 +134,6 @@ Dimension = tuple[Count, Count]
 class _Constrained(Record, frozen=True):
     dimensions: tuple[Dimension, ...]
     refused: str | None
-
-
-def shaping(toolchain: Toolchain, cancel: Cancel) -> Bindings:
-    """What `constrained` asks; the caller closes it."""
-    return working(toolchain, cancel)
 
 
 def constrained(

@@ -147,9 +147,7 @@ def fetch_release(
         return home
     say(f"fetching {project}=={version}")
     with temporary_directory("wheel-") as scratch:
-        argv = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--progress-bar=off"]
-        argv += ["--disable-pip-version-check", "--no-input", *places.argv, "-d", str(scratch), f"{project}=={version}"]
-        outcome = run(argv, cancel=cancel, timeout_seconds=900, environment={**for_pip(), "TMPDIR": str(scratch)})
+        outcome = pip("download", "--no-deps", *places.argv, f"{project}=={version}", cancel=cancel, scratch=scratch)
         fetched = sorted(scratch.glob("*.whl"))
         if not outcome.ok or not fetched:
             where, listed = f"{project}=={version}", re.search(r"from versions: ([^)]*)\)", outcome.output)
@@ -163,10 +161,18 @@ def fetch_release(
         return unpack(fetched[0], cache, project) if places.changeable else _unpack_into(fetched[0], home, project)
 
 
-def for_pip() -> dict[str, str]:
-    """What of the environment says which index there is, and the way to it."""
+def pip(*arguments: str, cancel: Cancel, timeout_seconds: float = 1800, scratch: Path | None = None) -> Outcome:
+    """Run pip over wheels alone; it sees what of the environment says which index there is, and the way to it.
+
+    `scratch`: where what is downloaded goes, and what pip needs for a while.
+    """
     wanted = re.compile("PIP_.*|(?i:.*_proxy)")
-    return {name: value for name, value in os.environ.items() if wanted.fullmatch(name)}
+    environment = {name: value for name, value in os.environ.items() if wanted.fullmatch(name)}
+    argv = [sys.executable, "-m", "pip", *arguments, "--only-binary=:all:", "--disable-pip-version-check", "--no-input"]
+    if scratch is not None:
+        environment["TMPDIR"] = str(scratch)
+        argv += ["--progress-bar=off", *(["-d", str(scratch)] if arguments[0] == "download" else [])]
+    return run(argv, cancel=cancel, timeout_seconds=timeout_seconds, environment=environment)
 
 
 def reason(outcome: Outcome) -> str:
@@ -254,14 +260,12 @@ def offered(places: Places, cancel: Cancel, *, briefly: bool = False) -> tuple[V
     A run has one `cancel`: the answer to the first question is the answer of all of its run.
     `briefly`: in one short request, for somebody who only asks whether the index is there.
     """
-    argv = [sys.executable, "-m", "pip", "index", "versions", places.project, "--pre", "--only-binary=:all:"]
-    argv += ["--disable-pip-version-check", "--no-input", *places.argv]
-    argv += [f"--timeout={_ANSWER_SECONDS}", "--retries=0"] if briefly else ["--retries=2"]
-    limit_seconds = 2 * _ANSWER_SECONDS if briefly else 120
-    outcome = run(argv, cancel=cancel, timeout_seconds=limit_seconds, environment=for_pip())
+    patience = (f"--timeout={_ANSWER_SECONDS}", "--retries=0") if briefly else ("--retries=2",)
+    argv, limit_seconds = ("index", "versions", places.project, "--pre"), 2 * _ANSWER_SECONDS if briefly else 120
+    outcome = pip(*argv, *patience, *places.argv, cancel=cancel, timeout_seconds=limit_seconds)
     listed = re.search(r"^Available versions: (.+)$", outcome.output, re.MULTILINE)
     if not outcome.ok or listed is None:
-        what = f"the releases cannot be listed: {reason(outcome)}"
+        what = f"{'no answer' if briefly else 'the releases cannot be listed'}: {reason(outcome)}"
         hint = "check the network and the index, or name one release"
         raise CompilerUnavailable(what, where=places.project, hint=hint)
     versions = set()

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from bot.compiler.bindings import Bindings, Importer
+from bot.compiler.bindings import Bindings, Importer, working
 from bot.compiler.compiler import Session
 from bot.compiler.compiling import Kit, Source, artifact_of, module_of
 from bot.compiler.iree import in_its_words, open_kit, toolchain_of, unknown_to_all
-from bot.compiler.rewriting import constrained, flow_of, shaping
+from bot.compiler.rewriting import constrained, flow_of
 from bot.config.targets import merged
 from bot.core.backends import backend_of
 from bot.core.fold import FAILED, FoldAudit, FoldCell, FoldOptions, Price, Run
@@ -150,7 +150,7 @@ def _planned(about: Scope, variant: Variant) -> VariantPlan:
         models = tuple(structs.replace(model, name=row) for row, model in zip(rows, loaded, strict=True))
     if variant.shapes is not None and targets:
         make_directory(work.request.out / FOLDER / variant.name)
-        bindings = shaping(toolchain, work.cancel)
+        bindings = working(toolchain, work.cancel)
         try:
             models = tuple(_shaped(model, variant, bindings, work.request.out) for model in models)
         finally:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from small_programs import FLAGS
 
-from bot.compiler.bindings import Bindings
+from bot.compiler.bindings import Bindings, working
 from bot.compiler.compiling import Kit, Source, compile_to
-from bot.compiler.rewriting import constrained, shaping
+from bot.compiler.rewriting import constrained
 from bot.compiler.toolchain import resolve
 from bot.core.snapshot import Failure
 from bot.core.study import Constraint, Divisible, Dynamic, Range, Static
@@ -70,7 +70,7 @@ class Stage:
 
     def __init__(self, version: str, home: Path) -> None:
         toolchain = resolve(version, default_cache(), Cancel(), print)
-        self.bindings, self.home = shaping(toolchain, Cancel()), home
+        self.bindings, self.home = working(toolchain, Cancel()), home
         self.kit = Kit("head", toolchain, (), self.bindings, home, 300, Cancel(), Meter())
 
     def shaped(
