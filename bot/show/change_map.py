@@ -81,7 +81,9 @@ def _cell(key: CellKey, change: int, leaves: Mapping[str, list[Leaf]], largest: 
     if rest := change - sum(size for group in leaves.values() for _, size, _ in group):
         groups[UNATTRIBUTED] = [*groups.get(UNATTRIBUTED, ()), (_REST, rest, address)]
     for name, group in groups.items():
-        at, moved_bytes = _group_address(key, name, group), sum(abs(size) for _, size, _ in group)
+        # a component has an address; parts of the artifact are told with their cell
+        is_part = name == _NO_COMPONENT or any(to == address for _, _, to in group)
+        at, moved_bytes = address if is_part else component_address(key, name), sum(abs(size) for _, size, _ in group)
         if len(largest) <= PLACES or moved_bytes >= largest[0]:
             parts = [Place(clip(clean(leaf), NAME_LIMIT), size, abs(size), to) for leaf, size, to in group]
             inside.append(_sum(name, parts, at))
@@ -90,16 +92,6 @@ def _cell(key: CellKey, change: int, leaves: Mapping[str, list[Leaf]], largest: 
         else:
             inside.append(Place(name, sum(size for _, size, _ in group), moved_bytes, at))
     return _sum(clip(key.model, NAME_LIMIT) or "(empty)", inside, address)
-
-
-def _group_address(key: CellKey, name: str, leaves: Iterable[Leaf]) -> str:
-    """Of a component; parts of the artifact are told with their cell."""
-    own = cell_address(key)
-    return (
-        own
-        if name == _NO_COMPONENT or any(address == own for _, _, address in leaves)
-        else component_address(key, name)
-    )
 
 
 def _leaves(delta: CellDelta, told: Explanation | None) -> Mapping[str, list[Leaf]]:

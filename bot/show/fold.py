@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from bot.core.fold import FAILED, BeforeAfter, FoldAudit, FoldCell, FoldedFamily, FoldModel, LeftFamily, fold_lines
+from bot.core.fold import FAILED, BeforeAfter, FoldAudit, FoldCell, FoldedFamily, LeftFamily, fold_lines
 from bot.core.snapshot import CellKey
 from bot.show.blocks import (
     NOTE_LIMIT,
@@ -232,17 +232,14 @@ def _rest(audit: FoldAudit) -> Iterator[Phrase]:
 def _model_table(audit: FoldAudit, limit: int) -> Table:
     """Today and then, with the steps between."""
     headers = ("model", "regions", "today", "% away", "not inlined", "shapes erased", "constants erased", "both erased")
-    rows = [_model_row(one) for one in audit.models[:limit]]
-    return Table(
-        (*headers, "folded", "% away"), listing(rows, len(audit.models), "model"), small=True, about=_ABOUT_MODELS
-    )
-
-
-def _model_row(one: FoldModel) -> Row:
-    steps = (one.not_inlined, one.shapes_erased, one.constants_erased, one.both_erased, one.folded)
-    today, then = (phrase(strong(_away(one.regions, at).removesuffix(" %"))) for at in (one.today, one.folded))
-    counts = [phrase(amount(at, "count")) for at in (one.regions, one.today, *steps)]
-    return (name_cell(clip(one.model, _NARROW)), *counts[:2], today, *counts[2:], then)
+    rows = []
+    for one in audit.models[:limit]:
+        steps = (one.not_inlined, one.shapes_erased, one.constants_erased, one.both_erased, one.folded)
+        today, then = (phrase(strong(_away(one.regions, at).removesuffix(" %"))) for at in (one.today, one.folded))
+        counts = [phrase(amount(at, "count")) for at in (one.regions, one.today, *steps)]
+        rows.append((name_cell(clip(one.model, _NARROW)), *counts[:2], today, *counts[2:], then))
+    shown = listing(rows, len(audit.models), "model")
+    return Table((*headers, "folded", "% away"), shown, small=True, about=_ABOUT_MODELS)
 
 
 def _has_row(cell: FoldCell) -> bool:

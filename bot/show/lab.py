@@ -9,7 +9,7 @@ from itertools import compress
 from pathlib import Path
 
 from bot.core.delta import value_of
-from bot.core.fold import Price, Run
+from bot.core.fold import Price
 from bot.core.lab import (
     COLUMN_BY_ID,
     FOLDED_AWAY,
@@ -328,18 +328,9 @@ def tables(lab: Lab, every: Sequence[Sums], limit: int) -> tuple[list[Table], li
     return [_total_table(lab, one) for one in every if one.models], list(compress(each, wide))
 
 
-def _picture_column(lab: Lab) -> str:
-    """What the bars show: the first column that is a metric."""
-    return next((column for column in lab.experiment.columns if column != FOLDED_AWAY), "artifact_bytes")
-
-
 def _is_run(one: Sums) -> bool:
     """True where artifacts were run, so that there is something to say of time."""
-    return any(run.price or run.instructions is not None for run in _runs(one))
-
-
-def _runs(one: Sums) -> Iterator[Run]:
-    return (one.run(*key) for key in one.cells)
+    return any(run.price or run.instructions is not None for run in (one.run(*key) for key in one.cells))
 
 
 def _on(one: Sums) -> Phrase:
@@ -392,7 +383,7 @@ def _total(one: Sums, variant: str, column: str) -> str:
 
 def _model_table(lab: Lab, one: Sums, limit: int) -> Table:
     """A row for each model and variant."""
-    counted = any(run.instructions is not None for run in _runs(one))
+    counted = any(one.run(*key).instructions is not None for key in one.cells)
     more = [_TIME, *[_INSTRUCTIONS] * counted, "outputs"] if _is_run(one) else []
     headers = ("model", "variant", *map(_header, lab.experiment.columns), *more)
     order = {variant.name: place for place, variant in enumerate(one.variants)}
@@ -442,7 +433,7 @@ def fit_table(lab: Lab, lines: Sequence[Fit], limit: int) -> Table:
 
 def pictures(lab: Lab, every: Sequence[Sums], lines: Sequence[Fit]) -> Iterator[tuple[str, str]]:
     """Titles, and numbers as `page/lab.js` reads them: how variants differ, or lines along the axis."""
-    column = _picture_column(lab)
+    column = next((column for column in lab.experiment.columns if column != FOLDED_AWAY), "artifact_bytes")
     if lab.experiment.axis:
         for target in dict.fromkeys(fit.target for fit in lines if fit.column == column):
             mine = [fit for fit in lines if (fit.column, fit.target) == (column, target)]

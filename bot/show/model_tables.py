@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from bot.core.metrics import METRIC_BY_ID
-from bot.core.snapshot import PAIR_METRICS, FoldCounts, Folding, Fusion, FusionCounts, Pair
-from bot.show.blocks import Limits, Listing, Phrase, Row, Table, code, fair_in_order, listing, name_cell, phrase
+from bot.core.snapshot import PAIR_METRICS, FoldCounts, Folding, Fusion, FusionCounts
+from bot.show.blocks import Limits, Listing, Phrase, Row, Table, code, fair_in_order, listed, listing, name_cell, phrase
 from bot.show.escape import clip
 from bot.show.facts import NAME_LIMIT, Facts
 from bot.show.filters import UNKNOWN, relative, sides
@@ -80,23 +80,18 @@ def _density(counts: FusionCounts | None) -> float | None:
 
 def folding_table(facts: Facts, limits: Limits) -> Table:
     """What deduplication did and left, cell by cell; without `every` only where that changed."""
-    found = [one for one in facts.report.overview.folding if limits.every or _refolded(one)]
-    shown = fair_in_order(found, lambda one: one.key.model, limits.overview)
-    rows = listing((_fold_row(facts, one) for one in shown), len(found), "row of deduplication")
-    return Table(("model", "target", *_FOLDED.values()), rows, numbers_from=2, small=True, about=_ABOUT_FOLDING)
-
-
-def _refolded(one: Folding) -> bool:
-    """True where the counts of both sides differ; bytes do with any change of code."""
-    fields = ("regions", "executables", "families", "surplus_executables")
-    left, right = ([getattr(side, name, None) for name in fields] for side in (one.base, one.head))
-    return one.base is not None and one.head is not None and left != right
-
-
-def _fold_row(facts: Facts, one: Folding) -> Row:
-    folded = _arrow(_folded(one.base), _folded(one.head))
-    told = (folded if field == "folded" else _both(one, field) for field in _FOLDED)
-    return (*_names(facts, one.key.model, one.key.target), *map(phrase, told))
+    counts, told = ("regions", "executables", "families", "surplus_executables"), []
+    for one in facts.report.overview.folding:  # bytes differ with any change of code
+        left, right = ([getattr(side, name, None) for name in counts] for side in (one.base, one.head))
+        if limits.every or (one.base is not None and one.head is not None and left != right):
+            told.append(one)
+    rows = []
+    for one in fair_in_order(told, lambda one: one.key.model, limits.overview):
+        folded = _arrow(_folded(one.base), _folded(one.head))
+        words = (folded if field == "folded" else _both(one, field) for field in _FOLDED)
+        rows.append((*_names(facts, one.key.model, one.key.target), *map(phrase, words)))
+    shown = listing(rows, len(told), "row of deduplication")
+    return Table(("model", "target", *_FOLDED.values()), shown, numbers_from=2, small=True, about=_ABOUT_FOLDING)
 
 
 def _folded(counts: FoldCounts | None) -> str:
@@ -115,14 +110,12 @@ def pair_tables(facts: Facts, limits: Limits) -> Listing[Table]:
         if limits.every or (pair.base and pair.head and pair.base != pair.head)
     ]
     shown = fair_in_order(found, lambda pair: pair.static, limits.overview // 4)
-    return listing((_pair_table(facts, pair) for pair in shown), len(found), "pair of models")
-
-
-def _pair_table(facts: Facts, pair: Pair) -> Table:
-    static, target = _names(facts, pair.static, pair.target)
-    caption = phrase(static, " against ", code(clip(pair.dynamic, NAME_LIMIT)), " on ", target)
-    rows = list(_pair_rows(pair.base, pair.head))
-    return Table(_PAIR_HEADERS, listing(rows, len(rows), "metric"), caption=caption)
+    tables = []
+    for pair in shown:
+        static, target = _names(facts, pair.static, pair.target)
+        caption = phrase(static, " against ", code(clip(pair.dynamic, NAME_LIMIT)), " on ", target)
+        tables.append(Table(_PAIR_HEADERS, listed(_pair_rows(pair.base, pair.head), "metric"), caption=caption))
+    return listing(tables, len(found), "pair of models")
 
 
 _Kinds = Mapping[str, "Mapping[str, int | None]"]
