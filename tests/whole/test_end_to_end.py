@@ -109,12 +109,12 @@ def test_one_model_on_two_targets_from_end_to_end(tmp_path: Path) -> None:
 
 def test_the_first_command_of_the_readme_says_the_same_in_a_checkout_and_in_an_empty_folder(tmp_path: Path) -> None:
     (line,) = re.findall(r"^code-size-bot (compare .* --config quick) ", (REPOSITORY / "README.md").read_text(), re.M)
-    few = ("--model", "mobilenet_v1_f32_224", "--target", "vmvx", "--cache", str(own_cache(tmp_path / "cache")))
+    few = ("--model", "bert_l4_f32_s128", "--target", "vmvx", "--cache", str(own_cache(tmp_path / "cache")))
     checkout, empty = tmp_path / "checkout", tmp_path / "empty"
     subprocess.run(["git", "clone", "--quiet", "--shared", str(REPOSITORY), str(checkout)], check=True)
     empty.mkdir()
     inside = bot(*line.split(), *few, cwd=checkout, program=checkout)
-    outside = bot(*line.split(), *few, cwd=empty)
+    outside = bot(*line.split(), *few, cwd=empty, program=checkout)
     assert inside.returncode == outside.returncode == 0 and inside.stdout == outside.stdout
     for name in CONTRACT_FILES:
         assert (checkout / "out" / name).read_bytes() == (empty / "out" / name).read_bytes(), name
