@@ -21,8 +21,8 @@ ENOUGH = 0.9
 MOST_ANEW = 12
 """Members of passes, and of knobs, that are compiled anew for each comparison: the largest of each cause first."""
 REASONS = 3
-FORMED = {"fusion": "fusion", "dedup-lost": "deduplication", "dedup-won": "deduplication"}
-"""Dispatches that a side formed otherwise, told as such: what of the program is in one is a name, too."""
+FORMED, NOT_TRACED = ("input", "fusion"), "not traced"
+"""What earlier passes than those of code generation made another dispatch."""
 
 
 @dataclass
@@ -66,7 +66,7 @@ def moved_of(comparison: Comparison) -> dict[str, Moved]:
     for root in report["root_causes"]:
         for name, tally in root["by_target"].items() if root["cause"] in ("strategy", "codegen") else ():
             sums = targets[name].named if named(root) else targets[name].unnamed
-            sums[root["what"].replace("other code, no pass named: ", "")] += tally["absolute"]
+            sums[root["what"]] += tally["absolute"]
     for side in SIDES:
         for cell in json.loads((comparison.out / f"{side}.json").read_text(encoding="utf-8"))["cells"]:
             targets[cell["target"]].compile_ms += cell["metrics"].get("compile_cpu_ms") or 0
@@ -87,10 +87,13 @@ def _formed(report: Mapping[str, Any], targets: Mapping[str, Moved]) -> None:
             target.bytes += size
             if cause == "input" and cell["model"] in edited:
                 target.named[f"{cell['model']} was edited"] += size
+            elif cause in FORMED and row.get("pass"):
+                operation, count = next(iter(row["operations"].items()))
+                target.named[f"{row['pass']}: {operation} {'more' if count > 0 else 'fewer'}"] += size
             elif cause in FORMED:
-                target.named[f"another {FORMED[cause]}"] += size
+                target.unnamed[f"{cause}; {row.get('untraced', NOT_TRACED)}"] += size
             elif cause not in ("strategy", "codegen"):
-                target.unnamed[f"cause {cause}" if cause else row["note"]] += size
+                target.unnamed[cause or row["note"]] += size
 
 
 def moved_bytes(cell: Mapping[str, Any], row: Mapping[str, Any]) -> int:

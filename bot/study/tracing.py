@@ -231,7 +231,7 @@ AROUND_SHARE = 0.1
 """Of that time, what is kept for the IR around passes; printing one costs a tenth of a trace."""
 PROGRAM_SECONDS = 2
 """What the passes over a program take on both sides: 1 s for 400 lines, 3.5 s for 4,000, for all dispatches of it."""
-MOVED_TENTHS, MOST = 9, 300
+MOVED_TENTHS, MOST = 9, 600
 """So much of a target's moved bytes of dispatches has to have a knob or a trace; so many are traced at most."""
 LARGE_SHARE, LEAST_SHARE = 0.05, 0.01
 """Of all that moved: from so much on a knob's largest dispatch is traced first where that is cheap, or at all."""
