@@ -35,7 +35,6 @@ from bot.core.parting import (
     parting,
 )
 from bot.core.planned import LIFTED_LIMIT_FLAG, SIDES, PlannedCell
-from bot.core.program import HASHED_PHASES
 from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot, differ
 from bot.core.trace import LLVM, MACHINE, MLIR, PROGRAM, REGION, DispatchTrace, IrAround, Parting
 from bot.errors import MalformedBinary
@@ -354,22 +353,20 @@ def _large_bytes(moved: Sequence[Moved]) -> int:
 
 
 def _same_programs(sides: Mapping[str, Snapshot]) -> dict[CellKey, CellKey]:
-    """Cell → the first one of its model that has the same program, at the end of each phase that is read, on each side.
+    """Cell → the first one of its model whose dispatches all have the same IR on each side, whatever runs at loading.
 
-    What the passes over one of these do, they do over all of them: no target is asked before code generation.
+    What earlier passes do over one of these programs, they do over all of them: none asks for the target.
     """
-    cells: dict[CellKey, list[object]] = {
-        key: [] for key in sorted({cell.key for side in sides.values() for cell in side.cells})
-    }
+    cells = {cell.key: list[object]() for side in sides.values() for cell in side.cells}
     for side in sides.values():
         for cell in side.cells:
-            if (program := cell.program) is not None and program.phases.keys() >= set(HASHED_PHASES):
-                executables = [(one.executable, one.source) for one in program.sources]
-                cells[cell.key].append((program.phases, executables, program.sites))
+            rows = cell.program.sources if cell.program else ()
+            own = [(one.executable, one.source) for one in rows if not ProgramReader.is_unseen(one.executable)]
+            cells[cell.key] += [own] if own else []
     first: dict[CellKey, CellKey] = {}
-    for key, mine in cells.items():
+    for key, mine in sorted(cells.items()):
         alike = (one for one in first.values() if one.model == key.model and cells[one] == mine)
-        first[key] = next(alike, key) if len(mine) == len(sides) else key
+        first[key] = next(alike, key) if len(mine) == len(SIDES) else key
     return first
 
 
@@ -745,11 +742,11 @@ def worth_tracing(
     large_bytes = _large_bytes(chosen)
     large = [one for one in chosen if not is_formed(one[1]) and abs(moved_bytes(one[1]) or 0) >= large_bytes]
     small = [one for one in chosen if one not in large]
-    formed = Counter[CellKey]()
+    formed = Counter[str]()  # the bytes that the passes over a model's program may explain
     for key, delta in small:
-        formed[key] += abs(moved_bytes(delta) or 0) if is_formed(delta) else 0
+        formed[key.model] += abs(moved_bytes(delta) or 0) if is_formed(delta) else 0
     rates = {
-        (key, delta.name): formed[key] // PROGRAM_SECONDS
+        (key, delta.name): formed[key.model] // PROGRAM_SECONDS
         if is_formed(delta)
         else abs(moved_bytes(delta) or 0) * 1000 // _whole_ms((key, delta))
         for key, delta in small
