@@ -45,7 +45,7 @@ _NO_CODE = frozenset({
 """What says something to later passes, and becomes no code."""
 _SUFFIX = re.compile(r"\.(?:(?:nx)?v\d+\w+|[fip]\d+|bf16)(?=\.|\Z)")
 """Of an intrinsic's name, its types: `llvm.fmuladd.v8f32`."""
-_TYPE = re.compile(rb"(?:vector|tensor|memref)<[^<>,]*|<\d+ x \w+>|\b(?:index|[iu]\d+|bf16|[fF]\d+\w*)\b")
+TYPE = re.compile(rb"(?:vector|tensor|memref)<[^<>,]*|<\d+ x \w+>|\b(?:index|[iu]\d+|bf16|[fF]\d+\w*)\b")
 
 
 def operations_of(line: bytes, level: str) -> Iterator[str]:
@@ -61,7 +61,7 @@ def _operation(item: bytes, line: bytes, level: str) -> Iterator[str]:
     if name in _NO_CODE:
         return
     told = {MLIR: line.rpartition(b" : ")[2], LLVM: line}.get(level, b"")
-    types = b" ".join(dict.fromkeys(_TYPE.findall(told)))
+    types = b" ".join(dict.fromkeys(TYPE.findall(told)))
     yield f"{name} {types.decode()}" if types else name
 
 

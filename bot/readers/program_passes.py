@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bot.core.planned import SIDES
 from bot.core.trace import MLIR, PROGRAM, REGION, PassStep
-from bot.readers.passes import LONGEST_LINE_BYTES, header_of, operations_of
+from bot.readers.passes import LONGEST_LINE_BYTES, TYPE, header_of, operations_of
 
 LOCATION = re.compile(rb'(?<!=) loc\((?:#\w+|unknown|"(?:[^"\\]|\\.)*"(?::\d+:\d+)?)\)')
 _PLACE = re.compile(rb'(?<! at )("(?:[^"\\]|\\.)*"(?::\d+:\d+)?)')
@@ -191,10 +191,11 @@ class _Dump:
 
 
 def _work(line: bytes) -> Iterator[str]:
-    """The operations that become code of a dispatch, and the dispatch itself."""
+    """The operations that become code of a dispatch, with the types of all that they read, and the dispatch itself."""
     for name in operations_of(line, MLIR):
         operation, _, types = name.partition(" ")
         if operation in _REGIONS:
             yield REGION
         elif types != "index" and not _HOST.match(operation) and not operation.endswith(_NO_WORK):
-            yield name
+            at = line.find(b" ins(") if operation.startswith("linalg.") else -1
+            yield name if at < 0 else b" ".join([operation.encode(), *dict.fromkeys(TYPE.findall(line[at:]))]).decode()
