@@ -377,6 +377,7 @@ class _Budget:
 
     Attributes:
         without_llvm: dispatches for which there is no time but for MLIR's passes.
+        late: those that are to be traced through their target's passes, too, as earlier ones form as many of them.
     """
 
     def __init__(self, sides: Mapping[str, Snapshot], here: Collection[str], seconds: float | None) -> None:
@@ -385,7 +386,7 @@ class _Budget:
         self._cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
         self._written, self._read = set[tuple[str, CellKey]](), set[tuple[str, CellKey]]()
         self._same = _same_programs(sides)
-        self.without_llvm = set[tuple[CellKey, str]]()
+        self.without_llvm, self.late = set[tuple[CellKey, str]](), set[tuple[CellKey, str]]()
 
     def take(self, moved: Sequence[Moved], large_bytes: float) -> list[Moved]:
         """Those that there is time for, each where it still fits in: with LLVM's passes, a large one else without."""
@@ -394,12 +395,13 @@ class _Budget:
         chosen = []
         for key, delta in moved:
             rows = self._rows(delta)
-            programs = {(side, self._same[key]) for side in self._here if is_formed(delta)} - self._read
-            new = {(side, key) for side in rows if not is_formed(delta) or len(rows) == len(SIDES)} - self._written
+            is_early = is_formed(delta) and (key, delta.name) not in self.late
+            programs = {(side, self._same[key]) for side in self._here if is_early} - self._read
+            new = {(side, key) for side in rows if not is_early} - self._written
             cost_ms = sum(map(self._program_ms, programs))
             cost_ms += sum((self._cells[place].value("compile_cpu_ms") or 0) // 4 for place in new)
-            cost_ms += self._code_ms(delta)
-            llvm_ms = self._llvm_ms(delta)
+            cost_ms += 0 if is_early else sum(map(expected_ms, rows.values()))
+            llvm_ms = 0 if is_early else sum(map(expected_llvm_ms, rows.values()))
             if cost_ms + llvm_ms > self._left_ms and abs(moved_bytes(delta) or 0) >= large_bytes:
                 self.without_llvm.add((key, delta.name))
                 llvm_ms = 0
@@ -410,10 +412,10 @@ class _Budget:
                 chosen.append((key, delta))
         return chosen
 
-    def refund(self, delta: DispatchDelta, *, code: bool) -> None:
-        """The sides part before LLVM, whose passes were not printed; `code`: before its target's passes, even."""
+    def refund(self, delta: DispatchDelta) -> None:
+        """The sides part before LLVM: its passes were not printed."""
         if self._left_ms is not None:
-            self._left_ms += self._llvm_ms(delta) + (self._code_ms(delta) if code else 0)
+            self._left_ms += sum(map(expected_llvm_ms, self._rows(delta).values()))
 
     def _program_ms(self, place: tuple[str, CellKey]) -> int:
         """A share of the model's fastest compile: what is before code generation takes as long for all targets."""
@@ -424,12 +426,6 @@ class _Budget:
             if (at[0], at[1].model) == (side, key.model)
         )
         return min(filter(None, compiles), default=0) // 2
-
-    def _code_ms(self, delta: DispatchDelta) -> int:
-        return 0 if is_formed(delta) and is_lone(delta) else sum(map(expected_ms, self._rows(delta).values()))
-
-    def _llvm_ms(self, delta: DispatchDelta) -> int:
-        return 0 if is_formed(delta) and is_lone(delta) else sum(map(expected_llvm_ms, self._rows(delta).values()))
 
     def takes_around(self, rows: Sequence[Dispatch]) -> bool:
         """True where there is time for the IR around a pass of these: what was kept for it, and what is left."""
@@ -461,12 +457,13 @@ class _Pairs:
         self._tracers, self.known, self._same = tracers, known, _same_programs(sides)
         self._cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
 
-    def trace(self, key: CellKey, delta: DispatchDelta, *, has_llvm: bool = True) -> list[Task]:
+    def trace(self, key: CellKey, delta: DispatchDelta, *, has_code: bool, has_llvm: bool) -> list[Task]:
         """One dispatch: MLIR's passes, and LLVM's where the sides part behind those, or there is one side alone.
 
         One that got another program, or was formed otherwise: first the passes over the program.
 
         Args:
+            has_code: whether that one's own passes are to follow, where there are as many dispatches on both sides.
             has_llvm: False where there is no time for LLVM's.
         """
         rows = {side: row for side, row in zip(SIDES, (delta.base, delta.head), strict=True) if row is not None}
@@ -474,18 +471,19 @@ class _Pairs:
             self._trace_code(key, rows, has_llvm=has_llvm)
             return []
         programs = {side: self._program(key, rows, side) for side in SIDES}
-        is_whole = len(rows) == len(SIDES) and not any(one.why for one in programs.values())
-        if is_whole and not parting(programs["base"], programs["head"]).operations.get(REGION):
+        is_alike = len(rows) == len(SIDES) and not any(one.why for one in programs.values())
+        is_alike &= not parting(*programs.values()).operations.get(REGION)
+        if is_alike and has_code:
+            spent_ms = {side: self.known[side, key].pop(row.name).cpu_ms for side, row in rows.items()}
             self._trace_code(key, rows, has_llvm=has_llvm)
             for side, row in rows.items():
-                known, program = self.known[side, key], programs[side]
-                if one := known.get(row.name):
-                    cpu_ms = one.cpu_ms + program.cpu_ms
-                    known[row.name] = replace(one, steps=(*program.steps, *one.steps), cpu_ms=cpu_ms)
+                if one := self.known[side, key].get(row.name):
+                    steps, cpu_ms = (*programs[side].steps, *one.steps), one.cpu_ms + spent_ms[side]
+                    self.known[side, key][row.name] = replace(one, steps=steps, cpu_ms=cpu_ms)
             return []
         for side, row in rows.items():
             other = next(one for name, one in programs.items() if name != side)
-            trace = programs[side]
+            trace = replace(programs[side], steps=(), why=NO_TIME) if is_alike else programs[side]
             if len(rows) < len(SIDES):
                 trace = replace(
                     trace, across=other.steps, why=trace.why or other.why, cpu_ms=trace.cpu_ms + other.cpu_ms
@@ -556,9 +554,9 @@ class _Pairs:
         apart = self._parting(key, delta)
         return apart.is_late or (apart.row is not None and apart.row.level not in (PROGRAM, MLIR))
 
-    def parted_early(self, key: CellKey, delta: DispatchDelta) -> bool:
-        """Whether its target's passes were not printed, as the sides are other programs before them."""
-        return all(row.level == PROGRAM for row in self._parting(key, delta).rows)
+    def is_open(self, key: CellKey, delta: DispatchDelta) -> bool:
+        """Whether earlier passes form as many dispatches on both sides, so that its target's are to be looked at."""
+        return delta.head is not None and self.known["head", key][delta.head.name].why == NO_TIME
 
     def _parting(self, key: CellKey, delta: DispatchDelta) -> Parting:
         sides = zip(SIDES, (delta.base, delta.head), strict=True)
@@ -595,13 +593,19 @@ def with_traces(
             tasks = []
             for place, (key, delta) in enumerate(now):
                 has_llvm = (key, delta.name) not in budget.without_llvm
-                task = partial(pairs.trace, key, delta, has_llvm=has_llvm)
+                has_code = (key, delta.name) in budget.late
+                task = partial(pairs.trace, key, delta, has_code=has_code, has_llvm=has_llvm)
                 tasks.append(Task(-place, f"trace {delta.name} of {key}", task))
             run_all(tasks, resources.jobs, resources.cancel.set, resources.progress)
-            chosen, rest = chosen + now, [one for one in rest if one not in now]
+            chosen, again = chosen + [one for one in now if one not in chosen], list[Moved]()
             for key, delta in now:
-                if (key, delta.name) not in budget.without_llvm and not pairs.needed_llvm(key, delta):
-                    budget.refund(delta, code=pairs.parted_early(key, delta))
+                is_early = is_formed(delta) and (key, delta.name) not in budget.late
+                if is_early and pairs.is_open(key, delta):
+                    again.append((key, delta))
+                elif not (is_early or (key, delta.name) in budget.without_llvm or pairs.needed_llvm(key, delta)):
+                    budget.refund(delta)
+            budget.late |= {(key, delta.name) for key, delta in again}
+            rest = [one for one in rest if one not in now or one in again]
         tasks, looked = [], set[tuple[str, CellKey, str]]()
         for key, rows, runs in pairs.examples(chosen):
             looked |= {(side, key, rows[side].name) for side in runs}
