@@ -147,7 +147,7 @@ class Explanation(Small, frozen=True):
 # A root cause: what many cells' deltas have in common, over all models and targets.
 
 
-class Tally(Record, frozen=True, rename={"net_bytes": "net", "absolute_bytes": "absolute"}):
+class Tally(Small, frozen=True, rename={"net_bytes": "net", "absolute_bytes": "absolute"}):
     """Deltas of one kind, added up."""
 
     deltas: Count  # how many dispatches, or parts of artifacts

@@ -19,22 +19,19 @@ TRACE_SCHEMA = "code-size-trace/1"
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """One dispatch on both sides.
-
-    Attributes:
-        compilers, rows, traces, commands: side → its compiler's version, the dispatch, its trace, and the commands that
-            print all of it; a side that lacks the dispatch has none of it but a command.
-        around: the IR around the pass that is named, on base and on head; none where no pass is.
-        looked_up, suspects: which commits may have done it, as in a root cause.
-    """
+    """One dispatch on both sides."""
 
     key: CellKey
+    # compilers, rows, traces, commands: side → its compiler's version, the dispatch, its trace, and the commands that
+    # print all of it; a side that lacks the dispatch has none of it but a command
     compilers: Mapping[str, str]
     rows: Mapping[str, Dispatch]
     traces: Mapping[str, DispatchTrace]
     commands: Mapping[str, tuple[str, ...]]
     parting: Parting
+    # the IR around the pass that is named, on base and on head; none where no pass is
     around: tuple[IrAround, ...] = ()
+    # looked_up, suspects: which commits may have done it, as in a root cause
     looked_up: LookedUp | None = None
     suspects: tuple[Suspect, ...] = ()
 

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from bot.core.delta import CellDelta
-from bot.core.explanation import ComponentDelta, Explanation, PartDelta, RootCause, Step, Tally
+from bot.core.explanation import ComponentDelta, Explanation, PartDelta, RootCause, Step
 from bot.core.json_text import decoded, require_schema
 from bot.core.policy import Rule, Verdict
 from bot.core.program import Family
@@ -211,8 +211,8 @@ _T = TypeVar("_T")
 class Both(msgspec.Struct, Generic[_T], frozen=True):
     """What base and head have; None where the side has none."""
 
-    base: _T | None = None
-    head: _T | None = None
+    base: _T | None
+    head: _T | None
 
 
 class DispatchRow(msgspec.Struct, frozen=True):
@@ -276,11 +276,15 @@ class _Verdict(msgspec.Struct, frozen=True):
     findings: tuple[_Finding, ...]
 
 
+class _Bytes(msgspec.Struct, frozen=True):
+    net: Amount
+
+
 class _Root(msgspec.Struct, frozen=True):
     cause: str | None
     what: str
     cells: tuple[CellKey, ...]
-    bytes: Tally
+    bytes: _Bytes
 
 
 class ReportRow(msgspec.Struct, frozen=True):

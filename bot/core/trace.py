@@ -22,50 +22,34 @@ SHOWN_LINES, SOUGHT = 12, 3
 
 
 class PassStep(Record, frozen=True):
-    """What one pass did to a function.
+    """What one pass did to a function."""
 
-    Attributes:
-        name: the pass's argument (`cse`, `greedy`); for LLVM's passes over its IR the class (`InstCombinePass`).
-        class_name: what implements it (`CSEPass`), or what it calls itself (`Greedy Register Allocator`).
-        changes: operation with its types (`arith.addf vector<8xf32`) → how many more there are after the pass than
-            after the one before; than none after the first of a level.
-    """
-
-    name: str
-    class_name: str
+    name: str  # the pass's argument (`cse`, `greedy`); for LLVM's passes over its IR the class (`InstCombinePass`)
+    class_name: str  # what implements it (`CSEPass`), or what it calls itself (`Greedy Register Allocator`)
     level: str
+    # operation with its types (`arith.addf vector<8xf32`) → how many more there are after the pass than after the one
+    # before; than none after the first of a level
     changes: Mapping[str, Amount]
 
 
 class IrLines(Record, frozen=True, omit_defaults=True):
-    """Of a function as the compiler prints it, the lines that matter.
+    """Of a function as the compiler prints it, the lines that matter."""
 
-    Attributes:
-        lines: number within the function, from 1, and text.
-        operations: what the lines were chosen for; none where it has nothing of what was looked for: its first lines.
-        holding: lines that have them, those shown included.
-    """
-
-    lines: tuple[tuple[Amount, str], ...]
+    lines: tuple[tuple[Amount, str], ...]  # number within the function, from 1, and text
     total: Amount
+    # what the lines were chosen for; none where it has nothing of what was looked for: its first lines
     operations: tuple[str, ...] = ()
-    holding: Amount = 0
+    holding: Amount = 0  # lines that have them, those shown included
 
 
 class IrAround(Record, frozen=True, omit_defaults=True):
-    """The function just before and just after one run of a pass, on one side.
-
-    Attributes:
-        step: place of the trace's step that is this run; of the last one before it where it changes no operation.
-        operations: those that part the sides, by which lines are chosen.
-        idle: whether it changes no operation there.
-        before, after: None with the reason in `why`.
-    """
+    """The function just before and just after one run of a pass, on one side."""
 
     name: str
-    step: int
-    operations: tuple[str, ...]
-    idle: bool = False
+    step: int  # place of the trace's step that is this run; of the last one before it where it changes no operation
+    operations: tuple[str, ...]  # those that part the sides, by which lines are chosen
+    idle: bool = False  # whether it changes no operation there
+    # before, after: None with the reason in `why`
     before: IrLines | None = None
     after: IrLines | None = None
     why: str = ""
@@ -82,22 +66,16 @@ class IrAround(Record, frozen=True, omit_defaults=True):
 
 
 class DispatchTrace(Record, frozen=True, omit_defaults=True):
-    """One dispatch on one side.
+    """One dispatch on one side."""
 
-    Attributes:
-        steps: the passes that changed which operations there are, in order.
-        why: why there are none, or why they end early; empty where the trace is whole.
-        same_code: whether the traced compile made the code that is in the artifact; None where that is not known.
-        cpu_ms: what tracing cost, the compiler alone.
-        around: the IR around the pass that is named, of dispatches that are examples of a root cause.
-        across: of a dispatch that the other side lacks, what that side's passes did at the same places of the model.
-    """
-
-    steps: tuple[PassStep, ...]
-    why: str = ""
+    steps: tuple[PassStep, ...]  # the passes that changed which operations there are, in order
+    why: str = ""  # why there are none, or why they end early; empty where the trace is whole
+    # whether the traced compile made the code that is in the artifact; None where that is not known
     same_code: bool | None = None
-    cpu_ms: int = 0
+    cpu_ms: int = 0  # what tracing cost, the compiler alone
+    # the IR around the pass that is named, of dispatches that are examples of a root cause
     around: IrAround | None = None
+    # of a dispatch that the other side lacks, what that side's passes did at the same places of the model
     across: tuple[PassStep, ...] = ()
 
     @property
@@ -152,21 +130,16 @@ class PassState:
 
 @dataclass(frozen=True, slots=True)
 class TraceRow:
-    """One pass on both sides.
-
-    Attributes:
-        base, head: the function after it; None on a side where it does not run, or changes no operation.
-        apart: operation → how many more on head after this pass, largest first; with types where only these differ.
-        share: how many of the larger side's operations the other does not have (0.5 is half of them).
-        steps: place of the last step on base and on head, this pass or one before it.
-    """
+    """One pass on both sides."""
 
     name: str
+    # base, head: the function after it; None on a side where it does not run, or changes no operation
     base: PassState | None
     head: PassState | None
+    # operation → how many more on head after this pass, largest first; with types where only these differ
     apart: Mapping[str, int]
-    share: float
-    steps: tuple[int, int]
+    share: float  # how many of the larger side's operations the other does not have (0.5 is half of them)
+    steps: tuple[int, int]  # place of the last step on base and on head, this pass or one before it
 
     @property
     def level(self) -> str:
@@ -183,19 +156,13 @@ class TraceRow:
 
 @dataclass(frozen=True, slots=True)
 class Parting:
-    """The passes of both sides over one dispatch, and where these part.
-
-    Attributes:
-        at: place of that pass in `rows`; None with the reason in `why`.
-        most: place of the pass, that one or a later one, that takes them apart by most.
-        is_late: they part in LLVM's passes, of which only milestones were looked at.
-    """
+    """The passes of both sides over one dispatch, and where these part."""
 
     rows: tuple[TraceRow, ...]
-    at: int | None
+    at: int | None  # place of that pass in `rows`; None with the reason in `why`
     why: str = ""
-    most: int | None = None
-    is_late: bool = False
+    most: int | None = None  # place of the pass, that one or a later one, that takes them apart by most
+    is_late: bool = False  # they part in LLVM's passes, of which only milestones were looked at
 
     @property
     def row(self) -> TraceRow | None:

@@ -159,7 +159,7 @@ def _cell(report: ReportRow, cell: CellRow, deltas: tuple[DispatchDelta, ...], b
         yield Sentence((Span("the report does not say why", "warn"),))
     own, rows = own_metrics(report.base.compiler.metrics, report.head.compiler.metrics), []
     for id_ in (*METRIC_IDS, *own):
-        both, seen = cell.metrics.get(id_, Both[int]()), cell.seen.get(id_)
+        both, seen = cell.metrics.get(id_, Both[int](None, None)), cell.seen.get(id_)
         one = MetricDelta(id_, both.base, both.head, (seen.base or (), seen.head or ()) if seen else None, own.get(id_))
         if one.base != one.head or one.is_open:
             unit = one.quantity.unit
@@ -168,7 +168,7 @@ def _cell(report: ReportRow, cell: CellRow, deltas: tuple[DispatchDelta, ...], b
     yield Table(("metric", "base → head", "change"), listed(rows), caption=phrase("Metrics that changed"))
     key = CellKey(cell.model, cell.target)
     causes = [
-        phrase(strong(cause_words(root.cause)), f": {clean(root.what)}: {signed(root.bytes.net_bytes)}")
+        phrase(strong(cause_words(root.cause)), f": {clean(root.what)}: {signed(root.bytes.net)}")
         for root in report.root_causes
         if key in root.cells
     ]
