@@ -21,6 +21,7 @@ from bot.compiler.diagnostics import processor
 from bot.compiler.ptxas import assembler_of
 from bot.compiler.storage import add, touch
 from bot.core.json_text import canonical, decoded
+from bot.core.metrics import OwnMetrics
 from bot.core.planned import PlannedCell
 from bot.core.policy import lasts
 from bot.core.program import Program
@@ -81,8 +82,11 @@ class CellCache:
     def _path(self, key: str) -> Path:
         return self.root / "cells" / key[:2] / f"{key}.json"
 
-    def load(self, key: str) -> Cell | None:
-        """The cell stored under `key`; None where there is none that can be trusted."""
+    def load(self, key: str, own: OwnMetrics = ()) -> Cell | None:
+        """The cell stored under `key`; None where there is none that can be trusted.
+
+        `own`: the metrics that its compiler declares.
+        """
         try:
             head, _, body = self._path(key).read_bytes().partition(b"\n")
             if hashlib.sha256(body).hexdigest().encode() != head:
@@ -90,7 +94,7 @@ class CellCache:
             stored = decoded(body, _Kept, "cell")
             if stored.key != key:
                 return None
-            cell = cell_of(stored.cell, stored.programs, "cell")
+            cell = cell_of(stored.cell, stored.programs, "cell", {one.id for one in own})
         except (OSError, ValueError, BotError):
             return None
         touch(self._path(key))

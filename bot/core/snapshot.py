@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import urlsafe_b64encode
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from sys import intern
 from typing import Annotated, Any, Final, Literal
 
@@ -550,19 +550,21 @@ def snapshot_of(row: Side, rows: Sequence[CellRow], where: str) -> Snapshot:
     declared = {one.id for one in row.compiler.metrics}
     if taken := declared & METRIC_BY_ID.keys():
         raise InputError(f"declares {min(taken)!r}, which is a metric of this program", where=where, hint=MEASURE_AGAIN)
-    for i, cell in enumerate(rows):
-        for metrics in (cell.metrics, *(other.metrics for other in cell.others)):
-            if unknown := metrics.keys() - METRIC_BY_ID.keys() - declared:
-                raise InputError(f"unknown metric {min(unknown)[:60]!r}", where=f"{where}: cells[{i}]")
-    cells = [cell_of(cell, row.programs, f"{where}: cells[{i}]") for i, cell in enumerate(rows)]
+    cells = [cell_of(cell, row.programs, f"{where}: cells[{i}]", declared) for i, cell in enumerate(rows)]
     if sum(trace.size for cell in cells for trace in cell.traces.values()) > MOST_TRACED:
         raise InputError("has larger traces than are looked at", where=where, hint=MEASURE_AGAIN)
     shared: dict[str, Any] = {name: getattr(row, name) for name in _SIDE}
     return Snapshot(cells=tuple(cells), **shared)
 
 
-def cell_of(row: CellRow, programs: Mapping[str, Program], where: str) -> Cell:
-    """One cell; raises InputError naming `where` for one that contradicts itself."""
+def cell_of(row: CellRow, programs: Mapping[str, Program], where: str, declared: Set[str] = frozenset()) -> Cell:
+    """One cell; raises InputError naming `where` for one that contradicts itself.
+
+    `declared`: ids of metrics that are not this program's.
+    """
+    for metrics in (row.metrics, *(other.metrics for other in row.others)):
+        if unknown := metrics.keys() - METRIC_BY_ID.keys() - declared:
+            raise InputError(f"unknown metric {min(unknown)[:60]!r}", where=where)
     if row.parts and sum(row.parts.values()) != row.metrics.get("artifact_bytes"):
         raise InputError(f"its parts sum to {sum(row.parts.values())}, not to its artifact_bytes", where=where)
     if row.program is not None and row.program not in programs:

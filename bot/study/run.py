@@ -150,7 +150,10 @@ class _Collector:
                     self.cells[plan.label][planned.key] = hindered_cell(planned)
                     continue
                 key = cell_key(plan.compiler.info.digest, planned)
-                if key not in self.wanted and (known := resources.cache.load(key)) is not None:
+                if (
+                    key not in self.wanted
+                    and (known := resources.cache.load(key, plan.compiler.info.metrics)) is not None
+                ):
                     self.cells[plan.label][planned.key] = _labelled(known, planned)
                     if cpu_ms := known.value("compile_cpu_ms"):
                         timed.append((planned.cost, cpu_ms))
