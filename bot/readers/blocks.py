@@ -12,8 +12,7 @@ from bot.readers.elf import Span
 
 SKIPPED = rb'//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:[^"\\\n]|\\.)*"?'
 """Comments and strings; unterminated ones run to the end, so that scanning stays linear."""
-MAX_NAME_BYTES = 1024
-"""Longer names are refused: a block is searched for its own."""
+MAX_NAME_BYTES = 1024  # longer names are refused: a block is searched for its own
 INSIDE = re.compile(SKIPPED + rb"|(?P<brace>[{}])", re.DOTALL)
 
 

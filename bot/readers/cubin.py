@@ -19,8 +19,7 @@ from bot.readers.object_code import code_digest
 
 EM_CUDA = (190).to_bytes(2, "little")
 NV_INFO = ("SHT_LOPROC", str(0x70000000))
-SHF_INFO_LINK = 0x40
-"""Of `.nv.info.<function>`, which tells of one function; `.nv.info` tells of them all."""
+SHF_INFO_LINK = 0x40  # of `.nv.info.<function>`, which tells of one function; `.nv.info` tells of them all
 ATTRIBUTE, OF_FUNCTION = struct.Struct("<BBH"), struct.Struct("<II")
 EIFMT_SVAL, EIATTR_FRAME_SIZE, EIATTR_REGCOUNT = 0x04, 0x11, 0x2F
 """As `cuobjdump -elf` names them: a value of so many bytes; frame and registers of a function."""

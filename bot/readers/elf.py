@@ -23,15 +23,13 @@ from bot.core.reading import EntryPoint, Reading
 from bot.errors import MalformedBinary
 
 MAGIC = b"\x7fELF"
-MACHINE = slice(18, 20)
-"""Where both layouts have `e_machine`."""
+MACHINE = slice(18, 20)  # where both layouts have `e_machine`
 SHN_UNDEF, SHN_LORESERVE = 0, 0xFF00
 SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR = 1, 2, 4
 STT_OBJECT, STT_FUNC, STT_SECTION = 1, 2, 3
 LOADER_FUNCTION = "iree_hal_executable_library_query"
 """What the runtime's loader calls in a CPU library; no entry point of the program."""
-MAX_NAME_BYTES = 1024
-"""Symbols may share one long name; longer ones are refused rather than copied for each of them."""
+MAX_NAME_BYTES = 1024  # symbols may share one long name; longer ones are refused rather than copied for each of them
 WORK_PER_BYTE = 64
 """What a file may cost its reader; real objects need less than one: each byte of code and of constants once."""
 HEADER_BYTES = {32: (52, 32, 40), 64: (64, 56, 64)}

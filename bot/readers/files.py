@@ -27,19 +27,15 @@ from bot.readers.reports import Frame, read_stack_usage
 
 READERS: tuple[Reader, ...] = (hsaco, cubin, elf, spirv, ptx)
 NO_ARTIFACT_SAYS_IT = "no file that the command left says it"
-_ADDED_AT_LAUNCH = ("workgroup_memory_max_bytes",)
-"""A file has what a kernel always takes; a launch may add to it."""
-_RELOCATABLE = (1).to_bytes(2, "little"), slice(16, 18)
-"""ET_REL, and where a file says so."""
+_ADDED_AT_LAUNCH = ("workgroup_memory_max_bytes",)  # a file has what a kernel always takes; a launch may add to it
+_RELOCATABLE = (1).to_bytes(2, "little"), slice(16, 18)  # ET_REL, and where a file says so
 _COLUMN = re.compile(r"^(.*?:\d+):\d+:", re.MULTILINE)
 """GCC writes a column behind the line, and `dynamic,bounded` of what is bounded."""
 _NESTED = re.compile(r"N?(?:St|S\d*_|K)*((?:\d+)[A-Za-z_].*)")
 _LLVM_IR = re.compile(rb"^(?:define|declare|target triple)\b", re.MULTILINE)
 _MLIR = re.compile(rb"^\s*(?:#\w+ = |module\b|tt\.func|llvm\.func|func\.func)", re.MULTILINE)
-_INSTRUCTION = re.compile(rb"\s+(?:@!?%\w+ )?([a-z][\w.]+)(?=\s|;|$)")
-"""Of assembly, PTX with its predicates among it."""
-_SHOWN_OF_MNEMONIC = 2
-"""`ld.global.v4.b32` counts as `ld.global`: sizes and modes beside it are many."""
+_INSTRUCTION = re.compile(rb"\s+(?:@!?%\w+ )?([a-z][\w.]+)(?=\s|;|$)")  # of assembly, PTX with its predicates among it
+_SHOWN_OF_MNEMONIC = 2  # `ld.global.v4.b32` counts as `ld.global`: sizes and modes beside it are many
 
 
 def stem_of(name: str) -> str:

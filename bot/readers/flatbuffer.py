@@ -25,8 +25,7 @@ UINT64: Any = number_types.Uint64Flags
 OFFSET_BYTES = 4
 MAX_TABLES = 1 << 16
 """More tables than this in one vector are refused: crafted vectors may name one table a million times."""
-MAX_TEXT_BYTES = 1024
-"""Longer names are refused: a million tables may share one."""
+MAX_TEXT_BYTES = 1024  # longer names are refused: a million tables may share one
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,7 @@ NOTE_OWNER, NT_AMDGPU_METADATA = b"AMDGPU\0", 32
 NOTE_HEADER = struct.Struct("<III")
 MAX_METADATA_BYTES = 1 << 22
 """A kernel takes about 800; one byte of msgpack can become an object of 64, so more is refused."""
-ENTRY_OFFSET = slice(16, 24)
-"""Where a kernel descriptor has the distance to the code, which is a matter of layout."""
+ENTRY_OFFSET = slice(16, 24)  # where a kernel descriptor has the distance to the code, which is a matter of layout
 FIELDS = {
     "stack_bytes": ".private_segment_fixed_size",
     "workgroup_bytes": ".group_segment_fixed_size",

@@ -32,10 +32,8 @@ SCALAR_BYTES = {
     "int": 4, "uint": 4, "float": 4, "int32_t": 4, "uint32_t": 4, "atomic_int": 4, "atomic_uint": 4,
     "long": 8, "ulong": 8, "int64_t": 8, "uint64_t": 8, "size_t": 8,
 }  # fmt: skip
-MAX_DEPTH = 16
-"""How deep array templates may nest."""
-MAX_DECLARATION = 1000
-"""Characters; longer ones are not looked into."""
+MAX_DEPTH = 16  # how deep array templates may nest
+MAX_DECLARATION = 1000  # characters; longer ones are not looked into
 MAX_BYTES = 1 << 48
 
 VECTOR = re.compile(r"(?P<packed>packed_)?(?P<scalar>[a-z]+?)(?P<columns>[234])(?:x(?P<rows>[234]))?")

@@ -41,10 +41,8 @@ RELOCATION_FORMAT = {32: ("IIi", 8), 64: ("QQq", 32)}
 """ELF class → the fields of a relocation, and by how many bits `r_info` has the symbol above the type."""
 EM_X86_64, X86_RELATIVE, X86_FIELD_BYTES = (62).to_bytes(2, "little"), (2, 4), 4
 """x86-64 psABI, "Relocation Types": R_X86_64_PC32 and R_X86_64_PLT32, both of 32-bit fields."""
-RELOCATION_WORK_BYTES = 32
-"""What a relocation costs, in bytes read."""
-MAX_DEPTH = 2
-"""Constant data that refers to data (a table of tables) is followed this far."""
+RELOCATION_WORK_BYTES = 32  # what a relocation costs, in bytes read
+MAX_DEPTH = 2  # constant data that refers to data (a table of tables) is followed this far
 
 
 def code_digest(*pieces: bytes) -> str:

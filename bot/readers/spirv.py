@@ -25,14 +25,12 @@ WORD_BYTES, HEADER_WORDS, VERSION_AT = 4, 5, 1
 OP_IMPORT, OP_EXTENDED, OP_ENTRY_POINT, OP_FUNCTION, OP_FUNCTION_END, OP_VARIABLE = 11, 12, 15, 54, 56, 59
 OP_BOOL, OP_INT, OP_FLOAT, OP_VECTOR, OP_MATRIX, OP_ARRAY, OP_STRUCT, OP_POINTER = 20, 21, 22, 23, 24, 28, 30, 32
 OP_CONSTANT, OP_SPEC_CONSTANT, OP_DECORATE, OP_MEMBER_DECORATE = 43, 50, 71, 72
-DEBUG_OPCODES = (2, 3, 4, 5, 6, 7, 8, 317, 330)
-"""Names, sources, lines: nothing that runs."""
+DEBUG_OPCODES = (2, 3, 4, 5, 6, 7, 8, 317, 330)  # names, sources, lines: nothing that runs
 DEBUG_SETS = (b"NonSemantic.", b"OpenCL.DebugInfo.")
 STORAGE_WORKGROUP, STORAGE_FUNCTION, STORAGE_PHYSICAL_BUFFER = 4, 7, 5349
 DECORATION_ARRAY_STRIDE, DECORATION_ALIASED, DECORATION_OFFSET, DECORATION_LINKAGE = 6, 20, 35, 41
 ADDRESS_BYTES = 8
-MAX_BYTES = 1 << 48
-"""Nested arrays multiply; a larger claim is refused rather than computed."""
+MAX_BYTES = 1 << 48  # nested arrays multiply; a larger claim is refused rather than computed
 INTERFACE_LISTS_ALL_SINCE = 0x00010400
 """From version 1.4 on an entry point's interface names every global variable it uses."""
 LABEL_BY_OPCODE = (
@@ -50,8 +48,7 @@ LEAST_WORDS = {
     **dict.fromkeys((OP_EXTENDED, OP_FUNCTION), 5),
 }
 
-Size = tuple[int, int]
-"""Bytes and alignment of a type."""
+Size = tuple[int, int]  # bytes and alignment of a type
 
 
 @dataclass(slots=True)

@@ -27,8 +27,7 @@ from typing import Any
 
 import numpy as np
 
-_CHUNK = 1 << 20
-"""Values made at a time."""
+_CHUNK = 1 << 20  # values made at a time
 _FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 _SMALL_FLOATS = {
     "bf16": "bfloat16",
@@ -39,8 +38,7 @@ _SMALL_FLOATS = {
 }
 """Element → what ml_dtypes calls it."""
 _INPUT_SCALE = 0.25
-_DOUBLINGS = 8
-"""Wide floats are doubled or halved up to so often: from about 0.001 to 64."""
+_DOUBLINGS = 8  # wide floats are doubled or halved up to so often: from about 0.001 to 64
 _BIAS_SCALE = 1 << 17
 
 

@@ -84,19 +84,14 @@ def _ask(request: Any, kind: type[_Answer], parent: Path, cancel: Cancel) -> _An
             return here(error.what)
 
 
-_HEADER_STEP = 64
-"""The data of a parameter file begin at a multiple of this many bytes."""
-_SPARE_BYTES = 64 << 20
-"""Room that is left on the disk, for outputs and whatever others do there."""
-_ANY = "!hal.buffer_view"
-"""An argument that the program does not look at."""
-_FEW, _LONG_BITS = 2, 32
-"""Integers of so many bits are 0 or 1 in some of the draws: they may be masks."""
+_HEADER_STEP = 64  # the data of a parameter file begin at a multiple of this many bytes
+_SPARE_BYTES = 64 << 20  # room that is left on the disk, for outputs and whatever others do there
+_ANY = "!hal.buffer_view"  # an argument that the program does not look at
+_FEW, _LONG_BITS = 2, 32  # integers of so many bits are 0 or 1 in some of the draws: they may be masks
 _FLOATS_ARE = {"input": "of about 0.25", "wide": "of about 0.001 to 64", "parameter": "weights"}
 _QUANTISED, _SUM = ("i8", "si8", "ui8"), "i32"
 """Elements of what a quantised program multiplies, and of what it adds to the sums."""
-_HELD_TWICE = 2
-"""What initializers make of parameters may be as large as these are, and stays beside them."""
+_HELD_TWICE = 2  # what initializers make of parameters may be as large as these are, and stays beside them
 
 
 class Feed(NamedTuple):

@@ -42,8 +42,7 @@ _NATIVE = f"iree/_runtime_libs/{_PROGRAM}"
 """The program itself; the package's other one of this name is a script that takes a second to start it."""
 _MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm_64", "arm64": "arm_64", "riscv64": "riscv_64"}
 """What this machine may call itself → what the compiler calls it in the name of a format."""
-DEVICE = "local-sync"
-"""The one that computes in the thread that calls it: what else the machine does decides less."""
+DEVICE = "local-sync"  # the one that computes in the thread that calls it: what else the machine does decides less
 _SAID_CHARACTERS = 200
 _DIRECTORIES = re.compile(r"(?<![\w.])/(?:[^\s/:'\"]+/)+")
 _NOT_ITS_FAULT = {"SIGILL": ": this processor lacks an instruction", "SIGKILL": ": memory ran out, most likely"}
@@ -59,10 +58,8 @@ _FEWEST_DRAWS, FEWEST_PAIRS = 2, 6
 CONFIDENCE = 0.95
 LONG_SECONDS, PAIR_SECONDS = 120, 60
 """When that much time has gone, nothing is repeated that need not be; what the first pair of a price may take."""
-_MUCH_LONGER = 10
-"""An artifact that takes so many times as long as the other is not merely slow: it does not end."""
-_SHORTEST_SECONDS = 0.2
-"""How long each process of a pair repeats the function, at least."""
+_MUCH_LONGER = 10  # an artifact that takes so many times as long as the other is not merely slow: it does not end
+_SHORTEST_SECONDS = 0.2  # how long each process of a pair repeats the function, at least
 TOO_LONG = "a single pair of runs takes too long for several of them"
 _MICROSECONDS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
 _ALLOWED = {"f64": 1e-4, "f32": 1e-4, "f16": 1e-2, "bf16": 5e-2}

@@ -19,8 +19,7 @@ from .ir_members import DYNAMIC, FUNCTION, Member, Slot, attributes_of, partitio
 
 FAMILY_KINDS = ("constants", "static-shapes", "offsets", "operand-order", "extra-operation", "different-fusion")
 """`bot.core.program.FAMILY_KINDS`."""
-IDENTICAL = "nothing: their functions are identical"
-"""`bot.core.program.IDENTICAL`."""
+IDENTICAL = "nothing: their functions are identical"  # `bot.core.program.IDENTICAL`
 _VALUES_SHOWN, _LINES_SHOWN, _LINE_CHARACTERS, _VALUE_CHARACTERS, _NAMES_SHOWN = 8, 4, 160, 40, 6
 _SHIFTS = frozenset({"arith.shrsi", "arith.shrui"})
 _SUMS = frozenset({"arith.addi", "arith.subi"})
@@ -35,13 +34,11 @@ _ADDRESSING = frozenset({"arith.index_cast", "arith.index_castui"})
 _UNNAMED = frozenset({"linalg.generic", "linalg.fill", "linalg.yield", "linalg.index", "iree_linalg_ext.yield"})
 _ORDERED = frozenset({"indexing_maps", "operandSegmentSizes", "function_type", "sym_name"})
 _COSTLY = KINDS[: KINDS.index("gather")]
-_ATTEMPTS = 32
-"""Times that an operation is left out of one executable: each costs as much as it has operations."""
+_ATTEMPTS = 32  # times that an operation is left out of one executable: each costs as much as it has operations
 _NAME = re.compile(r"%[\w$.-]+(?:#\d+)?")
 
 Draft = tuple[str, Sequence[Member], list[str]]
-Words = Counter[tuple[str, str]]
-"""Name and element type of operations that compute."""
+Words = Counter[tuple[str, str]]  # name and element type of operations that compute
 
 
 def families(ir: Any, members: Collection[Member]) -> list[dict[str, Any]]:

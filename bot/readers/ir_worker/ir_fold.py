@@ -29,8 +29,7 @@ from .ir_members import (
 
 Answer = dict[str, Any]
 DISPATCH, _ORDINAL = "flow.dispatch", "iree_tensor_ext.dispatch.workload.ordinal"
-_WORKLOAD, _ARGUMENTS, _DIMENSIONS = 0, 1, 2
-"""Segments of the operands of a dispatch."""
+_WORKLOAD, _ARGUMENTS, _DIMENSIONS = 0, 1, 2  # segments of the operands of a dispatch
 _TENSOR_OF = "!iree_tensor_ext.dispatch.tensor<readonly:{}>"
 _BOUND = re.compile(r"![\w.]+<\w+:(.+)>")
 _LOAD, _TIE, _RESULT = "iree_tensor_ext.dispatch.tensor.load", "flow.dispatch.tie_shape", "result"

@@ -155,8 +155,7 @@ _UNKNOWN = 2
 _COMPUTED, _OWN, _SMALL = range(3)
 """How an input reaches a value, the most dangerous way first: computed of it; its own; its own, which had few bits on
 the way: whoever computes with these has to expect all of them."""
-Reach = dict[tuple[str, ...], int]
-"""Input → how it reaches a value."""
+Reach = dict[tuple[str, ...], int]  # input → how it reaches a value
 
 
 class _Extents:

@@ -39,8 +39,7 @@ _NOT_COUNTED = frozenset({"linalg.yield", "linalg.index", "iree_linalg_ext.yield
 _MULTIPLY = frozenset({"arith.mulf", "arith.muli", "arith.andi", "complex.mul"})
 _ACCUMULATE = frozenset({"arith.addf", "arith.addi", "arith.ori", "complex.add"})
 _CASTS = frozenset(f"arith.{name}" for name in ["extf", "extsi", "extui", "truncf", "trunci", "sitofp", "uitofp"])
-PLAIN = {"use_local_scope": True, "enable_debug_info": False}
-"""How IR is printed so that where it stands says nothing."""
+PLAIN = {"use_local_scope": True, "enable_debug_info": False}  # how IR is printed so that where it stands says nothing
 
 
 def collect(ir: Any, root: Any, names: Collection[str] | Callable[[str], bool]) -> list[Any]:

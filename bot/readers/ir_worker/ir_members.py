@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 from .ir_kinds import collect, name_of
 
 EXECUTABLE, EXPORT, FUNCTION, CONSTANT = "flow.executable", "flow.executable.export", "func.func", "arith.constant"
-DYNAMIC = -(1 << 63)
-"""ShapedType::kDynamic."""
+DYNAMIC = -(1 << 63)  # ShapedType::kDynamic
 SHAPE = re.compile(r"\b(tensor|vector|memref)<((?:(?:[0-9]+|\?)x)+)")
 _NAMES = frozenset({"sym_name", "function_ref", "function_type"})
 """Attributes that are names of the executable, or follow from what else is compared."""

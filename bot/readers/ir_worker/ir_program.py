@@ -13,14 +13,12 @@ from .ir_members import read
 from .ir_stream import entry_point_of, generic, hexadecimal, stream, tops_of, without_names
 
 Answer = dict[str, Any]
-COMPONENT_CHARACTERS = 200
-"""A component has no more than these."""
+COMPONENT_CHARACTERS = 200  # a component has no more than these
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _FILE_POSITION = re.compile(r":\d+(?::\d+)?(?: to \d*:\d+)?")
 _ESCAPE = re.compile(rb"\\([0-9A-Fa-f]{2}|.)", re.DOTALL)
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|->|[<>]=|[<({\[]|[>)}\]]')
-MOST_PLACES = 1_000
-"""So many places are counted in one model; what further ones have counts as without a place."""
+MOST_PLACES = 1_000  # so many places are counted in one model; what further ones have counts as without a place
 _STRUCTURE = frozenset({"builtin", "func", "util", "hal", "ml_program", "cf"})
 """Dialects of modules, functions, weights and the calling convention around the model; of branches and assertions."""
 _NO_OPERATIONS = frozenset({"tensor.empty", "linalg.index", "iree_linalg_ext.index"})

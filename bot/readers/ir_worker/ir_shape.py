@@ -23,8 +23,7 @@ from .ir_kinds import collect, functions_of
 DYNAMIC = "?"
 _TORCH = re.compile(r"!torch\.vtensor<\[([\d?,]+)\],((?:si|ui|i)\d+|b?f\d\w*)>")
 _BUILTIN = re.compile(r"tensor<((?:(?:\d+|\?)x)+)((?:si|ui|i)\d+|b?f\d\w*|index|complex<\w+>)>")
-_UNKNOWN = re.compile(r"[?*]|tensor$")
-"""In a type of another form: it has dynamic dimensions, or may have some."""
+_UNKNOWN = re.compile(r"[?*]|tensor$")  # in a type of another form: it has dynamic dimensions, or may have some
 _SIGN = re.compile(r"^[su](?=i)")
 _TORCH_CAST, _BUILTIN_CAST = "torch.tensor_static_info_cast", "tensor.cast"
 _TO_BUILTIN, _FROM_BUILTIN = "torch_c.to_builtin_tensor", "torch_c.from_builtin_tensor"

@@ -18,10 +18,8 @@ from .ir_kinds import COMPUTE_BOUND, KINDS, PLAIN, collect, kinds_of, name_of
 
 Answer = dict[str, Any]
 Constants = Mapping[Any, "int | None"]
-ARGUMENT_VALUES = 16
-"""So many different constants of an argument are listed."""
-_INT_LIMIT = 1 << 53
-"""That of `bot.core.record`, which a process beside the compiler cannot import."""
+ARGUMENT_VALUES = 16  # so many different constants of an argument are listed
+_INT_LIMIT = 1 << 53  # that of `bot.core.record`, which a process beside the compiler cannot import
 _DISPATCHES = ("stream.cmd.dispatch", "stream.async.dispatch")
 _TRAILING_ZEROS = re.compile(r"(SegmentSizes = array<i32: \d+(?:, \d+)*?)(?:, 0)+>")
 _NAME = re.compile(r"%[A-Za-z0-9_$.-]+(?:#\d+)?")
