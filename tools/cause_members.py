@@ -65,8 +65,12 @@ class Member:
 
     @property
     def change_bytes(self) -> int:
-        """Head's code − base's; 0 where it is the same."""
+        """Head's code − base's; 0 where it is the same; of one that a side alone has, its whole executable."""
         base, head = self.row["base"], self.row["head"]
+        if not (base and head):
+            one = head or base
+            size = one.get("executable_bytes")
+            return ((one["code_bytes"] if size is None else size) or 0) * (1 if head else -1)
         same_code = base["code"] is not None and base["code"] == head["code"]
         return 0 if same_code else (head["code_bytes"] or 0) - (base["code_bytes"] or 0)
 
@@ -180,7 +184,9 @@ def members_of(report: Mapping[str, Any]) -> list[Checked]:
     backends = {**report["base"]["targets"], **report["head"]["targets"]}
     for cell in report["cells"]:
         for row in cell.get("dispatches", ()):
-            if row["cause"] not in ("strategy", "codegen") or not (row["base"] and row["head"]):
+            if row["cause"] not in (*EARLY, "strategy", "codegen") or not (
+                (row["base"] and row["head"]) or row.get("pass")
+            ):
                 continue
             for one in by_weight:
                 near = {backends.get(target) for target in one.root["targets"]}
@@ -197,11 +203,15 @@ def members_of(report: Mapping[str, Any]) -> list[Checked]:
     return checked
 
 
+EARLY, REGION = ("input", "fusion"), "flow.dispatch.region"
+"""Causes with a pass over the whole program; dispatches that it forms come first. None of these is compiled anew."""
+
+
 def named(root: Mapping[str, Any]) -> bool:
     """Whether a root cause has a knob or a pass in its words."""
     if root["cause"] == "strategy":
         return KNOB.fullmatch(root["what"]) is not None
-    return bool(root["cause"] == "codegen" and root["pass"])
+    return bool(root["cause"] in (*EARLY, "codegen") and root["pass"])
 
 
 def fits(root: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
@@ -212,7 +222,8 @@ def fits(root: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
     operations = row.get("operations")
     if claim is None or not operations or row.get("pass") != claim[1]:
         return False
-    name = max(operations, key=lambda one: (abs(operations[one]), [-ord(letter) for letter in one]))
+    largest = max(operations, key=lambda one: (abs(operations[one]), [-ord(letter) for letter in one]))
+    name = REGION if REGION in operations else largest
     least, most = (int((number or claim[2]).replace(",", "")) for number in (claim[2], claim[3]))
     count = operations[name]
     fits_count = bool((count > 0) == (claim[5] == "more") and least <= abs(count) <= most)
@@ -425,7 +436,7 @@ def check(out: Path, compilers: Compilers, most: int, jobs: int = 1) -> list[Che
         if one.root["cause"] == "strategy":
             pairs = [[member.row[side]["strategy"] or "" for side in SIDES] for member in one.members]
             one.alone = sum(is_alone(one.root["what"], *pair) for pair in pairs)
-        else:
+        elif one.root["cause"] == "codegen":
             changed = [
                 str(member)
                 for member in one.members

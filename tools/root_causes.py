@@ -83,7 +83,7 @@ def _formed(report: Mapping[str, Any], targets: Mapping[str, Moved]) -> None:
     for cell in report["cells"]:
         target = targets[cell["target"]]
         for row in cell.get("dispatches", ()):
-            size, cause = moved_bytes(cell, row), row["cause"]
+            size, cause = abs(Member(cell, row).change_bytes), row["cause"]
             target.bytes += size
             if cause == "input" and cell["model"] in edited:
                 target.named[f"{cell['model']} was edited"] += size
@@ -94,15 +94,6 @@ def _formed(report: Mapping[str, Any], targets: Mapping[str, Moved]) -> None:
                 target.unnamed[f"{cause}; {row.get('untraced', NOT_TRACED)}"] += size
             elif cause not in ("strategy", "codegen"):
                 target.unnamed[cause or row["note"]] += size
-
-
-def moved_bytes(cell: Mapping[str, Any], row: Mapping[str, Any]) -> int:
-    """By how much a dispatch is larger or smaller; of one that a side alone has, its whole executable."""
-    if row["base"] and row["head"]:
-        return abs(Member(cell, row).change_bytes)
-    one = row["head"] or row["base"]
-    size = one.get("executable_bytes")
-    return (one["code_bytes"] if size is None else size) or 0
 
 
 def share_words(moved: Moved) -> str:
@@ -149,12 +140,12 @@ def lines(found: Sequence[tuple[str, Mapping[str, Moved], Sequence[Checked]]]) -
 
 
 ABOUT = (
-    "Dispatches' moved bytes are the sum of their absolute changes. A share is what has a named knob, pass or edit, or "
-    "was formed otherwise by fusion or deduplication; "
+    "Dispatches' moved bytes are the sum of their absolute changes. A share is what has a named knob, pass or edit; "
     "behind it stands how many root causes hold 90 % of all. A member is a dispatch of a cause with a knob or a pass: "
     "it is true where `tools/cause_members.py`, which shares no code with the bot, finds the cause's words "
-    "true of it; anew: by compiling it once more with both compilers, for a knob its configuration, for a pass the "
-    "operations before and after it. Seconds are CPU time, those of traces without the writing of their sources."
+    "true of it; anew: by compiling it once more with both compilers, for a knob its configuration, for a pass of code "
+    "generation the operations before and after it. Seconds are CPU time, those of traces without the writing of their "
+    "sources."
 )
 
 
