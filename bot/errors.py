@@ -129,8 +129,7 @@ class InternalError(BotError):
     def of(cls, error: Exception, *, public: bool = False) -> InternalError:
         """The one line about an exception that nobody foresaw; raise it `from error`.
 
-        Args:
-            public: leave out what the exception says, which may be anybody's words.
+        `public`: leave out what the exception says, which may be anybody's words.
         """
         words = "" if public else " ".join(str(error).split())[:_SAID_CHARS]
         what = f"a fault of the program, not of what it was given: {type(error).__name__}{words and f': {words}'}"

@@ -63,10 +63,8 @@ class TerminalShow:
     ) -> None:
         """An answer as it was asked for, and where it was written.
 
-        Args:
-            json: its pieces, where it has such a form.
-            following: the last line.
-            even_quiet: True where something of it is drawn in any case.
+        `json`: its pieces, where it has such a form; `following`: the last line; `even_quiet`: True where something of
+        it is drawn in any case.
         """
         written = f"written to {files[0].parent}: {', '.join(file.name for file in files)}" if files else ""
         if self._as_json and json:

@@ -196,8 +196,7 @@ def importer_version(model: Model) -> str:
 
 
 _OPSET = re.compile(rb"torch\.onnx_meta\.opset_version = (\d+) :")
-_TAKEN_OPSET = 17
-"""Operations of older ones are refused here and there; the importer can raise a model to this one."""
+_TAKEN_OPSET = 17  # Operations of older ones are refused here and there; the importer can raise a model to this one
 
 
 def opset_hint(model: Model, imported: Path) -> str:

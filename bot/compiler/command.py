@@ -44,8 +44,7 @@ OUT, FACTS, STACK_USAGE = "out", "facts.json", "*.su"
 _REF = "ref:"
 _PYTHON = "python"
 _MOST_FILES, _MOST_FACTS_BYTES = 10_000, 1 << 20
-_TIMES = (1_000_000_000, 1_000_000_000)
-"""Of all files that a command reads: debug information has them."""
+_TIMES = (1_000_000_000, 1_000_000_000)  # Of all files that a command reads: debug information has them
 _SAY_VERSION = "import sys; print('python%d.%d' % sys.version_info[:2])"
 _OTHER_PYTHONS = [f"python3.{minor}" for minor in range(15, 8, -1)]
 _ENVIRONMENT = {

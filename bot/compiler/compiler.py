@@ -32,8 +32,7 @@ class Compiled:
     stages: tuple[str, ...] = ()  # ends of names of those that are its own IR, in its order
 
 
-Result = Compiled | Failure
-"""How a compile ended."""
+Result = Compiled | Failure  # How a compile ended
 
 
 Compile = Callable[[PlannedCell, int], Result]

@@ -46,8 +46,7 @@ _GATED = frozenset(
     for backend in BACKENDS
     if backend.has_stack_gate
 )
-_PLACES = "--mlir-print-debuginfo"
-"""Keeps the model's own names in the phases."""
+_PLACES = "--mlir-print-debuginfo"  # Keeps the model's own names in the phases
 _PROGRAM_PHASES = {
     "input": "1.input",
     "global_optimization": "4.global-optimization",
@@ -56,8 +55,7 @@ _PROGRAM_PHASES = {
     "stream": "7.stream",
 }
 """What the IR worker calls a phase → the end of its file's name."""
-_OF_BINDINGS = ("program", "allocas", "strategies")
-"""Products that the IR worker makes."""
+_OF_BINDINGS = ("program", "allocas", "strategies")  # Products that the IR worker makes
 _REQUIRED_PHASES = frozenset({"dispatch_creation", "stream"})
 
 
@@ -221,8 +219,7 @@ def compile_directly(kit: Kit, argv: Sequence[str], source: Source, *, layout: i
 
     Where that fails, too, its failure stands, unless it says nothing of the compiler and the model.
 
-    Args:
-        layout: of the compiler's memory, as in `bot.system.downloads`.
+    `layout`: of the compiler's memory, as in `bot.system.downloads`.
     """
     first = _compile_once(kit, argv, source, layout)
     figure_bytes = first.figure_bytes if isinstance(first, Failure) else None

@@ -136,8 +136,7 @@ def without_places(text: str) -> str:
 # How the machine, and not the compiler, ends a compile: no room, no memory, a program that cannot be started.
 
 
-_LEAST_FREE_BYTES = 1 << 20
-"""With less than this, a compile that went well may have left half a file."""
+_LEAST_FREE_BYTES = 1 << 20  # With less than this, a compile that went well may have left half a file
 _NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded", re.IGNORECASE)
 _NOT_STARTED = re.compile(r"error while loading shared libraries: (.{1,200})")
 _INCOMPLETE = "check that its files are complete"

@@ -27,10 +27,8 @@ PACKAGE = "nvidia-cuda-nvcc-cu12"
 HOW_TO_GET_IT = "pip install 'code-size-bot[cuda]'"
 MISSING = f"ptxas is not installed: {HOW_TO_GET_IT}"
 BACKEND = NVIDIA
-LEVEL = "-O3"
-"""What `ptxas` takes when nobody says otherwise; said all the same, as it is part of the figures."""
-MOST_SAID_BYTES = 1 << 24
-"""A function takes about 400 bytes."""
+LEVEL = "-O3"  # What `ptxas` takes when nobody says otherwise; said all the same, as it is part of the figures
+MOST_SAID_BYTES = 1 << 24  # A function takes about 400 bytes
 MOST_CUBIN_BYTES = 1 << 28
 _MODULE, _CUBIN = "module.ptx", "module.cubin"
 _REFUSAL_CHARS = 240

@@ -29,8 +29,7 @@ _RESOURCE = re.compile(r"\bdense_resource<(?:\"([^\"]*)\"|([^>\"]+))>")
 _CARRIED = re.compile(r"^\s*(?:\"([^\"]*)\"|([\w.$-]+)): \"0x", re.MULTILINE)
 _Answer = TypeVar("_Answer", bound=Record)
 
-Group = tuple[str, ...]
-"""Names of executables that could become one, in the program's order."""
+Group = tuple[str, ...]  # Names of executables that could become one, in the program's order
 
 
 class Classes(Record, frozen=True):
@@ -127,8 +126,7 @@ STAGE = "import"
 """The stage of the failure of a model that cannot be constrained: it is refused before anything is compiled."""
 _SHAPING = "shaping"
 
-Dimension = tuple[Count, Count]
-"""An input of the model, and a dimension of it, both counted from 0."""
+Dimension = tuple[Count, Count]  # An input of the model, and a dimension of it, both counted from 0
 
 
 class _Constrained(Record, frozen=True):
@@ -145,9 +143,8 @@ def constrained(
 ) -> tuple[Dimension, ...] | Failure:
     """Write the model with its dynamic dimensions constrained; which these are, or why it cannot be had.
 
-    Args:
-        model: a file of MLIR, before any phase of the compiler; of an ONNX model what its import gave.
-        dimensions: those to constrain; None for all dynamic ones of all inputs.
+    `model`: a file of MLIR, before any phase of the compiler; of an ONNX model what its import gave; `dimensions`:
+    those to constrain; None for all dynamic ones of all inputs.
     """
     fields = {"model": str(model), "out": str(out), "dimensions": dimensions}
     answer = bindings.ask("constrain", constraint=msgspec.to_builtins(constraint), **fields)

@@ -19,8 +19,7 @@ from pathlib import Path
 from bot.errors import OutputError
 from bot.system.files import FULL, PART_PREFIX, sweep, write_atomically
 
-COMPLETE = ".complete"
-"""Is in an unpacked compiler when all of it is there."""
+COMPLETE = ".complete"  # Is in an unpacked compiler when all of it is there
 KINDS = {
     "toolchains": "compilers",
     "cells": "cells",
@@ -36,8 +35,7 @@ never leaves."""
 _COMPILERS = "toolchains"
 
 _held: dict[Path, int] = {}
-_full: dict[Path, str] = {}
-"""Caches without room for more → what the system said."""
+_full: dict[Path, str] = {}  # Caches without room for more → what the system said
 
 
 @dataclass(frozen=True, slots=True)

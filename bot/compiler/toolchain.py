@@ -42,16 +42,14 @@ from bot.system.files import (
 )
 from bot.system.processes import Cancel, Outcome, run
 
-UNTHREADED = "--mlir-disable-threading"
-"""Whole compiles fill the cores, so that threads inside one only cost."""
+UNTHREADED = "--mlir-disable-threading"  # Whole compiles fill the cores, so that threads inside one only cost
 LIBRARY = "libIREECompiler.so"
 _BESIDE = ("iree-lld", "lib*.so*", "iree_platform_libs/**/*")
 """The linker, the libraries, and the device code that the compiler links in, beside its binary."""
 _IN_LIB = (f"{LIBRARY}*", "iree_platform_libs/**/*")
 """What lies in `lib` of a build directory, which has its binaries in `tools`."""
 _BINDINGS = ("iree/compiler/**/*.py", "iree/compiler/_mlir_libs/*.so")
-_TICK_SECONDS = 0.02
-"""Longer than the kernel's clock takes to go on: until then a file can change and keep its times."""
+_TICK_SECONDS = 0.02  # Longer than the kernel's clock takes to go on: until then a file can change and keep its times
 
 
 def compiler_digest(binary: Path, bindings: Path | None, cache: Path) -> str:
@@ -114,8 +112,7 @@ _INDEX = Places()
 RUNTIME = "iree-base-runtime"
 _PROGRAMS = {PROJECT: "iree/compiler/_mlir_libs/iree-compile", RUNTIME: "iree/_runtime_libs/iree-run-module"}
 """Project → the program that its wheel is fetched for; those beside it come with it."""
-_ANSWER_SECONDS = 3
-"""How long the index may take to answer somebody who only asks whether it is there."""
+_ANSWER_SECONDS = 3  # How long the index may take to answer somebody who only asks whether it is there
 
 
 def release_home(version: str, cache: Path, places: Places = _INDEX, project: str = PROJECT) -> Path:
@@ -139,8 +136,7 @@ def fetch_release(
 ) -> Path:
     """The unpacked wheel of a release, from the cache or its places; raises CompilerUnavailable.
 
-    Args:
-        project: the compiler, or RUNTIME.
+    `project`: the compiler, or RUNTIME.
     """
     home = release_home(version, cache, places, project)
     if not places.changeable and hold(home):
@@ -320,10 +316,8 @@ _BINARY_PLACES = (
     "iree-compile",
 )
 _BINDINGS_PLACES = ("compiler/bindings/python", "python_packages/iree_compiler")
-PATIENCE_SECONDS = 120.0
-"""For the answer to one question, where a compile may take longer."""
-_NEAR_RELEASE = re.compile(r"[^\d/\s]+(\d+\.\d[0-9A-Za-z.]*)")
-"""`v3.13.0` and `iree-3.13.0`."""
+PATIENCE_SECONDS = 120.0  # For the answer to one question, where a compile may take longer
+_NEAR_RELEASE = re.compile(r"[^\d/\s]+(\d+\.\d[0-9A-Za-z.]*)")  # `v3.13.0` and `iree-3.13.0`
 SPEC_HINT = "give a release such as 3.13.0, a wheel, an iree-compile binary, or a directory that holds one"
 
 
@@ -361,9 +355,8 @@ def resolve(
 ) -> Toolchain:
     """The compiler that `spec` names; raises CompilerUnavailable.
 
-    Args:
-        say: gets a line before anything slow.
-        timeout_seconds: how long one compile may take, and so the answer to a question.
+    `say`: gets a line before anything slow; `timeout_seconds`: how long one compile may take, and so the answer to a
+    question.
     """
     cache = cache.absolute()  # compiles run in directories of their own
     named = _locate(spec, cache) or _locate_release(spec, cache, cancel, say, places)

@@ -129,15 +129,12 @@ def _shares(code_bytes: int, spots: _Spots) -> Iterable[tuple[str, int]]:
 #
 # Both sides share one naming, made of all places of both, so that a component has the same name on either side.
 
-Sections = Sequence["tuple[str, str]"]
-"""Name and glob of each; the first whose glob matches decides."""
+Sections = Sequence["tuple[str, str]"]  # Name and glob of each; the first whose glob matches decides
 
-MAX_COMPONENTS = 16
-"""More than these are no overview: the tree is cut at the level above."""
+MAX_COMPONENTS = 16  # More than these are no overview: the tree is cut at the level above
 MAX_LEVELS = 3
 
-_DEEPEST = 32
-"""Levels of a name that are told apart."""
+_DEEPEST = 32  # Levels of a name that are told apart
 _NUMBER = re.compile(r"[0-9]+")
 _TRANSFORM = re.compile(r"[A-Za-z_]+\((.*)\)")
 

@@ -25,42 +25,31 @@ from bot.explain.matching import Match, Side, is_opaque, numbers
 from bot.explain.texts import Texts
 
 MOST_PARTS = 4
-WINDOW_SITES = 6
-"""How far apart, among the sites that changed, the parts of one region may be: keeps the search linear."""
+WINDOW_SITES = 6  # How far apart, among the sites that changed, the parts of one region may be: keeps the search linear
 
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """What a side's dispatch sites launch.
+    """What a side's dispatch sites launch."""
 
-    Attributes:
-        structures, sources: digest → sites.
-        kinds: structure → what its main operation is.
-        executables: structure → the executables that have it, in the program's order.
-        unread: sites whose executable's IR is not known.
-    """
-
+    # structures, sources: digest → sites
     structures: Counter[str]
     sources: Counter[str]
-    executables: Mapping[str, tuple[str, ...]]
-    kinds: Mapping[str, str]
-    unread: int
+    executables: Mapping[str, tuple[str, ...]]  # structure → the executables that have it, in the program's order
+    kinds: Mapping[str, str]  # structure → what its main operation is
+    unread: int  # sites whose executable's IR is not known
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Two sides, ready for the questions; made by `compare`.
-
-    Attributes:
-        left, right: what their sites launch; None where either program is not known or both are the same, as far as
-            their digests tell.
-        same_model: True where the model's text is the same on both sides.
-    """
+    """Two sides, ready for the questions; made by `compare`."""
 
     base: Side
     head: Side
     matches: tuple[Match, ...]
-    same_model: bool
+    same_model: bool  # True where the model's text is the same on both sides
+    # left, right: what their sites launch; None where either program is not known or both are the same, as far as their
+    # digests tell
     left: Census | None
     right: Census | None
 
@@ -600,8 +589,7 @@ def _regional(moved: int | None, cell: Cause) -> str | None:
 LINES = 40
 LINE_CHARACTERS = 200
 CONTEXT_LINES = 2
-LARGEST_LINES = 2_000
-"""Of either text: the comparison is quadratic at worst, and what is beyond would not be shown."""
+LARGEST_LINES = 2_000  # Of either text: the comparison is quadratic at worst, and what is beyond would not be shown
 SHORT_CHARACTERS = 40
 NOTED_PARTS = 3
 _PIPELINE = "#0"

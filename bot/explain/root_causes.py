@@ -28,8 +28,7 @@ _KNOB = re.compile(r"([A-Za-z_]\w*) = ((?:\[[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\])
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _NUMBER = re.compile(r"-?\d+")
 _MOST_PAIRS = 2
-_LONGEST = 4_000
-"""Of a configuration, in characters: real ones have hundreds."""
+_LONGEST = 4_000  # Of a configuration, in characters: real ones have hundreds
 SET, UNSET = "set", "not set"
 
 
@@ -235,9 +234,8 @@ def root_causes(
 ) -> tuple[RootCause, ...]:
     """All of them, the largest absolute change first.
 
-    Args:
-        changed_models: models whose text differs between the sides.
-        backends: target → its backend: a knob of one is not that of another.
+    `changed_models`: models whose text differs between the sides; `backends`: target → its backend: a knob of one is
+    not that of another.
     """
     cells = {delta.key: delta for delta in deltas}
     clusters = list(_clusters(explanations, changed_models, backends or {}))
@@ -315,8 +313,7 @@ _BY: Mapping[str, Callable[[DispatchDelta], Sorted]] = {
 def _by_knob(clusters: Mapping[Any, Cluster]) -> Iterator[tuple[Hashable, Cluster]]:
     """The change of a knob with most bytes takes all that has just this change, then the next one of what is left.
 
-    Args:
-        clusters: knobs that differ, with the change of each → what turned just these, on one backend.
+    `clusters`: knobs that differ, with the change of each → what turned just these, on one backend.
     """
     left = dict(clusters)
     while weights := _weights(left):

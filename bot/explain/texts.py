@@ -20,8 +20,7 @@ from bot.errors import InputError
 # Cells of one model share their program, so that what is read out of it alone is the same on all targets.
 
 _Result = TypeVar("_Result")
-KEPT = 64
-"""Results; cells come model by model, so that older ones are not asked for again."""
+KEPT = 64  # Results; cells come model by model, so that older ones are not asked for again
 
 
 def per_object(function: Callable[..., _Result]) -> Callable[..., _Result]:

@@ -140,10 +140,8 @@ def measured_pairs(base: Snapshot, head: Snapshot, named: Sequence[tuple[str, st
 # Told by the programs that one compiler read out of both texts: another one may read the same text differently. They
 # are those of one target, the same command on both sides where there is one, as flags may decide too what is read.
 
-_NOTHING = Program(operations="")
-"""The program of a model that a side does not have."""
-_UNKNOWN = ""
-"""The digest of a model that a side has, and says no more of."""
+_NOTHING = Program(operations="")  # The program of a model that a side does not have
+_UNKNOWN = ""  # The digest of a model that a side has, and says no more of
 
 
 def model_edits(base: Snapshot, head: Snapshot, sections: Sections = ()) -> tuple[ModelEdit, ...]:

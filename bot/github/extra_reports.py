@@ -48,8 +48,7 @@ from bot.study.prepare import Work, require_writable
 from bot.system.files import write_atomically
 
 FOLD_EVENTS = frozenset({"workflow_dispatch", "schedule"})
-MOST_BASELINES = 100
-"""So many baselines are on the page of history at most: the newest."""
+MOST_BASELINES = 100  # So many baselines are on the page of history at most: the newest
 
 
 def lab(services: Services) -> int:
@@ -155,15 +154,13 @@ def _line(services: Services, config: Config) -> Iterator[tuple[str, Snapshot]]:
 # Stored baselines as a site: the newest against the one before, the history of all, and a page that leads there.
 
 _SHOWN_DIGITS = 10
-Side = tuple[str, Snapshot]
-"""A commit, and its baseline."""
+Side = tuple[str, Snapshot]  # A commit, and its baseline
 
 
 def write_site(sides: Sequence[Side], config: Config, out: Path) -> list[Path]:
     """`index.html`, `report.html` with `report.json`, and the files of the history.
 
-    Args:
-        sides: at least one, the oldest first.
+    `sides`: at least one, the oldest first.
     """
     (old, base), (_, head) = sides[-2:] if len(sides) > 1 else (sides[0], sides[0])
     report = reported(config, base, head, Baseline(f"baseline of {old[:_SHOWN_DIGITS]}", old))

@@ -46,8 +46,7 @@ from bot.study.comparison import adopting, reported
 from bot.system.hub import Hub
 
 _FILES = ("base.json", "head.json", "report.json", "comment.md", "summary.md", "report.html")
-ARTIFACT = "code-size-{}"
-"""The artifact that holds a report directory, by report id."""
+ARTIFACT = "code-size-{}"  # The artifact that holds a report directory, by report id
 _ARTIFACT_LIMIT_BYTES = 64 << 20
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 

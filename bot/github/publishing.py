@@ -56,11 +56,9 @@ def publish(
     The oldest comment of ours is updated in place, younger ones are deleted, a deleted one is created again. A creation
     is followed by another look: where a run that raced with this one was first, ours goes and that one is updated.
 
-    Args:
-        marker: the first line of `body`.
-        body: at most `MAX_COMMENT_CHARACTERS`.
-        create: False where a new comment is not wanted, only the update of an old one.
-        still_current: asked right before each write; False where a newer run is responsible by now.
+    `marker`: the first line of `body`; `body`: at most `MAX_COMMENT_CHARACTERS`; `create`: False where a new comment is
+    not wanted, only the update of an old one; `still_current`: asked right before each write; False where a newer run
+    is responsible by now.
 
     Returns None where nothing was to be written: there is no comment and `create` is False, or `still_current` said no.
     Raises ValueError where `body` is too long, or does not begin with `marker`.
@@ -193,10 +191,8 @@ def publish_check(
 ) -> str:
     """Create a completed check run on a commit, its texts clipped to GitHub's limits; the address of its page.
 
-    Args:
-        details_url: where the check's "Details" lead to.
-        pull_number: of the pull request that it is the result of.
-        own: what that result is by itself, where the check says something else.
+    `details_url`: where the check's "Details" lead to; `pull_number`: of the pull request that it is the result of;
+    `own`: what that result is by itself, where the check says something else.
     """
     # Tells this publication from all others, so that it can be found after a lost answer.
     external_id = f"code-size:{pull_number}:{own or check.conclusion}:{secrets.token_hex(8)}"

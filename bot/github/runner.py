@@ -110,8 +110,7 @@ def _unwritable(path: Path, error: OSError) -> OutputError:
 
 _SECRET_NAME = re.compile(rb"TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|_KEY$", re.IGNORECASE)
 _PASSWORD_IN_URL = re.compile(rb"://[^/@]*@")
-_ENVIRONMENT_START, _ENVIRONMENT_END = 50, 51
-"""Fields of /proc/self/stat, from 1 (proc_pid_stat(5))."""
+_ENVIRONMENT_START, _ENVIRONMENT_END = 50, 51  # Fields of /proc/self/stat, from 1 (proc_pid_stat(5))
 _PR_SET_DUMPABLE = 4
 
 

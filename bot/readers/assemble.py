@@ -244,9 +244,8 @@ def _agreed(known: Known, said: int | None, who: str) -> Known:
 def of_entries(dispatches: Sequence[Dispatch], metric: Metric, why: str = "", silent: str = "") -> Known:
     """A metric that is the largest value of all entry points, or their sum: known where it is of each of them.
 
-    Args:
-        why: the reason where it is not; empty where nothing else explains it.
-        silent: the reason where no entry point at all says it; empty for the name of the first.
+    `why`: the reason where it is not; empty where nothing else explains it; `silent`: the reason where no entry point
+    at all says it; empty for the name of the first.
     """
     values = [getattr(row, metric.of_entry) for row in dispatches]
     unknown = [row.name for row, value in zip(dispatches, values, strict=True) if value is None]
@@ -282,10 +281,8 @@ def merge_dispatches(
 ) -> tuple[Dispatch, ...]:
     """The entry points in the program's order; without its IR in the artifact's, of unknown executable and kind.
 
-    Args:
-        frames, functions: of the CPU.
-        allocas: stack allocations of a CPU function; empty where no function allocates, None where that is not known.
-        strategies: function → the configuration that the compiler chose for it.
+    `frames`, `functions`: of the CPU; `allocas`: stack allocations of a CPU function; empty where no function
+    allocates, None where that is not known; `strategies`: function → the configuration that the compiler chose for it.
     """
     if program is None:
         dispatches = [Dispatch("", entry.name) for entry in in_artifact]

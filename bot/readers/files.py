@@ -63,10 +63,8 @@ def measure_files(
 ) -> Measurement:
     """The numbers of one compile; raises InputError for facts that the files deny.
 
-    Args:
-        artifacts: those of the files that ship.
-        facts: metric id → what the command says of it; None for a declared one of which it says nothing.
-        costs: CPU time in ms, and peak memory in KiB.
+    `artifacts`: those of the files that ship; `facts`: metric id → what the command says of it; None for a declared one
+    of which it says nothing; `costs`: CPU time in ms, and peak memory in KiB.
     """
     readings, unread = dict[str, Reading](), list[str]()
     for name in artifacts:

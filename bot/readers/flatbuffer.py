@@ -96,8 +96,7 @@ def _slot(fields: str, name: str) -> int | None:
 def root_table(data: bytes, start: int, expected: bytes, where: str, fields: str) -> Table:
     """The root of the buffer that starts at `start`; raises `MalformedBinary` without the file identifier.
 
-    Args:
-        expected: the four bytes of the schema's `file_identifier`.
+    `expected`: the four bytes of the schema's `file_identifier`.
     """
     if start < 0 or identifier(data, start) != expected:
         raise MalformedBinary(f"no flatbuffer with the identifier {expected!r}", where=where)

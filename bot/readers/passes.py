@@ -15,8 +15,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from bot.core.trace import LLVM, MACHINE, MLIR, SHOWN_LINES, SOUGHT, DispatchTrace, IrAround, IrLines, PassStep
 
-LONGEST_LINE_BYTES = 1 << 16
-"""Of a line, what is read: a constant of a million elements is one."""
+LONGEST_LINE_BYTES = 1 << 16  # Of a line, what is read: a constant of a million elements is one
 _HEADERS = (
     re.compile(rb"// -----// IR Dump (?P<when>After|Before) (?P<class>\S+?):? \(?(?P<name>[\w-]+)[){ ].*//----- //"),
     re.compile(
@@ -34,8 +33,7 @@ _ITEMS = {
     MACHINE: re.compile(rb"(?:\d+B)?\s+(?:[^=]*? = )?(?:[a-z]+(?:-[a-z]+)* )*([A-Z]\w+)"),
 }
 """A line of a function → its operation or instruction; flags of machine instructions are in lower case."""
-_INNER = re.compile(rb"\{ ([a-z_]\w*\.[\w.]+) .*\}")
-"""What `vector.mask` holds stands on its line."""
+_INNER = re.compile(rb"\{ ([a-z_]\w*\.[\w.]+) .*\}")  # What `vector.mask` holds stands on its line
 _ENDS = {LLVM: b"}", MACHINE: b"# End machine code for function"}
 _NO_CODE = frozenset({
     "llvm.assume", "llvm.intr.assume", "memref.assume_alignment", "util.assume.int", "llvm.intr.lifetime.start",
@@ -130,10 +128,8 @@ class PassReader:
         self._typed, self._level = Counter(), ""
 
 
-_EVERYWHERE = (".constant", ".yield")
-"""What a pass makes or takes away of these says nothing of what it does."""
-_COLUMNS = 160
-"""Of a line that is shown, so much about."""
+_EVERYWHERE = (".constant", ".yield")  # What a pass makes or takes away of these says nothing of what it does
+_COLUMNS = 160  # Of a line that is shown, so much about
 
 
 class _Lines:

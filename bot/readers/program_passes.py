@@ -30,8 +30,7 @@ _HOST = re.compile(
 """Of the program around dispatches, and what stands for the data that they pass: each release has its own spelling."""
 _NO_WORK = (".constant", ".const", ".yield", ".return", "tensor.dim", "tensor.empty", "tensor.cast")
 _REGIONS = frozenset({REGION, "flow.dispatch.workgroups"})
-_LAST = "iree-flow-deduplicate-executables"
-"""From this pass on one executable stands for several places."""
+_LAST = "iree-flow-deduplicate-executables"  # From this pass on one executable stands for several places
 _INITIALIZER = "initializer"
 
 Places = frozenset[bytes]
@@ -106,8 +105,7 @@ def joint_places(readers: Sequence[ProgramReader], executables: Sequence[str]) -
     Those share most of the smaller one's places: what one side fused is several of the other's. Empty where a side has
     no such executable.
 
-    Args:
-        executables: of each reader; empty where that side has none.
+    `executables`: of each reader; empty where that side has none.
     """
     own = [reader.dispatches.get(name) for reader, name in zip(readers, executables, strict=True) if name]
     if not all(own):

@@ -61,9 +61,8 @@ def read(data: bytes) -> Reading:
 def read_ptx(data: bytes, *, launch_known: bool = False) -> Reading:
     """A module's kernels: bytes of their text, of their own frame and of their shared memory.
 
-    Args:
-        data: the module, with or without a closing NUL.
-        launch_known: True where the caller adds what a launch asks for; `.extern` arrays then count 0 bytes.
+    `data`: the module, with or without a closing NUL; `launch_known`: True where the caller adds what a launch asks
+    for; `.extern` arrays then count 0 bytes.
 
     Returns:
         Parts `text` (kernels), `functions` (what they call) and `module` (declarations, comments).

@@ -143,9 +143,8 @@ def feed(
 ) -> Feed | str:
     """Write what is missing below `directory`; how to call the function with it, or the reason why that cannot be.
 
-    Args:
-        dynamic: for dimensions that are not fixed; None where all are.
-        draws: how many random inputs; one where the function takes none.
+    `dynamic`: for dimensions that are not fixed; None where all are; `draws`: how many random inputs; one where the
+    function takes none.
     """
     narrow, wide = (_parameter_files(interface.parameters, is_wide=is_wide) for is_wide in (False, True))
     if isinstance(narrow, str) or isinstance(wide, str):

@@ -299,17 +299,14 @@ class Runner:
     ) -> None:
         """Prepare it.
 
-        Args:
-            interface: of the program at the end of the flow phase, for the target of the artifacts.
-            directory: where the random data are kept, about as large as the parameters; programs with the same
-                parameters share them, and nobody removes them.
-            timeout_seconds: for each run.
-            draws: random inputs; a quantised program gets one more, with other parameters.
-            long_seconds: after which neither draws nor pairs are added to the fewest that there must be.
-            names: what the artifacts before and after are called where one of them does not run.
-            runtimes: artifact → the runtime that runs it, where that is another one.
-            compiled: gives a module of the VM's own operations that is run beside this artifact, or why there is none;
-                without it a program that remembers is called once.
+        `interface`: of the program at the end of the flow phase, for the target of the artifacts; `directory`: where
+        the random data are kept, about as large as the parameters; programs with the same parameters share them, and
+        nobody removes them; `timeout_seconds`: for each run; `draws`: random inputs; a quantised program gets one more,
+        with other parameters; `long_seconds`: after which neither draws nor pairs are added to the fewest that there
+        must be; `names`: what the artifacts before and after are called where one of them does not run; `runtimes`:
+        artifact → the runtime that runs it, where that is another one; `compiled`: gives a module of the VM's own
+        operations that is run beside this artifact, or why there is none; without it a program that remembers is called
+        once.
         """
         self._runtime, self._interface, self._directory = runtime, interface, directory.absolute()
         self._cancel, self._timeout_seconds, self._compiled = cancel, timeout_seconds, compiled
@@ -503,10 +500,8 @@ class Equality(NamedTuple):
 def judged(outputs: Sequence[Output], elements: Sequence[str], inputs: str, calls: int = 1) -> Equality:
     """The verdict on two artifacts' outputs: equal, not equal or not known, with one line that says why.
 
-    Args:
-        elements: of the outputs, in order (`f32`).
-        inputs: what they were computed from, as in `on 3 random inputs`.
-        calls: how many calls gave them; each as many.
+    `elements`: of the outputs, in order (`f32`); `inputs`: what they were computed from, as in `on 3 random inputs`;
+    `calls`: how many calls gave them; each as many.
     """
     differing = [(0.0, 0.0)]
     for number, (output, element) in enumerate(zip(outputs, elements, strict=True)):

@@ -186,21 +186,14 @@ def unmeasured(facts: Facts, limits: Limits) -> Listing[Phrase]:
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """One line: cells that broke a rule of one metric for one root cause, or that are newly broken alike.
+    """One line: cells that broke a rule of one metric for one root cause, or that are newly broken alike."""
 
-    Attributes:
-        mark: the symbol of the worst of it.
-        level: `fail`, `warn` or empty for an accepted one.
-        title: what it stands below, one of TITLES.
-        cause: the number of the root cause that holds most of the change of each cell; 0 where none is known.
-    """
-
-    mark: str
-    level: str
+    mark: str  # the symbol of the worst of it
+    level: str  # `fail`, `warn` or empty for an accepted one
     said: Phrase
     cells: tuple[CellKey, ...]
-    title: str
-    cause: int = 0
+    title: str  # what it stands below, one of TITLES
+    cause: int = 0  # the number of the root cause that holds most of the change of each cell; 0 where none is known
 
 
 class AlarmGroup(NamedTuple):

@@ -16,10 +16,8 @@ from typing import ClassVar, Generic, Literal, TypeVar
 from bot.show.escape import clean, clip
 from bot.show.filters import superscript
 
-ABSENT = "–"
-"""Where a side does not have the thing at all; what is there and not known is `n/a`."""
-NOTE_LIMIT = 300
-"""Characters of a footnote, or of another reason."""
+ABSENT = "–"  # Where a side does not have the thing at all; what is there and not known is `n/a`
+NOTE_LIMIT = 300  # Characters of a footnote, or of another reason
 Kind = Literal["text", "code", "strong", "small", "number", "up", "down", "fail", "warn"]
 
 
@@ -29,14 +27,12 @@ class Span:
 
     What is `small` is said beside the rest, a `number` is not broken into lines, nor are `up` and `down`, which are
     numbers that grew and shrank; these and `fail` and `warn` have colours.
-
-    Attributes:
-        to: the address on the page (`cell_address` and its like) of what the text names, or an https one of another
-            page; empty for none.
     """
 
     text: str
     kind: Kind = "text"
+    # the address on the page (`cell_address` and its like) of what the text names, or an https one of another page;
+    # empty for none
     to: str = ""
 
 
@@ -137,8 +133,7 @@ def listed(items: Iterable[T], noun: str = "line") -> Listing[T]:
 def fair(items: Sequence[T], group: Callable[[T], Hashable], limit: int) -> list[T]:
     """The first `limit` of `items` by turns: every group's first, then every group's second, and so on.
 
-    Args:
-        items: in order of importance; the order in which the groups take turns follows from it.
+    `items`: in order of importance; the order in which the groups take turns follows from it.
     """
     return [items[index] for _, index in _turns(items, group, limit)]
 
@@ -161,59 +156,37 @@ def _turns(items: Sequence[T], group: Callable[[T], Hashable], limit: int) -> li
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most that a view of a report shows of everything.
+    """The most that a view of a report shows of everything."""
 
-    Attributes:
-        grid_models: rows of the grid.
-        grid_width: of the grid, in small characters: 6 pixels on GitHub, one column on a terminal.
-        failures: notes, and groups of failed cells, each with `lines` of diagnostics.
-        alarms: lines of cells that broke a rule.
-        changed: changed metrics of changed cells.
-        names: cells named in one list.
-        commands: cells whose commands are printed.
-        causes: root causes.
-        whys: cells whose change is explained, each with `dispatches` rows in a table and `diff_lines` of a diff.
-        overview: rows of what is said of whole models.
-        every: True on a page, where what did not change is told, too.
-        details: False where a root cause is one sentence; each target's part and its largest delta are in a fold.
-        terminal: True where nothing can be opened, and where commands are not copied from.
-    """
-
-    grid_models: int
-    grid_width: int
-    failures: int
+    grid_models: int  # rows of the grid
+    grid_width: int  # of the grid, in small characters: 6 pixels on GitHub, one column on a terminal
+    failures: int  # notes, and groups of failed cells, each with `lines` of diagnostics
     lines: int
-    alarms: int
+    alarms: int  # lines of cells that broke a rule
     findings: int
-    changed: int
-    names: int
-    commands: int
-    causes: int = 4
-    whys: int = 0
+    changed: int  # changed metrics of changed cells
+    names: int  # cells named in one list
+    commands: int  # cells whose commands are printed
+    causes: int = 4  # root causes
+    whys: int = 0  # cells whose change is explained, each with `dispatches` rows in a table and `diff_lines` of a diff
     dispatches: int = 0
     diff_lines: int = 0
-    overview: int = 0
-    every: bool = False
+    overview: int = 0  # rows of what is said of whole models
+    every: bool = False  # True on a page, where what did not change is told, too
+    # False where a root cause is one sentence; each target's part and its largest delta are in a fold
     details: bool = True
-    terminal: bool = False
+    terminal: bool = False  # True where nothing can be opened, and where commands are not copied from
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The most that a place shows of an answer that is no report.
+    """The most that a place shows of an answer that is no report."""
 
-    Attributes:
-        rows: of a table.
-        lines: of a list, of footnotes, of answers.
-        names: of models and the like in one sentence.
-        columns: of releases.
-        place: what is printed last on a terminal is seen first there; a page has room for each cell.
-    """
-
-    rows: int
-    lines: int
-    names: int
-    columns: int
+    rows: int  # of a table
+    lines: int  # of a list, of footnotes, of answers
+    names: int  # of models and the like in one sentence
+    columns: int  # of releases
+    # what is printed last on a terminal is seen first there; a page has room for each cell
     place: Literal["file", "page", "terminal"] = "file"
 
 
@@ -272,16 +245,12 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a list: what everybody should read, and below it a detail and one more line, which may be empty.
-
-    Attributes:
-        address: of the line on a page; empty for none.
-    """
+    """One line of a list: what everybody should read, and below it a detail and one more line, which may be empty."""
 
     said: Phrase
     detail: Phrase
     below: Phrase = ()
-    address: str = ""
+    address: str = ""  # of the line on a page; empty for none
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,25 +270,17 @@ class List:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table.
+    """One table."""
 
-    Attributes:
-        headers: as many as a row has cells; numbers begin at column `numbers_from`.
-        caption: what it is of; may be empty.
-        about: what its words mean, in sentences; may be empty.
-        small: True for a table that is wide.
-        sentences: the column that has them, which is no number and needs room.
-        wanted: columns beside the names, in the order in which a narrow terminal has room for them; empty for the first
-            number, the last column, and the others from left to right.
-    """
-
-    headers: tuple[str, ...]
+    headers: tuple[str, ...]  # as many as a row has cells; numbers begin at column `numbers_from`
     rows: Listing[Row] = field(default_factory=Listing)
     numbers_from: int = 1
-    caption: Phrase = ()
-    about: str = ""
-    small: bool = False
-    sentences: int | None = None
+    caption: Phrase = ()  # what it is of; may be empty
+    about: str = ""  # what its words mean, in sentences; may be empty
+    small: bool = False  # True for a table that is wide
+    sentences: int | None = None  # the column that has them, which is no number and needs room
+    # columns beside the names, in the order in which a narrow terminal has room for them; empty for the first number,
+    # the last column, and the others from left to right
     wanted: tuple[int, ...] = ()
     name: str = ""
     kind: ClassVar = "table"
@@ -340,13 +301,9 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What scripts of a page draw, and nothing else shows: tables beside it say the same.
+    """What scripts of a page draw, and nothing else shows: tables beside it say the same."""
 
-    Attributes:
-        data: title and numbers of each drawing, as JSON.
-    """
-
-    data: tuple[tuple[str, str], ...]
+    data: tuple[tuple[str, str], ...]  # title and numbers of each drawing, as JSON
     name: str = ""
     kind: ClassVar = "picture"
 
@@ -357,16 +314,12 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Blocks below a title: folded away until a reader opens it, or open, which is a section.
+    """Blocks below a title: folded away until a reader opens it, or open, which is a section."""
 
-    Attributes:
-        title: empty for a section without a heading. A title that is a Phrase is drawn as it is; a `str` stands out.
-        is_open: a terminal, where nothing can be opened, has only what is.
-    """
-
+    # empty for a section without a heading. A title that is a Phrase is drawn as it is; a `str` stands out.
     title: Phrase | str
     blocks: tuple[Block, ...]
-    is_open: bool = False
+    is_open: bool = False  # a terminal, where nothing can be opened, has only what is
     name: str = ""
     address: str = ""
     kind: ClassVar = "fold"

@@ -35,14 +35,11 @@ from bot.show.grid import GridCell, grid_cell
 from bot.show.traces import TraceCard, TracedDispatch, largest_traced, trace_cards
 from bot.show.why import NUMBERS, Room, Story, component_line, example_address, story
 
-TABLE_ROWS = 400
-"""The most rows of one table of a story."""
+TABLE_ROWS = 400  # The most rows of one table of a story
 ROOM = Room(TABLE_ROWS, 0, 0, 12, 60, members=12, varying=12, varying_chars=400)
 SHORT_ROOM = Room(8, members=0)
-CARDS = 1_500
-"""The most cells of a page that are told one by one; what is left out is counted."""
-_WHOLE = 20
-"""The first cells, of which everything is told however many there are."""
+CARDS = 1_500  # The most cells of a page that are told one by one; what is left out is counted
+_WHOLE = 20  # The first cells, of which everything is told however many there are
 _SHORT_BYTES, _BARE_BYTES = 5_000, 700
 """What a cell takes without the tables of all dispatches, and what its first line alone takes."""
 _FINDINGS, _CAUSES, _LINES, _REASON, _NAME, _VALUES = 12, 3, 12, 200, 120, 16
@@ -63,16 +60,11 @@ STATE_WORDS = {
 
 
 class Entries(NamedTuple):
-    """All entry points of a cell on both sides.
+    """All entry points of a cell on both sides."""
 
-    Attributes:
-        headers: of what some of them has a value for.
-        code: the column with the size of the code; None without one.
-    """
-
-    headers: Row = ()
+    headers: Row = ()  # of what some of them has a value for
     rows: tuple[Addressed, ...] = ()
-    code: int | None = None
+    code: int | None = None  # the column with the size of the code; None without one
 
 
 NO_ENTRIES = Entries()
@@ -80,21 +72,16 @@ NO_ENTRIES = Entries()
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Why a cell changed, and what it is made of.
-
-    Attributes:
-        headers: of `dispatches`, those that are not the same on both sides.
-        tree: all components down to the model's own names: name, sites, code and stack frame.
-        arguments: of the dispatches, with what a dynamic version would have to know.
-        phases: of compiling, with the time that they took.
-    """
+    """Why a cell changed, and what it is made of."""
 
     story: Story
-    headers: Row
+    headers: Row  # of `dispatches`, those that are not the same on both sides
     dispatches: Listing[Addressed]
+    # all components down to the model's own names: name, sites, code and stack frame
     tree: Listing[Addressed] = field(default_factory=Listing)
+    # of the dispatches, with what a dynamic version would have to know
     arguments: Listing[Row] = field(default_factory=Listing)
-    phases: Listing[Row] = field(default_factory=Listing)
+    phases: Listing[Row] = field(default_factory=Listing)  # of compiling, with the time that they took
 
 
 class Gauge(NamedTuple):
@@ -108,50 +95,36 @@ class Gauge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One cell.
+    """One cell."""
 
-    Attributes:
-        model, target: as they are shown; `target` is the short name.
-        state: one of STATES; `said`: in words.
-        grid: its symbols, level and address.
-        artifact: base → head; `ratio`: how much more, empty where that is not known.
-        size, moved: of head (or base without one) and the change, in bytes, for who sorts.
-        reason: why it was not measured; empty elsewhere.
-        findings: mark and words.
-        anchors: addresses that root causes link to and that no row of the cell has.
-        changed, equal: metrics with a value; of those that did not change, label and value.
-        absent: labels of those without, and why they are not known.
-        causes: number and part of the root causes with most of its bytes.
-        failures: side, what happened, and the first lines of what the compiler said.
-        commands: of which side, and the line.
-        traces: the passes of its dispatches, of those that changed most over all cells.
-        left_out: what there is no room for, in words.
-    """
-
+    # model, target: as they are shown; `target` is the short name
     model: str
     target: str
-    state: str
+    state: str  # one of STATES; `said`: in words
     said: str
-    grid: GridCell
-    artifact: str
+    grid: GridCell  # its symbols, level and address
+    artifact: str  # base → head; `ratio`: how much more, empty where that is not known
     ratio: str
     css: str
+    # size, moved: of head (or base without one) and the change, in bytes, for who sorts
     size: int
     moved: int
-    reason: str
-    findings: tuple[tuple[str, Phrase], ...]
-    anchors: tuple[str, ...]
-    causes: tuple[tuple[int, str], ...]
+    reason: str  # why it was not measured; empty elsewhere
+    findings: tuple[tuple[str, Phrase], ...]  # mark and words
+    anchors: tuple[str, ...]  # addresses that root causes link to and that no row of the cell has
+    causes: tuple[tuple[int, str], ...]  # number and part of the root causes with most of its bytes
+    # changed, equal: metrics with a value; of those that did not change, label and value
     changed: tuple[MetricLine, ...] = ()
     equal: tuple[tuple[str, str], ...] = ()
-    absent: tuple[tuple[str, str], ...] = ()
+    absent: tuple[tuple[str, str], ...] = ()  # labels of those without, and why they are not known
     gauge: Gauge | None = None
+    # side, what happened, and the first lines of what the compiler said
     failures: tuple[tuple[str, Phrase, str], ...] = ()
-    commands: tuple[tuple[str, str], ...] = ()
+    commands: tuple[tuple[str, str], ...] = ()  # of which side, and the line
     entries: Entries = NO_ENTRIES
     told: Told | None = None
-    traces: tuple[TraceCard, ...] = ()
-    left_out: str = ""
+    traces: tuple[TraceCard, ...] = ()  # the passes of its dispatches, of those that changed most over all cells
+    left_out: str = ""  # what there is no room for, in words
 
 
 @dataclass(slots=True)
@@ -167,17 +140,12 @@ class PageRoom:
 
 
 class Selection(NamedTuple):
-    """The cells of a page, worst first.
+    """The cells of a page, worst first."""
 
-    Attributes:
-        shown: those that are told one by one: the worst, and those that a root cause names as its largest.
-        left_out: state → how many others there are.
-        addresses: of those that are shown.
-    """
-
+    # those that are told one by one: the worst, and those that a root cause names as its largest
     shown: tuple[CellDelta, ...]
-    left_out: Mapping[str, int]
-    addresses: frozenset[str]
+    left_out: Mapping[str, int]  # state → how many others there are
+    addresses: frozenset[str]  # of those that are shown
 
 
 def selection(facts: Facts, most: int = CARDS) -> Selection:
@@ -204,9 +172,7 @@ def selection(facts: Facts, most: int = CARDS) -> Selection:
 def cards(facts: Facts, chosen: Selection, causes: int, room: PageRoom) -> Iterator[Card]:
     """One at a time: a page of 5,000 cells is not held in memory twice.
 
-    Args:
-        causes: how many root causes the page has.
-        room: without it a cell has its first line alone.
+    `causes`: how many root causes the page has; `room`: without it a cell has its first line alone.
     """
     traced, linked = largest_traced(facts), defaultdict[CellKey, set[str]](set)
     for root in facts.report.root_causes:

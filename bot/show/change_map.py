@@ -35,23 +35,17 @@ _STATES = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A part of what changed.
-
-    Attributes:
-        net_bytes, moved_bytes: the sum of its leaves, and that of their amounts.
-        address: on the page; empty for what is no cell and in none.
-        inside: its parts, the largest first; a leaf has none.
-    """
+    """A part of what changed."""
 
     name: str
+    # net_bytes, moved_bytes: the sum of its leaves, and that of their amounts
     net_bytes: int
     moved_bytes: int
-    address: str = ""
-    inside: tuple[Place, ...] = ()
+    address: str = ""  # on the page; empty for what is no cell and in none
+    inside: tuple[Place, ...] = ()  # its parts, the largest first; a leaf has none
 
 
-Leaf = tuple[str, int, str]
-"""Name, change in bytes and address."""
+Leaf = tuple[str, int, str]  # Name, change in bytes and address
 
 
 def change_map(facts: Facts) -> Place:

@@ -29,12 +29,9 @@ from bot.system.files import write_atomically
 
 COMMENT_LIMIT = 65_536
 """Characters that GitHub takes in a comment; counted here as UTF-16 units, never fewer than characters."""
-SUMMARY_LIMIT_BYTES = 1024 * 1024
-"""What GitHub takes as the summary of one step, in UTF-8."""
-CHECK_SUMMARY_LIMIT = 65_535
-"""Characters that GitHub takes as the summary of a check run; counted as UTF-16 units."""
-ANNOTATIONS_LIMIT = 200
-"""More than these nobody reads; GitHub takes 50 a call."""
+SUMMARY_LIMIT_BYTES = 1024 * 1024  # What GitHub takes as the summary of one step, in UTF-8
+CHECK_SUMMARY_LIMIT = 65_535  # Characters that GitHub takes as the summary of a check run; counted as UTF-16 units
+ANNOTATIONS_LIMIT = 200  # More than these nobody reads; GitHub takes 50 a call
 
 _WIDTH, _SUMMARY_WIDTH = 128, 165
 TIERS = (
@@ -61,8 +58,7 @@ _STATE_LINE = re.compile(r"<!-- code-size-bot-state:[A-Za-z0-9+/=:]+ -->")
 _FILES, _WHERE = "report.html and report.json", "the job summary, report.html and report.json"
 _CONCLUSIONS: Mapping[str, Conclusion] = {"pass": "success", "warn": "neutral", "fail": "failure", "unknown": "failure"}
 _LEVELS: Mapping[str, AnnotationLevel] = {"warn": "warning", "fail": "failure"}
-Links = Sequence[tuple[str, str]]
-"""Label and URL."""
+Links = Sequence[tuple[str, str]]  # Label and URL
 
 
 # Comment, summary, pin.
@@ -71,8 +67,7 @@ Links = Sequence[tuple[str, str]]
 def render_comment(report: Report, templates_dir: Path | None = None) -> str:
     """The Markdown of the comment, at most `COMMENT_LIMIT` long; first the marker, then the state line if there is one.
 
-    Args:
-        templates_dir: the user's templates, searched before the default ones.
+    `templates_dir`: the user's templates, searched before the default ones.
 
     Raises:
         TemplateError: a template does not work, or does not begin with the marker.
@@ -145,10 +140,8 @@ def _head(report_id: str, state_line: str) -> Markup:
 def render_broken(report_id: str, error: BotError, links: Links, state_line: str = "") -> str:
     """The comment of an analysis that broke before there was a report.
 
-    Args:
-        error: what broke; of a missing configuration the starter is drawn.
-        links: label and URL; only https is drawn as a link.
-        state_line: what the comment remembers, from the comment before.
+    `error`: what broke; of a missing configuration the starter is drawn; `links`: label and URL; only https is drawn as
+    a link; `state_line`: what the comment remembers, from the comment before.
     """
     return _draw_broken(error, links, _head(report_id, state_line))
 
@@ -175,11 +168,9 @@ def check_run(
 ) -> CheckRun:
     """The check run of a report.
 
-    Args:
-        base_ref: the branch that the pull request goes to.
-        config_path: of the configuration, relative to the repository; empty where it is not in it.
-        model_paths: model → its file, relative to the repository.
-        templates_dir: the user's templates, for the summary.
+    `base_ref`: the branch that the pull request goes to; `config_path`: of the configuration, relative to the
+    repository; empty where it is not in it; `model_paths`: model → its file, relative to the repository;
+    `templates_dir`: the user's templates, for the summary.
 
     Raises:
         TemplateError: a template does not work.
@@ -198,9 +189,7 @@ def check_run(
 def broken_check(report_id: str, base_ref: str, error: BotError, url: str) -> CheckRun:
     """The check run of an analysis that broke before there was a report.
 
-    Args:
-        error: what broke.
-        url: of the run; empty where there is none.
+    `error`: what broke; `url`: of the run; empty where there is none.
     """
     why = "there is no configuration" if isinstance(error, NotConfigured) else f"the analysis broke: {error.line}"
     title = clip(clean(f"Code size: not known, {why}"), _TITLE_CHARS)
@@ -211,9 +200,8 @@ def broken_check(report_id: str, base_ref: str, error: BotError, url: str) -> Ch
 def overruled_check(check: CheckRun, number: int, conclusion: Conclusion | None) -> CheckRun:
     """The check run where another pull request has the same commit and base: a check belongs to the commit, so to both.
 
-    Args:
-        number: of the other pull request.
-        conclusion: its result, which is worse; None where it has none yet, and this one's must not stand for it.
+    `number`: of the other pull request; `conclusion`: its result, which is worse; None where it has none yet, and this
+    one's must not stand for it.
     """
     says = {None: "has no result yet", "neutral": "warns"}.get(conclusion, "fails")
     why = f"#{number}, which has the same commit and base, {says}"

@@ -41,8 +41,7 @@ from bot.show.filters import amount, plural, relative, sides, signed
 _FLAG_CHARS, _NAMES, _FLAGS = 100, 3, 4
 _VALUE_LIMIT, _COMMAND_LIMIT = 300, 2_000
 _DIGEST_CHARS, _SHORT_DIGEST, _REVISION_CHARS = 16, 8, 10
-FlagChange = tuple[tuple[str, ...], tuple[str, ...]]
-"""Flags that went, and flags that came."""
+FlagChange = tuple[tuple[str, ...], tuple[str, ...]]  # Flags that went, and flags that came
 
 
 def changes(facts: Facts) -> tuple[Phrase, ...]:

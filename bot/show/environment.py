@@ -114,8 +114,7 @@ def html_diff(text: str) -> Markup:
 
 
 _DIFF = {"+": "<ins>{}</ins>", "-": "<del>{}</del>"}
-_PIECES = 100
-"""How many pieces are drawn before they are handed on: one may be a whole cell of a page."""
+_PIECES = 100  # How many pieces are drawn before they are handed on: one may be a whole cell of a page
 
 
 def _safe(escaped: Callable[..., str]) -> Callable[..., Markup]:
@@ -270,10 +269,8 @@ def first_fitting(
 ) -> str:
     """The first room that fits; a user's template of which none does gives way to the default one.
 
-    Args:
-        names: the first template of these that there is is drawn.
-        values: with what it is drawn, by the room there is.
-        check: raises TemplateError for a text that cannot be used; `str` is the template's file.
+    `names`: the first template of these that there is is drawn; `values`: with what it is drawn, by the room there is;
+    `check`: raises TemplateError for a text that cannot be used; `str` is the template's file.
 
     Raises:
         TemplateError: a template does not work.
@@ -310,21 +307,14 @@ class MetricLine:
 
 @dataclass(frozen=True, slots=True)
 class Addressed:
-    """A row that has an address.
-
-    Attributes:
-        side: `base` or `head` where that side alone has it; empty elsewhere.
-        css: `up` or `down` for what grew or shrank, empty elsewhere.
-        level: how deep in a tree.
-        told: True where another row has the address as its id: that of why it changed.
-    """
+    """A row that has an address."""
 
     address: str
     texts: Row
-    side: str = ""
-    css: str = ""
-    level: int = 0
-    told: bool = False
+    side: str = ""  # `base` or `head` where that side alone has it; empty elsewhere
+    css: str = ""  # `up` or `down` for what grew or shrank, empty elsewhere
+    level: int = 0  # how deep in a tree
+    told: bool = False  # True where another row has the address as its id: that of why it changed
 
 
 _SEPARATOR = "\x1f"  # no text that was made visible has it

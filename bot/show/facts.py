@@ -22,8 +22,7 @@ from bot.show.escape import clip
 from bot.show.filters import plural
 
 _LONGEST, _KEPT, _DIGITS = 160, 80, 16
-EntryPoint = tuple[str, str]
-"""Names of executable and entry point."""
+EntryPoint = tuple[str, str]  # Names of executable and entry point
 
 
 @lru_cache(maxsize=1 << 14)  # a model's name stands in the address of each of its dispatches
@@ -73,16 +72,13 @@ def dispatch_addresses(key: CellKey, points: Iterable[EntryPoint]) -> dict[Entry
     return made
 
 
-STACK_LIMIT_BYTES = 32_768
-"""The compiler's default for `--iree-llvmcpu-stack-allocation-limit`."""
+STACK_LIMIT_BYTES = 32_768  # The compiler's default for `--iree-llvmcpu-stack-allocation-limit`
 
-MARKS = {"fail": "❌", "warn": "⚠️", "accepted": "☑️", "known": "◽"}
-"""Marks of findings."""
+MARKS = {"fail": "❌", "warn": "⚠️", "accepted": "☑️", "known": "◽"}  # Marks of findings
 
 _ENOUGH = 0.9
 
-NAME_LIMIT = 64
-"""Longer names of models and targets lose their middle."""
+NAME_LIMIT = 64  # Longer names of models and targets lose their middle
 
 
 class Naming(Protocol):
@@ -103,25 +99,18 @@ class Naming(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A report, indexed.
-
-    Attributes:
-        states: every state → its cells, in order of their keys.
-        findings: cell → its findings, worst first.
-        short: target → the name for narrow columns; unique.
-        measured_targets, models: those that have a cell which is more than unmeasured.
-        backends: target → its backend.
-        causes: cell → bytes and number (from 1) of the root causes that have a part in it, the largest first.
-    """
+    """A report, indexed."""
 
     report: Report
-    states: Mapping[str, Sequence[CellDelta]]
-    findings: Mapping[CellKey, Sequence[Finding]]
+    states: Mapping[str, Sequence[CellDelta]]  # every state → its cells, in order of their keys
+    findings: Mapping[CellKey, Sequence[Finding]]  # cell → its findings, worst first
     deltas: Mapping[CellKey, CellDelta]
-    short: Mapping[str, str]
+    short: Mapping[str, str]  # target → the name for narrow columns; unique
+    # measured_targets, models: those that have a cell which is more than unmeasured
     measured_targets: frozenset[str]
     models: frozenset[str]
-    backends: Mapping[str, str]
+    backends: Mapping[str, str]  # target → its backend
+    # cell → bytes and number (from 1) of the root causes that have a part in it, the largest first
     causes: Mapping[CellKey, Sequence[tuple[int, int]]]
 
     def label(self, metric: Metric, key: CellKey) -> str:

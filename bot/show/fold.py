@@ -45,8 +45,7 @@ FOLD_LIMIT_BYTES = 256 * 1024
 _FOLDED = "folded"
 _NAMED, _OPERANDS = 6, 6
 _COMMAND_LIMIT, _WHY_LIMIT = 2_000, 1_000
-_NARROW = 32
-"""Of a name in a table of ten columns."""
+_NARROW = 32  # Of a name in a table of ten columns
 _ABOUT_CELLS = (
     "Executables and bytes: before → at best → folded. At best, with ≥, all but the largest executable of each family "
     "would be gone: the upper bound of what could be saved, reckoned beforehand from families and device code. It has "
@@ -95,8 +94,7 @@ class _Facts:
 def write_folds(audit: FoldAudit, templates: Path | None, out: Path) -> list[Path]:
     """`fold.json`, and `fold.md`, the section of a report.
 
-    Args:
-        templates: the user's templates, searched before the default ones.
+    `templates`: the user's templates, searched before the default ones.
     """
     write_atomically(out / "fold.json", fold_lines(audit))
     write_atomically(out / "fold.md", render_folds(audit, templates).encode())

@@ -41,47 +41,29 @@ _SEVERITY = ("newly-broken", "removed", "broken", "changed", "fixed", "new", "un
 
 @dataclass(frozen=True, slots=True)
 class GridCell:
-    """One cell.
+    """One cell."""
 
-    Attributes:
-        marks: keys of the legend, in order.
-        text: symbols and number, nothing else.
-        level: `fail`, `warn` or empty.
-        state: the cell's state; empty where there is no such cell.
-        words: what the marks mean.
-        symbols: the text without numbers.
-        address: of the cell on the page; empty where there is no such cell.
-    """
-
-    marks: tuple[str, ...]
-    text: str
-    level: str
-    state: str
-    words: str = ""
-    symbols: str = ""
-    address: str = ""
+    marks: tuple[str, ...]  # keys of the legend, in order
+    text: str  # symbols and number, nothing else
+    level: str  # `fail`, `warn` or empty
+    state: str  # the cell's state; empty where there is no such cell
+    words: str = ""  # what the marks mean
+    symbols: str = ""  # the text without numbers
+    address: str = ""  # of the cell on the page; empty where there is no such cell
 
 
-GridRow = tuple[str, tuple[GridCell, ...]]
-"""A model, and its cells."""
+GridRow = tuple[str, tuple[GridCell, ...]]  # A model, and its cells
 
 
 class Grid(NamedTuple):
-    """The grid.
+    """The grid."""
 
-    Attributes:
-        blocks: headers and rows of one table, or of several where the targets are too many for one.
-        models: how many models are drawn, of how many.
-        legend: symbol and meaning of the symbols that are used.
-        names: short and full name of the targets whose names were shortened.
-        settled: nothing to see: all cells drawn are the same on both sides.
-    """
-
+    # headers and rows of one table, or of several where the targets are too many for one
     blocks: tuple[tuple[tuple[str, ...], tuple[GridRow, ...]], ...]
-    models: Listing[str]
-    legend: tuple[tuple[str, str], ...]
-    names: tuple[tuple[str, str], ...]
-    settled: bool
+    models: Listing[str]  # how many models are drawn, of how many
+    legend: tuple[tuple[str, str], ...]  # symbol and meaning of the symbols that are used
+    names: tuple[tuple[str, str], ...]  # short and full name of the targets whose names were shortened
+    settled: bool  # nothing to see: all cells drawn are the same on both sides
 
 
 def build_grid(facts: Facts, limits: Limits) -> Grid:

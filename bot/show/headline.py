@@ -21,28 +21,20 @@ from bot.show.filters import amount, change, plural, relative, sides
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """Artifacts added up.
+    """Artifacts added up."""
 
-    Attributes:
-        target: the short name; empty for all targets.
-        cells: how many were measured on both sides; the sums are over these.
-        planned: how many there are, but for those that are left out on purpose.
-        broken: how many of them are newly broken.
-        base, head: sums in bytes; None where there is no such cell.
-        larger, smaller: how many of them grew and shrank.
-        unsure: of how many that is open, as the compiler does not repeat itself.
-        mark, level: of the worst finding there: its symbol, and `fail`, `warn` or empty.
-    """
-
-    target: str
-    cells: int
+    target: str  # the short name; empty for all targets
+    cells: int  # how many were measured on both sides; the sums are over these
+    # base, head: sums in bytes; None where there is no such cell
     base: Value
     head: Value
+    # larger, smaller: how many of them grew and shrank
     larger: int
     smaller: int
-    unsure: int = 0
-    planned: int = 0
-    broken: int = 0
+    unsure: int = 0  # of how many that is open, as the compiler does not repeat itself
+    planned: int = 0  # how many there are, but for those that are left out on purpose
+    broken: int = 0  # how many of them are newly broken
+    # mark, level: of the worst finding there: its symbol, and `fail`, `warn` or empty
     mark: str = ""
     level: str = ""
 
@@ -79,18 +71,13 @@ class Total:
 
 
 class Totals(NamedTuple):
-    """All targets.
+    """All targets."""
 
-    Attributes:
-        rows: each target that something changed on; then all, where these are several. Empty where nothing changed, or
-            no cell was measured on both sides.
-        still: the short names of the other ones.
-        everything: the sum over all targets.
-    """
-
+    # each target that something changed on; then all, where these are several. Empty where nothing changed, or no cell
+    # was measured on both sides.
     rows: tuple[Total, ...]
-    still: tuple[str, ...]
-    everything: Total
+    still: tuple[str, ...]  # the short names of the other ones
+    everything: Total  # the sum over all targets
 
 
 def totals(facts: Facts) -> Totals:

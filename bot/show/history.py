@@ -56,10 +56,8 @@ from bot.show.filters import MINUS, UNKNOWN, amount, change, percent, plural, re
 from bot.show.renderers import data_element, markdown, page
 from bot.system.files import write_atomically
 
-HISTORY_LIMIT_BYTES = 512 * 1024
-"""Half of what GitHub takes as the summary of one step, in UTF-8."""
-_GAP = "–"
-"""What stands in the place of a value where there is no artifact."""
+HISTORY_LIMIT_BYTES = 512 * 1024  # Half of what GitHub takes as the summary of one step, in UTF-8
+_GAP = "–"  # What stands in the place of a value where there is no artifact
 _OVER, _REFUSED = "over-stack-limit", "over the compiler's stack limit: measured with the limit lifted"
 _UNITS = {"bytes": ", bytes", "ms": ", seconds", "count": ""}
 _CAUSES, _WHAT, _NOTE, _WHY, _CHART_WHY, _COMMAND = 3, 160, 400, 400, 240, 4_000
@@ -78,8 +76,7 @@ _LEGEND = (
 def write_history(history: History, templates: Path | None, out: Path) -> list[Path]:
     """`history.json`, `history.md` and `history.html`.
 
-    Args:
-        templates: the user's templates, searched before the default ones.
+    `templates`: the user's templates, searched before the default ones.
     """
     write_atomically(out / "history.json", history_lines(history))
     write_atomically(out / "history.md", render_history(history, templates).encode())

@@ -54,8 +54,7 @@ from bot.show.filters import MINUS, UNKNOWN, amount, plural, relative
 from bot.show.renderers import markdown, page
 from bot.system.files import write_atomically
 
-LAB_LIMIT_BYTES = 256 * 1024
-"""A quarter of what GitHub takes as the summary of one step, in UTF-8."""
+LAB_LIMIT_BYTES = 256 * 1024  # A quarter of what GitHub takes as the summary of one step, in UTF-8
 _TIME, _INSTRUCTIONS = "CPU time", "instructions"
 _VARIANTS, _COLUMNS, _CELLS = 10, 4, 8
 _TEXT_LIMIT, _WHY_LIMIT = 400, 300
@@ -65,8 +64,7 @@ _EQUAL = {True: "equal", False: "⚠️ differ", None: UNKNOWN}
 def write_lab(lab: Lab, templates: Path | None, out: Path) -> list[Path]:
     """`lab.json`, `lab.md` and `lab.html`.
 
-    Args:
-        templates: the user's templates, searched before the default ones.
+    `templates`: the user's templates, searched before the default ones.
     """
     write_atomically(out / "lab.json", lab_lines(lab))
     write_atomically(out / "lab.md", render_lab(lab, templates).encode())

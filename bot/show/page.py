@@ -20,8 +20,7 @@ from bot.show.renderers import data_element, skeleton
 from bot.show.report import every_block, page_blocks
 
 _LIMITS = Limits(400, 1_000_000, 200, 40, 40, 1_000, 1, 200, 60, 200, 0, 0, 0, 400, every=True)
-LARGEST_BYTES = 5_000_000
-"""Of a page: what does not fit is counted, and named with the file that has it."""
+LARGEST_BYTES = 5_000_000  # Of a page: what does not fit is counted, and named with the file that has it
 _FRAME_BYTES, _LINE_BYTES = 400_000, 260
 """What a page without cells takes, with its scripts; and each cell of the grid, each finding and each row of tables."""
 TEMPLATE = "report.html.j2"
@@ -39,8 +38,7 @@ def render_html(report: Report, templates_dir: Path | None = None) -> str:
 def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[str]:
     """A self-contained HTML page, piece by piece: that of a large report need not be held.
 
-    Args:
-        templates_dir: the user's templates, searched before the default ones.
+    `templates_dir`: the user's templates, searched before the default ones.
 
     Raises:
         TemplateError: a template does not work.
@@ -114,10 +112,8 @@ _ABOUT = {
 def site_page(made: Report, commits: Sequence[str], files: Sequence[Path], templates_dir: Path | None = None) -> str:
     """The page.
 
-    Args:
-        made: of the newest baseline and the one before.
-        commits: that have a baseline, the oldest first.
-        files: of the site, beside the page.
+    `made`: of the newest baseline and the one before; `commits`: that have a baseline, the oldest first; `files`: of
+    the site, beside the page.
 
     Raises:
         TemplateError: a template does not work.

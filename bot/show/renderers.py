@@ -36,8 +36,7 @@ from bot.show.environment import asset, drawn, first_fitting, load, templates_di
 from bot.show.escape import clean, clean_block
 from bot.show.filters import plural
 
-LEVELS: Mapping[str, str] = {"fail": "bold red", "warn": "yellow"}
-"""Colours of findings."""
+LEVELS: Mapping[str, str] = {"fail": "bold red", "warn": "yellow"}  # Colours of findings
 _STYLES = {"text": "", "code": "cyan", "strong": "bold", "small": "dim", "number": "", "up": "", "down": "", **LEVELS}
 
 
@@ -112,14 +111,10 @@ _POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src {}
 
 @dataclass(frozen=True, slots=True)
 class Skeleton:
-    """What `page/skeleton.html.j2` draws.
+    """What `page/skeleton.html.j2` draws."""
 
-    Attributes:
-        policy: the Content-Security-Policy: everything that the page carries, by its digest, and nothing else.
-        style, scripts: as elements.
-    """
-
-    policy: str
+    policy: str  # the Content-Security-Policy: everything that the page carries, by its digest, and nothing else
+    # style, scripts: as elements
     style: Markup
     scripts: Markup
 
@@ -129,11 +124,9 @@ def skeleton(
 ) -> Skeleton:
     """The frame of a page with the shared style, addresses and sortable tables, and what it has of its own.
 
-    Args:
-        templates_dir: the user's templates, whose files are searched before the default ones.
-        styles, scripts: names of files below the templates, added after the shared ones.
-        charts: True where a script draws charts: the library is carried as text, which `page/charts.js` runs when it
-            is needed.
+    `templates_dir`: the user's templates, whose files are searched before the default ones; `styles`, `scripts`: names
+    of files below the templates, added after the shared ones; `charts`: True where a script draws charts: the library
+    is carried as text, which `page/charts.js` runs when it is needed.
 
     Raises:
         TemplateError: a file is not there, or cannot stand inside a page.
@@ -156,9 +149,8 @@ def markdown(
 ) -> str:
     """The Markdown, at most `limit_bytes` in UTF-8, with as much as there is room for.
 
-    Args:
-        answer: what it is called: a user's `lab.md.j2` draws all of the answer `lab`, `lab.answers.md.j2` one block.
-        templates_dir: the user's templates, searched before the default ones.
+    `answer`: what it is called: a user's `lab.md.j2` draws all of the answer `lab`, `lab.answers.md.j2` one block;
+    `templates_dir`: the user's templates, searched before the default ones.
 
     Raises:
         TemplateError: a template does not work.
@@ -181,8 +173,7 @@ def page(
 ) -> Iterator[bytes]:
     """A self-contained HTML page, piece by piece, in UTF-8; the first block is its heading.
 
-    Args:
-        styles, scripts: names of files below the templates, beside those of all pages.
+    `styles`, `scripts`: names of files below the templates, beside those of all pages.
 
     Raises:
         TemplateError: a template does not work.

@@ -78,9 +78,7 @@ def replay_lines(
 ) -> Iterator[str]:
     """The whole replay, as lines without markup.
 
-    Args:
-        gaps: sides that could not be had.
-        most: the alarms that are wanted, None where nobody said.
+    `gaps`: sides that could not be had; `most`: the alarms that are wanted, None where nobody said.
     """
     totals = Counter(step.status for step in steps)
     told = ", ".join(f"{totals[status]} {words}" for status, words in _WORDS.items() if totals[status])

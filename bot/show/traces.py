@@ -60,32 +60,26 @@ _SMALLER = "printed for the largest dispatch of each cause alone"
 _EARLY = "the pass works on the whole program, in which this dispatch is not alone"
 _LEVELS = {"program": "program", "mlir": "MLIR", "llvm": "LLVM IR", "machine": "machine code"}
 
-TracedDispatch = tuple[CellKey, str]
-"""A cell and the name of a dispatch of it."""
+TracedDispatch = tuple[CellKey, str]  # A cell and the name of a dispatch of it
 
 
 @dataclass(frozen=True, slots=True)
 class TraceCard:
-    """One dispatch through the passes of both compilers.
+    """One dispatch through the passes of both compilers."""
 
-    Attributes:
-        name: of the dispatch.
-        parts_at, most_at: the pass after which the sides part, and the one that takes them apart by most if another.
-        rows: pass, level, operations on both sides, how far apart they are, and what differs.
-        picture: what each pass has, parted by `|`: its name, the operations on both sides, and how it is marked; one
-            without a name stands between levels.
-        alike, far: how many passes leave the difference as it was, and how many are too far from the one that parts
-            the sides.
-        around: the IR before and after it on both sides, titles and texts; none where `no_ir` says why.
-    """
-
-    name: str
+    name: str  # of the dispatch
+    # parts_at, most_at: the pass after which the sides part, and the one that takes them apart by most if another
     parts_at: str
     most_at: str
-    rows: tuple[Addressed, ...]
+    rows: tuple[Addressed, ...]  # pass, level, operations on both sides, how far apart they are, and what differs
+    # what each pass has, parted by `|`: its name, the operations on both sides, and how it is marked; one without a
+    # name stands between levels
     picture: Mapping[str, str]
+    # alike, far: how many passes leave the difference as it was, and how many are too far from the one that parts the
+    # sides
     alike: int
     far: int
+    # the IR before and after it on both sides, titles and texts; none where `no_ir` says why
     around: tuple[tuple[str, str], ...]
     no_ir: str
 
@@ -169,8 +163,7 @@ def _name(name: str) -> str:
     return clip(clean(name), _PASS)
 
 
-_PASS_COLUMNS = 44
-"""Characters of a pass's name."""
+_PASS_COLUMNS = 44  # Characters of a pass's name
 
 
 def print_trace(traced: Traced, console: Console) -> None:

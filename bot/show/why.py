@@ -59,19 +59,14 @@ _FIRST_COMPILES = (
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The most of everything that a place shows of one story.
+    """The most of everything that a place shows of one story."""
 
-    Attributes:
-        rows: dispatches and families.
-        notes: what differs, told apart from the dispatches.
-        members, varying, varying_chars: names of a family, and what keeps them apart.
-    """
-
-    rows: int = _EVERY
+    rows: int = _EVERY  # dispatches and families
     components: int = _EVERY
-    notes: int = 0
+    notes: int = 0  # what differs, told apart from the dispatches
     diffs: int = 0
     diff_lines: int = 0
+    # members, varying, varying_chars: names of a family, and what keeps them apart
     members: int = 2
     varying: int = 3
     varying_chars: int = 120
@@ -86,20 +81,15 @@ class Number(NamedTuple):
 
 
 class DispatchLine(NamedTuple):
-    """One dispatch that is not the same on both sides.
-
-    Attributes:
-        passed: what the compiler's pass did to it, where that was traced and the note does not say it.
-        numbers: with all labels of NUMBERS.
-    """
+    """One dispatch that is not the same on both sides."""
 
     name: str
     cause: str
     component: str
     note: str
-    passed: str
+    passed: str  # what the compiler's pass did to it, where that was traced and the note does not say it
     matched: str
-    numbers: Mapping[str, Number]
+    numbers: Mapping[str, Number]  # with all labels of NUMBERS
 
 
 class ComponentLine(NamedTuple):
@@ -129,33 +119,20 @@ class Diff(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """Why one cell changed, as far as there is room for it.
+    """Why one cell changed, as far as there is room for it."""
 
-    Attributes:
-        cause: in one or two words.
-        code: what the code of a dispatch is called on the cell's target.
-        said: cause, place, phase and why as a sentence without its full stop.
-        rest: how many entry points did not change, in words; may be empty.
-        falls: the change of the artifact by cause, the largest first, and their sum.
-        by_cause: the same in words, where there are two.
-        mixed: True where some dispatch has another cause than the cell.
-        notes: what differs, with the dispatches that it is true of.
-        components: those that moved.
-        families: what deduplication left behind.
-    """
-
-    cause: str
-    code: str
-    said: Phrase
-    rest: str
-    falls: tuple[Fall, ...]
-    by_cause: str
+    cause: str  # in one or two words
+    code: str  # what the code of a dispatch is called on the cell's target
+    said: Phrase  # cause, place, phase and why as a sentence without its full stop
+    rest: str  # how many entry points did not change, in words; may be empty
+    falls: tuple[Fall, ...]  # the change of the artifact by cause, the largest first, and their sum
+    by_cause: str  # the same in words, where there are two
     dispatches: Listing[DispatchLine]
-    mixed: bool
-    notes: Listing[Phrase]
+    mixed: bool  # True where some dispatch has another cause than the cell
+    notes: Listing[Phrase]  # what differs, with the dispatches that it is true of
     diffs: tuple[Diff, ...]
-    components: Listing[ComponentLine]
-    families: Listing[Phrase]
+    components: Listing[ComponentLine]  # those that moved
+    families: Listing[Phrase]  # what deduplication left behind
 
 
 def story(explanation: Explanation, families: Sequence[Family], room: Room, backend: str) -> Story:

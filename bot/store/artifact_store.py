@@ -113,8 +113,7 @@ class ArtifactStore:
 
 _ENTRY, _END = b"PK\x01\x02", b"PK\x05\x06"
 """What an entry of the central directory begins with, and the record at its end (PKWARE APPNOTE 6.3.10, 4.3)."""
-_END_BYTES, _COUNT = 22, slice(-12, -10)
-"""Size of that record, and where it says how many entries there are."""
+_END_BYTES, _COUNT = 22, slice(-12, -10)  # Size of that record, and where it says how many entries there are
 _TORN = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, RuntimeError, OverflowError)
 
 
@@ -132,9 +131,8 @@ def read_zip(
     Raises InputError, in one line, for any other name, a directory, link, duplicate or encrypted file, for sizes that
     are not true or over the limits, and for bytes that are no such archive.
 
-    Args:
-        max_total: the most bytes that the files may have together.
-        max_ratio: the most bytes that the files may have together for each byte of the archive.
+    `max_total`: the most bytes that the files may have together; `max_ratio`: the most bytes that the files may have
+    together for each byte of the archive.
     """
     where = "zip archive"
     try:

@@ -37,8 +37,7 @@ _PATH = re.compile(
 )
 
 COLUMNS_SCHEMA = "code-size-columns/2"
-MOST_ROWS = 1 << 20
-"""Of a kind: 64 MiB of text hold fewer that are real, but many more of a hostile hand's."""
+MOST_ROWS = 1 << 20  # Of a kind: 64 MiB of text hold fewer that are real, but many more of a hostile hand's
 _Row = TypeVar("_Row", bound=Record)
 _Value = str | int | bool | None | tuple[str, ...]
 

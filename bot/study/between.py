@@ -23,8 +23,7 @@ from bot.study.prepare import Work
 from bot.study.run import SidePlan
 from bot.study.tracing import traced
 
-Steps = int | None
-"""How many of them are looked at; None for all."""
+Steps = int | None  # How many of them are looked at; None for all
 
 
 def spread(names: Sequence[str], most: Steps) -> tuple[str, ...]:
@@ -43,9 +42,7 @@ def way_between(
 ) -> tuple[Way, tuple[str, ...]]:
     """The steps from base to head over the releases that are looked at, and all that are offered between the two.
 
-    Args:
-        sides: both of a release (`release_in`).
-        plan: a release → the side, ready to be measured, as `head`.
+    `sides`: both of a release (`release_in`); `plan`: a release → the side, ready to be measured, as `head`.
 
     Raises CompilerUnavailable where there is no list of releases.
     """
@@ -80,8 +77,7 @@ def way_between(
 
 # Which file is meant by the SPEC of a side that is a glob, or a directory with a snapshot in it.
 
-SNAPSHOT = "snapshot.json"
-"""The name under which a directory's snapshot is looked for."""
+SNAPSHOT = "snapshot.json"  # The name under which a directory's snapshot is looked for
 _WHEELS = "iree_base_compiler-*.whl"
 _HINT = "name one wheel of iree-base-compiler, one snapshot.json, or a directory that holds one"
 

@@ -35,8 +35,7 @@ from bot.study.prepare import Show, Work, load_snapshot
 from bot.study.run import Resources, SidePlan
 from bot.system.files import whole_or_nothing
 
-FEW = 4
-"""So many cells are compiled where none were selected."""
+FEW = 4  # So many cells are compiled where none were selected
 LEAST_RUNS = 2
 LEAST_PERCENT = 1
 
@@ -147,9 +146,8 @@ UNSEEN = "a history has statuses and metrics alone: other bytes of the same size
 def replay(work: Work, files: Sequence[Path], most: int | None) -> list[str]:
     """The lines to print; nothing is compiled.
 
-    Args:
-        files: snapshots in their order, directories of them, or one history.
-        most: in how many steps a rule may alarm at most, for the smallest level that does so; None to leave that out.
+    `files`: snapshots in their order, directories of them, or one history; `most`: in how many steps a rule may alarm
+    at most, for the smallest level that does so; None to leave that out.
     """
     variants, config, gaps = _variants(files, work), work.config, list[str]()
     steps = list(replayed(_selected(variants, work, gaps), config.thresholds, config.states, config.noise))

@@ -138,9 +138,8 @@ def stepped(
     A root cause is found in a step where that step's own report has one of the same cause, the same words and the same
     targets. Its words hold its sums, so that what is made of several steps is in none of them, and that is told.
 
-    Args:
-        way: each step over the releases measured between, in order; without one of these the step is the report itself.
-        offered: all releases that there are between base and head.
+    `way`: each step over the releases measured between, in order; without one of these the step is the report itself;
+    `offered`: all releases that there are between base and head.
     """
     if len(way) == 1:
         return report

@@ -55,8 +55,7 @@ from bot.system.files import is_writable, make_directory, temporary_directory
 from bot.system.processes import Meter
 
 NOTHING: tuple[Group, ...] = ()
-FOLDER = "folded"
-"""Of the folded programs, beside `fold.json`."""
+FOLDER = "folded"  # Of the folded programs, beside `fold.json`
 NOTHING_INLINED = "--iree-flow-inline-constants-max-byte-length=0"
 """The compiler inlines no constant into a dispatch, so that more of them are equal."""
 NOT_ASKED = "nothing was to be run"
@@ -67,10 +66,8 @@ NOT_FOLDED = {
     "extra-operation": "executables that do something more are not folded",
     "different-fusion": "executables of other operations are not folded",
 }
-RUN_SECONDS = 120
-"""How long a run may take: an interpreter is minutes over what a processor does in a second."""
-_MOST_HALVES = 4
-"""A group that fails is halved; what fails of fewer executables is left."""
+RUN_SECONDS = 120  # How long a run may take: an interpreter is minutes over what a processor does in a second
+_MOST_HALVES = 4  # A group that fails is halved; what fails of fewer executables is left
 _DEAR_TOGETHER = "alone it is worth its price, beside the other groups it is not"
 
 
@@ -487,8 +484,7 @@ def differing(bench: Bench, groups: Sequence[Group]) -> dict[Group, str]:
     return alone or dict.fromkeys(groups, "not alone, but together with the others")
 
 
-Cheap = tuple[float, Group]
-"""The ratio that was measured for a group alone, and the group."""
+Cheap = tuple[float, Group]  # The ratio that was measured for a group alone, and the group
 
 
 def affordable(bench: Bench, best: Attempt, max_slowdown: float) -> tuple[Attempt, list[LeftFamily], Price | str]:

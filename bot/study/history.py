@@ -159,8 +159,7 @@ def _version(of: Snapshot | str) -> Version | None:
 
 # Stored baselines along the first parents of a branch, and those of one report as a history in the order of commits.
 
-CONFIGURED = "configured"
-"""In place of the name of a store: the configuration's own."""
+CONFIGURED = "configured"  # In place of the name of a store: the configuration's own
 
 
 def last_stored(where: str, last: int, work: Work) -> Study:
@@ -212,8 +211,7 @@ _OF_CELLS = Cell.__struct_fields__
 def _held_once(side: Snapshot, held: dict[CellKey, Cell]) -> Snapshot:
     """The snapshot with whatever a cell has in common with its last one as one object: in a night few cells move.
 
-    Args:
-        held: the last cell of each key, which becomes this snapshot's.
+    `held`: the last cell of each key, which becomes this snapshot's.
     """
     for cell in side.cells:
         last = held.get(cell.key, cell)
@@ -284,8 +282,7 @@ def stored_line(work: Work, top: Path, good: str, bad: str) -> Iterator[Line]:
 _CAUSES = 10
 _UNSTABLE = "not deterministic: the same command gives several artifacts, and no pair of them explains the step"
 _SINCE = Baseline("the last release that measured the cell")
-Moves = dict[tuple[str, CellKey], Move]
-"""Release and cell → what moved."""
+Moves = dict[tuple[str, CellKey], Move]  # Release and cell → what moved
 
 
 def explained_history(study: Study, config: Config, texts: Texts = no_texts) -> History:

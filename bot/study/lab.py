@@ -35,8 +35,7 @@ from bot.study.run import SidePlan, measure_sides, recheck, repeat_unsteady
 from bot.system.files import make_directory, temporary_directory
 from bot.system.processes import Cancel, Meter
 
-FOLDER = "shaped"
-"""Of the constrained models, beside `lab.json`: the printed commands read them there."""
+FOLDER = "shaped"  # Of the constrained models, beside `lab.json`: the printed commands read them there
 Runs = dict[tuple[str, CellKey], Run]
 
 

@@ -54,9 +54,8 @@ def _patch(file: Path, top: Path, text: str) -> str:
 def ratchet(work: Work, measured: Path, headroom: str) -> str:
     """The limits of the configuration as tight as what is measured now.
 
-    Args:
-        measured: a snapshot, or the directory or `report.json` of a compare, whose head it is then.
-        headroom: a percentage, as it was written.
+    `measured`: a snapshot, or the directory or `report.json` of a compare, whose head it is then; `headroom`: a
+    percentage, as it was written.
 
     Raises ConfigError where the configuration has no thresholds of its own.
     """

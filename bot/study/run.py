@@ -39,18 +39,13 @@ from bot.system.downloads import LAYOUTS
 from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Meter
 
-TIMES = LAYOUTS
-"""How often a cell that does not repeat itself is compiled."""
-LARGEST_SHARE = 0.1
-"""What doubting may cost at most, as a share of the CPU time of compiling all cells once."""
-FEW = 4
-"""So many may always be compiled again, however small the suite."""
-_LAYOUTS = (1, 2)
-"""Of memory, for the first and the second time that an alarm is doubted."""
+TIMES = LAYOUTS  # How often a cell that does not repeat itself is compiled
+LARGEST_SHARE = 0.1  # What doubting may cost at most, as a share of the CPU time of compiling all cells once
+FEW = 4  # So many may always be compiled again, however small the suite
+_LAYOUTS = (1, 2)  # Of memory, for the first and the second time that an alarm is doubted
 _MS_OF_COST = 0.02
 """CPU time of a cell's cost where nothing is known: 0.013 to 0.025 over both suites with IREE 3.11.0 to 3.13.0."""
-_FEW_SHARE = 20
-"""Cached compiles tell the time of so many times their cost at most."""
+_FEW_SHARE = 20  # Cached compiles tell the time of so many times their cost at most
 _LONG_SECONDS = 100
 
 
@@ -113,9 +108,8 @@ class Resources:
     ) -> Meter:
         """Compile cells of sides by their printed commands, at a layout of memory; what that cost.
 
-        Args:
-            finish: gets the side's label, the cell and how its compile ended, in the thread that compiled it.
-            times: how often; all are compiled before any is compiled again.
+        `finish`: gets the side's label, the cell and how its compile ended, in the thread that compiled it; `times`:
+        how often; all are compiled before any is compiled again.
         """
         meter = Meter()
 

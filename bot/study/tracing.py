@@ -84,8 +84,7 @@ def trace_options(entry_point: str, *, llvm: bool = False) -> tuple[str, ...]:
 def trace_commands(command: str, row: Dispatch) -> tuple[str, str]:
     """What writes the sources of a cell's executables, and what prints the passes over one of them.
 
-    Args:
-        command: that gives the cell's artifact.
+    `command`: that gives the cell's artifact.
     """
     before, _, model = command.rpartition(" -o ")
     fed = f" < {model.partition(' < ')[2]}" if " < " in model else ""
@@ -222,12 +221,9 @@ def _is_same(row: Dispatch, directory: Path) -> bool | None:
 # same, so that the same comparison always traces the same dispatches.
 
 
-TIME_SHARE = 0.25
-"""What tracing may cost, as a share of the CPU time in which both sides were compiled."""
-LITTLE_SECONDS = 10
-"""So much may always be spent, however small the comparison is."""
-AROUND_SHARE = 0.1
-"""Of that time, what is kept for the IR around passes; printing one costs a tenth of a trace."""
+TIME_SHARE = 0.25  # What tracing may cost, as a share of the CPU time in which both sides were compiled
+LITTLE_SECONDS = 10  # So much may always be spent, however small the comparison is
+AROUND_SHARE = 0.1  # Of that time, what is kept for the IR around passes; printing one costs a tenth of a trace
 PROGRAM_SECONDS = 2
 """What the passes over a program take on both sides: 1 s for 400 lines, 3.5 s for 4,000, for all dispatches of it."""
 MOVED_TENTHS, MOST = 9, 600
@@ -442,8 +438,7 @@ class _Budget:
         return {side: row for side, row in rows if row and side in self._here}
 
 
-Traces = dict[tuple[str, CellKey], dict[str, DispatchTrace]]
-"""Side and cell → entry point → its trace."""
+Traces = dict[tuple[str, CellKey], dict[str, DispatchTrace]]  # Side and cell → entry point → its trace
 
 
 class _Pairs:
@@ -462,9 +457,8 @@ class _Pairs:
 
         One that got another program, or was formed otherwise: first the passes over the program.
 
-        Args:
-            has_code: whether that one's own passes are to follow, where there are as many dispatches on both sides.
-            has_llvm: False where there is no time for LLVM's.
+        `has_code`: whether that one's own passes are to follow, where there are as many dispatches on both sides;
+        `has_llvm`: False where there is no time for LLVM's.
         """
         rows = {side: row for side, row in zip(SIDES, (delta.base, delta.head), strict=True) if row is not None}
         if not is_formed(delta):
@@ -579,10 +573,8 @@ def with_traces(
 ) -> dict[str, Snapshot]:
     """The sides, with traces of these dispatches.
 
-    Args:
-        plans: of the sides whose compilers are here; of another one those traces count that it brought.
-        moved: dispatches in the order in which they are traced.
-        seconds: CPU time that it may cost; None without a limit.
+    `plans`: of the sides whose compilers are here; of another one those traces count that it brought; `moved`:
+    dispatches in the order in which they are traced; `seconds`: CPU time that it may cost; None without a limit.
     """
     here = {plan.label: plan for plan in plans}
     budget, chosen, rest, large_bytes = _Budget(sides, here.keys(), seconds), list[Moved](), moved, _large_bytes(moved)
@@ -695,8 +687,7 @@ def traced(plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], work: Work)
 def with_largest_traced(plan: SidePlan, snapshot: Snapshot, most: int, work: Work) -> Snapshot:
     """A side that others will be compared with when its compiler is gone, with traces of its largest dispatches.
 
-    Args:
-        most: how many at most; as many less as there is no time for.
+    `most`: how many at most; as many less as there is no time for.
     """
     rows = [(cell.key, row) for cell in snapshot.cells for row in cell.dispatches if row.code_bytes]
     rows.sort(key=lambda one: (-(one[1].code_bytes or 0), one[0], one[1].name))

@@ -23,8 +23,7 @@ from bot.system.processes import Cancel, Outcome, run
 
 PLACE = Path("/tmp/code-size-cell")  # noqa: S108 - one path for all, which is what it is for
 MOST_FILE_BYTES, MOST_FOLDER_BYTES = 1 << 30, 2 << 30
-MOST_MEMORY_BYTES = 16 << 30
-"""Of each process, what it may write to: of the machine's memory there may be less."""
+MOST_MEMORY_BYTES = 16 << 30  # Of each process, what it may write to: of the machine's memory there may be less
 _LOOK_SECONDS = 1.0
 _UNSHARE = ("unshare", "--user", "--map-root-user", "--net", "--ipc", "--mount", "--pid", "--fork", "--kill-child")
 _MOUNTED = 'mount --bind "$0" "$1" && cd "$1" && shift && exec "$@"'

@@ -26,10 +26,8 @@ from urllib3.exceptions import HTTPError, ProtocolError, ProxySchemeUnknown
 from bot.errors import NetworkError
 
 MOST_REDIRECTS = 5
-TIMEOUT_SECONDS = 30.0
-"""For connecting, and for each silence."""
-WHOLE_SECONDS = 1800.0
-"""For all pieces together."""
+TIMEOUT_SECONDS = 30.0  # For connecting, and for each silence
+WHOLE_SECONDS = 1800.0  # For all pieces together
 _CHUNK_BYTES = 1 << 16
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _SHOWN_CHARACTERS = 200
@@ -66,10 +64,9 @@ def pieces(
 ) -> Iterator[bytes]:
     """What is at an address, piece by piece; raises NetworkError, in one line, for everything that is not all of it.
 
-    Args:
-        check: is asked between pieces whether to go on.
-        private: names of hosts that may have addresses of a private network, or of this machine.
-        tries: how often to ask in all; an answer that has begun and breaks off is an error at once.
+    `check`: is asked between pieces whether to go on; `private`: names of hosts that may have addresses of a private
+    network, or of this machine; `tries`: how often to ask in all; an answer that has begun and breaks off is an error
+    at once.
     """
     deadline, got = time.monotonic() + WHOLE_SECONDS, 0
     try:
@@ -184,9 +181,8 @@ def _address(url: str, host: str, port: int, private: frozenset[str], *, resolve
 def is_allowed(address: str, *, is_private: bool = False) -> bool:
     """True for an address that a stranger may make this machine connect to.
 
-    Args:
-        is_private: the owner of this machine allowed the host: a private network and this machine are right as well;
-            addresses of a single link, such as 169.254.169.254, which tells cloud machines their secrets, never are.
+    `is_private`: the owner of this machine allowed the host: a private network and this machine are right as well;
+    addresses of a single link, such as 169.254.169.254, which tells cloud machines their secrets, never are.
     """
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address):  # which may stand for one of IPv4

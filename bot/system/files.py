@@ -22,16 +22,13 @@ from stat import S_ISREG
 
 from bot.errors import InputError, OutputError
 
-PART_PREFIX = ".part-"
-"""What is still being written begins with this, and is renamed when it is whole."""
+PART_PREFIX = ".part-"  # What is still being written begins with this, and is renamed when it is whole
 OWN_PREFIX = "code-size-bot-"
 """The program's temporary directories in the system's place for them; all are locked, by `lock` or as it does it."""
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-MOST_READ_BYTES = 1 << 30
-"""What a program wrote that is not trusted is read up to here: it is held in memory whole."""
+MOST_READ_BYTES = 1 << 30  # What a program wrote that is not trusted is read up to here: it is held in memory whole
 _DIRECTORY_MODE, _FILE_MODE = 0o755, 0o644
-_GRACE_SECONDS = 60
-"""Younger than this, a directory may not have been locked yet."""
+_GRACE_SECONDS = 60  # Younger than this, a directory may not have been locked yet
 
 
 def make_directory(path: Path) -> None:
@@ -175,10 +172,8 @@ def whole_or_nothing(path: Path) -> bytes:
 
 
 LIMIT_BYTES = 64 * 1024
-_SMALL_BYTES, _FILLING_SECONDS = 1 << 14, 0.001
-"""After so small a piece the pipe is left to fill for so long."""
-Keeping = Callable[[bytes], bytes]
-"""Chunk after chunk of the output → what to keep of it; an empty chunk is its end."""
+_SMALL_BYTES, _FILLING_SECONDS = 1 << 14, 0.001  # After so small a piece the pipe is left to fill for so long
+Keeping = Callable[[bytes], bytes]  # Chunk after chunk of the output → what to keep of it; an empty chunk is its end
 
 
 def whole_lines(output: str) -> str:

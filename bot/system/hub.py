@@ -37,8 +37,7 @@ from bot.errors import NetworkError
 ACTIONS_LOGIN = "github-actions[bot]"
 """Author of what a workflow's own `GITHUB_TOKEN` writes; that token may not ask for its user."""
 
-PAGE_ITEMS = 100
-"""The most that GitHub gives a page ("Using pagination in the REST API")."""
+PAGE_ITEMS = 100  # The most that GitHub gives a page ("Using pagination in the REST API")
 
 # PATCH is missing on purpose: a check run appends the annotations of each.
 _SAFE_TO_REPEAT = frozenset({"GET", "HEAD", "DELETE"})
@@ -220,8 +219,7 @@ class Hub:
     def call(self, verb: str, path: str, body: dict[str, Any] | None = None, **query: Any) -> Any:
         """One request that PyGithub has no method for; its answer is JSON, or nothing (None).
 
-        Args:
-            path: from the root of the API with a slash, or from the repository without.
+        `path`: from the root of the API with a slash, or from the repository without.
         """
         rooted = path if path.startswith("/") else f"/repos/{self.repository}/{path}"
         text = self.requester.requestJson(verb, rooted, query, input=body)[2]
@@ -280,10 +278,9 @@ def connect(
 ) -> Hub:
     """The repository behind an API; nothing is requested yet.
 
-    Args:
-        api_url: `https://api.github.com`, or a server's `https://HOST/api/v3`.
-        timeout_seconds: for connecting, and for each silence of the server.
-        max_wait_seconds: bound on all waits of one request together; a longer `Retry-After` is an error at once.
+    `api_url`: `https://api.github.com`, or a server's `https://HOST/api/v3`; `timeout_seconds`: for connecting, and for
+    each silence of the server; `max_wait_seconds`: bound on all waits of one request together; a longer `Retry-After`
+    is an error at once.
     """
     github = Github(
         auth=Auth.Token(token) if token else None,
@@ -324,9 +321,8 @@ def _is_misread(error: Exception) -> bool:
 def explain(action: str, permission: str) -> Iterator[None]:
     """Turns what GitHub, PyGithub and the network throw into one line.
 
-    Args:
-        action: completes "cannot …".
-        permission: what the job's token needs for it, as in a workflow: `pull-requests: write`.
+    `action`: completes "cannot …"; `permission`: what the job's token needs for it, as in a workflow: `pull-requests:
+    write`.
 
     Raises:
         NetworkError: with the missing permission, where that may be it. The token is in none.

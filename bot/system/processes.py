@@ -36,8 +36,7 @@ from bot.system.downloads import fixed_addresses, placed
 from bot.system.files import Head, Keeping
 
 _KEPT_VARIABLES = ("PATH", "HOME", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
-_SIGNALS = {one.value: one.name for one in signal.Signals}
-"""Number → name; most real-time signals have none."""
+_SIGNALS = {one.value: one.name for one in signal.Signals}  # Number → name; most real-time signals have none
 _POLL_SECONDS = 0.1
 SCRIPT = """if True:
     import contextlib, os, sys
@@ -51,8 +50,7 @@ SCRIPT = """if True:
 """What the process runs that outlives this one."""
 _PR_SET_CHILD_SUBREAPER = 36
 _END_SECONDS = 0.002
-_PATIENCE_SECONDS = 10.0
-"""How long the kernel may take to end what was killed, or strays to outrun it."""
+_PATIENCE_SECONDS = 10.0  # How long the kernel may take to end what was killed, or strays to outrun it
 _CHUNK_BYTES = 1 << 16
 _LONGEST_ANSWER_BYTES = 1 << 28
 
@@ -119,8 +117,7 @@ def scrubbed_environment(extra: Mapping[str, str] | None = None) -> dict[str, st
 
 
 _Child = subprocess.Popen[bytes]
-Ended = tuple[int, resource.struct_rusage]
-"""The wait status of a child, and what it used."""
+Ended = tuple[int, resource.struct_rusage]  # The wait status of a child, and what it used
 
 
 class Guard:
@@ -136,9 +133,8 @@ class Guard:
     def begin(self, start: Callable[[], _Child], *, alone: bool = False) -> _Child:
         """Start a child that leads a session of its own, which is ended with this process.
 
-        Args:
-            alone: it has a credential. Whatever ran beside a compiler may be under its control by now, as it has the
-                same user; so nothing else may live, not even the process that outlives this one.
+        `alone`: it has a credential. Whatever ran beside a compiler may be under its control by now, as it has the same
+        user; so nothing else may live, not even the process that outlives this one.
 
         Raises:
             StrayProcess: something that a compiler started cannot be ended.
@@ -294,11 +290,10 @@ def run(
 ) -> Outcome:
     """Run one program to its end; raises OSError where it cannot be started and Interrupted when cancelled.
 
-    Args:
-        stdout: a file for the whole of standard output; `output` then holds the head of standard error alone.
-        layout: of a compiler's memory, as in `bot.system.downloads`; None: as the system likes.
-        inherited: file descriptors that the child gets under the same numbers.
-        keeping: chunk after chunk of its output → what to keep of it, before the head is cut; an empty one ends it.
+    `stdout`: a file for the whole of standard output; `output` then holds the head of standard error alone; `layout`:
+    of a compiler's memory, as in `bot.system.downloads`; None: as the system likes; `inherited`: file descriptors that
+    the child gets under the same numbers; `keeping`: chunk after chunk of its output → what to keep of it, before the
+    head is cut; an empty one ends it.
     """
     with open(stdin or os.devnull, "rb") as source, open(stdout, "wb") if stdout else nullcontext() as sink:
 

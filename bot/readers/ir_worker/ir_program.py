@@ -31,9 +31,8 @@ _CONSTANTS = frozenset({"arith.constant", "complex.constant", "ub.poison"})
 def program(ir: Any, load: Callable[[str], Any], files: Mapping[str, Any]) -> Answer:
     """The answer; one module at a time is in memory.
 
-    Args:
-        load: the module of a file.
-        files: `dispatch_creation` and `stream` → path; `input`, `global_optimization` and `flow` where at hand.
+    `load`: the module of a file; `files`: `dispatch_creation` and `stream` → path; `input`, `global_optimization` and
+    `flow` where at hand.
     """
     answer = {**_regions(ir, load(files["dispatch_creation"])), **stream(ir, load(files["stream"]))}
     phases: dict[str, str] = {}

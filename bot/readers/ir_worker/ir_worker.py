@@ -60,8 +60,7 @@ from .ir_program import program
 from .ir_shape import constrained
 
 Answer = dict[str, Any]
-HERE = "on this machine: "
-"""`bot.core.policy.HERE`."""
+HERE = "on this machine: "  # `bot.core.policy.HERE`
 _UNUSED_MODULES = ("numpy", "iree.compiler.dialects.linalg", "iree.compiler.dialects.llvm")
 _NEVER_CONFIGURED = ("arith.", "math.", "util.", "hal.", "linalg.yield", "linalg.index", "tensor.empty")
 """Most operations are of these: asking each for its attributes would take most of the time."""
