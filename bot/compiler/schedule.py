@@ -7,7 +7,7 @@ which they complete never shows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import NamedTuple, Protocol
 
 
@@ -48,14 +48,17 @@ def run_all(tasks: Iterable[Task], jobs: int, interrupt: Callable[[], None], wat
         except BaseException as error:
             errors.append(error)
 
+    rest, waiting = sorted(tasks, key=lambda task: (-task.cost, task.name))[::-1], set[Future[None]]()
+    interruptions = list[BaseException]()
     with ThreadPoolExecutor(max(1, jobs)) as pool:
-        try:
-            waiting = {pool.submit(work, task) for task in sorted(tasks, key=lambda task: (-task.cost, task.name))}
-            while waiting:  # in short waits, so that an interruption is seen at once
-                waiting = wait(waiting, 0.2).not_done
-        except BaseException as error:
-            errors.append(error)
-            interrupt()
-            raise
-    if errors:
-        raise errors[0]
+        while rest or waiting:
+            try:
+                while rest:
+                    waiting.add(pool.submit(work, rest.pop()))
+                waiting = wait(waiting, 0.2).not_done  # in short waits, so that an interruption is seen at once
+            except BaseException as error:  # what runs is waited for after a second one, too
+                errors.append(error)
+                interruptions.append(error)
+                interrupt()
+    for ended in (*interruptions, *errors):
+        raise ended

@@ -77,6 +77,8 @@ class DispatchTrace(Record, frozen=True, omit_defaults=True):
     around: IrAround | None = None
     # of a dispatch that the other side lacks, what that side's passes did at the same places of the model
     across: tuple[PassStep, ...] = ()
+    # the target for which the passes over the program were printed, where that is another one with the same dispatches
+    printed_for: str = ""
 
     @property
     def is_staged(self) -> bool:

@@ -58,6 +58,7 @@ TRACES, TRACE_ROWS = 40, 120
 _NAME, _PASS, _OPERATIONS, _NAMED = 120, 64, 160, 3
 _SMALLER = "printed for the largest dispatch of each cause alone"
 _EARLY = "the pass works on the whole program, in which this dispatch is not alone"
+_ALIKE = "where every dispatch of the model has the same IR on both sides"
 _LEVELS = {"program": "program", "mlir": "MLIR", "llvm": "LLVM IR", "machine": "machine code"}
 
 TracedDispatch = tuple[CellKey, str]  # A cell and the name of a dispatch of it
@@ -103,10 +104,13 @@ def trace_cards(delta: CellDelta, explanation: Explanation, chosen: Collection[T
             traces = [cell.traces.get(row.name) if row else None for cell, row in pairs]
             apart = parting(*traces)
             if (place := apart.named(one.cause)) is not None:
-                yield _card(clip(one.name, _NAME), apart, texts_around(apart, place, *traces))
+                printed_for = next((trace.printed_for for trace in traces if trace and trace.printed_for), "")
+                early = _EARLY + (f"; its passes were printed for {printed_for}, {_ALIKE}" if printed_for else "")
+                no_ir = early if apart.rows[apart.at or 0].level == PROGRAM else _SMALLER
+                yield _card(clip(one.name, _NAME), apart, texts_around(apart, place, *traces), no_ir)
 
 
-def _card(name: str, apart: Parting, around: tuple[IrAround, ...]) -> TraceCard:
+def _card(name: str, apart: Parting, around: tuple[IrAround, ...], no_ir: str) -> TraceCard:
     at, most = apart.at or 0, apart.most or 0
     begin = max(0, min(at - TRACE_ROWS // 3, len(apart.rows) - TRACE_ROWS))
     places = range(begin, min(begin + TRACE_ROWS, len(apart.rows)))
@@ -123,7 +127,7 @@ def _card(name: str, apart: Parting, around: tuple[IrAround, ...]) -> TraceCard:
         len(places) - len(rows),
         len(apart.rows) - len(places),
         tuple(around_texts(around)) if any(one.before for one in around) else (),
-        clean(around[0].why) if around else _EARLY if apart.rows[at].level == PROGRAM else _SMALLER,
+        clean(around[0].why) if around else no_ir,
     )
 
 

@@ -473,7 +473,8 @@ class _Pairs:
             for side, row in rows.items():
                 if one := self.known[side, key].get(row.name):
                     steps, cpu_ms = (*programs[side].steps, *one.steps), one.cpu_ms + spent_ms[side]
-                    self.known[side, key][row.name] = replace(one, steps=steps, cpu_ms=cpu_ms)
+                    printed_for = programs[side].printed_for
+                    self.known[side, key][row.name] = replace(one, steps=steps, cpu_ms=cpu_ms, printed_for=printed_for)
             return []
         for side, row in rows.items():
             other = next(one for name, one in programs.items() if name != side)
@@ -501,7 +502,9 @@ class _Pairs:
                 return DispatchTrace((), f"{name}: {OTHER_DISPATCHES}")
         places = joint_places(readers, [rows[name].executable if name in rows else "" for name in SIDES])
         steps = dict(zip(SIDES, readers, strict=True))[side].steps(places)
-        return DispatchTrace(steps, "" if steps else NO_PLACES, cpu_ms=sum(cpu_ms for _, cpu_ms in read.values()))
+        why, cpu_ms = "" if steps else NO_PLACES, sum(cpu_ms for _, cpu_ms in read.values())
+        printed_for = "" if self._same[key] == key else self._same[key].target
+        return DispatchTrace(steps, why, cpu_ms=cpu_ms, printed_for=printed_for)
 
     def _trace_code(self, key: CellKey, rows: Mapping[str, Dispatch], *, has_llvm: bool) -> None:
         known = {side: self.known.setdefault((side, key), {}) for side in rows}

@@ -15,7 +15,7 @@ from places import ROOT, TESTS
 
 METRIC = """    Metric("fake_bytes", "fake size", "bytes", "what nobody else measures", "thin air", tracked=True),
 """
-READER = """        "fake_bytes": Known(2 * len(parsed.products.artifact)),
+READER = """        "fake_bytes": Known(2 * len(products.artifact)),
 """
 BACKEND = """    Backend("fake-npu", 3.0, text_form="fake text", no_frames="fakes have no frames"),
 """
@@ -42,7 +42,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(ROOT / name, home / name, ignore=shutil.ignore_patterns("__pycache__", "models", "comments"))
     (home / "configs/models").symlink_to(ROOT / "configs/models")
     inserted(home / "bot/core/metrics.py", ")  # fmt: skip\n\nMETRIC_BY_ID", METRIC)
-    inserted(home / "bot/readers/assemble.py", "        **program_metrics(parsed),\n", READER)
+    inserted(home / "bot/readers/assemble.py", "        **parsed.program_metrics(),\n", READER)
     inserted(home / "bot/core/backends.py", ")  # fmt: skip\n\nBACKEND_BY_NAME", BACKEND)
     inserted(home / "configs/default.yml", "  vmvx: {backend: vmvx}\n", TARGET)
     run(home, "-m", "generated")
