@@ -64,10 +64,13 @@ class PassChange(Record, frozen=True):
 
     def words(self, most: int) -> str:
         """`637 operations more (vector.extract +142, vector.broadcast +114 and 9 more)`."""
+        if not self.operations:  # what differs in number differed as much before it
+            return "operations of other types"
         operations = operation_words(self.operations, most, self.others)
         if not self.more:
             return operations
-        return f"{abs(self.more):,} operations {'more' if self.more > 0 else 'fewer'} ({operations})"
+        noun = "operation" if abs(self.more) == 1 else "operations"
+        return f"{abs(self.more):,} {noun} {'more' if self.more > 0 else 'fewer'} ({operations})"
 
 
 PASS_OPERATIONS = 8

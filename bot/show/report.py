@@ -203,7 +203,7 @@ def _why(facts: Facts, limits: Limits) -> Iterator[Fold]:
     shares = [root.share for root in roots[: len(lines.items)] if root.share is not None]
     held = "in percent of all bytes that moved" if len(shares) > 1 else ""
     if lines.more:
-        of_all = f": {sum(shares) * 100:.0f} % of all bytes that moved" if shares else ""
+        of_all = f", {sum(shares) * 100:.0f} % of moved bytes" if shares else ""
         held = f"{len(lines.items)} of {lines.total}{of_all}"
     most = min(_LEADING, leading(facts)) if limits.every else len(lines.items)
     rest = [root.share for root in roots[most:]]

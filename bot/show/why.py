@@ -296,20 +296,21 @@ def root_lines(facts: Facts, limits: Limits) -> Listing[Line]:
     lines = []
     for number, root in enumerate(roots[: shown_roots(facts, limits)], 1):
         detail = root_details(facts, root) if limits.details else phrase(_seen(root.seen))
-        said, address = _root_said(facts, root, number), cause_address(number)
+        said, address = _root_said(facts, root, number, limits), cause_address(number)
         lines.append(Line(said, detail, suspect_words(root.looked_up, root.suspects), address))
     return listing(lines, len(roots), "root cause")
 
 
-def _root_said(facts: Facts, root: RootCause, number: int) -> Phrase:
-    """What, cause, the net change, its share of all that moved, and where."""
+def _root_said(facts: Facts, root: RootCause, number: int, limits: Limits) -> Phrase:
+    """What, cause, net change, its share of all that moved, and where; a page counts dispatches of several models."""
     what = clean(root.what, _WHAT)
     cause = "" if root.example.dispatch == "" and root.cause != "input" else f" ({cause_words(root.cause)})"
     if root.cause is None:
         what, cause = f"cause not known: {what}", ""
     models = _named((clip(model, NAME_LIMIT) for model in root.models), len(root.models), "model")
     targets = _named((facts.short[target] for target in root.targets), len(root.targets), "target")
-    counted = f"{plural(root.dispatches, 'dispatch')} in " if root.dispatches else ""
+    is_counted = root.dispatches and (limits.every or len(root.models) == 1)
+    counted = f"{plural(root.dispatches, 'dispatch')} in " if is_counted else ""
     share = "" if root.share is None else f" ({root.share * 100:.0f} %)"
     size = f"{signed(root.total.net_bytes)}{share}"
     lead = Span(what, "strong", cause_address(number))

@@ -291,8 +291,8 @@ def test_root_causes_that_hold_nine_tenths_are_shown_and_counted() -> None:
     count = len(root_lines(facts, limits).items)
     assert sum(shares[:count]) >= Fraction("0.9") > sum(shares[: count - 1])
     (title,) = (one.title for one in first_screen(facts, limits) if one.name == "causes" and isinstance(one, Fold))
-    share = f"{float(sum(shares[:count])) * 100:.0f} % of all bytes that moved"
-    assert not isinstance(title, str) and plain(title) == f"Root causes ({count} of {len(roots)}: {share})"
+    share = f"{float(sum(shares[:count])) * 100:.0f} % of moved bytes"
+    assert not isinstance(title, str) and plain(title) == f"Root causes ({count} of {len(roots)}, {share})"
 
 
 # Budgets.
