@@ -42,7 +42,7 @@ from bot.show.filters import UNKNOWN, amount, change, plural, sides, signed
 _NAME, _SHORT_NAME, _NOTE, _SHORT_NOTE, _WHY, _DIFF_LINE = 120, 42, 400, 160, 240, 200
 _WHAT, _STEP_WHAT, _TITLE = 200, 120, 100
 _EVERY = 1_000_000
-_PARTS, _OPERATIONS, _NAMES = 6, 3, 3
+_PARTS, _OPERATIONS, _NAMES = 6, 1, 3
 NUMBERS = (
     ("sites", "dispatch sites", "count"),
     ("code_bytes", "code", "bytes"),
