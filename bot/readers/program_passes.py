@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 
 from bot.core.planned import SIDES
@@ -121,12 +122,7 @@ def _dumps(directory: Path) -> Iterator[tuple[Path, bool]]:
     """In the order in which they were printed; with whether it is the whole program."""
     numbered = []
     for path in directory.rglob("*.mlir"):
-        *numbers, _ = path.name.split("_", path.name.count("_"))
-        order = []
-        for number in numbers:
-            if not number.isdigit():
-                break
-            order.append(int(number))
+        order = list(map(int, takewhile(str.isdigit, path.name.split("_"))))
         if not any(_INITIALIZER in part for part in path.relative_to(directory).parts[1:-1]):
             numbered.append((order, path))
     for order, path in sorted(numbered):

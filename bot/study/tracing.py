@@ -351,7 +351,7 @@ def _large_bytes(moved: Sequence[Moved]) -> int:
 def _same_programs(sides: Mapping[str, Snapshot]) -> dict[CellKey, CellKey]:
     """Cell → the first one of its model whose dispatches all have the same IR on each side, whatever runs at loading.
 
-    What earlier passes do over one of these programs, they do over all of them: none asks for the target.
+    The passes over one of these programs stand for all of them, and a trace says for which target they were printed.
     """
     cells = {cell.key: list[object]() for side in sides.values() for cell in side.cells}
     for side in sides.values():
@@ -372,6 +372,7 @@ class _Budget:
     By nothing that was measured while tracing: the same comparison traces the same dispatches, whatever the cache has.
 
     Attributes:
+        same: cell → the one whose program is printed for both.
         without_llvm: dispatches for which there is no time but for MLIR's passes.
         late: those that are to be traced through their target's passes, too, as earlier ones form as many of them.
     """
@@ -381,7 +382,7 @@ class _Budget:
         self._around_ms = (seconds or 0) * 1000 * AROUND_SHARE
         self._cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
         self._written, self._read = set[tuple[str, CellKey]](), set[tuple[str, CellKey]]()
-        self._same = _same_programs(sides)
+        self.same = _same_programs(sides)
         self.without_llvm, self.late = set[tuple[CellKey, str]](), set[tuple[CellKey, str]]()
 
     def take(self, moved: Sequence[Moved], large_bytes: float) -> list[Moved]:
@@ -392,7 +393,7 @@ class _Budget:
         for key, delta in moved:
             rows = self._rows(delta)
             is_early = is_formed(delta) and (key, delta.name) not in self.late
-            programs = {(side, self._same[key]) for side in self._here if is_early} - self._read
+            programs = {(side, self.same[key]) for side in self._here if is_early} - self._read
             new = {(side, key) for side in rows if not is_early} - self._written
             cost_ms = sum(map(self._program_ms, programs))
             cost_ms += sum((self._cells[place].value("compile_cpu_ms") or 0) // 4 for place in new)
@@ -448,8 +449,14 @@ class _Pairs:
         known: at first what the sides brought whose compilers are not here, and of the others what the cache has.
     """
 
-    def __init__(self, sides: Mapping[str, Snapshot], tracers: Mapping[str, _SideTracer], known: Traces) -> None:
-        self._tracers, self.known, self._same = tracers, known, _same_programs(sides)
+    def __init__(
+        self,
+        sides: Mapping[str, Snapshot],
+        tracers: Mapping[str, _SideTracer],
+        known: Traces,
+        same: Mapping[CellKey, CellKey],
+    ) -> None:
+        self._tracers, self.known, self._same = tracers, known, same
         self._cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
 
     def trace(self, key: CellKey, delta: DispatchDelta, *, has_code: bool, has_llvm: bool) -> list[Task]:
@@ -533,8 +540,7 @@ class _Pairs:
         for key, delta in sorted(chosen, key=lambda one: -abs(moved_bytes(one[1]) or 0)):
             if delta.base is None or delta.head is None:
                 continue
-            rows = {"base": delta.base, "head": delta.head}
-            apart = parting(*(self.known[side, key].get(rows[side].name) for side in SIDES))
+            rows, apart = {"base": delta.base, "head": delta.head}, self._parting(key, delta)
             if (place := apart.named(delta.cause)) is None or apart.rows[place].level == PROGRAM:
                 continue
             name, count = next(iter(apart.operations_at(place).items()), ("", 0))
@@ -583,7 +589,7 @@ def with_traces(
     budget, chosen, rest, large_bytes = _Budget(sides, here.keys(), seconds), list[Moved](), moved, _large_bytes(moved)
     known = _known(here, sides, moved, resources)
     with _tracers(plans, resources) as tracers:
-        pairs = _Pairs(sides, tracers, known)
+        pairs = _Pairs(sides, tracers, known, budget.same)
         while now := budget.take(rest, large_bytes):
             tasks = []
             for place, (key, delta) in enumerate(now):
