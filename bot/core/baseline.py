@@ -1,10 +1,10 @@
-"""Baselines: what of a snapshot is stored, which stored one stands for the base side, and why."""
+"""Baselines: what of a snapshot is stored, and what lies between a base and the commit that was measured for it."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -29,42 +29,6 @@ class Entry(Small, frozen=True, order=True):
         """Raise ValueError for a commit or a digest in any other spelling."""
         if not _SHA.fullmatch(self.sha) or not _DIGEST.fullmatch(self.digest):
             raise ValueError("an entry is named by a commit and a digest, both in lower-case hex")
-
-
-class Choice(Small, frozen=True):
-    """The stored snapshot to compare with, and how many commits older than the base it is."""
-
-    entry: Entry
-    distance: int
-
-
-def choose(
-    entries: Iterable[Entry],
-    report_id: str,
-    base_sha: str,
-    ancestors: Sequence[str],
-    digest: str | None,
-    newest: Callable[[Sequence[Entry]], Entry],
-) -> Choice | None:
-    """The entry that gives what measuring the base now would give; None where there is none.
-
-    The base commit itself comes first, then its nearest ancestor. An entry counts where its digest is the base's. Where
-    the base's digest is not known (its compiler cannot be had any more), only entries of the base commit itself do, and
-    of several the one that was stored last.
-
-    `ancestors` are those of the base, its parent first; `digest` is of compiler, suite, targets and flags at the base,
-    None where it is not known; `newest` says which of several entries was stored last.
-    """
-    mine = sorted(entry for entry in entries if entry.report_id == report_id)
-    by_sha: dict[str, list[Entry]] = {}
-    for entry in mine:
-        if entry.digest == digest or (digest is None and entry.sha == base_sha):
-            by_sha.setdefault(entry.sha, []).append(entry)
-    for distance, sha in enumerate((base_sha, *ancestors)):
-        if sha in by_sha:
-            of_commit = by_sha[sha]
-            return Choice(of_commit[0] if len(of_commit) == 1 else newest(of_commit), distance)
-    return None
 
 
 _FOLDERS = 8

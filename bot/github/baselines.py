@@ -6,14 +6,15 @@ and the next push that measures the same commit writes it anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from msgspec import structs
 
 from bot.compiler.iree import flags_of, for_release
 from bot.config.configuration import Config
-from bot.core.baseline import Choice, Entry, between, choose
+from bot.core.baseline import Entry, between
 from bot.core.planned import LIFTED_LIMIT_FLAG, PlannedCell
 from bot.core.report import Baseline
 from bot.core.sharding import Costs, known_costs
@@ -24,7 +25,8 @@ from bot.github.repository import unfinished_push
 from bot.show.blocks import plain
 from bot.show.compared import gap_words
 from bot.show.filters import plural
-from bot.store.entries import Store, by_commit
+from bot.store.entries import Store
+from bot.study.run import SidePlan
 
 _MOST_LOADED = 5
 """Stored snapshots that are looked at: where so many have nothing in common with the base, older ones have not."""
@@ -34,46 +36,76 @@ _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 15, 240
 _Result = TypeVar("_Result")
 
 
-def standing_for(services: Services, store: Store, side: Opened, digest: str | None) -> tuple[Choice, Snapshot] | None:
-    """The stored snapshot that gives what measuring the side's commit now would give; None where there is none.
+class Base(NamedTuple):
+    """The base side: a snapshot, a plan to measure it by, or neither, with the reason in `broke`."""
+
+    baseline: Baseline
+    snapshot: Snapshot | None = None
+    plan: SidePlan | None = None
+    notes: tuple[str, ...] = ()  # what a reader must not miss
+    broke: str = ""
+
+
+class Standing(NamedTuple):
+    """A stored snapshot, and how many commits older it is than the one that it was looked for."""
+
+    distance: int
+    entry: Entry
+    snapshot: Snapshot
+
+
+def stored(
+    services: Services,
+    store: Store,
+    config: Config,
+    sha: str,
+    is_wanted: Callable[[Entry], bool] = lambda _: True,
+    a_commit: int | None = None,
+) -> Iterator[Standing]:
+    """What is stored of a commit, then of its first parents, the nearest first, and of each what was stored last.
+
+    A damaged one is skipped. `a_commit`: so many of each commit at most; None: all.
 
     Raises NetworkError where the store cannot be asked.
     """
-    sha, report_id, entries = side.wanted.sha, side.config.report_id, list(store.entries())
+    at: dict[str, list[Entry]] = {}
+    for entry in store.entries():
+        if entry.report_id == config.report_id and is_wanted(entry):
+            at.setdefault(entry.sha, []).append(entry)
 
-    def newest(several: Sequence[Entry]) -> Entry:
-        return store.in_order(several)[-1]
+    def readable(distance: int, entries: list[Entry]) -> Iterator[Standing]:
+        for entry in reversed(store.in_order(entries) if len(entries) > 1 else entries):
+            try:
+                snapshot = store.load(entry)
+            except InputError as error:
+                services.show.say(f"skipped a stored baseline that is damaged: {error.line}")
+            else:
+                yield Standing(distance, entry, snapshot)
 
-    while True:
-        choice = choose(entries, report_id, sha, (), digest, newest)
-        if choice is None and any((one.digest, one.report_id) == (digest, report_id) for one in entries):
-            ancestors = services.git.ancestors(sha, side.config.baseline.ancestors)
-            choice = choose(entries, report_id, sha, ancestors, digest, newest)
-        if choice is None:
-            return None
-        if snapshot := loaded(services, store, choice.entry):
-            return choice, snapshot
-        entries.remove(choice.entry)
+    yield from islice(readable(0, at.pop(sha, [])), a_commit)
+    ancestors = services.git.ancestors(sha, config.baseline.ancestors) if at else ()
+    for distance, commit in enumerate(ancestors, 1):
+        yield from islice(readable(distance, at.get(commit, [])), a_commit)
 
 
-def stored_at(
-    services: Services, store: Store, report_id: str, sha: str, is_wanted: Callable[[Snapshot], bool]
-) -> Snapshot | None:
-    """A stored snapshot of that very commit which is the wanted one."""
-    entries = [entry for entry in store.entries() if (entry.report_id, entry.sha) == (report_id, sha)]
-    return next(filter(is_wanted, _readable(services, store, entries)), None)
+def standing_for(services: Services, store: Store, side: Opened, digest: str | None) -> Standing | None:
+    """The stored snapshot that gives what measuring the side's commit now would give; None where there is none.
+
+    One counts whose digest (of compiler, suite, targets and flags) is the side's. Where that is not known, as its
+    compiler cannot be had any more, only those of the commit itself do.
+    """
+
+    def is_alike(entry: Entry) -> bool:
+        return entry.digest == digest or (digest is None and entry.sha == side.wanted.sha)
+
+    return next(stored(services, store, side.config, side.wanted.sha, is_alike), None)
 
 
 def nearest_costs(services: Services, store: Store, side: Opened) -> Costs | None:
     """What the cells cost in the nearest stored snapshot, whatever that was measured with; None without any."""
     try:
-        entries = by_commit(store, side.config.report_id)
-        if not entries:
-            return None
-        line = (side.wanted.sha, *services.git.ancestors(side.wanted.sha, side.config.baseline.ancestors))
-        of_line = (entry for sha in line for entry in entries.get(sha, ()))
-        snapshot = next(_readable(services, store, of_line), None)
-        return known_costs(snapshot.cells) if snapshot else None
+        standing = next(stored(services, store, side.config, side.wanted.sha), None)
+        return known_costs(standing.snapshot.cells) if standing else None
     except Interrupted:
         raise
     except BotError as error:
@@ -81,69 +113,33 @@ def nearest_costs(services: Services, store: Store, side: Opened) -> Costs | Non
         return None
 
 
-def _readable(services: Services, store: Store, entries: Iterable[Entry]) -> Iterator[Snapshot]:
-    """The snapshots of those that can be read, one at a time."""
-    return (snapshot for entry in entries if (snapshot := loaded(services, store, entry)))
-
-
-def newest_first(services: Services, store: Store, entries: Iterable[Entry]) -> Iterator[tuple[Entry, Snapshot]]:
-    """Those of one commit that can be read, what was stored last at the beginning."""
-    several = list(entries)
-    for entry in reversed(store.in_order(several) if len(several) > 1 else several):
-        if snapshot := loaded(services, store, entry):
-            yield entry, snapshot
-
-
-def loaded(services: Services, store: Store, entry: Entry) -> Snapshot | None:
-    """One stored snapshot; None where it is damaged, which is said."""
-    try:
-        return store.load(entry)
-    except InputError as error:
-        services.show.say(f"skipped a stored baseline that is damaged: {error.line}")
-        return None
-
-
 # A base whose compiler nobody knows. What a stored snapshot has of its models and flags is compared, whatever compiler
 # made it. So what changed since may be of the commits in between; these are told with it.
 
 
-class Stored(NamedTuple):
-    """A stored snapshot that stands for a side; `notes`: what a reader must not miss."""
-
-    baseline: Baseline
-    snapshot: Snapshot
-    notes: tuple[str, ...] = ()
-
-
-def nearest(services: Services, store: Store, side: Opened) -> Stored | None:
+def nearest(services: Services, store: Store, side: Opened) -> Base | None:
     """The nearest stored ancestor of the side's commit that has a measured cell in common with it.
 
     Of its snapshot what has the side's models and flags, and says that it was planned as that is.
     Raises NetworkError where the store cannot be asked.
     """
-    chosen, entries, looked_at = side.work.planned(), by_commit(store, side.config.report_id), 0
-    line = services.git.ancestors(side.wanted.sha, side.config.baseline.ancestors) if entries else ()
-    for sha in line:
-        for _, stored in newest_first(services, store, entries.get(sha, ())):
-            planned = {cell.key: cell for cell in for_release(stored.compiler, chosen.cells)}
-            alike = (one for one in stored.cells if one.key in planned and _is_alike(one, stored, planned[one.key]))
-            models = {model.name: model.digest for model in chosen.models}
-            targets = {target.name: target.backend for target in chosen.targets}
-            snapshot = structs.replace(stored, cells=tuple(alike), models=models, targets=targets)
-            if any(cell.measured for cell in snapshot.cells):
-                baseline = Baseline(f"{side.wanted.rule}; snapshot stored for an ancestor", side.wanted.sha)
-                baseline = with_gap(services, side.config, baseline, sha)
-                known = {cell.key for cell in snapshot.cells}
-                wanted = (one for one in chosen.cells if not one.target.unsupported)
-                notes = gap_note(baseline)
-                if missing := [str(one.key) for one in wanted if one.key not in known]:
-                    rest = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
-                    what = "not compared, as the stored ancestor has no such cell with the base's model and flags"
-                    notes += (f"{what}: {', '.join(missing[:_NAMED])}{rest}",)
-                return Stored(baseline, snapshot, notes)
-            looked_at += 1
-            if looked_at == _MOST_LOADED:
-                return None
+    chosen = side.work.planned()
+    for _, entry, snapshot in islice(stored(services, store, side.config, side.wanted.sha), _MOST_LOADED):
+        planned = {cell.key: cell for cell in for_release(snapshot.compiler, chosen.cells)}
+        alike = (one for one in snapshot.cells if one.key in planned and _is_alike(one, snapshot, planned[one.key]))
+        models = {model.name: model.digest for model in chosen.models}
+        targets = {target.name: target.backend for target in chosen.targets}
+        snapshot = structs.replace(snapshot, cells=tuple(alike), models=models, targets=targets)
+        if any(cell.measured for cell in snapshot.cells):
+            baseline = Baseline(f"{side.wanted.rule}; snapshot stored for an ancestor", side.wanted.sha)
+            baseline = with_gap(services, side.config, baseline, entry.sha)
+            known, notes = {cell.key for cell in snapshot.cells}, gap_note(baseline)
+            wanted = (one for one in chosen.cells if not one.target.unsupported)
+            if missing := [str(one.key) for one in wanted if one.key not in known]:
+                rest = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
+                what = "not compared, as the stored ancestor has no such cell with the base's model and flags"
+                notes += (f"{what}: {', '.join(missing[:_NAMED])}{rest}",)
+            return Base(baseline, snapshot, notes=notes)
     return None
 
 

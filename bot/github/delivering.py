@@ -321,10 +321,11 @@ def set_outputs(services: Services, values: Mapping[str, str]) -> None:
         write_outputs(services.outputs, values)
 
 
-def suspected(report: Report, services: Services, config: Config, base: str, head: str) -> Report:
+def suspected(report: Report, services: Services, config: Config, base: str = "", head: str = "") -> Report:
     """The report with suspects: commits of the compiler, where both sides have another one and GitHub is at hand.
 
-    `base`, `head`: what this repository's pull request is compared by; in the compiler's own, that is what it changes.
+    `base`, `head`: what this repository's pull request, if it is one, is compared by; in the compiler's own, that is
+    what it changes.
     """
     context, repository, touched = services.context, config.compiler.repository, list[str]()
     if not repository or services.hub is None or report.base.compiler.digest in ("", report.head.compiler.digest):

@@ -9,7 +9,7 @@ the store of the same repository.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -21,7 +21,7 @@ from bot.core.report import Baseline, report_lines
 from bot.core.snapshot import Snapshot
 from bot.core.study import named_apart, of_commit
 from bot.errors import Interrupted, NoVerdict, UsageError
-from bot.github.baselines import newest_first
+from bot.github.baselines import stored
 from bot.github.delivering import as_bot_error
 from bot.github.opening import (
     Opened,
@@ -39,7 +39,6 @@ from bot.show.fold import not_made, write_folds
 from bot.show.history import write_history
 from bot.show.lab import write_lab
 from bot.show.page import html_pieces, site_page
-from bot.store.entries import by_commit
 from bot.study.comparison import of_compiler, reported
 from bot.study.folding import audited
 from bot.study.history import explained_history
@@ -133,22 +132,13 @@ def pages(services: Services) -> None:
     if not name:
         require_configuration(given, top, services.cancel, is_named=False)
     config = load_config(services.at(name) if name else None, models=False)
-    sides = list(islice(_line(services, config), MOST_BASELINES))
+    line = stored(services, store_of(services, config), config, context.sha, a_commit=1)
+    sides = [(one.entry.sha, one.snapshot) for one in islice(line, MOST_BASELINES)]
     if not sides:
         hint = "a push to the default branch stores one; is `report_id` that of its configuration?"
         raise NoVerdict("no baseline is stored", where=context.default_branch, hint=hint)
     files = write_site(sides[::-1], config, services.out)
     services.show.say(f"written to {services.out}: {', '.join(file.name for file in files)}")
-
-
-def _line(services: Services, config: Config) -> Iterator[tuple[str, Snapshot]]:
-    """Commit and newest readable baseline of the branch's first parents, the newest commit first."""
-    store, sha = store_of(services, config), services.context.sha
-    entries = by_commit(store, config.report_id)
-    line: Sequence[str] = (sha, *services.git.ancestors(sha, config.baseline.ancestors)) if entries else ()
-    for commit in line:
-        for _, snapshot in islice(newest_first(services, store, entries.get(commit, ())), 1):
-            yield commit, snapshot
 
 
 # Stored baselines as a site: the newest against the one before, the history of all, and a page that leads there.

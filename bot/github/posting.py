@@ -21,7 +21,7 @@ from bot.core.publication import Acceptance, CommentState, decode
 from bot.core.report import Adoption, Baseline, Report
 from bot.core.snapshot import Snapshot, from_json
 from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
-from bot.github.baselines import gap_note, stored_at, with_gap
+from bot.github.baselines import gap_note, stored, with_gap
 from bot.github.delivering import Destination, as_bot_error, deliver, failure_delivered, suspected
 from bot.github.opening import Services, store_of, workspace_rules
 from bot.github.publishing import Content, find, react, reply, results
@@ -277,9 +277,9 @@ def _trusted_base(
     rule, at, notes = "first parent of the merge commit", claimed.source.sha or "", list[str]()
     if at == sha or (_SHA.fullmatch(at) and is_ancestor(hub, at, sha)):
         try:
-            if stored := _stored(services, config, at, claimed, partly):
+            if known := _stored(services, config, at, claimed, partly):
                 older = "" if at == sha else f" of its ancestor {at[:10]}"
-                return stored, f"{rule}; stored snapshot{older}", ()
+                return known, f"{rule}; stored snapshot{older}", ()
         except Interrupted:
             raise
         except BotError as error:
@@ -300,11 +300,11 @@ def _stored(services: Services, config: Config, sha: str, claimed: Snapshot, par
         how = one.compiler.digest, one.flags
         return how if partly else (*how, one.targets, one.models, one.only)
 
-    store = store_of(services, config)
-    stored = stored_at(services, store, config.report_id, sha, lambda one: facts(one) == facts(claimed))
-    if stored is None or not partly:
-        return stored
-    known, texts = {cell.key for cell in claimed.cells}, claimed.models
-    alike = {model for model, digest in stored.models.items() if texts.get(model) == digest}
-    cells = tuple(cell for cell in stored.cells if cell.key in known and cell.key.model in alike)
-    return replace(stored, cells=cells, models=texts, targets=claimed.targets, only=claimed.only)
+    of_commit = stored(services, store_of(services, config), config, sha, lambda entry: entry.sha == sha)
+    known = next((one.snapshot for one in of_commit if facts(one.snapshot) == facts(claimed)), None)
+    if known is None or not partly:
+        return known
+    keys, texts = {cell.key for cell in claimed.cells}, claimed.models
+    alike = {model for model, digest in known.models.items() if texts.get(model) == digest}
+    cells = tuple(cell for cell in known.cells if cell.key in keys and cell.key.model in alike)
+    return replace(known, cells=cells, models=texts, targets=claimed.targets, only=claimed.only)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import glob
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 from github.PullRequest import PullRequest
 from msgspec import structs
@@ -23,7 +22,7 @@ from bot.core.sharding import Matrix, assigned, matrix, merge_snapshots
 from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
 from bot.core.spec import release_in
 from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
-from bot.github.baselines import Stored, awaited, gap_note, nearest, nearest_costs, newest_first, standing_for, with_gap
+from bot.github.baselines import Base, awaited, gap_note, nearest, nearest_costs, standing_for, stored, with_gap
 from bot.github.delivering import Destination, deliver, failure_delivered, recalled, set_outputs, suspected
 from bot.github.extra_reports import folds
 from bot.github.opening import Opened, Services, Wanted, judging_rules, named_compiler, opened, store_of, wanted_sides
@@ -34,7 +33,7 @@ from bot.show.compared import changes
 from bot.show.facts import build_facts
 from bot.show.filters import plural
 from bot.store.artifact_store import ArtifactStore, artifact_name, file_name
-from bot.store.entries import Store, by_commit, pack
+from bot.store.entries import Store, pack
 from bot.study.between import way_between
 from bot.study.comparison import adopting, reported, stepped
 from bot.study.prepare import Work, load_snapshot, plan_digest, require_writable
@@ -65,13 +64,12 @@ def baseline(services: Services) -> int:
         entry = Entry(head.config.report_id, services.context.sha, plan_digest(plan))
         store = store_of(services, head.config)
         if standing := standing_for(services, store, head, entry.digest):
-            known = standing[0]
-            older = f"{plural(known.distance, 'commit')} older" if known.distance else "of that very commit"
-            say(f"nothing to measure: {known.entry.sha[:10]} ({older}) gives the same")
+            older = f"{plural(standing.distance, 'commit')} older" if standing.distance else "of that very commit"
+            say(f"nothing to measure: {standing.entry.sha[:10]} ({older}) gives the same")
         else:
             snapshot, before = _whole(services, head, plan), stored_before(services, store, head)
             if before:
-                sides = {"base": before.snapshot, "head": snapshot}
+                sides = {"base": before[1], "head": snapshot}
                 snapshot = _asked_twice(head.work, head, sides)["head"]
             snapshot = with_largest_traced(plan, snapshot, head.config.baseline.traces, head.work)
             write_snapshot(services.out / "head.json", snapshot)
@@ -83,11 +81,9 @@ def baseline(services: Services) -> int:
             else:
                 say("stored" if store.save(entry, snapshot) else "was stored already")
             if before:
-                report = reported(head.config, before.snapshot, snapshot, before.baseline, head.work.texts)
-                report = suspected(
-                    report, services, head.config, "", ""
-                )  # it is no pull request that changes its files
-                report = structs.replace(report, notes=(*gap_note(before.baseline), *report.notes))
+                report = reported(head.config, before[1], snapshot, before[0], head.work.texts)
+                report = suspected(report, services, head.config)
+                report = structs.replace(report, notes=(*gap_note(before[0]), *report.notes))
                 code = deliver_push(report, services, head)
         folds(services, head)
         return code
@@ -197,17 +193,7 @@ def _asked_twice(work: Work, head: Opened, sides: dict[str, Snapshot]) -> dict[s
     return work.measured([plan], sides)
 
 
-class _BaseSide(NamedTuple):
-    """The base side: a snapshot, a plan to measure it by, or neither, with the reason in `broke`."""
-
-    baseline: Baseline
-    snapshot: Snapshot | None = None
-    plan: SidePlan | None = None
-    notes: tuple[str, ...] = ()
-    broke: str = ""
-
-
-def _base(services: Services, base: Opened) -> _BaseSide:
+def _base(services: Services, base: Opened) -> Base:
     """In this order: a stored snapshot of the base itself, of its nearest ancestor that gives the same, a new one.
 
     Where nobody knows the base's compiler: of the base itself, also of a run that is going on, or of its nearest
@@ -216,29 +202,29 @@ def _base(services: Services, base: Opened) -> _BaseSide:
     wanted = base.wanted
     if wanted.snapshot:
         snapshot = load_snapshot(wanted.snapshot)
-        return _BaseSide(Baseline(wanted.rule, snapshot.source.sha), snapshot)
+        return Base(Baseline(wanted.rule, snapshot.source.sha), snapshot)
     plan, why = _plan_or_reason("base", base)
     notes: tuple[str, ...] = ()
     if wanted.spec is None:
         try:
-            stored = _stored(services, base, plan)
-            if stored.snapshot is not None:
-                return stored
-            notes = stored.notes
+            known = _known(services, base, plan)
+            if known.snapshot is not None:
+                return known
+            notes = known.notes
         except Interrupted:
             raise
         except BotError as error:
             notes = (f"stored baselines could not be read: {error.line}",)
             services.show.say(notes[0])
     if plan:
-        return _BaseSide(Baseline(f"{wanted.rule}; measured in this run", wanted.sha), plan=plan, notes=notes)
+        return Base(Baseline(f"{wanted.rule}; measured in this run", wanted.sha), plan=plan, notes=notes)
     if base.borrows:
         notes += (f"base is not measured: {why}",) if why else ()
-        return _BaseSide(Baseline(wanted.rule, wanted.sha), notes=notes)
-    return _BaseSide(Baseline(wanted.rule, wanted.sha), notes=notes, broke=f"No baseline: {why}")
+        return Base(Baseline(wanted.rule, wanted.sha), notes=notes)
+    return Base(Baseline(wanted.rule, wanted.sha), notes=notes, broke=f"No baseline: {why}")
 
 
-def _stored(services: Services, base: Opened, plan: SidePlan | None) -> _BaseSide:
+def _known(services: Services, base: Opened, plan: SidePlan | None) -> Base:
     """A stored snapshot; where the base cannot be measured here, after a wait for its own run. Or else none."""
     wanted, store, digest = base.wanted, store_of(services, base.config), plan_digest(plan) if plan else None
     look = partial(standing_for, services, store, base, digest)
@@ -247,11 +233,11 @@ def _stored(services: Services, base: Opened, plan: SidePlan | None) -> _BaseSid
         standing, why_not = awaited(services, base, look)
     notes = (why_not,) if why_not else ()
     if standing:
-        known, snapshot = standing
-        return _BaseSide(Baseline(f"{wanted.rule}; stored snapshot", wanted.sha, known.distance), snapshot, notes=notes)
+        baseline = Baseline(f"{wanted.rule}; stored snapshot", wanted.sha, standing.distance)
+        return Base(baseline, standing.snapshot, notes=notes)
     if not base.names_compiler and (near := nearest(services, store, base)):
-        return _BaseSide(near.baseline, near.snapshot, notes=(*near.notes, *notes))
-    return _BaseSide(Baseline(wanted.rule, wanted.sha), notes=notes)
+        return near._replace(notes=(*near.notes, *notes))
+    return Base(Baseline(wanted.rule, wanted.sha), notes=notes)
 
 
 def _plan_or_reason(label: str, side: Opened) -> tuple[SidePlan | None, str]:
@@ -304,19 +290,17 @@ def _joined(services: Services, head: Opened) -> Snapshot | None:
 # seen here first.
 
 
-def stored_before(services: Services, store: Store, side: Opened) -> Stored | None:
+def stored_before(services: Services, store: Store, side: Opened) -> tuple[Baseline, Snapshot] | None:
     """The newest snapshot of the nearest ancestor of a pushed commit; None for what is no push, and without any.
 
     Its distance is 0 where it is of the commit's first parent.
     """
+    sha, config = services.context.sha, side.config
     if services.context.event != "push":
         return None
-    line = services.git.ancestors(services.context.sha, side.config.baseline.ancestors)
-    entries = by_commit(store, side.config.report_id) if line else {}
-    for sha in line:
-        for _, snapshot in newest_first(services, store, entries.get(sha, ())):
-            baseline = Baseline("parent of the pushed commit; stored snapshot", line[0], 0)
-            return Stored(baseline if sha == line[0] else with_gap(services, side.config, baseline, sha), snapshot)
+    for distance, entry, snapshot in stored(services, store, config, sha, lambda entry: entry.sha != sha):
+        baseline = Baseline("parent of the pushed commit; stored snapshot", services.git.parents(sha)[0], 0)
+        return baseline if distance == 1 else with_gap(services, config, baseline, entry.sha), snapshot
     return None
 
 
