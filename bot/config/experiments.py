@@ -26,7 +26,7 @@ from bot.config.yaml_file import (
 )
 from bot.core.lab import COLUMN_BY_ID, FOLDED_AWAY, Experiment
 from bot.core.planned import Target, near_or_known
-from bot.core.study import Divisible, Range, Static, Variant
+from bot.core.study import Divisible, Range, Static, Variant, misfit
 from bot.errors import UsageError
 
 COLUMNS = (*COLUMN_BY_ID, FOLDED_AWAY)
@@ -207,6 +207,8 @@ def _variant(file: YamlFile, name: str, entry: VariantKeys) -> Variant:
             what = f"{text!r} is no model ({', '.join(MODEL_SUFFIXES)}) in {file.path.parent}"
             raise file.error(("variants", name, "models", row), what, "the path is relative to this file")
         files[row] = str(model)
+    if entry.shapes and (why := misfit(entry.shapes)):
+        raise file.error(("variants", name, "shapes"), why)
     return Variant(
         name=name,
         flags=entry.flags,

@@ -10,21 +10,18 @@ from __future__ import annotations
 
 import inspect
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import lru_cache
-from itertools import islice
 from math import isfinite
 from pathlib import Path
-from threading import Lock
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgspec
 import yaml
 from msgspec.structs import replace
 
-from bot.core.json_text import canonical
+from bot.core.json_text import canonical, converted
 from bot.core.planned import near_or_known, nearest
 from bot.core.record import Small
 from bot.errors import ConfigError
@@ -274,15 +271,13 @@ def _data(path: Path, text: str) -> Any:
 _T = TypeVar("_T")
 Plain = Mapping[str, Any]  # a JSON Schema, or a part of one
 Problem = tuple[KeyPath, str, str]  # where, what, how to fix it
-_ONE_AT_A_TIME = Lock()
-"""The library fills in what it knows of a type when it is first asked for; two threads that ask at once crash it."""
 
 
 class Keys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A mapping of a file with these keys, and no others; the `Attributes` of its docstring are what editors show."""
 
-    # what its JSON Schema says beside the types. Of these `dependentSchemas` (a key beside which others are refused),
-    # `minProperties` and `anyOf` (keys of which one is required) are checked here, too.
+    # what its JSON Schema says beside the types: `dependentSchemas` (a key beside which others are refused)
+    # and `minProperties`
     keywords: ClassVar[Plain] = {}
 
 
@@ -323,24 +318,16 @@ def except_beside(**others: tuple[str, ...]) -> dict[str, Any]:
 
 def read_as(file: YamlFile, kind: type[_T]) -> _T:
     """The file's data as a value of the type; raises ConfigError for the first problem, with line, key and remedy."""
-    try:
-        with _ONE_AT_A_TIME:
-            value = msgspec.convert(file.data, kind)
-    except msgspec.ValidationError as error:
-        raise file.error(*_worded(error, file.data, kind)) from None
-    schema = json_schema(kind)
-    if problem := next(_beyond_types(schema, schema, file.data, ()), None):
+    top = json_schema(kind)
+    if problem := next(_problems(top, top, file.data, ()), None):
         raise file.error(*problem)
-    return value
+    return converted(file.data, kind, str(file.path))
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
     """A hint: the nearest known word; where none is near, those that there are."""
     near = nearest(word, known)[:1]
     return f"did you mean {near[0]!r}?" if near else near_or_known(word, known)
-
-
-# --- for editors ----------------------------------------------------------------------------------------------------
 
 
 def _json_schema(kind: Any) -> dict[str, Any]:
@@ -363,162 +350,106 @@ json_schema: Callable[[Any], dict[str, Any]] = lru_cache(_json_schema)
 """The JSON Schema of a type, with descriptions from the docstrings of its mappings."""
 
 
-# --- what does not fit ----------------------------------------------------------------------------------------------
+# What does not fit such a schema.
 
-_KINDS = {
-    "object": "a mapping",
-    "array": "a list",
-    "str": "text",
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "true or false",
-    "null": "empty",
+_TYPES: dict[str, tuple[type, str]] = {
+    "integer": (int, "a whole number"),
+    "number": (float, "a number"),
+    "boolean": (bool, "true or false"),
+    "string": (str, "text"),
+    "object": (dict, "a mapping"),
+    "array": (list, "a list"),
+    "null": (type(None), "empty"),
 }
-_JSON_TYPES = {dict: "object", list: "array", str: "string", int: "integer", float: "number", bool: "boolean"}
-_MESSAGE = re.compile(r"(.*?)(?: - at `(key` in `)?\$([\w.\[\]-]*)`)?", re.DOTALL)
-"""The library's: what, whether a key is meant and not its value, and the place."""
-_STEP = re.compile(r"\.([\w-]+)|\[(\d+)\]|\[(\.\.\.)\]")
 _SHOWN_CHARACTERS = 60
 _EMPTY = ("is empty", "leave the key out, or give it a value")
-_UNKNOWN = "unknown key"
-_MOST = {">=": "least", "<=": "most"}
 
 
-def _worded(error: msgspec.ValidationError, data: Any, kind: type[Any]) -> Problem:
-    """What the library has against the data, in the words of people who write YAML."""
-    top, at, value = json_schema(kind), KeyPath(), data
-    if str(error).startswith("Object contains unknown field"):  # the rest of the message may be anything
-        return next(problem for problem in _beyond_types(top, top, data, ()) if problem[1] == _UNKNOWN)
-    message = _MESSAGE.fullmatch(str(error))
-    said, of_key, place = message.groups() if message else (str(error), None, None)
-    steps = [key or (int(index) if index else None) for key, index, _ in _STEP.findall(place or "")]
-    schema = around = _branch(top, top, data)
-    for step in [*steps, *([None] if of_key else [])]:
-        known = _failing_key(str(error), data, kind, at, value) if step is None else step
-        if step is None:  # entries behind it could have the same said of them
-            value = dict(islice(value.items(), list(value).index(known) + 1))
-            data = _with(data, at, value)
-        at, value, around = (*at, known), value[known], schema
-        schema = _branch(top, _below(schema, known) or {}, value)
-    what, hint = _problem(said, at[-1], around["propertyNames"]) if of_key else _problem(said, value, schema)
-    return at, what, hint
+def _problems(top: Plain, schema: Plain, value: Any, at: KeyPath) -> Iterator[Problem]:
+    """All that does not fit, in the order of the file."""
+    alternatives = _alternatives(top, schema)
+    fitting = [one for one in alternatives if type(value) is _TYPES[one.get("type", "string")][0]]
+    if not fitting:
+        wanted, hint = {one.get("type", "string") for one in alternatives}, ""
+        if not isinstance(value, (dict, list, type(None))):
+            hint = f"write [{value}]" if "array" in wanted else "put it in quotes" if wanted == {"string"} else ""
+        is_, must = next(words for kind, words in _TYPES.values() if kind is type(value)), wanted & _TYPES.keys()
+        words = " or ".join(words for name, (_, words) in _TYPES.items() if name in must)
+        yield at, f"is {is_}, must be {words}", hint
+    elif len(fitting) > 1:  # a tag tells them apart
+        tag, tagged = schema["discriminator"]["propertyName"], schema["discriminator"]["mapping"]
+        if tag not in value:
+            yield at, f"the key {tag!r} is missing", ""
+        elif value[tag] not in list(tagged):
+            yield from _problems(top, {"enum": list(tagged)}, value[tag], (*at, tag))
+        else:
+            yield from _problems(top, {"$ref": tagged[value[tag]]}, value, at)
+    elif unfit := _unfit(value, fitting[0]):
+        yield at, *unfit
+    elif isinstance(value, dict):
+        yield from _problems_of_mapping(top, fitting[0], value, at)
+    elif isinstance(value, list):
+        there = set[bytes]()
+        for index, item in enumerate(value):
+            if fitting[0].get("uniqueItems"):
+                if (text := canonical(item)) in there:
+                    yield (*at, index), f"{_shown(item)} is in the list twice", ""
+                there.add(text)
+            yield from _problems(top, fitting[0]["items"], item, (*at, index))
 
 
-def _failing_key(message: str, data: Any, kind: type[Any], at: KeyPath, mapping: Mapping[str, Any]) -> str:
-    """Which entry of a mapping is meant, as the library does not say: the last one of those with which it says this."""
-
-    def fails(count: int) -> bool:
-        try:
-            msgspec.convert(_with(data, at, dict(islice(mapping.items(), count))), kind)
-        except msgspec.ValidationError as error:
-            return str(error) == message
-        return False
-
-    return list(mapping)[bisect_left(range(1, len(mapping)), True, key=fails)]
-
-
-def _with(data: Any, at: KeyPath, new: Any) -> Any:
-    if not at:
-        return new
-    copy = data.copy()
-    copy[at[0]] = _with(data[at[0]], at[1:], new)
-    return copy
+def _problems_of_mapping(top: Plain, schema: Plain, value: Plain, at: KeyPath) -> Iterator[Problem]:
+    known = schema.get("properties", {})
+    for key, item in value.items():
+        part = known.get(key) or schema.get("additionalProperties")
+        if not part:
+            yield (*at, key), "unknown key", did_you_mean(key, sorted(known))
+        elif unfit := _unfit(key, {**schema.get("propertyNames", {}), "type": "string"}):
+            yield (*at, key), *unfit
+        else:
+            yield from _problems(top, part, item, (*at, key))
+    yield from ((at, f"the key {key!r} is missing", "") for key in schema.get("required", ()) if key not in value)
+    for key, beside in schema.get("dependentSchemas", {}).items():
+        for other in beside["properties"]:
+            if key in value and other in value:
+                yield (*at, other), f"cannot stand beside {key!r}", "keep one of them"
 
 
-def _branch(top: Plain, schema: Plain, value: Any) -> Plain:
-    """The part of a schema that speaks of such a value: what is referred to, of alternatives the one of its type."""
+def _alternatives(top: Plain, schema: Plain) -> list[Plain]:
+    """All that a value may be, without references."""
     if "$ref" in schema:
-        return _branch(top, top["$defs"][schema["$ref"].rpartition("/")[2]], value)
+        return _alternatives(top, top["$defs"][schema["$ref"].rpartition("/")[2]])
     if "anyOf" not in schema or "type" in schema:
-        return schema
-    of_type = [
-        one
-        for each in schema["anyOf"]
-        if (one := _branch(top, each, value)).get("type") == _JSON_TYPES.get(type(value))
-    ]
-    if tagged := schema.get("discriminator"):
-        tag, words = tagged["propertyName"], list(tagged["mapping"])
-        of_type = [one for one in of_type if value.get(tag) in one["properties"][tag]["enum"]]
-        of_type.append({"properties": {tag: {"enum": words}}})
-    return of_type[0] if of_type else schema
+        return [schema]
+    return [one for each in schema["anyOf"] for one in _alternatives(top, each)]
 
 
-def _below(schema: Plain, step: str | int) -> Plain | None:
-    """The part of a mapping's or a list's schema that speaks of one of its values; None for an unknown key."""
-    part: Plain = schema["items"] if isinstance(step, int) else schema.get("properties", {}).get(step)
-    return part or schema.get("additionalProperties") or None
-
-
-def _problem(said: str, value: Any, schema: Plain) -> tuple[str, str]:
-    for regex, wording in _WORDING.items():
-        if match := re.match(regex, said, re.DOTALL):
-            return wording(match, value, schema)
-    return said[:1].lower() + said[1:200], ""
-
-
-def _wrong_type(match: re.Match[str], value: Any, _schema: Plain) -> tuple[str, str]:
-    wanted, hint = match[1].split(" | "), ""
-    if not isinstance(value, (dict, list, type(None))):
-        hint = f"write [{value}]" if "array" in wanted else "put it in quotes" if wanted == ["str"] else ""
-    return f"is {_KINDS.get(match[2], match[2])}, must be {' or '.join(_KINDS[name] for name in wanted)}", hint
-
-
-def _wrong_length(match: re.Match[str], value: Any, _schema: Plain) -> tuple[str, str]:
-    if not value:
-        return _EMPTY
-    counted = "characters" if match[1] == "str" else "entries"
-    return f"has {len(value):,} {counted}, must have at {_MOST[match[2]]} {match[3]}", ""
-
-
-def _unfit_text(_match: re.Match[str], value: Any, schema: Plain) -> tuple[str, str]:
-    hint = f"for example {' or '.join(map(str, schema['examples'][:3]))}"
-    return f"{_shown(value)} does not fit: {schema['patternErrorMessage']}", hint
-
-
-def _none_of(_match: re.Match[str], value: Any, schema: Plain) -> tuple[str, str]:
-    words = schema["enum"]
-    if len(words) == 1:
-        return f"is {_shown(value)}, must be {words[0]!r}", ""
-    near = nearest(str(value), words)[:1]
-    return f"is {_shown(value)}, must be one of {', '.join(words)}", f"did you mean {near[0]!r}?" if near else ""
-
-
-_WORDING: dict[str, Callable[[re.Match[str], Any, Plain], tuple[str, str]]] = {
-    "Expected `(.*)`, got `(.*)`$": _wrong_type,
-    "Expected `int` ([<>]=) (.*)": lambda m, value, _: (f"is {_shown(value)}, must be at {_MOST[m[1]]} {m[2]}", ""),
-    "Expected `(.*)` of length ([<>]=) (.*)": _wrong_length,
-    "Expected `str` matching regex": _unfit_text,
-    "Object missing required field `(.*)`$": lambda m, _value, _: (f"the key {m[1]!r} is missing", ""),
-    "Invalid (enum )?value": _none_of,
-}
-"""What the library says → how it is said here."""
+def _unfit(value: Any, schema: Plain) -> tuple[str, str] | None:
+    """What is wrong with a value of the right type, whatever is in it, and how to mend it."""
+    if "enum" in schema and "type" not in schema and value not in schema["enum"]:  # beside a type it is for editors
+        words = schema["enum"]
+        near = nearest(value, words)[:1] if len(words) > 1 else []
+        must = f"one of {', '.join(words)}" if len(words) > 1 else repr(words[0])
+        return f"is {_shown(value)}, must be {must}", f"did you mean {near[0]!r}?" if near else ""
+    if isinstance(value, (int, float)):
+        size, told, ends = value, f"is {_shown(value)}, must be", ("minimum", "maximum")
+    else:
+        size = len(value)
+        noun = "characters" if isinstance(value, str) else "entries"
+        told = "has one entry, must have" if size == 1 else f"has {size:,} {noun}, must have"
+        kind = "Length" if isinstance(value, str) else "Items" if isinstance(value, list) else "Properties"
+        ends = f"min{kind}", f"max{kind}"
+    least, most = (schema.get(end) for end in ends)
+    if least is not None and size < least:
+        return (f"{told} at least {least}", "") if value or isinstance(value, int) else _EMPTY
+    if most is not None and size > most:
+        return f"{told} at most {most}", ""
+    if "pattern" in schema and not re.search(schema["pattern"], value):
+        hint = f"for example {' or '.join(map(str, schema['examples'][:3]))}"
+        return f"{_shown(value)} does not fit: {schema['patternErrorMessage']}", hint
+    return None
 
 
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 3]}..."
-
-
-def _beyond_types(top: Plain, schema: Plain, value: Any, at: KeyPath) -> Iterator[Problem]:
-    """What the library does not look at, or does not place, in the order of the file."""
-    schema = _branch(top, schema, value)
-    if isinstance(value, dict):
-        for key, beside in schema.get("dependentSchemas", {}).items():
-            for other in beside["properties"]:
-                if key in value and other in value:
-                    yield (*at, other), f"cannot stand beside {key!r}", "keep one of them"
-        if len(value) < (least := schema.get("minProperties", 0)):
-            yield at, *(_EMPTY if not value else (f"has one entry, must have at least {least}", ""))
-        needed = [name for one in schema.get("anyOf", ()) for name in one["required"]]
-        if needed and not value.keys() & needed:
-            yield at, f"the key {needed[0]!r} is missing", ""
-    there = set[bytes]()
-    for step, item in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
-        part = _below(schema, step)
-        if part is None:
-            yield (*at, step), _UNKNOWN, did_you_mean(str(step), sorted(schema["properties"]))
-        elif schema.get("uniqueItems") and (text := canonical(item)) in there:
-            yield (*at, step), f"{_shown(item)} is in the list twice", ""
-        else:
-            there |= {text} if schema.get("uniqueItems") else set()
-            yield from _beyond_types(top, part, item, (*at, step))

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Annotated, NamedTuple
 
 import msgspec
+from msgspec import structs
 from msgspec.structs import replace
 
 from bot.core.planned import LIFTED_LIMIT_FLAG
@@ -46,11 +47,6 @@ class Range(Record, frozen=True, tag_field="kind", tag="range"):
     min: Smallest
     max: Largest
 
-    def __post_init__(self) -> None:
-        """Raise ValueError where there is no such size."""
-        if self.min > self.max:
-            raise ValueError(f"min {self.min} is above max {self.max}")
-
 
 class Divisible(Record, frozen=True, tag_field="kind", tag="divisible"):
     """Multiples of `by` from `min` to `max`, which are such themselves."""
@@ -59,17 +55,20 @@ class Divisible(Record, frozen=True, tag_field="kind", tag="divisible"):
     min: Smallest
     max: Largest
 
-    def __post_init__(self) -> None:
-        """Raise ValueError where one of them is none."""
-        if self.min > self.max:
-            raise ValueError(f"min {self.min} is above max {self.max}")
-        for name, value in (("min", self.min), ("max", self.max)):
-            if value % self.by:
-                raise ValueError(f"{name} {value} is no multiple of {self.by}")
-
 
 Constraint = Dynamic | Static | Range | Divisible
 """As JSON an object with its `kind`: `{"kind": "range", "min": 16, "max": 512}`."""
+
+
+def misfit(constraint: Constraint) -> str:
+    """Why no model can be of these sizes; empty where it can."""
+    if isinstance(constraint, (Dynamic, Static)):
+        return ""
+    if constraint.min > constraint.max:
+        return f"min {constraint.min} is above max {constraint.max}"
+    by = constraint.by if isinstance(constraint, Divisible) else 1
+    odd = (f"{one} {size} is no multiple of {by}" for one, size in structs.asdict(constraint).items() if size % by)
+    return next(odd, "")
 
 
 UNMEASURED = "unmeasured"  # the status of a cell in a gap: its failure says why nothing is known of it
