@@ -266,12 +266,11 @@ def code_differs(base: Dispatch, head: Dispatch) -> bool | None:
 
     That a short digest does not differ counts only of code whose size, up to names, was read and does not either.
     """
-    left, right = base.code, head.code
-    known = left is not None and right is not None
-    if left is not None and right is not None:
-        if differ(left, right):
+    known = base.code is not None and head.code is not None
+    if base.code is not None and head.code is not None:
+        if differ(base.code, head.code):
             return True
-        if is_whole(left) and is_whole(right):
+        if is_whole(base.code) and is_whole(head.code):
             return False
     if base.code_bytes is None or head.code_bytes is None:
         return None

@@ -7,8 +7,7 @@ operation of a dialect that only the input has, by a name. A place in a file of 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from operator import attrgetter
 from sys import intern
@@ -155,21 +154,32 @@ def _unnumbered(words: str) -> str:
 
 MOST_NOTES = 200
 MOST_DIFFS = 5
-ComponentOf = Callable[[Dispatch, Cell], str]
-
-
-def unattributed(_: Dispatch, __: Cell) -> str:
-    """The component where nobody asks for one."""
-    return UNATTRIBUTED
+_NAMED = 3
+_REGIONAL = ("input", "fusion", "dedup-lost", "dedup-won")
+_EARLY = frozenset({"input", "fusion"})
+_TRACED = frozenset({"strategy", "codegen"}) | _EARLY
+"""Causes that a pass can have; some of them one before code generation."""
+_OTHER_VALUES = "the same region with different constants, shapes or offsets"
+_FORMED = {
+    "same-structure": _OTHER_VALUES,
+    "same-structure-and-place": _OTHER_VALUES,
+    "same-short-structure": SHORT_IR + _OTHER_VALUES,
+    "same-short-structure-and-place": SHORT_IR + _OTHER_VALUES,
+    "same-kind-and-component": "different IR, of the same kind in the same place",
+    "same-description": "different IR, which the compiler describes in the same words",
+}
 
 
 def explain(
-    delta: CellDelta, same_model: bool, texts: Texts = no_texts, component_of: ComponentOf = unattributed
+    delta: CellDelta,
+    same_model: bool,
+    texts: Texts = no_texts,
+    components: Sequence[Mapping[str, str]] = ({}, {}),
 ) -> Explanation:
-    """Say why a cell changed. Its components are the caller's to add.
+    """Say why a cell changed; how its components did is the caller's to add.
 
     `same_model`: the model's text is the same on both sides; `texts`: whole digest of a source → its IR as people read
-    it, and of a program → its JSON.
+    it, and of a program → its JSON; `components`: entry point → its component, on base and on head.
     """
     base, head = delta.base, delta.head
     if base is None or head is None or not base.measured or not head.measured:
@@ -181,20 +191,25 @@ def explain(
     )
     matches = match_sides(*sides)
     compared = compare(*sides, matches, same_model)
-    cause = cause_of(compared)
-    kinds = [_kind(match, compared) for match in matches]
-    changed = [match for match, kind in zip(matches, kinds, strict=True) if kind == "changed"]
-    changed.sort(key=_code_change)
-    siblings: dict[str, tuple[Source, Source]] = {}
+    cause, siblings = cause_of(compared), dict[str, tuple[Source, Source]]()
     for row, other in compared.pairs if compared.left is not None else ():
         left, right = compared.base.source(row), compared.head.source(other)
         if left and right and left.structure == right.structure:
             siblings.setdefault(left.structure, (left, right))
-    story = _Story(compared, cause, texts, component_of, siblings)
-    dispatches = tuple(_delta(rank, match, story) for rank, match in enumerate(changed))
-    counts, short = (kinds.count("same"), kinds.count("rebased")), compared.short_code or compared.short_ir
-    explanation = Explanation(cause.cause, cause.phase, cause.why, dispatches, *counts, short_digests=short)
-    return replace(explanation, renamed_bytes=sum(map(named_bytes, matches)) - sum(map(named_bytes, changed)))
+    kinds = [_kind(match, compared) for match in matches]
+    changed = [match for match, kind in zip(matches, kinds, strict=True) if kind == "changed"]
+    changed.sort(key=lambda match: -abs(_code_bytes(match.head) - _code_bytes(match.base)))
+    story = _Story(compared, cause, texts, components, siblings)
+    return Explanation(
+        cause.cause,
+        cause.phase,
+        cause.why,
+        dispatches=tuple(_delta(rank, match, story) for rank, match in enumerate(changed)),
+        unchanged=kinds.count("same"),
+        rebased=kinds.count("rebased"),
+        short_digests=compared.short_code or compared.short_ir,
+        renamed_bytes=sum(named_bytes(one) for one, kind in zip(matches, kinds, strict=True) if kind != "changed"),
+    )
 
 
 def _kind(match: Match, compared: Compared) -> Literal["same", "rebased", "changed"]:
@@ -216,9 +231,8 @@ def _kind(match: Match, compared: Compared) -> Literal["same", "rebased", "chang
     return "same" if same else "rebased" if rebound(compared, base, head) and not strategies else "changed"
 
 
-def _code_change(match: Match) -> int:
-    base, head = ((row.code_bytes if row else None) or 0 for row in (match.base, match.head))
-    return -abs(head - base)
+def _code_bytes(row: Dispatch | None) -> int:
+    return (row.code_bytes if row else None) or 0
 
 
 class _Story(NamedTuple):
@@ -227,58 +241,36 @@ class _Story(NamedTuple):
     compared: Compared
     cause: Cause
     texts: Texts
-    component_of: ComponentOf
+    components: Sequence[Mapping[str, str]]
     siblings: dict[str, tuple[Source, Source]]
 
-
-def _siblings(compared: Compared) -> dict[str, tuple[Source, Source]]:
-    if compared.left is None:
-        return {}
-    siblings: dict[str, tuple[Source, Source]] = {}
-    for row, other in compared.pairs:
-        left, right = compared.base.source(row), compared.head.source(other)
-        if left and right and left.structure == right.structure:
-            siblings.setdefault(left.structure, (left, right))
-    return siblings
+    def sources(self, match: Match) -> tuple[Source | None, Source | None]:
+        base, head = self.compared.base, self.compared.head
+        return base.source(match.base) if match.base else None, head.source(match.head) if match.head else None
 
 
 def _delta(rank: int, match: Match, story: _Story) -> DispatchDelta:
-    row, side = _shown(match, story.compared)
+    row = match.head or match.base
+    component = story.components[match.head is not None].get(row.name if row else "", UNATTRIBUTED)
     cause = dispatch_cause(match, story.compared, story.cause)
-    notes = _LONE_NOTES if match.base is None or match.head is None else _PAIR_NOTES
-    passed, untraced = _pass(match, story.compared, cause) if cause in _TRACED else (None, "")
-    return DispatchDelta(
-        match.base,
-        match.head,
-        match.passed,
-        cause,
-        story.component_of(row, side.cell),
-        intern(notes.get(cause or "", _unknown)(match, story)) if rank < MOST_NOTES else "",  # many say the same
-        _difference(match, cause, story) if rank < MOST_DIFFS else (),
-        passed,
-        untraced,
-    )
-
-
-_EARLY = frozenset({"input", "fusion"})
-_TRACED = frozenset({"strategy", "codegen"}) | _EARLY
-"""Causes that a pass can have; some of them one before code generation."""
+    note = intern(_note(match, cause, story)) if rank < MOST_NOTES else ""  # many say the same
+    difference = _difference(match, cause, story) if rank < MOST_DIFFS else ()
+    traced = _pass(match, story.compared, cause) if cause in _TRACED else (None, "")
+    return DispatchDelta(match.base, match.head, match.passed, cause, component, note, difference, *traced)
 
 
 def _pass(match: Match, compared: Compared, cause: str | None) -> tuple[PassChange | None, str]:
     """The pass that parts the two, or why none can be named; of another configuration that which does most with it."""
-    traces = [
-        side.cell.traces.get(row.name) if row else None
-        for side, row in ((compared.base, match.base), (compared.head, match.head))
-    ]
-    if not any(traces):
+    base, head = match.base, match.head
+    left = compared.base.cell.traces.get(base.name) if base else None
+    right = compared.head.cell.traces.get(head.name) if head else None
+    if not (left or right):
         return None, ""
-    apart = parting(*traces)
+    apart = parting(left, right)
     place = apart.named(cause)
     if place is None:
         return None, apart.why
     row, operations = apart.rows[place], apart.operations_at(place)
-    base, head = match.base, match.head
     if cause in _EARLY and REGION not in operations and base and head and strategy_differs(base, head):
         return None, f"traced: apart after {row.name}, and its configuration differs, too"
     more = row.head.total - row.base.total if row.head and row.base else 0
@@ -286,26 +278,16 @@ def _pass(match: Match, compared: Compared, cause: str | None) -> tuple[PassChan
     return PassChange(row.name, named, more, len(operations) - len(named), row.class_name), ""
 
 
-def _shown(match: Match, compared: Compared) -> tuple[Dispatch, Side]:
-    if match.head is not None:
-        return match.head, compared.head
-    if match.base is None:
-        raise ValueError("a match has at least one side")
-    return match.base, compared.base
-
-
 def _difference(match: Match, cause: str | None, story: _Story) -> tuple[str, ...]:
-    compared = story.compared
-    left = compared.base.source(match.base) if match.base else None
-    right = compared.head.source(match.head) if match.head else None
+    (left, right), (base, head) = story.sources(match), (story.compared.base, story.compared.head)
     known = left or right
     sibling = story.siblings.get(known.structure) if known else None
-    pair = (_whole(compared.base, left), _whole(compared.head, right))
+    pair = (_whole(base, left), _whole(head, right))
     if sibling and cause == "dedup-lost" and right:
-        pair = (_whole(compared.head, sibling[1]), pair[1])  # two of head that were one on base
+        pair = (_whole(head, sibling[1]), pair[1])  # two of head that were one on base
     elif sibling and cause == "dedup-won" and left:
-        pair = (pair[0], _whole(compared.base, sibling[0]))
-    elif _same_source(match, compared):
+        pair = (pair[0], _whole(base, sibling[0]))
+    elif left and right and left.source == right.source:
         pair = (None, None)
     return dispatch_diff(match, pair, story.texts)
 
@@ -317,99 +299,51 @@ def _whole(side: Side, source: Source | None) -> str | None:
     return own.source if own and is_whole(own.source) else None
 
 
-Note = Callable[[Match, _Story], str]
-
-
-def _unknown(match: Match, story: _Story) -> str:
-    base, head = match.base, match.head
-    if base is None or head is None or not _same_source(match, story.compared):
+def _note(match: Match, cause: str | None, story: _Story) -> str:
+    base, head, compared = match.base, match.head, story.compared
+    if base is None or head is None:
+        if cause in _REGIONAL:
+            return _lone(match, cause or "", story)
+    elif cause == "strategy":
+        return "" if base.strategy is None or head.strategy is None else strategy_note(base.strategy, head.strategy)
+    elif cause == "codegen":
+        return _coded(match, base, head, compared)
+    elif cause == "packaging":
+        return SAME_CODE[compared.short_code]
+    left, right = story.sources(match)
+    if base is None or head is None or left is None or right is None or left.source != right.source:
+        if cause in _REGIONAL:
+            return _FORMED.get(match.passed, "")
         return story.cause.why if story.cause.cause is None else "its IR was not read on both sides"
+    counts = ["?" if row.sites is None else str(row.sites) for row in (base, head)]
+    sites = "" if base.sites == head.sites else f"{counts[0]} → {counts[1]} dispatch sites"
+    if cause in _REGIONAL:
+        return sites or _coded(match, base, head, compared)
     differs = code_differs(base, head)
-    if differs is None:
-        return "its code could not be compared"
-    return unconfigured(base, head) if differs else _sites(match, story)
+    return "its code could not be compared" if differs is None else unconfigured(base, head) if differs else sites
 
 
-def _same_source(match: Match, compared: Compared) -> bool:
-    left = compared.base.source(match.base) if match.base else None
-    right = compared.head.source(match.head) if match.head else None
-    return left is not None and right is not None and left.source == right.source
-
-
-def _strategies(match: Match, _: _Story) -> str:
-    base, head = match.base, match.head
-    if base is None or head is None or base.strategy is None or head.strategy is None:
-        return ""
-    return strategy_note(base.strategy, head.strategy)
-
-
-def _sites(match: Match, _: _Story) -> str:
-    base, head = (row.sites if row else None for row in (match.base, match.head))
-    shown = ["?" if sites is None else str(sites) for sites in (base, head)]
-    return "" if base == head else f"{shown[0]} → {shown[1]} dispatch sites"
-
-
-def _lone(match: Match, story: _Story, *, folded: bool) -> str:
-    """Of an executable that one side alone has: deduplication `folded` it on the other, or fusion formed it."""
-    (row, side), added = _shown(match, story.compared), match.head is not None
-    source = side.source(row)
-    if folded:
-        words = of_one_region(story.compared, source, added)
-    elif elsewhere := elsewhere_named(story.compared, source, added):
+def _lone(match: Match, cause: str, story: _Story) -> str:
+    """Of an executable that one side alone has: deduplication folded it on the other, or fusion formed it."""
+    compared, added = story.compared, match.head is not None
+    if cause == "input" and not compared.same_model:
+        return "the model itself changed"
+    source = story.sources(match)[added]
+    if cause not in _EARLY:
+        words = of_one_region(compared, source, added)
+    elif elsewhere := elsewhere_named(compared, source, added):
         words = f"another executable of the region that {elsewhere}"
     else:
         return "the other side has no region of this IR"
     pair = story.siblings.get(source.structure) if source else None
-    return as_told(story.compared, words) + apart(story.compared, source, added, pair[added] if pair else None)
+    return as_told(compared, words) + apart(compared, source, added, pair[added] if pair else None)
 
 
-_OTHER_VALUES = "the same region with different constants, shapes or offsets"
-_FORMED = {
-    "same-structure": _OTHER_VALUES,
-    "same-structure-and-place": _OTHER_VALUES,
-    "same-short-structure": SHORT_IR + _OTHER_VALUES,
-    "same-short-structure-and-place": SHORT_IR + _OTHER_VALUES,
-    "same-kind-and-component": "different IR, of the same kind in the same place",
-    "same-description": "different IR, which the compiler describes in the same words",
-}
-
-
-def _formed(match: Match, story: _Story) -> str:
-    if not _same_source(match, story.compared):
-        return _FORMED.get(match.passed, "")
-    return _sites(match, story) or _coded(match, story)
-
-
-_OTHER_CODE = "the same configuration, different code"
-
-
-def _coded(match: Match, story: _Story) -> str:
-    base, head = match.base, match.head
-    words = "the same source, different code" if is_opaque(story.compared.head) else _OTHER_CODE
-    bound = bound_otherwise(story.compared, base, head) if base is not None and head is not None else ""
-    if bound:
-        return as_told(story.compared, f"{words}, {bound}")
-    passed, untraced = _pass(match, story.compared, "codegen")
+def _coded(match: Match, base: Dispatch, head: Dispatch, compared: Compared) -> str:
+    words = "the same source, different code" if is_opaque(compared.head) else "the same configuration, different code"
+    if bound := bound_otherwise(compared, base, head):
+        return as_told(compared, f"{words}, {bound}")
+    passed, untraced = _pass(match, compared, "codegen")
     if passed is not None:
         return f"{words}: {passed.name}: {operation_words(passed.operations, _NAMED, passed.others)}"
     return f"{words}; {untraced}" if untraced else words
-
-
-_NAMED = 3
-_PAIR_NOTES: dict[str, Note] = {
-    "input": _formed,
-    "fusion": _formed,
-    "dedup-lost": _formed,
-    "dedup-won": _formed,
-    "strategy": _strategies,
-    "codegen": _coded,
-    "packaging": lambda _found, story: SAME_CODE[story.compared.short_code],
-}
-_LONE_NOTES: dict[str, Note] = {
-    "input": lambda match, story: (
-        _lone(match, story, folded=False) if story.compared.same_model else "the model itself changed"
-    ),
-    "fusion": partial(_lone, folded=False),
-    "dedup-lost": partial(_lone, folded=True),
-    "dedup-won": partial(_lone, folded=True),
-}

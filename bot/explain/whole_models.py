@@ -15,7 +15,7 @@ Pairs: static and dynamic versions of one model, side by side: what it costs not
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from bot.core.explanation import UNATTRIBUTED
 from bot.core.json_text import known_counts
@@ -95,29 +95,23 @@ def fold_counts(cell: Cell) -> FoldCounts | None:
     regions, executables, families = cell.value("dispatch_regions"), cell.value("executables"), cell.families
     if "families" in cell.reasons:
         return FoldCounts(regions, executables, None, None, None)
-    sizes, surplus_bytes = executable_bytes(cell.dispatches), 0
-    for family in families:
-        known = [size for member in family.members if (size := sizes.get(member)) is not None]
-        surplus_bytes += sum(known) - max(known, default=0)
-    every = all(sizes.get(member) is not None for family in families for member in family.members)
-    surplus = sum(len(family.members) - 1 for family in families)
-    return FoldCounts(regions, executables, len(families), surplus, surplus_bytes if every else None)
-
-
-def executable_bytes(dispatches: Iterable[Dispatch]) -> dict[str, int | None]:
-    """Executable → its bytes, None where one of its entry points' is not known.
-
-    Whole executables where each entry point has one of its own in the artifact, else the entry points' device code.
-    """
+    members = {member for family in families for member in family.members}
     rows: dict[str, list[Dispatch]] = {}
-    for row in dispatches:
-        rows.setdefault(row.executable, []).append(row)
-    result = {}
+    for row in cell.dispatches if members else ():
+        if row.executable in members:
+            rows.setdefault(row.executable, []).append(row)
+    # Whole executables where each entry point has one of its own in the artifact, else the entry points' device code.
+    sizes = dict[str, int]()
     for name, of in rows.items():
-        both = [row.executable_bytes for row in of], [row.code_bytes for row in of]
-        sums = (sum(one for one in sizes if one is not None) for sizes in both if None not in sizes)
-        result[name] = next(sums, None)
-    return result
+        for each in [row.executable_bytes for row in of], [row.code_bytes for row in of]:
+            if None not in each:
+                sizes.setdefault(name, sum(size or 0 for size in each))
+    surplus_bytes: int | None = None
+    if sizes.keys() == members:
+        by_family = ([sizes[member] for member in family.members] for family in families)
+        surplus_bytes = sum(sum(each) - max(each) for each in by_family)
+    surplus = sum(len(family.members) - 1 for family in families)
+    return FoldCounts(regions, executables, len(families), surplus, surplus_bytes)
 
 
 def measured_pairs(base: Snapshot, head: Snapshot, named: Sequence[tuple[str, str]]) -> tuple[Pair, ...]:
@@ -182,11 +176,11 @@ def _changes(base: Program, head: Program, sections: Sections) -> tuple[dict[str
     every = launched.union(base.places, head.places) - {""}
     named = tuple(sections)
     # A place that a dispatch has is called what the cells' components call it.
-    names = {**name_places(every, named).components, **name_places(launched, named).components}
+    names = {**name_places(every, named), **name_places(launched, named)}
     by_component = [Counter[str](), Counter[str]()]
     for program, counts in zip((base, head), by_component, strict=True):
         for place, count in program.places.items():
-            counts[names.get(place, UNATTRIBUTED)] += count
+            counts[names[place][0] if place in names else UNATTRIBUTED] += count
     changes = list[dict[str, int]]()
     operations: list[Mapping[str, int]] = [known_counts(side.operations) or {} for side in (base, head)]
     for old, new in (operations, by_component):

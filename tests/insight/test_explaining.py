@@ -11,7 +11,7 @@ from replacing import replace
 from bot.core.delta import CellDelta
 from bot.core.explanation import UNATTRIBUTED, DispatchDelta, Explanation
 from bot.core.program import Family
-from bot.core.snapshot import Cell, Dispatch
+from bot.core.snapshot import Cell
 from bot.explain.causes import MOST_DIFFS, MOST_NOTES, explain
 
 TEXTS = {whole(f"{letter}{number}"): f"func\n  op {letter}{number}\n" for letter in "pqsk" for number in range(9)}
@@ -104,12 +104,10 @@ def test_lone_regions_of_fusion_and_input() -> None:
 
 
 def test_the_component_is_asked_of_the_side_that_has_it() -> None:
-    def component_of(row: Dispatch, cell: Cell) -> str:
-        return f"{row.kind} of {cell.artifact_digest}"
-
     delta = _delta(made(Row("s0", kind="conv")), replace(made(Row("s1")), artifact_digest="h"))
-    found = explain(delta, True, component_of=component_of)
-    assert [one.component for one in found.dispatches] == ["matmul of h", "conv of " + "a" * 64]
+    conv, matmul = (f"main_dispatch_0_{kind}_8x16_f32" for kind in ("conv", "matmul"))
+    found = explain(delta, True, components=({conv: "stem", matmul: "no"}, {matmul: "head", conv: "no"}))
+    assert [one.component for one in found.dispatches] == ["head", "stem"]
     assert {one.component for one in explain(delta, True).dispatches} == {UNATTRIBUTED}
 
 
