@@ -129,8 +129,8 @@ def _with_label(hub: Hub, to: Destination, number: int, memory: Memory) -> Memor
     return replace(memory, acceptances=acceptances)
 
 
-def deliver(report: Report, services: Services, to: Destination, extra: Sequence[Acceptance] = ()) -> int:
-    """Hand a report to everyone who asked; what GitHub refused is raised at the end, as Undelivered.
+def deliver(report: Report | BotError, services: Services, to: Destination, extra: Sequence[Acceptance] = ()) -> int:
+    """Hand a report, or why there is none, to everyone who asked; what GitHub refused is raised last, as Undelivered.
 
     Returns the exit code: 5 where there is no verdict, 1 where it is fail and the configuration lets that fail the job.
 
@@ -143,54 +143,44 @@ def deliver(report: Report, services: Services, to: Destination, extra: Sequence
     # Each once: a job that runs again must not accept what has grown since.
     taken = {(one.how, one.event_id) for one in memory.acceptances}
     new = (one for one in extra if (one.how, one.event_id) not in taken)
-    final = _final(report, services, to, replace(memory, acceptances=(*memory.acceptances, *new)))
-    services.show.report(final, write_report(final, to.config.templates, services.out))
-    check = check_run(final, config_path=to.config_name, model_paths=model_paths(final), base_ref=to.base_ref)
+    memory = replace(memory, acceptances=(*memory.acceptances, *new))
+    outputs, error = {"verdict": "unknown", "report-path": services.report_path}, None
+    if isinstance(report, BotError):
+        state = CommentState(to.head_sha, to.run_id, True, acceptances=memory.acceptances, base_ref=to.base_ref)
+        state_line = encode(state) if to.head_sha else ""
+        summary = body = render_broken(to.config.report_id, report, _links(services), state_line)
+        check = broken_check(to.config.report_id, to.base_ref, report, services.context.run_url)
+        is_new, is_failure = True, False
+    else:
+        final = _final(report, services, to, memory)
+        services.show.report(final, write_report(final, to.config.templates, services.out))
+        summary, body = render_summary(final, to.config.templates), (services.out / "comment.md").read_text("utf-8")
+        check = check_run(final, config_path=to.config_name, model_paths=model_paths(final), base_ref=to.base_ref)
+        is_new = wants_comment(final, memory.previous, to.config.comment == "always" or not to.head_sha)
+        counts = Counter(delta.state for delta in final.deltas)
+        outputs |= {"verdict": final.verdict.status, "findings": str(len(final.verdict.news))}
+        outputs |= {state: str(counts[state]) for state in STATES}
+        error = no_verdict(final, services.out) if final.verdict.status == "unknown" else None
+        is_failure = final.verdict.status == "fail" and to.config.fail_job
     if services.summary:
-        write_summary(services.summary, render_summary(final, to.config.templates))
-    counts = Counter(delta.state for delta in final.deltas)
-    outputs = {
-        "verdict": final.verdict.status,
-        "findings": str(len(final.verdict.news)),
-        "report-path": services.report_path,
-    }
-    set_outputs(services, outputs | {state: str(counts[state]) for state in STATES})
+        write_summary(services.summary, summary)
+    set_outputs(services, outputs)
     if services.outputs and services.context.read_only:
         for annotation in check.annotations[:10]:
             print(annotation_command(annotation))
     if hub:
-        create = wants_comment(final, memory.previous, to.config.comment == "always" or not to.head_sha)
-        body = (services.out / "comment.md").read_text(encoding="utf-8")
         # What could not be read is not overwritten: its acceptances would be lost, and nobody would know.
-        url = _attempt(problems, lambda: _publish(hub, body, to, create=create, services=services)) if known else None
+        url = _attempt(problems, lambda: _publish(hub, body, to, create=is_new, services=services)) if known else None
         _attempt(problems, lambda: _check(hub, check, to, services))
         set_outputs(services, {"comment-url": url or ""})
     if problems:
         raise _together(problems)
-    if final.verdict.status == "unknown":
-        services.show.say((error := no_verdict(final, services.out)).line)
+    if isinstance(report, BotError):
+        return report.exit_code
+    if error:
+        services.show.say(error.line)
         return error.exit_code
-    return 1 if final.verdict.status == "fail" and to.config.fail_job else 0
-
-
-def deliver_broken(error: BotError, services: Services, to: Destination) -> None:
-    """Say on the pull request, as far as possible, that there is no report and why; never raises NetworkError."""
-    problems: list[NetworkError] = []
-    hub = services.hub if to.pull is not None and not services.context.read_only else None
-    set_outputs(services, {"verdict": "unknown", "report-path": services.report_path})
-    known = recalled(problems, hub, to) if hub else None
-    acceptances = known.acceptances if known else ()
-    state = CommentState(to.head_sha, to.run_id, alarming=True, acceptances=acceptances, base_ref=to.base_ref)
-    body = render_broken(to.config.report_id, error, _links(services), encode(state) if to.head_sha else "")
-    if services.summary:
-        write_summary(services.summary, body)
-    if hub:
-        url = _attempt(problems, lambda: _publish(hub, body, to, create=True, services=services)) if known else None
-        set_outputs(services, {"comment-url": url or ""})
-        broken = broken_check(to.config.report_id, to.base_ref, error, services.context.run_url)
-        _attempt(problems, lambda: _check(hub, broken, to, services))
-    if problems:
-        services.show.say(_together(problems).line)
+    return int(is_failure)
 
 
 @contextmanager
@@ -209,7 +199,10 @@ def failure_delivered(services: Services, to: Callable[[], Sequence[Destination]
         try:
             shown = as_bot_error(error)
             for destination in to():
-                deliver_broken(InputError(f"{words}: {shown.line}") if words else shown, services, destination)
+                try:
+                    deliver(InputError(f"{words}: {shown.line}") if words else shown, services, destination)
+                except Undelivered as refused:
+                    services.show.say(refused.line)
         except Exception as second:  # the first one is worth more
             services.show.say(as_bot_error(second).line)
         raise

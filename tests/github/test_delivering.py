@@ -20,7 +20,7 @@ from bot.core.publication import APPROVAL_LABEL, CommentState, Seen, encode
 from bot.core.report import Baseline
 from bot.core.snapshot import Failure, Snapshot
 from bot.errors import ConfigError, InputError
-from bot.github.delivering import Destination, deliver, deliver_broken
+from bot.github.delivering import Destination, deliver, failure_delivered
 from bot.github.opening import Services
 from bot.study.comparison import reported
 
@@ -317,10 +317,9 @@ def test_what_broke_is_told_by_a_comment_even_where_all_was_quiet(stage: Stage) 
 
 def broken(stage: Stage) -> Ran:
     def story(services: Services) -> int:
-        deliver_broken(
-            InputError("is no model"), services, Destination(NUMBER, HEAD, 500, load_config(), base_ref="main")
-        )
-        return 2
+        to = Destination(NUMBER, HEAD, 500, load_config(), base_ref="main")
+        with failure_delivered(services, lambda: [to]):
+            raise InputError("is no model")
 
     return stage.run(story, "watch", {})
 

@@ -1,0 +1,647 @@
+"""What is asked of GitHub and written to it: whatever others do meanwhile, gets lost or is of another form."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+from fake_github import FakeGitHub
+from replacing import replace
+from urllib3.connection import HTTPConnection
+from urllib3.exceptions import MaxRetryError, NewConnectionError, ProtocolError
+
+from bot.core.publication import Annotation, ArtifactInfo, CheckRun
+from bot.errors import NetworkError
+from bot.github import repository
+from bot.github.publishing import Published, find, publish, publish_check, react, reply
+from bot.github.repository import labelling, newest_run, open_pulls_with_head, parents, pull, rerun
+from bot.system.hub import BoundedRetry, Hub, connect, explain
+
+OURS, HEAD, LABEL = "github-actions[bot]", "a" * 40, "code-size-approved"
+MARKER = "<!-- code-size: default -->"
+BODY = f"{MARKER}\n## Code size\n\nall the same"
+COMMENTS, ONE, PULL = r"/issues/12/comments$", r"/issues/comments/\d+$", r"/pulls/12$"
+CHECK, MORE_OF_IT, DETAILS = r"/check-runs$", r"/check-runs/\d+$", "https://github.com/octo/repo/actions/runs/7"
+
+
+@dataclass(frozen=True)
+class World:
+    """A server with pull request 12, its token for us, and our connection."""
+
+    github: FakeGitHub
+    token: str
+    hub: Hub
+
+    def connect(self, token: str = "", **settings: float) -> Hub:
+        defaults = {"timeout_seconds": 10, "retries": 2, "max_wait_seconds": 5, "backoff_seconds": 0.01}
+        return connect(self.github.url, token or self.token, "octo/repo", **{**defaults, **settings})  # type: ignore[arg-type]
+
+    def may(self, **permissions: str) -> Hub:
+        return self.connect(self.github.token(permissions={"contents": "read", **permissions}))
+
+    def error(self, action: Callable[[], object]) -> str:
+        """The line of the NetworkError that the action ends with; the token is in nothing that could be printed."""
+        with pytest.raises(NetworkError) as caught:
+            action()
+        error = caught.value
+        shown = [str(error), repr(error), repr(error.args), repr(vars(error)), *traceback.format_exception(error)]
+        assert error.__suppress_context__ and error.__cause__ is None and "\n" not in error.line
+        assert self.token not in "".join(shown)
+        return error.line
+
+    def requests(self, method: str, path_end: str) -> int:
+        return sum(one["method"] == method and one["path"].endswith(path_end) for one in self.github.traffic)
+
+    def put(
+        self,
+        body: str = BODY,
+        *,
+        create: bool = True,
+        current: Callable[[], bool] = lambda: True,
+        hub: Hub | None = None,
+    ) -> Published | None:
+        return publish(hub or self.hub, 12, MARKER, body, create=create, still_current=current)
+
+    def ours(self, *texts: str) -> list[int]:
+        return [self.github.add_comment(12, OURS, text if "<" in text else f"{MARKER}\n{text}") for text in texts]
+
+    @property
+    def bodies(self) -> list[str]:
+        return [one["body"] for one in self.github.comments(12)]
+
+    @property
+    def lines(self) -> list[int]:
+        """Of the annotations of the newest check."""
+        return [one["start_line"] for one in self.github.check_runs[-1]["annotations"]]
+
+
+@pytest.fixture
+def world(caplog: pytest.LogCaptureFixture) -> Iterator[World]:
+    """At its end the traffic is checked against GitHub's own description, and the log searched for the token."""
+    caplog.set_level(logging.DEBUG)
+    with FakeGitHub("octo/repo") as github:
+        github.add_pull(12, HEAD)
+        token = github.token()
+        one = World(github, token, connect(github.url, token, "octo/repo"))
+        one = replace(one, hub=one.connect())
+        yield one
+        one.hub.close()
+        assert token not in repr(one.hub) and token not in caplog.text
+        github.assert_contract()
+
+
+# --- the one comment -------------------------------------------------------------------------------------------------
+
+
+def test_the_comment_is_created_left_updated_and_found_among_others(world: World) -> None:
+    for number in range(110):
+        world.github.add_comment(12, "mona", f"comment {number}")
+    world.github.add_comment(12, "mallory", BODY)
+    world.ours(f"see:\n{MARKER}\nquoted", f"{MARKER} and more\n", "<!-- code-size: other -->\nother")
+    assert find(world.hub, 12, MARKER) == [] and world.put(create=False) is None
+    created, same, changed = world.put(), world.put(), world.put(f"{BODY}!", create=False)
+    assert created and same and changed and created.url == same.url == changed.url
+    assert [created.action, same.action, changed.action] == ["created", "unchanged", "updated"]
+    assert world.requests("PATCH", "") == 1 and world.requests("POST", "") == 1 and len(world.bodies) == 115
+    (crlf,) = world.ours(f"{MARKER}\r\nedited in a browser")
+    assert [one.id for one in find(world.hub, 12, MARKER)][1:] == [crlf]
+    app = world.github.add_comment(12, "my-app[bot]", f"{MARKER}\nold")
+    assert [one.id for one in find(replace(world.hub, login="my-app[bot]"), 12, MARKER)] == [app]
+
+
+def test_the_longest_comment_is_written_and_a_longer_one_is_our_mistake(world: World) -> None:
+    longest = f"{MARKER}\n".ljust(65_536, "ü")
+    assert world.put(longest) and [len(body) for body in world.bodies] == [65_536]
+    with pytest.raises(ValueError, match="has at most"):
+        world.put(longest + "x")
+
+
+def test_younger_duplicates_of_ours_are_deleted_also_where_another_run_is_faster(world: World) -> None:
+    world.ours("one")
+    world.github.add_comment(12, "mallory", f"{MARKER}\nnot ours")
+    younger = world.ours("two", BODY)
+    world.github.before("DELETE", ONE, lambda: world.github.delete_comment(younger[0]))
+    world.put()
+    assert world.bodies == [BODY, f"{MARKER}\nnot ours"]
+
+
+def test_being_current_is_asked_before_each_write(world: World) -> None:
+    assert world.put(current=lambda: False) is None
+    world.ours("one", "two", "three")
+    assert world.put(current=lambda: False) is None
+    assert {one["method"] for one in world.github.traffic} == {"GET"}
+    answers = iter([True, True, False])
+    world.put(current=lambda: next(answers))
+    assert world.bodies == [BODY, f"{MARKER}\nthree"]
+
+
+@pytest.mark.parametrize(("rest", "create"), [(0, True), (0, False), (1, False)])
+def test_a_comment_deleted_in_between_is_created_again_if_one_is_wanted(world: World, rest: int, create: bool) -> None:
+    gone, *others = world.ours(*["old", "duplicate"][: rest + 1])
+    world.github.before("PATCH", ONE, lambda: world.github.delete_comment(gone))
+    done = world.put(create=create)
+    assert (done.action if done else None) == ("updated" if rest else "created" if create else None)
+    assert world.bodies == ([BODY] if create or rest else [])
+    assert [one["id"] for one in world.github.comments(12)] == others or create
+
+
+@pytest.mark.parametrize("is_current", [True, False])
+def test_who_creates_second_gives_way(world: World, is_current: bool) -> None:
+    current = iter([True, is_current])
+    world.github.before("POST", COMMENTS, lambda: world.ours("first"))
+    done = world.put(current=lambda: next(current))
+    assert (done.action if done else None) == ("updated" if is_current else None)
+    assert world.bodies == [BODY if is_current else f"{MARKER}\nfirst"]
+
+
+def test_runs_that_race_leave_one_comment(world: World) -> None:
+    barrier = threading.Barrier(4)
+    world.github.before("POST", COMMENTS, barrier.wait, times=4)  # all have looked before the first creates
+    hubs, done = [world.connect() for _ in range(4)], list[Published | None]()
+    threads = [threading.Thread(target=lambda hub=hub: done.append(world.put(hub=hub))) for hub in hubs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert world.bodies == [BODY]
+    assert [one.url for one in done if one] == [world.github.comments(12)[0]["html_url"]] * 4
+    for hub in hubs:
+        hub.close()
+
+
+@pytest.mark.parametrize("arrived", [True, False])
+@pytest.mark.parametrize("fault", [502, 503, 0])
+def test_a_creation_whose_answer_got_lost_is_done_once(world: World, fault: int, arrived: bool) -> None:
+    if arrived:
+        world.github.before("POST", COMMENTS, lambda: world.ours(BODY))
+    world.github.fail_next("POST", COMMENTS, fault)
+    done = world.put()
+    assert done and done.action == "created" and world.bodies == [BODY]
+
+
+def test_a_creation_that_timed_out_is_looked_for(world: World) -> None:
+    world.github.delay_next("POST", COMMENTS, 1.1)
+    world.github.before("POST", COMMENTS, lambda: world.ours(BODY))
+    done = world.put(hub=world.connect(timeout_seconds=1))
+    assert done and done.action == "created"
+    assert BODY in world.bodies and world.requests("GET", "/comments") == 2
+
+
+def test_an_update_is_tried_again_within_bounds(world: World) -> None:
+    (mine,) = world.ours("old")
+
+    def happen() -> None:
+        world.github.delete_comment(mine)
+        world.ours(BODY)
+
+    world.github.before("PATCH", ONE, happen)
+    world.github.fail_next("PATCH", ONE, 502)
+    done = world.put()
+    assert done and done.action == "updated" and world.bodies == [BODY]
+    world.github.fail_next("PATCH", ONE, 502, times=2)
+    assert world.put(f"{BODY}!") and world.bodies == [f"{BODY}!"]
+    world.github.fail_next("PATCH", ONE, 502, times=99)
+    assert "GitHub did not answer: 502" in world.error(world.put)
+    assert world.requests("PATCH", "") == 1 + 3 + 4
+
+
+@pytest.mark.parametrize("arrived", [True, False])
+def test_a_reply_whose_answer_got_lost_is_looked_for_after_the_question(world: World, arrived: bool) -> None:
+    reply(world.hub, 12, "done")
+    world.github.add_comment(12, "mona", "/code-size rerun")
+    if arrived:
+        world.github.before("POST", COMMENTS, lambda: world.github.add_comment(12, OURS, "done"))
+    world.github.fail_next("POST", COMMENTS, 502)
+    reply(world.hub, 12, "done")
+    assert world.bodies == ["done", "/code-size rerun", "done"]
+
+
+# --- the check run ---------------------------------------------------------------------------------------------------
+
+
+def check(count: int) -> CheckRun:
+    notes = (Annotation("models/a.mlir", 1 + n, "failure", f"title {n}", f"message {n}") for n in range(count))
+    return CheckRun("Code size", "failure", "2 findings", "## Summary", tuple(notes))
+
+
+@pytest.mark.parametrize(("count", "calls"), [(0, 1), (50, 1), (51, 2), (130, 3)])
+def test_a_check_run_is_completed_with_fifty_annotations_a_call(world: World, count: int, calls: int) -> None:
+    url = publish_check(world.hub, HEAD, check(count), DETAILS)
+    (run,) = world.github.check_runs
+    stated = (run["name"], run["head_sha"], run["status"], run["conclusion"], run["details_url"])
+    assert stated == ("Code size", HEAD, "completed", "failure", DETAILS) and str(run["id"]) in url
+    assert (run["output"]["title"], run["output"]["summary"]) == ("2 findings", "## Summary")
+    place = {"path": "models/a.mlir", "start_line": 1, "end_line": 1, "annotation_level": "failure"}
+    assert run["annotations"][:1] == [{**place, "title": "title 0", "message": "message 0"}][:count]
+    assert world.lines == list(range(1, count + 1)) and len(world.github.traffic) == calls
+
+
+@pytest.mark.parametrize("fault", [502, 503, 0])
+@pytest.mark.parametrize(("method", "path"), [("POST", CHECK), ("PATCH", MORE_OF_IT)])
+def test_what_of_a_check_did_not_arrive_is_sent_again(world: World, method: str, path: str, fault: int) -> None:
+    world.github.fail_next(method, path, fault)
+    publish_check(world.hub, HEAD, check(130), DETAILS)
+    assert world.lines == list(range(1, 131)) and len(world.github.check_runs) == 1
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", CHECK), ("PATCH", MORE_OF_IT)])
+def test_what_of_a_check_got_no_answer_is_not_sent_twice(world: World, method: str, path: str) -> None:
+    """The server answers after the client's patience; another check of the same name must not be taken for ours."""
+    publish_check(world.hub, HEAD, CheckRun("Code size", "neutral", "earlier", "s"), DETAILS)
+    world.github.delay_next(method, path, 1.2)
+    publish_check(world.connect(timeout_seconds=1, backoff_seconds=0.4), HEAD, check(130), DETAILS)
+    assert [one["output"]["title"] for one in world.github.check_runs] == ["earlier", "2 findings"]
+    assert world.lines == list(range(1, 131)) and world.github.check_runs[0]["annotations"] == []
+
+
+def test_the_tries_of_a_check_end(world: World) -> None:
+    world.github.fail_next("PATCH", MORE_OF_IT, 500, times=99)
+    line = world.error(lambda: publish_check(world.hub, HEAD, check(60), DETAILS))
+    assert line.startswith("cannot write the check run on aaaaaaaaaaaa: GitHub did not answer: 500")
+    assert world.requests("POST", "/check-runs") == 1
+
+
+def test_texts_are_clipped_to_what_github_takes(world: World) -> None:
+    publish_check(world.hub, HEAD, CheckRun("Code size", "success", "T" * 255, "s" * 65_535), DETAILS)
+    output = world.github.check_runs[0]["output"]
+    assert (output["title"], output["summary"]) == ("T" * 255, "s" * 65_535)
+    long = Annotation("a.mlir", 3, "warning", "t" * 300, "ü" * 70_000)
+    publish_check(world.hub, HEAD, CheckRun("Code size", "failure", "T" * 300, "ü" * 70_000, (long,)), DETAILS)
+    run = world.github.check_runs[1]
+    (shown,) = run["annotations"]
+    assert len(run["output"]["title"]) == len(shown["title"]) == 255
+    assert 65_000 < len(run["output"]["summary"].encode()) <= 65_535
+    assert 65_000 < len(shown["message"].encode()) <= 64 * 1024
+    assert all(text.endswith("…") for text in (run["output"]["title"], run["output"]["summary"], shown["message"]))
+
+
+# --- pull requests, runs, descent ------------------------------------------------------------------------------------
+
+
+def test_the_pull_request_of_a_commit_is_of_that_branch_repository_and_commit(world: World) -> None:
+    mine = "e" * 40
+    world.github.add_pull(20, mine, head_repo="fork/repo", head_branch="fix")
+    world.github.add_pull(21, mine, head_repo="fork/repo", head_branch="other")
+    world.github.add_pull(22, mine, head_repo="fork/another", head_branch="fix")
+    world.github.add_pull(23, "f" * 40, head_repo="fork/repo", head_branch="fix")
+    world.github.add_pull(24, mine, head_repo="fork/repo", head_branch="fix", state="closed")
+    world.github.add_pull(25, mine, head_branch="fix")
+    numbers = [one.number for one in open_pulls_with_head(world.hub, "fork/repo", "fix", mine)]
+    assert numbers == [20] and open_pulls_with_head(world.hub, "", "", HEAD) == []
+    world.github.add_pull(13, "b" * 40, fork_deleted=True, state="closed")
+    info = pull(world.hub, 13)
+    assert repository.head_repository_of(info) == "" and info.merge_commit_sha is None
+
+
+def test_who_may_write(world: World) -> None:
+    for login, permission in (("ada", "admin"), ("will", "write"), ("rita", "read"), ("nils", "none")):
+        world.github.add_user(login, permission)
+        assert repository.may_write(world.hub, login) is (permission in ("admin", "write"))
+    assert repository.may_write(world.hub, "nobody") is False
+
+
+def test_the_newest_setting_of_a_label_counts_while_it_is_set_also_on_later_pages(world: World) -> None:
+    assert labelling(world.hub, 12, LABEL) is None
+    for number in range(60):
+        world.github.add_label(12, f"label {number}", "mona")
+        world.github.remove_label(12, f"label {number}")
+    world.github.add_label(12, LABEL, "mona")
+    world.github.remove_label(12, LABEL)
+    assert labelling(world.hub, 12, LABEL) is None
+    newest = world.github.add_label(12, LABEL, "hubot")
+    world.github.add_label(12, "late", "mallory")
+    for spelled in (LABEL, LABEL.upper()):
+        event = labelling(world.hub, 12, spelled)
+        assert event and (event.id, event.actor.login) == (newest, "hubot")
+
+
+def test_runs_are_found_by_commit_and_workflow_and_started_again(world: World) -> None:
+    file = ".github/workflows/pkgci.yml"
+    for run_id, status in ((5, "queued"), (7, "in_progress"), (9, "completed")):
+        world.github.add_run(run_id, HEAD, "push", status=status, conclusion=None, path=f"{file}@refs/heads/main")
+    world.github.add_run(11, HEAD, "push", status="in_progress", conclusion=None, path=".github/workflows/lint.yml")
+    world.github.add_run(12, HEAD, "pull_request", status="in_progress", conclusion=None, path=file)
+    assert [newest_run(world.hub, HEAD, name) for name in (None, "pkgci.yml", "size.yml")] == [12, 12, None]
+    assert newest_run(world.hub, "c" * 40, None) is None
+    assert repository.unfinished_push(world.hub, HEAD, "pkgci.yml") == (7, "in_progress")
+    assert repository.unfinished_push(world.hub, "c" * 40, "pkgci.yml") is None
+    assert "`permissions: actions: write`" in world.error(lambda: rerun(world.hub, 9))
+    hub = world.may(actions="write")
+    rerun(hub, 9)
+    assert world.github.reruns == [9]
+    assert world.error(lambda: rerun(hub, 12)) == "cannot run 12 again: 403 This workflow is already running"
+    asked = world.requests("POST", "/rerun")
+    world.github.fail_next("POST", "/rerun$", 502)
+    assert "502" in world.error(lambda: rerun(hub, 9))
+    assert world.requests("POST", "/rerun") == asked + 1, "it may have begun"
+
+
+def test_a_dispatch_that_github_cannot_carry_out(world: World) -> None:
+    said = {"message": "Workflow does not have 'workflow_dispatch' trigger"}
+    world.github.fail_next("POST", "/dispatches$", 422, body=said)
+    line = world.error(lambda: repository.dispatch(world.hub, "code-size.yml", "main", {}))
+    assert line == "cannot start the workflow code-size.yml: 422 Workflow does not have 'workflow_dispatch' trigger"
+
+
+def test_artifacts_over_all_pages(world: World) -> None:
+    ids = [world.github.add_artifact(7, f"part {n}", b"x" * n, expired=n == 3) for n in range(105)]
+    world.github.add_artifact(8, "foreign", b"y")
+    infos = repository.artifacts(world.hub, 7)
+    assert [one.id for one in infos] == ids and len(world.github.traffic) == 2
+    assert infos[3] == ArtifactInfo(ids[3], "part 3", 3, True, "0" * 40, "main", True)
+
+
+def test_descent(world: World) -> None:
+    old, middle, new, side, alien = ("1" * 40, "2" * 40, "3" * 40, "4" * 40, "5" * 40)
+    for sha, above in ((old, ()), (middle, (old,)), (new, (middle, side)), (side, (old,)), (alien, ())):
+        world.github.add_commit(sha, above)
+    world.github.set_branch("main", new)
+    descends = {(old, new): True, (new, new): True, (old, "main"): True, (new, old): False, (middle, side): False}
+    descends |= {(alien, new): False, ("6" * 40, new): False}
+    assert {pair: repository.is_ancestor(world.hub, *pair) for pair in descends} == descends
+    assert parents(world.hub, new) == (middle, side) and parents(world.hub, old) == ()
+
+
+# --- downloads -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def fetched(world: World) -> Callable[..., bytes]:
+    number = world.github.add_artifact(7, "a", b"data")
+    return lambda most=1000: repository.download(world.hub, number, most)
+
+
+def test_a_download_is_bounded_and_does_not_take_the_token_along(world: World, fetched: Callable[..., bytes]) -> None:
+    assert fetched() == fetched(4) == b"data"
+    assert [one["authorization"] for one in world.github.blob_requests] == [None, None]
+    assert "has more than 3 bytes" in world.error(lambda: fetched(3))
+
+
+@pytest.mark.parametrize("status", [429, 500, 503, 0])
+@pytest.mark.parametrize("path", [r"/zip$", r"/artifacts/\d+[.]zip$"])
+def test_a_download_is_asked_for_again(world: World, fetched: Callable[..., bytes], status: int, path: str) -> None:
+    world.github.fail_next("GET", path, status, times=2, headers={"Retry-After": "0"} if status else {})
+    assert fetched() == b"data"
+    world.github.fail_next("GET", r"[.]zip$", 200, headers={"Content-Length": "9"}, body=b"da")
+    assert fetched() == b"data", "an answer that broke off"
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        (r"/zip$", 401, "github-token"),
+        (r"/zip$", 403, "actions: read"),
+        (r"/zip$", 404, "actions: read"),
+        (r"/zip$", 410, "expired"),
+        (r"/zip$", 503, "503"),
+        (r"[.]zip$", 403, "names a storage that answers 403"),
+    ],
+)
+def test_a_download_that_is_refused(
+    world: World, fetched: Callable[..., bytes], path: str, status: int, said: str
+) -> None:
+    world.github.fail_next("GET", path, status, times=9)
+    line = world.error(fetched)
+    assert said in line and ("permissions" in line) == ("actions: read" in said)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://example.org/x", "file:///etc/passwd", "", "https://a@b/x", "ftp://localhost/x"]
+)
+def test_a_redirect_to_elsewhere(world: World, fetched: Callable[..., bytes], url: str) -> None:
+    world.github.fail_next("GET", r"/zip$", 302, headers={"Location": url})
+    assert "not https" in world.error(fetched)
+
+
+# --- the connection: what is asked again, and what the user reads when it fails ---------------------------------------
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """What would have been waited in all before each further try; nobody waits."""
+    seconds: list[float] = []
+    monkeypatch.setattr(BoundedRetry, "sleep", lambda retry, _response=None: seconds.append(retry.waited_seconds))
+    return seconds
+
+
+def test_whose_token_it_is_is_asked_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    assert world.github.traffic == []
+    assert [world.hub.token_login(), world.hub.token_login()] == [OURS, OURS] and world.requests("GET", "/user") == 1
+    assert not [one for one in caplog.records if one.name.startswith("github.")], "PyGithub prints what it logs"
+    assert world.connect(world.github.token("mona", kind="user")).token_login() == "mona"
+    world.github.fail_next("GET", "/user$", 404)
+    assert world.connect().token_login() == OURS
+    limited = {"message": "You have exceeded a secondary rate limit. Please wait."}
+    world.github.fail_next("GET", "/user$", 403, headers={"Retry-After": "3600"}, body=limited)
+    assert "limits the rate of requests" in world.error(world.connect().token_login), "no workflow's token for that"
+    assert "the token was refused" in world.error(lambda: pull(world.connect(world.token[:-1] + "X"), 12))
+
+
+@pytest.mark.parametrize("status", [500, 502, 504, 0])
+def test_reading_is_tried_again_within_bounds(world: World, status: int) -> None:
+    world.github.fail_next("GET", PULL, status, times=2)
+    assert pull(world.hub, 12).number == 12 and (world.requests("GET", "/pulls/12") == 3 or not status)
+    world.github.fail_next("GET", PULL, status, times=9, body="<html>unicorn</html>")
+    line = world.error(lambda: pull(world.hub, 12))
+    assert line.startswith("cannot read the pull request #12: GitHub did not answer: ") and "run it again" in line
+
+
+def test_who_is_not_there_or_silent_is_not_waited_for(world: World) -> None:
+    nobody = connect("http://127.0.0.1:9", world.token, "octo/repo", retries=1, backoff_seconds=0.01)
+    world.github.delay_next("GET", PULL, 3600)
+    for hub in (nobody, world.connect(timeout_seconds=1, retries=0)):
+        assert "did not answer" in world.error(lambda hub=hub: pull(hub, 12))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [(429, "Too many requests"), (403, "You have exceeded a secondary rate limit and have been blocked.")],
+)
+def test_retry_after_is_waited_for_whatever_the_request(
+    world: World, waits: list[float], status: int, message: str
+) -> None:
+    for method, path in (("GET", PULL), ("POST", COMMENTS)):
+        world.github.fail_next(method, path, status, headers={"Retry-After": "4"}, body={"message": message})
+    assert pull(world.hub, 12).number == 12
+    reply(world.hub, 12, "hello")
+    assert world.bodies == ["hello"] and waits == [4.0, 4.0]
+
+
+@pytest.mark.parametrize("status", [429, 403, 503])
+def test_waits_are_bounded_alone_and_together(world: World, waits: list[float], status: int) -> None:
+    world.github.fail_next("GET", PULL, status, headers={"Retry-After": "3600"})
+    line = world.error(lambda: pull(world.hub, 12))
+    assert waits == [] and world.requests("GET", "/pulls/12") == 1
+    assert str(status) in line and ("3600 seconds" in line or status == 503)
+    world.github.fail_next("GET", PULL, status, headers={"Retry-After": "40"}, times=9)
+    assert str(status) in world.error(lambda: pull(world.connect(retries=9, max_wait_seconds=100), 12))
+    assert waits == [40.0, 80.0] and world.requests("GET", "/pulls/12") == 1 + 3
+
+
+def test_a_secondary_limit_that_names_no_time_takes_a_minute_which_is_too_long_here(world: World) -> None:
+    limited = {"message": "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."}
+    world.github.fail_next("GET", PULL, 403, body=limited)
+    line = world.error(lambda: pull(world.hub, 12))
+    assert "GitHub limits the rate of requests: 403 You have exceeded" in line and "permissions" not in line
+    assert world.requests("GET", "/pulls/12") == 1
+
+
+@pytest.mark.parametrize("status", [403, 429])
+def test_an_exhausted_limit_is_waited_for_until_its_reset(world: World, waits: list[float], status: int) -> None:
+    said = {"message": "API rate limit exceeded for x"}
+    for after, most in ((30, 60), (3600, 60)):
+        reset = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(time.time()) + after)}
+        world.github.fail_next("GET", PULL, status, headers=reset, body=said)
+        hub = world.connect(max_wait_seconds=most)
+        if after < most:
+            assert pull(hub, 12).number == 12
+        else:
+            assert "GitHub limits the rate of requests" in world.error(lambda hub=hub: pull(hub, 12))  # type: ignore[misc]
+    (waited,) = waits
+    assert 20 < waited <= 32
+
+
+def test_a_broken_connection_leaves_a_write_in_doubt_but_a_refused_one_does_not() -> None:
+    with pytest.raises(ProtocolError):
+        BoundedRetry(total=5).increment("POST", "/x", error=ProtocolError("gone"))
+    refused = NewConnectionError(HTTPConnection("api.github.example"), "refused")
+    assert BoundedRetry(total=5).increment("POST", "/x", error=refused).total == 4
+    retry = BoundedRetry(total=9, backoff_factor=1, max_wait_seconds=14)
+    for waited in (0, 2, 6, 14):
+        retry = retry.increment("GET", "/x", error=ProtocolError("gone"))
+        assert retry.waited_seconds == waited
+    with pytest.raises(MaxRetryError):
+        retry.increment("GET", "/x", error=ProtocolError("gone"))
+
+
+def test_refusals_are_one_line_in_githubs_words_with_the_missing_permission(world: World) -> None:
+    assert world.error(lambda: world.put(hub=world.may(issues="read"))) == (
+        "cannot write the comment on #12: 403 Resource not accessible by integration"
+        " (give the job `permissions: pull-requests: write`)"
+    )
+    assert world.requests("POST", "/comments") == 1
+    line = world.error(lambda: pull(world.hub, 99))
+    assert "not found, or the token may not see it" in line and "pull-requests: read" in line
+    wrong = [{"resource": "IssueComment", "field": "body", "code": "missing_field"}, "and\nmore"]
+    world.github.fail_next("POST", COMMENTS, 422, body={"message": "Validation Failed", "errors": wrong})
+    line = world.error(lambda: reply(world.hub, 12, "x"))
+    assert "422 Validation Failed: IssueComment body missing_field, and more" in line
+    echoed = {"message": f"Authorization: token {world.token} " + "long\n" * 500}
+    world.github.fail_next("GET", PULL, 422, body=echoed)
+    assert len(world.error(lambda: pull(world.hub, 12))) < 500
+    for error in (ZeroDivisionError("ours"), KeyError("a key of the program's own")):
+        with pytest.raises(type(error)), explain("divide", "none"):
+            raise error
+
+
+# --- answers of another form -----------------------------------------------------------------------------------------
+
+ARTIFACT = 1001  # The id of the first thing that a fake makes
+CALLS: dict[str, tuple[str, str, Callable[[Hub], object]]] = {
+    "pull": ("GET", PULL, lambda hub: pull(hub, 12)),
+    "pulls": ("GET", r"/pulls$", lambda hub: open_pulls_with_head(hub, "octo/repo", "topic", HEAD)),
+    "permission": ("GET", r"/permission$", lambda hub: repository.may_write(hub, "mona")),
+    "labels": ("GET", r"/labels$", lambda hub: labelling(hub, 12, "ok")),
+    "events": ("GET", r"/events$", lambda hub: labelling(hub, 12, "ok")),
+    "user": ("GET", r"/user$", lambda hub: hub.token_login()),
+    "comments": ("GET", COMMENTS, lambda hub: find(hub, 12, MARKER)),
+    "new comment": ("POST", COMMENTS, lambda hub: _published(hub)),
+    "reply": ("POST", COMMENTS, lambda hub: reply(hub, 12, "x")),
+    "reaction": ("POST", r"/reactions$", lambda hub: react(hub, ARTIFACT + 1, "+1")),
+    "new check": ("POST", CHECK, lambda hub: publish_check(hub, HEAD, check(60), DETAILS)),
+    "more of a check": ("PATCH", MORE_OF_IT, lambda hub: publish_check(hub, HEAD, check(60), DETAILS)),
+    "old comment": ("PATCH", ONE, lambda hub: _published(hub)),
+    "younger comment": ("DELETE", ONE, lambda hub: _published(hub)),
+    "runs": ("GET", r"/actions/runs$", lambda hub: newest_run(hub, HEAD, None)),
+    "rerun": ("POST", r"/rerun$", lambda hub: rerun(hub, 7)),
+    "dispatch": ("POST", r"/dispatches$", lambda hub: repository.dispatch(hub, "x.yml", "main", {})),
+    "artifacts of a run": ("GET", r"/runs/7/artifacts$", lambda hub: repository.artifacts(hub, 7)),
+    "artifacts": ("GET", r"repo/actions/artifacts$", lambda hub: repository.RepositoryArtifacts(hub).listed()),
+    "download": ("GET", r"/zip$", lambda hub: repository.download(hub, ARTIFACT, 1000)),
+    "storage": ("GET", r"[.]zip$", lambda hub: repository.download(hub, ARTIFACT, 1000)),
+    "compare": ("GET", r"/compare/", lambda hub: repository.is_ancestor(hub, HEAD, "main")),
+    "commit": ("GET", r"/commits/[^/]+$", lambda hub: parents(hub, HEAD)),
+}
+"""Every call that the program makes: its request, and what asks for it."""
+
+
+def _published(hub: Hub) -> object:
+    return publish(hub, 12, MARKER, f"{MARKER}\nx", create=True, still_current=lambda: True)
+
+
+BODIES: dict[str, object] = {
+    "a text": b'"Bad gateway"',
+    "a number": b"7",
+    "nothing": b"",
+    "null": b"null",
+    "scalars": [1, "two", None, [3], True],
+    "an object without its fields": {},
+    "fields of other types": {
+        **{name: [{}] for name in ("id", "number", "status", "permission", "state", "message", "errors")},
+        **dict.fromkeys(("head", "base", "parents", "labels", "workflow_runs", "artifacts", "check_runs"), "text"),
+    },
+    "objects of other fields": [{"id": "x", "user": 7, "name": None, "event": {}, "label": 3}],
+    "lists of scalars": {name: [1, None] for name in ("parents", "labels", "workflow_runs", "artifacts", "check_runs")},
+    "no JSON": b"<html>unicorn</html>",
+    "half of it": b'{"id": 7, "head": {',
+    "a deep nesting": b"[" * 100_000,
+    "no text": b"\xff\xfe\x00",
+    "a number without end": b"1" * 10_000,
+}
+UNREAD = ("user", "reaction", "rerun", "dispatch", "younger comment")
+"""Calls whose answers hold nothing that is needed; `user` is asked only without a login."""
+STATUSES = (200, 302, 403, 502)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_no_answer_to_any_call_ends_otherwise_than_in_one_line(world: World, call: str) -> None:
+    method, path, ask = CALLS[call]
+    assert world.github.add_artifact(7, "a", b"data") == ARTIFACT
+    world.github.add_comment(12, "mona", "hello")
+    world.github.add_label(12, "ok", "mona")
+    token = world.github.token(permissions=dict.fromkeys(("issues", "pull_requests", "checks", "actions"), "write"))
+    reached = 0
+    for status in STATUSES:
+        for name, body in BODIES.items():
+            hub = world.connect(token, retries=0, backoff_seconds=0)
+            if call in ("old comment", "younger comment"):
+                world.ours("old", "old")
+            before = sum(one["injected"] for one in world.github.traffic) + len(world.github.blob_requests)
+            world.github.fail_next(method, path, status, times=4, body=body)
+            line = ""
+            try:
+                ask(hub)
+            except NetworkError as error:
+                line = error.line
+                assert line.startswith("cannot ") and "\n" not in line and len(line) < 600, line
+            if call not in UNREAD and (status, name) in ((200, "scalars"), (502, "a text")):
+                is_bytes = status == 200 and call in ("storage", "download")  # a storage sends what it likes
+                assert is_bytes or ("GitHub's answer has " if status == 200 else "502") in line, (status, line)
+            after = sum(one["injected"] for one in world.github.traffic) + len(world.github.blob_requests)
+            reached += after > before
+            world.github.forget_faults()
+            hub.close()
+    assert reached == len(STATUSES) * len(BODIES), "the fault was met each time"
+
+
+@pytest.mark.parametrize(
+    ("headers", "said"),
+    [
+        ({"Retry-After": "never"}, ""),
+        ({"Link": "<<;,rel"}, ""),
+        ({"X-RateLimit-Limit": "many", "X-RateLimit-Remaining": "x"}, "cannot be followed: "),
+        ({"Link": '<https://x.example/?page=2>; rel="next"'}, "cannot be followed: AssertionError: x.example"),
+    ],
+)
+def test_headers_of_another_form(world: World, headers: dict[str, str], said: str) -> None:
+    world.github.fail_next("GET", "/comments$", 200, headers=headers, body=[{"id": 1}] if said else [])
+    if said:
+        line = world.error(lambda: find(world.hub, 12, MARKER))
+        assert line.startswith(f"cannot read the comments on #12: GitHub's answer {said}")
+    else:
+        assert find(world.hub, 12, MARKER) == []
