@@ -14,6 +14,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from bot.compiler.compiler import Session
 from bot.compiler.diagnostics import failure, trim
 from bot.compiler.toolchain import (
     LIBRARY,
@@ -213,9 +214,8 @@ def opset_hint(model: Model, imported: Path) -> str:
 class Importer:
     """Sources of one side's models, and its temporary files."""
 
-    def __init__(self, toolchain: Toolchain, scratch: Path, timeout_seconds: float, cancel: Cancel) -> None:
-        self._toolchain, self._scratch, self._timeout_seconds = toolchain, scratch, timeout_seconds
-        self._cancel = cancel
+    def __init__(self, toolchain: Toolchain, session: Session) -> None:
+        self._toolchain, self._session = toolchain, session
         self._imported: dict[str, Path | Failure] = {}
         self._lock = threading.Lock()
 
@@ -234,13 +234,13 @@ class Importer:
     def _import(self, path: Path, flags: Sequence[str]) -> Path | Failure:
         if self._toolchain.bindings is None:
             return Failure("import", f"cannot import ONNX: {self._toolchain.no_bindings}")
-        output = Path(tempfile.mkdtemp(prefix="onnx-", dir=self._scratch)) / f"{path.stem}.mlir"
+        output = Path(tempfile.mkdtemp(prefix="onnx-", dir=self._session.scratch)) / f"{path.stem}.mlir"
         outcome = run(
             [self._toolchain.python, "-m", _IMPORTER, str(path), *flags, "-o", str(output)],
-            cancel=self._cancel,
+            cancel=self._session.cancel,
             cwd=output.parent,
             environment={"PYTHONPATH": str(self._toolchain.bindings), "PYTHONDONTWRITEBYTECODE": "1"},
-            timeout_seconds=self._timeout_seconds,
+            timeout_seconds=self._session.timeout_seconds,
         )
         if outcome.ok and output.is_file():
             return output
@@ -253,4 +253,4 @@ class Importer:
             message = trim(f"not imported: {last}")
             message = here(message) if _MACHINES.match(last) else message
             return Failure("import", message, outcome.exit_code, outcome.signal)
-        return failure(outcome, self._timeout_seconds, "import")
+        return failure(outcome, self._session.timeout_seconds, "import")

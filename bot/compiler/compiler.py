@@ -44,7 +44,6 @@ exception for what a cell does."""
 class Session:
     """What compiles of one side need beside the compiler."""
 
-    label: str  # names the side in progress and notes: `base`, `head`
     scratch: Path
     timeout_seconds: float
     cancel: Cancel

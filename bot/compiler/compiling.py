@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import structs
 
 from bot.compiler.bindings import Bindings
-from bot.compiler.compiler import Compiled, Result
+from bot.compiler.compiler import Compiled, Result, Session
 from bot.compiler.diagnostics import (
     Undumped,
     failure,
@@ -30,13 +30,13 @@ from bot.core.policy import is_local
 from bot.core.snapshot import Failure
 from bot.errors import InputError
 from bot.system.files import MOST_READ_BYTES, read_bounded, require_bounded, temporary_directory, whole_lines
-from bot.system.processes import Cancel, Meter, Outcome, run
+from bot.system.processes import Outcome, run
 
 ARTIFACT, STACK_USAGE, STATISTICS = "out.vmfb", "stack-usage.txt", "statistics.json"
 PROGRAM, ALLOCAS, STRATEGIES = "program.json", "allocas.json", "strategies.json"
 """The files of a compile: those of the compiler, and the answers of the IR worker, JSON that is still unread."""
 _VM_MODULE = ("--compile-mode=vm",)
-_THE_ARTIFACT, _IR = "the artifact", "the IR"
+_THE_ARTIFACT = "the artifact"
 _MOST_TABLE_BYTES = 1 << 26
 """The most that is read of the statistics (one line), and of the stack usage (a line for each function)."""
 _STARTED = "started"
@@ -63,14 +63,10 @@ _REQUIRED_PHASES = frozenset({"dispatch_creation", "stream"})
 class Kit:
     """What every compile of one side needs."""
 
-    label: str  # names the side in progress and notes: `base`, `head`
     toolchain: Toolchain
-    options: tuple[str, ...]  # the measuring options that this compiler knows
-    bindings: Bindings
-    scratch: Path
-    timeout_seconds: float
-    cancel: Cancel
-    meter: Meter  # adds up what compiling costs
+    session: Session
+    bindings: Bindings  # what reads its IR
+    options: tuple[str, ...] = ()  # the measuring options that this compiler knows
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +88,16 @@ def _invoke(
         outcome = run(
             command,
             layout=layout,
-            cancel=kit.cancel,
+            cancel=kit.session.cancel,
             stdin=source.path,
             cwd=cwd,
             environment={"TMPDIR": str(cwd / "tmp")},
-            timeout_seconds=kit.timeout_seconds,
+            timeout_seconds=kit.session.timeout_seconds,
             keeping=Undumped(),
         )
     except OSError as error:
         raise not_started(error, kit.toolchain.binary, kit.toolchain.info.spec) from None
-    kit.meter.add(source.model, outcome.cpu_ms)
+    kit.session.meter.add(source.model, outcome.cpu_ms)
     require_room(outcome, cwd)
     require_started(outcome, kit.toolchain.info.spec)
     return outcome
@@ -141,26 +137,27 @@ def _asked(kit: Kit, operation: str, directory: Path, phase: str) -> str | None:
 
 def compile_to(kit: Kit, argv: Sequence[str], source: Source) -> str | Failure:
     """The text that the compile ends with, of flags that end it before there is an artifact."""
-    with temporary_directory("cell-", kit.scratch) as directory:
-        outcome = _invoke(kit, argv, source, directory, measuring=False)
-        try:
-            text = _file(directory / ARTIFACT, _IR) if outcome.ok else None
-        except InputError as error:
-            return Failure("read", error.what)
-        return failure(outcome, kit.timeout_seconds) if text is None else text.decode("utf-8", "replace")
+    data = _made(kit, argv, source, "the IR")
+    return data if isinstance(data, Failure) else data.decode("utf-8", "replace")
 
 
 def artifact_of(kit: Kit, argv: Sequence[str], source: Source, out: Path) -> Failure | None:
     """Write the artifact, and measure nothing; the failure where there is none."""
-    with temporary_directory("cell-", kit.scratch) as directory:
+    data = _made(kit, argv, source, _THE_ARTIFACT)
+    if isinstance(data, Failure):
+        return data
+    out.write_bytes(data)
+    return None
+
+
+def _made(kit: Kit, argv: Sequence[str], source: Source, what: str) -> bytes | Failure:
+    with temporary_directory("cell-", kit.session.scratch) as directory:
         outcome = _invoke(kit, argv, source, directory, measuring=False)
-        if not outcome.ok or not (directory / ARTIFACT).is_file():
-            return failure(outcome, kit.timeout_seconds)
         try:
-            out.write_bytes(read_bounded(directory / ARTIFACT, _THE_ARTIFACT))
+            data = _file(directory / ARTIFACT, what) if outcome.ok else None
         except InputError as error:
             return Failure("read", error.what)
-        return None
+        return failure(outcome, kit.session.timeout_seconds) if data is None else data
 
 
 def module_of(kit: Kit, beside: Path, text: str) -> Path | str:
@@ -203,7 +200,7 @@ def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome) -
 
 
 def _compile_once(kit: Kit, argv: Sequence[str], source: Source, layout: int) -> Result:
-    with temporary_directory("cell-", kit.scratch) as directory:
+    with temporary_directory("cell-", kit.session.scratch) as directory:
         outcome = _invoke(kit, [*argv, _PLACES], source, directory, layout=layout)
         if outcome.ok and (directory / ARTIFACT).is_file():
             try:
@@ -211,7 +208,7 @@ def _compile_once(kit: Kit, argv: Sequence[str], source: Source, layout: int) ->
             except InputError as error:
                 return Failure("read", error.what)
         said = without_places(whole_lines(outcome.output))  # the printed command does not ask for locations
-        return failure(replace(outcome, output=said), kit.timeout_seconds)
+        return failure(replace(outcome, output=said), kit.session.timeout_seconds)
 
 
 def compile_directly(kit: Kit, argv: Sequence[str], source: Source, *, layout: int = 0) -> Result:

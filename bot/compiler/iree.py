@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -82,14 +82,9 @@ def toolchain_of(compiler: Compiler) -> Toolchain:
 @contextmanager
 def open_kit(toolchain: Toolchain, session: Session) -> Iterator[tuple[Kit, Importer]]:
     """What compiles with one compiler, and what imports its models; the process that reads IR ends with the context."""
-    scratch, timeout_seconds, cancel = session.scratch, session.timeout_seconds, session.cancel
-    bindings = reading(toolchain, cancel)
-    try:
-        options = known_measuring_options(toolchain, scratch, cancel)
-        kit = Kit(session.label, toolchain, options, bindings, scratch, timeout_seconds, cancel, session.meter)
-        yield kit, Importer(toolchain, scratch, timeout_seconds, cancel)
-    finally:
-        bindings.close()
+    with closing(reading(toolchain, session.cancel)) as bindings:
+        options = known_measuring_options(toolchain, session.scratch, session.cancel)
+        yield Kit(toolchain, session, bindings, options), Importer(toolchain, session)
 
 
 def check_flags(

@@ -546,7 +546,7 @@ def audited(work: Work, options: FoldOptions) -> FoldAudit:
     with (
         temporary_directory("fold-") as scratch,
         closing(working(toolchain, work.cancel)) as folding,
-        open_kit(toolchain, Session("head", scratch, timeout, work.cancel, Meter())) as (kit, importer),
+        open_kit(toolchain, Session(scratch, timeout, work.cancel, Meter())) as (kit, importer),
     ):
         cells, assembler = (
             CellCache(cache, is_writable(cache.absolute())),

@@ -121,7 +121,7 @@ def _plans(specs: Sequence[str], work: Work) -> tuple[dict[str, SidePlan], dict[
         try:
             plan = work.prepare(release_in(spec) or Path(spec).name, spec)
             with temporary_directory("run-") as scratch:
-                session = Session(spec, scratch, work.config.timeout_seconds, work.cancel, Meter())
+                session = Session(scratch, work.config.timeout_seconds, work.cancel, Meter())
                 with plan.compiler.at_work(session):  # one that cannot start would end all
                     pass
             plans[spec] = replace(plan, label=spec)

@@ -349,7 +349,7 @@ def _open(plans: Sequence[VariantPlan], runtimes: dict[str, Runtime], work: Work
     with temporary_directory("lab-") as scratch, ExitStack() as stack:
         tools = {}
         for digest, plan in {plan.side.compiler.info.digest: plan for plan in plans}.items():
-            session = Session("lab", scratch, work.config.timeout_seconds, work.cancel, Meter())
+            session = Session(scratch, work.config.timeout_seconds, work.cancel, Meter())
             opened = open_kit(plan.side.toolchain, session)
             tools[digest] = (*stack.enter_context(opened), runtimes[digest])
         yield _Bench(tools, scratch, work.cancel)

@@ -120,7 +120,7 @@ class Resources:
             tasks = []
             for plan, cells in wanted:
                 if cells:
-                    session = Session(plan.label, scratch, self.timeout_seconds, self.cancel, meter)
+                    session = Session(scratch, self.timeout_seconds, self.cancel, meter)
                     start = partial(compile_cell, plan.label, stack.enter_context(plan.compiler.at_work(session)))
                     tasks += [Task(cell.cost, f"{plan.label} {cell.key}", partial(start, cell)) for cell in cells]
             for _ in range(times):

@@ -11,7 +11,7 @@ import shlex
 import threading
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from bot.compiler.bindings import Importer, reading
 from bot.compiler.cell_cache import cell_key
+from bot.compiler.compiler import Session
 from bot.compiler.compiling import Kit, Source, compile_to
 from bot.compiler.diagnostics import failure, unknown_option
 from bot.compiler.schedule import Task, run_all
@@ -131,13 +132,13 @@ _ERROR = re.compile(rb"error: |LLVM ERROR|Unknown command line argument|" + _UNR
 
 def _traced(kit: Kit, argv: Sequence[str], source: Path, row: Dispatch, options: Sequence[str]) -> DispatchTrace:
     reader = PassReader(row.name)
-    with temporary_directory("trace-", kit.scratch) as directory:
+    with temporary_directory("trace-", kit.session.scratch) as directory:
         outcome = _compiled(kit, (*argv, *options, _OBJECTS), source, reader, directory)
         unknown = unknown_option(outcome.output)
         rest = [option for option in (*options, _OBJECTS) if option.partition("=")[0] != unknown]
         if unknown and len(rest) <= len(options):
             return _traced(kit, argv, source, row, [option for option in rest if option != _OBJECTS])
-        why = "" if outcome.ok else failure(outcome, kit.timeout_seconds).first_line
+        why = "" if outcome.ok else failure(outcome, kit.session.timeout_seconds).first_line
         why = why or ("" if reader.steps else "the compiler printed no pass over it")
         same = _is_same(row, directory) if outcome.ok else None
         return DispatchTrace(tuple(reader.steps), why, same, outcome.cpu_ms)
@@ -153,14 +154,14 @@ def _compiled(kit: Kit, flags: Sequence[str], source: Path, reader: PassReader, 
     (directory / "tmp").mkdir()
     outcome = run(
         [str(kit.toolchain.binary), "-", *flags, "-o", "executable"],
-        cancel=kit.cancel,
+        cancel=kit.session.cancel,
         stdin=source,
         cwd=directory,
         environment={"TMPDIR": str(directory / "tmp")},
-        timeout_seconds=kit.timeout_seconds,
+        timeout_seconds=kit.session.timeout_seconds,
         keeping=errors,
     )
-    kit.meter.add(source.stem, outcome.cpu_ms)
+    kit.session.meter.add(source.stem, outcome.cpu_ms)
     return outcome
 
 
@@ -183,14 +184,14 @@ def _with_around(
     for options in (named, every) if named else (every,):
         reader = AroundReader(row.name, trace, wanted)
         printed = (*_ALONE, *options, _ELIDED, f"--filter-print-funcs={row.name}", UNTHREADED)
-        with temporary_directory("trace-", kit.scratch) as directory:
+        with temporary_directory("trace-", kit.session.scratch) as directory:
             outcome = _compiled(kit, (*argv, *printed), source, reader, directory)
         cpu_ms += outcome.cpu_ms
         if reader.texts:
             before, after = reader.texts
             return replace(trace, around=replace(wanted, before=before, after=after), cpu_ms=cpu_ms)
         is_whole = outcome.ok or _UNREGISTERED in outcome.output
-        why = "" if is_whole else failure(outcome, kit.timeout_seconds).first_line
+        why = "" if is_whole else failure(outcome, kit.session.timeout_seconds).first_line
         if wanted.idle or why:
             break
     why = why or ("it does not run there at this point" if wanted.idle else "the compiler printed no such run of it")
@@ -271,20 +272,20 @@ class _SideTracer:
             if isinstance(source, Failure):
                 self._programs[key] = source.first_line
                 return source.first_line, 0
-            with temporary_directory("program-", self._kit.scratch) as directory:
+            with temporary_directory("program-", self._kit.session.scratch) as directory:
                 model = directory / "model.mlir"
                 text = LOCATION.sub(b"", source.read_bytes())
                 model.write_bytes(text)
                 (directory / "tmp").mkdir()
                 outcome = run(
                     [str(self._kit.toolchain.binary), "-", *planned.argv, *_PROGRAM, f"{_TREE}passes", "-o", "flow"],
-                    cancel=self._kit.cancel,
+                    cancel=self._kit.session.cancel,
                     stdin=model,
                     cwd=directory,
                     environment={"TMPDIR": str(directory / "tmp")},
-                    timeout_seconds=self._kit.timeout_seconds,
+                    timeout_seconds=self._kit.session.timeout_seconds,
                 )
-                why = "" if outcome.ok else failure(outcome, self._kit.timeout_seconds).first_line
+                why = "" if outcome.ok else failure(outcome, self._kit.session.timeout_seconds).first_line
                 self._programs[key] = why or ProgramReader(directory / "passes", text)
             return self._programs[key], outcome.cpu_ms
 
@@ -292,7 +293,7 @@ class _SideTracer:
         with self._lock:
             if planned.key not in self._sources:
                 source = self._importer.source(planned.model)
-                out = self._kit.scratch / f"{self.plan.label}-{len(self._sources)}"
+                out = self._kit.session.scratch / f"{self.plan.label}-{len(self._sources)}"
                 out.mkdir()
                 self._sources[planned.key] = (
                     source
@@ -308,10 +309,10 @@ def _tracers(plans: Sequence[SidePlan], resources: Resources) -> Iterator[dict[s
     with temporary_directory("trace-") as scratch, ExitStack() as stack:
         tracers = {}
         for plan in plans:
-            bindings, timeout = reading(plan.toolchain, resources.cancel), resources.timeout_seconds
-            stack.callback(bindings.close)  # nothing is asked of the compiler itself where all traces are known
-            kit = Kit(plan.label, plan.toolchain, (), bindings, scratch, timeout, resources.cancel, Meter())
-            tracers[plan.label] = _SideTracer(plan, kit, Importer(plan.toolchain, scratch, timeout, resources.cancel))
+            session = Session(scratch, resources.timeout_seconds, resources.cancel, Meter())
+            bindings = stack.enter_context(closing(reading(plan.toolchain, resources.cancel)))
+            kit = Kit(plan.toolchain, session, bindings)  # the compiler itself is asked nothing where all is known
+            tracers[plan.label] = _SideTracer(plan, kit, Importer(plan.toolchain, session))
         yield tracers
 
 

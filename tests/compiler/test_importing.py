@@ -11,10 +11,11 @@ from fake_compiler import install
 from replacing import replace
 
 from bot.compiler.bindings import Importer
+from bot.compiler.compiler import Session
 from bot.core.planned import Model
 from bot.core.policy import is_local
 from bot.core.snapshot import Failure
-from bot.system.processes import Cancel
+from bot.system.processes import Cancel, Meter
 
 GOOD = """
 import pathlib, sys
@@ -39,7 +40,7 @@ def importer(home: Path, scratch: Path, body: str | None, timeout_seconds: float
         counted = f"open({str(home / 'runs')!r}, 'a').write('x')\n"
         (tools / "import_onnx" / "__main__.py").write_text(counted + body)
         toolchain = replace(toolchain, bindings=home / "bindings", no_bindings="")
-    return Importer(toolchain, scratch, timeout_seconds, Cancel())
+    return Importer(toolchain, Session(scratch, timeout_seconds, Cancel(), Meter()))
 
 
 def model(home: Path, name: str) -> Model:
@@ -48,59 +49,48 @@ def model(home: Path, name: str) -> Model:
     return Model(path.stem, str(path), name, "0" * 64, 7)
 
 
-@pytest.mark.parametrize("name", ["a.mlir", "a.mlirbc"])
-def test_mlir_is_taken_as_it_is(tmp_path: Path, scratch: Path, name: str) -> None:
-    one = model(tmp_path, name)
-    assert importer(tmp_path, scratch, None).source(one) == Path(one.path)
+def test_mlir_is_taken_as_it_is(tmp_path: Path, scratch: Path) -> None:
+    for name in ("a.mlir", "a.mlirbc"):
+        one = model(tmp_path, name)
+        assert importer(tmp_path, scratch, None).source(one) == Path(one.path)
     assert list(scratch.iterdir()) == []
+    reason = "cannot import ONNX: no MLIR Python bindings beside this compiler"
+    assert importer(tmp_path, scratch, None).source(model(tmp_path, "a.onnx")) == Failure("import", reason)
 
 
-def test_onnx_is_imported_once(tmp_path: Path, scratch: Path) -> None:
+def test_each_onnx_model_is_imported_once(tmp_path: Path, scratch: Path) -> None:
     one, work = model(tmp_path, "a.onnx"), importer(tmp_path, scratch, GOOD)
-    found: list[Path | Failure] = []
-    threads = [threading.Thread(target=lambda: found.append(work.source(one))) for _ in range(4)]
+    sources: list[Path | Failure] = []
+    threads = [threading.Thread(target=lambda: sources.append(work.source(one))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(set(map(str, found))) == 1 and (tmp_path / "runs").read_text() == "x"
-    assert isinstance(found[0], Path) and found[0].name == "a.mlir"
-    assert found[0].read_text() == "// imported a model"
-
-
-def test_two_models_do_not_mix(tmp_path: Path, scratch: Path) -> None:
-    work = importer(tmp_path, scratch, GOOD)
-    first, second = (work.source(model(tmp_path, name)) for name in ("a.onnx", "b.onnx"))
-    assert isinstance(first, Path) and isinstance(second, Path) and first != second
-
-
-def test_without_bindings_there_is_no_importer(tmp_path: Path, scratch: Path) -> None:
-    found = importer(tmp_path, scratch, None).source(model(tmp_path, "a.onnx"))
-    reason = "cannot import ONNX: no MLIR Python bindings beside this compiler"
-    assert found == Failure("import", reason)
-
-
-def test_without_onnx_it_says_what_to_install(tmp_path: Path, scratch: Path) -> None:
-    body = "raise ModuleNotFoundError(\"No module named 'onnx'\")"
-    found = importer(tmp_path, scratch, body).source(model(tmp_path, "a.onnx"))
-    assert found == Failure("import", "on this machine: needs the onnx package: pip install 'code-size-bot[onnx]'", 1)
+    assert len(set(map(str, sources))) == 1 and (tmp_path / "runs").read_text() == "x"
+    assert isinstance(sources[0], Path) and sources[0].name == "a.mlir"
+    assert sources[0].read_text() == "// imported a model"
+    assert isinstance(other := work.source(model(tmp_path, "b.onnx")), Path) and other != sources[0]
 
 
 @pytest.mark.parametrize(
     ("body", "stage", "message"),
     [
         ("import sys; sys.exit('error: operator Foo is not known')", "import", "error: operator Foo is not known"),
+        (
+            "raise ModuleNotFoundError(\"No module named 'onnx'\")",
+            "import",
+            "on this machine: needs the onnx package: pip install 'code-size-bot[onnx]'",
+        ),
         ("pass", "import", "exit code 0 without a message"),
         ("import os; os.abort()", "import", "ended by SIGABRT"),
         ("import time; time.sleep(600)", "timeout", "not finished after 0.5 s"),
     ],
 )
 def test_an_import_that_fails(tmp_path: Path, scratch: Path, body: str, stage: str, message: str) -> None:
-    found = importer(tmp_path, scratch, body, timeout_seconds=0.5 if stage == "timeout" else 20).source(
-        model(tmp_path, "a.onnx")
-    )
-    assert isinstance(found, Failure)
-    assert (found.stage, found.message) == (stage, message)
+    work, one = importer(tmp_path, scratch, body, 0.5 if stage == "timeout" else 20), model(tmp_path, "a.onnx")
+    failure = work.source(one)
+    assert isinstance(failure, Failure) and (failure.stage, failure.message) == (stage, message)
+    assert work.source(one) == failure and (tmp_path / "runs").read_text() == "x", "a failure is remembered"
 
 
 @pytest.mark.parametrize(
@@ -119,9 +109,3 @@ def test_what_the_machine_refuses_is_not_the_models_fault(
 ) -> None:
     found = importer(tmp_path, scratch, f"raise {error}").source(model(tmp_path, "a.onnx"))
     assert isinstance(found, Failure) and is_local(found.message) is is_machines, found
-
-
-def test_a_failure_is_remembered(tmp_path: Path, scratch: Path) -> None:
-    work, one = importer(tmp_path, scratch, "import sys; sys.exit(1)"), model(tmp_path, "a.onnx")
-    assert work.source(one) == work.source(one)
-    assert (tmp_path / "runs").read_text() == "x"

@@ -11,6 +11,7 @@ import pytest
 from small_programs import FLAGS
 
 from bot.compiler.bindings import Bindings, working
+from bot.compiler.compiler import Session
 from bot.compiler.compiling import Kit, Source, compile_to
 from bot.compiler.rewriting import constrained
 from bot.compiler.toolchain import resolve
@@ -71,7 +72,7 @@ class Stage:
     def __init__(self, version: str, home: Path) -> None:
         toolchain = resolve(version, default_cache(), Cancel(), print)
         self.bindings, self.home = working(toolchain, Cancel()), home
-        self.kit = Kit("head", toolchain, (), self.bindings, home, 300, Cancel(), Meter())
+        self.kit = Kit(toolchain, Session(home, 300, Cancel(), Meter()), self.bindings)
 
     def shaped(
         self, text: str, constraint: Constraint, dimensions: list[tuple[int, int]] | None = None

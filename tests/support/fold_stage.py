@@ -10,6 +10,7 @@ from pathlib import Path
 from small_programs import FLAGS
 
 from bot.compiler.bindings import Bindings
+from bot.compiler.compiler import Session
 from bot.compiler.compiling import Kit, Source, artifact_of
 from bot.compiler.diagnostics import without_places
 from bot.compiler.rewriting import RESUME, Group, Groups, Rewritten, flow_of, groups_of, rewritten
@@ -82,7 +83,7 @@ class FoldStage:
         """What runs artifacts of this program."""
         answer = self.folding.ask("interface", flow=str(flow))
         assert answer is not None
-        return Runner(runtime, interface(answer), self.home / "data", self.kit.cancel, timeout_seconds=60)
+        return Runner(runtime, interface(answer), self.home / "data", self.kit.session.cancel, timeout_seconds=60)
 
     def equal(self, runtime: Runtime, before: Path, after: Path) -> Equality:
         """Whether two programs at the end of the flow phase have the same outputs."""
@@ -111,6 +112,6 @@ def stage(version: str, home: Path) -> Iterator[FoldStage]:
     scratch = home / "scratch"
     scratch.mkdir()
     try:
-        yield FoldStage(Kit("head", toolchain, (), folding, scratch, 300, cancel, Meter()), folding, home)
+        yield FoldStage(Kit(toolchain, Session(scratch, 300, cancel, Meter()), folding), folding, home)
     finally:
         folding.close()
