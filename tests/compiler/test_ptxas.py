@@ -76,23 +76,19 @@ def test_only_cuda_depends_on_it() -> None:
     assert (one.name_for("cuda"), one.name_for("rocm")) == ("ptxas 1.2.3 -O3", None)
 
 
-def test_one_that_hangs_is_ended(tmp_path: Path) -> None:
-    found = fake(tmp_path, "sleep 60", 0.3).assembled([PTX])
-    assert isinstance(found, str) and "ptxas did not end within 0.3 s" in found and is_local(found)
-
-
-def test_one_that_dies_says_so(tmp_path: Path) -> None:
-    found = fake(tmp_path, "kill -SEGV $$").assembled([PTX])
-    assert isinstance(found, str) and "SIGSEGV" in found and is_local(found)
-
-
-def test_one_that_leaves_nothing_has_not_assembled(tmp_path: Path) -> None:
-    assert fake(tmp_path, "exit 0").assembled([PTX]) == "ptxas refuses the PTX text without a word, exit code 0"
-
-
-def test_one_that_cannot_be_started(tmp_path: Path) -> None:
-    found = Assembler(Cancel(), 20, Ptxas(tmp_path / "none", "1")).assembled([PTX])
-    assert isinstance(found, str) and "cannot be started" in found and is_local(found)
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("sleep 60", "ptxas did not end within 1 s"),
+        ("kill -SEGV $$", "SIGSEGV"),
+        ("exit 0", "ptxas refuses the PTX text without a word, exit code 0"),
+        ("", "cannot be started"),
+    ],
+)
+def test_one_that_hangs_dies_leaves_nothing_or_is_not_there(tmp_path: Path, body: str, said: str) -> None:
+    one = fake(tmp_path, body, 1) if body else Assembler(Cancel(), 20, Ptxas(tmp_path / "none", "1"))
+    why = one.assembled([PTX])
+    assert isinstance(why, str) and said in why and is_local(why) is (body != "exit 0")
 
 
 def test_a_text_is_assembled_once_and_a_refusal_is_asked_again(tmp_path: Path) -> None:
@@ -104,15 +100,11 @@ def test_a_text_is_assembled_once_and_a_refusal_is_asked_again(tmp_path: Path) -
     assert runs.read_text().count("x") == 1
 
 
-def test_all_of_a_long_print_is_kept(tmp_path: Path) -> None:
-    found = fake(tmp_path, "touch module.cubin\nseq 1 50000 >&2").assembled([PTX])
-    assert not isinstance(found, str) and found[0].said.endswith("50000\n")
-
-
-def test_it_sees_no_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_of_a_long_print_is_kept_and_no_secret_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", "secret")
-    found = fake(tmp_path, "env > module.cubin").assembled([PTX])
-    assert not isinstance(found, str) and b"secret" not in found[0].cubin
+    assembled = fake(tmp_path, "env > module.cubin\nseq 1 50000 >&2").assembled([PTX])
+    assert not isinstance(assembled, str) and assembled[0].said.endswith("50000\n")
+    assert b"secret" not in assembled[0].cubin
 
 
 def test_it_ends_with_the_run(tmp_path: Path) -> None:

@@ -32,55 +32,33 @@ def top(tmp_path: Path) -> Path:
     return path
 
 
-def source(directory: Path) -> SourceInfo:
-    return repository_of(directory, Cancel()).source
+def test_a_repository_as_its_state_changes(top: Path, tmp_path: Path) -> None:
+    def source() -> SourceInfo:
+        return repository_of(top, Cancel()).source
 
-
-def test_a_clean_branch(top: Path) -> None:
     sha = git(top, "rev-parse", "HEAD")
-    assert len(sha) == 40
     assert repository_of(top, Cancel()) == Repository(top.resolve(), SourceInfo(sha, "main", False))
-
-
-def test_from_a_folder_inside(top: Path) -> None:
     assert repository_of(top / "models", Cancel()) == repository_of(top, Cancel())
-
-
-def test_a_branch_with_a_slash(top: Path) -> None:
-    git(top, "switch", "-c", "users/ada/faster")
-    assert source(top).ref == "users/ada/faster"
-
-
-def test_a_change_makes_it_dirty(top: Path) -> None:
+    (top / "comment.md").write_text("a file that git does not know")
+    assert not source().dirty
     (top / "models" / "a.mlir").write_text("module { }\n")
-    assert source(top).dirty
-    git(top, "add", ".")
-    assert source(top).dirty
+    assert source().dirty
+    git(top, "add", "models")
+    assert source().dirty
     git(top, "commit", "-m", "second")
-    assert not source(top).dirty
-
-
-def test_files_that_git_does_not_know_do_not(top: Path) -> None:
-    (top / "out").mkdir()
-    (top / "out" / "comment.md").write_text("new")
-    assert not source(top).dirty
-
-
-def test_a_detached_head_has_no_ref(top: Path) -> None:
-    sha = git(top, "rev-parse", "HEAD")
-    git(top, "checkout", "--detach")
-    assert source(top) == SourceInfo(sha, None, False)
+    assert not source().dirty
+    git(top, "switch", "-c", "users/ada/faster")
+    assert source().ref == "users/ada/faster"
+    git(top, "checkout", "--detach", sha)
+    assert source() == SourceInfo(sha, None, False)
+    git(top, "worktree", "add", "-b", "other", str(tmp_path / "other"))
+    other = repository_of(tmp_path / "other", Cancel())
+    assert other.top == (tmp_path / "other").resolve() and other.source.ref == "other"
 
 
 def test_no_commit_yet(tmp_path: Path) -> None:
     git(tmp_path, "init", "--initial-branch=trunk")
     assert repository_of(tmp_path, Cancel()) == Repository(tmp_path.resolve(), SourceInfo(None, "trunk", False))
-
-
-def test_a_work_tree_of_its_own(top: Path, tmp_path: Path) -> None:
-    git(top, "worktree", "add", "-b", "other", str(tmp_path / "other"))
-    found = repository_of(tmp_path / "other", Cancel())
-    assert found.top == (tmp_path / "other").resolve() and found.source.ref == "other"
 
 
 def test_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

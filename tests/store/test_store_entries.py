@@ -28,15 +28,9 @@ PACKED = pack(snapshot("3.13.0", models=("gpt2_f32_dyn",)))
 
 
 def test_names() -> None:
-    assert path_of(ENTRY) == PATH
-    assert entry_of(PATH) == ENTRY
-
-
-@pytest.mark.parametrize(
-    "path", ["README.md", PATH + "x", PATH.replace("/ab/", "/ac/"), PATH.replace("default", ".."), "", "x/" + PATH]
-)
-def test_foreign_names(path: str) -> None:
-    assert entry_of(path) is None
+    assert path_of(ENTRY) == PATH and entry_of(PATH) == ENTRY
+    foreign = "README.md", PATH + "x", PATH.replace("/ab/", "/ac/"), PATH.replace("default", ".."), "", "x/" + PATH
+    assert not any(map(entry_of, foreign))
 
 
 @pytest.mark.parametrize("report_id", ["", "..", "a/b", "a--b", "-a", "a\n", "ä", "a" * 65])
@@ -150,9 +144,6 @@ def test_a_directory(tmp_path: Path) -> None:
     assert store.entries() == [ENTRY]
     assert store.load(ENTRY) == kept(LARGE)
     assert not list(store.root.rglob(".part-*"))
-
-
-def test_what_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
         DirectoryStore(tmp_path).load(ENTRY)
 

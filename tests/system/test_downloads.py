@@ -37,15 +37,9 @@ def redirect(to: str) -> Page:
     return Page(status=302, headers={"Location": to})
 
 
-def test_a_file_comes_whole(site: Site) -> None:
-    url = site.put("/a.mlir", Page(TEXT))
-    assert fetched(url, len(TEXT)) == TEXT
-    assert site.asked == {"/a.mlir": 1}
-
-
-def test_a_query_is_sent_and_not_told(site: Site) -> None:
+def test_a_file_comes_whole_and_its_query_is_sent_and_not_told(site: Site) -> None:
     url = site.put("/a.mlir?sig=secret", Page(TEXT))
-    assert fetched(url) == TEXT
+    assert fetched(url, len(TEXT)) == TEXT and site.asked == {"/a.mlir?sig=secret": 1}
     assert "secret" not in refusal(site.url + "/b.mlir?sig=secret") and "secret" not in shown(url)
 
 
@@ -109,14 +103,11 @@ def test_a_file_that_breaks_off_is_refused(site: Site) -> None:
     assert said.startswith("broke off before its end: ") and said.endswith("(run it again)")
 
 
-def test_a_file_that_is_too_large_is_refused_before_it_is_read(site: Site) -> None:
-    said = refusal(site.put("/a.mlir", Page(TEXT)), 1000)
-    assert said == f"has {len(TEXT):,} bytes, and 1,000 are allowed (raise max_size of the suite)"
-
-
-def test_a_file_that_does_not_tell_its_size_is_refused_where_it_is_too_large(site: Site) -> None:
-    said = refusal(site.put("/a.mlir", Page(TEXT, tells_length=False)), 1000)
-    assert said == "has more than 1,000 bytes (raise max_size of the suite)"
+@pytest.mark.parametrize("tells", [True, False])
+def test_a_file_that_is_too_large_is_refused_before_it_is_read_where_it_tells_its_size(site: Site, tells: bool) -> None:
+    said = refusal(site.put("/a.mlir", Page(TEXT, tells_length=tells)), 1000)
+    what = f"has {len(TEXT):,} bytes, and 1,000 are allowed" if tells else "has more than 1,000 bytes"
+    assert said == f"{what} (raise max_size of the suite)"
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 500, 304])
@@ -169,17 +160,7 @@ NEVER = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("address", PUBLIC)
-def test_a_public_address_is_allowed(address: str) -> None:
-    assert is_allowed(address) and is_allowed(address, is_private=True)
-
-
-@pytest.mark.parametrize("address", INNER)
-def test_an_inner_address_is_for_those_who_name_the_host(address: str) -> None:
-    assert not is_allowed(address)
-    assert is_allowed(address, is_private=True)
-
-
-@pytest.mark.parametrize("address", NEVER)
-def test_what_tells_a_cloud_machine_its_secrets_is_never_allowed(address: str) -> None:
-    assert not is_allowed(address) and not is_allowed(address, is_private=True)
+def test_which_addresses_are_allowed_and_which_where_their_host_is_named() -> None:
+    assert all(is_allowed(one) and is_allowed(one, is_private=True) for one in PUBLIC)
+    assert all(not is_allowed(one) and is_allowed(one, is_private=True) for one in INNER)
+    assert not any(is_allowed(one) or is_allowed(one, is_private=True) for one in NEVER)

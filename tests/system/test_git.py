@@ -76,12 +76,9 @@ def test_a_full_clone_stays_full(origin: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ref", ["--upload-pack=touch x", "-x", "", "a b", "a\nb"])
 def test_what_is_no_ref(shallow: Git, ref: str) -> None:
+    assert shallow.resolve("nothing") is None
     with pytest.raises(InputError, match="no git ref"):
         shallow.resolve(ref)
-
-
-def test_no_such_ref(shallow: Git) -> None:
-    assert shallow.resolve("nothing") is None
 
 
 @pytest.mark.parametrize("form", ["{:.4}", "{:.7}", "{:.12}", "{:.39}", "{:.7}~1", "{:.7}^{{commit}}", "v1-3-g{:.8}"])
@@ -117,25 +114,18 @@ def test_a_shallow_clone_is_deepened_as_far_as_needed(shallow: Git, origin: Path
 
 def test_parents_at_the_end_of_a_shallow_clone(shallow: Git, origin: Path) -> None:
     assert shallow.parents(line_of(origin)[0]) == (line_of(origin)[1],)
-    assert Git(origin, Cancel()).parents(line_of(origin)[-1]) == ()
-
-
-def test_without_a_remote(origin: Path) -> None:
-    here = Git(origin, Cancel())
+    here = Git(origin, Cancel())  # which has no remote
+    assert here.parents(line_of(origin)[-1]) == () and here.resolve("nothing") is None
     assert len(here.ancestors(line_of(origin)[0], 500)) == COMMITS - 1
-    assert here.resolve("nothing") is None
 
 
-def test_an_unreachable_origin(shallow: Git) -> None:
-    git(shallow.directory, "remote", "set-url", "origin", "http://127.0.0.1:1/x.git")
-    with pytest.raises(NetworkError, match="cannot reach origin"):
-        shallow.resolve("topic/one")
-
-
-def test_errors_are_one_line(shallow: Git) -> None:
+def test_an_unreachable_origin_and_other_errors_are_one_line(shallow: Git) -> None:
     with pytest.raises(InputError, match="git cat-file failed: fatal: ") as caught:
         shallow.text("cat-file", "commit", "nothing")
     assert "\n" not in caught.value.line
+    git(shallow.directory, "remote", "set-url", "origin", "http://127.0.0.1:1/x.git")
+    with pytest.raises(NetworkError, match="cannot reach origin"):
+        shallow.resolve("topic/one")
 
 
 # Worktrees
@@ -285,10 +275,6 @@ def test_no_server_for_a_token(url: str) -> None:
         credentials(TOKEN, url)
 
 
-def test_without_a_token() -> None:
-    assert credentials("", "https://github.com") is None
-
-
 # The default branch.
 
 
@@ -309,18 +295,13 @@ def test_without_an_origin_it_is_main_or_master_or_else_the_current_branch(tmp_p
     assert repository.default_branch() == "topic", "a branch without a commit"
     git(tmp_path, "commit", "--quiet", "--allow-empty", "-m", "first")
     assert repository.default_branch() == "topic"
+    git(tmp_path, "checkout", "--quiet", "--detach")
+    git(tmp_path, "branch", "--quiet", "-D", "topic")
+    assert repository.default_branch() == "", "a commit alone"
     git(tmp_path, "branch", "master")
     assert repository.default_branch() == "master"
     git(tmp_path, "branch", "main")
     assert repository.default_branch() == "main"
-
-
-def test_a_detached_commit_alone_has_no_default_branch(tmp_path: Path) -> None:
-    git(tmp_path, "init", "--quiet", "--initial-branch=topic")
-    git(tmp_path, "commit", "--quiet", "--allow-empty", "-m", "first")
-    git(tmp_path, "checkout", "--quiet", "--detach")
-    git(tmp_path, "branch", "--quiet", "-D", "topic")
-    assert Git(tmp_path, Cancel()).default_branch() == ""
 
 
 def test_the_files_that_differ_between_two_commits_whatever_their_names(tmp_path: Path) -> None:
