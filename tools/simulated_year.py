@@ -13,6 +13,7 @@ import argparse
 import hashlib
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -43,21 +44,67 @@ sys.exit(code)
 
 
 def copied(snapshot: Snapshot, copies: int) -> Snapshot:
-    """The snapshot with so many copies of each model, under other names and with figures and code of their own.
+    """The snapshot with so many copies of each model, under other names and with figures and texts of their own.
 
-    Equal copies would be packed to nothing: the sizes of each are a multiple, so that they still add up.
+    Equal copies would be packed to nothing. So the sizes of each are a multiple, which still adds up, the digits of its
+    names and strategies are others, digests are digested again, and strategies stand at other dispatches.
     """
 
     def copy(cell: Cell, at: int) -> Cell:
         def times(values: Mapping[str, Any]) -> dict[str, Any]:
             return {name: value and value * (1 + at) for name, value in values.items()}
 
+        def other(text: str) -> str:
+            return text.translate(digits)
+
+        shuffled = random.Random(at)
+        digits = str.maketrans("123456789", "".join(shuffled.sample("123456789", 9)) if at else "123456789")
+        strategies = [row.strategy for row in cell.dispatches]
+        if at:
+            shuffled.shuffle(strategies)
         rows = tuple(
-            replace(row, code=row.code and digest(row.code, at)[:4], **times({"code_bytes": row.code_bytes}))
-            for row in cell.dispatches
+            replace(
+                row,
+                executable=other(row.executable),
+                name=other(row.name),
+                strategy=strategy and other(strategy),
+                code=row.code and digest(row.code, at)[:4],
+                **times({"code_bytes": row.code_bytes, "stack_bytes": row.stack_bytes}),
+            )
+            for row, strategy in zip(cell.dispatches, strategies, strict=True)
+        )
+        program = cell.program and replace(
+            cell.program,
+            whole="",
+            sources=tuple(
+                replace(
+                    row,
+                    executable=other(row.executable),
+                    source=digest(row.source, at)[:5],
+                    structure=digest(row.structure, at)[:4],
+                    bound=row.bound and digest(row.bound, at)[:4],
+                    bound_parts=tuple(digest(part, at)[:4] for part in row.bound_parts),
+                    operations=row.operations * (1 + at) % (1 << 32),
+                )
+                for row in cell.program.sources
+            ),
+            sites=tuple(
+                replace(row, entry_point=other(row.entry_point), component=row.component and other(row.component))
+                for row in cell.program.sites
+            ),
+            arguments=tuple(replace(row, entry_point=other(row.entry_point)) for row in cell.program.arguments),
         )
         names = {"key": replace(cell.key, model=_name(cell.key.model, at)), "artifact_digest": digest(cell.key, at)}
-        return replace(cell, metrics=times(cell.metrics), parts=times(cell.parts), dispatches=rows, **names)
+        return replace(
+            cell,
+            metrics=times(cell.metrics),
+            parts=times(cell.parts),
+            phases_ms=times(cell.phases_ms),
+            dispatches=rows,
+            program=program,
+            families=tuple(replace(row, members=tuple(map(other, row.members))) for row in cell.families),
+            **names,
+        )
 
     def digest(*what: object) -> str:
         return hashlib.sha256(repr(what).encode()).hexdigest()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from bot.core.record import Spread, Value, difference, ends
 
 _SUFFIX = {"count": "", "bytes": " B", "ms": " ms", "KiB": " KiB"}
@@ -46,16 +48,16 @@ def signed(change: Value, unit: str = "bytes") -> str:
 
 
 def percent(ratio: float | None) -> str:
-    """A relative change (0.5 is `+50.0 %`); never `+0.0 %` for a change, nor `−100.0 %` for less than all.
+    """A relative change (0.5 is `+50.0 %`).
 
-    `–` for None: there is nothing to relate to.
+    Never `+0.0 %` for a change, but `+0.004 %`; nor `−100.0 %` for less than all. `–` for None: nothing to relate to.
     """
     if not ratio:
         return "–" if ratio is None else "0 %"
     size = min(abs(ratio) * 100, 99.9) if -1 < ratio < 0 else abs(ratio) * 100
     sign = MINUS if ratio < 0 else "+"
     if round(size, 1) == 0:
-        return "<0.1 %" if ratio > 0 else f"{MINUS}<0.1 %"
+        return f"{sign}{Decimal(f'{size:.1g}'):f} %"
     return f"{sign}{size:,.{0 if size >= 999.95 else 1}f} %"
 
 
@@ -100,7 +102,7 @@ def _many(noun: str) -> str:
 
 
 def grid_percent(ratio: float | None) -> str:
-    """A relative change for narrow columns, in percent without its sign: `+67`, `−3.1`, `<0.1`."""
+    """A relative change for narrow columns, in percent without its sign: `+67`, `−3.1`, `+0.04`."""
     if ratio is not None and abs(ratio) >= 0.0995:
         return f"{ratio * 100:+,.0f}".replace("-", MINUS)
     return percent(ratio).removesuffix(" %")

@@ -266,7 +266,7 @@ def _ways(facts: Facts, total: Total) -> Iterator[tuple[int, str]]:
     yield total.larger, "larger"
     yield total.smaller, "smaller"
     yield total.unsure, "open, as the compiler does not repeat itself"
-    yield len(as_large), "changed, as large as before"
+    yield len(as_large), "changed at the same size"
     yield facts.count("fixed"), "compile now" if facts.count("fixed") > 1 else "compiles now"
     yield facts.count("new"), "new"
     yield otherwise, "broken on both sides in another way"

@@ -180,7 +180,7 @@ def _totals(facts: Facts, limits: Limits) -> Fold:
         numbers = phrase(change), phrase(Span(row.sizes, "number"))
         marked = phrase(name, *(" ", mark) if row.mark else ())
         cells.append((marked, *numbers, phrase(row.ways)) if limits.every else (phrase(mark), name, *numbers))
-    partly = " (builds)" if any(0 < row.cells < row.planned for row in rows) else ""
+    partly = " (builds compared)" if any(0 < row.cells < row.planned for row in rows) else ""
     shown = ("target", "change", f"artifacts, base → head{partly}")
     headers = (*shown, "larger / smaller") if limits.every else ("", *shown)
     where = joined([(code(name),) for name in still], ", ")

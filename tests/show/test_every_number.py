@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
+from math import ceil, log10
 
 import everyday
 import pytest
@@ -54,7 +55,7 @@ def percent(base: int, head: int) -> str:
     if base == head:
         return "0 %"
     sign = "+" if head > base else "−"
-    return f"{sign}{ratio:,.1f} %" if round(ratio, 1) else ("<0.1 %" if head > base else "−<0.1 %")
+    return f"{sign}{ratio:,.1f} %" if round(ratio, 1) else f"{sign}{ratio:.{ceil(-log10(ratio))}f} %"
 
 
 def artifacts(report: JsonRow, target: str = "") -> Iterator[tuple[int, int]]:

@@ -44,7 +44,7 @@ def test_the_grid_draws_every_state() -> None:
     rows = {model: {cell.state for cell in cells} for model, cells in drawn(report).blocks[0][1]}
     assert {model: rows[model] for model in states} == {model: {state} for model, state in states.items()}
     texts = {model: cells[0].text for model, cells in drawn(report).blocks[0][1]}
-    assert [texts[model] for model in states] == ["💥", "<0.1", "🆕", "➖", "🟢", "🚫", "·", "="]
+    assert [texts[model] for model in states] == ["💥", "+0.0004", "🆕", "➖", "🟢", "🚫", "·", "="]
 
 
 def test_too_many_targets_make_several_tables() -> None:

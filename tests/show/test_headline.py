@@ -113,11 +113,11 @@ def test_who_accepted_is_named_beside_what_base_had() -> None:
 @pytest.mark.parametrize(
     ("report", "words"),
     [
-        (stepped(7), r"✅ Code size: larger within the rules, \+91 B \(<0\.1 %\) in all · 13 larger"),
-        (stepped(-7), r"✅ Code size: smaller, −91 B \(−<0\.1 %\) in all · 13 smaller"),
+        (stepped(7), r"✅ Code size: larger within the rules, \+91 B \(\+0.0004 %\) in all · 13 larger"),
+        (stepped(-7), r"✅ Code size: smaller, −91 B \(−0.0004 %\) in all · 13 smaller"),
         (stepped(7, -9), r"✅ Code size: changed within the rules, −26 B .* in all · 13 larger, 13 smaller"),
         (stepped(7, -7), r"✅ Code size: changed within the rules, ±0 in all · 13 larger, 13 smaller"),
-        (stepped(0), r"✅ Code size: within the rules · 13 changed, as large as before"),
+        (stepped(0), r"✅ Code size: within the rules · 13 changed at the same size"),
     ],
 )
 def test_without_an_alarm_it_says_which_way_the_code_went(report: Report, words: str) -> None:
@@ -136,7 +136,7 @@ def test_an_artifact_that_is_not_known_any_more_is_not_as_large_as_before() -> N
     lost = judged(same, lambda key, c: make.with_metrics(c, artifact_bytes=None) if key.target == "vmvx" else c)
     assert "as large" not in said(lost) and "nothing changed" not in said(lost)
     other = judged(same, lambda key, c: make.with_metrics(c, linalg_ops=None) if key.target == "vmvx" else c)
-    assert said(other).endswith("13 changed, as large as before")
+    assert said(other).endswith("13 changed at the same size")
 
 
 def test_broken_cells_that_the_rules_allow_are_still_told() -> None:
@@ -154,7 +154,7 @@ def test_the_cost_of_compiling_is_no_headline() -> None:
     report = judged(
         same, lambda _key, c: make.with_metrics(c, compile_cpu_ms=10**9, artifact_bytes=c.value("artifact_bytes"))
     )
-    assert said(report) == "✅ Code size: within the rules · 104 changed, as large as before"
+    assert said(report) == "✅ Code size: within the rules · 104 changed at the same size"
 
 
 def test_an_analysis_that_broke_is_no_pass() -> None:
