@@ -1,9 +1,8 @@
-"""What the program's phases say, as the worker answers; the configurations of its functions."""
+"""What the IR worker says of programs: the real child process, with the bindings of a real compiler."""
 
 from __future__ import annotations
 
 import json
-import math
 import re
 import shutil
 import subprocess
@@ -11,10 +10,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from ir_child import Child
-from test_ir_worker import FLAGS, HERE
+from places import FIXTURES
+
+from bot.readers.ir_worker.ir_program import COMPONENT_CHARACTERS, component_of
+from bot.readers.ir_worker.ir_stream import parts_of
+
+HERE = FIXTURES / "ir"
+FLAGS = (
+    *("--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-triple=x86_64-unknown-linux-gnu"),
+    *("--iree-llvmcpu-target-cpu=x86-64-v3", "--iree-dispatch-creation-enable-aggressive-fusion"),
+    "--mlir-disable-threading",
+)
+CUDA = ("--iree-hal-target-backends=cuda", "--iree-cuda-target=sm_80", "--mlir-disable-threading")
+TINY = {"dispatch_creation": str(HERE / "tiny.5.dispatch-creation.mlir"), "stream": str(HERE / "tiny.7.stream.mlir")}
+
 
 ANSWERS = json.loads((HERE / "named.answers.json").read_text())
+
+
 PHASES = {
     "input": "1.input",
     "global_optimization": "4.global-optimization",
@@ -22,23 +38,30 @@ PHASES = {
     "flow": "6.flow",
     "stream": "7.stream",
 }
+
+
 OPTIONAL = ("input", "global_optimization", "flow")
-CUDA = ("--iree-hal-target-backends=cuda", "--iree-cuda-target=sm_80", "--mlir-disable-threading")
 
 
-def dumped(compiler_root: Path, folder: Path, *flags: str) -> Path:
-    """The folder with the phases up to `9.executable-configurations` of `named.mlir`."""
-    binary = compiler_root / "iree/compiler/_mlir_libs/iree-compile"
-    until = ["--compile-to=executable-configurations", f"--dump-compilation-phases-to={folder}", "-o", "/dev/null"]
-    with (HERE / "named.mlir").open() as model:
-        subprocess.run([str(binary), "-", *flags, *until], stdin=model, capture_output=True, check=True)
-    return folder
+def compiled(root: Path, model: str, folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    """A fixture's model, with the dumps of its phases in the folder."""
+    command = [str(root / "iree/compiler/_mlir_libs/iree-compile"), "-", "-o", str(folder / "artifact.vmfb"), *flags]
+    with (HERE / model).open() as text:
+        return subprocess.run(
+            [*command, f"--dump-compilation-phases-to={folder}"],
+            stdin=text,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
 
 @pytest.fixture(scope="module")
 def dumps(compiler_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The dumps of the very compiler whose bindings read them: releases do not read each other's."""
-    return dumped(compiler_root, tmp_path_factory.mktemp("x86"), *FLAGS, "--mlir-print-debuginfo")
+    folder = tmp_path_factory.mktemp("x86")
+    assert compiled(compiler_root, "named.mlir", folder, *FLAGS, "--mlir-print-debuginfo").returncode == 0
+    return folder
 
 
 def paths(folder: Path) -> dict[str, str]:
@@ -60,6 +83,12 @@ def edited(dumps: Path, folder: Path, phase: str, old: str, new: str) -> Path:
     return folder
 
 
+def written(folder: Path, text: str) -> str:
+    path = folder / "written.mlir"
+    path.write_text(text)
+    return str(path)
+
+
 def test_the_program_is_the_one_of_the_prepared_answer(worker: Child, dumps: Path) -> None:
     """By whichever release, although their dumps differ in notation: digests and sources do not tell."""
     assert ask(worker, dumps) == ANSWERS["program"]
@@ -73,14 +102,13 @@ def test_phases_that_are_not_at_hand_say_nothing(worker: Child, dumps: Path) -> 
     assert absent == {**ANSWERS["program"], **given}
 
 
-def test_operations_before_fusion(worker: Child, dumps: Path) -> None:
-    text = Path(paths(dumps)["global_optimization"]).read_text()
-    named = [name for name in re.findall(r"= linalg\.(\w+)", text) if name not in ("index", "yield")]
-    assert ask(worker, dumps)["linalg_ops_before"] == len(named) == 6
+def test_the_answer_on_prepared_dumps(worker: Child) -> None:
+    assert worker.ask(op="program", **TINY) == json.loads((HERE / "tiny.answers.json").read_text())["program"]
 
 
 def test_the_digests_do_not_tell_targets_or_places(compiler_root: Path, worker: Child, tmp_path: Path) -> None:
-    cuda = ask(worker, dumped(compiler_root, tmp_path, *CUDA, FLAGS[3]))
+    compiled(compiler_root, "named.mlir", tmp_path, *CUDA, FLAGS[3], "--compile-to=stream")
+    cuda = ask(worker, tmp_path)
     for key in ("phases", "sources", "linalg_ops_before", "operations"):
         assert cuda[key] == ANSWERS["program"][key]
     assert cuda["places"] == {"": sum(ANSWERS["program"]["places"].values())}
@@ -129,42 +157,129 @@ def test_a_name_in_another_name_stays(worker: Child, dumps: Path, tmp_path: Path
     assert 'as = "net_dispatch_2.x"' in sources[2]["shown"]
 
 
-def test_sites_name_the_models_own_places() -> None:
-    sites, entries = ANSWERS["program"]["sites"], ANSWERS["program"]["entry_points"]
-    rows = [(site["component"], site["initializer"]) for site in sites]
-    assert rows == [("net/scale", True), ("net/layer.0/dense", False), ('net/layer.1/"dense"', False), (None, False)]
-    named = [site["entry_point"] for site in sites]
-    assert {name: named.count(name) for name in named} == {row["entry_point"]: row["sites"] for row in entries}
+# What a model consists of, before any of it is a dispatch.
 
 
-def assumed(stream: str) -> dict[tuple[str, int], list[dict[str, int]]]:
-    """(entry point, scalar argument) → what the compiler itself assumes of it, a row per site."""
-    found = {}
-    for function in re.split(r"(?=func\.func )", stream)[1:]:
-        name, signature = re.findall(r"func\.func @([\w$]+)\((.*)\) \{", function)[0]
-        scalars = re.findall(r"(%\w+): [a-z]\w+", signature)
-        casts = dict(re.findall(r"(%\w+) = arith\.index_castui (%\w+) : i32 to index", function))
-        for value, ranges in re.findall(r"(%\w+)(?:<[^<>]*>)?\[\s*((?:<[^<>]*>(?:,\s*)?)+)\]", function):
-            rows = [dict(re.findall(r"(\w+) = (\d+)", row)) for row in re.findall(r"<([^<>]*)>", ranges)]
-            if casts.get(value, value) in scalars:
-                index = scalars.index(casts.get(value, value))
-                found[name, index] = [{key: int(figure) for key, figure in row.items()} for row in rows]
-    return found
+MATRIX = "tensor<4x8xf32>"
+GENERIC = f"""%e = tensor.empty() : {MATRIX}
+%g = linalg.generic {{indexing_maps = [affine_map<(a, b) -> (a, b)>, affine_map<(a, b) -> (a, b)>],
+    iterator_types = ["parallel", "parallel"]}} ins(%x : {MATRIX}) outs(%e : {MATRIX}) {{
+  ^bb0(%in: f32, %out: f32):
+    %i = linalg.index 0 : index
+    %0 = math.exp %in : f32 loc("inside")
+    %1 = arith.addf %0, %in : f32
+    linalg.yield %1 : f32
+}} -> {MATRIX} loc("net.softmax")"""
 
 
-@pytest.mark.parametrize("prepared", ["tiny.7.stream.mlir", None])
-def test_arguments_are_what_the_compiler_assumes(worker: Child, dumps: Path, prepared: str | None) -> None:
-    stream = HERE / prepared if prepared else Path(paths(dumps)["stream"])
-    answer = ask(worker, dumps, stream=str(stream))
-    expected = assumed(stream.read_text())
-    arguments = {(row["entry_point"], row["index"]): row for row in answer["arguments"]}
-    assert expected and arguments.keys() == expected.keys()
-    for key, sites in expected.items():
-        values = {site["umin"] for site in sites}
-        assert all(site["umax"] == site["umin"] == site.get("udiv", 0) for site in sites)
-        assert arguments[key]["values"] == sorted(values)
-        assert (arguments[key]["distinct"], arguments[key]["type"]) == (len(values), "i32")
-        assert (arguments[key]["divisor"], arguments[key]["unknown_sites"]) == (math.gcd(*values), 0)
+def consists(child: Child, folder: Path, body: str, module: str = "") -> Any:
+    """What the worker says of a module with one function, by its `input` phase: the others that it needs are empty."""
+    text = f"module {{\n{module}\nutil.func public @main(%x: {MATRIX}) {{\n{body}\nutil.return\n}}\n}}"
+    (folder / "empty.mlir").write_text("module {}")
+    empty = str(folder / "empty.mlir")
+    answer = child.ask(op="program", dispatch_creation=empty, stream=empty, input=written(folder, text))
+    return answer["operations"], answer["places"]
+
+
+@pytest.mark.parametrize(
+    ("body", "operations", "whole"),
+    [
+        ("", {}, 0),
+        (GENERIC, {"linalg.generic": 1, "math.exp": 1, "arith.addf": 1}, 1),
+        (f"%c = arith.constant dense<0.0> : {MATRIX}\n%d = arith.constant 3 : i32", {"arith.constant": 2}, 0),
+        (f"%n = arith.negf %x : {MATRIX}\n%m = arith.negf %n : {MATRIX}", {"arith.negf": 2}, 2),
+        (
+            f"""%c = arith.constant 0.0 : f32
+            %f = linalg.fill ins(%c : f32) outs(%x : {MATRIX}) -> {MATRIX}
+            %e = tensor.empty() : tensor<4x4xf32>
+            %t = tensor.empty() : tensor<8x4xf32>
+            %u = linalg.transpose ins(%f : {MATRIX}) outs(%t : tensor<8x4xf32>) permutation = [1, 0]
+            %m = linalg.matmul ins(%x, %u : {MATRIX}, tensor<8x4xf32>) outs(%e : tensor<4x4xf32>) -> tensor<4x4xf32>""",
+            {"arith.constant": 1, "linalg.fill": 1, "linalg.transpose": 1, "linalg.matmul": 1},
+            3,
+        ),
+        (
+            f"%s = linalg.map {{ math.exp }} ins(%x : {MATRIX}) outs(%x : {MATRIX})",
+            {"linalg.map": 1, "math.exp": 1},
+            1,
+        ),
+        (
+            f"""%c = arith.constant 1 : index
+            %r = scf.for %i = %c to %c step %c iter_args(%a = %x) -> ({MATRIX}) {{
+              %b = math.absf %a : {MATRIX}
+              scf.yield %b : {MATRIX}
+            }}""",
+            {"arith.constant": 1, "scf.for": 1, "math.absf": 1},
+            2,
+        ),
+    ],
+)
+def test_what_counts(worker: Child, tmp_path: Path, body: str, operations: dict[str, int], whole: int) -> None:
+    counts, places = consists(worker, tmp_path, body)
+    assert (counts, sum(places.values())) == (operations, whole)
+
+
+def test_the_places_of_operations(worker: Child, tmp_path: Path) -> None:
+    weight = f'util.global private @w = #flow.parameter.named<"model"::"w"> : {MATRIX}'
+    assert consists(worker, tmp_path, f"%w = util.global.load @w : {MATRIX}", weight) == ({}, {})
+    assert consists(worker, tmp_path, GENERIC)[1] == {"net.softmax": 1}
+    assert consists(worker, tmp_path, GENERIC.replace('loc("net.softmax")', "loc(unknown)"))[1] == {"": 1}
+    lines = (f'%n{i} = arith.negf %x : {MATRIX} loc("layer.{i % 1_100}.neg")' for i in range(2_200))
+    places = consists(worker, tmp_path, "\n".join(lines))[1]
+    assert len(places) == 1_001 and places[""] == 200 and places["layer.999.neg"] == 2
+
+
+@pytest.mark.parametrize(
+    ("location", "component"),
+    [
+        ("unknown", None),
+        ('"net.py":3:14', None),
+        ('"net.py":3:14 to 5:2', None),
+        ('"net.py":3:14 to :20', None),
+        ('"encoder.layer.0"', "encoder.layer.0"),
+        ('"encoder.layer.0"("net.py":3:14)', "encoder.layer.0"),
+        ('"outer"("inner")', "outer"),
+        (r'"a \22quoted\22 \\ name"(unknown)', 'a "quoted" \\ name'),
+        (r'"caf\C3\A9"', "café"),
+        (r'"line\0Abreak\09tab\1B[0m"', "line?break?tab?[0m"),
+        (r'"\FF\FEbytes"', "��bytes"),
+        ('"conv1;relu;bias"("m.tflite":0:0)', "conv1"),
+        ('";relu"', None),
+        ('""', None),
+        ('"<root>"', None),
+        ('"%0"', None),
+        ('"12"', None),
+        ('" spaced "', " spaced "),
+        ('callsite("layer" at "model")', "layer"),
+        ('callsite("net.py":1:1 at "model")', None),
+        ('callsite(callsite("deep"("a":1:1) at "b") at callsite("c" at unknown))', "deep"),
+        ('fused["net.py":1:1, unknown, "second", "third"]', "second"),
+        ('fused["net.py":1:1, callsite("f.py":1:1 at "no"), callsite("yes" at "no")]', "yes"),
+        ("fused[]", None),
+        ('fused[fused["a.py":1:1 to 2:3, "<root>"], fused<1 : i32>["x"], "y"]', "x"),
+        ('fused<"meta">["a"]', "a"),
+        ('fused<{k = "]>\\22", m = affine_map<(d0) -> (d0)>, s = affine_set<(d0) : (d0 >= 0)>}>[unknown, "a"]', "a"),
+        ('"with, (brackets] <in> it"', "with, (brackets] <in> it"),
+        ('fused["f(":1:1, "b"]', "b"),
+        ("#alias", None),
+    ],
+)
+def test_the_component_of_a_location(location: str, component: str | None) -> None:
+    assert component_of(f"loc({location})") == component
+
+
+def test_a_long_name_is_cut() -> None:
+    assert component_of(f'loc("{"ab" * 500}")') == "ab" * (COMPONENT_CHARACTERS // 2)
+
+
+@given(st.text() | st.text(alphabet='lcfused"()[]<>at,: 0\\;xn'))
+def test_any_text_gives_a_line_or_nothing(text: str) -> None:
+    for location in (text, f"loc({text})", f"loc(fused[{text}", f"loc(callsite({text}"):
+        component = component_of(location)
+        assert component is None or (component.isprintable() and 0 < len(component) <= COMPONENT_CHARACTERS)
+
+
+# Arguments of launches, and what is bound to an entry point.
 
 
 ARGUMENTS = """
@@ -195,9 +310,8 @@ util.func public @main(%r: !stream.resource<transient>, %x: i32) {
 
 
 def arguments_of(worker: Child, folder: Path, text: str) -> list[tuple[object, ...]]:
-    path = folder / "stream.mlir"
-    path.write_text(text)
-    rows = worker.ask(op="program", dispatch_creation=str(path), stream=str(path))["arguments"]
+    path = written(folder, text)
+    rows = worker.ask(op="program", dispatch_creation=path, stream=path)["arguments"]
     assert [row["index"] for row in rows] == [0, 1, 2, 3]
     return [(row["type"], row["values"], row["distinct"], row["divisor"], row["unknown_sites"]) for row in rows]
 
@@ -209,11 +323,8 @@ def test_arguments_of_all_types(worker: Child, tmp_path: Path) -> None:
         ("i64", [], 0, None, 2),  # no JSON reader has to hold 2**63 exactly
         ("f32", [], 0, None, 2),
     ]
-
-
-def test_an_argument_that_is_no_constant_has_no_divisor(worker: Child, tmp_path: Path) -> None:
     first, *_ = arguments_of(worker, tmp_path, ARGUMENTS.replace("%FIRST", "%x"))
-    assert first == ("i32", [12], 1, None, 1)
+    assert first == ("i32", [12], 1, None, 1), "what is no constant has no divisor"
 
 
 def test_many_values_are_counted_and_the_smallest_listed(worker: Child, tmp_path: Path) -> None:
@@ -248,26 +359,197 @@ def test_the_asynchronous_form_mixes_resources_and_numbers(worker: Child, tmp_pa
 )
 def test_what_is_bound_is_told_in_parts(worker: Child, tmp_path: Path, old: str, new: str, parts: set[int]) -> None:
     text = (HERE / "tiny.7.stream.mlir").read_text()
-    regions = str(HERE / "tiny.5.dispatch-creation.mlir")
-
-    def rows(stream: str) -> Any:
-        path = tmp_path / "stream.mlir"
-        path.write_text(stream)
-        return worker.ask(op="program", dispatch_creation=regions, stream=str(path))["entry_points"]
-
     assert old in text
-    for before, after in zip(rows(text), rows(text.replace(old, new)), strict=True):
+    streams = written(tmp_path, text.replace(old, new)), TINY["stream"]
+    rows = (worker.ask(op="program", **{**TINY, "stream": stream})["entry_points"] for stream in streams)
+    for after, before in zip(*rows, strict=True):
         differing = {n for n in range(3) if before["bound_parts"][n] != after["bound_parts"][n]}
         assert differing == (parts if before["bound"] != after["bound"] else set())
 
 
-def configured(worker: Child, path: Path) -> Any:
-    return worker.ask(op="strategies", executable_configurations=str(path))
+HEAD = '"func.func"() <{sym_name = "@"}> ({\n^bb0(%arg0: !stream.binding, %arg1: !stream.binding, %arg2: i32):'
+TAIL = '  "func.return"() : () -> ()\n}) : () -> ()'
+TYPE = ": (!stream.binding, index) -> tensor<4xf32>"
+CAST = '%i = "arith.index_castui"(%arg2) : (i32) -> index'
+USED = '"x.use"(%{}) : (index) -> ()'
 
 
-def test_strategies_of_the_compilers_own_dumps(compiler_root: Path, worker: Child, tmp_path: Path) -> None:
-    path = dumped(compiler_root, tmp_path, *FLAGS) / "named.9.executable-configurations.mlir"
-    found, text = configured(worker, path)["functions"], path.read_text()
+def function(*lines: str) -> str:
+    return "\n".join((HEAD, *(f"  {line}" for line in lines), TAIL))
+
+
+def constant(name: str, value: int) -> str:
+    return f'{name} = "arith.constant"() <{{value = {value} : index}}> : () -> index'
+
+
+def subspan(name: str, offset: str, binding: int = 0) -> str:
+    return f'{name} = "stream.binding.subspan"(%arg{binding}, {offset}) {TYPE}'
+
+
+def assumed(*values: str) -> str:
+    """An assumption of the value at one site or several, and the offset that it becomes."""
+    listed = ", ".join(f"#util.int.assumption<{value}>" for value in values)
+    return function(
+        CAST, f'%a = "util.assume.int"(%i) <{{assumptions = [[{listed}]]}}> : (index) -> index', subspan("%1", "%a")
+    )
+
+
+def two_assumed(offset: int, size: int) -> str:
+    lists = ", ".join(f"[#util.int.assumption<umin = {v}, umax = {v}, udiv = {v}>]" for v in (offset, size))
+    assume = f'%a:2 = "util.assume.int"(%i, %i) <{{assumptions = [{lists}]}}> : (index, index) -> (index, index)'
+    return function(CAST, assume, subspan("%1", "%a#0"), USED.format("a#1"))
+
+
+ZEROS = function(constant("%0", 0), subspan("%1", "%0"), subspan("%2", "%0", 1))
+SITES = ("umin = 0, umax = 0", "umin = 64, umax = 64, udiv = 64", "umin = 128, umax = 128, udiv = 128")
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "parts"),
+    [
+        (ZEROS, function(constant("%0", 0), constant("%1", 64), subspan("%2", "%1"), subspan("%3", "%0", 1)), {0}),
+        (ZEROS, ZEROS.replace("%1", "%c7").replace("%0", "%zero"), set()),  # names of values are nothing
+        (  # nor is the order of constants
+            function(constant("%0", 0), constant("%1", 64), subspan("%2", "%0"), subspan("%3", "%1", 1)),
+            function(constant("%0", 64), constant("%1", 0), subspan("%2", "%1"), subspan("%3", "%0", 1)),
+            set(),
+        ),
+        (  # a constant that is used otherwise is no offset
+            function(constant("%0", 0), constant("%1", 0), subspan("%2", "%1"), USED.format(0)),
+            function(constant("%0", 64), constant("%1", 0), subspan("%2", "%1"), USED.format(0)),
+            {2},
+        ),
+        (assumed(*SITES[:2]), assumed(SITES[0], SITES[2]), {0}),  # known offsets of several sites
+        (assumed(*SITES[:2]), assumed(SITES[0]), {0, 1}),
+        (assumed("umin = 64, umax = 4096"), assumed("umin = 64, umax = 4096, udiv = 64"), {1}),
+        (assumed("umin = 64, umax = 4096, udiv = 64"), assumed("umin = 128, umax = 4096, udiv = 64"), {1}),
+        (assumed("umin = 64, umax = 64"), assumed(SITES[1]), {0, 1}),  # a divisor that is told for a known offset
+        (  # what a newer release adds to the size of a dynamic dimension
+            function(CAST, subspan("%1", "%i"), USED.format("i")),
+            assumed("udiv = 16").replace(TAIL, f"  {USED.format('a')}\n{TAIL}"),
+            {1},
+        ),
+        (  # a value that is used otherwise too is no offset
+            assumed(SITES[0]).replace(TAIL, f"  {USED.format('a')}\n{TAIL}"),
+            assumed(SITES[1]).replace(TAIL, f"  {USED.format('a')}\n{TAIL}"),
+            {1},
+        ),
+        (two_assumed(64, 8), two_assumed(128, 8), {0}),
+        (two_assumed(64, 8), two_assumed(64, 16), {1}),
+    ],
+)
+def test_what_is_bound_is_an_offset_an_assumption_or_the_rest(left: str, right: str, parts: set[int]) -> None:
+    pairs = enumerate(zip(parts_of(left), parts_of(right), strict=True))
+    assert {place for place, (one, other) in pairs if one != other} == parts
+
+
+@given(st.text(alphabet='%a0:#=<>()[]{}", \numinxstreabdgpcol."_', max_size=200))
+def test_any_text_has_parts(text: str) -> None:
+    assert len(parts_of(text)) == len(parts_of(function(text))) == 3
+
+
+# The schedule: by hand, and against the compiler's own statistics.
+
+
+VARIABLE = """
+util.global private mutable @state = dense<0.0> : tensor<64xf32>
+func.func @step(%x: tensor<64xf32>) -> tensor<64xf32> {
+  %s = util.global.load @state : tensor<64xf32>
+  %n = arith.addf %s, %x : tensor<64xf32>
+  util.global.store %n, @state : tensor<64xf32>
+  return %n : tensor<64xf32>
+}
+"""
+LOOP = """
+func.func @many(%x: tensor<?x64xf32>, %n: index) -> tensor<?x64xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x) -> tensor<?x64xf32> {
+    %b = arith.addf %a, %a : tensor<?x64xf32>
+    scf.yield %b : tensor<?x64xf32>
+  }
+  return %r : tensor<?x64xf32>
+}
+"""
+SCHEDULE = """
+util.global private @weights : !stream.resource<constant>
+util.initializer {
+  %size = arith.constant 1000 : index
+  %other = arith.constant 500 : index
+  %kept, %t0 = stream.resource.alloca uninitialized : !stream.resource<constant>{%size} => !stream.timepoint
+  %used, %t1 = stream.resource.alloca uninitialized : !stream.resource<transient>{%other} => !stream.timepoint
+  %t2 = stream.resource.dealloca await(%t1) => %used : !stream.resource<transient>{%other} => !stream.timepoint
+  %there = stream.timepoint.await %t0 => %kept : !stream.resource<constant>{%size}
+  util.global.store %there, @weights : !stream.resource<constant>
+  util.return
+}
+util.func public @main(%in: !hal.buffer_view, %dynamic: index) {
+  util.call @inner(%in, %dynamic) : (!hal.buffer_view, index) -> ()
+  util.return
+}
+util.func private @inner(%in: !hal.buffer_view, %dynamic: index) {
+  %size = arith.constant 100 : index
+  %first = arith.constant 300 : index
+  %second = arith.constant 200 : index
+  %0 = stream.tensor.import %in : !hal.buffer_view -> tensor<25xf32> in !stream.resource<external>{%size}
+  %a, %t0 = stream.resource.alloca uninitialized : !stream.resource<transient>{%first} => !stream.timepoint
+  %t1 = stream.resource.dealloca await(%t0) => %a : !stream.resource<transient>{%first} => !stream.timepoint
+  %b, %t2 = stream.resource.alloca uninitialized : !stream.resource<transient>{%second} => !stream.timepoint
+  %c, %t3 = stream.resource.alloca uninitialized : !stream.resource<transient>{%dynamic} => !stream.timepoint
+  util.return
+}
+"""
+
+
+def schedule(worker: Child, path: str) -> Any:
+    return worker.ask(op="program", dispatch_creation=path, stream=path)["schedule"]
+
+
+@pytest.mark.parametrize("model", [VARIABLE, LOOP])
+def test_counts_are_the_compilers_own(worker: Child, compiler_root: Path, tmp_path: Path, model: str) -> None:
+    stream, counts = tmp_path / "stream.mlir", tmp_path / "counts.json"
+    dump = ["--iree-scheduling-dump-statistics-format=json", f"--iree-scheduling-dump-statistics-file={counts}"]
+    flags = ["-", "--iree-hal-target-backends=vmvx", "--compile-to=stream", "-o", str(stream), *dump]
+    binary = compiler_root / "iree/compiler/_mlir_libs/iree-compile"
+    subprocess.run([str(binary), *flags], input=model, text=True, capture_output=True, check=True)
+    groups = json.loads(counts.read_text())["stream-aggregate"].values()
+    said = {key: value for group in groups for key, value in group.items()}
+    found = schedule(worker, str(stream))
+    keys = ("fills", "copies", "awaits", "submissions", "allocated_bytes")
+    names = ("fill-count", "copy-count", "await-count", "submission-count", "transient-memory-size")
+    assert [found[key] for key in keys] == [said[name] for name in names]
+    if model == VARIABLE:  # it counts once, and the compiler does not know its size
+        assert (found["variable_bytes"], said["variable-size"], said["variable-count"]) == (256, 0, 1)
+    else:
+        assert (found["program_memory_bytes"], found["dynamic_buffers"]) == (None, 3)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "most"),
+    [
+        ("", "", 1_500),  # the initializer needs most
+        ("constant 500", "constant 100", 1_400),  # 1,000 kept, 100 of input, 300
+        ("constant 200", "constant 900", 2_000),  # the second one is larger than the first, which is free again
+        (r"  util.global.store %there, @weights : !stream.resource<constant>\n", "", 1_500),  # nothing is kept
+        (r"[^\n]*dealloca [^\n]*\n", "", 1_600),  # what is never given back is held to the end
+    ],
+)
+def test_the_most_that_is_held_at_once(worker: Child, tmp_path: Path, old: str, new: str, most: int) -> None:
+    assert re.search(old, SCHEDULE)
+    found = schedule(worker, written(tmp_path, re.sub(old, new, SCHEDULE) if old else SCHEDULE))
+    assert (found["program_memory_bytes"], found["dynamic_buffers"], found["variable_bytes"]) == (most, 1, 0)
+
+
+# Strategies, kinds and stack allocations.
+
+
+def configured(worker: Child, path: str) -> Any:
+    return worker.ask(op="strategies", executable_configurations=path)
+
+
+def test_strategies_of_the_compilers_own_dumps(worker: Child, dumps: Path) -> None:
+    path = dumps / "named.9.executable-configurations.mlir"
+    found, text = configured(worker, str(path))["functions"], path.read_text()
     assert [*found] == [row["entry_point"] for row in ANSWERS["program"]["entry_points"]]
     for line in found.values():
         pipeline, *configurations = line.split(" | ")
@@ -310,43 +592,96 @@ PIPELINES = {
 
 
 def test_strategies_in_all_notations(worker: Child, tmp_path: Path) -> None:
-    path, understood = tmp_path / "configured.mlir", 0
+    """Of two variants that differ both are told."""
+    variant, understood = re.findall(r"hal\.executable\.variant .*?\n  \} \}", CONFIGURED, flags=re.S)[0], 0
+    other = variant.replace("@fb", "@fc").replace("lowering_config = #config", "lowering_config = #tiles")
     for notation, pipeline in PIPELINES.items():
-        path.write_text(CONFIGURED.replace("PIPELINE", notation))
-        answer = configured(worker, path)
-        if "error" not in answer:
-            understood += 1
-            head = f"{pipeline} workgroup_size = [32, 1, 1] subgroup_size = 32 {{bank = 1 : i64}}"
-            assert answer["functions"] == {
-                "inside": f"{head} | {{thread = [4], workgroup = [128]}} | decomposition_config = {{x = 1 : i32}}"
-                ' | mine.tuning_strategy = "a b"',
-                "last": f"{head} | tile_sizes = [[1, 32], [1, 1]]",
-            }
+        answer = configured(worker, written(tmp_path, CONFIGURED.replace("PIPELINE", notation)))
+        if "error" in answer:
+            continue
+        understood += 1
+        head = f"{pipeline} workgroup_size = [32, 1, 1] subgroup_size = 32 {{bank = 1 : i64}}"
+        rest = 'decomposition_config = {x = 1 : i32} | mine.tuning_strategy = "a b"'
+        sizes, tiles = "{thread = [4], workgroup = [128]}", "tile_sizes = [[1, 32], [1, 1]]"
+        assert answer["functions"] == {"inside": f"{head} | {sizes} | {rest}", "last": f"{head} | {tiles}"}
+        both = CONFIGURED.replace(variant, f"{variant}\n{other}").replace("PIPELINE", notation)
+        functions = configured(worker, written(tmp_path, both))["functions"]
+        assert functions["inside"] == f"{head} | {sizes} | {rest} || {head} | {tiles} | {rest}"
+        assert functions["last"] == f"{head} | {tiles}"
     assert understood in (1, 3)
 
 
-def test_variants_that_differ_are_both_told(worker: Child, tmp_path: Path) -> None:
-    variant = re.findall(r"hal\.executable\.variant .*?\n  \} \}", CONFIGURED, flags=re.S)[0]
-    other = variant.replace("@fb", "@fc").replace("lowering_config = #config", "lowering_config = #tiles")
-    notation = next(
-        each
-        for each in PIPELINES
-        if "error" not in configured(worker, written(tmp_path, CONFIGURED.replace("PIPELINE", each)))
-    )
-    text = CONFIGURED.replace(variant, f"{variant}\n{other}").replace("PIPELINE", notation)
-    functions = configured(worker, written(tmp_path, text))["functions"]
-    first, second = functions["inside"].split(" || ")
-    assert first.replace("{thread = [4], workgroup = [128]}", "tile_sizes = [[1, 32], [1, 1]]") == second != first
-    assert "||" not in functions["last"]
+def test_the_kind_of_an_executable(worker: Child) -> None:
+    path = str(HERE / "kinds.mlir")
+    rows = worker.ask(op="program", dispatch_creation=path, stream=path)["entry_points"]
+    assert [row["entry_point"] for row in rows] == re.findall(r"func\.func @(\w+)", Path(path).read_text())
+    for row in rows:
+        kind = row["entry_point"].partition("_")[0]
+        memory_bound = kind not in ("attention", "matmul", "conv", "other")
+        assert (row["kind"], row["memory_bound"], row["sites"]) == (kind, memory_bound, 0), row
 
 
-def written(folder: Path, text: str) -> Path:
-    path = folder / "written.mlir"
-    path.write_text(text)
-    return path
+def test_the_rules_of_the_stack_allocation_gate(worker: Child, tmp_path: Path) -> None:
+    functions = worker.ask(op="allocas", executable_targets=str(HERE / "allocas.mlir"))["functions"]
+    assert len(functions) == 11  # declarations are not listed
+    assert {name: name.partition("_")[0] for name in functions} == {
+        name: json.dumps(size) for name, size in functions.items()
+    }
+    path = written(tmp_path, "llvm.func @f() { not even parsed")
+    assert worker.ask(op="allocas", executable_targets=path) == {"functions": {}}
 
 
-def test_bad_requests_are_answered(worker: Child, tmp_path: Path) -> None:
-    assert "none.mlir: No such file" in configured(worker, tmp_path / "none.mlir")["error"]
-    assert "executable_configurations" in worker.ask(json.dumps({"op": "strategies"}))["error"]
-    assert configured(worker, written(tmp_path, "module {}")) == {"functions": {}}
+def test_stack_allocations_equal_the_compilers_diagnostic(worker: Child, compiler_root: Path, tmp_path: Path) -> None:
+    compiled(compiler_root, "tiny.mlir", tmp_path, *FLAGS)
+    (targets,) = tmp_path.glob("*.10.*.mlir")
+    functions = worker.ask(op="allocas", executable_targets=str(targets))["functions"]
+    refused = compiled(compiler_root, "tiny.mlir", tmp_path, *FLAGS, "--iree-llvmcpu-stack-allocation-limit=1")
+    said = [int(figure) for figure in re.findall(r"Got (\d+) bytes", refused.stderr)]
+    assert said and sorted(size for size in functions.values() if size) == sorted(said)
+
+
+def test_the_worker_survives_every_bad_request(worker: Child, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.mlir"
+    broken.write_bytes(b"module { llvm.alloca \xff\x00")
+    bad = [
+        worker.ask("no json"),
+        worker.ask("[]"),
+        worker.ask("{}"),
+        worker.ask(op="sing"),
+        worker.ask(op="allocas", executable_targets=str(tmp_path / "missing.mlir")),
+        worker.ask(op="allocas", executable_targets=str(broken)),
+        worker.ask(op="program", dispatch_creation=str(broken), stream=str(broken)),
+        worker.ask(op="strategies"),
+    ]
+    assert [[*answer] for answer in bad] == [["error"]] * len(bad)
+    assert not any("\n" in answer["error"] or str(tmp_path) in answer["error"] for answer in bad)
+    assert "missing.mlir: No such file" in bad[4]["error"] and "executable_configurations" in bad[7]["error"]
+    assert configured(worker, written(tmp_path, "module {}")) == {"functions": {}}, "it lives on"
+
+
+def test_a_launch_of_what_is_not_exported_is_an_error(worker: Child, tmp_path: Path) -> None:
+    name = "tiny$net_dispatch_3_reduction_16x48_f32"
+    text = Path(TINY["stream"]).read_text().replace(f"export public @{name} ", "export public @other ")
+    assert name in worker.ask(op="program", **{**TINY, "stream": written(tmp_path, text)})["error"]
+
+
+def test_a_folder_without_bindings_is_said_first(tmp_path: Path) -> None:
+    child = Child(tmp_path)
+    assert "iree" in child.first["error"]
+    assert child.end() == 1
+
+
+def test_memory_stays_flat(compiler_root: Path, dumps: Path) -> None:
+    child = Child(compiler_root)
+    status = Path(f"/proc/{child.process.pid}/status")
+    if not status.exists():
+        pytest.skip("memory is read from /proc")
+
+    def rss_kib() -> int:
+        for _ in range(20):
+            ask(child, dumps)
+        return int(re.findall(r"VmRSS:\s+(\d+)", status.read_text())[0])
+
+    before = rss_kib()
+    assert rss_kib() - before < 8 * 1024
+    assert child.end() == 0
