@@ -4,18 +4,27 @@ Every metric id is present; a metric that cannot be known is None, with its reas
 and disagree, neither is believed. Entry points of the program's IR, the artifact and the CPU code generator's files are
 merged by name. The artifact's names are those of the program; PTX and Metal kernels, whose languages allow no `$` and
 the like in a name, have `_` in such places. So names match exactly, or else as the only two of one such spelling.
+
+What the compiler itself reports: `--stack-usage-file` has a line for each function of the CPU code generator,
+`place:function<TAB>bytes<TAB>kind`, as LLVM's AsmPrinter writes it. The place is `file:line` (`-:1` for a model on
+standard input) where the function has debug information, as all entry points have, else the module's name, as for the
+library functions linked to them. All three names may hold colons, so the function is what follows the first `:line:`,
+or without one the last colon. `--iree-scheduling-dump-statistics-file`, format `json`, has under `stream-aggregate` the
+totals over the whole program. Its `variable-size` is always 0: no release works it out (`DumpStatistics.cpp`).
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from bot.core.backends import AMD, NVIDIA, backend_of
+from bot.core.json_text import decoded
 from bot.core.metrics import (
     ARTIFACT_PARTS,
     CONSTANTS,
@@ -28,17 +37,19 @@ from bot.core.metrics import (
     VM,
     Metric,
 )
-from bot.core.reading import ArtifactReading, EntryPoint, Measurement, Products, ProgramFacts
+from bot.core.reading import ArtifactReading, EntryPoint, Measurement, Products
+from bot.core.record import Count, is_count
 from bot.core.snapshot import Dispatch
-from bot.errors import MalformedBinary
+from bot.errors import InputError, MalformedBinary
 from bot.readers.artifact import read_artifact
-from bot.readers.cubin import MachineCode, Module, read_assembled
-from bot.readers.object_code import FunctionCode, function_codes
-from bot.readers.reports import Frame, read_stack_usage, read_statistics
+from bot.readers.cubin import read_assembled
+from bot.readers.object_code import function_codes
 
 T = TypeVar("T")
 Given = TypeVar("Given")
 
+MAX_DIGITS = 19
+FILE_AND_LINE = re.compile(r".*?:\d+:", re.ASCII)
 UNSPEAKABLE = re.compile(r"[^0-9A-Za-z]+")
 """What a kernel's language may replace, runs of it taken as one (SPIRV-Cross joins underscores)."""
 CPU = "llvm-cpu"
@@ -83,8 +94,7 @@ def measure(products: Products, artifact_reader: Callable[[bytes], ArtifactReadi
     known = {
         **parsed.artifact_metrics(),
         **parsed.program_metrics(),
-        **parsed.memory_metrics(dispatches),
-        **parsed.register_metrics(dispatches),
+        **parsed.entry_metrics(dispatches),
         **{name: Known(getattr(products, name), "not measured") for name in ("compile_cpu_ms", "compile_peak_rss_kib")},
     }
     reasons = {name: known[name].reason for name in METRIC_IDS if known[name].value is None}
@@ -107,7 +117,8 @@ class _Parsed:
             self.reasons["unread"] = "; ".join(self.artifact.unread)
         self.statistics = self._attempt("statistics", read_statistics, products.statistics)
         self.frames = self._attempt("stack_usage", read_stack_usage, products.stack_usage)
-        self.functions = self._attempt("objects", _functions, products.objects) or {}
+        codes = self._attempt("objects", lambda all_: [*map(function_codes, all_)], products.objects)
+        self.functions = {name: code for each in codes or () for name, code in each.items()}
         self.modules = self._attempt("assembled", lambda all_: tuple(map(read_assembled, all_)), products.assembled)
         self.listed, self.hidden = self._listed(), ""
         if self.program is not None:
@@ -138,23 +149,40 @@ class _Parsed:
         return self.reasons.get(product) or f"the compile left no {product.replace('_', ' ')}"
 
     def dispatches(self) -> tuple[Dispatch, ...]:
-        """The entry points, with all that is known of them."""
+        """The entry points in the program's order; without its IR in the artifact's, of unknown executable and kind."""
         in_artifact: list[EntryPoint] = []
         for reading in self.artifact.executables if self.artifact else ():
             # Formats in which each entry point is an executable of its own.
             is_alone = reading.format in ("spirv", "msl") and len(reading.entry_points) == 1
             sized = (replace(each, executable_bytes=reading.size_bytes) for each in reading.entry_points)
             in_artifact += sized if is_alone else reading.entry_points
+        if self.program is None:
+            rows = [Dispatch("", entry.name) for entry in in_artifact]
+        else:
+            entries = self.program.entry_points
+            rows = [Dispatch(each.executable, each.entry_point, each.kind, each.sites) for each in entries]
+        names = [each.name for each in rows]
+        described = _by_name([(entry.name, entry) for entry in in_artifact], names)
+        strategies = _by_name((self.products.strategies or {}).items(), names)
+        of_modules = _unique((each.name, each) for module in self.modules or () for each in module.functions)
+        machine = _by_name(of_modules.items(), names)
         is_cpu = self.products.backend == CPU  # stack files of other targets hold nothing but zeros
-        return merge_dispatches(
-            self.program,
-            in_artifact,
-            frames=(self.frames or {}) if is_cpu else {},
-            allocas=self.products.allocas if is_cpu else None,
-            functions=self.functions if is_cpu else {},
-            strategies=self.products.strategies or {},
-            machine=_unique((each.name, each) for module in self.modules or () for each in module.functions),
-        )
+        allocas = self.products.allocas if is_cpu else None
+        merged = []
+        for place, row in enumerate(rows):
+            # Without a program names may repeat: each entry point is its own.
+            entry = described.get(row.name) if self.program else in_artifact[place]
+            values: dict[str, Any] = {what: getattr(entry, what) for what in OF_ENTRY_POINT} if entry else {}
+            if is_cpu and (function := self.functions.get(row.name)):
+                values |= {"code_bytes": function.size_bytes, "code": function.code}
+            if is_cpu and (frame := (self.frames or {}).get(row.name)):
+                values |= {"stack_bytes": frame.stack_bytes, "stack_kind": frame.kind}
+            if code := machine.get(row.name):
+                values |= {what: getattr(code, what) for what in ("registers", "spill_bytes", "sass_bytes")}
+            # Empty where no function allocates: then each has 0.
+            values["alloca_bytes"] = None if allocas is None else allocas.get(row.name) if allocas else 0
+            merged.append(replace(row, strategy=strategies.get(row.name), **values))
+        return tuple(merged)
 
     def parts(self) -> dict[str, int]:
         """Every byte of the artifact under one name; empty where executables cannot be told apart from constants."""
@@ -194,42 +222,30 @@ class _Parsed:
         entry_points = Known(len(self.program.entry_points) if self.program else None, no_program)
         return {**known, "entry_points": _agreed(entry_points, self.listed, "the artifact")}
 
-    def memory_metrics(self, dispatches: Sequence[Dispatch]) -> dict[str, Known]:
-        """The memory that an entry point takes while it runs."""
+    def entry_metrics(self, dispatches: Sequence[Dispatch]) -> dict[str, Known]:
+        """The memory and the registers that entry points take: of code objects, and of what ptxas makes."""
         backend, allocas = backend_of(self.products.backend), self.products.allocas
+        unread = self.reasons.get("unread", "")
+        artifact = unread if self.artifact else self.reason("artifact")
+        frames = artifact if backend.name != CPU else self.reason("stack_usage") if self.frames is None else unread
+        rows = [("stack_max_bytes", backend.no_frames, frames)]
+        rows += [("workgroup_memory_max_bytes", backend.no_workgroup_memory, artifact)]
+        rows += [(name, "" if backend.name == AMD else ONLY_AMD, artifact) for name in OF_CODE_OBJECTS]
         known = {"stack_alloca_bytes": Known(None, NO_STACK_GATE)}
         if backend.has_stack_gate:
             most = None if allocas is None else max(allocas.values(), default=0)
             known = {"stack_alloca_bytes": Known(most, self.reason("allocas"))}
-        is_cpu = backend.name == CPU
-        for id_, product, source, absent in (
-            (
-                "stack_max_bytes",
-                *(("stack_usage", self.frames) if is_cpu else ("artifact", self.artifact)),
-                backend.no_frames,
-            ),
-            ("workgroup_memory_max_bytes", "artifact", self.artifact, backend.no_workgroup_memory),
-        ):
-            why = self.reason(product) if source is None else self.reasons.get("unread", "")
-            known[id_] = Known(None, absent) if absent else of_entries(dispatches, METRIC_BY_ID[id_], why)
-        return known
-
-    def register_metrics(self, dispatches: Sequence[Dispatch]) -> dict[str, Known]:
-        """Registers and what did not fit into them: of AMD code objects, and of the machine code that ptxas makes."""
-        known = dict.fromkeys(OF_CODE_OBJECTS, Known(None, ONLY_AMD))
-        known |= dict.fromkeys(OF_MACHINE_CODE, Known(None, ONLY_NVIDIA))
-        if self.products.backend == AMD:
-            unread = self.reasons.get("unread", "") if self.artifact else self.reason("artifact")
-            for metric in map(METRIC_BY_ID.__getitem__, OF_CODE_OBJECTS):
-                silent = f"the code objects do not say {metric.of_entry}"
-                known[metric.id] = of_entries(dispatches, metric, unread, silent)
-        if self.products.backend == NVIDIA:
-            known |= of_machine_code(self.modules, self.reason("assembled"))
-        return known
-
-
-def _functions(objects: Iterable[bytes]) -> dict[str, FunctionCode]:
-    return {name: code for each in objects for name, code in function_codes(each).items()}
+        for name, absent, why in rows:
+            metric = METRIC_BY_ID[name]
+            silent = f"the code objects do not say {metric.of_entry}" if name in OF_CODE_OBJECTS else ""
+            known[name] = Known(None, absent) if absent else of_entries(dispatches, metric, why, silent)
+        if backend.name != NVIDIA or self.modules is None:
+            why = self.reason("assembled") if backend.name == NVIDIA else ONLY_NVIDIA
+            return known | dict.fromkeys(OF_MACHINE_CODE, Known(None, why))
+        functions = [function for module in self.modules for function in module.functions]
+        registers = max((each.registers for each in functions if each.registers is not None), default=None)
+        spills, sass = sum(each.spill_bytes for each in functions), sum(each.sass_bytes for each in self.modules)
+        return known | dict(zip(OF_MACHINE_CODE, (Known(registers, NO_ENTRY), Known(spills), Known(sass)), strict=True))
 
 
 def _agreed(known: Known, said: int | None, who: str) -> Known:
@@ -256,59 +272,6 @@ def of_entries(dispatches: Sequence[Dispatch], metric: Metric, why: str = "", si
     return Known(None, silent if silent and len(unknown) == len(values) else f"not known of {unknown[0]}")
 
 
-def of_machine_code(modules: Sequence[Module] | None, unread: str) -> dict[str, Known]:
-    """The metrics of NVIDIA's machine code; `unread` says why there is none."""
-    if modules is None:
-        return dict.fromkeys(OF_MACHINE_CODE, Known(None, unread))
-    functions = [function for module in modules for function in module.functions]
-    registers = [function.registers for function in functions if function.registers is not None]
-    return {
-        "registers_max": Known(max(registers)) if registers else Known(None, NO_ENTRY),
-        "spill_bytes": Known(sum(function.spill_bytes for function in functions)),
-        "sass_bytes": Known(sum(module.sass_bytes for module in modules)),
-    }
-
-
-def merge_dispatches(
-    program: ProgramFacts | None,
-    in_artifact: Sequence[EntryPoint],
-    *,
-    frames: Mapping[str, Frame],
-    allocas: Mapping[str, int] | None,
-    functions: Mapping[str, FunctionCode],
-    strategies: Mapping[str, str],
-    machine: Mapping[str, MachineCode],
-) -> tuple[Dispatch, ...]:
-    """The entry points in the program's order; without its IR in the artifact's, of unknown executable and kind.
-
-    `frames`, `functions`: of the CPU; `allocas`: stack allocations of a CPU function; empty where no function
-    allocates, None where that is not known; `strategies`: function → the configuration that the compiler chose for it.
-    """
-    if program is None:
-        dispatches = [Dispatch("", entry.name) for entry in in_artifact]
-    else:
-        entries = program.entry_points
-        dispatches = [Dispatch(each.executable, each.entry_point, each.kind, each.sites) for each in entries]
-    names = [each.name for each in dispatches]
-    strategies, machine = _by_name(strategies.items(), names), _by_name(machine.items(), names)
-    described = _by_name([(entry.name, entry) for entry in in_artifact], names)
-    merged = []
-    for place, dispatch in enumerate(dispatches):
-        name = dispatch.name
-        # Without a program names may repeat: each entry point is its own.
-        entry = described.get(name) if program else in_artifact[place]
-        values: dict[str, Any] = {what: getattr(entry, what) for what in OF_ENTRY_POINT} if entry else {}
-        if function := functions.get(name):
-            values |= {"code_bytes": function.size_bytes, "code": function.code}
-        if frame := frames.get(name):
-            values |= {"stack_bytes": frame.stack_bytes, "stack_kind": frame.kind}
-        if code := machine.get(name):
-            values |= {what: getattr(code, what) for what in ("registers", "spill_bytes", "sass_bytes")}
-        values["alloca_bytes"] = None if allocas is None else allocas.get(name) if allocas else 0
-        merged.append(replace(dispatch, strategy=strategies.get(name), **values))
-    return tuple(merged)
-
-
 def _by_name(named: Iterable[tuple[str, T]], wanted: Collection[str]) -> dict[str, T]:
     """Wanted name → what is known of it; a name or spelling that two of either side share finds none."""
     named = list(named)
@@ -323,3 +286,82 @@ def _unique(pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
     pairs = list(pairs)
     counts = Counter(key for key, _ in pairs)
     return {key: value for key, value in pairs if counts[key] == 1}
+
+
+# What the compiler itself reports of a compile.
+
+
+class Frame(NamedTuple):
+    """A function's machine frame: its bytes, and whether it grows (`dynamic`) beyond them at run time."""
+
+    stack_bytes: int
+    kind: str
+
+
+def read_stack_usage(text: str) -> dict[str, Frame]:
+    """Function → frame; of two functions of one name (private helpers) the larger frame.
+
+    Raises MalformedBinary naming the first line that is not of the format.
+    """
+    frames: dict[str, Frame] = {}
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line:
+            continue
+        function, _, rest = line.partition("\t")
+        size, _, kind = rest.partition("\t")
+        place = FILE_AND_LINE.match(function)
+        name = function[place.end() :] if place else function.rpartition(":")[2]
+        is_number = size.isascii() and size.isdecimal() and len(size) < MAX_DIGITS and is_count(int(size))
+        if not name or ":" not in function or not is_number or kind not in ("static", "dynamic"):
+            what = "not `place:function`, a number of bytes, static or dynamic"
+            raise MalformedBinary(what, where=f"stack usage file, line {number}")
+        if name not in frames or frames[name].stack_bytes < int(size):
+            frames[name] = Frame(int(size), kind)
+    return frames
+
+
+class _Section(msgspec.Struct, frozen=True, rename="kebab"):
+    """What the four sections of the totals have that is read."""
+
+    constant_size: Count | None = None
+    await_count: Count | None = None
+    submission_count: Count | None = None
+    transient_memory_size: Count | None = None
+    fill_count: Count | None = None
+    copy_count: Count | None = None
+    dispatch_count: Count | None = None
+    executable_count: Count | None = None
+
+
+class _Totals(msgspec.Struct, frozen=True, rename={"global_": "global"}):
+    global_: _Section = _Section()
+    synchronization: _Section = _Section()
+    execution: _Section = _Section()
+    executable: _Section = _Section()
+
+
+class _Document(msgspec.Struct, frozen=True, rename="kebab"):
+    stream_aggregate: _Totals = _Totals()
+
+
+def read_statistics(text: str) -> dict[str, int | None]:
+    """Metric → what the statistics count of the program, None where a release does not write the key.
+
+    Transient memory is all allocations of constant size, also those for constants that are made at load, and for
+    outputs; what is dynamic is in no figure. Constants are data in the program's text; from 3.11.0 on the names of
+    parameters are among them. Raises MalformedBinary where the text is not JSON, or a count is no count.
+    """
+    try:
+        totals = decoded(text, _Document, "scheduling statistics").stream_aggregate
+    except InputError as error:
+        raise MalformedBinary(error.what, where=error.where) from None
+    return {
+        "dispatch_sites": totals.execution.dispatch_count,
+        "executables": totals.executable.executable_count,
+        "fills": totals.execution.fill_count,
+        "copies": totals.execution.copy_count,
+        "awaits": totals.synchronization.await_count,
+        "submissions": totals.execution.submission_count,
+        "transient_memory_bytes": totals.execution.transient_memory_size,
+        "constant_bytes": totals.global_.constant_size,
+    }

@@ -20,10 +20,9 @@ from bot.core.snapshot import Dispatch
 from bot.core.trace import LLVM, MACHINE, MLIR, SOURCE, DispatchTrace, PassStep
 from bot.errors import InputError, MalformedBinary
 from bot.readers import cubin, elf, hsaco, ptx, spirv
-from bot.readers.assemble import OF_ENTRY_POINT, of_entries
+from bot.readers.assemble import OF_ENTRY_POINT, Frame, of_entries, read_stack_usage
 from bot.readers.object_code import function_codes
 from bot.readers.passes import LONGEST_LINE_BYTES, operations_of
-from bot.readers.reports import Frame, read_stack_usage
 
 READERS: tuple[Reader, ...] = (hsaco, cubin, elf, spirv, ptx)
 NO_ARTIFACT_SAYS_IT = "no file that the command left says it"

@@ -97,7 +97,7 @@ def test_a_cell_is_measured_anew_by_other_code(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from bot.compiler.cell_cache import measured_by; print(measured_by())"]
     digests = []
     for reader in ("", "\n# other\n"):
-        with (tmp_path / "bot/readers/reports.py").open("a", encoding="utf-8") as file:
+        with (tmp_path / "bot/readers/assemble.py").open("a", encoding="utf-8") as file:
             file.write(reader)
         digests.append(subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout)
     assert digests[0] != digests[1] and digests[0].strip() == measured_by()

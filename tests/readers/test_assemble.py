@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,12 +13,30 @@ from places import FIXTURES
 from replacing import replace
 
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_IDS
-from bot.core.reading import ArtifactReading, EntryPoint, ExecutableFacts, Measurement, Products, ProgramFacts, Reading
+from bot.core.reading import (
+    ArtifactReading,
+    Assembled,
+    EntryPoint,
+    ExecutableFacts,
+    Measurement,
+    Products,
+    ProgramFacts,
+    Reading,
+)
 from bot.core.snapshot import Dispatch
-from bot.readers.assemble import OF_CODE_OBJECTS, OF_MACHINE_CODE, ONLY_AMD, ONLY_NVIDIA, measure, merge_dispatches
+from bot.errors import MalformedBinary
+from bot.readers.assemble import (
+    NO_ENTRY,
+    OF_CODE_OBJECTS,
+    OF_MACHINE_CODE,
+    ONLY_AMD,
+    ONLY_NVIDIA,
+    Frame,
+    measure,
+    read_stack_usage,
+    read_statistics,
+)
 from bot.readers.ir_facts import alloca_bytes, program_facts
-from bot.readers.object_code import FunctionCode
-from bot.readers.reports import Frame
 
 HERE = FIXTURES / "ir"
 ANSWERS = json.loads((HERE / "tiny.answers.json").read_text())
@@ -104,47 +123,48 @@ def test_a_real_cpu_cell() -> None:
     assert len({dispatch.code for dispatch in found.dispatches} - {None}) == 4
 
 
-@pytest.mark.parametrize("backend", ["rocm", "metal-spirv"])
-def test_code_and_strategy_reach_the_dispatches(backend: str) -> None:
-    found = check(measure(replace(on(backend), strategies={CONV: "tiles 4x4"})))
-    assert all(len(dispatch.code or "") == 43 for dispatch in found.dispatches)
-    assert [dispatch.strategy for dispatch in found.dispatches] == [None, None, None, "tiles 4x4"]
-
-
 def test_a_real_rocm_cell_has_registers_from_the_code_object() -> None:
-    found = check(measure(on("rocm")))
-    assert found.metrics["stack_max_bytes"] == 0
-    assert found.metrics["entry_points"] == len(found.dispatches) == 4
-    assert found.metrics["workgroup_memory_max_bytes"] == max(
-        dispatch.workgroup_bytes or 0 for dispatch in found.dispatches
-    )
-    assert all(dispatch.vgprs and dispatch.sgprs and dispatch.code_bytes for dispatch in found.dispatches)
-    assert "llvm-cpu" in found.reasons["stack_alloca_bytes"]
+    """With or without the program's IR."""
+    for products in (on("rocm"), replace(on("rocm"), program=None)):
+        found = check(measure(products))
+        assert found.metrics["stack_max_bytes"] == 0
+        assert found.metrics["entry_points"] == len(found.dispatches) == 4
+        largest = max(dispatch.workgroup_bytes or 0 for dispatch in found.dispatches)
+        assert found.metrics["workgroup_memory_max_bytes"] == largest
+        assert all(each.vgprs and each.sgprs and each.code_bytes and len(each.code or "") == 43
+                   for each in found.dispatches)  # fmt: skip
+        assert "llvm-cpu" in found.reasons["stack_alloca_bytes"]
+        assert found.metrics["executable_bytes"] is not None
+    assert {(dispatch.executable, dispatch.sites) for dispatch in found.dispatches} == {("", None)}
 
 
 def test_a_real_metal_cell_finds_kernels_that_cannot_have_a_dollar_in_their_names() -> None:
-    found = check(measure(on("metal-spirv")))
+    found = check(measure(replace(on("metal-spirv"), strategies={CONV: "tiles 4x4"})))
     assert [dispatch.name for dispatch in found.dispatches] == [MATMUL, SOFTMAX, REDUCTION, CONV]
-    assert all(dispatch.code_bytes for dispatch in found.dispatches)
-    assert found.metrics["stack_max_bytes"] is None
-    assert "device" in found.reasons["stack_max_bytes"]
+    assert all(dispatch.code_bytes and len(dispatch.code or "") == 43 for dispatch in found.dispatches)
+    assert [dispatch.strategy for dispatch in found.dispatches] == [None, None, None, "tiles 4x4"]
+    assert found.metrics["stack_max_bytes"] is None and "device" in found.reasons["stack_max_bytes"]
     assert found.metrics["workgroup_memory_max_bytes"] is not None
 
 
-def test_library_functions_are_no_entry_points() -> None:
-    usage = f"{CPU.stack_usage}module:powf\t4096\tstatic\n"
-    assert measure(replace(CPU, stack_usage=usage)).metrics["stack_max_bytes"] == 152
+def test_machine_code_of_cuda() -> None:
+    binaries = FIXTURES / "binaries"
+    said, cubin = (binaries / "dense.cuda.ptxas.txt").read_text(), (binaries / "dense.cuda.cubin").read_bytes()
+    products = Products((binaries / "dense.cuda.vmfb").read_bytes(), "cuda", assembled=(Assembled(cubin, said),))
+    found = check(measure(products))
+    assert [found.metrics[name] for name in OF_MACHINE_CODE] == [
+        max(row.registers or 0 for row in found.dispatches), 0, sum(row.sass_bytes or 0 for row in found.dispatches)
+    ]  # fmt: skip
+    assert check(measure(replace(products, assembled=()))).reasons["registers_max"] == NO_ENTRY
+    missing = check(measure(replace(products, assembled=None, reasons={"assembled": "no ptxas"})))
+    assert {missing.reasons[name] for name in OF_MACHINE_CODE} == {"no ptxas"}
 
 
 def test_sources_that_contradict_each_other_are_not_believed() -> None:
     statistics = (CPU.statistics or "").replace('"dispatch-count": 5', '"dispatch-count": 6')
     found = check(measure(replace(CPU, statistics=statistics)))
-    assert found.metrics["dispatch_sites"] is None
-    assert found.metrics["executables"] == 4
+    assert (found.metrics["dispatch_sites"], found.metrics["executables"]) == (None, 4)
     assert "5" in found.reasons["dispatch_sites"] and "6" in found.reasons["dispatch_sites"]
-
-
-def test_entry_points_are_checked_against_the_artifact() -> None:
     program = replace(PROGRAM, entry_points=PROGRAM.entry_points[:3])
     found = check(measure(replace(on("rocm"), program=program)))
     assert found.metrics["entry_points"] is None
@@ -160,17 +180,14 @@ def test_either_source_alone_is_enough() -> None:
     assert found.dispatches == ()
 
 
-def test_without_the_programs_ir_a_gpu_artifact_still_lists_its_entry_points() -> None:
-    found = check(measure(replace(on("rocm"), program=None)))
-    assert found.metrics["entry_points"] == len(found.dispatches) == 4
-    assert found.metrics["stack_max_bytes"] == 0
-    assert {(dispatch.executable, dispatch.sites) for dispatch in found.dispatches} == {("", None)}
+WHY = "--stack-usage-file is unknown to 3.10.0"
 
 
 @pytest.mark.parametrize(
     ("missing", "metric", "reason"),
     [
         ({"stack_usage": None}, "stack_max_bytes", "the compile left no stack usage"),
+        ({"stack_usage": None, "reasons": {"stack_usage": WHY}}, "stack_max_bytes", WHY),
         ({"stack_usage": "torn"}, "stack_max_bytes", "stack usage file, line 1"),
         ({"stack_usage": f"-:1:{MATMUL}\t8\tstatic"}, "stack_max_bytes", f"not known of {SOFTMAX}"),
         ({"allocas": None}, "stack_alloca_bytes", "the compile left no allocas"),
@@ -187,92 +204,53 @@ def test_what_is_missing_has_its_reason(missing: dict[str, Any], metric: str, re
     assert reason in found.reasons[metric]
 
 
-def test_the_given_reason_of_a_missing_product_is_shown() -> None:
-    why = "--stack-usage-file is unknown to 3.10.0"
-    found = measure(replace(CPU, stack_usage=None, reasons={"stack_usage": why}))
-    assert found.reasons["stack_max_bytes"] == why
-
-
-def test_a_malformed_artifact_still_has_its_size() -> None:
+def test_what_is_malformed_costs_only_what_it_says() -> None:
     found = check(measure(replace(CPU, artifact=b"x" * 77)))
     assert found.metrics["artifact_bytes"] == 77
     assert {found.metrics[name] for name in ARTIFACT_PARTS} == {None}
-
-
-def test_a_malformed_object_is_told_and_costs_only_code_bytes() -> None:
     found = check(measure(replace(CPU, objects=(b"no object",))))
     assert {(dispatch.code_bytes, dispatch.code) for dispatch in found.dispatches} == {(None, None)}
     assert found.reasons["objects"]
-    assert found.metrics["stack_max_bytes"] == 152
+    usage = f"{CPU.stack_usage}module:powf\t4096\tstatic\n"
+    for products in (replace(CPU, objects=(b"no object",)), replace(CPU, stack_usage=usage)):
+        assert measure(products).metrics["stack_max_bytes"] == 152, "library functions are no entry points"
 
 
-def test_no_allocation_anywhere_is_zero() -> None:
-    found = measure(replace(CPU, allocas={}))
-    assert found.metrics["stack_alloca_bytes"] == 0
-    assert {dispatch.alloca_bytes for dispatch in found.dispatches} == {0}
+def read_as(executables: Sequence[Reading], *unread: str, size: int = 60) -> Any:
+    """A reader to which an artifact is these executables, of so many bytes together, and little more."""
+    return lambda data: ArtifactReading(len(data), size, 40, len(data) - size - 40, 0, tuple(executables), unread)
 
 
 def test_an_executable_that_no_reader_knows_leaves_no_maximum() -> None:
-    def reader(data: bytes) -> ArtifactReading:
-        return ArtifactReading(len(data), len(data), 0, 0, 0, (), ("executable of 9 bytes: unknown format",))
-
-    found = check(measure(on("rocm"), reader))
+    found = check(measure(on("rocm"), read_as((), "executable of 9 bytes: unknown format")))
     for name in ("stack_max_bytes", "workgroup_memory_max_bytes"):
-        assert found.metrics[name] is None
-        assert found.reasons[name] == "executable of 9 bytes: unknown format"
+        assert (found.metrics[name], found.reasons[name]) == (None, "executable of 9 bytes: unknown format")
     assert found.metrics["entry_points"] == 4  # the IR knows, and the artifact cannot contradict
 
 
 def test_executables_that_hold_too_few_entry_points_are_not_all_there_are() -> None:
-    def reader(data: bytes) -> ArtifactReading:
-        known = Reading("spirv", 60, {}, (EntryPoint(MATMUL, 8), EntryPoint(SOFTMAX, 8)))
-        return ArtifactReading(len(data), 60, 40, len(data) - 100, 0, (known,))
-
-    found = check(measure(replace(on("rocm"), backend="vulkan-spirv"), reader))
-    reason = (
-        "the executables that a reader knows hold 2 of 4 entry points; the others cannot be told apart from constants"
-    )
-    for name in ("executable_bytes", "rodata_bytes"):
-        assert (found.metrics[name], found.reasons[name]) == (None, reason)
-    assert found.metrics["artifact_bytes"] == len(on("rocm").artifact)
-    assert found.metrics["vm_bytes"] == 40
-
-
-def test_the_statistics_alone_tell_that_executables_are_hidden() -> None:
-    def reader(data: bytes) -> ArtifactReading:
-        return ArtifactReading(len(data), 60, 40, len(data) - 100, 0, (Reading("spirv", 60, {}, (EntryPoint("k"),)),))
-
-    found = check(measure(replace(on("rocm"), backend="vulkan-spirv", program=None), reader))
-    assert found.metrics["executable_bytes"] is None
-    assert "hold 1 of at least 4 entry points" in found.reasons["executable_bytes"]
-    assert check(measure(replace(on("rocm"), program=None))).metrics["executable_bytes"] is not None
+    two = Reading("spirv", 60, {}, (EntryPoint(MATMUL, 8), EntryPoint(SOFTMAX, 8)))
+    products, rest = replace(on("rocm"), backend="vulkan-spirv"), "the others cannot be told apart from constants"
+    for program, reading, count in (
+        (PROGRAM, two, "2 of 4"),
+        (None, Reading("spirv", 60, {}, (EntryPoint("k"),)), "1 of at least 4"),  # by the statistics
+    ):
+        found = check(measure(replace(products, program=program), read_as([reading])))
+        reason = f"the executables that a reader knows hold {count} entry points; {rest}"
+        for name in ("executable_bytes", "rodata_bytes"):
+            assert (found.metrics[name], found.reasons[name]) == (None, reason)
+        assert (found.metrics["artifact_bytes"], found.metrics["vm_bytes"]) == (len(products.artifact), 40)
 
 
 def test_executables_of_an_unknown_format_are_not_known() -> None:
     products = on("rocm")
-    found = check(
-        measure(replace(products, artifact=products.artifact.replace(b"\x7fELF", b"what").replace(b"HIP1", b"\0" * 4)))
-    )
+    artifact = products.artifact.replace(b"\x7fELF", b"what").replace(b"HIP1", b"\0" * 4)
+    found, known = check(measure(replace(products, artifact=artifact))), measure(products).metrics
     for name in ("executable_bytes", "rodata_bytes", "stack_max_bytes", "workgroup_memory_max_bytes"):
         assert found.metrics[name] is None
         assert "no reader knows the format of its executables" in found.reasons[name]
-    known = measure(products).metrics
     for name in ("artifact_bytes", "vm_bytes", "unattributed_bytes", "dispatch_sites", "entry_points"):
         assert found.metrics[name] == known[name]
-
-
-def test_the_largest_of_all_entry_points_counts() -> None:
-    names = (MATMUL, SOFTMAX, REDUCTION, CONV)
-
-    def reader(data: bytes) -> ArtifactReading:
-        entries = tuple(
-            EntryPoint(name, stack_bytes=16 * at, workgroup_bytes=100 - at) for at, name in enumerate(names)
-        )
-        return ArtifactReading(len(data), len(data), 0, 0, 0, (Reading("spirv", len(data), {}, entries),))
-
-    found = check(measure(replace(on("rocm"), backend="vulkan-spirv"), reader))
-    assert found.metrics["stack_max_bytes"] == 48
-    assert found.metrics["workgroup_memory_max_bytes"] == 100
 
 
 @given(st.binary(max_size=200), st.text(), st.text(), st.binary(max_size=80), st.booleans())
@@ -290,22 +268,15 @@ def test_any_products_give_a_complete_measurement(
     check(measure(products))
 
 
-def program(*names: str) -> ProgramFacts:
-    rows = tuple(ExecutableFacts(f"exe_{name}", name, "conv", False, 2) for name in names)
-    return ProgramFacts(len(names), len(names), len(names), rows)
+# Entry points by name.
 
 
-def merged(program: ProgramFacts | None, *in_artifact: EntryPoint, **known: Any) -> tuple[Dispatch, ...]:
-    nothing: dict[str, Any] = {"frames": {}, "allocas": None, "functions": {}, "strategies": {}, "machine": {}}
-    return merge_dispatches(program, in_artifact, **{**nothing, **known})
-
-
-def code_bytes(program_names: list[str], artifact_names: list[str]) -> list[int | None]:
-    """What each name of the program finds, the artifact's entry points being numbered from one."""
-    described = tuple(EntryPoint(name, code_bytes=number) for number, name in enumerate(artifact_names, 1))
-    rows = merged(program(*program_names), *described)
-    assert [dispatch.name for dispatch in rows] == program_names
-    return [dispatch.code_bytes for dispatch in rows]
+def merged(names: Sequence[str] | None, *in_artifact: EntryPoint, **known: Any) -> tuple[Dispatch, ...]:
+    """The dispatches of a program with these names, whose artifact says this of its entry points."""
+    rows = tuple(ExecutableFacts(f"exe_{name}", name, "conv", False, 2) for name in names or ())
+    program = None if names is None else ProgramFacts(len(rows), len(rows), len(rows), rows)
+    reading = Reading("hsaco", 60, {}, in_artifact)
+    return measure(Products(bytes(200), "llvm-cpu", program=program, **known), read_as([reading])).dispatches
 
 
 @pytest.mark.parametrize(
@@ -327,51 +298,43 @@ def code_bytes(program_names: list[str], artifact_names: list[str]) -> list[int 
 def test_names_match_exactly_or_as_the_only_two_of_one_spelling(
     in_program: list[str], in_artifact: list[str], found: list[int | None]
 ) -> None:
-    assert code_bytes(in_program, in_artifact) == found
+    described = (EntryPoint(name, code_bytes=number) for number, name in enumerate(in_artifact, 1))
+    rows = merged(in_program, *described)
+    assert [(row.name, row.code_bytes) for row in rows] == list(zip(in_program, found, strict=True))
 
 
 def test_everything_the_artifact_says_is_kept() -> None:
+    """Without the program's IR it alone speaks, and entry points of one name stay apart."""
     said = EntryPoint("f", 10, 20, "static", 30, vgprs=4, sgprs=5, vgpr_spills=6, sgpr_spills=7, code="abcd")
-    assert merged(program("f"), said) == (
-        Dispatch("exe_f", "f", "conv", 2, 10, 20, "static", None, 30, 4, 5, 6, 7, "abcd"),
-    )
+    row = Dispatch("exe_f", "f", "conv", 2, 10, 20, "static", None, 30, 4, 5, 6, 7, "abcd")
+    assert merged(["f"], said) == (row,)
+    alone = replace(row, executable="", kind="other", sites=None)
+    assert merged(None, said, replace(said, code="wxyz")) == (alone, replace(alone, code="wxyz"))
 
 
 def test_the_cpu_code_generators_files_count_before_the_artifact() -> None:
+    f, g = (EntryPoint(name, code_bytes=1, stack_bytes=2, code="wxyz") for name in (MATMUL, "g"))
     first, second = merged(
-        program("f", "g"),
-        EntryPoint("f", code_bytes=1, stack_bytes=2),
-        EntryPoint("g", code_bytes=3, stack_bytes=4, code="wxyz"),
-        frames={"f": Frame(64, "dynamic")},
-        allocas={"f": 48, "helper": 9},
-        functions={"f": FunctionCode(100, "abcd")},
-    )
-    assert (first.code_bytes, first.stack_bytes, first.stack_kind, first.alloca_bytes) == (100, 64, "dynamic", 48)
-    assert (first.code, second.code) == ("abcd", "wxyz")
+        [MATMUL, "g"], f, g, objects=CPU.objects, stack_usage=f"-:1:{MATMUL}\t64\tdynamic",
+        allocas={MATMUL: 48, "helper": 9},
+    )  # fmt: skip
+    assert (first.stack_bytes, first.stack_kind, first.alloca_bytes) == (64, "dynamic", 48)
+    assert (first.code_bytes, first.code) == (measure(CPU).dispatches[0].code_bytes, measure(CPU).dispatches[0].code)
     # A function that the dump does not have is not known, though others allocate.
-    assert (second.code_bytes, second.stack_bytes, second.alloca_bytes) == (3, 4, None)
+    assert (second.code_bytes, second.code, second.stack_bytes, second.alloca_bytes) == (1, "wxyz", 2, None)
 
 
 @pytest.mark.parametrize(("allocas", "found"), [(None, None), ({}, 0), ({"f": 0}, 0), ({"g": 64}, None)])
 def test_no_allocation_at_all_is_zero_but_a_missing_function_is_none(
     allocas: dict[str, int] | None, found: int | None
 ) -> None:
-    (dispatch,) = merged(program("f"), allocas=allocas)
-    assert dispatch.alloca_bytes == found
-
-
-def test_without_the_programs_ir_the_artifact_alone_speaks() -> None:
-    (dispatch,) = merged(None, EntryPoint("f", code_bytes=7))
-    assert (dispatch.executable, dispatch.name, dispatch.kind, dispatch.sites) == ("", "f", "other", None)
-    assert dispatch.code_bytes == 7
-    assert dispatch.code is None
+    assert [row.alloca_bytes for row in merged(["f"], allocas=allocas)] == [found]
 
 
 @pytest.mark.parametrize(
     ("strategies", "found"),
     [
         (None, None),
-        ({}, None),
         ({"main$f": "tiles"}, "tiles"),
         ({"main_f": "tiles"}, "tiles"),
         ({"main_f": "spelled", "main$f": "exact"}, "exact"),
@@ -380,12 +343,113 @@ def test_without_the_programs_ir_the_artifact_alone_speaks() -> None:
     ],
 )
 def test_strategies_are_found_by_name_or_spelling(strategies: dict[str, str] | None, found: str | None) -> None:
-    (dispatch,) = merged(program("main$f"), strategies=strategies or {})
-    assert dispatch.strategy == found
-    (alone,) = merged(None, EntryPoint("main$f"), strategies=strategies or {})
-    assert alone.strategy == found
+    rows = (*merged(["main$f"], strategies=strategies), *merged(None, EntryPoint("main$f"), strategies=strategies))
+    assert [row.strategy for row in rows] == [found, found]
 
 
-def test_entry_points_of_one_name_stay_apart_without_the_programs_ir() -> None:
-    entries = (EntryPoint("f", code="abcd"), EntryPoint("f", code="wxyz"))
-    assert [dispatch.code for dispatch in merged(None, *entries)] == ["abcd", "wxyz"]
+# What the compiler itself reports: real lines, missing keys, and anything else refused.
+
+
+USAGE = (FIXTURES / "ir" / "tiny.stack-usage.txt").read_text()
+STATISTICS = (FIXTURES / "ir" / "tiny.statistics.json").read_text()
+NAMES = st.text(st.characters(exclude_characters="\t\n", exclude_categories=["Cs"]), min_size=1)
+
+
+def test_the_real_reports() -> None:
+    frames = read_stack_usage(USAGE)
+    assert len(frames) == len(USAGE.splitlines()) == 49
+    assert frames["tiny$net_dispatch_1_softmax_16x48xf32_dispatch_tensor_store"] == Frame(152, "static")
+    assert frames["iree_hal_executable_library_query"] == Frame(0, "static")
+    zeros = {"fills": 0, "copies": 0, "constant_bytes": 0, "awaits": 1, "submissions": 1}
+    counts = {"dispatch_sites": 5, "executables": 4, "transient_memory_bytes": 10_816, **zeros}
+    assert read_statistics(STATISTICS) == counts
+
+
+@pytest.mark.parametrize(
+    ("place_and_name", "name"),
+    [
+        ("-:1:a:b_dispatch_0_matmul_64x64x64_f32", "a:b_dispatch_0_matmul_64x64x64_f32"),
+        ("model.mlir:12:main$async_dispatch_0", "main$async_dispatch_0"),
+        ("C:/models/m.mlir:3:main_dispatch_0", "main_dispatch_0"),
+        ("a:b_linked:iree_h2f_ieee", "iree_h2f_ieee"),
+        ("-:1:f:2:g", "f:2:g"),
+        ("-:1:two words", "two words"),
+    ],
+)
+def test_names_may_hold_colons(place_and_name: str, name: str) -> None:
+    assert read_stack_usage(f"{place_and_name}\t24\tstatic\n") == {name: Frame(24, "static")}
+
+
+def test_of_two_functions_of_one_name_the_larger_frame_counts() -> None:
+    lines = ["a:f\t8\tstatic", "b:f\t32\tdynamic", "c:f\t16\tstatic"]
+    assert read_stack_usage("\n".join(lines)) == {"f": Frame(32, "dynamic")} and read_stack_usage("") == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "f\t8\tstatic",
+        "-:1:\t8\tstatic",
+        "-:1:f\t8",
+        "-:1:f\t8\tstatic\t",
+        "-:1:f\t-8\tstatic",
+        "-:1:f\t8.5\tstatic",
+        "-:1:f\t\u0664\tstatic",
+        "-:1:f\t8\tsometimes",
+        "-:1:f 8 static",
+        f"-:1:f\t{'9' * 5000}\tstatic",
+        f"-:1:f\t{2**53 + 1}\tstatic",
+    ],
+)
+def test_a_line_that_is_not_of_the_format_is_named_by_its_number(line: str) -> None:
+    with pytest.raises(MalformedBinary, match="line 3"):
+        read_stack_usage(f"-:1:e\t8\tstatic\n\n{line}\n")
+
+
+@given(st.dictionaries(NAMES, st.tuples(st.integers(0, 2**40), st.sampled_from(["static", "dynamic"]))))
+def test_what_was_written_is_read(frames: dict[str, tuple[int, str]]) -> None:
+    text = "".join(f"-:1:{name}\t{size}\t{kind}\n" for name, (size, kind) in frames.items())
+    assert read_stack_usage(text) == {name: Frame(size, kind) for name, (size, kind) in frames.items()}
+
+
+@given(st.text())
+def test_any_text_gives_frames_or_malformed_binary(text: str) -> None:
+    try:
+        frames = read_stack_usage(text)
+    except MalformedBinary as error:
+        assert "line" in error.line
+    else:
+        assert all(name and frame.stack_bytes >= 0 for name, frame in frames.items())
+
+
+@pytest.mark.parametrize("missing", ["stream-aggregate", "execution", "executable", "dispatch-count"])
+def test_a_missing_key_is_none_and_never_zero(missing: str) -> None:
+    document = json.loads(STATISTICS.replace(f'"{missing}"', '"renamed"'))
+    found = read_statistics(json.dumps(document))
+    assert found["dispatch_sites"] is None or missing == "executable"
+    assert found["executables"] is None or missing in ("execution", "dispatch-count")
+    assert 0 not in (found["dispatch_sites"], found["executables"])
+
+
+@pytest.mark.parametrize("value", ["5", 5.0, True, -1, [], {}, 2**53 + 1])
+def test_a_count_that_is_no_count_is_refused(value: Any) -> None:
+    document = json.loads(STATISTICS)
+    document["stream-aggregate"]["execution"]["dispatch-count"] = value
+    with pytest.raises(MalformedBinary, match=r"execution\.dispatch-count: expected"):
+        read_statistics(json.dumps(document))
+
+
+def test_what_is_not_json_is_refused() -> None:
+    for text in ("", STATISTICS[: len(STATISTICS) // 2]):
+        with pytest.raises(MalformedBinary, match="scheduling statistics: is not JSON"):
+            read_statistics(text)
+    with pytest.raises(MalformedBinary):
+        read_statistics("[" * 100_000)
+
+
+@given(st.text() | st.integers().map(str) | st.lists(st.integers()).map(json.dumps))
+def test_any_text_gives_statistics_or_malformed_binary(text: str) -> None:
+    try:
+        assert set(read_statistics(text).values()) == {None}
+    except MalformedBinary as error:
+        assert "\n" not in error.line
