@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Protocol
+from collections.abc import Callable, Mapping
+from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import structs
@@ -62,14 +62,11 @@ class Reading(Small, frozen=True):
         structs.force_setattr(self, "unattributed_bytes", rest)
 
 
-class Reader(Protocol):
+class Reader(NamedTuple):
     """A reader of one format; any bytes give a Reading or `MalformedBinary`, nothing else."""
 
-    def accepts(self, data: bytes) -> bool:
-        """True where the first bytes say that this is the reader's format."""
-
-    def read(self, data: bytes) -> Reading:
-        """Read the whole; raises `bot.errors.MalformedBinary`."""
+    accepts: Callable[[bytes], bool]  # True where the first bytes say that this is the reader's format
+    read: Callable[[bytes], Reading]
 
 
 class ArtifactReading(Small, frozen=True):

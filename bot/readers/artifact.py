@@ -1,24 +1,330 @@
-"""The artifact (`.vmfb`), a VM module: every byte of it under exactly one of four labels.
+"""The artifact (`.vmfb`), a VM module, with the executables in it: every byte of it under exactly one of four labels.
 
 Its bytecode is `vm_bytes`; a read-only segment that is an executable counts whole as `executable_bytes`, any other as
 `rodata_bytes`; the tables of the flatbuffer and padding are `unattributed_bytes`. A module that loads executables, none
 of which is of a known format, has neither of the two middle figures: any of its segments may be one.
+
+VM modules, of vmvx executables and whole artifacts: `runtime/src/iree/schemas/bytecode_module_def.fbs` and
+`runtime/src/iree/vm/bytecode/archive.c` of https://github.com/iree-org/iree: an optional ZIP local header, a 32-bit
+size, the flatbuffer `IREE` of that size and, from the next multiple of 64 bytes on, the external read-only segments.
+
+Executables of the GPU targets are flatbuffers that carry the modules for the driver, with or without a header:
+`runtime/src/iree/base/internal/flatcc/parsing.h` (64 bytes of header: magic, version, 64-bit content size, zeros) and
+`runtime/src/iree/schemas/{cuda,hip,vulkan,metal}_executable_def.fbs`. The header's magic is the flatbuffer's file
+identifier; up to 3.8 there is no header.
+
+All fields below stood so from 3.5 to 3.13, and have the schemas' names but for what each container calls otherwise:
+`exports`, `modules`, an export's `ordinal` and `kernel`, a module's `image`. Flatbuffers are read by a thin layer over
+`flatbuffers.table.Table`: the library trusts its input; here every offset and count is checked against the buffer
+before it is followed (https://flatbuffers.dev/internals/: tables, vtables, vectors; all little-endian, offsets relative
+to the place where they are stored).
 """
 
 from __future__ import annotations
 
 import re
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any, NamedTuple
 
-from bot.core.reading import ArtifactReading, PtxModule, Reader, Reading
+from flatbuffers import number_types
+from flatbuffers.table import Table as LibraryTable
+from msgspec.structs import replace
+
+from bot.core.reading import ArtifactReading, EntryPoint, PtxModule, Reader, Reading
 from bot.errors import MalformedBinary
-from bot.readers import elf, executable, hsaco, msl, ptx, spirv, vm_module
-from bot.readers.elf import require_disjoint
-from bot.readers.vm_module import parse_module
+from bot.readers.elf import (
+    CODE_OBJECT,
+    ELF,
+    Budget,
+    Span,
+    code_digest,
+    label_sizes,
+    require_disjoint,
+    span_inside,
+)
+from bot.readers.kernel_text import METAL, PTX, device_of, read_ptx
+from bot.readers.spirv import SPIRV, WORD_BYTES
 
-EMBEDDED: tuple[Reader, ...] = (hsaco, elf, executable, vm_module)
+INT32: Any = number_types.Int32Flags
+UINT16: Any = number_types.Uint16Flags
+UINT32: Any = number_types.Uint32Flags
+UINT64: Any = number_types.Uint64Flags
+OFFSET_BYTES = 4
+MAX_TABLES = 1 << 16
+"""More tables than this in one vector are refused: crafted vectors may name one table a million times."""
+MAX_TEXT_BYTES = 1024  # longer names are refused: a million tables may share one
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table of a schema."""
+
+    data: bytes  # the buffer, or the file that holds it; spans are relative to its first byte
+    position: int  # offset of the table in `data`
+    where: str
+    # their names in the order of the schema, with blanks between, up to the last that is read; a union takes two. A
+    # name that is not among them is that of a field which the table does not have
+    fields: str
+
+    def scalar(self, name: str, flags: Any) -> int:
+        """The number in the field, 0 where the table does not have it."""
+        at = self._field(name, flags.bytewidth)
+        return 0 if at is None else self._number(at, flags)
+
+    def span(self, name: str, item_bytes: int = 1) -> Span | None:
+        """The contents of a vector of items of `item_bytes`, or of a string, without its count."""
+        at = self._field(name, OFFSET_BYTES)
+        if at is None:
+            return None
+        start = at + self._number(at, UINT32)
+        count = self._number(start, UINT32)
+        return span_inside(start + OFFSET_BYTES, count * item_bytes, len(self.data), self.where)
+
+    def text(self, name: str) -> str:
+        """The string in the field, empty where the table does not have it."""
+        span = self.span(name) or Span(0, 0)
+        if span.size > MAX_TEXT_BYTES:
+            raise MalformedBinary(f"a name of {span.size} bytes", where=self.where)
+        return span.of(self.data).decode("utf-8", "replace")
+
+    def table(self, name: str, fields: str) -> Table | None:
+        """The table in the field, which has these fields itself."""
+        at = self._field(name, OFFSET_BYTES)
+        return None if at is None else Table(self.data, at + self._number(at, UINT32), self.where, fields)
+
+    def tables(self, name: str, fields: str) -> Iterator[Table]:
+        """The tables of a vector, in order, each with these fields."""
+        span = self.span(name, OFFSET_BYTES) or Span(0, 0)
+        if span.size > MAX_TABLES * OFFSET_BYTES:
+            raise MalformedBinary(f"a vector of {span.size // OFFSET_BYTES} tables", where=self.where)
+        for at in range(span.start, span.end, OFFSET_BYTES):
+            yield Table(self.data, at + self._number(at, UINT32), self.where, fields)
+
+    def _field(self, name: str, size_bytes: int) -> int | None:
+        """Offset of the field's value, None where the vtable does not have it."""
+        vtable, slot = self.position - self._number(self.position, INT32), _slot(self.fields, name)
+        if slot is None or slot * 2 + 4 >= self._number(vtable, UINT16):
+            return None
+        offset = self._number(vtable + slot * 2 + 4, UINT16)
+        start = self.position + offset
+        return span_inside(start, size_bytes, len(self.data), self.where).start if offset else None
+
+    def _number(self, at: int, flags: Any) -> int:
+        span_inside(at, flags.bytewidth, len(self.data), self.where)
+        return int(LibraryTable(self.data, 0).Get(flags, at))
+
+
+@cache
+def _slot(fields: str, name: str) -> int | None:
+    names = fields.split()
+    return names.index(name) if name in names else None
+
+
+def root_table(data: bytes, start: int, expected: bytes, where: str, fields: str) -> Table:
+    """The root of the buffer that starts at `start`; raises `MalformedBinary` without the file identifier.
+
+    `expected`: the four bytes of the schema's `file_identifier`.
+    """
+    if start < 0 or identifier(data, start) != expected:
+        raise MalformedBinary(f"no flatbuffer with the identifier {expected!r}", where=where)
+    return Table(data, start + int.from_bytes(data[start : start + OFFSET_BYTES], "little"), where, fields)
+
+
+def identifier(data: bytes, start: int) -> bytes:
+    """What stands in the place of the file identifier of a buffer at `start`: four bytes behind the root's offset."""
+    return data[start + OFFSET_BYTES : start + 2 * OFFSET_BYTES]
+
+
+# VM modules.
+
+
+VM_IDENTIFIER, WHERE = b"IREE", "VM module"
+SEGMENT_ALIGNMENT = 64
+ZIP_MAGIC = b"PK\x03\x04"
+ZIP_LENGTHS, ZIP_LENGTHS_AT, ZIP_HEADER_BYTES = struct.Struct("<HH"), 26, 30
+"""Where a ZIP local header has the lengths of its name and extra field, and its size without them (APPNOTE 4.3.7)."""
+MODULE = """name version requirements attrs types dependencies imported_functions exported_functions function_signatures
+    rodata_segments rwdata_segments module_state function_descriptors bytecode_version bytecode_data"""
+VM_EXPORT = "local_name internal_ordinal"
+SEGMENT = "compression_type_type compression_type embedded_data external_data_offset external_data_length"
+DESCRIPTOR = struct.Struct("<iiIHHHH")
+"""FunctionDescriptor: bytecode offset and length, requirements, reserved, blocks, i32 and ref registers."""
+
+
+@dataclass(frozen=True, slots=True)
+class VmModule:
+    """Where a module has its bytes; `segments`: read-only data in its order, embedded or external, each span once."""
+
+    root: Table
+    bytecode: Span
+    segments: tuple[Span, ...]
+
+
+def read_vm_module(data: bytes) -> Reading:
+    """A module that is an executable: parts `bytecode` and `rodata`; an entry point per exported function."""
+    module = parse_module(data)
+    labelled = {module.bytecode: "bytecode"} | dict.fromkeys(module.segments, "rodata")
+    return Reading("vm-bytecode", len(data), label_sizes(labelled, "vm-bytecode"), tuple(_vm_functions(module)))
+
+
+def parse_module(data: bytes) -> VmModule:
+    """The outline of a module; raises `MalformedBinary`."""
+    start = OFFSET_BYTES
+    if data.startswith(ZIP_MAGIC):
+        if len(data) < ZIP_HEADER_BYTES:
+            raise MalformedBinary("a ZIP header that is cut short", where=WHERE)
+        start += ZIP_HEADER_BYTES + sum(ZIP_LENGTHS.unpack_from(data, ZIP_LENGTHS_AT))
+    size = int.from_bytes(data[start - OFFSET_BYTES : start], "little")
+    flatbuffer = span_inside(start, size, len(data), WHERE)
+    root = root_table(data, start, VM_IDENTIFIER, WHERE, MODULE)
+    bytecode = root.span("bytecode_data") or Span(start, 0)
+    external_at = -(-flatbuffer.end // SEGMENT_ALIGNMENT) * SEGMENT_ALIGNMENT
+    segments: dict[Span, None] = {}
+    for table in root.tables("rodata_segments", SEGMENT):
+        span = table.span("embedded_data")
+        if span is None:
+            offset, length = table.scalar("external_data_offset", UINT64), table.scalar("external_data_length", UINT64)
+            span = span_inside(external_at + offset if length else 0, length, len(data), WHERE)
+        segments[span] = None
+    return VmModule(root, bytecode, tuple(segment for segment in segments if segment.size))
+
+
+def _vm_functions(module: VmModule) -> Iterator[EntryPoint]:
+    data, descriptors = module.root.data, module.root.span("function_descriptors", DESCRIPTOR.size) or Span(0, 0)
+    budget = Budget(len(data), WHERE)
+    for export in module.root.tables("exported_functions", VM_EXPORT):
+        name, ordinal = export.text("local_name"), export.scalar("internal_ordinal", INT32)
+        if not 0 <= ordinal * DESCRIPTOR.size < descriptors.size:
+            raise MalformedBinary(f"export {name[:80]!r} names function {ordinal}", where=WHERE)
+        offset, length, *_ = DESCRIPTOR.unpack_from(data, descriptors.start + ordinal * DESCRIPTOR.size)
+        inside = span_inside(offset, length, module.bytecode.size, WHERE)
+        if not name.startswith("__"):  # `__init` and its like are the loader's, no entry points
+            budget.spend(length)
+            code = Span(module.bytecode.start + inside.start, length).of(data)
+            yield EntryPoint(name, code_bytes=length, code=code_digest(code))
+
+
+# Containers of the GPU targets.
+
+
+HEADER = struct.Struct("<4sIQ48s")
+"""iree_flatbuffer_file_header_t: magic, version, bytes of content after the header, reserved (zero)."""
+RESERVED_AT = 16
+ROOT = "exports modules source_files"
+VULKAN_ROOT = "exports descriptor_set_layouts pipeline_layouts modules source_files"
+EXPORT = "ordinal kernel block_dims block_shared_memory_size constant_count binding_flags debug_info"
+VULKAN_EXPORT = "ordinal kernel pipeline_layout_ordinal subgroup_size debug_info"
+METAL_EXPORT = """ordinal kernel max_threads_per_threadgroup threadgroup_size threadgroup_size_aligned constant_count
+    binding_flags debug_info name"""
+
+
+class Layout(NamedTuple):
+    """How one kind of container is laid out; `format` and `read` are those of the modules in it."""
+
+    format: str
+    root: str
+    module: str
+    export: str
+    read: Callable[[bytes], Reading]
+
+    def span(self, module: Table) -> Span | None:
+        """Where a module is; None where it has none that can be read: a Metal library only the driver reads."""
+        if self.format == "msl":
+            source = module.table("source", "version code")
+            return source.span("code") if source else None
+        return module.span(self.module, WORD_BYTES if self.format == "spirv" else 1)
+
+
+LAYOUTS = {
+    b"CDA1": Layout("ptx", ROOT, "image", EXPORT, partial(read_ptx, launch_known=True)),
+    b"HIP1": Layout("hsaco", ROOT, "image", EXPORT, CODE_OBJECT.read),
+    b"VKE1": Layout("spirv", VULKAN_ROOT, "spirv_code", VULKAN_EXPORT, SPIRV.read),
+    b"MTL1": Layout("msl", ROOT, "source metallib metallibsym", METAL_EXPORT, METAL.read),
+}
+"""Identifier → layout."""
+
+
+def is_container(data: bytes) -> bool:
+    """True for any identifier that stands twice, so that an unknown one is refused, not overlooked.
+
+    True, too, for a known one before a root with exports: four bytes alone may be a constant's.
+    """
+    if _has_header(data) or identifier(data, 0) not in LAYOUTS:
+        return _has_header(data)
+    try:
+        return _open(data)[1].span("exports", OFFSET_BYTES) is not None
+    except MalformedBinary:
+        return False
+
+
+def read_container(data: bytes) -> Reading:
+    """Parts of all modules, `header`, `sources`, `metallib`; names, strings and tables are unattributed."""
+    layout, root = _open(data)
+    tables = tuple(root.tables("modules", layout.module))
+    spans = tuple(map(layout.span, tables))
+    labelled = {Span(0, HEADER.size if _has_header(data) else 0): "header"}
+    sources = (source.span("content") for source in root.tables("source_files", "path content"))
+    labelled |= {span: "sources" for span in sources if span}
+    opaque = (table.span(name) for table in tables for name in ("metallib", "metallibsym"))
+    labelled |= {span: "metallib" for span in opaque if span}
+    # Disjoint first: then no byte is read twice, whatever the tables claim.
+    require_disjoint({*labelled, *filter(None, spans)}, layout.format)
+    readings = {span: layout.read(span.of(data)) if span else None for span in dict.fromkeys(spans)}
+    parts = Counter(label_sizes(labelled, layout.format))
+    for reading in filter(None, readings.values()):
+        parts.update(reading.parts)
+    entries = _entry_points(layout, root, [readings[span] for span in spans])
+    return Reading(layout.format, len(data), dict(parts), tuple(entries))
+
+
+def _has_header(data: bytes) -> bool:
+    # Constants may be all zeros, or anything else: only letters and digits name a container.
+    magic = data[:4]
+    has_zeros = data[RESERVED_AT : HEADER.size] == bytes(HEADER.size - RESERVED_AT)
+    return magic.isalnum() and has_zeros and identifier(data, HEADER.size) == magic
+
+
+def _open(data: bytes) -> tuple[Layout, Table]:
+    """The layout and the root; raises `MalformedBinary`, also for content that is shorter than the header says."""
+    start = HEADER.size if _has_header(data) else 0
+    magic, version = identifier(data, start), 0
+    if start:
+        _, version, content_bytes, _ = HEADER.unpack_from(data)
+        span_inside(start, content_bytes, len(data), "executable")
+    layout = LAYOUTS.get(magic)
+    if layout is None or version != 0:
+        raise MalformedBinary(f"unknown container {magic!r}, version {version}", where="executable")
+    return layout, root_table(data, start, magic, layout.format, layout.root)
+
+
+def _entry_points(layout: Layout, root: Table, modules: list[Reading | None]) -> Iterator[EntryPoint]:
+    """The exports in their own order, under the names by which the program knows them."""
+    known = [{entry.name: entry for entry in reading.entry_points} if reading else None for reading in modules]
+    for export in root.tables("exports", layout.export):
+        kernel, ordinal = export.text("kernel"), export.scalar("ordinal", UINT32)
+        if ordinal >= len(modules):
+            raise MalformedBinary(f"export {kernel[:80]!r} names module {ordinal}", where=layout.format)
+        entries = known[ordinal]
+        entry = EntryPoint(kernel) if entries is None else entries.get(kernel)
+        if entry is None:
+            raise MalformedBinary(f"export {kernel[:80]!r} is not in its module", where=layout.format)
+        launch_bytes = export.scalar("block_shared_memory_size", UINT32)
+        workgroup = None if entry.workgroup_bytes is None else entry.workgroup_bytes + launch_bytes
+        debug = export.table("debug_info", "name")
+        name = export.text("name") or (debug.text("name") if debug else "") or kernel
+        yield replace(entry, name=name, workgroup_bytes=workgroup)
+
+
+CONTAINER = Reader(is_container, read_container)
+VM_MODULE = Reader(lambda data: identifier(data, OFFSET_BYTES) == VM_IDENTIFIER, read_vm_module)
+EMBEDDED = (CODE_OBJECT, ELF, CONTAINER, VM_MODULE)
 """Formats that an artifact embeds as they are, each with an unmistakable magic; code objects before other ELF."""
-READERS: tuple[Reader, ...] = (*EMBEDDED, spirv, ptx, msl)
-"""All formats; those of the second row come inside containers."""
+READERS = (*EMBEDDED, SPIRV, PTX, METAL)
+"""All formats; those that are not embedded come inside containers."""
 EXECUTABLE_CALL = re.compile(r"hal\w*\.executable\.")
 """Functions of the runtime that take executables, `hal.executable.create` above all."""
 HIDDEN = "no reader knows the format of its executables, so they cannot be told apart from constants"
@@ -58,8 +364,15 @@ def read_artifact(data: bytes) -> ArtifactReading:
 
 def ptx_modules(data: bytes) -> tuple[PtxModule, ...]:
     """All PTX modules of an artifact, in file order; raises `MalformedBinary`."""
-    executables = [segment.of(data) for segment in sorted(parse_module(data).segments)]
-    return tuple(each for one in executables if executable.accepts(one) for each in executable.ptx_modules(one))
+    modules = list[PtxModule]()
+    for one in (segment.of(data) for segment in sorted(parse_module(data).segments)):
+        layout, root = _open(one) if is_container(one) else (None, None)
+        if layout is None or root is None or layout.format != "ptx":
+            continue
+        spans = dict.fromkeys(filter(None, map(layout.span, root.tables("modules", layout.module))))
+        require_disjoint(spans, layout.format)
+        modules += [PtxModule(device_of(text), text) for text in (span.of(one).rstrip(b"\0") for span in spans)]
+    return tuple(modules)
 
 
 def is_executable(data: bytes) -> bool:

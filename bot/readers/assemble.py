@@ -42,8 +42,7 @@ from bot.core.record import Count, is_count
 from bot.core.snapshot import Dispatch
 from bot.errors import InputError, MalformedBinary
 from bot.readers.artifact import read_artifact
-from bot.readers.cubin import read_assembled
-from bot.readers.object_code import function_codes
+from bot.readers.elf import function_codes, read_assembled
 
 T = TypeVar("T")
 Given = TypeVar("Given")
@@ -174,7 +173,7 @@ class _Parsed:
             entry = described.get(row.name) if self.program else in_artifact[place]
             values: dict[str, Any] = {what: getattr(entry, what) for what in OF_ENTRY_POINT} if entry else {}
             if is_cpu and (function := self.functions.get(row.name)):
-                values |= {"code_bytes": function.size_bytes, "code": function.code}
+                values |= {"code_bytes": function.code_bytes, "code": function.code}
             if is_cpu and (frame := (self.frames or {}).get(row.name)):
                 values |= {"stack_bytes": frame.stack_bytes, "stack_kind": frame.kind}
             if code := machine.get(row.name):

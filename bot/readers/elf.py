@@ -1,31 +1,50 @@
-"""ELF files: bytes per kind of section, and the symbols of functions and data; and byte ranges of any binary.
+"""ELF files of all machines: bytes per kind of section, functions as digests, kernels of AMD and NVIDIA GPUs.
 
 llvm-cpu makes two of them: a relocatable object that still has its symbols, and the linked, stripped library inside
-the artifact. Format: System V ABI, generic part, chapters "Object Files" and "Symbol Table" (figures of the 32- and
-64-bit layouts), https://gabi.xinuos.com. Headers are parsed by pyelftools; symbols, of which there are many, in one
-`struct` sweep.
+the artifact. Format: System V ABI, generic part, chapters "Object Files", "Symbol Table" and "Relocation" (figures of
+the 32- and 64-bit layouts), https://gabi.xinuos.com. Headers are parsed by pyelftools; symbols, of which there are
+many, in one `struct` sweep. Byte ranges and digests are here for the readers of all formats.
+
+AMD code objects: "User Guide for AMDGPU Backend", Code Object V3 to V6 metadata: the note `AMDGPU` of type
+NT_AMDGPU_METADATA (32) holds a msgpack map whose `amdhsa.kernels` lists one map per kernel,
+https://llvm.org/docs/AMDGPUUsage.html#code-object-v3-metadata. Scratch (`.private_segment_fixed_size`) and LDS
+(`.group_segment_fixed_size`) are bytes per work-item and per workgroup. Each kernel has a descriptor of 64 bytes, the
+object `<name>.kd`, with the modes and registers it starts with ("Kernel Descriptor" there).
+
+Cubins: sections `.text.<function>` of machine code (SASS), padded with no-operations to whole cache lines, as the
+listings of `cuobjdump -elf` name them (https://docs.nvidia.com/cuda/cuda-binary-utilities); what else is in the file
+(names, symbols, tables for the driver and the debugger) does not run. What `ptxas -v` prints: "Function properties for"
+each function, its frame and spills on the next line, and for an entry point the registers on the one after.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 import struct
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import chain
+from operator import attrgetter
 from typing import Any, NamedTuple
 
+import msgpack
 from elftools.common.exceptions import ELFError
 from elftools.common.utils import struct_parse
 from elftools.construct import ConstructError
 from elftools.elf.elffile import ELFFile
 
-from bot.core.reading import EntryPoint, Reading
+from bot.core.reading import Assembled, EntryPoint, Reader, Reading
+from bot.core.snapshot import written
 from bot.errors import MalformedBinary
 
 MAGIC = b"\x7fELF"
 MACHINE = slice(18, 20)  # where both layouts have `e_machine`
+EM_X86_64, EM_CUDA, EM_AMDGPU = ((number).to_bytes(2, "little") for number in (62, 190, 224))
 SHN_UNDEF, SHN_LORESERVE = 0, 0xFF00
-SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR = 1, 2, 4
+SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR, SHF_MERGE, SHF_STRINGS, SHF_INFO_LINK = 1, 2, 4, 0x10, 0x20, 0x40
 STT_OBJECT, STT_FUNC, STT_SECTION = 1, 2, 3
 LOADER_FUNCTION = "iree_hal_executable_library_query"
 """What the runtime's loader calls in a CPU library; no entry point of the program."""
@@ -96,6 +115,20 @@ class Budget:
         self._left -= work_bytes
         if self._left < 0:
             raise MalformedBinary("its tables name the same bytes over and over", where=self._where)
+
+
+def code_digest(*pieces: bytes) -> str:
+    """The whole digest, as text; where one piece ends and the next begins counts too."""
+    return written(fingerprint(*pieces))
+
+
+def fingerprint(*pieces: bytes) -> bytes:
+    """The same as bytes, for what many digests have in common."""
+    whole = hashlib.sha256()
+    for piece in pieces:
+        whole.update(len(piece).to_bytes(8, "little"))
+        whole.update(piece)
+    return whole.digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,12 +209,7 @@ class Elf:
         return self.data[start : start + symbol.size_bytes]
 
 
-def accepts(data: bytes) -> bool:
-    """True for an ELF file of any machine; others have readers of their own."""
-    return data.startswith(MAGIC)
-
-
-def read(data: bytes) -> Reading:
+def read_elf(data: bytes) -> Reading:
     """Parts per kind of section; an entry point per function symbol (a stripped library has none)."""
     elf = parse_elf(data)
     functions = (symbol for symbol in elf.symbols(STT_FUNC) if symbol.name != LOADER_FUNCTION)
@@ -214,3 +242,317 @@ def parse_elf(data: bytes) -> Elf:
     labelled |= {section.span: section.label for section in sections.values()}
     order = "<" if file.little_endian else ">"
     return Elf(data, file.elfclass, order, sections, label_sizes(labelled, "elf"))
+
+
+# The code of functions in relocatable objects. What is left out are names and the ordinals in them, which move when the
+# program gains a dispatch elsewhere. A function is its bytes and its relocations. What a relocation refers to counts by
+# content where that is constant data, as constants of all functions share sections in which each has a place of its
+# own, and by name where it is another function. The types of relocations are numbers of each machine.
+
+
+ORDINAL = re.compile(r"(?<=_dispatch_)\d+")
+"""What the compiler counts up in the name of a dispatch, `main_dispatch_12_matmul_4x8_f32`."""
+RELOCATION_FORMAT = {32: ("IIi", 8), 64: ("QQq", 32)}
+"""ELF class → the fields of a relocation, and by how many bits `r_info` has the symbol above the type."""
+X86_RELATIVE, X86_FIELD_BYTES = (2, 4), 4
+"""x86-64 psABI, "Relocation Types": R_X86_64_PC32 and R_X86_64_PLT32, both of 32-bit fields."""
+RELOCATION_WORK_BYTES = 32  # what a relocation costs, in bytes read
+MAX_DEPTH = 2  # constant data that refers to data (a table of tables) is followed this far
+
+
+def function_codes(object_bytes: bytes) -> dict[str, EntryPoint]:
+    """Function → size (`st_size`) and digest in a relocatable object; raises `MalformedBinary`.
+
+    Local functions may share a name; they then count together.
+    """
+    whole, by_name = _Object(object_bytes), dict[str, list[Symbol]]()
+    for symbol in whole.functions:
+        by_name.setdefault(symbol.name, []).append(symbol)
+    return {name: whole.code_of(namesakes) for name, namesakes in by_name.items()}
+
+
+class _Relocation(NamedTuple):
+    """One place to fill in: its offset in its section, how, and with the address of what."""
+
+    offset: int
+    type: int
+    symbol: Symbol
+    addend: int
+    bias: int
+    """What an addend lacks to be an offset: x86-64 counts from the end of the field, which ends the instruction."""
+
+
+_OFFSET = attrgetter("offset")
+
+
+class _Object:
+    """An object's sections by index, and the relocations of each, by rising offset."""
+
+    def __init__(self, data: bytes) -> None:
+        self.elf = parse_elf(data)
+        self.sections, self.budget = self.elf.sections, Budget(len(data), "elf")
+        self.known = dict[tuple[object, ...], bytes]()  # constants by place; by function where they refer to something
+        self.symbols, self.functions = self.elf.symbols(), self.elf.symbols(STT_FUNC)
+        starts: dict[int, set[int]] = {}  # section → offsets that a symbol or relocation names
+        for symbol in self.symbols:
+            starts.setdefault(symbol.section, set()).add(symbol.value)
+        self.relocations: dict[int, list[_Relocation]] = {}
+        for section in (each for each in self.sections.values() if each.type == "SHT_RELA"):
+            rows = self.relocations[section.info] = sorted(self._relocations(section), key=_OFFSET)
+            for each in rows:
+                if each.symbol.kind == STT_SECTION:
+                    starts.setdefault(each.symbol.section, set()).add(each.addend + each.bias)
+        self.starts = {section: sorted(offsets) for section, offsets in starts.items()}
+        # What a relocation against a section itself means is its first function.
+        self.names = {symbol.section: symbol.name for symbol in reversed(self.functions)}
+        # The addends of these are hidden in their bytes.
+        self.unknown = {section.info for section in self.sections.values() if section.type == "SHT_REL"}
+
+    def _relocations(self, section: Section) -> Iterator[_Relocation]:
+        target = self.sections.get(section.info)
+        fields, shift = RELOCATION_FORMAT[self.elf.bits]
+        layout = struct.Struct(self.elf.byte_order + fields)
+        if section.span.size % layout.size:
+            raise MalformedBinary(f"relocations of {section.span.size} bytes", where="elf")
+        if target is None or not target.flags & SHF_ALLOC:
+            return
+        is_x86 = self.elf.data[MACHINE] == EM_X86_64
+        for offset, info, addend in layout.iter_unpack(section.span.of(self.elf.data)):
+            symbol, type_ = info >> shift, info & ((1 << shift) - 1)
+            if symbol >= len(self.symbols):
+                raise MalformedBinary(f"no symbol {symbol}", where="elf")
+            bias = X86_FIELD_BYTES if is_x86 and type_ in X86_RELATIVE else 0
+            yield _Relocation(offset, type_, self.symbols[symbol], addend, bias)
+
+    def code_of(self, namesakes: list[Symbol]) -> EntryPoint:
+        """Size and digest of the functions of one name."""
+        name, size_bytes = namesakes[0].name, sum(symbol.size_bytes for symbol in namesakes)
+        for symbol in namesakes:
+            section = self.sections.get(symbol.section)
+            is_inside = section is not None and symbol.value + symbol.size_bytes <= section.span.size
+            if not is_inside or symbol.section in self.unknown:
+                return EntryPoint(name, size_bytes)
+        pieces = (self._range(each, each.section, each.value, each.size_bytes, 0) for each in namesakes)
+        return EntryPoint(name, size_bytes, code=code_digest(*chain.from_iterable(pieces)))
+
+    def _range(self, function: Symbol, index: int, start: int, size: int, depth: int) -> tuple[bytes, bytes]:
+        """A part of a section, as the function refers to it: its bytes, and its relocations as text."""
+        first, inside = self.sections[index].span.start + start, self._inside(index, start, size)
+        self.budget.spend(size + RELOCATION_WORK_BYTES * len(inside))
+        lines = (f"{each.offset - start} {each.type} {self._target(function, each, depth)}\n" for each in inside)
+        return self.elf.data[first : first + size], "".join(lines).encode()
+
+    def _inside(self, index: int, start: int, size: int) -> list[_Relocation]:
+        relocations = self.relocations.get(index, [])
+        ends = (bisect_left(relocations, place, key=_OFFSET) for place in (start, start + size))
+        return relocations[slice(*ends)]
+
+    def _target(self, function: Symbol, relocation: _Relocation, depth: int) -> str:
+        symbol, section = relocation.symbol, self.sections.get(relocation.symbol.section)
+        place = symbol.value + relocation.addend
+        if symbol.section == function.section and not (symbol.kind == STT_FUNC and symbol.name != function.name):
+            return f"@{place - function.value:+}"
+        if section is None or section.flags & SHF_EXECINSTR or depth == MAX_DEPTH:
+            # Without the ordinal: the name as it is in every program that has this dispatch.
+            return f"{ORDINAL.sub('', symbol.name or self.names.get(symbol.section, ''))}{place:+}"
+        return self._constant(function, section, relocation, depth + 1)
+
+    def _constant(self, function: Symbol, section: Section, relocation: _Relocation, depth: int) -> str:
+        """Digest of the constant data a relocation refers to, made once for all that do, and where in it."""
+        symbol, bias = relocation.symbol, relocation.bias
+        start, size, offset = symbol.value, symbol.size_bytes, relocation.addend
+        if symbol.kind == STT_SECTION:
+            start, size, offset = relocation.addend + bias, 0, -bias
+        if not size and section.flags & SHF_MERGE and not section.flags & SHF_STRINGS:
+            size = section.item_bytes
+        elif not size:  # nothing tells: all up to the next start
+            starts = self.starts[section.index]
+            after = bisect_right(starts, start)
+            size = max((starts[after] if after < len(starts) else section.span.size) - start, 0)
+        if not 0 <= start <= section.span.size - size:
+            raise MalformedBinary(f"a constant of {size} bytes at offset {start} of its section", where="elf")
+        key: tuple[object, ...] = (section.index, start, size)
+        if self._inside(section.index, start, size):
+            key = (*key, function, depth)
+        if key not in self.known:
+            self.known[key] = fingerprint(*self._range(function, section.index, start, size, depth))
+        return f"{self.known[key].hex()}{offset:+}"
+
+
+# Code objects of AMD GPUs.
+
+
+NOTE_OWNER, NT_AMDGPU_METADATA = b"AMDGPU\0", 32
+NOTE_HEADER = struct.Struct("<III")
+MAX_METADATA_BYTES = 1 << 22
+"""A kernel takes about 800; one byte of msgpack can become an object of 64, so more is refused."""
+ENTRY_OFFSET = slice(16, 24)  # where a kernel descriptor has the distance to the code, which is a matter of layout
+FIELDS = {
+    "stack_bytes": ".private_segment_fixed_size",
+    "workgroup_bytes": ".group_segment_fixed_size",
+    "vgprs": ".vgpr_count",
+    "sgprs": ".sgpr_count",
+    "vgpr_spills": ".vgpr_spill_count",
+    "sgpr_spills": ".sgpr_spill_count",
+    "agprs": ".agpr_count",
+}
+"""Field of an entry point → key in a kernel's metadata; accumulation registers only from gfx90a on."""
+
+
+def read_code_object(data: bytes) -> Reading:
+    """Parts per kind of section; an entry point per kernel of the metadata."""
+    elf = parse_elf(data)
+    symbols = {symbol.name: symbol for kind in (STT_OBJECT, STT_FUNC) for symbol in elf.symbols(kind)}
+    budget = Budget(len(data), "hsaco")
+    entries = tuple(_entry_point(elf, kernel, symbols, budget) for kernel in _kernels(elf))
+    return Reading("hsaco", len(data), elf.parts, entries)
+
+
+def _entry_point(elf: Elf, kernel: Mapping[str, Any], symbols: Mapping[str, Symbol], budget: Budget) -> EntryPoint:
+    name, values = kernel.get(".name"), {field: kernel.get(key) for field, key in FIELDS.items()}
+    if not isinstance(name, str):
+        raise MalformedBinary("a kernel without a name", where="hsaco")
+    for field, value in values.items():
+        if value is not None and (type(value) is not int or value < 0):
+            raise MalformedBinary(f"{FIELDS[field]} is {str(value)[:40]!r}", where="hsaco")
+    kind = "dynamic" if kernel.get(".uses_dynamic_stack") is True else "static"
+    function, descriptor = symbols.get(name), symbols.get(f"{name}.kd")
+    machine_code, start_state = (elf.contents(each) if each else None for each in (function, descriptor))
+    code = None
+    if machine_code is not None and start_state is not None:
+        budget.spend(len(machine_code) + len(start_state))
+        code = code_digest(machine_code, start_state[: ENTRY_OFFSET.start], start_state[ENTRY_OFFSET.stop :])
+    return EntryPoint(
+        name,
+        code_bytes=function.size_bytes if function else None,
+        stack_kind=None if values["stack_bytes"] is None else kind,
+        code=code,
+        **values,
+    )
+
+
+def _kernels(elf: Elf) -> list[Mapping[str, Any]]:
+    """What the first note of metadata says of each kernel."""
+    for section in elf.sections.values():
+        data, at = section.span.of(elf.data) if section.type == "SHT_NOTE" else b"", 0
+        while at + NOTE_HEADER.size <= len(data):
+            owner_bytes, content_bytes, kind = NOTE_HEADER.unpack_from(data, at)
+            owner_at = at + NOTE_HEADER.size
+            content_at = owner_at + -(-owner_bytes // 4) * 4
+            at = content_at + -(-content_bytes // 4) * 4
+            if content_at + content_bytes > len(data):
+                raise MalformedBinary("a note beyond its section", where="hsaco")
+            if data[owner_at : owner_at + owner_bytes] != NOTE_OWNER or kind != NT_AMDGPU_METADATA:
+                continue
+            if content_bytes > MAX_METADATA_BYTES:
+                raise MalformedBinary(f"metadata of {content_bytes} bytes", where="hsaco")
+            try:  # it bounds every claimed count by the length of its input
+                metadata = msgpack.unpackb(data[content_at : content_at + content_bytes])
+            except (ValueError, TypeError, OverflowError, msgpack.UnpackException) as error:
+                raise MalformedBinary(f"metadata is no msgpack: {error}", where="hsaco") from error
+            kernels = metadata.get("amdhsa.kernels") if isinstance(metadata, dict) else None
+            if not isinstance(kernels, list) or not all(isinstance(kernel, dict) for kernel in kernels):
+                raise MalformedBinary("metadata without a list of kernels", where="hsaco")
+            return kernels
+    raise MalformedBinary("no AMDGPU metadata note", where="hsaco")
+
+
+# Cubins of NVIDIA GPUs.
+
+
+NV_INFO = ("SHT_LOPROC", str(0x70000000))
+ATTRIBUTE, OF_FUNCTION = struct.Struct("<BBH"), struct.Struct("<II")
+EIFMT_SVAL, EIATTR_FRAME_SIZE, EIATTR_REGCOUNT = 0x04, 0x11, 0x2F
+"""As `cuobjdump -elf` names them: a value of so many bytes; frame and registers of a function."""
+MAX_DIGITS = 15
+PROPERTIES = re.compile(
+    r"Function properties for (?P<name>\S+)\s*\n"
+    r"\s*\d{1,15} bytes stack frame, (?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads[ \t]*"
+    r"(?:\n[^\n]*: Used (?P<registers>\d+) registers)?"
+)
+
+
+class MachineCode(NamedTuple):
+    """One function of a cubin."""
+
+    name: str
+    registers: int | None  # None for a function that is only called: its entry points count them
+    spill_bytes: int
+    sass_bytes: int | None  # of its section; None where it has none of its own
+
+
+class Module(NamedTuple):
+    """One assembled module: machine code of all its functions, and each of them."""
+
+    sass_bytes: int
+    functions: tuple[MachineCode, ...]
+
+
+def read_cubin(data: bytes) -> Reading:
+    """Parts per kind of section, `text` the machine code; an entry point per function that has a section."""
+    if not CUBIN.accepts(data):
+        raise MalformedBinary("no ELF of the CUDA machine", where="cubin")
+    elf, by_section = parse_elf(data), dict[int, list[str]]()
+    for symbol in elf.symbols(STT_FUNC):
+        section = elf.sections.get(symbol.section)
+        # A function's section begins with it: what stands behind it there are its own helpers.
+        if section is not None and section.flags & SHF_EXECINSTR and symbol.value == section.address:
+            by_section.setdefault(section.index, []).append(symbol.name)
+    alone = {names[0]: elf.sections[index].span.of(data) for index, names in by_section.items() if len(names) == 1}
+    attributes = _attributes(elf)
+    entries = tuple(
+        EntryPoint(
+            name,
+            code_bytes=len(code),
+            stack_bytes=attributes.get((name, EIATTR_FRAME_SIZE)),
+            stack_kind="static" if (name, EIATTR_FRAME_SIZE) in attributes else None,
+            code=code_digest(code),
+            registers=attributes.get((name, EIATTR_REGCOUNT)),
+        )
+        for name, code in alone.items()
+    )
+    return Reading("cubin", len(data), elf.parts, entries)
+
+
+def _attributes(elf: Elf) -> dict[tuple[str, int], int]:
+    """Function and attribute → value, of those attributes of the file that are a number of a function."""
+    sections = elf.sections.values()
+    # `.nv.info.<function>`, which has that flag, tells of one function; `.nv.info` of them all.
+    info = next((one for one in sections if one.type in NV_INFO and not one.flags & SHF_INFO_LINK), None)
+    data, symbols, at = info.span.of(elf.data) if info else b"", elf.symbols(), 0
+    values: dict[tuple[str, int], int] = {}
+    while at + ATTRIBUTE.size <= len(data):
+        form, kind, size = ATTRIBUTE.unpack_from(data, at)
+        at += ATTRIBUTE.size
+        if form != EIFMT_SVAL:  # its value is the size
+            continue
+        if size == OF_FUNCTION.size and at + size <= len(data):
+            symbol, value = OF_FUNCTION.unpack_from(data, at)
+            if symbol < len(symbols):
+                values[symbols[symbol].name, kind] = value
+        at += size
+    return values
+
+
+def read_assembled(assembled: Assembled) -> Module:
+    """What one module became; raises `MalformedBinary`, also where cubin and print tell of different functions."""
+    reading, functions = read_cubin(assembled.cubin), dict[str, MachineCode]()
+    sizes = {entry.name: entry.code_bytes for entry in reading.entry_points}
+    for match in PROPERTIES.finditer(assembled.said):
+        name, numbers = match["name"], {what: match[what] or "" for what in ("registers", "stores", "loads")}
+        for what, digits in numbers.items():
+            if len(digits) > MAX_DIGITS:
+                raise MalformedBinary(f"{what} of {len(digits)} digits", where="ptxas")
+        registers = int(numbers["registers"]) if match["registers"] else None
+        spill_bytes = int(numbers["stores"]) + int(numbers["loads"])
+        functions[name] = MachineCode(name, registers, spill_bytes, sizes.get(name))
+    if missing := sizes.keys() - functions.keys():
+        raise MalformedBinary(f"ptxas says nothing of {min(missing)[:80]!r}", where="cubin")
+    return Module(reading.parts.get("text", 0), tuple(functions.values()))
+
+
+ELF = Reader(lambda data: data.startswith(MAGIC), read_elf)
+"""Files of any machine."""
+CODE_OBJECT = Reader(lambda data: data.startswith(MAGIC) and data[MACHINE] == EM_AMDGPU, read_code_object)
+CUBIN = Reader(lambda data: data.startswith(MAGIC) and data[MACHINE] == EM_CUDA, read_cubin)
+"""No artifact holds one: an assembler makes them."""

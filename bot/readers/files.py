@@ -14,17 +14,18 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from bot.core.metrics import CODE, EXECUTABLES, METRIC_IDS, METRICS, OTHER, UNREAD
-from bot.core.reading import Measurement, Reader, Reading
+from bot.core.reading import Measurement, Reading
 from bot.core.record import is_count
 from bot.core.snapshot import Dispatch
 from bot.core.trace import LLVM, MACHINE, MLIR, SOURCE, DispatchTrace, PassStep
 from bot.errors import InputError, MalformedBinary
-from bot.readers import cubin, elf, hsaco, ptx, spirv
 from bot.readers.assemble import OF_ENTRY_POINT, Frame, of_entries, read_stack_usage
-from bot.readers.object_code import function_codes
+from bot.readers.elf import CODE_OBJECT, CUBIN, ELF, function_codes
+from bot.readers.kernel_text import PTX
 from bot.readers.passes import LONGEST_LINE_BYTES, operations_of
+from bot.readers.spirv import SPIRV
 
-READERS: tuple[Reader, ...] = (hsaco, cubin, elf, spirv, ptx)
+READERS = (CODE_OBJECT, CUBIN, ELF, SPIRV, PTX)
 NO_ARTIFACT_SAYS_IT = "no file that the command left says it"
 _ADDED_AT_LAUNCH = ("workgroup_memory_max_bytes",)  # a file has what a kernel always takes; a launch may add to it
 _RELOCATABLE = (1).to_bytes(2, "little"), slice(16, 18)  # ET_REL, and where a file says so

@@ -16,9 +16,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from bot.core.reading import EntryPoint, Reading
+from bot.core.reading import EntryPoint, Reader, Reading
 from bot.errors import MalformedBinary
-from bot.readers.object_code import code_digest, fingerprint
+from bot.readers.elf import code_digest, fingerprint
 
 MAGIC = b"\x03\x02\x23\x07"
 WORD_BYTES, HEADER_WORDS, VERSION_AT = 4, 5, 1
@@ -104,14 +104,9 @@ class Module:
             self.parts[label] += len(words)
 
 
-def accepts(data: bytes) -> bool:
-    """True for the magic number, in either byte order."""
-    return data[:WORD_BYTES] in (MAGIC, MAGIC[::-1])
-
-
-def read(data: bytes) -> Reading:
+def read_spirv(data: bytes) -> Reading:
     """Parts `text` (functions), `types`, `annotations`, `interface`, `debug` and `header`."""
-    if not accepts(data) or len(data) % WORD_BYTES or len(data) < HEADER_WORDS * WORD_BYTES:
+    if not SPIRV.accepts(data) or len(data) % WORD_BYTES or len(data) < HEADER_WORDS * WORD_BYTES:
         raise MalformedBinary(f"no SPIR-V module in {len(data)} bytes", where="spirv")
     words = array("I", data)
     if (data[:WORD_BYTES] == MAGIC) != (sys.byteorder == "little"):
@@ -260,3 +255,7 @@ def _workgroup_bytes(module: Module, variables: Iterable[int]) -> int | None:
             return None
         own, shared = (own, max(shared, size)) if variable in module.aliased else (own + size, shared)
     return own + shared
+
+
+SPIRV = Reader(lambda data: data[:WORD_BYTES] in (MAGIC, MAGIC[::-1]), read_spirv)
+"""Modules in either byte order."""

@@ -43,7 +43,7 @@ from bot.explain.explanations import changed_models, explanations
 from bot.explain.root_causes import root_causes
 from bot.readers.artifact import read_executable
 from bot.readers.assemble import UNSPEAKABLE
-from bot.readers.object_code import function_codes
+from bot.readers.elf import function_codes
 from bot.readers.passes import AroundReader, PassReader
 from bot.readers.program_passes import LOCATION, ProgramReader, joint_places
 from bot.show.filters import plural

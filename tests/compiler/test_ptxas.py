@@ -15,7 +15,7 @@ from bot.compiler.ptxas import MISSING, Assembler, Ptxas, assembler_of, installe
 from bot.core.policy import is_local
 from bot.core.reading import PtxModule
 from bot.errors import Interrupted
-from bot.readers.cubin import read_assembled
+from bot.readers.elf import read_assembled
 from bot.system.processes import Cancel
 
 PTX = PtxModule("sm_80", (FIXTURES / "binaries" / "dense.cuda.ptx").read_bytes().rstrip(b"\0"))

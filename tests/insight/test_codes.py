@@ -13,14 +13,14 @@ from bot.core.reading import EntryPoint, Reader
 from bot.core.snapshot import Dispatch
 from bot.explain.matching import Match
 from bot.explain.phases import same_numbers
-from bot.readers import msl, ptx
+from bot.readers.kernel_text import METAL, PTX
 
 
 def _row(entry: EntryPoint) -> Dispatch:
     return Dispatch("e", entry.name, code_bytes=entry.code_bytes, stack_bytes=entry.stack_bytes, code=entry.code)
 
 
-@pytest.mark.parametrize(("reader", "name"), [(ptx, "dense.cuda.ptx"), (msl, "dense.metal-spirv.1.metal")])
+@pytest.mark.parametrize(("reader", "name"), [(PTX, "dense.cuda.ptx"), (METAL, "dense.metal-spirv.1.metal")])
 def test_the_tenth_dispatch_has_a_longer_name_and_the_same_code(reader: Reader, name: str) -> None:
     data = fixture(name)
     longer = re.sub(rb"(?<=_dispatch_)(?=\d)", b"1", data)

@@ -1,21 +1,51 @@
-"""What holds of every reader: real binaries beside their goldens, a reader for each, and damage is refused."""
+"""What holds of every reader: real binaries beside their goldens; damage is refused; time is linear in any file."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import flatbuffers
+import msgpack
 import pytest
-from elf_files import tiny_object
+from elf_files import (
+    ALLOC,
+    EXECUTE,
+    FUNCTION,
+    NOTE,
+    OBJECT,
+    PROGBITS,
+    RELA,
+    STRTAB,
+    SYMTAB,
+    Part,
+    elf_file,
+    relocation,
+    symbol,
+    tiny_object,
+)
+from growth import LINEAR, cpu_growth
 from hypothesis import given
 from hypothesis import strategies as st
 from reader_checks import BINARIES, Read, check_flips, check_golden, check_truncations, fixture, outcome
-from test_executable import PAYLOADS, containers
+from test_artifact import PAYLOADS, containers, table, vector
 
 from bot.core.reading import Reading
 from bot.errors import MalformedBinary
-from bot.readers import cubin, elf, executable, hsaco, msl, ptx, spirv, vm_module
-from bot.readers.artifact import EMBEDDED, READERS, is_executable, read_artifact, read_executable
+from bot.readers.artifact import (
+    CONTAINER,
+    EMBEDDED,
+    READERS,
+    VM_MODULE,
+    is_executable,
+    read_artifact,
+    read_executable,
+)
+from bot.readers.elf import CODE_OBJECT, CUBIN, ELF, EM_AMDGPU, function_codes
+from bot.readers.kernel_text import METAL, METAL_MAGIC, PTX
+from bot.readers.spirv import SPIRV
 
 FORMATS = {
     "dense.llvm-cpu-x86_64.o": "elf",
@@ -26,14 +56,16 @@ FORMATS = {
     "dense.metal-spirv.0.metal": "msl",
     "dense.vmvx.module": "vm-bytecode",
 }
+
+
 GOLDENS: dict[Callable[[bytes], Any], tuple[str, ...]] = {
-    elf.read: tuple(f"dense.llvm-cpu-{name}" for name in ("x86_64.so", "aarch64.so", "riscv64.so", "aarch64.o")),
-    hsaco.read: ("dense.rocm.hsaco",),
-    cubin.read: ("dense.cuda.cubin",),
-    ptx.read: ("dense.cuda.ptx", "pointwise.cuda.ptx"),
-    spirv.read: ("dense.vulkan-spirv.0.spv", "dense.vulkan-spirv.1.spv"),
-    msl.read: ("dense.metal-spirv.0.metal", "dense.metal-spirv.1.metal"),
-    vm_module.read: ("dense.vmvx.module",),
+    ELF.read: tuple(f"dense.llvm-cpu-{name}" for name in ("x86_64.so", "aarch64.so", "riscv64.so", "aarch64.o")),
+    CODE_OBJECT.read: ("dense.rocm.hsaco",),
+    CUBIN.read: ("dense.cuda.cubin",),
+    PTX.read: ("dense.cuda.ptx", "pointwise.cuda.ptx"),
+    SPIRV.read: ("dense.vulkan-spirv.0.spv", "dense.vulkan-spirv.1.spv"),
+    METAL.read: ("dense.metal-spirv.0.metal", "dense.metal-spirv.1.metal"),
+    VM_MODULE.read: ("dense.vmvx.module",),
     read_artifact: tuple(sorted(path.name for path in BINARIES.glob("*.vmfb"))),
 }
 
@@ -48,11 +80,7 @@ def test_every_format_finds_its_reader_and_no_other_but_elf_for_code_objects(nam
     assert read_executable(fixture(name)).format == expected
     accepting = [reader for reader in READERS if reader.accepts(fixture(name))]
     assert len(accepting) == (2 if name.endswith(".hsaco") else 1)
-
-
-def test_code_objects_go_before_other_elf_files() -> None:
-    assert READERS.index(hsaco) < READERS.index(elf)
-    assert READERS[: len(EMBEDDED)] == EMBEDDED
+    assert READERS.index(CODE_OBJECT) < READERS.index(ELF) and READERS[: len(EMBEDDED)] == EMBEDDED
 
 
 class Damaged(NamedTuple):
@@ -65,24 +93,22 @@ class Damaged(NamedTuple):
     rounds: int = 1500
 
 
-CONTAINER = {target: next(containers(target)) for target in PAYLOADS}
-METAL, SPIRV, PTX = (
-    fixture("dense.metal-spirv.0.metal"),
-    fixture("dense.vulkan-spirv.1.spv"),
-    fixture("pointwise.cuda.ptx"),
+CONTAINERS = {target: next(containers(target)) for target in PAYLOADS}
+SHADER, WORDS, KERNEL_TEXT = (
+    fixture(name) for name in ("dense.metal-spirv.0.metal", "dense.vulkan-spirv.1.spv", "pointwise.cuda.ptx")
 )
-LIBRARY, OBJECT, VM = fixture("dense.llvm-cpu-aarch64.so"), fixture("dense.rocm.hsaco"), fixture("dense.vmvx.module")
+LIBRARY, HSACO, VM = (fixture(name) for name in ("dense.llvm-cpu-aarch64.so", "dense.rocm.hsaco", "dense.vmvx.module"))
 DAMAGED = {
-    "library": Damaged(elf.read, LIBRARY, len(LIBRARY), 21),
-    "object of 64 bits": Damaged(elf.read, tiny_object(64, "<"), 0, 0),
-    "object of 32 bits": Damaged(elf.read, tiny_object(32, ">"), 0, 0),
-    "code object": Damaged(hsaco.read, OBJECT, len(OBJECT), 21),
-    "VM module": Damaged(vm_module.read, VM, 4 + int.from_bytes(VM[:4], "little"), 21),
-    "SPIR-V": Damaged(spirv.read, SPIRV, len(SPIRV) * 0.7, 21),
-    "PTX": Damaged(ptx.read, PTX, len(PTX) * 0.8, 0),
-    "Metal": Damaged(msl.read, METAL, len(METAL) - METAL.index(b"kernel void ") - 99, 0),
-    **{target: Damaged(executable.read, data, 0, 11, 500) for target, data in CONTAINER.items()},
-    "metal-spirv": Damaged(executable.read, CONTAINER["metal-spirv"], len(CONTAINER["metal-spirv"]), 11, 500),
+    "library": Damaged(ELF.read, LIBRARY, len(LIBRARY), 21),
+    "object of 64 bits": Damaged(ELF.read, tiny_object(64, "<"), 0, 0),
+    "object of 32 bits": Damaged(ELF.read, tiny_object(32, ">"), 0, 0),
+    "code object": Damaged(CODE_OBJECT.read, HSACO, len(HSACO), 21),
+    "VM module": Damaged(VM_MODULE.read, VM, 4 + int.from_bytes(VM[:4], "little"), 21),
+    "SPIR-V": Damaged(SPIRV.read, WORDS, len(WORDS) * 0.7, 21),
+    "PTX": Damaged(PTX.read, KERNEL_TEXT, len(KERNEL_TEXT) * 0.8, 0),
+    "Metal": Damaged(METAL.read, SHADER, len(SHADER) - SHADER.index(b"kernel void ") - 99, 0),
+    **{target: Damaged(CONTAINER.read, data, 0, 11, 500) for target, data in CONTAINERS.items()},
+    "metal-spirv": Damaged(CONTAINER.read, CONTAINERS["metal-spirv"], len(CONTAINERS["metal-spirv"]), 11, 500),
 }
 
 
@@ -117,3 +143,162 @@ def test_any_bytes(data: bytes) -> None:
     for read in reads:
         outcome(read, data)
         outcome(read, sized)
+
+
+# Files made to cost much: twice the file takes about twice the time, or is refused for what it claims.
+
+
+NAMES = b"\0kernel\0kernel.kd\0constant\0"
+KERNEL, DESCRIPTOR, CONSTANT = (NAMES.index(each) + 1 for each in (b"\0kernel\0", b"\0kernel.kd", b"\0constant"))
+
+
+def constants_of_one_place(count: int) -> bytes:
+    """One function that refers `count` times to a constant of as many bytes, and half as many times into it."""
+    places = b"".join(relocation(4 * at, 2) + relocation(4 * at + 2, 3, at) for at in range(count))
+    symbols = symbol(0, 0, 0, 0, 0) + symbol(KERNEL, FUNCTION, 1, 0, 4 * count)
+    symbols += symbol(CONSTANT, OBJECT, 2, 0, 8 * count) + symbol(0, 3, 2, 0, 0)
+    code, data = Part(PROGBITS, bytes(4 * count), ALLOC | EXECUTE), Part(PROGBITS, bytes(8 * count), ALLOC)
+    return elf_file([code, data, Part(RELA, places, 0, 4, 1), Part(SYMTAB, symbols, 0, 5, 1), Part(STRTAB, NAMES)])
+
+
+def constants_that_overlap(count: int) -> bytes:
+    """Constants of `count` names, each of them from its own place to the end of one section."""
+    places = b"".join(relocation(4 * at, 2 + at) for at in range(count))
+    symbols = symbol(0, 0, 0, 0, 0) + symbol(KERNEL, FUNCTION, 1, 0, 4 * count)
+    symbols += b"".join(symbol(CONSTANT, OBJECT, 2, at, 400 * count - at) for at in range(count))
+    code, data = Part(PROGBITS, bytes(4 * count), ALLOC | EXECUTE), Part(PROGBITS, bytes(400 * count), ALLOC)
+    return elf_file([code, data, Part(RELA, places, 0, 4, 1), Part(SYMTAB, symbols, 0, 5, 1), Part(STRTAB, NAMES)])
+
+
+def functions_that_overlap(count: int) -> bytes:
+    symbols = b"".join(symbol(KERNEL, FUNCTION, 1, 0, 400 * count) for _ in range(count))
+    code = Part(PROGBITS, bytes(400 * count), ALLOC | EXECUTE)
+    return elf_file([code, Part(SYMTAB, symbols, 0, 3, 0), Part(STRTAB, NAMES)])
+
+
+def many_sections(count: int) -> bytes:
+    """`count` sections, with relocations for each."""
+    texts = [Part(PROGBITS, b"\xc3", ALLOC) for _ in range(count)]
+    places = [Part(RELA, relocation(0, 0), 0, 0, 1 + at) for at in range(count)]
+    symbols = Part(SYMTAB, symbol(0, 0, 0, 0, 0), 0, 2 * count + 2, 1)
+    return elf_file([*texts, *places, symbols, Part(STRTAB, NAMES)])
+
+
+def sections_of_one_place(count: int) -> bytes:
+    places = Part(RELA, relocation(0, 0) * count, 0, 0, 1)
+    again = [Part(RELA, places.data, 0, 0, 1, at=1) for _ in range(count)]
+    return elf_file([Part(PROGBITS, b"\xc3", ALLOC), places, *again])
+
+
+def kernels(count: int, sections: int, code_bytes: int) -> bytes:
+    """A code object whose metadata has `count` kernels, all of one name; its code is in the last section."""
+    packed = msgpack.packb({"amdhsa.kernels": [{".name": "kernel"}] * count})
+    note = len(b"AMDGPU\0").to_bytes(4, "little") + len(packed).to_bytes(4, "little") + (32).to_bytes(4, "little")
+    note += b"AMDGPU\0\0" + packed
+    own = 4 + sections
+    symbols = symbol(KERNEL, FUNCTION, own, 0, code_bytes) + symbol(DESCRIPTOR, OBJECT, own, 0, 64)
+    head = [Part(NOTE, note), Part(SYMTAB, symbols, 0, 3, 0), Part(STRTAB, NAMES)]
+    others = [Part(PROGBITS, b"\0", ALLOC) for _ in range(sections)]
+    code = Part(PROGBITS, bytes(max(code_bytes, 64)), ALLOC | EXECUTE)
+    return elf_file([*head, *others, code], int.from_bytes(EM_AMDGPU, "little"))
+
+
+def exports_of_one_function(count: int) -> bytes:
+    builder = flatbuffers.Builder(1024)
+    exports = vector(builder, [table(builder, {0: builder.CreateString("f")})] * count)
+    code = builder.CreateByteVector(bytes(400 * count))
+    descriptors = builder.CreateByteVector((0).to_bytes(4, "little") + (400 * count).to_bytes(4, "little") + bytes(12))
+    builder.Finish(table(builder, {7: exports, 12: descriptors, 14: code}), file_identifier=b"IREE")
+    data = bytearray(builder.Output())
+    at = data.index((20).to_bytes(4, "little") + bytes(4) + (400 * count).to_bytes(4, "little"))
+    data[at : at + 4] = (1).to_bytes(4, "little")  # one descriptor of 20 bytes
+    return len(data).to_bytes(4, "little") + bytes(data)
+
+
+def code_of_one_function(count: int) -> bytes:
+    """Ten bytes of code each: `movabs rax, …`."""
+    code = bytes.fromhex("48b80102030405060708") * count
+    symbols = symbol(0, 0, 0, 0, 0) + symbol(KERNEL, FUNCTION, 1, 0, len(code))
+    parts = [Part(PROGBITS, code, ALLOC | EXECUTE), Part(SYMTAB, symbols, 0, 3, 1), Part(STRTAB, NAMES)]
+    return elf_file(parts)
+
+
+def ptx(body: bytes) -> bytes:
+    return b".version 7.6\n.entry k() { " + body + b" }\n"
+
+
+def metal(body: bytes) -> bytes:
+    return METAL_MAGIC + b"\nkernel void k() { " + body + b" }\n"
+
+
+STATEMENT = b"$L__BB0_1: @%p1 bra $L__BB0_1; ld.global.v4.f32 {%f1}, [%rd1];\n"
+
+
+HOSTILE: dict[str, tuple[Callable[[int], bytes], Callable[[bytes], object], int]] = {
+    "constants of one place": (constants_of_one_place, function_codes, 6000),
+    "constants that overlap": (constants_that_overlap, function_codes, 500),
+    "functions that overlap": (functions_that_overlap, function_codes, 500),
+    "many sections": (many_sections, function_codes, 6000),
+    "sections of one place": (sections_of_one_place, function_codes, 1000),
+    "sections of one place, as an executable": (sections_of_one_place, ELF.read, 1000),
+    "kernels and sections": (lambda n: kernels(n, n, 64), CODE_OBJECT.read, 3000),
+    "kernels of one name": (lambda n: kernels(n, 0, 400 * n), CODE_OBJECT.read, 2000),
+    "exports of one function": (exports_of_one_function, VM_MODULE.read, 2000),
+    "an extent without its end": (lambda n: ptx(b".shared .b8 x[" + b" " * n + b";"), PTX.read, 2000),
+    "blanks between words of PTX": (
+        lambda n: ptx(b".shared" + b" " * n + b".align" + b" " * n + b"; .visible" + b" " * n),
+        PTX.read,
+        20_000,
+    ),
+    "a long name in PTX": (
+        lambda n: ptx(b"").replace(b"k()", b"a" * n + b"()").replace(b"{", b"{" + b"a" * n * 3),
+        PTX.read,
+        20_000,
+    ),
+    "statements of PTX": (lambda n: ptx(STATEMENT * n), PTX.read, 2000),
+    "labels without their end": (lambda n: ptx(b"a" * n + b" " * n + b"\n" * n + b"9" * n), PTX.read, 20_000),
+    "suffixes of one opcode": (lambda n: ptx(b"ld" + b".v4" * n + b":" * n + b"@%p " * n), PTX.read, 20_000),
+    "code of one function": (code_of_one_function, function_codes, 6000),
+    "threadgroup and blanks": (lambda n: metal(b"threadgroup" + b" " * n), METAL.read, 450),
+    "threadgroup and words": (lambda n: metal(b"threadgroup x " * n), METAL.read, 10_000),
+    "brackets and blanks": (lambda n: metal((b"[[" + b" " * 50) * (n // 50) + b"[[" + b" " * n), METAL.read, 10_000),
+}
+"""What the file is made of → how to make one of a size, its reader, and the size to begin with."""
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_twice_the_file_takes_about_twice_the_time(what: str) -> None:
+    make, read, size = HOSTILE[what]
+
+    def reading(data: bytes) -> None:
+        with contextlib.suppress(MalformedBinary):
+            read(data)
+
+    assert cpu_growth(make, reading, size) < LINEAR
+
+
+REPEATED = ("constants that overlap", "functions that overlap", "kernels of one name", "exports of one function")
+
+
+@pytest.mark.parametrize("what", REPEATED)
+def test_bytes_that_are_named_over_and_over_are_refused(what: str) -> None:
+    make, read, size = HOSTILE[what]
+    with pytest.raises(MalformedBinary, match="its tables name the same bytes over and over"):
+        read(make(size))
+    assert read(make(20))
+
+
+def test_a_constant_that_many_relocations_name_is_read_once() -> None:
+    code = function_codes(constants_of_one_place(3000))["kernel"]
+    assert code.code is not None and code.code_bytes == 12_000
+    changed = bytearray(constants_of_one_place(3000))
+    changed[64 + 12_000 + 17] ^= 1
+    assert function_codes(bytes(changed))["kernel"].code != code.code
+    with pytest.raises(MalformedBinary, match="two parts share the byte"):
+        ELF.read(sections_of_one_place(1))
+
+
+@pytest.mark.parametrize("path", sorted(BINARIES.glob("*.o")), ids=lambda path: path.name)
+def test_real_objects_stay_far_below_the_budget(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bot.readers.elf.WORK_PER_BYTE", 4)
+    assert function_codes(path.read_bytes())

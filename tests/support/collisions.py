@@ -10,7 +10,7 @@ from bot.core.program import Source
 from bot.core.reading import SourceText
 from bot.core.snapshot import CODE_CHARACTERS, SOURCE_CHARACTERS
 from bot.explain.texts import fingerprint
-from bot.readers.object_code import code_digest
+from bot.readers.elf import code_digest
 
 
 def source_of(text: str) -> Source:

@@ -50,6 +50,7 @@ class Part:
     link: int = 0
     info: int = 0
     at: int | None = None
+    item: int = 0
 
 
 def elf_file(parts: Sequence[Part], machine: int = 62) -> bytes:
@@ -60,7 +61,7 @@ def elf_file(parts: Sequence[Part], machine: int = 62) -> bytes:
         place = 64 + len(contents) if part.at is None else places[part.at]
         places.append(place)
         contents += part.data if part.at is None else b""
-        row = (0, part.type, part.flags, 0, place, len(part.data), part.link, part.info, 1, 0)
+        row = (0, part.type, part.flags, 0, place, len(part.data), part.link, part.info, 1, part.item)
         rows.append(struct.pack("<IIQQQQIIQQ", *row))
     ident = b"\x7fELF\2\1\1" + bytes(9)
     fields = (1, machine, 1, 0, 0, 64 + len(contents), 0, 64, 0, 0, 64, len(rows), 0)
@@ -72,6 +73,6 @@ def symbol(name_at: int, kind: int, section: int, value: int, size: int) -> byte
     return struct.pack("<IBBHQQ", name_at, kind, 0, section, value, size)
 
 
-def relocation(offset: int, symbol_index: int, addend: int = 0) -> bytes:
-    """An entry of a table of relocations, of type 1."""
-    return struct.pack("<QQq", offset, symbol_index << 32 | 1, addend)
+def relocation(offset: int, symbol_index: int, addend: int = 0, type_: int = 1) -> bytes:
+    """An entry of a table of relocations."""
+    return struct.pack("<QQq", offset, symbol_index << 32 | type_, addend)
