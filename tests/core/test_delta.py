@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -12,7 +13,21 @@ from strategies import plain_snapshot, snapshots, values
 
 from bot.core.delta import STATES, CellDelta, MetricDelta, diff, exact_changes
 from bot.core.metrics import METRIC_IDS
-from bot.core.snapshot import STATUSES, Cell, CellKey, Dispatch, Failure, Outcome, Snapshot, comparable
+from bot.core.policy import LevelSpec, Ratio, Rule, judge
+from bot.core.snapshot import (
+    ASSEMBLED,
+    FIRST,
+    STATUSES,
+    TOO_OLD,
+    Cell,
+    CellKey,
+    Dispatch,
+    Failure,
+    Outcome,
+    Snapshot,
+    comparable,
+    other_version,
+)
 
 KEY = CellKey("bert", "vmvx")
 COLUMNS = (*STATUSES, "absent", "lost")
@@ -42,10 +57,10 @@ def side(status: str) -> Snapshot:
     return plain_snapshot(("bert", "vmvx", status), other)
 
 
-def only(deltas: tuple[CellDelta, ...], key: CellKey = KEY) -> CellDelta | None:
-    found = [delta for delta in deltas if delta.key == key]
-    assert len(found) <= 1
-    return found[0] if found else None
+def only(base: Snapshot, head: Snapshot) -> CellDelta:
+    """What became of the cell bert on vmvx."""
+    (delta,) = (one for one in diff(base, head) if one.key == KEY)
+    return delta
 
 
 def with_cell(**changes: Any) -> Snapshot:
@@ -60,8 +75,7 @@ def elsewhere(snapshot: Snapshot) -> Snapshot:
 
 
 def state_of(base: Snapshot, head: Snapshot) -> str:
-    found = only(diff(base, elsewhere(head)))
-    return found.state if found else "-"
+    return only(base, elsewhere(head)).state
 
 
 # The states.
@@ -74,9 +88,26 @@ def test_the_table_is_complete_and_the_states_are_those_of_the_contract() -> Non
     assert set(EXPECTED.values()) == contract - {"changed"} | {"-"}
 
 
+# Refusals are not symmetric: head's are loud whatever base was, and base's are over.
+LOUD = {
+    ("over-stack-limit", "failed"),
+    *product(("absent", "unsupported"), ("over-stack-limit", "failed")),
+    ("absent", "timeout"),
+    ("unsupported", "ok"),
+}
+EXCUSED = {("unsupported", "unsupported"), ("unsupported", "absent"), ("absent", "unsupported")}
+
+
 @pytest.mark.parametrize(("base", "head"), EXPECTED, ids=lambda word: word)
 def test_the_statuses_of_both_sides_decide_the_state(base: str, head: str) -> None:
-    assert state_of(side(base), side(head)) == EXPECTED[base, head]
+    there, back = EXPECTED[base, head], EXPECTED[head, base]
+    if there == "-":
+        assert not [delta for delta in diff(side(base), side(head)) if delta.key == KEY]
+        return
+    assert state_of(side(base), side(head)) == there
+    assert only(side(base), side(head)).excused == ((base, head) in EXCUSED), "only what nobody can compile"
+    is_loud = (base, head) in LOUD or (head, base) in LOUD
+    assert (there == MIRRORED.get(back, back)) is not is_loud
 
 
 @pytest.mark.parametrize(
@@ -95,13 +126,10 @@ def test_the_statuses_of_both_sides_decide_the_state(base: str, head: str) -> No
     ],
 )
 def test_an_unmeasured_cell_says_why(base: str, head: str, reason: str) -> None:
-    found = only(diff(side(base), side(head)))
-    assert found and (found.state, found.reason) == ("unmeasured", reason)
-
-
-@given(snapshots(), snapshots())
-def test_only_unmeasured_cells_have_a_reason(base: Snapshot, head: Snapshot) -> None:
-    assert not [delta for delta in diff(base, head) if delta.reason and delta.state != "unmeasured"]
+    delta = only(side(base), side(head))
+    assert (delta.state, delta.reason) == ("unmeasured", reason)
+    young = [with_cell(status="unsupported", failure=Failure("target", word)) for word in ("old", "young")]
+    assert only(*young).reason == "young", "what the head says comes first"
 
 
 @pytest.mark.parametrize("status", ["ok", "over-stack-limit"])
@@ -132,8 +160,7 @@ def test_what_counts_as_a_change(status: str, changes: dict[str, object], state:
 def test_identical_artifacts_are_said_to_be_and_unknown_ones_are_not(
     base: str | None, head: str | None, identical: bool | None
 ) -> None:
-    found = only(diff(with_cell(artifact_digest=base), elsewhere(with_cell(artifact_digest=head))))
-    assert found and found.identical is identical
+    assert only(with_cell(artifact_digest=base), elsewhere(with_cell(artifact_digest=head))).identical is identical
 
 
 # A compiler that does not repeat itself.
@@ -157,9 +184,7 @@ def gave(*sizes: int | None, status: str = "ok") -> dict[str, object]:
 
 
 def compared(base: dict[str, object], head: dict[str, object]) -> CellDelta:
-    found = only(diff(with_cell(**base), elsewhere(with_cell(**head))))
-    assert found
-    return found
+    return only(with_cell(**base), elsewhere(with_cell(**head)))
 
 
 @pytest.mark.parametrize(
@@ -189,16 +214,14 @@ def test_what_does_not_repeat_itself_is_compared_as_the_pair_that_differs_least(
 
 
 def test_noise_names_all_that_was_seen_on_each_side() -> None:
-    found = compared(gave(246_296, 309_960), gave(320_000, None))
-    assert found.noise == (
+    assert compared(gave(246_296, 309_960), gave(320_000, None)).noise == (
         "not deterministic: the same command gives on base 246,296 B or 309,960 B, on head 320,000 B or a failure"
     )
-
-
-def test_artifacts_of_one_size_are_told_as_such() -> None:
     one = with_cell(artifact_digest="a" * 64, others=(Outcome("ok", {"artifact_bytes": 1000}, "b" * 64),))
-    found = only(diff(one, with_cell(artifact_digest="c" * 64)))
-    assert found and found.noise == "not deterministic: the same command gives on base 2 artifacts of 1,000 B"
+    same_size = only(one, with_cell(artifact_digest="c" * 64)).noise
+    assert same_size == "not deterministic: the same command gives on base 2 artifacts of 1,000 B"
+    assert compared(gave(310, 246), gave(None)).state == "newly-broken", "a refusal that always comes is not hidden"
+    assert compared(gave(310, 246), gave(310, status="over-stack-limit")).state == "newly-broken"
 
 
 @pytest.mark.parametrize(
@@ -221,41 +244,34 @@ def test_other_bytes_of_the_same_numbers_are_compared_as_the_first_compiles(
     base = with_cell(metrics=known, dispatches=(Dispatch("e", "f"),), artifact_digest="c" * 64, others=others)
     head = with_cell(metrics={**known, "executables": 4}, artifact_digest="d" * 64)
     for sides in ((base, head), (head, base)):
-        found = only(diff(sides[0], elsewhere(sides[1])))
-        assert found and found.unstable and (found.numbers_repeat, found.explainable) == (repeat, repeat)
-        if repeat:
-            assert (found.base, found.head) == (sides[0].cells[0], sides[1].cells[0])
+        delta = only(sides[0], elsewhere(sides[1]))
+        assert delta.unstable and (delta.numbers_repeat, delta.explainable) == (repeat, repeat)
+        assert not repeat or (delta.base, delta.head) == (sides[0].cells[0], sides[1].cells[0])
 
 
 def test_other_bytes_alone_may_be_the_compiler_s_own_doing() -> None:
-    base = with_cell(artifact_digest="a" * 64, others=(Outcome("ok", {"artifact_bytes": 1000}, "b" * 64),))
-    base = replace(base, cells=(replace(base.cells[0], metrics={"artifact_bytes": 1000}),))
-    head = with_cell(metrics={"artifact_bytes": 1000}, artifact_digest="c" * 64)
-    found = only(diff(base, elsewhere(head)))
-    assert found and (found.state, found.numbers_repeat, found.explainable) == ("changed", True, False)
-    stable = only(diff(head, elsewhere(with_cell(metrics={"artifact_bytes": 1000}, artifact_digest="a" * 64))))
-    assert stable and (stable.state, stable.numbers_repeat, stable.explainable) == ("changed", False, True)
-
-
-def test_a_refusal_that_always_comes_is_not_hidden_by_noise() -> None:
-    assert compared(gave(310, 246), gave(None)).state == "newly-broken"
-    assert compared(gave(310, 246), gave(310, status="over-stack-limit")).state == "newly-broken"
+    known = {"artifact_bytes": 1000}
+    others = (Outcome("ok", known, "b" * 64),)
+    base = with_cell(metrics=known, artifact_digest="a" * 64, others=others)
+    head = with_cell(metrics=known, artifact_digest="c" * 64)
+    noisy, stable = only(base, elsewhere(head)), only(head, elsewhere(with_cell(metrics=known)))
+    assert (noisy.state, noisy.numbers_repeat, noisy.explainable) == ("changed", True, False)
+    assert (stable.state, stable.numbers_repeat, stable.explainable) == ("changed", False, True)
 
 
 def test_one_compiler_with_two_artifacts_for_one_command_is_proof_without_another_compile() -> None:
     command = "iree-compile - --iree-hal-target-backends=vmvx -o bert.vmfb < {}/bert.mlir"
     base, head = (with_cell(**gave(size), command=command.format(size)) for size in (246, 310))
-    found = only(diff(base, head))
-    assert found and (found.state, found.unstable) == ("same", True)
-    assert found.noise == "not deterministic: the same command gives on base 246 B or 310 B, on head 310 B or 246 B"
+    delta = only(base, head)
+    assert (delta.state, delta.unstable) == ("same", True)
+    assert delta.noise == "not deterministic: the same command gives on base 246 B or 310 B, on head 310 B or 246 B"
     for other in (
         elsewhere(head),
         replace(head, models={**head.models, "bert": "0" * 64}),
         with_cell(**gave(310), command=command.replace("vmvx", "rocm")),
         with_cell(**gave(310), command="of which nothing is known"),
     ):
-        told = only(diff(base, other))
-        assert told and (told.state, told.noise) == ("changed", "")
+        assert (only(base, other).state, only(base, other).noise) == ("changed", "")
 
 
 def swapped(metric: MetricDelta) -> MetricDelta:
@@ -274,22 +290,56 @@ def test_with_noise_too_swapping_negates_and_nothing_grows_less_than_what_is_jud
                 assert least is not None and least <= metric.change
 
 
-# What is left out on purpose.
+# What two sides made in different ways is not held against each other.
+
+MADE = {"registers_max": 32, "spill_bytes": 0, "sass_bytes": 900}
+OLD = {"artifact_bytes": 1000, "executables": 2}
+RULES = (Rule("all", ("*",), fail=LevelSpec(relative=Ratio(Fraction(0), "0%"))),)
+
+
+def made(by: str | None, **metrics: int | None) -> Snapshot:
+    """The one-cell snapshot whose machine code that assembler made."""
+    values = {**OLD, **(MADE if by else dict.fromkeys(MADE)), **metrics}
+    return with_cell(metrics=values, assembler=by, dispatches=(Dispatch("e", "e_0", sass_bytes=1),))
+
+
+def test_only_machine_code_of_one_assembler_is_compared() -> None:
+    delta = only(made("ptxas 1 -O3"), made("ptxas 1 -O3", sass_bytes=901))
+    assert delta.metrics["sass_bytes"].change == 1 and delta.state == "changed"
+    assert [one.metric for one in judge([delta], RULES).findings] == ["sass_bytes"]
+    for left, right in (("ptxas 1 -O3", "ptxas 2 -O3"), (None, "ptxas 2 -O3"), ("ptxas 1 -O3", None)):
+        delta = only(made(left), made(right, sass_bytes=5_000, spill_bytes=99))
+        assert delta.state == "same" and judge([delta], RULES).findings == ()
+        for cell in (delta.base, delta.head):
+            assert cell is not None and {cell.value(name) for name in ASSEMBLED} == {None}
+            assert all("not compared: base has " in cell.reasons[name] for name in ASSEMBLED)
+            assert cell.dispatches[0].sass_bytes is None
+    (cell,), (other,) = made("ptxas 1 -O3").cells, made("ptxas 2 -O3").cells
+    base, _ = comparable(replace(cell, others=(Outcome("ok", {**OLD, **MADE}, "e" * 64),)), other)
+    assert base is not None and base.others[0].metrics["sass_bytes"] is None
+    failed = replace(cell, status="failed", metrics={})
+    assert comparable(failed, cell) == (failed, cell) and comparable(None, cell) == (None, cell)
+
+
+def test_a_metric_of_a_later_version_did_not_come_or_go_and_the_report_says_so() -> None:
+    assert set(METRIC_IDS) > FIRST
+    old, new = with_cell(metrics=OLD), with_cell(metrics={**OLD, "vgprs_max": 42})
+    for base, head, lacking in ((old, new, "base"), (new, old, "head")):
+        delta = only(base, head)
+        assert (delta.metrics["vgprs_max"].base, delta.metrics["vgprs_max"].head) == (None, None)
+        assert delta.state == "same" and judge([delta], RULES).findings == ()
+        assert delta.head is not None and delta.head.reasons["vgprs_max"] == TOO_OLD
+        said = f"not compared: {lacking} was measured by another version of this program, without vgprs_max"
+        assert other_version(base, head) == said
+    assert other_version(new, new) == other_version(replace(new, cells=()), new) == ""
+    lost = only(new, with_cell(metrics={**OLD, "vgprs_max": None}))
+    assert lost.state == "changed" and lost.metrics["vgprs_max"].base == 42, "a value that is lost still counts"
 
 
 def test_a_registered_backend_that_no_target_names_is_no_cell() -> None:
     base = plain_snapshot(("a", "cpu", "ok"), targets={"cpu": "llvm-cpu"}, backends=("llvm-cpu",))
     head = replace(base, backends=("llvm-cpu", "npu"))
     assert [(str(delta.key), delta.state) for delta in diff(base, head)] == [("a on cpu", "same")]
-
-
-EXCUSED = {("unsupported", "unsupported"), ("unsupported", "absent"), ("absent", "unsupported")}
-
-
-@pytest.mark.parametrize(("base", "head"), EXPECTED, ids=lambda word: word)
-def test_only_what_nobody_can_compile_is_excused(base: str, head: str) -> None:
-    found = only(diff(side(base), side(head)))
-    assert (found is not None and found.excused) == ((base, head) in EXCUSED)
 
 
 # Invariants.
@@ -304,17 +354,14 @@ def test_a_snapshot_does_not_differ_from_itself(snapshot: Snapshot) -> None:
 
 
 @given(snapshots(), snapshots())
-def test_no_cell_of_either_side_is_dropped_or_doubled(base: Snapshot, head: Snapshot) -> None:
-    keys = [delta.key for delta in diff(base, head)]
-    assert keys == sorted(set(keys))
-    assert {cell.key for cell in (*base.cells, *head.cells)} <= set(keys)
-    assert {CellKey(m, t) for one in (base, head) for m in one.models for t in one.targets} <= set(keys)
-
-
-@given(snapshots(), snapshots())
-def test_every_cell_carries_its_sides_and_every_metric_of_them(base: Snapshot, head: Snapshot) -> None:
+def test_every_cell_of_both_sides_is_there_once_with_its_sides_and_every_metric(base: Snapshot, head: Snapshot) -> None:
     left, right = ({cell.key: cell for cell in one.cells} for one in (base, head))
-    for delta in diff(base, head):
+    deltas = diff(base, head)
+    keys = [delta.key for delta in deltas]
+    assert keys == sorted(set(keys)) and left.keys() | right.keys() <= set(keys)
+    assert {CellKey(m, t) for one in (base, head) for m in one.models for t in one.targets} <= set(keys)
+    for delta in deltas:
+        assert not delta.reason or delta.state == "unmeasured"
         assert (delta.base, delta.head) == comparable(left.get(delta.key), right.get(delta.key))
         for metric in delta.metrics.values():
             assert metric.base == (delta.base.value(metric.id) if delta.base else None)
@@ -340,34 +387,11 @@ def test_swapping_the_sides_negates(base: Snapshot, head: Snapshot) -> None:
     assert [delta.key for delta in there] == [delta.key for delta in back]
     for forward, backward in zip(there, back, strict=True):
         assert forward.identical == backward.identical
+        for state in ("same", "changed"):
+            assert (forward.state == state) == (backward.state == state)
         for id_, metric in forward.metrics.items():
             assert backward.metrics[id_] == swapped(metric)
             assert backward.metrics[id_].change == (None if metric.change is None else -metric.change)
-
-
-# Refusals are not symmetric: head's are loud whatever base was, and base's are over.
-LOUD = {
-    ("over-stack-limit", "failed"),
-    *product(("absent", "unsupported"), ("over-stack-limit", "failed")),
-    ("absent", "timeout"),
-    ("unsupported", "ok"),
-}
-
-
-@pytest.mark.parametrize(("base", "head"), EXPECTED, ids=lambda word: word)
-def test_swapping_the_sides_mirrors_the_state(base: str, head: str) -> None:
-    there, back = EXPECTED[base, head], EXPECTED[head, base]
-    if (base, head) in LOUD or (head, base) in LOUD:
-        assert there != MIRRORED.get(back, back)
-    else:
-        assert there == MIRRORED.get(back, back)
-
-
-@given(snapshots(), snapshots())
-def test_changed_and_same_do_not_depend_on_the_direction(base: Snapshot, head: Snapshot) -> None:
-    for forward, backward in zip(diff(base, head), diff(head, base), strict=True):
-        for state in ("same", "changed"):
-            assert (forward.state == state) == (backward.state == state)
 
 
 # One metric.
@@ -397,9 +421,3 @@ def test_exact_changes_leave_out_what_never_repeats(base: int | None, head: int 
     ids = [found.id for found in exact_changes(MetricDelta(id_, base, head) for id_ in METRIC_IDS)]
     noisy = {"compile_cpu_ms", "compile_peak_rss_kib"}
     assert ids == ([id_ for id_ in METRIC_IDS if id_ not in noisy] if base != head else [])
-
-
-def test_the_reason_prefers_what_the_head_says() -> None:
-    base, head = (with_cell(status="unsupported", failure=Failure("target", word)) for word in ("old", "young"))
-    found = only(diff(base, head))
-    assert found and found.reason == "young"

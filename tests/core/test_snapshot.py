@@ -1,47 +1,374 @@
-"""bot.core.snapshot: cells are sorted and unique, and a value that is not there is None."""
+"""bot.core.snapshot: canonical on the way out, strict on the way in; whole digests, and what short ones can tell."""
 
 from __future__ import annotations
 
+import json
+import random
+import re
+from pathlib import Path
+from typing import Any
+
 import pytest
+from collisions import colliding_code, colliding_sources, source_of
 from hypothesis import given
+from hypothesis import strategies as st
+from json_texts import to_json
+from matched_cells import Row, made, whole
+from measured import measured
 from replacing import replace
-from strategies import plain_snapshot, snapshots
+from strategies import LARGEST, plain_snapshot, snapshots
 
-from bot.core.snapshot import STATUSES, Cell, CellKey, Snapshot
+from bot.compiler.cell_cache import TextStore
+from bot.core.baseline import kept
+from bot.core.json_text import canonical, decoded
+from bot.core.planned import Target, plan
+from bot.core.program import Argument, Family, Program, Site, Source
+from bot.core.reading import ProgramFacts, SourceText
+from bot.core.snapshot import (
+    STATUSES,
+    Cell,
+    CellKey,
+    CellRow,
+    CompilerInfo,
+    Dispatch,
+    Programs,
+    Snapshot,
+    SnapshotRow,
+    cell_of,
+    cut_program,
+    differ,
+    from_json,
+    from_lines,
+    is_whole,
+    key_of,
+    name_of,
+    row_of,
+    short_code,
+    short_program,
+    written,
+)
+from bot.errors import InputError
+from bot.explain.texts import describe, shown_texts
+from bot.study.prepare import load_models
 
-KEY = CellKey("bert", "vmvx")
+PROGRAM = Program(
+    phases={"input": "1" * 16},
+    linalg_ops_before=3,
+    sources=(Source("e", "source", "strukt", 77),),
+    sites=(Site("e_matmul", "layer.0"), Site("e_matmul", initializer=True)),
+    arguments=(Argument("e_matmul", 0, "i32", (0, 64), 2, 64, 0),),
+    operations="arith.addf 1 linalg.matmul 2",
+    places={"": 1, "layer.0": 2},
+)
+_PLAIN = plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "over-stack-limit"))
+_TOLD = replace(_PLAIN.cells[0], program=PROGRAM, families=(Family("constants", ("e", "f"), ("i32: 1, 2",)),))
+SMALL = replace(_PLAIN, cells=(_TOLD, *_PLAIN.cells[1:]), notes=("façade ✓",), flags=("--x",))
+ROOMY = """{"cells": [], "compiler": {"version": "1", "revision": "", "digest": "d"}, "source": {}, "schema": "%s"}"""
 
 
-@pytest.mark.parametrize("status", STATUSES)
-def test_only_a_cell_with_an_artifact_is_measured(status: str) -> None:
-    assert Cell(KEY, status).measured is (status in {"ok", "over-stack-limit"})
+def refusal(text: str) -> str:
+    """The one line with which the text is refused."""
+    with pytest.raises(InputError) as caught:
+        from_json(text, "head.json")
+    assert caught.value.line.startswith("head.json")
+    assert len(caught.value.line) < 400
+    return caught.value.line
 
 
-def test_a_value_is_known_or_none_and_zero_is_known() -> None:
-    cell = Cell(KEY, "ok", metrics={"artifact_bytes": 0, "vm_bytes": None})
-    assert cell.value("artifact_bytes") == 0
-    assert cell.value("vm_bytes") is None
-    assert cell.value("stack_max_bytes") is None
-
-
-def test_keys_sort_by_model_and_then_target_and_read_as_words() -> None:
+def test_a_cell_with_an_artifact_is_measured_and_cells_are_sorted_and_unique() -> None:
+    for status in STATUSES:
+        assert Cell(CellKey("bert", "vmvx"), status).measured is (status in {"ok", "over-stack-limit"})
     keys = [CellKey("b", "a"), CellKey("a", "z"), CellKey("a", "b")]
     assert [str(key) for key in sorted(keys)] == ["a on b", "a on z", "b on a"]
+    for cells in (_PLAIN.cells[::-1], _PLAIN.cells[:1] * 2):
+        with pytest.raises(ValueError, match="sorted and unique"):
+            replace(_PLAIN, cells=cells)
 
 
-def test_cells_out_of_order_are_no_snapshot() -> None:
-    good = plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "ok"))
-    with pytest.raises(ValueError, match="sorted and unique"):
-        replace(good, cells=good.cells[::-1])
-
-
-def test_a_cell_twice_is_no_snapshot() -> None:
-    good = plain_snapshot(("a", "vmvx", "ok"))
-    with pytest.raises(ValueError, match="sorted and unique"):
-        replace(good, cells=good.cells * 2)
+# There and back.
 
 
 @given(snapshots())
-def test_any_snapshot_holds_each_cell_once_in_order(snapshot: Snapshot) -> None:
-    keys = [cell.key for cell in snapshot.cells]
-    assert keys == sorted(set(keys))
+def test_load_of_save_is_the_same_with_a_line_for_every_cell(snapshot: Snapshot) -> None:
+    text = to_json(snapshot)
+    assert from_json(text) == from_json(json.dumps(json.loads(text))) == snapshot
+    assert from_lines(iter([text.encode()]), "whole") == snapshot
+    assert to_json(from_json(text)).encode() == text.encode()
+    keys = [(cell.key.model, cell.key.target) for cell in snapshot.cells]
+    assert [(cell["model"], cell["target"]) for cell in json.loads(text)["cells"]] == keys and text.endswith("}\n")
+    assert sum('"dispatches":' in line and '"status":' in line for line in text.split("\n")) == len(snapshot.cells)
+    for cell in snapshot.cells:
+        programs = Programs((cell,))
+        row = decoded(canonical(row_of(cell, programs)), CellRow, "cell")
+        assert cell_of(row, programs.by_name, "cell") == cell
+
+
+@given(snapshots(), st.randoms(use_true_random=False))
+def test_the_order_in_which_things_were_found_leaves_no_trace(snapshot: Snapshot, chance: random.Random) -> None:
+    def shuffled(mapping: Any) -> dict[str, Any]:
+        return dict(chance.sample(sorted(mapping.items()), len(mapping)))
+
+    cells = [replace(c, metrics=shuffled(c.metrics), reasons=shuffled(c.reasons)) for c in snapshot.cells]
+    finished = {cell.key: cell for cell in chance.sample(cells, len(cells))}
+    other = replace(
+        snapshot,
+        cells=tuple(finished[key] for key in sorted(finished)),
+        models=shuffled(snapshot.models),
+        targets=shuffled(snapshot.targets),
+    )
+    assert to_json(other) == to_json(snapshot)
+
+
+def test_cells_of_one_model_share_their_program() -> None:
+    cells = [replace(SMALL.cells[0], key=CellKey("a", target)) for target in ("cuda", "vmvx")]
+    text = to_json(replace(SMALL, cells=tuple(cells)))
+    assert text.count('"structure":"strukt"') == 1
+    first, second = from_json(text).cells
+    assert first.program is second.program and first.program == SMALL.cells[0].program
+    assert first.families[0] is second.families[0]
+
+
+@pytest.mark.parametrize(
+    ("written", "forged", "complaint"),
+    [
+        ('"source":"source"', '"source":"forged"', "a program's name is not the digest of what it says"),
+        ('"program":"', '"program":"no', "no program is called 'no"),
+        ('"kind":"constants"', '"kind":"splendid"', "cells[0].families[0].kind: expected `str` matching regex"),
+    ],
+)
+def test_a_program_is_what_its_name_says(written: str, forged: str, complaint: str) -> None:
+    text = to_json(SMALL)
+    assert text.count(written) == 1
+    assert complaint in refusal(text.replace(written, forged))
+
+
+def test_a_changed_cell_is_one_changed_line() -> None:
+    cells = list(SMALL.cells)
+    cells[0] = replace(cells[0], metrics={"artifact_bytes": 1001})
+    before, after = (to_json(one).splitlines() for one in (SMALL, replace(SMALL, cells=tuple(cells))))
+    assert sum(left != right for left, right in zip(before, after, strict=True)) == 1
+    assert '"notes":["façade ✓"]' in to_json(SMALL)
+
+
+def test_unknown_values_are_null_in_metrics_and_left_out_of_dispatches() -> None:
+    key = CellKey("a", "vmvx")
+    cell = Cell(key, "ok", {"vm_bytes": None}, (Dispatch("e", "p", "conv", stack_bytes=0),))
+    plain = json.loads(canonical(row_of(cell, Programs(()))))
+    assert plain["metrics"] == {"vm_bytes": None}
+    assert plain["dispatches"] == [{"executable": "e", "name": "p", "kind": "conv", "stack_bytes": 0}]
+
+
+def test_the_fields_are_those_of_the_contract() -> None:
+    plain = json.loads(to_json(SMALL))
+    assert plain["schema"] == "code-size-snapshot/1"
+    assert {"version", "revision", "digest"} <= plain["compiler"].keys()
+    assert plain["source"].keys() == {"sha", "ref", "dirty"}
+    contract = {"model", "target", "status", "metrics", "dispatches", "failure", "command"}
+    further = {"artifact_digest", "reasons", "compiles", "others", "program", "families", "phases_ms"}
+    further |= {"parts", "assembler"}
+    assert all(cell.keys() - contract == further for cell in plain["cells"])
+    assert plain["cells"][0]["families"] == [{"kind": "constants", "members": ["e", "f"], "varying": ["i32: 1, 2"]}]
+    assert plain["cells"][0]["failure"] is None
+    assert {"stage", "message"} <= plain["cells"][1]["failure"].keys()
+    for donor in (None, "vmvx"):  # of those that were stored with shared front halves
+        for cell in plain["cells"]:
+            cell["donor"] = donor
+        assert from_json(json.dumps(plain)) == SMALL
+
+
+def test_the_text_names_no_directory_of_this_machine_and_no_time(tmp_path: Path) -> None:
+    (tmp_path / "suite").mkdir()
+    (tmp_path / "suite" / "a.mlir").write_text("module {}")
+    for top in (tmp_path, None):
+        models = load_models([tmp_path / "suite" / "a.mlir"], top)
+        cells = plan(models, (Target("vmvx", "vmvx"),))
+        snapshot = replace(SMALL, cells=tuple(Cell(one.key, "ok", command=one.command()) for one in cells))
+        text = to_json(snapshot)
+        assert "suite/a.mlir" in text and str(tmp_path) not in text
+        assert not re.search(r'[ "=]/|\d\d:\d\d|20\d\d-\d\d', text)
+    names = {name for cls in (SnapshotRow, CellRow, CompilerInfo) for name in cls.__struct_fields__}
+    assert not [name for name in names if re.search("time|date|path|host|user", name)]
+
+
+# Torn, foreign, hostile.
+
+
+def test_a_text_cut_anywhere_is_refused() -> None:
+    text = to_json(SMALL)
+    for end in range(len(text) - 1):
+        refusal(text[:end])
+    assert from_json(text[:-1]) == SMALL  # all but the last line break
+
+
+def replaced(place: tuple[str | int, ...], value: Any) -> str:
+    """The small snapshot as text, with another value at one place."""
+    plain = inner = json.loads(to_json(SMALL))
+    for step in place[:-1]:
+        inner = inner[step]
+    inner[place[-1]] = value
+    return json.dumps(plain)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "line"),
+    [
+        (("schema",), "code-size-snapshot/2", "schema is 'code-size-snapshot/2', not 'code-size-snapshot/1'"),
+        (("schema",), None, "schema: expected `str`, got `null`"),
+        (("schema",), "", "schema is missing, not 'code-size-snapshot/1'"),
+        (("schema",), "x" * 5000, "...', not"),
+        (("cells", 0, "metrics", "flops"), 1, "head.json: cells[0]: unknown metric 'flops'"),
+        (("surplus",), 1, "head.json: object contains unknown field `surplus`"),
+        (("cells", 0, "metrics", "vm_bytes"), True, "cells[0].metrics[...]: expected `int | null`, got `bool`"),
+        (("cells", 0, "metrics", "vm_bytes"), LARGEST + 1, "cells[0].metrics[...]: expected `int` <= 9007199254740992"),
+        (("cells", 0, "metrics", "vm_bytes"), -1, "cells[0].metrics[...]: expected `int` >= 0"),
+        (("cells", 0, "metrics", "vm_bytes"), float("nan"), "is not JSON: JSON is malformed"),
+        (
+            ("cells", 0, "dispatches"),
+            [{"name": "p"}],
+            "cells[0].dispatches[0]: object missing required field `executable`",
+        ),
+        (("notes",), ["\ud800"], "is not JSON"),
+        (("cells", 0, "model"), "\udfff", "is not JSON"),
+        (("cells", 0, "model"), "z", "head.json: cells are not sorted and unique"),
+        (("cells", 0, "model"), "b", "head.json: cells are not sorted and unique"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(place: tuple[str | int, ...], value: Any, line: str) -> None:
+    assert line in refusal(replaced(place, value))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "null",
+        "NaN",
+        "\ufeff{}",
+        "not json",
+        to_json(SMALL) * 2,
+        "[" * 100_000,
+        '{"schema":' * 100_000,
+        '{"schema":' + "[" * 900 + "]" * 900 + "}",
+        ROOMY % "code-size-snapshot/1" + "x",
+        '{"schema":"code-size-snapshot/1","cells":' + "9" * 5000 + "}",
+        '{"schema":"code-size-report/1","cells":[]}',
+    ],
+    ids=range(12),
+)
+def test_foreign_text_is_refused_in_one_short_line(text: str) -> None:
+    refusal(text)
+
+
+def test_other_layouts_and_missing_fields_are_read() -> None:
+    assert from_json(replaced(("cells", 0, "metrics", "vm_bytes"), LARGEST)).cells[0].value("vm_bytes") == LARGEST
+    empty = from_json(ROOMY % "code-size-snapshot/1")
+    assert (empty.cells, empty.models, empty.backends, empty.notes) == ((), {}, (), ())
+    moved = replace(SMALL, notes=("\N{PILE OF POO} by surrogate pair", "a\u2028b\x85c\u2029"), flags=("\r\n\x0b\x0c",))
+    plain = json.loads(to_json(moved))
+    for text in (to_json(moved), json.dumps(plain), json.dumps(plain, indent=2, ensure_ascii=True)):
+        assert from_json(text) == moved
+
+
+@pytest.mark.parametrize("rows", ["[] []", "[]]", "[", "", "0", '[{"dispatches":0}]', '[],"dispatches":0'])
+def test_odd_rows_are_refused(rows: str) -> None:
+    lines = to_json(SMALL).splitlines(keepends=True)
+    start = lines[2].index('"dispatches":') + len('"dispatches":')
+    lines[2] = lines[2][:start] + rows + lines[2][lines[2].index(',"failure":') :]
+    refusal("".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "complaint"),
+    [
+        ("sites", True, "expected `int | null`, got `bool`"),
+        ("sites", 1.0, "expected `int | null`, got `float`"),
+        ("code_bytes", 1 << 60, "expected `int` <="),
+        ("code_bytes", -1, "expected `int` >= 0"),
+        ("kind", 7, "expected `str`, got `int`"),
+        ("unheard", 1, "unknown field `unheard`"),
+        ("kind", ["matmul"], "expected `str`, got `array`"),
+    ],
+)
+def test_a_dispatch_is_checked_though_an_equal_or_alike_one_was_read(field: str, value: Any, complaint: str) -> None:
+    row = {"executable": "e", "name": "e_matmul", "kind": "matmul", "sites": 1, "code_bytes": 5}
+    line = refusal(replaced(("cells", 1, "dispatches"), [row, {**row, field: value}]))
+    assert complaint in line and "cells[1].dispatches[1]" in line
+
+
+# Digests: whole ones tell everything apart; short ones prove only that something differs, and never name a text.
+
+LARGE = measured()
+
+
+@given(st.binary(min_size=32, max_size=32))
+def test_a_whole_digest_is_43_characters_and_its_beginning_is_none(sha256: bytes) -> None:
+    text = written(sha256)
+    assert is_whole(text) and is_whole(sha256.hex())
+    assert not any(is_whole(short) for short in ("", text[:4], text[:42], text + "A", f"{text}\n", sha256.hex()[:16]))
+
+
+def test_two_digests_are_compared_by_what_both_have() -> None:
+    for left, right, proved in (
+        *((whole("a"), whole("a"), False), (whole("a"), whole("b"), True), (whole("abcd"), "abcd", False)),
+        *(("abcde", "abcd", False), (whole("abcd"), "abce", True), ("", whole("a"), True), ("ab", "abc", True)),
+    ):
+        assert differ(left, right) is differ(right, left) is proved
+    first, second = (source_of(text).source for text in colliding_sources())
+    assert first[:5] == second[:5] and differ(first, second), "texts that share a short digest"
+    code, other = colliding_code()
+    assert code[:4] == other[:4] and differ(code, other)
+
+
+def test_a_text_is_kept_under_its_whole_digest_and_no_text_has_a_short_name(tmp_path: Path) -> None:
+    store, texts = TextStore(tmp_path), tuple(f"shown {text}" for text in colliding_sources())
+    sources = tuple(SourceText(f"e{i}", text, texts[i]) for i, text in enumerate(colliding_sources()))
+    facts = ProgramFacts(2, 2, 2, (), sources=sources)
+    program = describe(facts)
+    for digest, shown in shown_texts(facts, program).items():
+        store.keep(digest, shown)
+    assert {one.executable: store.load(one.source) for one in program.sources} == {"e0": texts[0], "e1": texts[1]}
+    short = program.sources[0].source[:5]
+    with pytest.raises(ValueError, match="no whole digest"):
+        store.keep(short, "text")
+    for name in (short, "../../etc/passwd", ""):
+        stray = tmp_path / "ir" / name.encode().hex()[:2] / f"{name.encode().hex()}.mlir"
+        stray.parent.mkdir(exist_ok=True)
+        stray.write_text("of whom?")
+        assert store.load(name) is None, "even one that lies there is not found"
+
+
+def test_what_is_cut_is_known_and_says_what_it_was() -> None:
+    cell = made(Row("s"), Row("t"))
+    assert cell.program is not None and not short_code(cell) and not short_program(cell.program)
+    first, second = cell.dispatches
+    assert short_code(replace(cell, dispatches=(first, replace(second, code="abcd"))))
+    assert not short_code(replace(cell, dispatches=(replace(first, code=None),)))
+    for changes in ({"source": "abcde"}, {"structure": "abcd"}, {"bound": "abcd"}, {"bound_parts": ("abcd",) * 3}):
+        row = replace(cell.program.sources[1], **changes)
+        assert short_program(replace(cell.program, sources=(cell.program.sources[0], row)))
+    assert short_program(replace(cell.program, phases={"input": "0" * 16}))
+    program = LARGE.cells[0].program
+    assert program is not None
+    cut = cut_program(program)
+    assert short_program(cut) and cut.whole == name_of(program) == name_of(replace(program, arguments=()))
+    assert cut_program(cut) == cut and {len(row.source) for row in cut.sources} == {5}
+    earlier = replace(cut, whole="")  # as earlier versions wrote it: what it was is not known any more
+    assert cut_program(earlier) == earlier
+    for one in from_json(to_json(LARGE)).cells:
+        assert not short_code(one) and one.program is not None and not short_program(one.program)
+    for one in kept(LARGE).cells:
+        assert short_code(one) and one.program is not None and short_program(one.program)
+
+
+def test_a_program_is_named_by_what_it_says_or_16_digits_of_that_as_earlier_versions_did() -> None:
+    cell = made(Row("s"))
+    assert cell.program is not None
+    text = to_json(replace(LARGE, cells=(cell,), models={cell.key.model: "m"}))
+    name, cut = key_of(cell.program), cut_program(cell.program)
+    assert text.count(name) == 2 and from_json(text.replace(name, name[:16])) == from_json(text)
+    shorter = to_json(replace(LARGE, cells=(replace(cell, program=cut),), models={cell.key.model: "m"}))
+    assert from_json(shorter).cells[0].program == cut
+    forged = [text.replace(name, wrong) for wrong in (name[:15], name[:17], name[:8], name[:63], name[::-1])]
+    for wrong in (*forged, shorter.replace(name_of(cell.program), "0" * 64)):
+        with pytest.raises(InputError, match="not the digest of what it says"):
+            from_json(wrong)

@@ -1,9 +1,10 @@
-"""bot.core.json_text: what is nested too deep is refused by a scan, and no parser is asked."""
+"""bot.core.json_text: what is nested too deep is refused by a scan; and types that threads read at once."""
 
 from __future__ import annotations
 
 import gc
 import json
+import subprocess
 import sys
 from contextlib import suppress
 
@@ -11,9 +12,44 @@ import pytest
 from growth import LINEAR, cpu_growth, steps
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from places import ROOT
 
 from bot.core import json_text as nesting
 from bot.core.json_text import MAX_DEPTH, parse_json, refuse_deep
+
+SCRIPT = """
+import sys, threading, msgspec
+from bot.core.json_text import converted, decoded
+
+sys.setswitchinterval(1e-6)
+wrong = []
+
+def read(kind, ready, text):
+    ready.wait()
+    one = decoded(text, kind, "here")
+    other = converted({"inner": {"deep": [{"x": 1}]}}, kind, "here")
+    if one != other or one.inner.deep[0].x != 1:
+        wrong.append(one)
+
+for _ in range(400):
+    leaf = msgspec.defstruct("Leaf", [("x", int)])
+    inner = msgspec.defstruct("Inner", [("deep", list[leaf])])
+    kind = msgspec.defstruct("Outer", [("inner", inner)])
+    ready = threading.Barrier(8)
+    threads = [threading.Thread(target=read, args=(kind, ready, b'{"inner":{"deep":[{"x":1}]}}')) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+print("wrong:", len(wrong))
+"""
+
+
+def test_a_type_that_threads_read_for_the_first_time_at_once() -> None:
+    """The library alone crashes there now and then."""
+    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "wrong: 0\n", "")
+
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers(-(1 << 60), 1 << 60) | st.text('[]{}"\\,:a\n\u20ac', max_size=8),
@@ -79,23 +115,22 @@ def test_of_any_text_no_parser_comes_deeper_than_allowed(text: str, most: int) -
 
 @given(st.binary(max_size=60) | st.binary(max_size=20).map(lambda data: b"[" * 120 + data))
 def test_any_bytes_are_a_value_or_a_value_error(data: bytes) -> None:
-    try:
-        value = parse_json(data)
-    except ValueError:
-        return
-    assert depth_of(value) <= MAX_DEPTH
+    with suppress(ValueError):
+        assert depth_of(parse_json(data)) <= MAX_DEPTH
 
 
-@pytest.mark.parametrize(("opening", "pair", "closing"), [("[", "[]", "]"), ('{"a":', "{}", "}")])
-def test_the_deepest_that_is_read(opening: str, pair: str, closing: str) -> None:
-    def nested(depth: int) -> str:
-        return opening * (depth - 1) + pair + closing * (depth - 1)
-
-    assert depth_of(parse_json(nested(MAX_DEPTH))) == MAX_DEPTH
-    with pytest.raises(ValueError, match="nested more than 100 levels deep"):
-        parse_json(nested(MAX_DEPTH + 1))
-    assert depth_of(parse_json("[" + f"{nested(MAX_DEPTH - 1)}," * 5 + "1]")) == MAX_DEPTH, "side by side is not deep"
-    assert parse_json(json.dumps(nested(5000))) == nested(5000), "brackets in a text are none"
+def test_the_deepest_that_is_read_and_what_is_no_json() -> None:
+    for opening, pair, closing in (("[", "[]", "]"), ('{"a":', "{}", "}")):
+        deepest, deeper = (opening * (n - 1) + pair + closing * (n - 1) for n in (MAX_DEPTH, MAX_DEPTH + 1))
+        assert depth_of(parse_json(deepest)) == MAX_DEPTH
+        with pytest.raises(ValueError, match="nested more than 100 levels deep"):
+            parse_json(deeper)
+        beside = deepest.removeprefix(opening).removesuffix(closing)
+        assert depth_of(parse_json("[" + f"{beside}," * 5 + "1]")) == MAX_DEPTH, "side by side is not deep"
+        assert parse_json(json.dumps(deeper * 50)) == deeper * 50, "brackets in a text are none"
+    for text in ("{", "", "nul", '{"a" 1}', '"\x01"', "1" * 10_000, b"\xff", '{"a":1}'.encode("utf-16")):
+        with pytest.raises(ValueError):
+            parse_json(text)
 
 
 @pytest.mark.parametrize(
@@ -125,14 +160,6 @@ def test_a_nesting_without_end_never_reaches_the_end_of_the_stack(data: bytes) -
         gc.set_threshold(*before)
     gc.collect()
     assert len(depths) == 1 and depths[0] < sys.getrecursionlimit() // 2
-
-
-@pytest.mark.parametrize(
-    "text", ["{", "", "nul", '{"a" 1}', '"\x01"', "1" * 10_000, b"\xff", '{"a":1}'.encode("utf-16")]
-)
-def test_what_is_no_json_is_a_value_error(text: str | bytes) -> None:
-    with pytest.raises(ValueError):
-        parse_json(text)
 
 
 MADE = {

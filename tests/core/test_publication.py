@@ -1,0 +1,348 @@
+"""bot.core.publication: what an acceptance covers, what a comment remembers, and when there is one."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import report_factory as make
+from hypothesis import given
+from hypothesis import strategies as st
+from json_texts import report_to_json
+from replacing import replace
+
+from bot.core.policy import Accepted, Budget, Finding, Verdict, judge
+from bot.core.publication import (
+    LINE_LIMIT,
+    Acceptance,
+    CommentState,
+    Seen,
+    accept,
+    decode,
+    encode,
+    is_standing,
+    resolves,
+    seen,
+    wants_comment,
+)
+from bot.core.report import Baseline, Report
+from bot.core.snapshot import Cell, CellKey, Outcome, Snapshot
+
+CELL = CellKey("bert", "vmvx")
+GROWTH = Finding(CELL, "fail", "artifact_bytes", "code size", "change", "4KiB", "+9,000 B", 1_000, 10_000, 12)
+ENDED = ("ok", "failed: compile")
+BROKEN = Finding(CELL, "fail", None, "states", "state", "newly-broken", "ok → failed", outcomes=ENDED)
+OVER = replace(BROKEN, head=73_728, outcomes=("ok", "over-stack-limit: stack-limit"))
+WARNING = replace(GROWTH, level="warn", metric="vm_bytes")
+
+
+def acceptance(*findings: Finding, who: str = "octocat", event_id: int = 1) -> Acceptance:
+    return Acceptance(who, "better fusion", "comment", event_id, seen(findings))
+
+
+def status(finding: Finding, *given_before: Acceptance) -> str:
+    return accept(Verdict("fail", (finding,)), given_before).status
+
+
+# Acceptances.
+
+
+def test_the_failing_findings_can_be_accepted_and_stay_as_such() -> None:
+    assert seen([WARNING, GROWTH, BROKEN]) == (
+        Seen("bert", "vmvx", "", "state", None, "newly-broken: failed: compile"),
+        Seen("bert", "vmvx", "artifact_bytes", "change", 10_000, ""),
+    )
+    taken = accept(Verdict("fail", (GROWTH, WARNING)), [acceptance(GROWTH)])
+    assert taken == Verdict("warn", (replace(GROWTH, accepted=Accepted("octocat", "better fusion")), WARNING))
+    assert seen(taken.findings) == seen([GROWTH])
+    half = accept(Verdict("fail", (BROKEN, GROWTH)), [acceptance(GROWTH)])
+    assert (half.status, [finding.accepted is None for finding in half.findings]) == ("fail", [True, False])
+    both = (acceptance(GROWTH, who="first"), acceptance(GROWTH, who="second", event_id=2))
+    last = accept(Verdict("fail", (GROWTH,)), both).findings[0].accepted
+    assert last is not None and last.who == "second"
+    for verdict in (Verdict("pass"), Verdict("warn", (WARNING,)), Verdict("unknown")):
+        assert accept(verdict, [acceptance(GROWTH)]) == verdict
+    assert accept(Verdict("unknown", (GROWTH,)), [acceptance(GROWTH)]).status == "unknown"
+
+
+def test_what_base_had_needs_no_acceptance() -> None:
+    known = replace(GROWTH, kind="limit", known=True)
+    assert seen([known]) == ()
+    assert accept(Verdict("pass", (known,)), [acceptance(GROWTH)]) == Verdict("pass", (known,))
+    beside = Verdict("fail", (BROKEN, known), (Budget(CELL, "vm_bytes", "r", 1, 95, 100),))
+    taken = accept(beside, [acceptance(BROKEN)])
+    assert (taken.status, taken.findings[1:], taken.budgets) == ("warn", (known,), beside.budgets)
+
+
+@given(st.integers(0, 1 << 40), st.integers(0, 1 << 40))
+def test_what_is_not_above_the_accepted_value_is_accepted(then: int, now: int) -> None:
+    for head in (now, then, then + 1):
+        later = status(replace(GROWTH, head=head), acceptance(replace(GROWTH, head=then)))
+        assert (later == "warn") == (head <= then)
+
+
+def test_nothing_else_is_covered() -> None:
+    assert status(replace(GROWTH, limit="2KiB", rule="stricter"), acceptance(GROWTH)) == "warn", "a rule written anew"
+    for changes in (
+        {"key": CellKey("bert", "cuda")},
+        {"key": CellKey("vit", "vmvx")},
+        {"metric": "executable_bytes"},
+        {"kind": "limit"},
+        {"head": None},
+    ):
+        assert status(replace(GROWTH, **changes), acceptance(GROWTH)) == "fail"
+    assert status(BROKEN, acceptance(GROWTH)) == status(GROWTH, acceptance(BROKEN)) == "fail"
+    assert status(BROKEN, acceptance(BROKEN)) == "warn"
+    assert status(replace(BROKEN, limit="removed"), acceptance(BROKEN)) == "fail"
+    old = Acceptance("octocat", "", "label", 1, (Seen("bert", "vmvx", "", "state", None, "newly-broken"),))
+    assert status(BROKEN, old) == status(OVER, old) == "fail", "what an earlier version remembered of a state"
+
+
+def test_accepting_a_cell_over_a_limit_accepts_neither_a_crash_nor_a_larger_figure() -> None:
+    for later in (
+        replace(OVER, head=None, outcomes=("ok", "failed: compile, SIGSEGV")),
+        replace(OVER, head=None, outcomes=ENDED),
+        replace(OVER, head=73_729),
+        replace(OVER, head=None),
+        replace(OVER, outcomes=ENDED),
+        replace(OVER, outcomes=None),
+    ):
+        assert status(later, acceptance(OVER)) == "fail"
+        assert status(OVER, acceptance(later)) == ("warn" if later.head == 73_729 else "fail")
+    smaller = replace(OVER, head=40_000, base=1, outcomes=("absent", "over-stack-limit: stack-limit"))
+    assert status(smaller, acceptance(OVER)) == "warn"
+
+
+def test_the_report_says_who_and_why() -> None:
+    small = make.small()
+    half = acceptance(*[f for f in small.verdict.findings if f.metric is None])
+    verdict = accept(small.verdict, [half])
+    report = Report(small.base, small.head, Baseline("x"), small.deltas, verdict, broke="a shard was lost")
+    plain = json.loads(report_to_json(report))
+    by_metric = {finding["metric"]: finding["accepted"] for finding in plain["verdict"]["findings"]}
+    assert by_metric == {None: {"who": "octocat", "why": "better fusion"}, "artifact_bytes": None}
+    assert plain["notes"] == ["the analysis broke: a shard was lost"]
+
+
+# What a comment remembers.
+
+MARKER = "<!-- code-size-bot:default -->"
+SEEN = Seen("bert", "vmvx", "artifact_bytes", "change", 10_000, "")
+GIVEN = Acceptance("octocat", "better --> fusion", "comment", 3, (SEEN, SEEN))
+STATE = CommentState("a" * 40, 7, True, (SEEN,), (GIVEN,))
+
+ints, text = st.integers(-(1 << 53), 1 << 53), st.text(max_size=12)
+seens = st.builds(Seen, text, text, text, text, st.none() | ints, text)
+some_seen = st.lists(seens, max_size=3).map(tuple)
+acceptances = st.lists(st.builds(Acceptance, text, text, text, ints, some_seen)).map(tuple)
+states = st.builds(CommentState, text, ints, st.booleans(), some_seen, acceptances, text)
+
+
+def comment(line: str, marker: str = MARKER) -> str:
+    return f"{marker}\n{line}\n✅ **Code size: pass** — fine.\n"
+
+
+def packed(data: bytes) -> str:
+    return f"<!-- code-size-bot-state:1:{base64.b64encode(data).decode()} -->"
+
+
+def line_of(plain: Any) -> str:
+    return packed(zlib.compress(json.dumps(plain).encode()))
+
+
+@given(states)
+def test_it_comes_back_as_it_was_and_nothing_in_it_ends_the_html_comment(state: CommentState) -> None:
+    line = encode(state)
+    assert decode(comment(line)) == decode(comment(line).replace("\n", "\r\n")) == state
+    assert len(line) <= LINE_LIMIT and line.isascii() and line.isprintable() and line == encode(replace(state))
+    inside = line.removeprefix("<!-- ").removesuffix(" -->")
+    assert "--" not in inside and ">" not in inside and "<" not in inside
+
+
+def many(count: int, noise: int = 0) -> tuple[Seen, ...]:
+    """As many different ones, sorted; with words that do not compress."""
+
+    def odd(*numbers: int) -> str:
+        return "".join(format(zlib.crc32(f"{numbers}.{part}".encode()), "08x") for part in range(4))
+
+    rows = (
+        Seen(f"model_{i}_{odd(i)}", "vmvx", "artifact_bytes", odd(noise, i), i * i, odd(noise)) for i in range(count)
+    )
+    return tuple(sorted(rows, key=lambda one: one.model))
+
+
+def test_what_is_too_long_is_forgotten_findings_first_and_then_the_oldest_acceptance() -> None:
+    state = replace(STATE, findings=many(2_000))
+    line = encode(state)
+    again = decode(comment(line))
+    assert again is not None and LINE_LIMIT // 3 < len(line) <= LINE_LIMIT
+    assert again.acceptances == state.acceptances
+    assert again.findings and again.findings == state.findings[: len(again.findings)]
+    given_before = tuple(replace(GIVEN, event_id=i, seen=many(150 + i, i)) for i in range(9))
+    again = decode(comment(encode(replace(STATE, acceptances=given_before))))
+    assert again is not None and not again.findings and 0 < len(again.acceptances) < 9
+    assert again.acceptances == given_before[-len(again.acceptances) :]
+    huge = CommentState("a" * 40, 7, True, (replace(SEEN, model="".join(map(chr, range(0x4E00, 0x9000)))),))
+    assert decode(comment(encode(huge))) == replace(huge, findings=())
+
+
+PLAIN = ["a" * 40, 7, True, [["m", "t", "", "state", None, "new"]], [0], [["who", "why", "label", 3, [0]]]]
+
+
+def changed(index: int, value: Any) -> list[Any]:
+    return [value if at == index else old for at, old in enumerate(PLAIN)]
+
+
+def test_the_plain_form_is_read() -> None:
+    one = (Seen("m", "t", "", "state", None, "new"),)
+    again = decode(comment(line_of(PLAIN)))
+    assert again is not None and again.acceptances[0].seen == again.findings == one
+    first = decode(comment(line_of(["a" * 40, 7, True, [], [], []])))
+    assert first == CommentState("a" * 40, 7, True) and first.base_ref == "", "from before it knew its base"
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        *(None, {}, [], [*PLAIN, 1], changed(0, 5), changed(2, 1)),
+        *(changed(1, value) for value in (True, 1.5, 1 << 54)),
+        changed(3, [["m", "t", "", "state", True, "new"]]),
+        changed(3, [["m", "t", 5, "state", None, "new"]]),
+        changed(3, {"m": 1}),
+        *(changed(4, [value]) for value in (1, -1, False, [0])),
+        changed(5, [["who", "why", "label", "3", [0]]]),
+        changed(5, [["who", "why", "label", 3, [7]]]),
+        changed(5, [None]),
+    ],
+)
+def test_other_forms_are_not_read(plain: Any) -> None:
+    assert decode(comment(line_of(plain))) is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *("", MARKER, encode(STATE), comment("hello")),
+        f"{MARKER}\n\n{encode(STATE)}",
+        f"{MARKER} {encode(STATE)}",
+        comment(encode(STATE), "somebody's words"),
+        comment(f"x{encode(STATE)}"),
+        comment(encode(STATE).replace(":1:", ":2:")),
+        comment(encode(STATE)[:-12] + " -->"),
+        *(comment(f"<!-- code-size-bot-state:1:{data} -->") for data in ("AAAA", "A", "A" * 20_000)),
+        comment(packed(zlib.compress(b'["' + b"a" * (1 << 21) + b'"]', 9))),
+        comment(packed(zlib.compress(b"[" * 200_000, 9))),
+        comment(packed(zlib.compress(b"[" + b"1" * 10_000 + b"]", 9))),
+        comment(packed(zlib.compress(json.dumps(PLAIN).encode()) + b"more")),
+    ],
+)
+def test_only_the_second_line_of_a_comment_of_ours_is_read(body: str) -> None:
+    assert decode(body) is None
+
+
+@given(st.binary(max_size=60), st.text())
+def test_any_bytes_and_any_text_are_survived(data: bytes, body: str) -> None:
+    decode(comment(packed(data)))
+    decode(comment(packed(zlib.compress(data))))
+    assert decode(body) is None
+
+
+# Quiet by default.
+
+CALM, ALARMED = CommentState("a" * 40, 1), CommentState("a" * 40, 1, True)
+MODELS, TARGETS = ("bert", "vit"), {"vmvx": "vmvx", "llvm-cpu-x86_64": "llvm-cpu"}
+
+
+def side(edit: Callable[[Cell], Cell | None] = lambda cell: cell) -> Snapshot:
+    return make.snapshot("3.13.0", lambda key, cell: edit(cell) if key == CELL else cell, MODELS, TARGETS)
+
+
+def refused(cell: Cell) -> Cell:
+    return make.failed(cell, "error: no")
+
+
+def over(cell: Cell) -> Cell:
+    return make.over(cell, 40_000)
+
+
+def lost(_cell: Cell) -> None:
+    return None
+
+
+def late(cell: Cell) -> Cell:
+    return replace(cell, status="timeout")
+
+
+def shaky(cell: Cell) -> Cell:
+    return replace(make.grown(cell, artifact_bytes=8), others=(Outcome("ok", {}, "e" * 64),))
+
+
+def grown(by: int) -> Snapshot:
+    return side(lambda cell: make.grown(cell, artifact_bytes=by))
+
+
+def quiet(report: Report) -> bool:
+    return not wants_comment(report, None, always=False)
+
+
+MORE = make.snapshot("3.13.0", models=(*MODELS, "whisper"), targets=TARGETS)
+INLINE = make.unsupported(side())
+OTHER_BYTES = side(lambda cell: replace(shaky(cell), artifact_digest="f" * 64))
+
+
+def test_nothing_new_is_quiet() -> None:
+    alike = [(one, one) for one in (side(), side(refused), side(over), side(lost), INLINE)]
+    for base, head in (*alike, (side(shaky), OTHER_BYTES)):
+        assert quiet(make.report(base, head))
+    for one in (side(late), side(lost)):
+        report = make.report(one, one)
+        verdict = judge(report.deltas, [])
+        assert verdict.status == "warn" and quiet(replace(report, verdict=verdict)), "it ended alike on both sides"
+
+
+@pytest.mark.parametrize(
+    ("base", "head"),
+    [
+        *((side(), head) for head in (grown(1), grown(-1), side(refused), side(over), side(lost), side(late))),
+        *((side(), head) for head in (side(shaky), MORE, INLINE)),
+        *((base, side()) for base in (side(refused), side(lost), MORE)),
+        (side(refused), side(over)),
+    ],
+)
+def test_a_cell_with_news_is_told(base: Snapshot, head: Snapshot) -> None:
+    head = replace(head, compiler=replace(head.compiler, digest="f" * 64))  # with one compiler it would be noise
+    assert not quiet(replace(make.report(base, head), verdict=Verdict("pass")))
+
+
+def test_a_standing_limit_alone_is_no_news_and_any_other_finding_is() -> None:
+    report = make.usual()
+    assert report.verdict.findings and all(map(is_standing, report.verdict.findings)) and quiet(report)
+    first, *rest = report.verdict.findings
+    ended = replace(first, kind="state", outcomes=("failed: compile", "failed: compile, SIGSEGV"))
+    first = replace(first, known=False)
+    for finding in (first, replace(first, kind="state"), replace(ended, known=False)):
+        assert not quiet(replace(report, verdict=Verdict("warn", (finding, *rest))))
+
+
+def test_what_broke_is_told_and_a_comment_that_is_there_is_updated() -> None:
+    calm = make.report(side(), side())
+    unknown = replace(calm, verdict=Verdict("unknown"))
+    assert not quiet(unknown) and not resolves(unknown, ALARMED)
+    assert not quiet(replace(calm, broke="a shard was lost"))
+    assert not quiet(replace(calm, notes=("model vit could not be read",)))
+    noted = replace(calm.head, notes=("a shard is lost",))
+    assert not quiet(replace(calm, head=noted)) and quiet(replace(calm, head=noted, base=noted))
+    assert wants_comment(calm, CALM, always=False) and wants_comment(calm, None, always=True)
+
+
+def test_an_alarm_is_resolved_by_a_pass_alone() -> None:
+    calm, alarm = make.report(side(), side()), make.report(side(), side(refused))
+    taken = Acceptance("octocat", "", "label", 1, seen(alarm.verdict.findings))
+    assert resolves(calm, ALARMED)
+    assert not resolves(calm, CALM) and not resolves(calm, None)
+    for still in (replace(alarm, verdict=accept(alarm.verdict, [taken])), replace(calm, broke="a shard"), alarm):
+        assert not resolves(still, ALARMED)
