@@ -61,6 +61,8 @@ class PassChange(Record, frozen=True):
     # of how many operations beside these there are more or fewer; None where that is not known
     others: Count | None = 0
     class_name: str = ""  # what implements it, of MLIR's passes; empty for one of LLVM's
+    # the target for which it was printed, where that is another one whose dispatches have the same IR on both sides
+    printed_for: str = ""
 
     def words(self, most: int) -> str:
         """`637 operations more (vector.extract +142, vector.broadcast +114 and 9 more)`."""
@@ -215,7 +217,8 @@ class RootCause(Small, frozen=True):
     by_cell: Mapping[CellKey, int]  # cell → the absolute change of its deltas in bytes
     command: str  # the command that makes the example's artifact on head, or on base where head has none
     passed: PassChange | None = None  # the pass that parts its largest traced dispatch; None where none was traced
-    # how many of its dispatches have such a pass, and the amounts of their changes in bytes
+    # how many of its dispatches were traced to such a pass by a compile for their own target, and the amounts of their
+    # changes in bytes
     traced: tuple[int, int] = (0, 0)
     # the steps between the two compilers whose own report has just this root cause; None: none was looked at
     seen: tuple[str, ...] | None = None

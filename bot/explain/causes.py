@@ -29,7 +29,7 @@ from bot.core.explanation import (
 from bot.core.parting import parting
 from bot.core.program import Source
 from bot.core.snapshot import Cell, Dispatch, Failure, is_whole
-from bot.core.trace import REGION, operation_words
+from bot.core.trace import PROGRAM, REGION, operation_words
 from bot.explain.matching import Match, Side, index_both, is_opaque, match_sides, sources_of
 from bot.explain.phases import (
     SAME_CODE,
@@ -275,7 +275,10 @@ def _pass(match: Match, compared: Compared, cause: str | None) -> tuple[PassChan
         return None, f"traced: apart after {row.name}, and its configuration differs, too"
     more = row.head.total - row.base.total if row.head and row.base else 0
     named = dict(islice(operations.items(), PASS_OPERATIONS))
-    return PassChange(row.name, named, more, len(operations) - len(named), row.class_name), ""
+    printed_for = (
+        next((one.printed_for for one in traces if one and one.printed_for), "") if row.level == PROGRAM else ""
+    )
+    return PassChange(row.name, named, more, len(operations) - len(named), row.class_name, printed_for), ""
 
 
 def _difference(match: Match, cause: str | None, story: _Story) -> tuple[str, ...]:

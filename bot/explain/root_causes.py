@@ -192,8 +192,9 @@ class Cluster:
         if rank < self.rank:
             self.rank, self.largest = rank, delta
         if isinstance(delta, DispatchDelta) and delta.passed is not None:
-            self.traced_dispatches += 1
-            self.traced_bytes += amount
+            if not delta.passed.printed_for:
+                self.traced_dispatches += 1
+                self.traced_bytes += amount
             if rank < self.traced_rank:
                 self.traced_rank, self.passed = rank, delta.passed
 

@@ -229,7 +229,8 @@ def _passed(delta: DispatchDelta) -> str:
     """`after iree-llvmcpu-peel: 57 operations more (scf.for +9 and 12 more)`."""
     if delta.passed is None or delta.passed.name in delta.note:
         return ""
-    return clean(f"after {delta.passed.name}: {delta.passed.words(_OPERATIONS)}", _NOTE)
+    printed_for = f" (printed for {delta.passed.printed_for})" if delta.passed.printed_for else ""
+    return clean(f"after {delta.passed.name}{printed_for}: {delta.passed.words(_OPERATIONS)}", _NOTE)
 
 
 def _notes(explanation: Explanation, most: int) -> Listing[Phrase]:
@@ -314,7 +315,13 @@ def _root_said(facts: Facts, root: RootCause, number: int, limits: Limits) -> Ph
     share = "" if root.share is None else f" ({root.share * 100:.0f} %)"
     size = f"{signed(root.total.net_bytes)}{share}"
     lead = Span(what, "strong", cause_address(number))
-    return phrase(lead, f"{cause} · {size} · {counted}", models, " on ", targets)
+    traced = f", {root.traced[0]:,} of them traced" if _is_shared(root) else ""
+    return phrase(lead, f"{cause} · {size} · {counted}", models, " on ", targets, traced)
+
+
+def _is_shared(root: RootCause) -> bool:
+    """Whether some of its dispatches have a pass that was printed for another target only."""
+    return root.cause in ("input", "fusion") and root.passed is not None and root.traced[0] < root.dispatches
 
 
 def _named(names: Iterable[str], count: int, noun: str) -> Phrase:
@@ -334,6 +341,9 @@ def root_details(facts: Facts, root: RootCause) -> Phrase:
             words = f" {clean(root.passed.words(_NAMES))}"
             passed = phrase(", after ", (code(clean(root.passed.name)),), words)
         parts.append(phrase("largest: ", _example(facts, root.example), passed))
+    if _is_shared(root):
+        alike = plural(root.dispatches - root.traced[0], "dispatch")
+        parts.append(phrase(f"{alike} by the passes of another target on which the IR of both sides is the same"))
     seen = _seen(root.seen)
     return joined([*parts, *([phrase(seen)] if seen else [])], "; ")
 

@@ -165,6 +165,16 @@ def test_other_code_is_told_by_the_pass_that_makes_it_and_only_where_it_was_trac
     assert roots[0].passed == PassChange("iree-peel", {"delin": -1440})
 
 
+def test_what_another_target_s_passes_show_is_counted_apart_from_what_was_traced() -> None:
+    region = PassChange("form-regions", {"flow.dispatch.region": -1})
+    deltas = (
+        replace(pair("fusion", 100, 40), passed=region),
+        replace(pair("fusion", 100, 90), passed=replace(region, printed_for="vmvx")),
+    )
+    (root,) = found_in({KEYS[0]: Explanation(None, None, "", deltas)})
+    assert (root.dispatches, root.traced) == (2, (1, 60))
+
+
 def test_knobs_of_a_configuration() -> None:
     assert knobs(BASE) == {
         "pipeline": ("DoubleTilingExpert",),
