@@ -173,13 +173,15 @@ _FORMED = {
 def explain(
     delta: CellDelta,
     same_model: bool,
+    same_command: bool,
     texts: Texts = no_texts,
     components: Sequence[Mapping[str, str]] = ({}, {}),
 ) -> Explanation:
     """Say why a cell changed; how its components did is the caller's to add.
 
-    `same_model`: the model's text is the same on both sides; `texts`: whole digest of a source → its IR as people read
-    it, and of a program → its JSON; `components`: entry point → its component, on base and on head.
+    `same_model`: the model's text is the same on both sides; `same_command`: compiler and flags are; `texts`: whole
+    digest of a source → its IR as people read it, and of a program → its JSON; `components`: entry point → its
+    component, on base and on head.
     """
     base, head = delta.base, delta.head
     if base is None or head is None or not base.measured or not head.measured:
@@ -190,7 +192,7 @@ def explain(
         *(cell if cell.program is None else replace(cell, program=uncut(cell.program, texts)) for cell in (base, head))
     )
     matches = match_sides(*sides)
-    compared = compare(*sides, matches, same_model)
+    compared = compare(*sides, matches, same_model, same_command)
     cause, siblings = cause_of(compared), dict[str, tuple[Source, Source]]()
     for row, other in compared.pairs if compared.left is not None else ():
         left, right = compared.base.source(row), compared.head.source(other)
@@ -275,9 +277,8 @@ def _pass(match: Match, compared: Compared, cause: str | None) -> tuple[PassChan
         return None, f"traced: apart after {row.name}, and its configuration differs, too"
     more = row.head.total - row.base.total if row.head and row.base else 0
     named = dict(islice(operations.items(), PASS_OPERATIONS))
-    printed_for = (
-        next((one.printed_for for one in traces if one and one.printed_for), "") if row.level == PROGRAM else ""
-    )
+    others = (one.printed_for for one in (left, right) if one and row.level == PROGRAM)
+    printed_for = next(filter(None, others), "")
     return PassChange(row.name, named, more, len(operations) - len(named), row.class_name, printed_for), ""
 
 

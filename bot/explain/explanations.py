@@ -45,12 +45,13 @@ def explanations(
         if not has_words or delta.state in ("same", "unmeasured") or not delta.explainable:
             continue
         names = naming(delta, sections)
-        explanation = explain(delta, same_model, texts, [where(one and one.program, names) for one in both])
+        same_command = one_compiler and len({one.command if one else None for one in both}) == 1
+        places = [where(one and one.program, names) for one in both]
+        explanation = explain(delta, same_model, same_command, texts, places)
         if is_measured:
             moved, tree = components(delta, names)
             explanation = replace(explanation, components=moved, tree=tree, first_compiles=delta.unstable)
-        same_command = len({one.command if one else None for one in both}) == 1
-        result[delta.key] = headlined(explanation, delta, one_compiler and not same_model and same_command)
+        result[delta.key] = headlined(explanation, delta, not same_model and same_command)
     return result
 
 

@@ -48,6 +48,7 @@ class Compared:
     head: Side
     matches: tuple[Match, ...]
     same_model: bool  # True where the model's text is the same on both sides
+    same_command: bool  # True where compiler and flags are
     # left, right: what their sites launch; None where either program is not known or both are the same, as far as their
     # digests tell
     left: Census | None
@@ -82,12 +83,12 @@ class Compared:
         return members_of(self.right, structure) - members_of(self.left, structure)
 
 
-def compare(base: Side, head: Side, matches: tuple[Match, ...], same_model: bool) -> Compared:
+def compare(base: Side, head: Side, matches: tuple[Match, ...], same_model: bool, same_command: bool) -> Compared:
     """Count what both sides launch, once for all questions."""
     left, right = base.program, head.program
     if left is None or right is None or _said(left) == _said(right):
-        return Compared(base, head, matches, same_model, None, None)
-    return Compared(base, head, matches, same_model, _census(base, left), _census(head, right))
+        return Compared(base, head, matches, same_model, same_command, None, None)
+    return Compared(base, head, matches, same_model, same_command, _census(base, left), _census(head, right))
 
 
 def _said(program: Program) -> Program:
@@ -561,10 +562,10 @@ def dispatch_cause(match: Match, compared: Compared, cell: Cause) -> str | None:
     if left.source != right.source:
         same = left.structure == right.structure
         return _regional(compared.structure_moved(left.structure) if same else None, cell)
-    moved = bound_otherwise(compared, base, head) == OTHER_OFFSETS
-    if moved and cell.cause in _REGIONAL and not strategy_differs(base, head):
-        return cell.cause  # other regions around it are why its buffers are elsewhere; new assumptions are not
     code, strategy = code_differs(base, head), strategy_differs(base, head)
+    moved = bound_otherwise(compared, base, head) == OTHER_OFFSETS
+    if moved and cell.cause in _REGIONAL and not strategy and (compared.same_command or code is False):
+        return cell.cause  # other regions around it are why its buffers are elsewhere; new assumptions are not
     if code is False and same_numbers(base, head):
         return cell.cause if cell.cause in _REGIONAL else None
     if strategy:

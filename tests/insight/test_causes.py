@@ -24,15 +24,15 @@ UNFOLDED = tuple(Row(f"p{i}", "p", places=(f"e.{i}",), code=f"p{i}") for i in ra
 FAMILY = Family("constants", ("main_dispatch_0", "main_dispatch_2"), ("arith.constant i32 → arith.muli: 3, 5", "more"))
 
 
-def _cause(base: Cell, head: Cell, same_model: bool = True) -> Cause:
+def _cause(base: Cell, head: Cell, same_model: bool = True, same_command: bool = True) -> Cause:
     left, right = index_both(base, head)
-    return cause_of(compare(left, right, match_sides(left, right), same_model))
+    return cause_of(compare(left, right, match_sides(left, right), same_model, same_command))
 
 
-def _of(base: Cell, head: Cell) -> list[tuple[str | None, str | None, str | None]]:
+def _of(base: Cell, head: Cell, same_command: bool = True) -> list[tuple[str | None, str | None, str | None]]:
     """Base's and head's ordinal and the cause of every match that differs at all."""
     left, right = index_both(base, head)
-    compared = compare(left, right, match_sides(left, right), True)
+    compared = compare(left, right, match_sides(left, right), True, same_command)
     cell = _cause(base, head)
     return [
         (ordinal(m.base), ordinal(m.head), dispatch_cause(m, compared, cell))
@@ -78,6 +78,8 @@ def test_buffers_at_other_offsets_are_a_consequence_and_no_cause_of_their_own() 
     moved = [replace(row, code=row.code and row.code.upper(), code_bytes=104) for row in rows]
     base, head = _bound(made(*rows), "here"), _bound(_made(Row("new", code="n"), *moved, phases=OTHER_INPUT), "there")
     assert _of(base, head) == [(None, "0", "input"), ("0", "1", "input"), ("1", "2", "input")]
+    by_another_compiler = _of(base, head, same_command=False)
+    assert by_another_compiler == [(None, "0", "input"), ("0", "1", "codegen"), ("1", "2", "codegen")]
     alone = _cause(base, _bound(_made(*moved), "there"))
     assert (alone.cause, alone.phase) == ("codegen", "executable-source")
     assert alone.why.endswith("different code, for buffers that the program binds at different offsets")

@@ -25,7 +25,7 @@ def _delta(base: Cell | None, head: Cell | None) -> CellDelta:
 
 
 def _told(base: Cell, head: Cell, same_model: bool = True) -> Explanation:
-    return explain(_delta(base, replace(head, artifact_digest="b")), same_model, TEXTS.get)
+    return explain(_delta(base, replace(head, artifact_digest="b")), same_model, True, TEXTS.get)
 
 
 def _notes(found: Explanation) -> list[str]:
@@ -106,9 +106,9 @@ def test_lone_regions_of_fusion_and_input() -> None:
 def test_the_component_is_asked_of_the_side_that_has_it() -> None:
     delta = _delta(made(Row("s0", kind="conv")), replace(made(Row("s1")), artifact_digest="h"))
     conv, matmul = (f"main_dispatch_0_{kind}_8x16_f32" for kind in ("conv", "matmul"))
-    found = explain(delta, True, components=({conv: "stem", matmul: "no"}, {matmul: "head", conv: "no"}))
+    found = explain(delta, True, True, components=({conv: "stem", matmul: "no"}, {matmul: "head", conv: "no"}))
     assert [one.component for one in found.dispatches] == ["head", "stem"]
-    assert {one.component for one in explain(delta, True).dispatches} == {UNATTRIBUTED}
+    assert {one.component for one in explain(delta, True, True).dispatches} == {UNATTRIBUTED}
 
 
 def test_what_has_no_cause_says_why() -> None:
@@ -137,7 +137,7 @@ def test_of_unknown_code_nothing_is_said_where_all_else_is_the_same() -> None:
     ],
 )
 def test_one_measured_side_has_no_cause(base: Cell | None, head: Cell | None, why: str) -> None:
-    assert explain(_delta(base, head), True) == Explanation(None, None, why)
+    assert explain(_delta(base, head), True, True) == Explanation(None, None, why)
 
 
 def test_only_the_largest_have_notes_and_diffs() -> None:
@@ -214,8 +214,8 @@ def test_an_executable_more_of_a_region_with_more_sites_names_the_one_on_base() 
 
 @given(cells(), cells(), st.booleans())
 def test_what_is_listed_sums_to_the_cell_and_swapping_negates(base: Cell, head: Cell, same_model: bool) -> None:
-    there = explain(_delta(base, head), same_model, TEXTS.get)
-    back = explain(_delta(head, base), same_model, TEXTS.get)
+    there = explain(_delta(base, head), same_model, True, TEXTS.get)
+    back = explain(_delta(head, base), same_model, True, TEXTS.get)
     total = sum(row.code_bytes or 0 for row in head.dispatches) - sum(row.code_bytes or 0 for row in base.dispatches)
     assert sum(map(_change, there.dispatches)) + there.renamed_bytes == total
     assert there.renamed_bytes == -back.renamed_bytes
@@ -227,5 +227,5 @@ def test_what_is_listed_sums_to_the_cell_and_swapping_negates(base: Cell, head: 
 
 @given(cells())
 def test_a_cell_against_itself_lists_nothing(cell: Cell) -> None:
-    found = explain(_delta(cell, cell), True)
+    found = explain(_delta(cell, cell), True, True)
     assert (found.cause, found.dispatches, found.unchanged) == (None, (), len(cell.dispatches))

@@ -39,7 +39,9 @@ def stored(cell: Cell) -> Cell:
 
 
 def told(base: Cell, head: Cell, texts: Texts = no_texts) -> Explanation:
-    return explain(CellDelta(KEY, "changed", {}, base, replace(head, artifact_digest="b" * 64), False), True, texts)
+    return explain(
+        CellDelta(KEY, "changed", {}, base, replace(head, artifact_digest="b" * 64), False), True, True, texts
+    )
 
 
 def coded(cell: Cell, *codes: str | None) -> Cell:

@@ -116,7 +116,7 @@ def test_a_census_counts_sites_and_executables() -> None:
     base = made(Row("p1", "p", places=("x", "y")), Row("p2", "p"))
     head = made(Row("p1", "p", places=("x", "y", "z")))
     left, right = index_both(base, head)
-    compared = compare(left, right, match_sides(left, right), True)
+    compared = compare(left, right, match_sides(left, right), True, True)
     assert compared.left is not None and compared.right is not None
     p = whole("p")
     assert (compared.left.structures[p], compared.left.sources) == (3, {whole("p1"): 2, whole("p2"): 1})
