@@ -46,7 +46,7 @@ def part_of(name: str) -> str:
 
 def drawn(shown: Table) -> list[str]:
     """A table in Markdown, its caption before it."""
-    rows = [[md_words(text, in_table=True) for text in row] for row in shown.rows]
+    rows = [[md_words(text, in_table=True) for text in row] for row in shown.texts]
     return [md_words(shown.caption), "", *table(shown.headers, rows, shown.numbers_from), ""]
 
 

@@ -34,11 +34,13 @@ def run(arguments: Arguments) -> None:
     from bot.cli.work import request_of
     from bot.core.json_text import canonical
     from bot.errors import NoVerdict
-    from bot.show.traces import print_trace, trace_json
+    from bot.show.renderers import print_blocks
+    from bot.show.traces import trace_blocks, trace_json
     from bot.study.trace import trace
 
     specs = {"base": arguments.base, "head": arguments.head, "both": arguments.compiler}
     result = trace(request_of(arguments, specs), arguments.dispatch, arguments.show, arguments.cancel)
-    arguments.show.answer(lambda out: print_trace(result, out), lambda: [canonical(trace_json(result)), b"\n"])
+    blocks = list(trace_blocks(result))
+    arguments.show.answer(lambda out: print_blocks(blocks, out), lambda: [canonical(trace_json(result)), b"\n"])
     if not result.parting.rows:
         raise NoVerdict(f"was not traced: {result.parting.why}", where=f"{arguments.dispatch} of {result.key}")

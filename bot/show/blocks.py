@@ -11,7 +11,7 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, Literal, TypeVar
+from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from bot.show.escape import clean, clip
 from bot.show.filters import superscript
@@ -37,7 +37,24 @@ class Span:
 
 
 Phrase = tuple[Span, ...]
-Row = tuple[Phrase, ...]
+Words = Phrase | str  # A `str` is one span of text
+Row = tuple[Words, ...]
+
+
+class Marked(NamedTuple):
+    """A row that a page draws in a way of its own."""
+
+    texts: Row
+    address: str = ""  # of the row on the page
+    side: str = ""  # `base` or `head` where that side alone has it
+    css: str = ""  # its class: `up` or `down` for what grew or shrank
+    level: int | None = None  # how deep in a tree; None where there is none
+    elsewhere: bool = False  # True where another row has the address as its id
+
+
+def marked(row: Row | Marked) -> Marked:
+    """Any row as such a one."""
+    return row if isinstance(row, Marked) else Marked(row)
 
 
 def code(text: str, to: str = "") -> Span:
@@ -73,19 +90,19 @@ def phrase(*parts: str | Span | Iterable[Span]) -> Phrase:
     return tuple(span for span in spans if span.text or span.kind == "code")
 
 
-def joined(phrases: Iterable[Phrase], separator: str) -> Phrase:
+def joined(phrases: Iterable[Words], separator: str) -> Phrase:
     """The phrases with a separator between them."""
     spans: list[Span] = []
     for part in phrases:
         if spans:
             spans.append(Span(separator))
-        spans.extend(part)
+        spans.extend(phrase(part))
     return tuple(spans)
 
 
-def plain(spans: Phrase) -> str:
+def plain(words: Words) -> str:
     """The words alone, unescaped: for lengths and tests."""
-    return "".join(span.text for span in spans)
+    return words if isinstance(words, str) else "".join(span.text for span in words)
 
 
 T = TypeVar("T")
@@ -219,7 +236,7 @@ class Footnotes:
 class Sentence:
     """One paragraph; `small` for what explains the rest."""
 
-    said: Phrase
+    said: Words
     small: bool = False
     name: str = ""
     kind: ClassVar = "sentence"
@@ -247,9 +264,9 @@ class Code:
 class Line:
     """One line of a list: what everybody should read, and below it a detail and one more line, which may be empty."""
 
-    said: Phrase
-    detail: Phrase
-    below: Phrase = ()
+    said: Words
+    detail: Words = ""
+    below: Words = ""
     address: str = ""  # of the line on a page; empty for none
 
 
@@ -257,7 +274,7 @@ class Line:
 class List:
     """Lines, one below the other; `numbered` from that number on, 0 for none."""
 
-    lines: Listing[Phrase | Line]
+    lines: Listing[Words | Line]
     small: bool = False
     numbered: int = 0
     name: str = ""
@@ -273,15 +290,17 @@ class Table:
     """One table."""
 
     headers: tuple[str, ...]  # as many as a row has cells; numbers begin at column `numbers_from`
-    rows: Listing[Row] = field(default_factory=Listing)
+    rows: Listing[Row | Marked] = field(default_factory=Listing)
     numbers_from: int = 1
-    caption: Phrase = ()  # what it is of; may be empty
+    caption: Words = ""  # what it is of; may be empty
     about: str = ""  # what its words mean, in sentences; may be empty
     small: bool = False  # True for a table that is wide
     sentences: int | None = None  # the column that has them, which is no number and needs room
     # columns beside the names, in the order in which a narrow terminal has room for them; empty for the first number,
     # the last column, and the others from left to right
     wanted: tuple[int, ...] = ()
+    unnumbered: tuple[int, ...] = ()  # other columns from `numbers_from` on that have no numbers
+    css: str = ""  # its class on a page, by which styles and scripts find it
     name: str = ""
     kind: ClassVar = "table"
 
@@ -290,9 +309,14 @@ class Table:
         """How Markdown aligns the columns."""
         return tuple("--:" if self.is_number(at) else ":--" for at in range(len(self.headers)))
 
+    @property
+    def texts(self) -> tuple[Row, ...]:
+        """What is shown of the rows, without how a page draws them."""
+        return tuple(marked(row).texts for row in self.rows)
+
     def is_number(self, column: int) -> bool:
         """True for a column of numbers, which stand at its right edge."""
-        return column >= self.numbers_from and column != self.sentences
+        return column >= self.numbers_from and column not in (self.sentences, *self.unnumbered)
 
     def __bool__(self) -> bool:
         """True where it has rows."""
@@ -313,15 +337,27 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
+class Gauge:
+    """How much of a limit each side uses, which only a page draws; `most` is where the scale of both ends."""
+
+    limit: int
+    most: int
+    sides: tuple[tuple[str, int, str], ...]  # of each its value in bytes and in words
+    name: str = ""
+    kind: ClassVar = "gauge"
+
+
+@dataclass(frozen=True, slots=True)
 class Fold:
     """Blocks below a title: folded away until a reader opens it, or open, which is a section."""
 
     # empty for a section without a heading. A title that is a Phrase is drawn as it is; a `str` stands out.
-    title: Phrase | str
+    title: Words
     blocks: tuple[Block, ...]
     is_open: bool = False  # a terminal, where nothing can be opened, has only what is
     name: str = ""
     address: str = ""
+    css: str = ""  # as of a table
     kind: ClassVar = "fold"
 
     def __bool__(self) -> bool:
@@ -329,9 +365,9 @@ class Fold:
         return any(self.blocks)
 
 
-def section(title: Phrase | str, *blocks: Block, name: str, address: str = "") -> Fold:
+def section(title: Words, *blocks: Block, name: str = "", address: str = "", css: str = "") -> Fold:
     """Blocks below a title that are always open."""
-    return Fold(title, blocks, is_open=True, name=name, address=address)
+    return Fold(title, blocks, True, name, address, css)
 
 
-Block = Sentence | Code | List | Table | Picture | Fold
+Block = Sentence | Code | List | Table | Picture | Gauge | Fold

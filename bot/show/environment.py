@@ -7,8 +7,7 @@ template that forgets an escape shows odd text, and nothing worse.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,8 +19,7 @@ from markupsafe import Markup
 
 from bot.errors import TemplateError
 from bot.show import escape, filters
-from bot.show.blocks import Phrase, Span
-from bot.show.escape import visible
+from bot.show.blocks import Span, Table, Words, marked, phrase
 
 _NUMBERS: Mapping[str, Callable[..., str]] = {
     "amount": filters.amount,
@@ -55,21 +53,21 @@ def _md_span(span: Span, code: Callable[[str], str]) -> str:
     return f"**{words}**" if span.kind == "strong" else f"{edge[0]}{words}{edge[1]}" if words else edge[0]
 
 
-def md_words(phrase: Phrase, *, in_table: bool = False) -> str:
+def md_words(words: Words, *, in_table: bool = False) -> str:
     """A phrase as Markdown where nothing is a link."""
-    return "".join(_md_span(span, escape.md_cell if in_table else escape.md_code) for span in phrase)
+    return "".join(_md_span(span, escape.md_cell if in_table else escape.md_code) for span in phrase(words))
 
 
 @jinja2.pass_context
-def md_phrase(context: Context, phrase: Phrase) -> Markup:
+def md_phrase(context: Context, words: Words) -> Markup:
     """A phrase as Markdown, outside of tables; what has an address on the page is a link where the page is known."""
-    return Markup("".join(_md_link(_md_span(span, escape.md_code), context, span.to) for span in phrase))
+    return Markup("".join(_md_link(_md_span(span, escape.md_code), context, span.to) for span in phrase(words)))
 
 
 @jinja2.pass_context
-def md_cell_phrase(context: Context, phrase: Phrase) -> Markup:
+def md_cell_phrase(context: Context, words: Words) -> Markup:
     """A phrase as Markdown in a table."""
-    return Markup("".join(_md_link(_md_span(span, escape.md_cell), context, span.to) for span in phrase))
+    return Markup("".join(_md_link(_md_span(span, escape.md_cell), context, span.to) for span in phrase(words)))
 
 
 @jinja2.pass_context
@@ -91,15 +89,16 @@ _TAGS = {"text": "{}", "code": "<code>{}</code>", "strong": "<strong>{}</strong>
 _TAGS |= {"number": "{}"} | {kind: f'<span class="{kind}">{{}}</span>' for kind in ("up", "down", "fail", "warn")}
 
 
-def html_phrase(phrase: Phrase) -> Markup:
+def html_phrase(words: Words) -> Markup:
     """A phrase as HTML."""
-    return Markup("".join(map(_html_span, phrase)))
-
-
-def _html_span(span: Span) -> str:
-    words = _TAGS[span.kind].format(Markup.escape(escape.visible(span.text) or "(empty)"))
-    to = span.to if escape.is_link(span.to) else f"#{span.to}"
-    return f'<a href="{Markup.escape(to)}">{words}</a>' if span.to else words
+    if isinstance(words, str):
+        return Markup.escape(escape.visible(words))
+    texts = []
+    for span in words:
+        text = _TAGS[span.kind].format(Markup.escape(escape.visible(span.text) or "(empty)"))
+        to = span.to if escape.is_link(span.to) else f"#{span.to}"
+        texts.append(f'<a href="{Markup.escape(to)}">{text}</a>' if span.to else text)
+    return Markup("".join(texts))
 
 
 def html_block(text: str) -> Markup:
@@ -146,6 +145,7 @@ _HTML: Mapping[str, Callable[..., Any]] = {
     "phrase": html_phrase,
     "block": html_block,
     "diff": html_diff,
+    "rows": lambda table: html_rows(table),
 }
 
 
@@ -291,74 +291,22 @@ def utf8_bytes(text: str) -> int:
     return len(text.encode())
 
 
-Row = tuple[str, ...]
+_DEEPEST = 9  # Of the levels that the style knows
 
 
-@dataclass(frozen=True, slots=True)
-class MetricLine:
-    """One metric that is not the same on both sides; `css` as below."""
-
-    label: str
-    base: str
-    head: str
-    change: str
-    css: str
-
-
-@dataclass(frozen=True, slots=True)
-class Addressed:
-    """A row that has an address."""
-
-    address: str
-    texts: Row
-    side: str = ""  # `base` or `head` where that side alone has it; empty elsewhere
-    css: str = ""  # `up` or `down` for what grew or shrank, empty elsewhere
-    level: int = 0  # how deep in a tree
-    told: bool = False  # True where another row has the address as its id: that of why it changed
-
-
-_SEPARATOR = "\x1f"  # no text that was made visible has it
-_DEEPEST = 9
-
-
-def plain_rows(rows: Iterable[Sequence[str]]) -> Markup:
-    """Each led by its name."""
-    return _all(_row("", texts) for texts in rows)
-
-
-def addressed_rows(rows: Iterable[Addressed]) -> Markup:
-    """Rows with their addresses as ids; one that has another row's links to that."""
-    return _all(_row(_attributes(row), row.texts) for row in rows)
-
-
-def tree_rows(rows: Iterable[Addressed]) -> Markup:
-    """The same, and how deep each is."""
-    return _all(_row(f'{_attributes(row)} data-level="{min(row.level, _DEEPEST)}"', row.texts) for row in rows)
-
-
-def metric_rows(lines: Iterable[MetricLine]) -> Markup:
-    """Metrics that changed; the change has a colour."""
-    drawn = (_row("", (line.label, line.base, line.head, line.change)) for line in lines)
-    styled = zip(drawn, (line.css for line in lines), strict=True)
-    return _all(_last(row, css) if css else row for row, css in styled)
-
-
-def _all(rows: Iterable[str]) -> Markup:
-    return Markup("\n".join(rows))
-
-
-def _attributes(row: Addressed) -> str:
-    """An address needs no escape: it consists of letters, digits and `-._~%/=`."""
-    told = [("data-to" if row.told else "id", row.address), ("class", row.css), ("data-side", row.side)]
-    return "".join(f' {name}="{value}"' for name, value in told if value)
-
-
-def _row(attributes: str, texts: Sequence[str]) -> str:
-    escaped = str(Markup.escape(_SEPARATOR.join(map(visible, texts))))
-    name, *cells = escaped.split(_SEPARATOR)
-    return f"<tr{attributes}><th>{name}</th><td>{'</td><td>'.join(cells)}</td></tr>"
-
-
-def _last(row: str, css: str) -> str:
-    before, _, after = row.rpartition("<td>")
-    return f'{before}<td class="{css}">{after}'
+def html_rows(table: Table) -> Markup:
+    """Its rows, each led by its name; what stands in place of the last columns is as wide as they."""
+    lines, width = list[str](), len(table.headers)
+    scope = "" if table.headers[0] else ' scope="row"'  # a column without a header is no column of names by itself
+    for row in map(marked, table.rows):
+        about = {"data-to" if row.elsewhere else "id": row.address, "class": row.css, "data-side": row.side}
+        if row.level is not None:
+            about["data-level"] = str(min(row.level, _DEEPEST))
+        attributes = "".join(f' {name}="{value}"' for name, value in about.items() if value)  # of ours: not escaped
+        name, *texts = map(html_phrase, row.texts)
+        css = {} if table.sentences is None else {table.sentences - 1: ' class="causes"'}
+        if len(row.texts) < width:
+            css[len(texts) - 1] = f' colspan="{width - len(texts)}" class="gap"'
+        cells = "".join(f"<td{css.get(at, '')}>{text}</td>" for at, text in enumerate(texts))
+        lines.append(f"<tr{attributes}><th{scope}>{name}</th>{cells}</tr>")
+    return Markup("\n".join(lines))

@@ -39,7 +39,7 @@ from bot.show.compared import reproduction
 from bot.show.escape import clean, clean_block
 from bot.show.filters import change, plural, sides, signed
 from bot.show.renderers import print_blocks
-from bot.show.why import Room, cause_words, dispatch_line, family_lines, story
+from bot.show.why import cause_words, component_row, dispatch_line, family_lines, rest, waterfall, why_words
 
 _HINT = "name the report.json of a compare"
 _NAMES_TOLD, _MESSAGE_LINES = 8, 12
@@ -154,7 +154,7 @@ def _cell(report: ReportRow, cell: CellRow, deltas: tuple[DispatchDelta, ...], b
         parts=cell.parts,
     )
     if cell.cause or cell.why or deltas or cell.components:
-        yield from _story(explanation, cell, backend)
+        yield from _story(explanation, backend)
     elif cell.state == "changed":
         yield Sentence((Span("the report does not say why", "warn"),))
     own, rows = own_metrics(report.base.compiler.metrics, report.head.compiler.metrics), []
@@ -174,30 +174,27 @@ def _cell(report: ReportRow, cell: CellRow, deltas: tuple[DispatchDelta, ...], b
     ]
     about = "Root causes that this build has a part in, and their bytes over all builds"
     yield section(about, List(listed(causes)), name="causes")
-    yield section("What deduplication left behind", List(family_lines(cell.families, Room())), name="families")
+    yield section("What deduplication left behind", List(family_lines(cell.families)), name="families")
     versions = {"base": report.base.compiler.version, "head": report.head.compiler.version}
     lines = [Code(f"{clean(about)}\n{clean(command)}") for about, command in reproduction(versions, commands)]
     yield section("To reproduce", *lines, name="reproduce")
 
 
-def _story(explanation: Explanation, cell: CellRow, backend: str) -> Iterator[Block]:
-    view = story(explanation, cell.families, Room(), backend)
-    yield Sentence(phrase(view.said, "."))
+def _story(why: Explanation, backend: str) -> Iterator[Block]:
+    yield Sentence(phrase(why_words(why), "."))
     rows = list[Row]()
-    for fall in view.falls:
-        rows.append((name_cell(fall.cause), phrase(""), phrase(fall.change)))
-        rows += [(phrase(""), *map(phrase, part)) for part in fall.parts]
-    caption = phrase("The artifact's change by cause")
-    yield Table(("cause", "part", "change"), listed(rows), numbers_from=2, caption=caption)
+    for cause, size, parts in waterfall(why):
+        rows += [(name_cell(cause), "", size), *(("", *part) for part in parts)]
+    yield Table(("cause", "part", "change"), listed(rows), numbers_from=2, caption="The artifact's change by cause")
     alike: dict[tuple[str | None, str, bool, bool], list[DispatchDelta]] = {}
-    for delta in explanation.dispatches:
+    for delta in why.dispatches:
         alike.setdefault((delta.cause, delta.note, delta.base is None, delta.head is None), []).append(delta)
-    title = f"Dispatches that changed ({view.dispatches.total:,}; --dispatch NAME tells more)"
+    title = f"Dispatches that changed ({len(why.dispatches):,}; --dispatch NAME tells more)"
     yield section(title, *(block for deltas in alike.values() for block in _change(deltas, backend)), name="dispatches")
-    yield Sentence(phrase(view.rest), small=True)
-    headers = ("component", "dispatch sites", f"{view.code}, base → head", "stack frame, base → head")
-    parts = [(name_cell(name), *map(phrase, sizes)) for name, *sizes in view.components]
-    yield Table(headers, listed(parts), caption=phrase("Components that moved"))
+    yield Sentence(rest(why), small=True)
+    headers = ("component", "dispatch sites", f"{_label('code', backend)}, base → head", "stack frame, base → head")
+    components: list[Row] = [(name_cell(name), *sizes) for name, *sizes in map(component_row, why.components)]
+    yield Table(headers, listed(components), caption="Components that moved")
 
 
 def _change(alike: Sequence[DispatchDelta], backend: str) -> Iterator[Block]:

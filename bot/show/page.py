@@ -10,7 +10,7 @@ from bot.core.report import Report
 from bot.show.blocks import Limits, Table
 from bot.show.cells import STATE_WORDS, PageRoom, Selection, cards, selection
 from bot.show.change_map import change_map, map_json, map_table, map_words
-from bot.show.environment import addressed_rows, draw, drawn, load, metric_rows, plain_rows, tree_rows
+from bot.show.environment import draw, drawn, load
 from bot.show.escape import clip
 from bot.show.facts import NAME_LIMIT, Facts, build_facts
 from bot.show.filters import plural
@@ -25,7 +25,6 @@ _FRAME_BYTES, _LINE_BYTES = 400_000, 260
 """What a page without cells takes, with its scripts; and each cell of the grid, each finding and each row of tables."""
 TEMPLATE = "report.html.j2"
 STYLE, SCRIPTS = "report/report.css", ("page/treemap.js", "report/cells.js", "report/pictures.js")
-_ROWS = {one.__name__: one for one in (plain_rows, addressed_rows, tree_rows, metric_rows)}
 _EMPTY = "(empty)"
 _LEVELS = (("fail", "over the limit"), ("warn", "warning"))
 
@@ -69,7 +68,6 @@ def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[s
         map_words=map_words(facts, tree),
         map_table=table,
         map_data=data,
-        **_ROWS,
         skeleton=skeleton(templates_dir, styles=(STYLE,), scripts=SCRIPTS, charts=True),
     )
 

@@ -24,10 +24,10 @@ from bot.show.blocks import (
     Line,
     List,
     Listing,
-    Phrase,
     Room,
     Sentence,
     Table,
+    Words,
     phrase,
     plain,
     strong,
@@ -40,9 +40,9 @@ LEVELS: Mapping[str, str] = {"fail": "bold red", "warn": "yellow"}  # Colours of
 _STYLES = {"text": "", "code": "cyan", "strong": "bold", "small": "dim", "number": "", "up": "", "down": "", **LEVELS}
 
 
-def text_of(words: Phrase) -> Text:
+def text_of(words: Words) -> Text:
     """A phrase; spans keep the blanks at their ends."""
-    return Text.assemble(*((_clean_span(span.text), _STYLES[span.kind]) for span in words))
+    return Text.assemble(*((_clean_span(span.text), _STYLES[span.kind]) for span in phrase(words)))
 
 
 def _clean_span(text: str) -> str:
@@ -226,7 +226,7 @@ def _rows(table: Table) -> Iterator[RenderableType]:
     """A line for each row, its sentences below: they are no column of a terminal."""
     if table.caption:
         yield Text(f"\n{clean(plain(table.caption))}", "bold")
-    for first, *rest in table.rows:
+    for first, *rest in table.texts:
         values = [
             phrase(f"{header} ", text)
             for at, (header, text) in enumerate(zip(table.headers[1:], rest, strict=True), 1)
@@ -241,7 +241,7 @@ def _rows(table: Table) -> Iterator[RenderableType]:
 def _fitted(table: Table, width: int) -> Iterator[RenderableType]:
     """The table, or those of its columns that there is room for, the names first; only what has blanks is broken."""
     begin, last = table.numbers_from, len(table.headers) - 1
-    texts = list(zip(*([phrase(header) for header in table.headers], *table.rows), strict=True))
+    texts = list(zip(table.headers, *table.texts, strict=True))
     words = [[clean(plain(text)) for text in column] for column in texts]
     longest = [max(map(len, column)) for column in words]
     unbroken = [max(len(word) for text in column for word in text.split(" ")) for column in words]
@@ -255,7 +255,7 @@ def _fitted(table: Table, width: int) -> Iterator[RenderableType]:
     result = table_of(clean(plain(table.caption)), *(table.headers[at] for at in columns), numbers_from=begin)
     for at, column in zip(columns, result.columns, strict=True):
         column.no_wrap = unbroken[at] == longest[at] or longest[at] <= _BREAKABLE[0]
-    for row in table.rows:
+    for row in table.texts:
         result.add_row(*(text_of(row[at]) for at in columns))
     yield result
     if missing := [header for at, header in enumerate(table.headers) if at not in shown]:

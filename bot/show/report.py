@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from rich.console import Console
 
 from bot.core.delta import exact_changes, value_of
-from bot.core.explanation import UNATTRIBUTED
-from bot.core.metrics import METRICS, own_metrics
+from bot.core.explanation import UNATTRIBUTED, DispatchDelta
+from bot.core.metrics import METRICS, code_words, own_metrics
 from bot.core.report import ONCE, Adoption, Report
+from bot.core.snapshot import CellKey
 from bot.show.adoption import adoption_blocks, after_adoption
 from bot.show.alarms import (
     BROKEN,
@@ -47,6 +49,7 @@ from bot.show.blocks import (
     Sentence,
     Span,
     Table,
+    Words,
     code,
     fair_in_order,
     joined,
@@ -67,10 +70,23 @@ from bot.show.grid import Grid, build_grid
 from bot.show.headline import headline, totals
 from bot.show.model_tables import folding_table, fusion_table, pair_tables
 from bot.show.renderers import print_blocks
-from bot.show.why import Story, root_details, root_lines, step_lines, whys
+from bot.show.why import (
+    by_cause,
+    cause_words,
+    component_row,
+    diffs,
+    dispatch_line,
+    family_lines,
+    passed_words,
+    rest,
+    root_details,
+    root_lines,
+    step_lines,
+    why_words,
+)
 
 _BROKE_CHARS, _LOUD, _LEADING = 1_000, 2, 4
-_NAME, _COMPONENT, _STILL = 42, 36, 3
+_NAME, _COMPONENT, _NOTE, _STILL = 42, 36, 160, 3
 Blocks = tuple[Block, ...]
 
 
@@ -319,20 +335,22 @@ def _unmeasured(facts: Facts, limits: Limits) -> Blocks:
 
 def _changed(facts: Facts, limits: Limits) -> Fold:
     """Of the changed cells, the alarming first: why; every metric, where there is room; and those that came or went."""
-    stories, metrics, count = whys(facts, limits), _every_metric(facts, limits), facts.count("changed")
+    metrics, count = _every_metric(facts, limits), facts.count("changed")
     roots = [] if limits.details else facts.report.root_causes[: shown_roots(facts, limits)]
     details = [(number, root_details(facts, root)) for number, root in enumerate(roots, 1)]
-    causes = [Line(phrase(f"Cause {number}: ", detail), ()) for number, detail in details if detail]
-    cells = [
-        Fold(phrase(code(model), " on ", code(target), f": {story.cause}"), _story(story, limits), name="story")
-        for model, target, story in stories
-    ]
+    causes = [Line(phrase(f"Cause {number}: ", detail)) for number, detail in details if detail]
+    explained = facts.report.explanations
+    known = {d.key for d in facts.report.deltas if d.key in explained and d.state in ("changed", "same")}
+    alarming = [one.key for one in facts.report.verdict.news]
+    keys = [key for key in dict.fromkeys([*alarming, *facts.deltas]) if key in known]
+    shown = fair_in_order(keys, lambda key: key.model, limits.whys)
+    stories = listing([_story(facts, key, limits) for key in shown], len(keys), "explained build")
     title = f"Why: {plural(count, 'changed build')}" if stories else plural(count, "changed build")
     return Fold(
-        phrase(title if count else "Builds that compile now, are new or went"),
+        title if count else "Builds that compile now, are new or went",
         (
             List(listed(causes)),
-            *cells,
+            *stories,
             _more(stories),
             section("Every metric", *metrics, _more(metrics), name="metrics"),
             section("Compile now, are new, or were removed", List(settled(facts, limits)), name="settled"),
@@ -386,40 +404,52 @@ def settled(facts: Facts, limits: Limits) -> Listing[Phrase]:
     return listing(lines, len(deltas) + len(fixed), "line of builds that came or went")
 
 
-def _story(story: Story, limits: Limits) -> Blocks:
+def _story(facts: Facts, key: CellKey, limits: Limits) -> Fold:
     """Why one cell changed: its sentence, its dispatches, what differs in them, and what moved."""
-    by_cause = f" By cause: {story.by_cause}." if story.by_cause else ""
-    causes = ("cause",) * story.mixed
-    headers = ("dispatch", *causes, "component", story.code, "stack frame")
-    rows = [
+    why, head, most = facts.report.explanations[key], facts.deltas[key].head, limits.dispatches
+    size = code_words("code", facts.backends.get(key.target, ""))
+    causes = ("cause",) * any(delta.cause != why.cause for delta in why.dispatches)
+    headers = ("dispatch", *causes, "component", size, "stack frame")
+    rows = list[Row]()
+    for line in map(dispatch_line, why.dispatches[:most]):
+        numbers = (line.numbers[label].text for label in ("code", "stack frame"))
+        about = (*(line.cause for _ in causes), _component(line.component, _COMPONENT))
+        rows.append((name_cell(clip(line.name, _NAME)), *about, *numbers))
+    notes: dict[str, list[DispatchDelta]] = {}  # what differs, once; not what the cell's `why` said already
+    for delta in why.dispatches if most else ():
+        if (note := clean(delta.note, _NOTE)) and note != clean(why.why, _NOTE):
+            notes.setdefault(note, []).append(delta)
+    lines = []
+    for note, (first, *others) in islice(notes.items(), min(4, most)):
+        more, passed = f" and {plural(len(others), 'other dispatch')}" if others else "", passed_words(first)
+        alone = "the first " if passed and others else ""
+        lines.append(phrase(code(clean(first.name, _NAME)), more, f": {note}", f"; {alone}{passed}" if passed else ""))
+    pieces: list[Block] = []
+    for name, text, more_lines in diffs(why.dispatches, 1 + limits.details, limits.diff_lines):
+        hidden = f"and {plural(more_lines, 'more line')}, in report.json" if more_lines else ""
+        title = phrase("The smallest piece of ", code(name), " that differs:")
+        pieces += [Sentence(title, small=True), Code(text, language="diff"), Sentence(hidden, small=True)]
+    moved = [component_row(delta) for delta in why.components[: min(8, most)]]
+    components = [(_component(name, 2 * _COMPONENT), *sizes) for name, *sizes in moved]
+    parts = ("component", "dispatch sites", f"{size}, base → head", "stack frame, base → head")
+    families = List(family_lines(head.families if head else (), most))
+    said = by_cause(why)
+    return Fold(
+        phrase(code(clip(key.model, NAME_LIMIT)), " on ", code(facts.short[key.target]), f": {cause_words(why.cause)}"),
         (
-            name_cell(clip(line.name, _NAME)),
-            *(phrase(line.cause) for _ in causes),
-            _component(line.component),
-            *(phrase(line.numbers[label].text) for label in ("code", "stack frame")),
-        )
-        for line in story.dispatches
-    ]
-    moved = [(_component(name, 2 * _COMPONENT), *map(phrase, sizes)) for name, *sizes in story.components]
-    sizes = ("component", "dispatch sites", f"{story.code}, base → head", "stack frame, base → head")
-    dispatches = listing(rows, story.dispatches.total, story.dispatches.noun)
-    diffs: list[Block] = []
-    for name, text, more_lines in story.diffs:
-        more = f"and {plural(more_lines, 'more line')}, in report.json" if more_lines else ""
-        about = phrase("The smallest piece of ", code(name), " that differs:")
-        diffs += [Sentence(about, small=True), Code(text, language="diff"), Sentence(phrase(more), small=True)]
-    return (
-        Sentence(phrase(story.said, f". {story.rest}", by_cause)),
-        Table(headers, dispatches, numbers_from=len(headers) - 2, small=True),
-        List(story.notes),
-        *diffs,
-        Table(sizes, listing(moved, story.components.total, story.components.noun), small=True),
-        section("What deduplication left behind", *([List(story.families)] * limits.details), name="families"),
+            Sentence(phrase(why_words(why), f". {rest(why)}", f" By cause: {said}." if said else "")),
+            Table(headers, listing(rows, len(why.dispatches), "dispatch"), len(headers) - 2, small=True),
+            List(listing(lines, len(notes), "note")),
+            *pieces,
+            Table(parts, listing(components, len(why.components), "moved component"), small=True),
+            section("What deduplication left behind", *([families] * limits.details), name="families"),
+        ),
+        name="story",
     )
 
 
-def _component(name: str, most: int = _COMPONENT) -> Phrase:
-    return phrase(name) if name == UNATTRIBUTED else name_cell(clip(name, most))
+def _component(name: str, most: int) -> Words:
+    return name if name == UNATTRIBUTED else name_cell(clip(name, most))
 
 
 def findings(facts: Facts, limits: Limits) -> Fold:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
-
-from rich.console import Console
-from rich.text import Text
 
 from bot.core.delta import CellDelta
 from bot.core.explanation import Explanation, code_change
@@ -15,11 +12,27 @@ from bot.core.parting import TRACE_SCHEMA, Traced, parting, texts_around
 from bot.core.planned import SIDES
 from bot.core.snapshot import CellKey
 from bot.core.trace import PROGRAM, SHOWN_LINES, IrAround, IrLines, Parting, operation_words
-from bot.show.environment import Addressed
+from bot.show.blocks import (
+    Block,
+    Code,
+    Fold,
+    Kind,
+    List,
+    Marked,
+    Picture,
+    Row,
+    Sentence,
+    Span,
+    Table,
+    code,
+    listed,
+    phrase,
+    section,
+    strong,
+)
 from bot.show.escape import clean, clean_block, clip
 from bot.show.facts import Facts
-from bot.show.filters import percent
-from bot.show.renderers import text_of
+from bot.show.filters import percent, plural
 from bot.show.why import suspect_words
 
 _COLUMNS, _NAMES = 200, 120
@@ -55,34 +68,18 @@ def _numbered(one: IrLines) -> str:
 
 TRACES, TRACE_ROWS = 40, 120
 """The most dispatches of a page whose passes are shown, those whose code changed most, and passes of each."""
-_NAME, _PASS, _OPERATIONS, _NAMED = 120, 64, 160, 3
+_NAME, _PASS, _OPERATIONS, _NAMED, _PASS_COLUMNS = 120, 64, 160, 3, 44
 _SMALLER = "printed for the largest dispatch of each cause alone"
 _EARLY = "the pass works on the whole program, in which this dispatch is not alone"
 _ALIKE = "where every dispatch of the model has the same IR on both sides"
 _LEVELS = {"program": "program", "mlir": "MLIR", "llvm": "LLVM IR", "machine": "machine code"}
+_PASSES = ("after the pass", "of", "base", "head", "apart", "what differs, the most first")
+_MEANING = (
+    "Operations of the function after each pass; – where it does not run on that side, or changes none. Apart: of the "
+    "larger side's operations, how many the other does not have."
+)
 
 TracedDispatch = tuple[CellKey, str]  # A cell and the name of a dispatch of it
-
-
-@dataclass(frozen=True, slots=True)
-class TraceCard:
-    """One dispatch through the passes of both compilers."""
-
-    name: str  # of the dispatch
-    # parts_at, most_at: the pass after which the sides part, and the one that takes them apart by most if another
-    parts_at: str
-    most_at: str
-    rows: tuple[Addressed, ...]  # pass, level, operations on both sides, how far apart they are, and what differs
-    # what each pass has, parted by `|`: its name, the operations on both sides, and how it is marked; one without a
-    # name stands between levels
-    picture: Mapping[str, str]
-    # alike, far: how many passes leave the difference as it was, and how many are too far from the one that parts the
-    # sides
-    alike: int
-    far: int
-    # the IR before and after it on both sides, titles and texts; none where `no_ir` says why
-    around: tuple[tuple[str, str], ...]
-    no_ir: str
 
 
 def largest_traced(facts: Facts) -> frozenset[TracedDispatch]:
@@ -96,8 +93,8 @@ def largest_traced(facts: Facts) -> frozenset[TracedDispatch]:
     return frozenset((key, name) for _, key, name in sizes[:TRACES])
 
 
-def trace_cards(delta: CellDelta, explanation: Explanation, chosen: Collection[TracedDispatch]) -> Iterator[TraceCard]:
-    """Of the chosen dispatches of a cell, in the order in which it tells of them."""
+def trace_folds(delta: CellDelta, explanation: Explanation, chosen: Collection[TracedDispatch]) -> Iterator[Fold]:
+    """The chosen dispatches of a cell through the passes of both compilers, in the order in which it tells of them."""
     for one in explanation.dispatches:
         if (delta.key, one.name) in chosen and delta.base and delta.head:
             pairs = ((delta.base, one.base), (delta.head, one.head))
@@ -107,48 +104,48 @@ def trace_cards(delta: CellDelta, explanation: Explanation, chosen: Collection[T
                 printed_for = next((trace.printed_for for trace in traces if trace and trace.printed_for), "")
                 early = _EARLY + (f"; its passes were printed for {printed_for}, {_ALIKE}" if printed_for else "")
                 no_ir = early if apart.rows[apart.at or 0].level == PROGRAM else _SMALLER
-                yield _card(clip(one.name, _NAME), apart, texts_around(apart, place, *traces), no_ir)
+                yield _trace_fold(clip(one.name, _NAME), apart, texts_around(apart, place, *traces), no_ir)
 
 
-def _card(name: str, apart: Parting, around: tuple[IrAround, ...], no_ir: str) -> TraceCard:
+def _trace_fold(name: str, apart: Parting, around: tuple[IrAround, ...], no_ir: str) -> Fold:
     at, most = apart.at or 0, apart.most or 0
     begin = max(0, min(at - TRACE_ROWS // 3, len(apart.rows) - TRACE_ROWS))
     places = range(begin, min(begin + TRACE_ROWS, len(apart.rows)))
-    marks = {most: "takes them apart by most", at: "the sides part"}
-    rows = tuple(_row(apart, place, marks.get(place, "")) for place in apart.shown if place in places)
-    parts_at, most_at = (_name(apart.rows[place].name) for place in (at, most))
-    most_at = "" if most == at else most_at
-    return TraceCard(
-        name,
-        parts_at,
-        most_at,
-        rows,
-        _picture(apart, places, marks),
-        len(places) - len(rows),
-        len(apart.rows) - len(places),
-        tuple(around_texts(around)) if any(one.before for one in around) else (),
-        clean(around[0].why) if around else no_ir,
+    marks, rows = {most: "takes them apart by most", at: "the sides part"}, list[Marked]()
+    for place in (place for place in apart.shown if place in places):
+        row, mark = apart.rows[place], marks.get(place, "")
+        base, head = ("–" if state is None else f"{state.total:,}" for state in (row.base, row.head))
+        share = percent(row.share).removeprefix("+") if row.share else "0 %"
+        what = clip(clean(operation_words(row.apart, _NAMED)), _OPERATIONS)
+        named = f"{_pass(row.name)} ◀ {mark}" if mark else _pass(row.name)
+        rows.append(Marked((named, _LEVELS.get(row.level, ""), base, head, share, what), css="parts" if mark else ""))
+    by_most = phrase(", by most after ", code(_pass(apart.rows[most].name))) if most != at else ()
+    alike, far = len(places) - len(rows), len(apart.rows) - len(places)
+    are = "is" if alike == 1 else "are"
+    hidden = f" {plural(alike, 'pass')} that left the difference as it was {are} not in the table." if alike else ""
+    no_room = f" There is no room for {plural(far, 'pass')} before or after these." if far else ""
+    why = f"No IR around the pass: {clean(around[0].why) if around else no_ir}. "
+    texts: Block = Sentence(phrase(why, code("code-size-bot trace"), " prints the commands that do."), small=True)
+    if any(one.before for one in around):
+        pieces = (section(title, Code(text, language="text")) for title, text in around_texts(around))
+        texts = section("", *pieces, css="around")
+    return Fold(
+        phrase("Passes of ", code(name), ": the sides part after ", code(_pass(apart.rows[at].name)), by_most),
+        (
+            Picture((("", json.dumps(_picture(apart, places, marks))),)),
+            Table(_PASSES, listed(rows, "pass"), 2, sentences=5, css="passes"),
+            Sentence(f"{_MEANING}{hidden}{no_room}", small=True),
+            texts,
+        ),
+        css="trace",
     )
-
-
-def _row(apart: Parting, place: int, mark: str) -> Addressed:
-    row = apart.rows[place]
-    base, head = ("–" if state is None else f"{state.total:,}" for state in (row.base, row.head))
-    name = f"{_name(row.name)} ◀ {mark}" if mark else _name(row.name)
-    what = clip(clean(operation_words(row.apart, _NAMED)), _OPERATIONS)
-    texts = (
-        name,
-        _LEVELS.get(row.level, ""),
-        base,
-        head,
-        percent(row.share).removeprefix("+") if row.share else "0 %",
-        what,
-    )
-    return Addressed("", texts, css="parts" if mark else "")
 
 
 def _picture(apart: Parting, places: range, marks: Mapping[int, str]) -> Mapping[str, str]:
-    """A side on which a pass changes nothing is as it was after the one before."""
+    """What each pass has, parted by `|`: its name, the operations on both sides, and how it is marked.
+
+    One without a name stands between levels. A side on which a pass changes nothing is as it was after the one before.
+    """
     lines: list[tuple[str, int | None, int | None, str]] = []
     level, base, head = "", None, None
     for place in places:
@@ -157,65 +154,48 @@ def _picture(apart: Parting, places: range, marks: Mapping[int, str]) -> Mapping
             base = head = None
             lines.append(("", None, None, ""))
         level, base, head = row.level, row.base.total if row.base else base, row.head.total if row.head else head
-        lines.append((_name(row.name), base, head, marks.get(place, "")))
+        lines.append((_pass(row.name), base, head, marks.get(place, "")))
     columns = zip(*lines, strict=True)
     texts = ("|".join("" if value is None else str(value).replace("|", "/") for value in column) for column in columns)
     return dict(zip(("passes", "base", "head", "marks"), texts, strict=True))
 
 
-def _name(name: str) -> str:
+def _pass(name: str) -> str:
     return clip(clean(name), _PASS)
 
 
-_PASS_COLUMNS = 44  # Characters of a pass's name
-
-
-def print_trace(traced: Traced, console: Console) -> None:
+def trace_blocks(traced: Traced) -> Iterator[Block]:
     """The passes after which another difference stands, the one that parts the sides marked, and how to see all."""
-    sides = {name: traced.rows.get(name) for name in SIDES}
-    sizes = " → ".join(
-        "n/a" if row is None or row.code_bytes is None else f"{row.code_bytes:,}" for row in sides.values()
-    )
-    name = next(row.name for row in (sides["head"], sides["base"]) if row)
-    console.print(Text(clean(f"{name} of {traced.key}: {sizes} B"), "bold"), soft_wrap=True)
-    shown = [traced.parting.rows[place] for place in traced.parting.shown]
-    if shown:
-        base, head = (clean(traced.compilers[name].partition("rc")[0]) for name in sides)
-        console.print(_line(console.width, "\nafter", base, head, "apart", ""), style="dim")
-        for row in shown:
-            base, head = ("–" if state is None else f"{state.total:,}" for state in (row.base, row.head))
-            line = _line(console.width, row.name, base, head, f"{row.share:.0%}", operation_words(row.apart, 1))
-            console.print(line, style="bold" if row is traced.parting.row else "")
-        more = len(traced.parting.rows) - len(shown)
-        console.print(f"operations of the function after each pass; the difference is as before after {more} more\n")
-    parts_at, parting = traced.parting.row, f"no pass parts them: {traced.parting.why}"
-    if parts_at is not None:
-        alone = "head" if parts_at.base is None else "base" if parts_at.head is None else ""
+    found = {name: traced.rows.get(name) for name in SIDES}
+    sizes = ("n/a" if row is None or row.code_bytes is None else f"{row.code_bytes:,}" for row in found.values())
+    name = next(row.name for row in (found["head"], found["base"]) if row)
+    yield Sentence((strong(f"{clean(name)} of {traced.key}: {' → '.join(sizes)} B"),))
+    apart, rows = traced.parting, list[Row]()
+    for row in (apart.rows[place] for place in apart.shown):
+        base, head = ("–" if state is None else f"{state.total:,}" for state in (row.base, row.head))
+        words = (row.name, base, head, f"{row.share:.0%}", operation_words(row.apart, 1))
+        kind: Kind = "strong" if row is apart.row else "text"
+        rows.append(tuple((Span(clip(word, _PASS_COLUMNS), kind),) for word in words))
+    compilers = (clean(traced.compilers[name].partition("rc")[0]) for name in found)
+    yield Table(("after", *compilers, "apart", "what differs"), listed(rows, "pass"), unnumbered=(4,))
+    more = len(apart.rows) - len(rows)
+    meaning = f"operations of the function after each pass; the difference is as before after {more} more"
+    yield Sentence(meaning if rows else "", small=True)
+    said = f"no pass parts them: {apart.why}"
+    if apart.row is not None:
+        alone = "head" if apart.row.base is None else "base" if apart.row.head is None else ""
         only = f" (which changes operations on {alone} only)" if alone else ""
-        parting = f"they part after {parts_at.name}{only}: {operation_words(traced.parting.operations, _NAMED)}"
-    console.print(Text(clean(parting), "bold"), soft_wrap=True)
-    for title, text in around_texts(traced.around):
-        console.print(Text(f"\n{title}", "bold"), soft_wrap=True)
-        console.print(Text(text), soft_wrap=True)
-    if traced.looked_up:
-        console.print(text_of(suspect_words(traced.looked_up, traced.suspects)), soft_wrap=True)
-        for one in traced.suspects:
-            console.print(Text(clean(f"  {one.date} {one.url or one.commit} {one.title} ({one.why})")), soft_wrap=True)
+        said = f"they part after {apart.row.name}{only}: {operation_words(apart.operations, _NAMED)}"
+    yield Sentence((strong(clean(said)),))
+    yield from (section(title, Code(text, language="text")) for title, text in around_texts(traced.around))
+    yield Sentence(suspect_words(traced.looked_up, traced.suspects))
+    yield List(listed(f"{one.date} {one.url or one.commit} {one.title} ({one.why})" for one in traced.suspects))
     for name, side in traced.traces.items():
         if side.same_code is not None:
             is_same = "the code that is in the artifact" if side.same_code else "other code than is in the artifact"
-            console.print(f"{name}: the traced compile gives {is_same}")
+            yield Sentence(f"{name}: the traced compile gives {is_same}")
     for name, commands in traced.commands.items():
-        console.print(f"shown by, {name}:")
-        for command in commands:
-            console.print(Text(f"  {clean(command, 4_000)}"), soft_wrap=True)
-
-
-def _line(width: int, name: str, base: str, head: str, share: str, what: str) -> Text:
-    """Of at most `width` characters."""
-    name = clean(name)
-    clipped = name if len(name) <= _PASS_COLUMNS else f"{name[: _PASS_COLUMNS - 1]}…"
-    return Text(f"{clipped:{_PASS_COLUMNS}} {base:>8} {head:>8} {share:>5}  {clean(what)}"[:width], no_wrap=True)
+        yield section(f"Shown by, {name}", Code("\n".join(clean(command, 4_000) for command in commands)))
 
 
 def trace_json(traced: Traced) -> Mapping[str, Any]:

@@ -1,10 +1,8 @@
-"""Why: the story of one cell as values, in the words that every place says; root causes; steps between releases."""
+"""Why, in the words that every place says: of one cell, of root causes, of steps between releases."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
 from typing import NamedTuple
 
 from bot.core.explanation import (
@@ -18,7 +16,7 @@ from bot.core.explanation import (
     Step,
     Suspect,
 )
-from bot.core.metrics import METRICS, code_words
+from bot.core.metrics import METRICS
 from bot.core.program import Family
 from bot.show.alarms import shown_roots
 from bot.show.blocks import (
@@ -39,9 +37,8 @@ from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT, Facts, cause_address, cell_address, dispatch_address
 from bot.show.filters import UNKNOWN, amount, change, plural, sides, signed
 
-_NAME, _SHORT_NAME, _NOTE, _SHORT_NOTE, _WHY, _DIFF_LINE = 120, 42, 400, 160, 240, 200
+_NAME, _NOTE, _WHY, _DIFF_LINE = 120, 400, 240, 200
 _WHAT, _STEP_WHAT, _TITLE = 200, 120, 100
-_EVERY = 1_000_000
 _PARTS, _OPERATIONS, _NAMES = 6, 1, 3
 NUMBERS = (
     ("sites", "dispatch sites", "count"),
@@ -55,21 +52,6 @@ _FIRST_COMPILES = (
     "the compiler does not repeat itself here, with the same sizes and counts each time: "
     "cause and parts are those of one compile of each side"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """The most of everything that a place shows of one story."""
-
-    rows: int = _EVERY  # dispatches and families
-    components: int = _EVERY
-    notes: int = 0  # what differs, told apart from the dispatches
-    diffs: int = 0
-    diff_lines: int = 0
-    # members, varying, varying_chars: names of a family, and what keeps them apart
-    members: int = 2
-    varying: int = 3
-    varying_chars: int = 120
 
 
 class Number(NamedTuple):
@@ -92,68 +74,6 @@ class DispatchLine(NamedTuple):
     numbers: Mapping[str, Number]  # with all labels of NUMBERS
 
 
-class ComponentLine(NamedTuple):
-    """One component of the model: both sides of its dispatch sites, code and stack frame, in words."""
-
-    name: str
-    sites: str
-    code: str
-    stack: str
-
-
-class Fall(NamedTuple):
-    """The change of the artifact by one cause, and its parts that are no dispatch's code: what, and change."""
-
-    cause: str
-    change: str
-    parts: tuple[tuple[str, str], ...]
-
-
-class Diff(NamedTuple):
-    """The first lines of a unified diff: the smallest differing piece of one dispatch."""
-
-    name: str
-    text: str
-    more_lines: int
-
-
-@dataclass(frozen=True, slots=True)
-class Story:
-    """Why one cell changed, as far as there is room for it."""
-
-    cause: str  # in one or two words
-    code: str  # what the code of a dispatch is called on the cell's target
-    said: Phrase  # cause, place, phase and why as a sentence without its full stop
-    rest: str  # how many entry points did not change, in words; may be empty
-    falls: tuple[Fall, ...]  # the change of the artifact by cause, the largest first, and their sum
-    by_cause: str  # the same in words, where there are two
-    dispatches: Listing[DispatchLine]
-    mixed: bool  # True where some dispatch has another cause than the cell
-    notes: Listing[Phrase]  # what differs, with the dispatches that it is true of
-    diffs: tuple[Diff, ...]
-    components: Listing[ComponentLine]  # those that moved
-    families: Listing[Phrase]  # what deduplication left behind
-
-
-def story(explanation: Explanation, families: Sequence[Family], room: Room, backend: str) -> Story:
-    """Everything there is to say of one explained cell; `backend`: of its target, empty where that is not known."""
-    dispatches, moved = explanation.dispatches, explanation.components
-    return Story(
-        cause_words(explanation.cause),
-        code_words("code", backend),
-        _said(explanation),
-        rest(explanation),
-        tuple(_falls(explanation)),
-        _by_cause(explanation),
-        listing(map(dispatch_line, dispatches[: room.rows]), len(dispatches), "dispatch"),
-        any(delta.cause != explanation.cause for delta in dispatches),
-        _notes(explanation, room.notes),
-        tuple(islice(_diffs(dispatches, room.diff_lines), room.diffs)),
-        listing(map(component_line, moved[: room.components]), len(moved), "moved component"),
-        family_lines(families, room),
-    )
-
-
 def cause_words(cause: str | None) -> str:
     """A cause in words; `cause not known` for None."""
     if cause is None:
@@ -161,7 +81,7 @@ def cause_words(cause: str | None) -> str:
     return _CAUSES.get(cause) or clip(clean(cause), 24).replace("dedup-", "dedup ")
 
 
-def _said(explanation: Explanation) -> Phrase:
+def why_words(explanation: Explanation) -> Phrase:
     """``**strategy** in `encoder`: other tile sizes; the sides first differ in configuration``.
 
     And of which compiles all this is, where the compiler does not repeat itself.
@@ -188,15 +108,16 @@ def rest(explanation: Explanation) -> str:
     return f"{'; '.join(parts)}{doubt}." if parts else ""
 
 
-def _falls(explanation: Explanation) -> Iterator[Fall]:
+def waterfall(explanation: Explanation) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
+    """Cause, change of the artifact by it, and its parts that are no dispatch's code; the largest first, then all."""
     for cause, size in sorted(explanation.waterfall.items(), key=lambda one: -abs(one[1])):
-        parts = ((clean(p.what), signed(p.change_bytes)) for p in explanation.parts if p.cause == cause)
-        yield Fall(cause_words(cause), signed(size), tuple(parts))
+        parts = [(clean(one.what), signed(one.change_bytes)) for one in explanation.parts if one.cause == cause]
+        yield cause_words(cause), signed(size), parts
     if explanation.waterfall:
-        yield Fall("all", signed(sum(explanation.waterfall.values())), ())
+        yield "all", signed(sum(explanation.waterfall.values())), []
 
 
-def _by_cause(explanation: Explanation) -> str:
+def by_cause(explanation: Explanation) -> str:
     """The same in words: `strategy +57,000 B, VM bytecode +12 B`; empty where there are fewer than two causes.
 
     Bytes that no dispatch's code explains are named by the part of the artifact that they are in.
@@ -222,10 +143,10 @@ def dispatch_line(delta: DispatchDelta) -> DispatchLine:
         numbers[label] = Number(text, left is not None or right is not None, left != right)
     names = (clean(delta.name, _NAME), cause_words(delta.cause), clean(delta.component, _NAME))
     matched = clean(delta.matched, 60).replace("-", " ")
-    return DispatchLine(*names, clean(delta.note, _NOTE), _passed(delta), matched, numbers)
+    return DispatchLine(*names, clean(delta.note, _NOTE), passed_words(delta), matched, numbers)
 
 
-def _passed(delta: DispatchDelta) -> str:
+def passed_words(delta: DispatchDelta) -> str:
     """`after iree-llvmcpu-peel: 57 operations more (scf.for +9 and 12 more)`."""
     if delta.passed is None or delta.passed.name in delta.note:
         return ""
@@ -233,55 +154,40 @@ def _passed(delta: DispatchDelta) -> str:
     return clean(f"after {delta.passed.name}{printed_for}: {delta.passed.words(_OPERATIONS)}", _NOTE)
 
 
-def _notes(explanation: Explanation, most: int) -> Listing[Phrase]:
-    """What differs, each note once with the dispatches that it is true of; not what the cell's `why` said already."""
-    groups: dict[str, list[DispatchDelta]] = {}
-    for delta in explanation.dispatches if most else ():
-        if (note := clean(delta.note, _SHORT_NOTE)) and note != clean(explanation.why, _SHORT_NOTE):
-            groups.setdefault(note, []).append(delta)
-    lines = []
-    for note, (first, *others) in islice(groups.items(), most):
-        more = f" and {plural(len(others), 'other dispatch')}" if others else ""
-        passed = _passed(first)
-        alone = "the first " if passed and others else ""
-        name = code(clean(first.name, _SHORT_NAME))
-        lines.append(phrase(name, more, f": {note}", f"; {alone}{passed}" if passed else ""))
-    return listing(lines, len(groups), "note")
-
-
-def _diffs(dispatches: Sequence[DispatchDelta], most_lines: int) -> Iterator[Diff]:
-    """The diffs that there are, each text once; none where there is room for no line."""
+def diffs(dispatches: Sequence[DispatchDelta], most: int, most_lines: int) -> Iterator[tuple[str, str, int]]:
+    """The smallest differing pieces of dispatches, each text once: name, first lines, and how many more there are."""
     first: dict[tuple[str, ...], str] = {}
     for delta in dispatches if most_lines else ():
         first.setdefault(delta.diff, delta.name)
-    for diff, name in first.items():
-        if diff:
-            lines = [clip(line.replace("\n", " "), _DIFF_LINE) for line in diff[:most_lines]]
-            yield Diff(clean(name, NAME_LIMIT), "\n".join(lines), max(0, len(diff) - most_lines))
+    for diff, name in [(diff, name) for diff, name in first.items() if diff][:most]:
+        lines = [clip(line.replace("\n", " "), _DIFF_LINE) for line in diff[:most_lines]]
+        yield clean(name, NAME_LIMIT), "\n".join(lines), max(0, len(diff) - most_lines)
 
 
-def component_line(delta: ComponentDelta) -> ComponentLine:
-    """What there is to say of one component."""
+def component_row(delta: ComponentDelta) -> tuple[str, str, str, str]:
+    """Its name, and both sides of its dispatch sites, code and stack frame."""
     amounts = (("dispatch_sites", "count"), ("code_bytes", "bytes"), ("stack_bytes", "bytes"))
-    values = (sides(delta.base.get(what), delta.head.get(what), unit) for what, unit in amounts)
-    return ComponentLine(clean(delta.name, _NAME), *values)
+    sites, size, stack = (sides(delta.base.get(what), delta.head.get(what), unit) for what, unit in amounts)
+    return clean(delta.name, _NAME), sites, size, stack
 
 
-def family_lines(families: Sequence[Family], room: Room) -> Listing[Phrase]:
-    """What deduplication left behind."""
-    return listing((family_line(family, room) for family in families[: room.rows]), len(families), "family")
+def family_lines(families: Sequence[Family], most: int | None = None, *, roomy: bool = False) -> Listing[Phrase]:
+    """What deduplication left behind, a line each; `roomy`: with all that keeps the executables apart.
 
-
-def family_line(family: Family, room: Room) -> Phrase:
-    """``constants keep 6 executables apart (`a`, `b`, …): `arith.constant i32: 3, 5` ``; or that they are identical."""
-    count, kind = plural(len(family.members), "executable"), clean(family.kind, 24).replace("-", " ")
-    apart = f"{kind} {'keep' if kind.endswith('s') else 'keeps'} {count} apart"
-    names = joined([(code(clean(name, 48)),) for name in family.members[: room.members]], ", ")
-    more = ", …" if len(family.members) > room.members else ""
-    lines = () if family.identical else family.varying[: room.varying]
-    varying = joined([(code(clean(line, room.varying_chars)),) for line in lines], "; ")
-    about = f"{count} have identical functions" if family.identical else apart
-    return phrase(about, " (", names, more, ")", ": " if varying else "", varying)
+    ``constants keep 6 executables apart (`a`, `b`, …): `arith.constant i32: 3, 5` ``; or that they are identical.
+    """
+    members, varying, characters = (12, 12, 400) if roomy else (2, 3, 120)
+    lines = []
+    for one in families[:most]:
+        count, kind = plural(len(one.members), "executable"), clean(one.kind, 24).replace("-", " ")
+        apart = f"{kind} {'keep' if kind.endswith('s') else 'keeps'} {count} apart"
+        names = joined([(code(clean(name, 48)),) for name in one.members[:members]], ", ")
+        texts = () if one.identical else one.varying[:varying]
+        what = joined([(code(clean(line, characters)),) for line in texts], "; ")
+        about = f"{count} have identical functions" if one.identical else apart
+        more = ", …" if len(one.members) > members else ""
+        lines.append(phrase(about, " (", names, more, ")", ": " if what else "", what))
+    return listing(lines, len(families), "family")
 
 
 # Root causes.
@@ -413,30 +319,6 @@ def example_address(facts: Facts, one: Example) -> str:
     deltas = explanation.dispatches if explanation else ()
     named = (delta.head or delta.base for delta in deltas if delta.name == one.dispatch)
     return next((dispatch_address(one.key, known.executable) for known in named if known), "")
-
-
-class WhyCell(NamedTuple):
-    """The story of one changed cell; the target's name is the short one."""
-
-    model: str
-    target: str
-    story: Story
-
-
-def whys(facts: Facts, limits: Limits) -> Listing[WhyCell]:
-    """The changed cells that it is known of why, the alarming first; models take turns."""
-    explained, most = facts.report.explanations, limits.dispatches
-    compiled = [d.key for d in facts.report.deltas if d.key in explained and d.state in ("changed", "same")]
-    worst = [one.key for one in facts.report.verdict.news]
-    known = set(compiled)
-    keys = [key for key in dict.fromkeys([*worst, *compiled]) if key in known]
-    room = Room(most, min(8, most), min(4, most), 1 + limits.details, limits.diff_lines)
-    shown = []
-    for key in fair_in_order(keys, lambda key: key.model, limits.whys):
-        head = facts.deltas[key].head
-        why = story(explained[key], head.families if head else (), room, facts.backends.get(key.target, ""))
-        shown.append(WhyCell(clip(key.model, NAME_LIMIT), facts.short[key.target], why))
-    return listing(shown, len(keys), "explained build")
 
 
 # Steps between two releases: how much changed, and what held most of it.

@@ -53,7 +53,7 @@ function drawTrace(trace) {
   const caption = "Operations after each pass; a gap is where the next kind of code begins. The table has what differs.";
   const { figure, canvas } = pictureOf(name, caption, 300);
   trace.querySelector("summary").after(figure);
-  drawChart(canvas, passesOf(trace.dataset));
+  drawChart(canvas, passesOf(JSON.parse(trace.querySelector("[data-picture]").dataset.picture)));
 }
 
 document.addEventListener("toggle", ({ target }) => {
