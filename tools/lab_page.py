@@ -18,7 +18,6 @@ from bot.config.experiments import load_experiments
 from bot.core.lab import Fit, Lab, Sums, fits, sums
 from bot.core.record import certain, difference, ends
 from bot.show.blocks import Phrase, Table
-from bot.show.environment import md_words
 from bot.show.filters import plural
 from bot.show.lab import (
     answers,
@@ -32,6 +31,7 @@ from bot.show.lab import (
     tables,
     unmeasured,
 )
+from bot.show.renderers import md_words
 
 PART = "lab"
 SHOWN_FIRST = "llvm-cpu-x86_64"

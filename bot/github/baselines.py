@@ -23,8 +23,8 @@ from bot.errors import BotError, InputError, Interrupted, NetworkError
 from bot.github.opening import Opened, Services
 from bot.github.repository import unfinished_push
 from bot.show.blocks import plain
-from bot.show.compared import gap_words
 from bot.show.filters import plural
+from bot.show.report import gap_words
 from bot.store.entries import Store
 from bot.study.run import SidePlan
 

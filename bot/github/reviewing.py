@@ -29,9 +29,9 @@ from bot.github.opening import Opened, Services, Wanted, judging_rules, named_co
 from bot.github.publishing import publish_check, results
 from bot.github.repository import merged_pull
 from bot.show.comment import check_name, check_run, model_paths, write_snapshot
-from bot.show.compared import changes
 from bot.show.facts import build_facts
 from bot.show.filters import plural
+from bot.show.report import changes
 from bot.store.artifact_store import ArtifactStore, artifact_name, file_name
 from bot.store.entries import Store, pack
 from bot.study.between import way_between

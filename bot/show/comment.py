@@ -16,15 +16,13 @@ from bot.core.publication import Annotation, AnnotationLevel, CheckRun, Conclusi
 from bot.core.report import Report, report_lines
 from bot.core.snapshot import Snapshot, lines, rows_of
 from bot.errors import BotError, InputError, NotConfigured, TemplateError
-from bot.show.alarms import doubt_of, finding_words
 from bot.show.blocks import Limits, plain
-from bot.show.environment import draw, first_fitting, length, load, utf8_bytes
 from bot.show.escape import clean, clip
 from bot.show.facts import Facts, build_facts
 from bot.show.filters import plural
-from bot.show.headline import headline
 from bot.show.page import html_pieces
-from bot.show.report import first_screen, report_blocks
+from bot.show.renderers import draw, first_fitting, length, load, utf8_bytes
+from bot.show.report import doubt_of, finding_words, first_screen, headline, report_blocks
 from bot.system.files import write_atomically
 
 COMMENT_LIMIT = 65_536

@@ -35,10 +35,10 @@ from bot.show.blocks import (
     section,
     strong,
 )
-from bot.show.compared import reproduction
 from bot.show.escape import clean, clean_block
 from bot.show.filters import change, plural, sides, signed
 from bot.show.renderers import print_blocks
+from bot.show.report import reproduction
 from bot.show.why import cause_words, component_row, dispatch_line, family_lines, rest, waterfall, why_words
 
 _HINT = "name the report.json of a compare"

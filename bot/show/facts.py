@@ -17,7 +17,7 @@ from bot.core.metrics import ARTIFACT_PARTS, Metric, metric_words
 from bot.core.policy import Finding
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
-from bot.show.blocks import Phrase, code, joined, phrase
+from bot.show.blocks import Limits, Phrase, code, joined, phrase
 from bot.show.escape import clip
 from bot.show.filters import plural
 
@@ -171,6 +171,11 @@ def leading(facts: Facts) -> int:
     found = facts.report.root_causes
     sums = accumulate(root.share or 0 for root in found)
     return next((count for count, share in enumerate(sums, 1) if share >= _ENOUGH), len(found))
+
+
+def shown_roots(facts: Facts, limits: Limits) -> int:
+    """How many root causes have a line: those that hold nine tenths of the bytes, or as many as there is room for."""
+    return min(limits.causes, len(facts.report.root_causes) if limits.every else leading(facts))
 
 
 def builds(facts: Facts, count: int) -> str:

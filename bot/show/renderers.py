@@ -1,13 +1,19 @@
-"""Blocks as Markdown, as a page and on a terminal: the only places that draw them."""
+"""Blocks as Markdown, as a page and on a terminal: the only places that draw them, and the sandbox of templates."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import Any, TypeVar
 
+import jinja2
+from jinja2.runtime import Context
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 from rich import box
 from rich.console import Console, RenderableType
@@ -16,6 +22,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from bot.errors import TemplateError
+from bot.show import escape, filters
 from bot.show.blocks import (
     FILE_TIERS,
     Block,
@@ -26,15 +33,307 @@ from bot.show.blocks import (
     Listing,
     Room,
     Sentence,
+    Span,
     Table,
     Words,
+    marked,
     phrase,
     plain,
     strong,
 )
-from bot.show.environment import asset, drawn, first_fitting, load, templates_dir, utf8_bytes
 from bot.show.escape import clean, clean_block
 from bot.show.filters import plural
+
+_NUMBERS: Mapping[str, Callable[..., str]] = {
+    "amount": filters.amount,
+    "human": filters.human,
+    "signed": filters.signed,
+    "percent": filters.percent,
+    "relative": filters.relative,
+    "sides": filters.sides,
+    "change": filters.change,
+    "plural": filters.plural,
+}
+_BLANK_LINES = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)+")
+# A template may hold an error of any of these kinds; an error of another kind is one of ours.
+_FAULTS = (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError)
+
+
+def templates_dir() -> Path:
+    """The directory of the default templates: inside the installed package, or beside it in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    installed = package / "_data" / "templates"
+    return installed if installed.is_dir() else package.parent / "templates"
+
+
+def _md_span(span: Span, code: Callable[[str], str]) -> str:
+    if span.kind == "code":
+        return code(span.text)
+    edge = [" " if end.isspace() else "" for end in (span.text[:1], span.text[-1:])]  # some controls are blanks, too
+    words = escape.md_text(span.text)
+    if span.kind in ("number", "up", "down"):
+        return words.replace(" ", "&nbsp;")
+    return f"**{words}**" if span.kind == "strong" else f"{edge[0]}{words}{edge[1]}" if words else edge[0]
+
+
+def md_words(words: Words, *, in_table: bool = False) -> str:
+    """A phrase as Markdown where nothing is a link."""
+    return "".join(_md_span(span, escape.md_cell if in_table else escape.md_code) for span in phrase(words))
+
+
+@jinja2.pass_context
+def md_phrase(context: Context, words: Words) -> Markup:
+    """A phrase as Markdown, outside of tables; what has an address on the page is a link where the page is known."""
+    return Markup("".join(_md_link(_md_span(span, escape.md_code), context, span.to) for span in phrase(words)))
+
+
+@jinja2.pass_context
+def md_cell_phrase(context: Context, words: Words) -> Markup:
+    """A phrase as Markdown in a table."""
+    return Markup("".join(_md_link(_md_span(span, escape.md_cell), context, span.to) for span in phrase(words)))
+
+
+@jinja2.pass_context
+def md_paged(context: Context, words: str, address: str) -> Markup:
+    """Words of ours as a link to an address on the page, where that is known."""
+    return Markup(_md_link(words, context, address))
+
+
+def _md_link(words: str, context: Context, address: str) -> str:
+    url = f"{context.get('page') or ''}#{address}" if address and words else ""
+    if address.startswith("https://"):
+        # A plain address of a commit or an issue leaves a back-reference there, from each comment that names it.
+        named = any(f"/{what}/" in address for what in ("commit", "issues", "pull"))
+        url = address.replace("https://github.com/", "https://redirect.github.com/", 1) if named else address
+    return f"[{words}](<{url}>)" if escape.is_link(url) else words
+
+
+_TAGS = {"text": "{}", "code": "<code>{}</code>", "strong": "<strong>{}</strong>", "small": "<small>{}</small>"}
+_TAGS |= {"number": "{}"} | {kind: f'<span class="{kind}">{{}}</span>' for kind in ("up", "down", "fail", "warn")}
+
+
+def html_phrase(words: Words) -> Markup:
+    """A phrase as HTML."""
+    if isinstance(words, str):
+        return Markup.escape(escape.visible(words))
+    texts = []
+    for span in words:
+        text = _TAGS[span.kind].format(Markup.escape(escape.visible(span.text) or "(empty)"))
+        to = span.to if escape.is_link(span.to) else f"#{span.to}"
+        texts.append(f'<a href="{Markup.escape(to)}">{text}</a>' if span.to else text)
+    return Markup("".join(texts))
+
+
+def html_block(text: str) -> Markup:
+    """Several lines of text for a `pre` element."""
+    return Markup.escape(escape.clean_block(text))
+
+
+def html_diff(text: str) -> Markup:
+    """The lines of a unified diff for a `pre` element: added and removed ones as such."""
+    lines = (Markup.escape(line) for line in escape.clean_block(text).split("\n"))
+    return Markup("\n").join(Markup(_DIFF.get(line[:1], "{}")).format(line) for line in lines)
+
+
+_DIFF = {"+": "<ins>{}</ins>", "-": "<del>{}</del>"}
+_PIECES = 100  # How many pieces are drawn before they are handed on: one may be a whole cell of a page
+
+
+def _safe(escaped: Callable[..., str]) -> Callable[..., Markup]:
+    return lambda *args: Markup(escaped(*args))
+
+
+def _md_finalize(value: Any) -> Any:
+    return Markup(escape.md_text(value)) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _html_finalize(value: Any) -> Any:
+    return escape.visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+_MARKDOWN: Mapping[str, Callable[..., Any]] = {
+    "code": _safe(escape.md_code),
+    "cell": _safe(escape.md_cell),
+    "clip": escape.clip,  # still to be escaped
+    "tight": lambda text: text.replace(" ", Markup("&nbsp;")),  # does not break into lines
+    "fence": _safe(escape.md_fence),
+    "html": _safe(escape.html_text),
+    "link": _safe(escape.md_link),
+    "phrase": md_phrase,
+    "cell_phrase": md_cell_phrase,
+    "paged": md_paged,
+    "html_phrase": html_phrase,
+}
+_HTML: Mapping[str, Callable[..., Any]] = {
+    "phrase": html_phrase,
+    "block": html_block,
+    "diff": html_diff,
+    "rows": lambda table: html_rows(table),
+}
+
+
+class _Sandbox(ImmutableSandboxedEnvironment):
+    """Remembers what is safe: jinja2 decides by the object's type and the attribute's name, for each cell of a page."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._known: dict[tuple[type, str], bool] = {}
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        known = self._known.get((type(obj), attr))
+        if known is None:
+            known = self._known[type(obj), attr] = super().is_safe_attribute(obj, attr, value)
+        return known
+
+
+@lru_cache(maxsize=8)  # parsing the templates costs more than rendering a usual report
+def _environment(user_dir: Path | None, *, markdown: bool) -> ImmutableSandboxedEnvironment:
+    searched = [path for path in (user_dir, templates_dir()) if path is not None]
+    made = _Sandbox(
+        loader=jinja2.FileSystemLoader(searched),
+        undefined=jinja2.StrictUndefined,
+        autoescape=True,
+        finalize=_md_finalize if markdown else _html_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update({name: _safe(drawn) if markdown else drawn for name, drawn in _NUMBERS.items()})
+    made.filters.update(_MARKDOWN if markdown else _HTML)
+    return made
+
+
+def load(names: str | Sequence[str], user_dir: Path | None) -> jinja2.Template:
+    """The first template of these names that there is, of each the user's before the default one.
+
+    Raises:
+        TemplateError: it does not parse, or `user_dir` is no directory.
+    """
+    if user_dir is not None and not user_dir.is_dir():
+        raise TemplateError("is no directory", where=str(user_dir), hint="name a directory of templates")
+    wanted = [names] if isinstance(names, str) else [*names]
+    name = wanted[-1]
+    try:
+        return _environment(user_dir, markdown=not name.endswith(".html.j2")).select_template([*wanted])
+    except jinja2.TemplateSyntaxError as error:
+        where = f"{error.filename or error.name}:{error.lineno}"
+        raise TemplateError(f"template does not parse: {error.message}", where=where) from None
+    except (jinja2.TemplateError, OSError, ValueError) as error:
+        raise TemplateError(
+            f"template cannot be read: {error}", where=f"{user_dir or templates_dir()}/{name}"
+        ) from None
+
+
+def asset(name: str, user_dir: Path | None) -> str:
+    """A style or script as it stands in a page: the user's before the default one; no template, and not escaped.
+
+    Raises:
+        TemplateError: there is none, or it cannot be read.
+    """
+    searched = [path for path in (user_dir, templates_dir()) if path is not None]
+    found = next((path / name for path in searched if (path / name).is_file()), searched[-1] / name)
+    try:
+        text = found.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise TemplateError(f"cannot be read: {error}", where=str(found)) from None
+    return _BLANK_LINES.sub("\n\n", text).strip()  # as `drawn` leaves it: pages tell its digest
+
+
+def draw(template: jinja2.Template, **values: Any) -> str:
+    """Do what `drawn` does, as one text."""
+    return "".join(drawn(template, **values))
+
+
+def drawn(template: jinja2.Template, **values: Any) -> Iterator[str]:
+    """Render, piece by piece; several blank lines become one, and the newlines at the end one.
+
+    Raises:
+        TemplateError: the template failed, with file and line.
+    """
+    pieces, held, begun = template.stream(**values), "", False
+    pieces.enable_buffering(_PIECES)
+    try:
+        for piece in pieces:
+            text = held + piece if begun else (held + piece).lstrip()
+            body = text.rstrip()
+            begun, held = begun or bool(body), text[len(body) :]
+            yield _BLANK_LINES.sub("\n\n", body)
+        yield "\n"
+    except _FAULTS as error:
+        kind = "" if isinstance(error, jinja2.TemplateError) else f"{type(error).__name__}: "
+        raise TemplateError(f"template failed: {kind}{error}", where=_place(error, template)) from error
+
+
+def _place(error: Exception, template: jinja2.Template) -> str:
+    """File and line of the innermost template frame of the traceback."""
+    if isinstance(error, jinja2.TemplateSyntaxError):
+        return f"{error.filename or error.name}:{error.lineno}"
+    place, trace = str(template.filename or template.name), error.__traceback__
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        place, trace = f"{name}:{trace.tb_lineno}" if name.endswith(".j2") else place, trace.tb_next
+    return place
+
+
+_Room = TypeVar("_Room")
+
+
+def length(text: str) -> int:
+    """Length of a text as GitHub's limits are taken here: UTF-16 units, never fewer than characters."""
+    return len(text.encode("utf-16-le")) // 2
+
+
+def first_fitting(
+    names: str | Sequence[str],
+    tiers: Sequence[_Room],
+    values: Callable[[_Room], Mapping[str, Any]],
+    fits: Callable[[str], bool],
+    templates_dir: Path | None = None,
+    check: Callable[[str, str], None] = lambda _text, _file: None,
+) -> str:
+    """The first room that fits; a user's template of which none does gives way to the default one.
+
+    `names`: the first template of these that there is is drawn; `values`: with what it is drawn, by the room there is;
+    `check`: raises TemplateError for a text that cannot be used; `str` is the template's file.
+
+    Raises:
+        TemplateError: a template does not work.
+    """
+    template = load(names, templates_dir)
+    for room in tiers:
+        text = draw(template, **values(room))
+        check(text, str(template.filename))
+        if fits(text):
+            return text
+    if templates_dir is None:
+        raise AssertionError(f"the smallest {template.name} is too large")
+    return first_fitting(names, tiers, values, fits, None, check)
+
+
+def utf8_bytes(text: str) -> int:
+    """How many bytes it takes."""
+    return len(text.encode())
+
+
+_DEEPEST = 9  # Of the levels that the style knows
+
+
+def html_rows(table: Table) -> Markup:
+    """Its rows, each led by its name; what stands in place of the last columns is as wide as they."""
+    lines, width = list[str](), len(table.headers)
+    scope = "" if table.headers[0] else ' scope="row"'  # a column without a header is no column of names by itself
+    for row in map(marked, table.rows):
+        about = {"data-to" if row.elsewhere else "id": row.address, "class": row.css, "data-side": row.side}
+        if row.level is not None:
+            about["data-level"] = str(min(row.level, _DEEPEST))
+        attributes = "".join(f' {name}="{value}"' for name, value in about.items() if value)  # of ours: not escaped
+        name, *texts = map(html_phrase, row.texts)
+        css = {} if table.sentences is None else {table.sentences - 1: ' class="causes"'}
+        if len(row.texts) < width:
+            css[len(texts) - 1] = f' colspan="{width - len(texts)}" class="gap"'
+        cells = "".join(f"<td{css.get(at, '')}>{text}</td>" for at, text in enumerate(texts))
+        lines.append(f"<tr{attributes}><th{scope}>{name}</th>{cells}</tr>")
+    return Markup("\n".join(lines))
+
 
 LEVELS: Mapping[str, str] = {"fail": "bold red", "warn": "yellow"}  # Colours of findings
 _STYLES = {"text": "", "code": "cyan", "strong": "bold", "small": "dim", "number": "", "up": "", "down": "", **LEVELS}
@@ -101,7 +400,7 @@ def _elements(texts: Sequence[str], begin: str, end: str) -> Markup:
         if end[:-1] in text.lower() or "<!--" in text:
             raise TemplateError(f"holds {end!r} or the beginning of a comment: it cannot stand inside a page")
     elements = "\n".join(f"{begin}{text}{end}" for text in texts)
-    return Markup(elements)  # noqa: S704 - text of ours, of the user's templates or of the vendored library
+    return Markup(elements)
 
 
 STYLE = "page/page.css"

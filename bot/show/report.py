@@ -6,37 +6,41 @@ own room.
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice
+from typing import NamedTuple
 
 from rich.console import Console
 
-from bot.core.delta import exact_changes, value_of
+from bot.core.delta import CellDelta, exact_changes, outcome, value_of
 from bot.core.explanation import UNATTRIBUTED, DispatchDelta
-from bot.core.metrics import METRICS, code_words, own_metrics
-from bot.core.report import ONCE, Adoption, Report
-from bot.core.snapshot import CellKey
-from bot.show.adoption import adoption_blocks, after_adoption
-from bot.show.alarms import (
-    BROKEN,
-    OVER,
-    WARNED,
-    AlarmGroup,
-    accepted,
-    alarms,
-    close,
-    failure_words,
-    failures,
-    finding_table,
-    grouped,
-    known_lines,
-    over_table,
-    shown_roots,
-    unmeasured,
+from bot.core.metrics import ARTIFACT_PARTS, METRIC_BY_ID, METRICS, code_words, own_metrics
+from bot.core.planned import LIFTED_LIMIT_FLAG
+from bot.core.policy import OPEN, RAN_OUT, Accepted, Finding, LevelSpec, Rule, is_local
+from bot.core.record import Value, certain, difference, total
+from bot.core.record import total as summed
+from bot.core.report import ONCE, Adoption, Between, Report
+from bot.core.snapshot import (
+    PAIR_METRICS,
+    Cell,
+    CellKey,
+    CompilerInfo,
+    FoldCounts,
+    Folding,
+    Fusion,
+    FusionCounts,
+    ModelEdit,
+    Snapshot,
+    titled,
 )
+from bot.core.spec import RESOLVED, release_in
 from bot.show.blocks import (
+    ABSENT,
     Block,
     Code,
     Fold,
@@ -51,7 +55,9 @@ from bot.show.blocks import (
     Table,
     Words,
     code,
+    fair,
     fair_in_order,
+    first,
     joined,
     kind_of,
     listed,
@@ -62,13 +68,27 @@ from bot.show.blocks import (
     section,
     strong,
 )
-from bot.show.compared import age, changes, commits, compared, head_command, notes
-from bot.show.escape import clean, clip, is_link
-from bot.show.facts import MARKS, NAME_LIMIT, Facts, build_facts, builds, cells_phrase, leading, mark_of
-from bot.show.filters import amount, change, percent, plural, sides
-from bot.show.grid import Grid, build_grid
-from bot.show.headline import headline, totals
-from bot.show.model_tables import folding_table, fusion_table, pair_tables
+from bot.show.escape import clean, clean_block, clip, is_link
+from bot.show.facts import (
+    MARKS,
+    NAME_LIMIT,
+    STACK_LIMIT_BYTES,
+    Facts,
+    broken_alike,
+    build_facts,
+    builds,
+    cause_address,
+    cell_address,
+    cells_phrase,
+    figure_bytes,
+    is_over,
+    leading,
+    mark_of,
+    shown_roots,
+    whole_of,
+    worst_first,
+)
+from bot.show.filters import UNKNOWN, amount, change, grid_relative, kib, percent, plural, relative, sides, signed
 from bot.show.renderers import print_blocks
 from bot.show.why import (
     by_cause,
@@ -420,10 +440,10 @@ def _story(facts: Facts, key: CellKey, limits: Limits) -> Fold:
         if (note := clean(delta.note, _NOTE)) and note != clean(why.why, _NOTE):
             notes.setdefault(note, []).append(delta)
     lines = []
-    for note, (first, *others) in islice(notes.items(), min(4, most)):
-        more, passed = f" and {plural(len(others), 'other dispatch')}" if others else "", passed_words(first)
+    for note, (one, *others) in islice(notes.items(), min(4, most)):
+        more, passed = f" and {plural(len(others), 'other dispatch')}" if others else "", passed_words(one)
         alone = "the first " if passed and others else ""
-        lines.append(phrase(code(clean(first.name, _NAME)), more, f": {note}", f"; {alone}{passed}" if passed else ""))
+        lines.append(phrase(code(clean(one.name, _NAME)), more, f": {note}", f"; {alone}{passed}" if passed else ""))
     pieces: list[Block] = []
     for name, text, more_lines in diffs(why.dispatches, 1 + limits.details, limits.diff_lines):
         hidden = f"and {plural(more_lines, 'more line')}, in report.json" if more_lines else ""
@@ -531,3 +551,1376 @@ def every_block(blocks: Sequence[Block]) -> Iterator[Block]:
         yield one
         if isinstance(one, Fold) and one.name != "story":
             yield from every_block(one.blocks)
+
+
+# The first sentence: a verdict that can be trusted without reading on, and which way the code went.
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """Artifacts added up."""
+
+    target: str  # the short name; empty for all targets
+    cells: int  # how many were measured on both sides; the sums are over these
+    # base, head: sums in bytes; None where there is no such cell
+    base: Value
+    head: Value
+    # larger, smaller: how many of them grew and shrank
+    larger: int
+    smaller: int
+    unsure: int = 0  # of how many that is open, as the compiler does not repeat itself
+    planned: int = 0  # how many there are, but for those that are left out on purpose
+    broken: int = 0  # how many of them are newly broken
+    # mark, level: of the worst finding there: its symbol, and `fail`, `warn` or empty
+    mark: str = ""
+    level: str = ""
+
+    @property
+    def moved(self) -> int:
+        """The part of the change that is sure, in bytes; 0 where even its sign is open."""
+        return certain(difference(self.base, self.head)) or 0
+
+    @property
+    def change(self) -> str:
+        """`+41.3 %`, `−3.1 %, 1 broken`, `1 broken`; `n/a` where no cell was measured on both sides."""
+        parts = [relative(self.base, self.head)] if self.cells and (self.moves or not self.broken) else []
+        parts += [f"{self.broken:,} broken"] if self.broken else []
+        return ", ".join(parts) or "n/a"
+
+    @property
+    def moves(self) -> bool:
+        """True where some artifact has another size."""
+        return bool(self.larger or self.smaller or self.unsure or self.base != self.head)
+
+    @property
+    def sizes(self) -> str:
+        """`510,350 → 721,214 B`, and of how many cells where that is not all: `385,162 B (2 of 4)`; or `n/a`."""
+        if not self.cells:
+            return "n/a"
+        over = f" ({self.cells:,} of {self.planned:,})" if self.cells < self.planned else ""
+        return f"{sides(self.base, self.head)}{over}"
+
+    @property
+    def ways(self) -> str:
+        """`3 / 1`, `3 / 1, 1 open`: how many are larger and smaller; `–` for none."""
+        ways = f"{self.larger:,} / {self.smaller:,}" if self.larger or self.smaller else ""
+        return ", ".join(filter(None, (ways, f"{self.unsure:,} open" if self.unsure else ""))) or "–"
+
+
+class Totals(NamedTuple):
+    """All targets."""
+
+    # each target that something changed on; then all, where these are several. Empty where nothing changed, or no cell
+    # was measured on both sides.
+    rows: tuple[Total, ...]
+    still: tuple[str, ...]  # the short names of the other ones
+    everything: Total  # the sum over all targets
+
+
+def totals(facts: Facts) -> Totals:
+    """Those of each measured target."""
+    targets: dict[str, list[CellDelta]] = {target: [] for target in sorted(facts.measured_targets)}
+    for delta in facts.report.deltas:
+        if delta.key.target in targets:
+            targets[delta.key.target].append(delta)
+    news = worst_first(facts.report.verdict.news)
+    worst: dict[str, Finding] = {}
+    for finding in news:
+        if finding.key.target not in worst:
+            worst[finding.key.target] = whole_of(finding, news)
+    rows, still = [], []
+    for target, deltas in targets.items():
+        if one := worst.get(target):
+            mark = "💥" if one.limit == "newly-broken" and not one.accepted else MARKS[mark_of(one)]
+            level = one.weight if one.weight != "pass" else ""
+            rows.append(replace(_sum(facts.short[target], deltas), mark=mark, level=level))
+        elif all(delta.state == "same" or delta.excused or broken_alike(delta) for delta in deltas):
+            still.append(facts.short[target])
+        else:
+            rows.append(_sum(facts.short[target], deltas))
+    every = everything(facts)
+    if not every.cells:
+        rows = []
+    return Totals((*rows, every) if len(rows) > 1 else tuple(rows), tuple(still), every)
+
+
+def everything(facts: Facts) -> Total:
+    """The sum over all targets."""
+    return _sum("", [delta for delta in facts.report.deltas if delta.key.target in facts.measured_targets])
+
+
+def _sum(target: str, deltas: Sequence[CellDelta]) -> Total:
+    """What has the same artifact on both sides among those that were seen adds that: it moves no sum."""
+    sizes = [(delta.metrics["artifact_bytes"], delta.state == "same") for delta in deltas]
+    both = [(one, one.base, one.head) if same else (one, *one.sides) for one, same in sizes]
+    known = [(one, base, head) for one, base, head in both if base is not None and head is not None]
+    larger, smaller = (sum((one.change or 0) * sign > 0 for one, _, _ in known) for sign in (1, -1))
+    sums = total(base for _, base, _ in known), total(head for _, _, head in known)
+    planned, broken = sum(not d.excused for d in deltas), sum(d.state == "newly-broken" for d in deltas)
+    unsure = sum(one.is_open for one, _, _ in known)
+    return Total(target, len(known), *sums, larger, smaller, unsure, planned, broken)
+
+
+_ICONS = {"pass": "✅", "warn": "⚠️", "fail": "❌", "unknown": "⚪"}
+_REASONS, _REASON_CHARS = 2, 120
+_ALARMS = (
+    ("newly-broken", "newly broken"),
+    ("fail", "over the limit"),
+    ("forbidden", "in a state that the rules forbid"),
+    ("broken-accepted", "newly broken, accepted"),
+    ("accepted", "over the limit, accepted"),
+    ("warn", "to look at"),
+    ("lost", "not compared"),
+)
+
+
+def headline(facts: Facts) -> Phrase:
+    """``❌ **Code size: 2 causes over the limit, in 4 of 32 builds** · −123 B (−0.1 %) in all · 10 larger``."""
+    if facts.report.adoption and facts.report.verdict.status != "unknown":
+        return _adopting(facts)
+    status, total = facts.report.verdict.status, everything(facts)
+    icon = "⚪" if facts.report.broke and status == "pass" else _ICONS[status]
+    alarming, partly, net = list(_alarm_counts(facts)), _partly(facts), ""
+    if total.larger or total.smaller or total.base != total.head:
+        net = f"{change(total.base, total.head)} in all"
+    if status == "unknown":
+        said = "unknown, as nothing could be compared"
+    elif alarming:
+        said = alarming.pop(0)
+    else:
+        said = ", ".join(filter(None, (_quiet(facts, total), net)))
+        net = ""
+        if partly:
+            said, partly = partly, said
+    ways = ", ".join(f"{count:,} {words}" for count, words in _ways(facts, total) if count)
+    who = sorted({finding.accepted.who for finding in facts.report.verdict.findings if finding.accepted})
+    others = f" and {plural(len(who) - 2, 'other')}" if len(who) > 2 else ""
+    names = joined([(code(clip(name, NAME_LIMIT)),) for name in who[:2]], ", ")
+    accepted = [phrase("accepted by ", names, others)] if who else []
+    rest = [*map(phrase, alarming), *accepted, *map(phrase, filter(None, (partly, net, ways)))]
+    return phrase(icon, " ", strong(f"Code size: {said}"), *(phrase(" · ", one) for one in rest))
+
+
+def _adopting(facts: Facts) -> Phrase:
+    """``🆕 **Code size is measured from now on: …** · 2 builds do not compile · 4 builds compared with base: …``."""
+    total, new = everything(facts), [delta for delta in facts.report.deltas if delta.base is None and delta.head]
+    icon = "❌" if facts.report.verdict.status == "fail" else "🆕"
+    broken = sum(not delta.head.measured for delta in new if delta.head and delta.head.status != "unsupported")
+    over = sum(bool(facts.mark(delta.key)) for delta in new if delta.head and delta.head.measured)
+    rest = [f"{plural(broken, 'build')} {'does' if broken == 1 else 'do'} not compile"] if broken else []
+    rest += [f"{plural(over, 'build')} over a limit from the start"] if over else []
+    if both := facts.count("same", "changed", "fixed"):
+        ways = [f"{count:,} {words}" for count, words in _ways(facts, total) if count and words != "new"]
+        rest.append(": ".join(filter(None, (f"{plural(both, 'build')} compared with base", ", ".join(ways)))))
+    cells = [cell for cell in facts.report.head.cells if cell.status != "unsupported"]
+    models, targets = ({getattr(cell.key, what) for cell in cells} for what in ("model", "target"))
+    size = summed(value_of(cell, "artifact_bytes") or 0 for cell in cells) or 0
+    where = f"{plural(len(models), 'model')} on {plural(len(targets), 'target')}"
+    lead = strong(f"Code size is measured from now on: {where}, {amount(size)}")
+    return phrase(icon, " ", lead, *(phrase(" · ", one) for one in rest))
+
+
+def _alarm_counts(facts: Facts) -> Iterator[str]:
+    """`2 of 32 builds newly broken`, `3 causes over the limit, in 4 of 32 builds`, the worst first.
+
+    Each alarming cell is in one of them. Causes are counted where that of each cell is known.
+    """
+    lost = {delta.key for delta in _missing(facts)}
+    kinds = {delta.key: _kind(facts, delta, delta.key in lost) for delta in facts.report.deltas}
+    worst: dict[CellKey, tuple[str, int]] = {}
+    for cause, findings in matters(facts):
+        for one in findings:
+            worst.setdefault(one.key, (mark_of(one), cause))
+    causes = {
+        level: {cause for key, (mark, cause) in worst.items() if mark == level == kinds[key]}
+        for level in ("fail", "warn")
+    }
+    causes["warn"] -= causes["fail"] - {0}
+    for kind, words in _ALARMS:
+        if count := sum(found == kind for found in kinds.values()):
+            known = causes.get(kind) or {0}
+            of = "" if 0 in known else f"{plural(len(known), 'cause')} {words}, in "
+            yield f"{of}{builds(facts, count)}{'' if of else f' {words}'}"
+
+
+def _kind(facts: Facts, delta: CellDelta, lost: bool) -> str:
+    mark, worst = facts.mark(delta.key), facts.worst(delta.key)
+    about_state = worst is not None and worst.metric is None
+    if lost and about_state:
+        return "lost" if mark == "fail" else ""  # `_partly` has them
+    if delta.state == "newly-broken":
+        return "broken-accepted" if mark == "accepted" else "newly-broken"
+    return "forbidden" if about_state and mark == "fail" else mark
+
+
+def _quiet(facts: Facts, total: Total) -> str:
+    """Where there is no alarm: which way the code went."""
+    if facts.count("changed", "same", "fixed"):
+        if not facts.count("changed", "fixed", "new", "removed") and not _otherwise(facts):
+            return "no change seen" if _missing(facts) or total.unsure else "nothing changed"
+        if total.larger or total.smaller:
+            way = "smaller" if total.smaller and not total.larger else "larger" if not total.smaller else "changed"
+            return f"{way} within the rules" if total.larger else way
+    return "within the rules"
+
+
+def _missing(facts: Facts) -> list[CellDelta]:
+    """The cells that a side planned, and that were not compared: lost, too late, or gone."""
+    lost = [delta for delta in facts.states["unmeasured"] if not delta.excused]
+    return [*lost, *facts.states["removed"]]
+
+
+def _partly(facts: Facts) -> str:
+    """How much was compared, and why not all: a sentence about less must not look like one about all. Or empty."""
+    if not (lost := _missing(facts)):
+        return ""
+    compared = facts.count("changed", "same")
+    reasons = Counter(map(_why_unknown, lost)).most_common()
+    said = [f"{count:,} {clip(clean(why), _REASON_CHARS)}" for why, count in reasons[:_REASONS]]
+    if rest := sum(count for _, count in reasons[_REASONS:]):
+        said.append(f"{rest:,} for other reasons")
+    whole = builds(facts, compared) if compared else f"none of {plural(facts.planned, 'build')}"
+    return f"{whole} compared: {', '.join(said)}"
+
+
+def _why_unknown(delta: CellDelta) -> str:
+    for name, cell in (("head", delta.head), ("base", delta.base)):
+        if cell is not None and cell.status == "unsupported":
+            return f"unsupported on {name}"
+    what, _, limit = delta.reason.partition(": ")
+    return f"{what} ({limit})" if limit else what or delta.state
+
+
+def _otherwise(facts: Facts) -> int:
+    """How many cells are broken on both sides, and not alike: refused on one, crashed on the other."""
+    return sum(not broken_alike(delta) for delta in facts.states["broken"])
+
+
+def _ways(facts: Facts, total: Total) -> Iterator[tuple[int, str]]:
+    """What is still broken is no news, and what is the same is told where nothing else is."""
+    as_large = [delta for delta in facts.states["changed"] if delta.metrics["artifact_bytes"].change == 0]
+    otherwise, moved = _otherwise(facts), (total.larger, total.smaller, total.unsure, len(as_large))
+    yield total.larger, "larger"
+    yield total.smaller, "smaller"
+    yield total.unsure, "open, as the compiler does not repeat itself"
+    yield len(as_large), "changed at the same size"
+    yield facts.count("fixed"), "compile now" if facts.count("fixed") > 1 else "compiles now"
+    yield facts.count("new"), "new"
+    yield otherwise, "broken on both sides in another way"
+    if not facts.count("same", "changed", "fixed", "new"):
+        yield facts.count("broken") - otherwise, f"of {plural(facts.planned, 'build')} broken on both sides"
+    if not any(moved) and facts.count("same"):
+        identical = sum(delta.identical is True for delta in facts.states["same"])
+        unsure = sum(delta.metrics["artifact_bytes"].is_open for delta in facts.states["same"])
+        yield identical, f"of {plural(facts.planned, 'build')} bit-identical"
+        yield facts.count("same") - identical - unsure, "equal in every metric"
+
+
+# What alarms and what failed: findings by metric and root cause, cells by what refused them, values near a limit.
+
+
+_NAMES = 12
+_LINE_CHARS, _LINES_WORTH_READING = 200, 400
+_WHY_CHARS, _LIMIT_CHARS, _ERROR_CHARS, _WHAT_CHARS, _PEOPLE = 300, 48, 200, 90, 10
+# Where a compiler ran is nobody's business, and says nothing to those who read elsewhere: the last part is enough.
+_ABSOLUTE_PATH = re.compile(
+    r"(?<![\w.:/<>\\])(?:/[^\s/:\"'`<>()\[\],;=]+)+/(?=[^\s/])|(?<!\w)[A-Za-z]:\\(?:[^\s\\:\"']+\\)*"
+)
+_FIGURES = re.compile(r"\d+")
+_UNIT = re.compile(r"(?<=\d)(?=[A-Za-z%])")
+_NOWHERE = "<unknown>:0: error: "
+_STAGES = {
+    "compile": "does not compile",
+    "read": "artifact cannot be read",
+    "import": "cannot be imported",
+    "fetch": "model not fetched",
+    "option": "compiler does not know an option",
+    "stack-limit": "over the stack limit",
+    "timeout": "timed out",
+    "target": "target does not work",
+}
+
+
+# Cells without a usable artifact.
+
+
+class FailureGroup(NamedTuple):
+    """Cells that fail with the same words: what happened, which they are, and what the compiler said of the first."""
+
+    what: Phrase
+    cells: Phrase
+    cell_count: int
+    diagnostics: str
+    more_lines: int
+
+
+def trimmed(message: str, lines: int) -> tuple[str, int]:
+    """The first lines of a message without absolute paths, and how many more there are."""
+    worth = [line for line in clean_block(message[: _LINES_WORTH_READING * _LINE_CHARS]).split("\n") if line.strip()]
+    shown = [clip(_ABSOLUTE_PATH.sub("", line[: 5 * _LINE_CHARS]), _LINE_CHARS) for line in worth[:lines]]
+    return "\n".join(shown), len(worth) - len(shown)
+
+
+def _refused(delta: CellDelta) -> Cell | None:
+    return delta.head if delta.head is not None and delta.head.failure is not None else delta.base
+
+
+def grouped(facts: Facts, state: str, lines: int = 3) -> list[list[CellDelta]]:
+    """The cells of a state in groups, the largest first.
+
+    Those of a group ended alike, with messages that begin with the same lines but for figures and the model's name.
+    """
+    groups: dict[tuple[object, ...], list[CellDelta]] = {}
+    for delta in facts.states[state]:
+        cell, likeness = _refused(delta), tuple[object, ...]()
+        if cell and (failure := cell.failure):
+            text, _ = trimmed(failure.message.replace(delta.key.model, "*"), lines)
+            likeness = failure.stage, failure.signal, failure.exit_code, _FIGURES.sub("#", text)
+        groups.setdefault(likeness, []).append(delta)
+    return sorted(groups.values(), key=lambda group: (-len(group), group[0].key))
+
+
+def failures(facts: Facts, state: str, limits: Limits) -> Listing[FailureGroup]:
+    """The same in words; models take turns."""
+    ordered, groups = grouped(facts, state), list[FailureGroup]()
+    for group in fair(ordered, lambda group: group[0].key.model, limits.failures):
+        cell = _refused(group[0])
+        text, more = trimmed(cell.failure.message, limits.lines) if cell and cell.failure else ("", 0)
+        figures = [figure for delta in group if (figure := figure_bytes(delta.head)) is not None]
+        what = failure_words(*map(_refused, group))
+        if is_over(group[0].head) and figures:
+            allowed = f"allowed are {amount(STACK_LIMIT_BYTES)}"
+            what = phrase(f"over the compiler's stack limit: {_range(figures)}, {allowed}")
+        cells = cells_phrase(facts, [delta.key for delta in group], min(limits.names, _NAMES))
+        groups.append(FailureGroup(what, cells, len(group), text, more))
+    return listing(groups, len(ordered), "group of failures")
+
+
+def _range(figures: Sequence[int]) -> str:
+    low, high = min(figures), max(figures)
+    return amount(high) if low == high else f"{amount(low)} to {amount(high)}"
+
+
+def failure_words(*cells: Cell | None) -> Phrase:
+    """What happened to cells without an artifact, which failed alike: `does not compile (exit code 1)`."""
+    failures = [cell.failure for cell in cells if cell and cell.failure]
+    if not failures:
+        return phrase("failed without a message")
+    failure = failures[0]
+    if RAN_OUT in failure.first_line and is_local(failure.message):
+        return phrase("the compiler ran out of memory")
+    if failure.signal:
+        return phrase("compiler crashed (", code(clip(failure.signal, 32)), ")")
+    figures = [one.figure_bytes for one in failures if one.figure_bytes is not None]
+    if failure.stage == "stack-limit" and figures:
+        return phrase(f"over the compiler's stack limit, a function needs {_range(figures)}")
+    how = f" (exit code {failure.exit_code})" if failure.exit_code else ""
+    return phrase(_STAGES.get(failure.stage, "failed") + how)
+
+
+def over_table(facts: Facts, limits: Limits) -> Table:
+    """The cells that the compiler's stack gate refuses on both sides, with what it says that a function needs."""
+    both = [
+        (delta.key, figure_bytes(delta.base), figure_bytes(delta.head))
+        for delta in facts.report.deltas
+        if is_over(delta.base) and is_over(delta.head)
+    ]
+    both.sort(key=lambda one: (-abs((one[2] or 0) - (one[1] or 0)), one[0]))
+    rows = [
+        (*_cell_names(facts, key), phrase(sides(base, head)), phrase(change(base, head)))
+        for key, base, head in fair_in_order(both, lambda one: one[0].model, limits.findings)
+    ]
+    about = f"What the compiler says that a function needs; it allows {amount(STACK_LIMIT_BYTES)}."
+    return Table(("model", "target", "base → head", "change"), listing(rows, len(both), "build"), 2, about=about)
+
+
+def _cell_names(facts: Facts, key: CellKey) -> tuple[Phrase, Phrase]:
+    return name_cell(clip(key.model, NAME_LIMIT)), name_cell(facts.short[key.target])
+
+
+def unmeasured(facts: Facts, limits: Limits) -> Listing[Phrase]:
+    """The cells without a measurement, by reason, those on purpose last; whole targets are named as such."""
+    groups: dict[tuple[bool, str], list[CellKey]] = {}
+    for delta in facts.states["unmeasured"]:
+        groups.setdefault((delta.excused, delta.reason), []).append(delta.key)
+    ordered = sorted(groups.items(), key=lambda entry: (entry[0][0], -len(entry[1]), entry[0]))
+    lines = []
+    for (_, reason), keys in ordered[: limits.findings]:
+        cells, targets = cells_phrase(facts, keys, limits.names), {key.target for key in keys}
+        if len(targets) == 1 and not targets & facts.measured_targets:
+            cells = phrase(code(clip(keys[0].target, NAME_LIMIT)), f" ({plural(len(keys), 'build')})")
+        lines.append(phrase(cells, f": {clip(reason or 'no reason given', _WHY_CHARS)}"))
+    return listing(lines, len(groups), "reason")
+
+
+# Alarms.
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """One line: cells that broke a rule of one metric for one root cause, or that are newly broken alike."""
+
+    mark: str  # the symbol of the worst of it
+    level: str  # `fail`, `warn` or empty for an accepted one
+    said: Phrase
+    cells: tuple[CellKey, ...]
+    title: str  # what it stands below, one of TITLES
+    cause: int = 0  # the number of the root cause that holds most of the change of each cell; 0 where none is known
+
+
+class AlarmGroup(NamedTuple):
+    """The first alarms below one title, and how many cells all of them are about."""
+
+    title: str
+    lines: Listing[Alarm]
+    cells: int
+
+
+BROKEN, OVER, ACCEPTED, WARNED = TITLES = ("Newly broken", "Over the limit", "Accepted", "To look at")
+_TITLE_OF = {"fail": OVER, "accepted": ACCEPTED, "warn": WARNED}
+
+
+def alarms(facts: Facts, limits: Limits) -> tuple[AlarmGroup, ...]:
+    """Newly broken cells, then what is over a limit, then what was accepted, then warnings: the worst of each first."""
+    broken = [_newly_broken(facts, group) for group in grouped(facts, "newly-broken", 1) if _is_judged(facts, group)]
+    broken += _dead(facts)
+    lines, explained = broken, set[str]()
+    for cause, findings in matters(facts):
+        lines.append(_alarm(facts, findings, cause, limits, explained=findings[0].limit in explained))
+        explained.add(findings[0].limit)
+    if doubt := doubt_of(facts.report):
+        lines = [replace(line, said=phrase(line.said, f" · {doubt}")) for line in lines]
+    groups = {title: [line for line in lines if line.title == title] for title in TITLES}
+    return tuple(
+        AlarmGroup(title, first(group, limits.alarms, "line"), len({key for line in group for key in line.cells}))
+        for title, group in groups.items()
+        if group
+    )
+
+
+def matters(facts: Facts) -> list[tuple[int, list[Finding]]]:
+    """Findings of one level, metric and root cause together, the worst first: the cause's number, or 0, and they.
+
+    Of a part of an artifact the finding about all of it stands for both, where that is as bad. Newly broken cells have
+    lines of their own, and how many were not measured is in the first sentence.
+    """
+    news = []
+    for one in worst_first(facts.report.verdict.news):
+        delta = facts.deltas[one.key]
+        lost = delta.state == "unmeasured" and one.level == "warn"
+        told = delta.state == "newly-broken" and _is_judged(facts, [delta])
+        if not told and not (one.kind == "state" and (delta.state == "broken" or lost)):
+            news.append(one)
+    wholes = {(one.key, mark_of(one)) for one in news if one.metric == "artifact_bytes"}
+    groups: dict[tuple[object, ...], tuple[int, list[Finding]]] = {}
+    for one in news:
+        if one.metric not in ARTIFACT_PARTS or (one.key, mark_of(one)) not in wholes:
+            cause = cause_of(facts, one.key)[0] if one.metric == "artifact_bytes" else 0
+            level = (mark_of(one), one.metric, one.kind, one.limit, one.is_open)
+            groups.setdefault((*level, cause), (cause, []))[1].append(one)
+    return list(groups.values())
+
+
+def cause_of(facts: Facts, key: CellKey) -> tuple[int, int]:
+    """The number of the root cause that holds most of what moved in the cell's artifact, and its share in percent.
+
+    What moved counts growth and shrinking alike. 0 and 0 where no root cause has a part in the cell.
+    """
+    sizes = facts.causes.get(key, ())
+    return (sizes[0][1], 100 * sizes[0][0] // sum(size for size, _ in sizes)) if sizes else (0, 0)
+
+
+def doubt_of(report: Report) -> str:
+    """What is to be said of every alarm where the baseline is an ancestor of the base, with another compiler."""
+    gap, distance = report.baseline.between, report.baseline.distance
+    if gap is None or not gap.sources:
+        return ""
+    return f"may come from the {plural(distance, 'commit')} before the base" if distance else "may be of other commits"
+
+
+def _is_judged(facts: Facts, group: Sequence[CellDelta]) -> bool:
+    return any(finding.metric is None for delta in group for finding in facts.findings.get(delta.key, ()))
+
+
+def _newly_broken(facts: Facts, group: Sequence[CellDelta]) -> Alarm:
+    """Which cells, what happened to them, and the first line of what the compiler said."""
+    keys = [delta.key for delta in group]
+    marks = {facts.mark(key) for key in keys}
+    level = next((level for level in ("fail", "warn") if level in marks), "")
+    at_first = facts.report.adoption and all(delta.base is None for delta in group)
+    words, lead = failure_words(*(delta.head for delta in group)), ", from the start: " if at_first else ": "
+    said = phrase(cells_phrase(facts, keys, _NAMES), lead, words, _error(group))
+    mark, title = ("☑️", ACCEPTED) if marks == {"accepted"} else ("💥", BROKEN)
+    return Alarm(mark, level, said, tuple(keys), title)
+
+
+def _dead(facts: Facts) -> Iterator[Alarm]:
+    """Cells that are broken on both sides, where the rules do not allow it."""
+    news = {finding.key for finding in facts.report.verdict.news if finding.kind == "state"}
+    models: dict[str, list[CellDelta]] = {}
+    for delta in facts.states["broken"]:
+        if delta.key in news:
+            models.setdefault(delta.key.model, []).append(delta)
+    for group in models.values():
+        keys, mark = tuple(delta.key for delta in group), facts.mark(group[0].key)
+        alike = len({outcome(delta.head) for delta in group}) == 1
+        words = failure_words(*(delta.head for delta in group)) if alike else phrase("fails")
+        said = phrase("broken on both sides: ", cells_phrase(facts, keys, _NAMES), ": ", words, _error(group))
+        yield Alarm(MARKS[mark], "fail" if mark == "fail" else "warn", said, keys, _TITLE_OF[mark])
+
+
+def _error(group: Sequence[CellDelta]) -> Phrase:
+    """The first line of what the compiler said; one cell's, where it is not the same for all."""
+    failures = [delta.head.failure for delta in group if delta.head and delta.head.failure]
+    lines = [trimmed(failure.message, 1)[0] for failure in failures if failure.stage != "stack-limit"]
+    if not lines or not lines[0]:
+        return ()
+    said = clip(lines[0].removeprefix(_NOWHERE), _ERROR_CHARS)
+    return phrase(": " if len(set(lines)) == 1 else ", for example: ", code(said))
+
+
+def _alarm(facts: Facts, findings: Sequence[Finding], cause: int, limits: Limits, *, explained: bool) -> Alarm:
+    """``artifact, 4 builds on `x86_64`: `m` 1 → 2 B (+66.5 %), …; limit: … · mostly cause 1 (69 to 95 %)``."""
+    one, keys = findings[0], tuple(finding.key for finding in findings)
+    said = (
+        finding_words(facts, one, explained=explained)
+        if len(findings) == 1
+        else _several(facts, findings, limits.alarms)
+    )
+    if cause:  # how much of what moved in the cells it holds; in words where it is not shown
+        shares = sorted(cause_of(facts, key)[1] for key in keys)
+        what = clean(facts.report.root_causes[cause - 1].what.partition(", with ")[0], _WHAT_CHARS)
+        is_shown = cause <= shown_roots(facts, limits)
+        named = Span(f"cause {cause}", to=cause_address(cause)) if is_shown else what
+        share = f"{shares[0]} %" if shares[0] == shares[-1] else f"{shares[0]} to {shares[-1]} %"
+        said = phrase(said, " · mostly " if shares[0] >= 50 else " · largest part: ", named, f" ({share})")
+    heads = [facts.deltas[key].head for key in keys]
+    once = sum(head is not None and head.compiles == 1 for head in heads)
+    doubt = "" if not once else " · compiled once" if once == len(keys) else f" · {once} of them compiled once"
+    return Alarm(MARKS[mark_of(one)], one.weight, phrase(said, doubt), keys, _TITLE_OF[mark_of(one)], cause)
+
+
+def _several(facts: Facts, findings: Sequence[Finding], most: int) -> Phrase:
+    """The values of the first cells, and what is allowed in all; a target or a model that all have is named once."""
+    one, keys = findings[0], [finding.key for finding in findings]
+    if one.metric is None:
+        return phrase(cells_phrase(facts, keys, _NAMES), " ", state_words(facts.deltas[one.key]))
+    metric = one.quantity
+    label, changes = facts.label(metric, one.key), {difference(*finding.sides) for finding in findings}
+    allowed = phrase("; ", limit_words(one, alone=False)) if one.head is not None else ()
+    if len(changes) == 1 and one.kind == "change" and (change := changes.pop()) is not None:
+        said = phrase(f"{label}, {signed(change, metric.unit)} each: ", cells_phrase(facts, keys, _NAMES))
+        return phrase(said, allowed)
+    targets, models = {key.target for key in keys}, {key.model for key in keys}
+    where = phrase(" on ", code(facts.short[one.key.target])) if len(targets) == 1 else ()
+    of = phrase(" of ", code(clip(one.key.model, NAME_LIMIT))) if len(models) == 1 else ()
+    shown = fair_in_order(findings, lambda finding: finding.key.model if len(models) > 1 else "", most)
+    cells = joined([_cell(facts, finding, len(targets) > 1, len(models) > 1) for finding in shown], ", ")
+    more = f" and {len(findings) - len(shown)} more" if len(findings) > len(shown) else ""
+    return phrase(f"{label}, {plural(len(keys), 'build')}", of, where, ": ", cells, more, allowed)
+
+
+def _cell(facts: Facts, finding: Finding, targets: bool, models: bool) -> Phrase:
+    """Its names, as far as they are not told for all, and its values."""
+    unit, address = finding.quantity.unit, cell_address(finding.key)
+    names = [phrase(code(clip(finding.key.model, NAME_LIMIT), address))] if models else []
+    names += [phrase(code(facts.short[finding.key.target], "" if models else address))] if targets else []
+    base, head = finding.sides
+    if head is None:
+        return phrase(joined(names, " on "), f" {amount(base, unit)} on base, not known any more")
+    values = amount(head, unit) if base is None else sides(base, head, unit)
+    grown = "" if base is None or base == head else f" ({relative(base, head)})"
+    return phrase(joined(names, " on "), f" {values}{grown}{f', {OPEN}' if finding.is_open else ''}")
+
+
+def finding_words(facts: Facts, finding: Finding, *, named: bool = True, explained: bool = False) -> Phrase:
+    """A finding as a clause: what, where (unless not `named`), both values, and the limit, in words once."""
+    model = code(clip(finding.key.model, NAME_LIMIT), cell_address(finding.key))
+    cell = phrase(model, " on ", code(facts.short[finding.key.target]))
+    if finding.metric is None:
+        return phrase(*(cell, " ") if named else ("the build ",), state_words(facts.deltas[finding.key]))
+    metric = finding.quantity
+    about = phrase(facts.label(metric, finding.key), *(", ", cell) if named else (), ": ")
+    if finding.head is None:
+        return phrase(about, f"{amount(finding.base, metric.unit)} on base, not known any more")
+    base, head = finding.sides
+    values = sides(base, head, metric.unit) if base is not None else amount(head, metric.unit)
+    grown = f", {relative(base, head)}" if finding.kind != "limit" else ""
+    allowed = limit_words(finding, explained=explained)
+    return phrase(about, f"{values}{grown}; ", allowed, f"; {OPEN}" if finding.is_open else "")
+
+
+def limit_words(finding: Finding, *, alone: bool = True, explained: bool = False) -> str:
+    """`limit 54,534 B (the larger of +4 KiB and +5 %)`; without the figure where it is not one, or not `alone`."""
+    parts = [_UNIT.sub(" ", clean(part)) for part in clip(finding.limit, _LIMIT_CHARS).split(" and ")]
+    if finding.kind == "limit":
+        share = 100 * (finding.head or 0) / finding.allowed if finding.allowed and finding.seen is None and alone else 0
+        over = f", {f'{share:,.1f}' if round(share, 1) > 100 else '>100.0'} % of it" if share else ""
+        golden = f" ({clean(finding.rule)})" if " golden_" in finding.rule else ""  # a number that somebody wrote down
+        return f"limit {parts[0]}{golden}{over}"
+    words = "no growth" if parts == ["0"] else f"+{parts[0]}"
+    words = f"the larger of {' and '.join(f'+{part}' for part in parts)}" if len(parts) > 1 else words
+    if not alone or finding.base is None or finding.allowed is None or finding.seen is not None or not finding.metric:
+        return f"limit: {words}"
+    largest = amount(finding.base + finding.allowed, finding.quantity.unit)
+    return f"limit {largest}{'' if explained else f' ({words})'}"
+
+
+def finding_table(facts: Facts, findings: Sequence[Finding], limits: Limits) -> Table:
+    """Each finding with its rule; one about the state of a cell has no metric."""
+    rows = []
+    for one in fair_in_order(findings, lambda finding: finding.key.model, limits.findings):
+        model = code(clip(one.key.model, NAME_LIMIT), cell_address(one.key))
+        label = facts.label(one.quantity, one.key) if one.metric else "state"
+        amounts = [f"more than {part}" for part in one.limit.split(" and ")]
+        limit = f"{' and '.join(amounts)}{', both' * (len(amounts) > 1)}" if one.kind == "change" else one.limit
+        actual = Span(clip(one.actual, 160), kind_of(one.weight))
+        target, rule = facts.short.get(one.key.target, one.key.target), clip(one.rule, 80)
+        row = (model,), name_cell(target), phrase(label), (actual,), name_cell(clip(limit, 80))
+        rows.append((*row, phrase(f"{MARKS[mark_of(one)]} {rule}")))
+    headers = ("model", "target", "metric", "actual", "allowed", "rule")
+    return Table(headers, listing(rows, len(findings), "finding"), numbers_from=len(headers))
+
+
+def known_lines(facts: Facts, limits: Limits) -> Listing[Phrase]:
+    """What base had and head is no worse in: ``stack allocations, limit 32 KiB: `m` on `cuda` ``."""
+    groups: dict[tuple[str, str, str], list[Finding]] = {}
+    for one in facts.report.verdict.findings:
+        if one.known and one.metric is not None:
+            groups.setdefault((one.metric, one.kind, one.limit), []).append(one)
+    lines = []
+    for group in groups.values():
+        label = facts.label(group[0].quantity, group[0].key)
+        cells = cells_phrase(facts, [one.key for one in group], min(_NAMES, limits.names))
+        lines.append(phrase(f"◽ {label}, {limit_words(group[0], alone=False)}: ", cells))
+    return first(lines, limits.findings, "known finding")
+
+
+def state_words(delta: CellDelta) -> Phrase:
+    """What a cell's state says: `is newly broken: …`, `was removed`."""
+    words = {"newly-broken": "is newly broken", "removed": "was removed", "unmeasured": "was not measured"}
+    said = words.get(delta.state, "is broken on both sides" if delta.state == "broken" else f"is {delta.state}")
+    has_reason = delta.state in ("newly-broken", "broken") and delta.head is not None
+    return phrase(said, ": ", failure_words(delta.head)) if has_reason else phrase(said)
+
+
+def close(facts: Facts, limits: Limits, news: bool) -> Listing[Phrase]:
+    """Values that keep a limit and use nine tenths of it: those that grew or are new, or else those that did not.
+
+    ``stack frame of `bert` on `x86_64`: 8,184 of 8,192 B, 99.9 %``; never 100 % for less.
+    """
+    budgets = [one for one in facts.report.verdict.budgets if (one.base is None or one.head > one.base) == news]
+    lines = []
+    for one in budgets[: 2 if news else limits.names]:
+        metric, share = one.quantity, 100 * one.head / one.limit
+        shown = f"{share:.1f}" if one.head == one.limit or round(share, 1) < 100 else ">99.9"
+        model, target = (code(clip(one.key.model, NAME_LIMIT)), code(facts.short[one.key.target]))
+        said = f": {one.head:,} of {amount(one.limit, metric.unit)}, {shown} %"
+        lines.append(phrase(f"{facts.label(metric, one.key)} of ", model, " on ", target, said))
+    return listing(lines, len(budgets), "value")
+
+
+def accepted(facts: Facts, limits: Limits) -> Listing[Phrase]:
+    """What each person accepted for one reason, in that person's words, the worst first."""
+    groups: dict[Accepted, list[Finding]] = {}
+    for finding in facts.report.verdict.findings:
+        if finding.accepted is not None:
+            groups.setdefault(finding.accepted, []).append(finding)
+    lines = []
+    for by, findings in islice(groups.items(), _PEOPLE):
+        cells = cells_phrase(facts, sorted({one.key for one in findings}), min(_NAMES, limits.names))
+        why = clean(by.why, _WHY_CHARS)
+        who = phrase("☑️ Accepted by ", code(clean(by.who, NAME_LIMIT)), *(": ", code(why)) if why else ())
+        lines.append(phrase(who, f" ({plural(len(findings), 'finding')}: ", cells, ")"))
+    return listing(lines, len(groups), "acceptance")
+
+
+# The grid model × target: the state of every cell at a glance.
+
+
+# In the order of the legend.
+_LEGEND: Mapping[str, tuple[str, str]] = {
+    "newly-broken": ("💥", "newly broken"),
+    "fail": ("❌", "over the limit"),
+    "accepted": ("☑️", "over the limit, accepted"),
+    "warn": ("⚠️", "to look at"),
+    "device": ("ᵈ", "by device code"),
+    "executables": ("ᵉ", "by executables or entry points"),
+    "stack": ("ˢ", "by stack"),
+    "constants": ("ᶜ", "by constants or VM bytecode"),
+    "other": ("ᵒ", "by another metric than the artifact"),
+    "number": ("±1.2", "change of the artifact in percent"),
+    "open": ("↕", "open: sizes overlap, as the compiler does not repeat itself"),
+    "bytes": ("≠", "changed, artifact as large as before"),
+    "fixed": ("🟢", "compiles now"),
+    "new": ("🆕", "new"),
+    "removed": ("➖", "removed"),
+    "broken": ("🚫", "broken on both sides"),
+    "unmeasured": ("·", "not measured"),
+    "identical": ("=", "bit-identical"),
+    "same": ("≈", "all metrics equal, bytes not compared"),
+}
+_NAME_LIMIT = 40
+_SEVERITY = ("newly-broken", "removed", "broken", "changed", "fixed", "new", "unmeasured", "same")
+
+
+@dataclass(frozen=True, slots=True)
+class GridCell:
+    """One cell."""
+
+    marks: tuple[str, ...]  # keys of the legend, in order
+    text: str  # symbols and number, nothing else
+    level: str  # `fail`, `warn` or empty
+    state: str  # the cell's state; empty where there is no such cell
+    words: str = ""  # what the marks mean
+    symbols: str = ""  # the text without numbers
+    address: str = ""  # of the cell on the page; empty where there is no such cell
+
+
+GridRow = tuple[str, tuple[GridCell, ...]]  # A model, and its cells
+
+
+class Grid(NamedTuple):
+    """The grid."""
+
+    # headers and rows of one table, or of several where the targets are too many for one
+    blocks: tuple[tuple[tuple[str, ...], tuple[GridRow, ...]], ...]
+    models: Listing[str]  # how many models are drawn, of how many
+    legend: tuple[tuple[str, str], ...]  # symbol and meaning of the symbols that are used
+    names: tuple[tuple[str, str], ...]  # short and full name of the targets whose names were shortened
+    settled: bool  # nothing to see: all cells drawn are the same on both sides
+
+
+def build_grid(facts: Facts, limits: Limits) -> Grid:
+    """Draw the grid: targets that were measured nowhere have no column, and the worst models are drawn first."""
+    drawn = sorted(facts.measured_targets)
+    deltas = [delta for delta in facts.report.deltas if delta.key.target in facts.measured_targets]
+    worst: dict[str, int] = {}
+    for delta in deltas:
+        place = _SEVERITY.index(delta.state) + (0 if facts.level(delta.key) else len(_SEVERITY))
+        worst[delta.key.model] = min(place, worst.get(delta.key.model, place))
+    models = sorted(sorted(worst, key=lambda model: (worst[model], model))[: limits.grid_models])
+    rows = [(clip(m, _NAME_LIMIT), tuple(grid_cell(facts, CellKey(m, t)) for t in drawn)) for m in models]
+    marks = {mark for _, cells in rows for cell in cells for mark in cell.marks}
+    names = tuple((facts.short[t], clip(t, NAME_LIMIT)) for t in drawn if facts.short[t] != clip(t, NAME_LIMIT))
+    return Grid(
+        tuple(blocks([facts.short[target] for target in drawn], rows, limits.grid_width)),
+        listing(models, len(worst), "model"),
+        tuple(entry for key, entry in _LEGEND.items() if key in marks),
+        names,
+        all(delta.state == "same" for delta in deltas),
+    )
+
+
+def grid_cell(facts: Facts, key: CellKey) -> GridCell:
+    """What the grid has of one cell."""
+    delta = facts.deltas.get(key)
+    if delta is None:
+        return GridCell((), "", "", "")
+    marks = tuple(_marks(facts, delta))
+    sizes = delta.metrics["artifact_bytes"].sides
+    text = "".join(grid_relative(*sizes) if mark == "number" else _LEGEND[mark][0] for mark in marks)
+    words = ", ".join(f"artifact {relative(*sizes)}" if mark == "number" else _LEGEND[mark][1] for mark in marks)
+    symbols = "".join(_LEGEND[mark][0] for mark in marks if mark != "number")
+    return GridCell(marks, text, facts.level(key), delta.state, words, symbols, cell_address(key))
+
+
+def _marks(facts: Facts, delta: CellDelta) -> Iterator[str]:
+    """Which metric a mark is for is told where it is not the artifact."""
+    level = facts.mark(delta.key)
+    if level and (delta.state != "newly-broken" or level == "accepted"):
+        yield level
+        worst = facts.worst(delta.key)
+        if worst is not None and worst.metric not in (None, "artifact_bytes"):
+            yield worst.quantity.mark
+    if delta.state == "changed":
+        artifact = delta.metrics["artifact_bytes"]
+        yield "open" if artifact.is_open else "number" if artifact.change and artifact.ratio is not None else "bytes"
+    elif delta.state == "same":
+        yield "identical" if delta.identical else "same"
+    else:
+        yield delta.state
+
+
+def blocks(
+    headers: Sequence[str], rows: Sequence[GridRow], width: int
+) -> Iterator[tuple[tuple[str, ...], tuple[GridRow, ...]]]:
+    """Cut the columns into tables of at most `width` small characters, with room for borders and padding."""
+    first = 6 + max((len(model) for model, _ in rows), default=0) * 5 // 4
+    starts, used = [0], first
+    for index, header in enumerate(headers):
+        cost = 5 + max(len(header), *(len(cells[index].text) for _, cells in rows), 0)
+        if index > starts[-1] and used + cost > width:
+            starts.append(index)
+            used = first
+        used += cost
+    for start, end in zip(starts, [*starts[1:], len(headers)], strict=True):
+        if headers:
+            yield tuple(headers[start:end]), tuple((model, cells[start:end]) for model, cells in rows)
+
+
+# What there is to say of whole models: fusion, deduplication, static and dynamic pairs.
+
+
+_FUSION = {
+    "linalg_ops_before": "linalg ops before fusion",
+    "linalg_ops_after": "after fusion",
+    "compute_bound_sites": "compute-bound sites",
+    "memory_bound_sites": "memory-bound sites",
+    "initializer_sites": "initializer sites",
+    "executables": "executables",
+    "fills": "fills",
+    "copies": "copies",
+}
+_FOLDED = {
+    "regions": "regions",
+    "executables": "executables",
+    "folded": "folded",
+    "families": "families",
+    "surplus_executables": "surplus executables, upper bound",
+    "surplus_bytes": "surplus bytes, upper bound",
+}
+_ABOUT_FUSION = "Linalg operations, and what fusion made of them. The same on every target."
+_ABOUT_FOLDING = (
+    "Executables of one family are identical, or equal but for what keeps them apart; all but the largest of each "
+    "family are surplus, at most. Their bytes are whole executables on vulkan and metal, where each entry point has an "
+    "executable of its own, and the device code of their entry points elsewhere."
+)
+_PAIR_HEADERS = ("metric", "static, base → head", "dynamic, base → head", "dynamic against static, base → head")
+
+
+def _both(one: Fusion | Folding, field: str) -> str:
+    """A count on both sides; a side that was not measured has none."""
+    left, right = (None if side is None else getattr(side, field) for side in (one.base, one.head))
+    return sides(left, right, "bytes" if field.endswith("bytes") else "count")
+
+
+def _arrow(base: str, head: str) -> str:
+    return head if base == head else f"{base} → {head}"
+
+
+def _ratio(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:.2f}"
+
+
+def fusion_table(facts: Facts, limits: Limits) -> Table:
+    """How coarse fusion is, model by model; without `every` only where that changed."""
+    found = [
+        one for one in facts.report.overview.fusion if limits.every or (one.base and one.head and one.base != one.head)
+    ]
+    rows = listing(map(_fusion_row, found[: limits.overview]), len(found), "row of fusion")
+    return Table(("model", *_FUSION.values(), "ops per site"), rows, small=True, about=_ABOUT_FUSION)
+
+
+def _fusion_row(one: Fusion) -> Row:
+    left, right = _density(one.base), _density(one.head)
+    coarser = ""
+    if left is not None and right is not None and left != right:
+        coarser = " (coarser)" if right > left else " (finer)"
+    told = (*(_both(one, field) for field in _FUSION), f"{_arrow(_ratio(left), _ratio(right))}{coarser}")
+    return (name_cell(clip(one.model, NAME_LIMIT)), *map(phrase, told))
+
+
+def _density(counts: FusionCounts | None) -> float | None:
+    """Linalg operations of the regions for each site of the steady state and the initializers, to two digits."""
+    if counts is None or counts.linalg_ops_after is None:
+        return None
+    sites = counts.compute_bound_sites + counts.memory_bound_sites + counts.initializer_sites
+    return round(counts.linalg_ops_after / sites, 2) if sites else None
+
+
+def folding_table(facts: Facts, limits: Limits) -> Table:
+    """What deduplication did and left, cell by cell; without `every` only where that changed."""
+    counts, told = ("regions", "executables", "families", "surplus_executables"), []
+    for one in facts.report.overview.folding:  # bytes differ with any change of code
+        left, right = ([getattr(side, name, None) for name in counts] for side in (one.base, one.head))
+        if limits.every or (one.base is not None and one.head is not None and left != right):
+            told.append(one)
+    rows = []
+    for one in fair_in_order(told, lambda one: one.key.model, limits.overview):
+        folded = _arrow(_folded(one.base), _folded(one.head))
+        words = (folded if field == "folded" else _both(one, field) for field in _FOLDED)
+        rows.append((*_names(facts, one.key.model, one.key.target), *map(phrase, words)))
+    shown = listing(rows, len(told), "row of deduplication")
+    return Table(("model", "target", *_FOLDED.values()), shown, numbers_from=2, small=True, about=_ABOUT_FOLDING)
+
+
+def _folded(counts: FoldCounts | None) -> str:
+    return UNKNOWN if counts is None or counts.folded is None else f"{counts.folded * 100:.1f} %"
+
+
+def _names(facts: Facts, model: str, target: str) -> tuple[Phrase, Phrase]:
+    return name_cell(clip(model, NAME_LIMIT)), name_cell(facts.short.get(target) or clip(target, NAME_LIMIT))
+
+
+def pair_tables(facts: Facts, limits: Limits) -> Listing[Table]:
+    """A table for every static and dynamic version of one model on one target; without `every` where one changed."""
+    found = [
+        pair
+        for pair in facts.report.overview.pairs
+        if limits.every or (pair.base and pair.head and pair.base != pair.head)
+    ]
+    shown = fair_in_order(found, lambda pair: pair.static, limits.overview // 4)
+    tables = []
+    for pair in shown:
+        static, target = _names(facts, pair.static, pair.target)
+        caption = phrase(static, " against ", code(clip(pair.dynamic, NAME_LIMIT)), " on ", target)
+        tables.append(Table(_PAIR_HEADERS, listed(_pair_rows(pair.base, pair.head), "metric"), caption=caption))
+    return listing(tables, len(found), "pair of models")
+
+
+_Kinds = Mapping[str, "Mapping[str, int | None]"]
+
+
+def _pair_rows(base: _Kinds, head: _Kinds) -> Iterator[Row]:
+    """The metrics that some side knows of some version."""
+    for metric in map(METRIC_BY_ID.__getitem__, PAIR_METRICS):
+        static, dynamic = (
+            (base.get(kind, {}).get(metric.id), head.get(kind, {}).get(metric.id)) for kind in ("static", "dynamic")
+        )
+        if {*static, *dynamic} != {None}:
+            against = _arrow(relative(static[0], dynamic[0]), relative(static[1], dynamic[1]))
+            told = (metric.label, sides(*static, metric.unit), sides(*dynamic, metric.unit), against)
+            yield tuple(map(phrase, told))
+
+
+# The first report, of the change that brings the configuration: mostly of the head alone.
+
+
+_GLOBS, _RULES = 4, 20
+_SIZED = ("artifact_bytes", "executables", "stack_max_bytes")
+_MERGED = "Once this is merged, each pull request is compared with its base commit, by the thresholds of that commit."
+_COMMENTED = "It gets a comment where something changed, and a check in any case."
+_REQUIRED = (
+    "If growth is to stop a merge, require the check in the branch protection. What is over a limit by then is known, "
+    "and does not fail it."
+)
+_UNTRUSTED = "Measured by the pull request's own workflow run; this report cannot check its numbers."
+
+
+def adoption_blocks(facts: Facts, brought: Adoption, limits: Limits) -> tuple[Block, ...]:
+    """What is measured from now on, and how large it is: the start of a first report."""
+    cells = {cell.key: cell for cell in facts.report.head.cells if cell.status != "unsupported"}
+    models, targets = (sorted({getattr(key, what) for key in cells}) for what in ("model", "target"))
+    file = phrase("the configuration ", code(clip(brought.file, NAME_LIMIT))) if brought.file else "a configuration"
+    compiler = facts.report.head.compiler
+    spec = phrase(" (", code(clip(compiler.spec, NAME_LIMIT)), ")") if compiler.spec else ()
+    version = phrase(code(clip(compiler.version, NAME_LIMIT)), spec)
+    rows: list[GridRow] = [
+        (clip(model, 40), tuple(_size(facts, cells.get(CellKey(model, target))) for target in targets))
+        for model in models[: limits.grid_models]
+    ]
+    if len(models) > 1:
+        sums = [total(value_of(c, _SIZED[0]) or 0 for key, c in cells.items() if key.target == at) for at in targets]
+        rows.append(("", tuple(GridCell((), kib(size), "", "") for size in sums)))
+    sizes = []
+    for headers, shown in blocks([facts.short[name] for name in targets], rows, limits.grid_width):
+        texts = [(name_cell(row) if row else phrase("all"), *(phrase(one.text) for one in each)) for row, each in shown]
+        sizes.append(Table(("artifacts in KiB", *headers), listed(texts, "model"), small=True))
+    broken = "🚫 does not compile" if any(not cell.measured for cell in cells.values()) else ""
+    hidden = len(models) - limits.grid_models
+    more = f"…and {plural(hidden, 'more model')}." if hidden > 0 else ""
+    return (
+        section(
+            "",
+            Sentence(phrase("This pull request brings ", file, ". ", _compared(facts), " Compiler: ", version)),
+            Sentence(phrase(_UNTRUSTED) if facts.report.untrusted else (), small=True),
+            *sizes,
+            Sentence(phrase(broken), small=True),
+            Sentence(phrase(more)),
+            name="adoption",
+        ),
+    )
+
+
+def after_adoption(facts: Facts, brought: Adoption, limits: Limits) -> tuple[Block, ...]:
+    """What happens next, and what is in force; its end."""
+    each = "Each gets a comment." if brought.always else _COMMENTED
+    lines = [phrase(f"{_MERGED} {each}"), phrase(_REQUIRED)]
+    title = f"Every build: artifact, executables and stack{'; thresholds in force' if brought.rules else ''}"
+    cells = [cell for cell in facts.report.head.cells if cell.status != "unsupported"]
+    shown = fair_in_order(cells, lambda cell: cell.key.model, limits.findings)
+    headers = ("model", "target", "artifact", "executables", "largest stack frame")
+    every = Table(headers, listing((_row(facts, cell) for cell in shown), len(cells), "build"), numbers_from=2)
+    names = ("rule", "metrics", "warns above", "fails above")
+    rules = [
+        (phrase(code(clip(rule.name, 48))), _about(rule), _level(rule.warn), _level(rule.fail))
+        for rule in brought.rules
+    ]
+    table = Table(names, listing(rules[:_RULES], len(rules), "rule"), numbers_from=len(names))
+    return (
+        section("What happens next", List(listed(lines)), name="after"),
+        Fold(title, (every, section("Thresholds in force", table, name="rules")), name="cells"),
+    )
+
+
+def _size(facts: Facts, cell: Cell | None) -> GridCell:
+    if cell is None:
+        return GridCell((), ABSENT, "", "")
+    size = value_of(cell, "artifact_bytes")
+    return GridCell((), "🚫" if not cell.measured else kib(size), facts.level(cell.key), "")
+
+
+def _compared(facts: Facts) -> str:
+    """Which cells base has too, under the same configuration."""
+    broken = sum(delta.base is not None for delta in facts.states["newly-broken"])
+    both = facts.count("same", "changed", "fixed", "broken") + broken
+    if not both:
+        return "The base commit has none, and nothing was compared with it."
+    also = f"; for the other {facts.planned - both:,} base has nothing to compare with" if facts.planned > both else ""
+    builds = f"{both:,} of {plural(facts.planned, 'build')}"
+    return f"The base commit has none: {builds} compared with its files under this one{also}."
+
+
+def _row(facts: Facts, cell: Cell) -> Row:
+    names = (name_cell(clip(cell.key.model, NAME_LIMIT)), name_cell(facts.short[cell.key.target]))
+    if not cell.measured:
+        why = cell.failure.first_line if cell.failure else cell.status
+        return (*names, phrase("does not compile: ", code(clip(why, 120))), phrase(ABSENT), phrase(ABSENT))
+    units = ("bytes", "count", "bytes")
+    return (*names, *(phrase(amount(value_of(cell, id_), unit)) for id_, unit in zip(_SIZED, units, strict=True)))
+
+
+def _about(rule: Rule) -> Phrase:
+    said = [_globs(rule.metrics)]
+    said += [phrase("of ", _globs(rule.models))] if rule.models != ("*",) else []
+    said += [phrase("on ", _globs(rule.targets))] if rule.targets != ("*",) else []
+    return joined(said, " ")
+
+
+def _globs(globs: Sequence[str]) -> Phrase:
+    more = f" and {len(globs) - _GLOBS} more" if len(globs) > _GLOBS else ""
+    return phrase(joined([(code(clip(one, 48)),) for one in globs[:_GLOBS]], ", "), more)
+
+
+def _level(spec: LevelSpec | None) -> Phrase:
+    def amounts(spec: LevelSpec) -> Iterator[str]:
+        if spec.change_text:
+            yield "any growth" if spec.change_text == "0" else f"growth of {spec.change_text}"
+        if spec.limit is not None:
+            yield f"a value of {spec.limit.text}"
+
+    return phrase(", or ".join(amounts(spec)) if spec else "") or phrase(ABSENT)
+
+
+# What was compared: what is not the same on both sides, as its author would say it; compilers, commits, commands.
+
+
+_FLAG_CHARS, _FEW, _FLAGS = 100, 3, 4
+_VALUE_LIMIT, _COMMAND_LIMIT = 300, 2_000
+_DIGEST_CHARS, _SHORT_DIGEST, _REVISION_CHARS = 16, 8, 10
+FlagChange = tuple[tuple[str, ...], tuple[str, ...]]  # Flags that went, and flags that came
+
+
+def changes(facts: Facts) -> tuple[Phrase, ...]:
+    """What is not the same on both sides, a phrase each; empty where all is."""
+    report = facts.report
+    parts = list[Phrase]()
+    if report.base.compiler.digest != report.head.compiler.digest:
+        left, right = compiler_name(report.base.compiler), compiler_name(report.head.compiler)
+        parts.append(phrase("compiler ", left, *(" → ", right) if left != right else (", another build on head",)))
+    parts += [*_flags(facts), *_models(report)]
+    return (*parts, *_came_and_went("target", report.base.targets, report.head.targets))
+
+
+def compiler_name(compiler: CompilerInfo) -> Phrase:
+    """A release as the user gave it, `IREE 3.13.0`; of any other SPEC the version, and the SPEC.
+
+    `latest` and `nightly` come with the release that they were.
+    """
+    if not compiler.version and not compiler.spec:
+        return phrase("not known")
+    if " " in compiler.version:
+        return phrase(clip(clean(compiler.version), 48))
+    if release := release_in(compiler.spec):
+        moving = compiler.spec.rpartition(RESOLVED)[0]
+        return phrase(f"IREE {clip(release, 48)}", *(phrase(" (", code(clip(moving, 48)), ")") if moving else ()))
+    spec = phrase(" (", code(clip(compiler.spec, 48)), ")") if compiler.spec else ()
+    return phrase(f"IREE {clip(clean(compiler.version), 48)}", spec)
+
+
+def _flags(facts: Facts) -> Iterator[Phrase]:
+    """Each difference of flags, and on which targets or cells; nothing of where it is all of them."""
+    groups: dict[FlagChange, list[CellKey]] = {}
+    for delta in facts.report.deltas:
+        if (change := _flag_change(delta)) is not None:
+            groups.setdefault(change, []).append(delta.key)
+    compared = [key for keys in groups.values() for key in keys]
+    different = [(change, keys) for change, keys in groups.items() if any(change)]
+    for change, keys in different[:_FLAGS]:
+        targets, where = sorted({key.target for key in keys}), phrase(" for ", cells_phrase(facts, keys, _FEW))
+        if len(keys) == len(compared):
+            where = ()
+        elif len(keys) == sum(key.target in targets for key in compared):
+            where = phrase(" on ", joined([(code(facts.short[target]),) for target in targets], ", "))
+        yield phrase(_flag_words(change), where)
+    if len(different) > _FLAGS:
+        yield phrase(f"{plural(len(different) - _FLAGS, 'more difference')} of flags")
+
+
+def _flag_change(delta: CellDelta) -> FlagChange | None:
+    """None where a side's command is not known, or cannot be read.
+
+    Options of AMD's back end were called `--iree-hip-…` up to 3.10.0: another name is no change.
+    """
+    base, head = _flags_of(delta.base), _flags_of(delta.head)
+    if base is None or head is None:
+        return None
+    left, right = ({flag.replace("--iree-hip-", "--iree-rocm-", 1): flag for flag in flags} for flags in (base, head))
+    went = tuple(flag for name, flag in left.items() if name not in right)
+    return went, tuple(flag for name, flag in right.items() if name not in left)
+
+
+def _flags_of(cell: Cell | None) -> tuple[str, ...] | None:
+    """Those of a command; the limit that is lifted where the stack gate refused a cell is the bot's own.
+
+    None where there is no command, or none that can be read.
+    """
+    flags = _flags_in(cell.command) if cell else None
+    if flags is None or not is_over(cell):
+        return flags
+    return tuple(flag for flag in flags if flag != LIFTED_LIMIT_FLAG)
+
+
+_QUOTED = re.compile(r"""['"\\]|[^\S \t\r\n]""")
+"""What makes words otherwise than at white space, as a shell knows it; nearly no command has any, and shlex is slow."""
+
+
+@lru_cache(maxsize=1)
+def _flags_in(command: str) -> tuple[str, ...] | None:
+    """Remembered, as both sides of a cell have most often the same command."""
+    try:
+        words = shlex.split(command) if _QUOTED.search(command) else command.split()
+    except ValueError:
+        return None
+    return tuple(word for word in words if word.startswith("--")) if words else None
+
+
+def _flag_words(change: FlagChange) -> Phrase:
+    """``flag `--cpu=v3` → `v4` ``; what came or went alone is named as such."""
+    went, came = ({flag.partition("=")[0]: flag for flag in flags} for flags in change)
+    parts = []
+    for name in {**went, **came}:
+        old, new = went.get(name, ""), came.get(name, "")
+        words = (" → ", code(clip(new.partition("=")[2] or new, _FLAG_CHARS))) if old and new else ()
+        parts.append(phrase(code(clip(old or new, _FLAG_CHARS)), *(words or (" added" if new else " removed",))))
+    more = f" and {plural(len(parts) - _FLAGS, 'more flag')}" if len(parts) > _FLAGS else ""
+    return phrase("flag " if len(parts) == 1 else "flags ", joined(parts[:_FLAGS], ", "), more)
+
+
+def _models(report: Report) -> Iterator[Phrase]:
+    base, head = report.base.models, report.head.models
+    edits = {edit.model: edit for edit in report.edits if edit.base and edit.head}
+    edited = sorted(name for name in base.keys() & head.keys() if base[name] != head[name])
+    if len(edited) <= _FEW:
+        for name in edited:
+            more = _edit(edits[name]) if name in edits else ()
+            yield phrase("model ", code(clip(name, NAME_LIMIT)), " edited", phrase(" (", more, ")") if more else ())
+    else:
+        yield _named(edited, "model", "edited")
+    yield from _came_and_went("model", base, head)
+
+
+def _edit(edit: ModelEdit) -> Phrase:
+    """``+1 operation in `classifier` ``; names of operations where none of the whole ones came or went; or empty."""
+    if edit.operations is None or edit.components is None:
+        return ()
+    if not edit.operations and not edit.components:
+        return phrase("no operation came or went")
+    if not edit.components:
+        return _operation_counts(edit.operations)
+    total, (component, *_) = sum(edit.components.values()), edit.components
+    if len(edit.components) == 1:
+        where = () if component == UNATTRIBUTED else phrase(" in ", code(clip(component, NAME_LIMIT)))
+        return phrase(f"{signed(total, 'count')} operation{'' if abs(total) == 1 else 's'}", where)
+    return phrase(f"{signed(total, 'count')} operations: ", _operation_counts(edit.components))
+
+
+def _operation_counts(changes: Mapping[str, int]) -> Phrase:
+    """`` `classifier` +2, `pooler` −1 and 3 more``, the largest first."""
+    ordered = sorted(changes.items(), key=lambda one: (-abs(one[1]), one[0]))
+    parts = [phrase(code(clip(name, 48)), f" {signed(count, 'count')}") for name, count in ordered[:_FEW]]
+    return phrase(joined(parts, ", "), f" and {len(ordered) - _FEW} more" if len(ordered) > _FEW else "")
+
+
+def _came_and_went(noun: str, base: Mapping[str, str], head: Mapping[str, str]) -> Iterator[Phrase]:
+    for names, what in ((head.keys() - base.keys(), "new"), (base.keys() - head.keys(), "removed")):
+        if names:
+            yield _named(sorted(names), noun, what)
+
+
+def _named(names: Sequence[str], noun: str, what: str) -> Phrase:
+    shown = joined([(code(clip(name, NAME_LIMIT)),) for name in names[:_FEW]], ", ")
+    more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
+    return phrase(f"{noun if len(names) == 1 else noun + 's'} ", shown, more, f" {what}")
+
+
+# Both sides, and how to do it again.
+
+
+def commits(report: Report) -> Phrase:
+    """Both commits and how the base was found; empty where both sides are of one commit."""
+    base, head = report.baseline.sha or report.base.source.sha, report.head.source.sha
+    if not base or not head or base == head:
+        return ()
+    rule = f" ({clip(report.baseline.rule, 120)})"
+    then = ". Head commit " if report.baseline.between else ", head commit "
+    return phrase("Base commit ", _short(base), rule, age(report), then, _short(head), ".")
+
+
+def _short(sha: str) -> Span:
+    return code(sha[:_REVISION_CHARS])
+
+
+def age(report: Report) -> Phrase:
+    """That the baseline is not of the base commit itself, where it is not, which a reader has to know at once."""
+    distance, between, measured = report.baseline.distance, report.baseline.between, report.base.source.sha
+    if not distance and between is None:
+        return ()
+    at = phrase(" at ", _short(measured)) if measured else ()
+    commits = plural(distance, "commit") if distance else "some commits"
+    return phrase(f", measured {commits} before it", at, phrase("; ", gap_words(between)) if between else ())
+
+
+def gap_words(gap: Between) -> Phrase:
+    """``between them: `compiler/` (12 files), `docs/` (1 file), none of them compiler source``."""
+    if not gap.files:
+        return phrase("between them no file was touched")
+    folders, parts = gap.folders[:4], list[Phrase]()
+    for one in folders:
+        name = code(f"{clip(clean(one.folder), 32)}/") if one.folder else "the top folder"
+        parts.append(phrase(name, f" ({plural(one.files, 'file')})"))
+    if rest := gap.files - sum(one.files for one in folders):
+        parts.append(phrase(plural(rest, "other file")))
+    source = "" if gap.sources == gap.files else f", {gap.sources or 'none'} of them compiler source"
+    return phrase("between them: ", joined(parts, ", "), source)
+
+
+def compared(facts: Facts, limits: Limits) -> Fold:
+    """Commands of alarming cells, both sides, and what there is to say of the rest."""
+    report, keys = facts.report, list(dict.fromkeys(_alarming(facts)))
+    exact = list[Block]()
+    for key in fair_in_order(keys, lambda key: key.model, limits.commands):
+        model, target = (code(clip(name, NAME_LIMIT)) for name in (key.model, key.target))
+        exact += [Sentence(phrase(model, " on ", target)), Code(_both_commands(facts, key))]
+    title = f"How to reproduce: the exact commands of {plural(len(keys), 'alarming build')}"
+    exact.append(List(Listing((), max(0, len(keys) - limits.commands), "command")))
+    what = ("compiler version", "compiler revision", "compiler SHA-256", "SPEC", "source commit", "source ref", "flags")
+    rows = [(phrase(name), *both) for name, *both in zip(what, *map(_side, (report.base, report.head)), strict=True)]
+    baseline = report.baseline
+    at = phrase(", base commit ", _fact(baseline.sha)) if baseline.sha else ()
+    rule = phrase(code(clip(baseline.rule, _VALUE_LIMIT)), at, age(report))
+    equal = []
+    for words, identical in (("Bit-identical", True), ("Equal in every metric, bytes not compared", False)):
+        if cells := [delta.key for delta in facts.states["same"] if bool(delta.identical) == identical]:
+            equal.append(phrase(f"{words} ({len(cells):,}): ", cells_phrase(facts, cells, limits.names)))
+    remarks: Listing[str] = Listing() if limits.every else notes(report, limits)  # a page has them above
+    return Fold(
+        "How to reproduce, and what was compared" if keys and not limits.every else "What was compared",
+        (
+            Fold(title if limits.every else "", tuple(exact), not limits.every, name="commands"),
+            Table(("", "base", "head"), listed(rows, "row"), numbers_from=3),
+            Sentence(phrase("Suite: ", suite(report), ". Baseline: ", rule, ".")),
+            List(listing(map(phrase, remarks), remarks.total, "note")),
+            List(listed(equal)),
+            _costs(facts),
+        ),
+        name="compared",
+    )
+
+
+def _fact(value: str | None) -> Phrase:
+    return phrase(code(clip(value, _VALUE_LIMIT))) if value else phrase(ABSENT)
+
+
+def _side(side: Snapshot) -> Iterator[Phrase]:
+    compiler, source = side.compiler, side.source
+    yield from map(_fact, (compiler.version, compiler.revision, compiler.digest[:_DIGEST_CHARS], compiler.spec))
+    yield phrase(_fact(source.sha), " with uncommitted changes" if source.dirty else "")
+    yield from map(_fact, (source.ref, " ".join(side.flags)))
+
+
+def suite(report: Report) -> Phrase:
+    """The models, and which of them differ between the sides."""
+    base, head = report.base.models, report.head.models
+    targets = {*report.base.targets, *report.head.targets}
+    parts = [phrase(f"{plural(len({*base, *head}), 'model')} on {plural(len(targets), 'target')}")]
+    edited = [name for name in sorted(base.keys() & head.keys()) if base[name] != head[name]]
+    for words, names in (
+        ("with another text on head, by SHA-256", edited),
+        ("only on base", sorted(base.keys() - head.keys())),
+        ("only on head", sorted(head.keys() - base.keys())),
+    ):
+        shown = []
+        for name in names[:5]:
+            digests = f" {base[name][:_SHORT_DIGEST]} → {head[name][:_SHORT_DIGEST]}" if names is edited else ""
+            shown.append(phrase(code(clip(name, 48)), digests))
+        more = " …" if len(names) > 5 else ""
+        parts += [phrase(f"{len(names):,} {words}: ", joined(shown, ", "), more)] if names else []
+    return joined(parts, "; ")
+
+
+def _costs(facts: Facts) -> Table:
+    """What it cost to compile the cells of each target that were measured on both sides."""
+    targets: dict[str, list[tuple[int, ...]]] = {}
+    for delta in facts.report.deltas:
+        pairs = [delta.metrics.get(id_) for id_ in ("compile_cpu_ms", "compile_peak_rss_kib")]
+        values = tuple(value for pair in pairs if pair for value in (pair.base, pair.head) if value is not None)
+        if len(values) == 4:
+            targets.setdefault(delta.key.target, []).append(values)
+    rows = []
+    for target, cells in sorted(targets.items()):
+        cpu_base, cpu_head, memory_base, memory_head = zip(*cells, strict=True)
+        cpu = sum(cpu_base), sum(cpu_head)
+        memory = sides(max(memory_base), max(memory_head), "KiB")
+        words = amount(len(cells), "count"), sides(*cpu, "ms"), relative(*cpu), memory
+        rows.append((name_cell(facts.short[target]), *map(phrase, words)))
+    headers = ("target", "builds", "CPU time, base → head", "change", "peak memory, base → head")
+    about = "Cost of compiling (informational: two runs of the same compile differ)"
+    return Table(headers, listed(rows, "target"), about=about)
+
+
+def _alarming(facts: Facts) -> Iterator[CellKey]:
+    """Newly broken, or with a finding of this change."""
+    yield from (delta.key for delta in facts.states["newly-broken"])
+    lost = {delta.key for delta in facts.states["unmeasured"] if None in (delta.base, delta.head)}
+    yield from (finding.key for finding in facts.report.verdict.news if finding.key not in lost)
+
+
+def _both_commands(facts: Facts, key: CellKey) -> str:
+    delta, report = facts.deltas[key], facts.report
+    versions = {"base": report.base.compiler.version, "head": report.head.compiler.version}
+    lines = {"base": delta.base, "head": delta.head}
+    return _lines(reproduction(versions, {side: cell.command if cell else "" for side, cell in lines.items()}))
+
+
+def head_command(facts: Facts, key: CellKey) -> str:
+    """The command of a cell on head, and with which compiler; both sides' where they have the same."""
+    delta, report = facts.deltas[key], facts.report
+    sides = {"base": (report.base, delta.base), "head": (report.head, delta.head)}
+    command = delta.head.command if delta.head else ""
+    alike = [name for name, (_, cell) in sides.items() if cell is not None and cell.command == command]
+    versions = {name: sides[name][0].compiler.version for name in alike or ["head"]}
+    return _lines(reproduction(versions, dict.fromkeys(versions, command)))
+
+
+def _lines(commands: Sequence[tuple[str, str]]) -> str:
+    too_long = f"# longer than {_COMMAND_LIMIT:,} characters: see report.json"
+    return "\n".join(f"{about}\n{line if len(line) <= _COMMAND_LIMIT else too_long}" for about, line in commands)
+
+
+def reproduction(versions: Mapping[str, str], commands: Mapping[str, str]) -> list[tuple[str, str]]:
+    """A comment that names sides and compilers, and the command of these sides; once where both have the same."""
+    names: dict[str, list[str]] = {}
+    for side, command in commands.items():
+        names.setdefault(command, []).append(f"{side}: {titled(clip(versions.get(side, ''), 48))}")
+    return [(f"# {'; '.join(name)}", command or "# not measured on this side") for command, name in names.items()]
+
+
+def notes(report: Report, limits: Limits) -> Listing[str]:
+    """What broke or was left out while the report was made, and what each side says of itself."""
+    every = [*report.notes]
+    for name, side in (("base", report.base), ("head", report.head)):
+        every += [f"{name}: {note}" for note in side.notes]
+    every.sort(key=lambda note: note.startswith(ONCE))
+    return first([clip(note, _VALUE_LIMIT) for note in every], limits.failures, "note")

@@ -18,7 +18,6 @@ from bot.core.explanation import (
 )
 from bot.core.metrics import METRICS
 from bot.core.program import Family
-from bot.show.alarms import shown_roots
 from bot.show.blocks import (
     ABSENT,
     Limits,
@@ -34,7 +33,7 @@ from bot.show.blocks import (
     strong,
 )
 from bot.show.escape import clean, clip
-from bot.show.facts import NAME_LIMIT, Facts, cause_address, cell_address, dispatch_address
+from bot.show.facts import NAME_LIMIT, Facts, cause_address, cell_address, dispatch_address, shown_roots
 from bot.show.filters import UNKNOWN, amount, change, plural, sides, signed
 
 _NAME, _NOTE, _WHY, _DIFF_LINE = 120, 400, 240, 200

@@ -27,7 +27,7 @@ from bot.core.study import SHORT, Study, Variant, named_apart, neighbours, of_co
 from bot.errors import CompilerUnavailable, InputError, UsageError
 from bot.explain.texts import Texts, no_texts
 from bot.show.facts import build_facts
-from bot.show.headline import everything
+from bot.show.report import everything
 from bot.store.data_branch import DataBranch
 from bot.store.entries import DirectoryStore, Store, by_commit
 from bot.study.between import exists, in_order, named_file

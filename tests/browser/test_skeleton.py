@@ -10,8 +10,7 @@ from browser import chromium, opened, violations
 from playwright.sync_api import Browser
 
 from bot.errors import TemplateError
-from bot.show.environment import draw, load
-from bot.show.renderers import Skeleton, skeleton
+from bot.show.renderers import Skeleton, draw, load, skeleton
 
 PAGE = """{% extends "page/skeleton.html.j2" %}
 {% block title %}Sizes{% endblock %}

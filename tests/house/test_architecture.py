@@ -95,7 +95,7 @@ def within(module: str, *places: str) -> bool:
 
 
 def folder_of(module: str) -> str | None:
-    """`show` for `bot.show.grid`; None for what stands in no folder."""
+    """`show` for `bot.show.report`; None for what stands in no folder."""
     parts = module.split(".")
     return parts[1] if len(parts) > 2 and parts[0] == "bot" else None
 

@@ -16,7 +16,10 @@ from bot.core.explanation import RootCause
 from bot.core.policy import Accepted, Budget, Finding, Verdict, judge
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey, Failure, Snapshot
-from bot.show.alarms import (
+from bot.show.blocks import Fold, Limits, plain
+from bot.show.comment import TIERS
+from bot.show.facts import build_facts
+from bot.show.report import (
     BROKEN,
     WARNED,
     Alarm,
@@ -25,13 +28,11 @@ from bot.show.alarms import (
     close,
     failures,
     finding_words,
+    first_screen,
     known_lines,
+    settled,
     trimmed,
 )
-from bot.show.blocks import Fold, Limits, plain
-from bot.show.comment import TIERS
-from bot.show.facts import build_facts
-from bot.show.report import first_screen, settled
 from bot.show.why import root_lines
 
 ROOMY = Limits(5_000, 10_000, 500, 50, 40, 5_000, 5_000, 50_000, 5_000, 5_000)

@@ -10,8 +10,8 @@ from replacing import replace
 
 from bot.core.report import Report
 from bot.core.snapshot import CellKey
-from bot.show.change_map import Place, change_map, pruned
 from bot.show.facts import build_facts, cell_address
+from bot.show.page import Place, change_map, pruned
 
 
 def places(place: Place) -> Iterator[Place]:

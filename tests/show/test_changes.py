@@ -13,8 +13,8 @@ from replacing import replace
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Snapshot
 from bot.show.blocks import plain
-from bot.show.compared import changes, compiler_name
 from bot.show.facts import build_facts
+from bot.show.report import changes, compiler_name
 
 MODELS = ("bert", "gpt2", "vit")
 TARGETS = {"cuda": "cuda", "llvm-cpu-aarch64": "llvm-cpu", "llvm-cpu-x86_64": "llvm-cpu"}

@@ -21,7 +21,7 @@ from bot.show.comment import (
     check_run,
     model_paths,
 )
-from bot.show.environment import length
+from bot.show.renderers import length
 
 CONFIG = "configs/code-size.yml"
 PATHS = {"bert": "models/bert.mlir", "mobilenet": "models/mobilenet.mlir"}

@@ -22,7 +22,7 @@ from bot.core.report import Baseline, Report
 from bot.core.snapshot import Snapshot, SourceInfo
 from bot.errors import BotError, InputError, TemplateError
 from bot.show.comment import COMMENT_LIMIT, TIERS, marker, render_broken, render_comment, render_summary
-from bot.show.environment import length, templates_dir
+from bot.show.renderers import length, templates_dir
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 MARKER = "<!-- code-size-bot:default -->"

@@ -13,13 +13,10 @@ from replacing import replace
 
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
-from bot.show.alarms import alarms, finding_table, over_table, unmeasured
 from bot.show.blocks import Code, Fold, Limits, Sentence, Table, fair, fair_in_order, plain
 from bot.show.comment import TIERS
-from bot.show.compared import compared, suite
 from bot.show.facts import Facts, build_facts, cells_phrase, short_names
-from bot.show.grid import build_grid
-from bot.show.model_tables import folding_table
+from bot.show.report import alarms, build_grid, compared, finding_table, folding_table, over_table, suite, unmeasured
 from bot.show.why import whys
 
 ROOMY = Limits(5_000, 10_000, 500, 50, 40, 5_000, 5_000, 50_000, 5_000, 5_000)

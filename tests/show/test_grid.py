@@ -14,7 +14,7 @@ from bot.core.snapshot import Cell, CellKey
 from bot.show.blocks import Limits
 from bot.show.comment import TIERS
 from bot.show.facts import build_facts
-from bot.show.grid import Grid, GridCell, build_grid
+from bot.show.report import Grid, GridCell, build_grid
 
 
 def drawn(report: Report, limits: Limits = TIERS[0]) -> Grid:

@@ -17,7 +17,7 @@ from bot.core.snapshot import Cell, CellKey, Failure, Snapshot
 from bot.show.blocks import plain
 from bot.show.facts import build_facts
 from bot.show.filters import signed
-from bot.show.headline import everything, headline
+from bot.show.report import everything, headline
 
 MANY = make.many()
 

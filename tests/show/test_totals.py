@@ -14,7 +14,7 @@ from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.show.comment import render_comment
 from bot.show.facts import build_facts
-from bot.show.headline import Total, everything, totals
+from bot.show.report import Total, everything, totals
 
 MODELS, TARGETS = ("bert", "vit"), {"cuda": "cuda", "vmvx": "vmvx"}
 BERT, VIT = CellKey("bert", "vmvx"), CellKey("vit", "vmvx")
