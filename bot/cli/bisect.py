@@ -41,13 +41,13 @@ def arguments(parser: Parser) -> None:
 
 
 def run(arguments: Arguments) -> None:
-    from bot.cli.showing import for_log
     from bot.cli.work import work_of
     from bot.core.json_text import canonical
     from bot.core.metrics import own_metrics
     from bot.errors import NoVerdict
     from bot.show.comment import write_report
-    from bot.show.searches import bisect_lines
+    from bot.show.renderers import print_blocks
+    from bot.show.searches import bisect_blocks
     from bot.study.between import named_file
     from bot.study.bisect import BisectOptions, bisect, metric_of
     from bot.system.files import write_atomically
@@ -62,8 +62,8 @@ def run(arguments: Arguments) -> None:
     result, report = bisect(options, work)
     write_report(report, work.config.templates, out)
     write_atomically(out / "bisect.json", canonical(result) + b"\n")
-    is_json = arguments.format == "json"
-    print(for_log(canonical(result).decode() if is_json else "\n".join(bisect_lines(result, metric.unit))))
+    blocks = list(bisect_blocks(result, metric.unit))
+    arguments.show.answer(lambda out: print_blocks(blocks, out), lambda: [canonical(result), b"\n"])
     if result.could_be:
         what, ends = f"{len(result.could_be)} candidates may be the first bad one", result.could_be
         raise NoVerdict(what, where=f"{ends[0]} to {ends[-1]}", hint="the others have no clear value")

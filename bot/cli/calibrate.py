@@ -34,10 +34,14 @@ def arguments(parser: Parser) -> None:
 def run(arguments: Arguments) -> None:
     from bot.cli.showing import for_log
     from bot.cli.work import work_of
+    from bot.show.renderers import print_blocks
     from bot.study.calibrate import calibrate, replay
 
     if arguments.alarms is not None and not arguments.replay:
         raise UsageError("is for a replay", where="--alarms", hint="give --replay, too")
     work = work_of(arguments, {"head": arguments.compiler}, models=not arguments.replay)
-    many = arguments.replay
-    print(for_log("\n".join(replay(work, many, arguments.alarms) if many else calibrate(work, arguments.runs))))
+    if arguments.replay:
+        blocks = replay(work, arguments.replay, arguments.alarms)
+        arguments.show.answer(lambda out: print_blocks(blocks, out))
+    else:
+        print(for_log("\n".join(calibrate(work, arguments.runs))))

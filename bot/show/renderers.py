@@ -503,12 +503,12 @@ def _parts(block: Block, width: int) -> Iterator[RenderableType]:
     elif isinstance(block, Code):
         styles, text = _DIFF_STYLES if block.language == "diff" else {}, clean_block(block.text)
         lines = (Text(line, styles.get(line[:1], "dim")) for line in text.split("\n"))
-        yield Padding(Text("\n").join(lines), (0, 0, 0, 4))
+        yield Padding(Text("\n").join(lines), (0, 0, 0, 4), expand=False)
     elif isinstance(block, List):
         for number, line in enumerate(block.lines, 1):
             said, *below = (line.said, line.detail, line.below) if isinstance(line, Line) else (line,)
-            yield Padding(text_of(phrase(f"{number}. ", said) if block.numbered else said), (0, 0, 0, 2))
-            yield from (Padding(text_of(part), (0, 0, 0, 5), style="dim") for part in below if part)
+            yield Padding(text_of(phrase(f"{number}. ", said) if block.numbered else said), (0, 0, 0, 2), expand=False)
+            yield from (Padding(text_of(part), (0, 0, 0, 5), style="dim", expand=False) for part in below if part)
         yield from _more(block.lines)
     elif isinstance(block, Table):
         yield from _rows(block) if block.sentences is not None else _fitted(block, width)
@@ -534,7 +534,7 @@ def _rows(table: Table) -> Iterator[RenderableType]:
         yield text_of(
             phrase(strong(plain(first)), ": ", *(phrase(", " if at else "", one) for at, one in enumerate(values)))
         )
-        yield Padding(text_of((first, *rest)[table.sentences or 0]), (0, 0, 0, 2))
+        yield Padding(text_of((first, *rest)[table.sentences or 0]), (0, 0, 0, 2), expand=False)
 
 
 def _fitted(table: Table, width: int) -> Iterator[RenderableType]:

@@ -27,9 +27,10 @@ from bot.core.snapshot import Cell, CellKey, Failure
 from bot.core.study import Variant
 from bot.core.thresholds import counts, least_levels, replayed, variants_of
 from bot.errors import InputError, UsageError
+from bot.show.blocks import Block
 from bot.show.escape import clean
 from bot.show.filters import plural
-from bot.show.searches import replay_lines
+from bot.show.searches import replay_blocks
 from bot.study.bisect import expanded
 from bot.study.prepare import Show, Work, load_snapshot
 from bot.study.run import Resources, SidePlan
@@ -143,8 +144,8 @@ def _said(runs: Runs, show: Show) -> Iterator[str]:
 UNSEEN = "a history has statuses and metrics alone: other bytes of the same size and edited models are not seen"
 
 
-def replay(work: Work, files: Sequence[Path], most: int | None) -> list[str]:
-    """The lines to print; nothing is compiled.
+def replay(work: Work, files: Sequence[Path], most: int | None) -> list[Block]:
+    """What to print; nothing is compiled.
 
     `files`: snapshots in their order, directories of them, or one history; `most`: in how many steps a rule may alarm
     at most, for the smallest level that does so; None to leave that out.
@@ -152,7 +153,7 @@ def replay(work: Work, files: Sequence[Path], most: int | None) -> list[str]:
     variants, config, gaps = _variants(files, work), work.config, list[str]()
     steps = list(replayed(_selected(variants, work, gaps), config.thresholds, config.states, config.noise))
     least = [] if most is None else least_levels(steps, most)
-    return list(replay_lines(steps, gaps, counts(steps), least, most))
+    return list(replay_blocks(steps, gaps, counts(steps), least, most))
 
 
 def _selected(variants: Iterable[Variant], work: Work, gaps: list[str]) -> Iterator[Variant]:

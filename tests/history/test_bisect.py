@@ -29,6 +29,7 @@ VERSIONS = tuple(f"3.{minor}.0" for minor in range(2, 14))
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "400")  # a long line is one here
     return tmp_path
 
 
@@ -85,7 +86,7 @@ def test_the_step_is_told_with_its_cause_and_commands_that_show_it(home: Path, b
     assert "first bad: nightly/3.4.0.json (4 of 4 candidates looked at)" in out
     assert "50,438 → 83,990 B: +33,552 B (+66.5 %) of +33,552 B from GOOD to BAD" in out
     assert "cause: container" in out or "cause: not known" in out
-    commands = [line.strip() for line in out.splitlines() if line.startswith("  code-size-bot ")]
+    commands = [line.strip() for line in out.splitlines() if line.startswith("code-size-bot ")]
     assert [command.split()[1] for command in commands] == ["report", "explain"]
     assert "--base nightly/3.3.0.json --head nightly/3.4.0.json" in commands[0]
     for command in commands:
@@ -238,7 +239,7 @@ def test_stored_baselines_are_bisected_along_first_parents(home: Path, bisect: B
     assert code == 0 and "5 stored commits" in err
     assert f"first bad: {commits[5][:12]} (4 of 5 candidates looked at)" in out
     assert f"the one before, {commits[3][:12]}, is good" in out
-    (report, _) = [line.strip() for line in out.splitlines() if line.startswith("  code-size-bot ")]
+    (report, _) = [line.strip() for line in out.splitlines() if line.startswith("code-size-bot ")]
     assert "--base out/base.json --head out/head.json" in report and main(report.split()[1:]) in (0, 1)
 
 

@@ -36,6 +36,7 @@ SIZES = (50_438, 50_438, 74_296, 64_920, 83_990, 84_090)
 def replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Replay:
     """Exit code, standard output and standard error, in a directory of its own."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "400")  # a long line is one here
 
     def run(*arguments: str) -> tuple[int, str, str]:
         code = main(["calibrate", "--config", "default", *arguments])
@@ -144,7 +145,8 @@ def test_a_hole_of_one_cell_is_no_alarm_and_what_follows_is_held_against_what_ca
         "3.3.0 → 3.4.0: pass",
         "3.4.0 → 3.5.0: fail",
         f"  fail: code size (4KiB and 5%): artifact_bytes of {KEY}: +33,552 B (+66.5 %) (since 3.2.0)",
-        "by rule:",
+        "",
+        "By rule",
         "  code size: fail in 1 step, 1 alarm",
     ]
     assert replay("--replay", "history.json", "--target", "vmvx")[1].startswith("3 steps: 3 passed\n")
@@ -249,7 +251,7 @@ def test_levels_are_told_as_a_configuration_writes_them(replay: Replay, tmp_path
     (least,) = [line for line in out.splitlines() if "absolute" in line]
     assert least.startswith("  ") and least.endswith("fail: {absolute: 19070B} in place of 2 steps")
     _, out, _ = replay("--replay", "n", "--alarms", "2")
-    assert out.endswith("smallest levels that alarm in 2 steps at most:\n  no rule alarms more often\n")
+    assert out.endswith("Smallest levels that alarm in 2 steps at most\n  no rule alarms more often\n")
 
 
 def rule(kind: str, level: int) -> Rule:
