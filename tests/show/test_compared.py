@@ -13,11 +13,20 @@ from replacing import replace
 
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
-from bot.show.blocks import Code, Fold, Limits, Sentence, Table, fair, fair_in_order, plain
+from bot.show.blocks import Code, Fold, Limits, List, Sentence, Table, fair, fair_in_order, plain
 from bot.show.comment import TIERS
 from bot.show.facts import Facts, build_facts, cells_phrase, short_names
-from bot.show.report import alarms, build_grid, compared, finding_table, folding_table, over_table, suite, unmeasured
-from bot.show.why import whys
+from bot.show.report import (
+    alarms,
+    build_grid,
+    compared,
+    finding_table,
+    folding_table,
+    over_table,
+    report_blocks,
+    suite,
+    unmeasured,
+)
 
 ROOMY = Limits(5_000, 10_000, 500, 50, 40, 5_000, 5_000, 50_000, 5_000, 5_000)
 
@@ -61,10 +70,10 @@ def test_over_the_gate_on_both_sides_shows_the_figures() -> None:
     facts = build_facts(make.usual())
     over, known = over_table(facts, TIERS[0]), [one for one in facts.report.verdict.findings if one.known]
     assert over.rows.total == 9 and over.about.endswith("it allows 32,768 B.")
-    assert {plain(row[2]) for row in over.rows if plain(row[0]) == "bert_l4_f32_s128"} == {"73,728 B"}
+    assert {plain(row[2]) for row in over.texts if plain(row[0]) == "bert_l4_f32_s128"} == {"73,728 B"}
     assert not alarms(facts, TIERS[0]) and not facts.report.verdict.news
     table = finding_table(facts, known, TIERS[0])
-    assert (table.rows.total, {plain(row[-1])[0] for row in table.rows}) == (9, {"◽"})
+    assert (table.rows.total, {plain(row[-1])[0] for row in table.texts}) == (9, {"◽"})
 
 
 def test_every_alarming_cell_has_its_commands() -> None:
@@ -96,7 +105,7 @@ def test_what_was_compared() -> None:
         "1 only on head: extra"
     )
     table = next(one for one in compared(build_facts(report), TIERS[0]).blocks if isinstance(one, Table))
-    rows = {plain(what): (plain(base), plain(head)) for what, base, head in table.rows}
+    rows = {plain(what): (plain(base), plain(head)) for what, base, head in table.texts}
     assert rows["flags"] == (" ".join(make.COMMON), "--a --b")
     assert rows["compiler version"] == ("3.11.0rc20261016", "3.13.0rc20261016")
     assert rows["compiler SHA-256"][0] == make.digest("3.11.0")[:16]
@@ -140,11 +149,14 @@ def test_cells_in_words_account_for_all(limit: int) -> None:
 
 def test_explained_cells_are_told_alarms_first_and_counted() -> None:
     report = make.why()
-    drawn = whys(build_facts(report), replace(TIERS[0], whys=5))
+    blocks = report_blocks(build_facts(report), replace(TIERS[0], whys=5))
+    (changed,) = (one.blocks for one in blocks if isinstance(one, Fold) and one.name == "changed")
+    titles = [plain(one.title) for one in changed if isinstance(one, Fold) and one.name == "story"]
     both = {delta.key for delta in report.deltas if delta.state in ("changed", "same")}
-    assert len(drawn.items) == 5 and drawn.total == len(report.explanations.keys() & both)
+    hidden = next(one.lines.total for one in changed if isinstance(one, List) and one.lines.noun == "explained build")
+    assert len(titles) == 5 and 5 + hidden == len(report.explanations.keys() & both)
     alarming = {finding.key.model for finding in report.verdict.findings}
-    assert {cell.model for cell in drawn} <= alarming
+    assert {title.partition(" on ")[0] for title in titles} <= alarming
 
 
 def test_a_deduplication_of_other_bytes_is_no_other_deduplication() -> None:

@@ -18,9 +18,12 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from bot.cli.main import main
+from bot.core.program import IDENTICAL, Family
 from bot.core.report import Report
 from bot.errors import BotError, InputError, UsageError
+from bot.show.blocks import plain
 from bot.show.explained import explain
+from bot.show.why import family_lines
 
 DISPATCH = "main_dispatch_1_matmul_128x768x768_f32"
 PLAIN: dict[str, Any] = json.loads(report_to_json(make.explained_small()))
@@ -218,3 +221,33 @@ def test_colours_only_on_a_terminal(path: Path) -> None:
     out = io.StringIO()
     explain(path, "mobilenet", "*x86*", None, Console(file=out, force_terminal=True, color_system="standard"))
     assert "\x1b[1;31mfail: artifact" in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("family", "said"),
+    [
+        (Family("constants", ("a", "b"), IDENTICAL), "2 executables have identical functions (a, b)"),
+        (
+            Family("constants", ("a", "b", "c"), ("i32: 3, 5",)),
+            "constants keep 3 executables apart (a, b, …): i32: 3, 5",
+        ),
+        (Family("constants", ("a", "b")), "constants keep 2 executables apart (a, b)"),
+        (
+            Family("static-shapes", ("a", "b"), ("argument 0: 8, 16", "shift (arith.shrsi, i64): 36, 37")),
+            "static shapes keep 2 executables apart (a, b): argument 0: 8, 16; shift (arith.shrsi, i64): 36, 37",
+        ),
+        (
+            Family("different-fusion", ("a", "b"), ("@a: + 2 arith.addf",)),
+            "different fusion keeps 2 executables apart (a, b): @a: + 2 arith.addf",
+        ),
+    ],
+)
+def test_identical_is_said_of_those_that_nothing_keeps_apart_only(family: Family, said: str) -> None:
+    """A stored baseline has no lines of any other family."""
+    assert [plain(line) for line in family_lines([family])] == [said]
+
+
+def test_where_there_is_room_all_executables_of_a_family_are_named() -> None:
+    family = Family("offsets", ("a", "b", "c"), ("offset 0: 1, 2",))
+    said = "offsets keep 3 executables apart (a, b, c): offset 0: 1, 2"
+    assert [plain(line) for line in family_lines([family], roomy=True)] == [said]
