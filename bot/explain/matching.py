@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
+from typing import NamedTuple
 
 from bot.core.program import Program, Source
 from bot.core.snapshot import CODE_CHARACTERS, Cell, Dispatch, short_code
@@ -57,24 +58,6 @@ class Match:
 Key = Callable[[Side, Dispatch], "Hashable | None"]
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
-    """One step of the matching: entry points of equal key are pairs; a key of None abstains.
-
-    `short` is its name where its digests were `cut`.
-    """
-
-    name: str
-    key: Key
-    why: str
-    short: str = ""
-    cut: Callable[[Side], bool] = lambda _side: False
-
-    def named(self, side: Side) -> str:
-        """What it found its pairs by, between this side and the other."""
-        return self.short if self.cut(side) else self.name
-
-
 def numbers(row: Dispatch) -> tuple[object, ...]:
     """All that was measured of an entry point but its sites."""
     registers = (row.vgprs, row.sgprs, row.vgpr_spills, row.sgpr_spills)
@@ -97,63 +80,51 @@ def _binary(side: Side, row: Dispatch) -> Hashable | None:
     return code, row.kind, source and source.source, beside
 
 
-def _structure_and_place(side: Side, row: Dispatch) -> Hashable | None:
-    source, component = side.sources.get(row.executable), side.components.get(row.name)
-    return None if source is None or component is None else (source.structure, component)
-
-
-def _kind_and_component(side: Side, row: Dispatch) -> Hashable | None:
-    component = side.components.get(row.name)
-    return None if component is None else (row.kind, component)
-
-
 def is_opaque(side: Side) -> bool:
     """True where nothing but the program's own text is known before there is code: of a compiler that is a command."""
     return side.program is not None and not side.program.sources and bool(side.program.phases)
 
 
-_short_code, _short_ir = attrgetter("short_code"), attrgetter("short_ir")
+class Pass(NamedTuple):
+    """One step of the matching: entry points of equal key are pairs; a key of None abstains."""
 
+    name: str
+    key: Key
+    short: str = ""  # its name where what it compares by was cut to short digests
+    cut: Callable[[Side], bool] = lambda _side: False  # whether it was
+
+
+def _structure(side: Side, row: Dispatch) -> str | None:
+    source = side.source(row)
+    return source.structure if source else None
+
+
+def _in_place(side: Side, row: Dispatch, what: str | None) -> Hashable | None:
+    place = side.component(row)
+    return None if what is None or place is None else (what, place)
+
+
+_IR = attrgetter("short_ir")
 PASSES: tuple[Pass, ...] = (
-    Pass(
-        "identical-binary",
-        _binary,
-        "the same code of the same source: whatever its number is, nothing happened to it",
-        "same-numbers-and-short-code",
-        _short_code,
-    ),
-    Pass(
-        "same-source",
-        lambda side, row: (source := side.sources.get(row.executable)) and source.source,
-        "the same IR up to names and numbering: only the back end can make it differ",
-        "same-short-source",
-        _short_ir,
-    ),
+    # the same code of the same source: whatever its number is, nothing happened to it
+    Pass("identical-binary", _binary, "same-numbers-and-short-code", attrgetter("short_code")),
+    # the same IR up to names and numbering: only the back end can make it differ
+    Pass("same-source", lambda side, row: (one := side.source(row)) and one.source, "same-short-source", _IR),
+    # the same region of the same layer with different constants
     Pass(
         "same-structure-and-place",
-        _structure_and_place,
-        "the same region of the same layer with different constants",
+        lambda side, row: _in_place(side, row, _structure(side, row)),
         "same-short-structure-and-place",
-        _short_ir,
+        _IR,
     ),
-    Pass(
-        "same-structure",
-        lambda side, row: (source := side.sources.get(row.executable)) and source.structure,
-        "the same region somewhere else, with different constants, shapes or offsets",
-        "same-short-structure",
-        _short_ir,
-    ),
-    Pass("same-kind-and-component", _kind_and_component, "the layer's only work of this kind, formed differently"),
-    Pass(
-        "same-description",
-        lambda _, row: (row.kind, describe(row)),
-        "the compiler describes it in the same words; all there is without the IR",
-    ),
-    Pass(
-        "same-stem",
-        lambda side, row: row.kind if is_opaque(side) else None,
-        "a kernel of the same name in its source: what it takes is another part of a mangled name",
-    ),
+    # the same region somewhere else, with different constants, shapes or offsets
+    Pass("same-structure", _structure, "same-short-structure", _IR),
+    # the layer's only work of this kind, formed differently
+    Pass("same-kind-and-component", lambda side, row: _in_place(side, row, row.kind)),
+    # the compiler describes it in the same words; all there is without the IR
+    Pass("same-description", lambda _, row: (row.kind, describe(row))),
+    # a kernel of the same name in its source: what it takes is another part of a mangled name
+    Pass("same-stem", lambda side, row: row.kind if is_opaque(side) else None),
 )
 
 
@@ -208,11 +179,10 @@ def match_sides(base: Side, head: Side) -> tuple[Match, ...]:
     for step in PASSES:
         if not left or not right:
             break
-        pairs = _pairs(step.key, _TIE_BREAKS, (base, left), (head, right))
-        partners.update((b, (a, step.named(head))) for a, b in pairs)
-        taken = {a for a, _ in pairs}
-        left = [a for a in left if a not in taken]
-        right = [b for b in right if b not in partners]
+        name = step.short if step.cut(head) else step.name
+        pairs = list(_pairs((step.key, *_TIE_BREAKS), (base, left), (head, right)))
+        partners.update((b, (a, name)) for a, b in pairs)
+        left, right = _unpaired(pairs, left, right)
     paired = [
         Match(rows[partners[b][0]], row, partners[b][1]) if b in partners else Match(None, row, ADDED)
         for b, row in enumerate(others)
@@ -221,40 +191,31 @@ def match_sides(base: Side, head: Side) -> tuple[Match, ...]:
 
 
 def _pairs(
-    key: Key, finer: Sequence[Key], base: tuple[Side, list[int]], head: tuple[Side, list[int]]
-) -> list[tuple[int, int]]:
-    """Pairs of row numbers with equal keys; where several share one, the finer keys are asked in turn."""
-    groups, others = _grouped(key, *base), _grouped(key, *head)
-    pairs: list[tuple[int, int]] = []
-    for value, left in groups.items():
-        right = others.get(value)
-        if right is None:
-            continue
-        if len(left) == len(right) == 1 or not finer:
-            pairs += zip(left, right)  # noqa: B905 - the longer side's rest is for a later pass
-        else:
-            pairs += _refined(finer, (base[0], left), (head[0], right))
-    return pairs
-
-
-def _refined(
     keys: Sequence[Key], base: tuple[Side, list[int]], head: tuple[Side, list[int]]
-) -> Iterable[tuple[int, int]]:
-    (side, left), (other, right) = base, head
-    for key in keys:
-        pairs = _pairs(key, (), (side, left), (other, right))
-        yield from pairs
-        gone, taken = {a for a, _ in pairs}, {b for _, b in pairs}
-        left, right = [a for a in left if a not in gone], [b for b in right if b not in taken]
-        if not left or not right:
-            return
+) -> Iterator[tuple[int, int]]:
+    """Pairs of row numbers with an equal first key; where several share one, the finer keys are asked in turn."""
+    key, *finer = keys
+    others = _grouped(key, *head)
+    for value, left in _grouped(key, *base).items():
+        right = others.get(value, [])
+        if len(left) == len(right) == 1 or not finer:
+            yield from zip(left, right)  # noqa: B905 - the longer side's rest is for a later pass
+            continue
+        for one in finer if right else ():
+            pairs = list(_pairs((one,), (base[0], left), (head[0], right)))
+            yield from pairs
+            left, right = _unpaired(pairs, left, right)
+
+
+def _unpaired(pairs: Sequence[tuple[int, int]], left: list[int], right: list[int]) -> tuple[list[int], list[int]]:
+    gone, taken = {a for a, _ in pairs}, {b for _, b in pairs}
+    return [a for a in left if a not in gone], [b for b in right if b not in taken]
 
 
 def _grouped(key: Key, side: Side, rows: list[int]) -> dict[Hashable, list[int]]:
     groups: dict[Hashable, list[int]] = {}
-    dispatches = side.cell.dispatches
     for number in rows:
-        value = key(side, dispatches[number])
+        value = key(side, side.cell.dispatches[number])
         if value is not None:
             groups.setdefault(value, []).append(number)
     return groups

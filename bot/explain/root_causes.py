@@ -1,12 +1,13 @@
-"""The knobs of a configuration: what the compiler chose, name by name, and what of it differs between two."""
+"""What changed, over all cells: the knobs of configurations that differ, and the deltas clustered to root causes."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, cast
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from bot.core.delta import CellDelta
 from bot.core.explanation import (
@@ -15,7 +16,6 @@ from bot.core.explanation import (
     Example,
     Explanation,
     PartDelta,
-    PassChange,
     RootCause,
     Tally,
     moved_bytes,
@@ -64,18 +64,13 @@ def _change(base: tuple[str, ...], head: tuple[str, ...]) -> str:
     return f"{'; '.join(base) or UNSET} → {'; '.join(head) or UNSET}"
 
 
-# What a root cause says: words that are true of every delta in it, with the numbers of all of them.
-
+# The root causes: the deltas of all cells, clustered by what changed and not by where. Each is in exactly one.
+#
+# Deltas are added up as they come, and none is copied: a large report has hundreds of thousands. A cluster's words are
+# true of every delta in it, with the numbers of all of them.
 
 _NAMED_LIMIT = 3
-
-
-def described(cause: str, what: Any, traits: Counter[Any]) -> str:
-    """What changed in all of a cluster's deltas.
-
-    `what`: they were clustered by, within their cause; `traits`: what else is told of them → how many of them have it.
-    """
-    return _passed(what, traits) if isinstance(what, _Passed) else _WORDS[cause](what, traits)
+Delta = DispatchDelta | PartDelta
 
 
 class _Passed(NamedTuple):
@@ -86,73 +81,75 @@ class _Passed(NamedTuple):
     more: bool
 
 
-def _passed(what: _Passed, traits: Counter[Any]) -> str:
-    """`greedy: 448 VS4R_V more`, `cse: 64 to 1,440 arith.addi fewer`; traits: the operations that the pass changes."""
-    amounts = sorted({abs(dict(changes).get(what.operation, 0)) for changes in traits})
-    count = f"{amounts[0]:,}" if len(amounts) == 1 else f"{amounts[0]:,} to {amounts[-1]:,}"
-    return f"{what.name}: {count} {what.operation} {'more' if what.more else 'fewer'}"
+def _clustered(key: CellKey, cause: str, delta: Delta, same_model: bool) -> tuple[Hashable, Hashable]:
+    """What a delta is clustered by within its cause, and its trait: what else the words of its cluster are made of."""
+    if isinstance(delta, PartDelta):
+        return ((key.model, ""), same_model) if cause == "input" else (delta.what, None)
+    why, row = delta.untraced.removeprefix("base: ").removeprefix("head: "), delta.head or delta.base
+    if delta.passed and cause != "strategy":
+        operation, count = next(iter(delta.passed.operations.items()), ("", 0))
+        return _Passed(delta.passed.name, operation, count > 0), tuple(delta.passed.operations.items())
+    if cause == "input":
+        return (key.model, why), same_model
+    if cause == "fusion":  # regions of one structure have other constants, shapes or offsets
+        return ("structure" in delta.matched, why), row and row.kind
+    if cause == "strategy":
+        both = [row.strategy if row else None for row in (delta.base, delta.head)]
+        knobs = () if both[0] is None or both[1] is None else tuple(turned(both[0], both[1]).items())
+        return knobs, knobs
+    return {"codegen": why, UNKNOWN: delta.note}.get(cause, ""), None
 
 
-def _strategy(change: tuple[str, str] | None, traits: Counter[tuple[tuple[str, str], ...]]) -> str:
-    """`vector_common_parallel 1 → 8`, and the other knobs that all of them turned; traits: what each turned."""
-    if change is None:
-        return "a different configuration, in which no value with a name differs"
-    every = [{name for name, _ in changes} for changes in traits]
-    also = sorted(set.intersection(*every) - {change[0]}, key=lambda name: (name != PIPELINE, name))
-    name, values = change
-    also_words = f", with {', '.join(also[:_NAMED_LIMIT])}" if also else ""
-    return f"{name} {values}{also_words}"
-
-
-def _fusion(what: tuple[bool, str], kinds: Counter[str]) -> str:
-    """`regions formed differently: matmul (12), conv (3)`: the most frequent kinds first; others are only counted."""
-    same_structure, why = what
-    if same_structure:
-        return _with_reason("the same regions with different constants, shapes or offsets", why)
-    largest = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))[:_NAMED_LIMIT]
-    rest = kinds.total() - sum(count for _, count in largest)
-    named = [f"{name} ({count:,})" for name, count in largest] + ([f"{rest:,} of other kinds"] if rest else [])
-    return _with_reason(f"regions formed differently: {', '.join(named)}", why)
-
-
-def _input(what: tuple[str, str], same: Counter[bool]) -> str:
-    model, why = what
-    if same[True]:
-        return _with_reason(f"the text of {model} is the same, and is read differently by the compiler", why)
-    return f"{model} itself changed"
-
-
-def _with_reason(words: str, why: str) -> str:
+def _described(cause: str, what: Any, traits: Counter[Any]) -> str:
+    """What changed in all of a cluster's deltas; `traits`: trait → how many of them have it."""
+    if isinstance(what, _Passed):  # `greedy: 448 VS4R_V more`, `cse: 64 to 1,440 arith.addi fewer`
+        amounts = sorted({abs(dict(changes).get(what.operation, 0)) for changes in traits})
+        count = f"{amounts[0]:,}" if len(amounts) == 1 else f"{amounts[0]:,} to {amounts[-1]:,}"
+        return f"{what.name}: {count} {what.operation} {'more' if what.more else 'fewer'}"
+    if cause == "strategy":
+        return _turned_words(what, traits)
+    if cause == "codegen":
+        return f"other code; {what or NOT_TRACED}"
+    if cause not in ("input", "fusion"):
+        return what or _WORDS.get(cause, "")
+    first, why = what
+    if cause == "input" and not traits[True]:
+        return f"{first} itself changed"
+    if cause == "input":
+        words = f"the text of {first} is the same, and is read differently by the compiler"
+    elif first:
+        words = "the same regions with different constants, shapes or offsets"
+    else:  # `regions formed differently: matmul (12), conv (3)`: the most frequent kinds first; others are only counted
+        largest = sorted(traits.items(), key=lambda item: (-item[1], item[0]))[:_NAMED_LIMIT]
+        rest = traits.total() - sum(count for _, count in largest)
+        named = [f"{name} ({count:,})" for name, count in largest] + ([f"{rest:,} of other kinds"] if rest else [])
+        words = f"regions formed differently: {', '.join(named)}"
     return f"{words}; {why}" if why else words
 
 
-def _says(words: str) -> Callable[[str, object], str]:
-    return lambda what, _: what or words
+def _turned_words(change: tuple[str, str] | None, traits: Counter[tuple[tuple[str, str], ...]]) -> str:
+    """`vector_common_parallel 1 → 8`, and the other knobs that all of them turned; traits: what each turned."""
+    if change is None:
+        return "a different configuration, in which no value with a name differs"
+    name, values = change
+    every = [{name for name, _ in changes} for changes in traits]
+    also = sorted(set.intersection(*every) - {name}, key=lambda name: (name != PIPELINE, name))
+    return f"{name} {values}" + (f", with {', '.join(also[:_NAMED_LIMIT])}" if also else "")
 
 
-_WORDS: Mapping[str, Callable[[Any, Counter[Any]], str]] = {
-    "input": _input,
-    "fusion": _fusion,
-    "dedup-lost": _says("executables that were folded into others on base"),
-    "dedup-won": _says("executables that are folded into others on head"),
-    "strategy": _strategy,
-    "codegen": lambda why, _: f"other code; {why or NOT_TRACED}",
-    "container": _says("the same code under other names"),
-    "host": _says("the program around the dispatches"),
-    "packaging": _says("the same code, laid out differently"),
-    UNKNOWN: _says("not known"),
+_WORDS = {
+    "dedup-lost": "executables that were folded into others on base",
+    "dedup-won": "executables that are folded into others on head",
+    "container": "the same code under other names",
+    "host": "the program around the dispatches",
+    "packaging": "the same code, laid out differently",
+    UNKNOWN: "not known",
 }
-"""Parts of artifacts, which are no dispatches, are clustered by what they are called."""
+"""Of dispatches; parts of artifacts are clustered by what they are called."""
 
 
-# The root causes: the deltas of all cells, clustered by what changed and not by where. Each is in exactly one.
-#
-# Deltas are added up as they come, and none is copied: a large report has hundreds of thousands.
-
-
-Delta = DispatchDelta | PartDelta
-Sorted = tuple[Hashable, Hashable]
-"""What a delta is clustered by within its cause, and its trait: what else the words of its cluster are made of."""
+_AFTER_ALL: tuple[tuple[int, CellKey, str], Any] = (1, CellKey("", ""), ""), None
+"""What every delta ranks before."""
 
 
 class Cluster:
@@ -162,8 +159,9 @@ class Cluster:
         traits: trait → how many deltas have it.
         deltas, net_bytes, absolute_bytes: target → how many, and the sums of their changes and of the amounts of these.
         cells: cell that has one of the deltas → the sum of their amounts.
-        rank, largest: of the delta with the largest change: its amount below zero, cell and name; and the delta itself.
-        traced_rank, passed: the same of the largest one with a pass, and the pass.
+        largest: the delta with the largest change, behind its rank: its amount below zero, cell and name.
+        passed: the pass of the largest one that has one, behind the same.
+        traced: how many dispatches have a pass, and the amounts of their changes.
     """
 
     def __init__(self) -> None:
@@ -173,11 +171,8 @@ class Cluster:
         self.net_bytes: Counter[str] = Counter()
         self.absolute_bytes: Counter[str] = Counter()
         self.cells: Counter[CellKey] = Counter()
-        self.dispatches = 0
-        self.rank, self.largest = _AFTER_ALL
-        self.traced_bytes = self.traced_dispatches = 0
-        self.traced_rank = _AFTER_ALL[0]
-        self.passed: PassChange | None = None
+        self.dispatches, self.traced = 0, (0, 0)
+        self.largest = self.passed = _AFTER_ALL
 
     def add(self, key: CellKey, delta: Delta, change_bytes: int, trait: Hashable) -> None:
         """One more delta, of this cell."""
@@ -187,44 +182,30 @@ class Cluster:
         self.net_bytes[target] += change_bytes
         self.absolute_bytes[target] += amount
         self.cells[key] += amount
-        self.dispatches += isinstance(delta, DispatchDelta)
-        rank = -amount, key, delta.name if isinstance(delta, DispatchDelta) else delta.what
-        if rank < self.rank:
-            self.rank, self.largest = rank, delta
-        if isinstance(delta, DispatchDelta) and delta.passed is not None:
+        rank = -amount, key, delta.what if isinstance(delta, PartDelta) else delta.name
+        if rank < self.largest[0]:
+            self.largest = rank, delta
+        if isinstance(delta, PartDelta):
+            return
+        self.dispatches += 1
+        if delta.passed is not None:
             if not delta.passed.printed_for:
-                self.traced_dispatches += 1
-                self.traced_bytes += amount
-            if rank < self.traced_rank:
-                self.traced_rank, self.passed = rank, delta.passed
+                self.traced = self.traced[0] + 1, self.traced[1] + amount
+            self.passed = min(self.passed, (rank, delta.passed), key=itemgetter(0))
 
     def join(self, other: Cluster) -> None:
         """All that another one has."""
-        self.traits.update(other.traits)
-        self.deltas.update(other.deltas)
-        self.net_bytes.update(other.net_bytes)
-        self.absolute_bytes.update(other.absolute_bytes)
-        self.cells.update(other.cells)
+        for name in ("traits", "deltas", "net_bytes", "absolute_bytes", "cells"):
+            getattr(self, name).update(getattr(other, name))
         self.dispatches += other.dispatches
-        if other.rank < self.rank:
-            self.rank, self.largest = other.rank, other.largest
-        self.traced_dispatches += other.traced_dispatches
-        self.traced_bytes += other.traced_bytes
-        if other.traced_rank < self.traced_rank:
-            self.traced_rank, self.passed = other.traced_rank, other.passed
-
-    def tally(self, target: str) -> Tally:
-        """Of one target."""
-        return Tally(self.deltas[target], self.net_bytes[target], self.absolute_bytes[target])
+        self.traced = self.traced[0] + other.traced[0], self.traced[1] + other.traced[1]
+        self.largest = min(self.largest, other.largest, key=itemgetter(0))
+        self.passed = min(self.passed, other.passed, key=itemgetter(0))
 
     @property
     def total(self) -> Tally:
         """Of all targets."""
         return Tally(self.deltas.total(), self.net_bytes.total(), self.absolute_bytes.total())
-
-
-_AFTER_ALL: tuple[tuple[int, CellKey, str], Delta] = (1, CellKey("", ""), ""), PartDelta(UNKNOWN, "", 0)
-"""What every delta ranks before."""
 
 
 def root_causes(
@@ -238,130 +219,82 @@ def root_causes(
     `changed_models`: models whose text differs between the sides; `backends`: target → its backend: a knob of one is
     not that of another.
     """
-    cells = {delta.key: delta for delta in deltas}
-    clusters = list(_clusters(explanations, changed_models, backends or {}))
-    whole_bytes = sum(cluster.total.absolute_bytes for *_, cluster in clusters)
-    found = [_root_cause(*cluster, cells, whole_bytes) for cluster in clusters]
-    return tuple(sorted(found, key=lambda root: (-root.total.absolute_bytes, root.cause or "", root.what)))
-
-
-def _clusters(
-    explanations: Mapping[CellKey, Explanation], changed_models: Collection[str], backends: Mapping[str, str]
-) -> Iterator[tuple[str, Hashable, Cluster]]:
-    """Cause, what the cluster's deltas have in common, and the cluster."""
-    groups: dict[tuple[str, Hashable], Cluster] = {}
+    cells, groups, by_knobs = (
+        {delta.key: delta for delta in deltas},
+        dict[Any, Cluster](),
+        dict[Any, dict[Any, Cluster]](),
+    )
     for key in sorted(explanations):
-        same_model = key.model not in changed_models
         for cause, delta, change_bytes in _moved(explanations[key]):
-            by = _BY.get(cause)
-            what, trait = (delta.what, None) if isinstance(delta, PartDelta) else by(delta) if by else ("", None)
-            if isinstance(delta, DispatchDelta) and delta.passed and cause != "strategy":
-                what, trait = _of_pass(delta.passed)
-            elif cause == "input":
-                what, trait = (key.model, "" if isinstance(delta, PartDelta) else _reason(delta)), same_model
-            elif cause == "strategy":
-                what = backends.get(key.target, key.target), what
-            if (cluster := groups.get((cause, what))) is None:
-                cluster = groups[cause, what] = Cluster()
+            what, trait = _clustered(key, cause, delta, key.model not in changed_models)
+            place = groups
+            if cause == "strategy" and not isinstance(delta, PartDelta):
+                place = by_knobs.setdefault((backends or {}).get(key.target, key.target), {})
+            if (cluster := place.get((cause, what))) is None:
+                cluster = place[cause, what] = Cluster()
             cluster.add(key, delta, change_bytes, trait)
-    by_knobs: dict[Any, dict[Any, Cluster]] = {}
-    for cause, what in [place for place in groups if place[0] == "strategy"]:
-        backend, changes = cast("tuple[str, Hashable]", what)
-        by_knobs.setdefault(backend, {})[changes] = groups.pop((cause, what))
-    yield from ((cause, what, cluster) for (cause, what), cluster in groups.items())
-    for clusters in by_knobs.values():
-        yield from (("strategy", change, cluster) for change, cluster in _by_knob(clusters))
+    clusters = [(cause, what, cluster) for (cause, what), cluster in groups.items()]
+    for turned_by in by_knobs.values():
+        clusters += [("strategy", *one) for one in _by_knob({what: one for (_, what), one in turned_by.items()})]
+    whole_bytes = sum(cluster.total.absolute_bytes for *_, cluster in clusters)
+    roots = (_root_cause(cause, what, cluster, cells, whole_bytes) for cause, what, cluster in clusters)
+    return tuple(sorted(roots, key=lambda root: (-root.total.absolute_bytes, root.cause or "", root.what)))
 
 
-def _moved(told: Explanation) -> Iterator[tuple[str, Delta, int]]:
+def _moved(one: Explanation) -> Iterator[tuple[str, Delta, int]]:
     """Cause, delta and its change in bytes."""
-    for delta in told.dispatches:
+    for delta in one.dispatches:
         yield delta.cause or UNKNOWN, delta, moved_bytes(delta) or 0
-    for part in told.parts:
+    for part in one.parts:
         yield part.cause, part, part.change_bytes
 
 
-def _turned(delta: DispatchDelta) -> Sorted:
-    base, head = delta.base, delta.head
-    if base is None or head is None or base.strategy is None or head.strategy is None:
-        return (), ()
-    knobs = tuple(turned(base.strategy, head.strategy).items())
-    return knobs, knobs
-
-
-def _of_pass(passed: PassChange) -> Sorted:
-    """What it changes most, and all that it changes."""
-    name, count = next(iter(passed.operations.items()), ("", 0))
-    return _Passed(passed.name, name, count > 0), tuple(passed.operations.items())
-
-
-def _reason(delta: DispatchDelta) -> str:
-    return delta.untraced.removeprefix("base: ").removeprefix("head: ")
-
-
-_BY: Mapping[str, Callable[[DispatchDelta], Sorted]] = {
-    # Regions of one structure have other constants, shapes or offsets; the others are formed differently.
-    "fusion": lambda delta: (
-        ("structure" in delta.matched, _reason(delta)),
-        (row := delta.head or delta.base) and row.kind,
-    ),
-    "strategy": _turned,
-    "codegen": lambda delta: (_reason(delta), None),
-    UNKNOWN: lambda delta: (delta.note, None),
-}
-
-
-def _by_knob(clusters: Mapping[Any, Cluster]) -> Iterator[tuple[Hashable, Cluster]]:
+def _by_knob(clusters: dict[Any, Cluster]) -> Iterator[tuple[Hashable, Cluster]]:
     """The change of a knob with most bytes takes all that has just this change, then the next one of what is left.
 
     `clusters`: knobs that differ, with the change of each → what turned just these, on one backend.
     """
-    left = dict(clusters)
-    while weights := _weights(left):
+    while True:
+        weights: Counter[tuple[str, str]] = Counter()
+        for changes, cluster in clusters.items():
+            weights.update(dict.fromkeys(changes, cluster.absolute_bytes.total() + cluster.deltas.total()))
+        if not weights:
+            break
         change = min(weights, key=lambda one: (one[0] != PIPELINE, -weights[one], one))
         joined = Cluster()
-        for changes in [changes for changes in left if change in changes]:
-            joined.join(left.pop(changes))
+        for changes in [changes for changes in clusters if change in changes]:
+            joined.join(clusters.pop(changes))
         yield change, joined
-    yield from ((None, cluster) for cluster in left.values())
-
-
-def _weights(clusters: Mapping[Any, Cluster]) -> Counter[tuple[str, str]]:
-    weights: Counter[tuple[str, str]] = Counter()
-    for changes, cluster in clusters.items():
-        total = cluster.total
-        for change in changes:
-            weights[change] += total.absolute_bytes + total.deltas
-    return weights
+    yield from ((None, cluster) for cluster in clusters.values())
 
 
 def _root_cause(
     cause: str, what: Hashable, cluster: Cluster, cells: Mapping[CellKey, CellDelta], whole_bytes: int
 ) -> RootCause:
-    total, key = cluster.total, cluster.rank[1]
+    total, ((_, key, _), largest) = cluster.total, cluster.largest
     delta = cells[key]
     compiled = delta.head if delta.head is not None and delta.head.measured else delta.base
-    targets = sorted(cluster.deltas)
+    if isinstance(largest, PartDelta):
+        example = Example(key, "", "", None, None, largest.change_bytes, largest.what)
+    else:
+        base, head = (row.code_bytes if row else None for row in (largest.base, largest.head))
+        change_bytes = moved_bytes(largest) or 0
+        example = Example(key, largest.name, largest.component, base, head, change_bytes, largest.note)
+    counters = cluster.deltas, cluster.net_bytes, cluster.absolute_bytes
+    targets = tuple(sorted(cluster.deltas))
     return RootCause(
         cause=None if cause == UNKNOWN else cause,
-        what=described(cause, what, cluster.traits),
-        targets=tuple(targets),
+        what=_described(cause, what, cluster.traits),
+        targets=targets,
         models=tuple(sorted({key.model for key in cluster.cells})),
         cells=tuple(sorted(cluster.cells)),
         dispatches=cluster.dispatches,
         total=total,
         share=total.absolute_bytes / whole_bytes if whole_bytes else None,
-        example=_example(key, cluster.largest),
+        example=example,
         by_cell=dict(cluster.cells),
-        by_target={target: cluster.tally(target) for target in targets},
+        by_target={target: Tally(*(counter[target] for counter in counters)) for target in targets},
         command=compiled.command if compiled else "",
-        passed=cluster.passed,
-        traced=(cluster.traced_dispatches, cluster.traced_bytes),
+        passed=cluster.passed[1],
+        traced=cluster.traced,
     )
-
-
-def _example(key: CellKey, delta: Delta) -> Example:
-    if isinstance(delta, PartDelta):
-        return Example(key, "", "", None, None, delta.change_bytes, delta.what)
-    base, head = (row.code_bytes if row else None for row in (delta.base, delta.head))
-    return Example(key, delta.name, delta.component, base, head, moved_bytes(delta) or 0, delta.note)
