@@ -1,310 +1,426 @@
-"""Causes: the first phase that differs, each from a pair of which the answer is known; a missing fact is no answer."""
+"""Why a cell changed: cause, phase and words of pairs whose answer is known; what is listed, its note and its diff."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matched_cells import PHASES, Row, cells, made, ordinal, whole, without_program
+from matched_cells import KEY, Row, cells, made, ordinal, whole, without_program
+from reader_checks import fixture
 from replacing import replace
 
-from bot.core.explanation import CAUSES
+from bot.core.delta import CellDelta
+from bot.core.explanation import CAUSES, UNATTRIBUTED, DispatchDelta, Explanation, code_differs, named_bytes
 from bot.core.explanation import PHASES as ALL_PHASES
 from bot.core.program import BOUND_PARTS, Family
-from bot.core.snapshot import Cell
-from bot.explain.matching import index_both, match_sides
-from bot.explain.phases import Cause, cause_of, compare, dispatch_cause, keeps_apart
+from bot.core.reading import EntryPoint, Reader
+from bot.core.snapshot import Cell, Dispatch
+from bot.explain.causes import MOST_DIFFS, MOST_NOTES, explain
+from bot.explain.matching import Match
+from bot.explain.phases import keeps_apart, same_numbers
+from bot.readers.kernel_text import METAL, PTX
 
 OTHER_INPUT = {"input": whole("j"), "global-optimization": whole("h")}
 OTHER_OPTIMIZATION = {"input": whole("i"), "global-optimization": whole("h")}
+UNOPTIMIZED = {"input": whole("i")}
 FOLDED = Row("p1", "p", places=("e.0", "e.1", "e.2"), code="p1")
 UNFOLDED = tuple(Row(f"p{i}", "p", places=(f"e.{i}",), code=f"p{i}") for i in range(3))
-FAMILY = Family("constants", ("main_dispatch_0", "main_dispatch_2"), ("arith.constant i32 → arith.muli: 3, 5", "more"))
+FAMILY = Family("constants", ("main_dispatch_0", "main_dispatch_1", "main_dispatch_2"), ("i32: 3, 5, 7", "more"))
+TEXTS = {whole(f"{letter}{number}"): f"func\n  op {letter}{number}\n" for letter in "pqsk" for number in range(9)}
+S, T, U = (Row(name, code=name) for name in "stu")
 
 
-def _cause(base: Cell, head: Cell, same_model: bool = True, same_command: bool = True) -> Cause:
-    left, right = index_both(base, head)
-    return cause_of(compare(left, right, match_sides(left, right), same_model, same_command))
+def _delta(base: Cell | None, head: Cell | None) -> CellDelta:
+    return CellDelta(KEY, "changed", {}, base, head, False)
 
 
-def _of(base: Cell, head: Cell, same_command: bool = True) -> list[tuple[str | None, str | None, str | None]]:
-    """Base's and head's ordinal and the cause of every match that differs at all."""
-    left, right = index_both(base, head)
-    compared = compare(left, right, match_sides(left, right), True, same_command)
-    cell = _cause(base, head)
-    return [
-        (ordinal(m.base), ordinal(m.head), dispatch_cause(m, compared, cell))
-        for m in compared.matches
-        if m.base is None
-        or m.head is None
-        or replace(m.base, executable="", name="") != replace(m.head, executable="", name="")
-    ]
+def _told(base: Cell, head: Cell, same_model: bool = True, same_command: bool = True) -> Explanation:
+    return explain(_delta(base, replace(head, artifact_digest="b")), same_model, same_command, TEXTS.get)
 
 
-def _made(*rows: Row, **kwargs: Any) -> Cell:
-    return made(*rows, **{"artifact": "b", **kwargs})
+def _listed(found: Iterable[DispatchDelta]) -> str:
+    """Base's and head's ordinal and the cause of what is listed."""
+    return ", ".join(f"{ordinal(one.base) or ''}>{ordinal(one.head) or ''} {one.cause}" for one in found)
 
 
-@pytest.mark.parametrize(
-    ("same_model", "why"),
-    [(True, "the same model text is read differently by the compiler"), (False, "the model itself changed")],
-)
-def test_input(same_model: bool, why: str) -> None:
-    base, head = made(Row("s")), _made(Row("t", kind="conv", code="d"), phases=OTHER_INPUT)
-    assert _cause(base, head, same_model) == Cause("input", "input", why)
-    assert _of(base, head) == [(None, "0", "input"), ("0", None, "input")]
+def _changed(row: Row, **changes: Any) -> Row:
+    return replace(row, **{"code": row.code and row.code.upper(), **changes})
 
 
-def test_a_program_that_is_read_differently_and_ends_up_the_same_is_no_cause() -> None:
-    base, head = made(Row("s")), _made(Row("s", strategy="Tiling | [4, 0]", code="d"), phases=OTHER_INPUT)
-    assert _cause(base, head).cause == "strategy"
-    assert _cause(base, head, same_model=False).cause == "input"
-    told = _cause(base, _made(Row("s"), phases=OTHER_INPUT))
-    assert (told.cause, told.why.rpartition("; ")[2]) == ("packaging", "the program around them differs from input on")
+CONFIGURED = "of the same source have a different configuration"
+SAME_WITH_OTHER_VALUES = "the same regions with different constants, shapes or offsets"
+UNKNOWN_PHASE = "; the phase is not known, as global optimization was not read on both sides"
+MERGED = "regions are formed differently: 2 of 3 dispatch sites became 1; 1 × (matmul + elementwise) → matmul in e"
+APART = (Row("m", operations=3), Row("r", kind="elementwise", operations=4), Row("k", code="k"))
+TOGETHER = (Row("mr", operations=7, code="n"), Row("k", code="k"))
+Q_FOLDED = Row("q1", "q", kind="conv", places=("c.0", "c.1"), code="q")
+Q_UNFOLDED = tuple(Row(f"q{i}", "q", kind="conv", places=(f"c.{i}",), code=f"q{i}") for i in range(2))
+PAIRED = (Row("p1", "p", places=("e.0", "e.1")), Row("p2", "p", places=("e.2",)))
+CASES: dict[str, tuple[Cell, Cell, str | None, str | None, str, str | None]] = {
+    "input": (
+        made(Row("s")), made(Row("t", kind="conv", code="d"), phases=OTHER_INPUT),
+        "input", "input", "the same model text is read differently by the compiler", ">0 input, 0> input",
+    ),
+    "read differently, and another configuration": (
+        made(Row("s")), made(Row("s", strategy="Tiling | [4, 0]", code="d"), phases=OTHER_INPUT),
+        "strategy", "configuration", f"1 of 1 dispatches {CONFIGURED}", "0>0 strategy",
+    ),
+    "read differently, and the same in the end": (
+        made(Row("s")), made(Row("s"), phases=OTHER_INPUT), "packaging", "layout",
+        "the code of every dispatch is the same, its layout is not; the program around them differs from input on", "",
+    ),
+    "an inserted dispatch without shift noise": (
+        made(*(Row(f"s{i}", code=f"c{i}", places=(f"e.{i}",)) for i in range(5))),
+        made(Row("new", kind="elementwise"), *(Row(f"s{i}", code=f"c{i}", places=(f"e.{i}",)) for i in range(5)),
+             phases=OTHER_INPUT),
+        "input", "input", "the same model text is read differently by the compiler", ">0 input",
+    ),
+    "merged": (made(*APART), made(*TOGETHER), "fusion", "dispatch-creation", f"{MERGED}ncoder.0", None),
+    "merged after another optimization": (
+        made(*APART), made(*TOGETHER, phases=OTHER_OPTIMIZATION),
+        "fusion", "global-optimization", f"{MERGED}ncoder.0", None,
+    ),
+    "merged, the phase not known": (
+        made(*APART), made(*TOGETHER, phases=UNOPTIMIZED), "fusion", None, f"{MERGED}ncoder.0{UNKNOWN_PHASE}", None,
+    ),
+    "as many sites of the same kinds": (  # a release may spell operations otherwise, and call dispatches by other names
+        made(*(Row(f"m{i}", words="matmul", code=f"m{i}") for i in range(4))),
+        made(*(Row(f"n{i}", words="matmul_like", code=f"n{i}", operations=7) for i in range(4))),
+        "fusion", "dispatch-creation",
+        "4 of 4 dispatch sites have different IR, in as many regions of the same kinds (4 × matmul)", None,
+    ),
+    "one site of the same kind": (
+        made(*(Row(f"m{i}", code=f"m{i}") for i in range(4))),
+        made(Row("n0", code="n0"), *(Row(f"m{i}", code=f"m{i}") for i in range(1, 4))),
+        "fusion", "dispatch-creation",
+        "1 of 4 dispatch sites has different IR, in as many regions of the same kinds (1 × matmul)", None,
+    ),
+    "other names alone": (
+        made(Row("m", words="matmul")), made(Row("m", words="matmul_like"), first=9),
+        "packaging", "layout", "the code of every dispatch is the same, its layout is not", "",
+    ),
+    "folded on base": (
+        made(FOLDED), made(*UNFOLDED, families=[FAMILY]), "dedup-lost", "deduplication",
+        "the same regions are folded into 1 → 3 executables; kept apart by constants (i32: 3, 5, 7)",
+        ">0 dedup-lost, 0>1 dedup-lost, >2 dedup-lost",
+    ),
+    "folded on head": (
+        made(*UNFOLDED, families=[FAMILY]), made(FOLDED), "dedup-won", "deduplication",
+        "the same regions are folded into 3 → 1 executables; were kept apart by constants (i32: 3, 5, 7)",
+        "0> dedup-won, 1>0 dedup-won, 2> dedup-won",
+    ),
+    "of lost and won the net decides": (
+        made(FOLDED, *Q_UNFOLDED), made(*UNFOLDED, Q_FOLDED),
+        "dedup-lost", "deduplication", "the same regions are folded into 3 → 4 executables", None,
+    ),
+    "a tie of lost and won": (
+        made(*PAIRED, Q_FOLDED), made(FOLDED, *Q_UNFOLDED), "fusion", "executable-source", SAME_WITH_OTHER_VALUES, None,
+    ),
+    "each dispatch has the cause of its own structure": (
+        made(FOLDED, Row("k", code="k")), made(*UNFOLDED, Row("k", code="K", code_bytes=101)),
+        "dedup-lost", "deduplication", "the same regions are folded into 1 → 3 executables",
+        ">0 dedup-lost, 0>1 dedup-lost, >2 dedup-lost, 1>3 codegen",
+    ),
+    "other constants": (
+        made(Row("p1", "p")), made(Row("p2", "p", code="d")),
+        "fusion", "executable-source", SAME_WITH_OTHER_VALUES, "0>0 fusion",
+    ),
+    "other constants after another optimization": (
+        made(Row("p1", "p")), made(Row("p2", "p", code="d"), phases=OTHER_OPTIMIZATION),
+        "fusion", "global-optimization", SAME_WITH_OTHER_VALUES, "0>0 fusion",
+    ),
+    "other constants, the phase not known": (
+        made(Row("p1", "p")), made(Row("p2", "p", code="d"), phases=UNOPTIMIZED),
+        "fusion", None, f"{SAME_WITH_OTHER_VALUES}{UNKNOWN_PHASE}", "0>0 fusion",
+    ),
+    "strategy before codegen": (
+        made(S, T, U), made(_changed(S, strategy="Tiling | [4, 0]"), _changed(T), U),
+        "strategy", "configuration", f"1 of 3 dispatches {CONFIGURED}", "0>0 strategy, 1>1 codegen",
+    ),
+    "a configuration that changed no code": (
+        made(S, T), made(*(replace(row, strategy="Renamed") for row in (S, T))),
+        "strategy", "configuration", f"2 of 2 dispatches {CONFIGURED}, but the same code", "",
+    ),
+    "and is not to blame for other code": (
+        made(S, T), made(replace(S, strategy="Renamed"), _changed(T)), "codegen", "code",
+        "1 of 2 dispatches have the same configuration and different code", "1>1 codegen",
+    ),
+    "another configuration of unknown code": (
+        made(replace(S, code=None)), made(replace(S, code=None, strategy="Renamed")), "strategy", "configuration",
+        f"1 of 1 dispatches {CONFIGURED}; whether the code differs is not known", None,
+    ),
+    "another configuration of code partly known": (
+        made(replace(S, code=None), T), made(replace(S, code=None, strategy="Renamed"), _changed(T, strategy="Other")),
+        "strategy", "configuration",
+        f"2 of 2 dispatches {CONFIGURED}, 1 of them different code; of 1 it is not known whether the code differs",
+        None,
+    ),
+    "codegen": (
+        made(S, T), made(S, _changed(T)), "codegen", "code",
+        "1 of 2 dispatches have the same configuration and different code", "1>1 codegen",
+    ),
+    "other size of unknown code": (
+        made(Row("s", code=None)), made(Row("s", code=None, code_bytes=101)), "codegen", "code",
+        "1 of 1 dispatches have the same configuration and different code", "0>0 codegen",
+    ),
+    "another layout after another optimization": (
+        made(S), made(S, phases=OTHER_OPTIMIZATION), "packaging", "layout",
+        "the code of every dispatch is the same, its layout is not; "
+        "the program around them differs from global optimization on", "",
+    ),
+    "other numbers of the same code": (
+        made(S), made(replace(S, stack_bytes=32)), "packaging", "layout",
+        "the code of every dispatch is the same, its layout is not", "0>0 packaging",
+    ),
+    "code that cannot be compared": (
+        made(Row("s", code=None)), made(Row("s", code="c")), None, None,
+        "the code of 1 of 1 dispatches could not be compared", None,
+    ),
+    "other sites alone": (
+        made(Row("s"), Row("x", kind="conv", code="x", places=("e.0", "e.1"))),
+        made(Row("s"), Row("x", kind="conv", code="x")),
+        "fusion", "dispatch-creation", "regions are formed differently: 1 of 3 dispatch sites became 0", "1>1 fusion",
+    ),
+}  # fmt: skip
 
 
-def _bound(cell: Cell, bound: str, part: str = "offsets") -> Cell:
-    """Its entry points have this one part of what is bound to them; the other parts are everywhere the same."""
-    assert cell.program is not None
-    parts = tuple(whole(bound if name == part else "same") for name in BOUND_PARTS)
-    sources = tuple(replace(source, bound=whole(bound), bound_parts=parts) for source in cell.program.sources)
-    return replace(cell, program=replace(cell.program, sources=sources))
+@pytest.mark.parametrize("name", CASES)
+def test_cause_phase_words_and_dispatches(name: str) -> None:
+    base, head, cause, phase, why, listed = CASES[name]
+    found = _told(base, head)
+    assert (found.cause, found.phase, found.why) == (cause, phase, why)
+    if listed is not None:
+        assert sorted(_listed(found.dispatches).split(", ")) == sorted(listed.split(", "))
 
 
-def test_buffers_at_other_offsets_are_a_consequence_and_no_cause_of_their_own() -> None:
-    rows = (Row("s", code="s"), Row("t", code="t", code_bytes=100))
-    moved = [replace(row, code=row.code and row.code.upper(), code_bytes=104) for row in rows]
-    base, head = _bound(made(*rows), "here"), _bound(_made(Row("new", code="n"), *moved, phases=OTHER_INPUT), "there")
-    assert _of(base, head) == [(None, "0", "input"), ("0", "1", "input"), ("1", "2", "input")]
-    by_another_compiler = _of(base, head, same_command=False)
-    assert by_another_compiler == [(None, "0", "input"), ("0", "1", "codegen"), ("1", "2", "codegen")]
-    alone = _cause(base, _bound(_made(*moved), "there"))
-    assert (alone.cause, alone.phase) == ("codegen", "executable-source")
-    assert alone.why.endswith("different code, for buffers that the program binds at different offsets")
-    assert _cause(base, _bound(_made(*moved), "here")).phase == "code"
+def test_another_text_of_the_model_is_the_cause_before_all_others() -> None:
+    for name in ("input", "read differently, and another configuration"):
+        found = _told(*CASES[name][:2], same_model=False)
+        assert (found.cause, found.phase, found.why) == ("input", "input", "the model itself changed")
 
 
-def test_other_assumptions_are_no_consequence_of_another_region() -> None:
-    rows = (Row("s", code="s"), Row("t", code="t", code_bytes=100))
-    moved = [replace(row, code=row.code and row.code.upper(), code_bytes=104) for row in rows]
-    base = _bound(made(*rows), "before", "assumptions")
-    head = _bound(_made(Row("new", code="n"), *moved, phases=OTHER_INPUT), "after", "assumptions")
-    assert _of(base, head) == [(None, "0", "input"), ("0", "1", "codegen"), ("1", "2", "codegen")]
-
-
-def test_an_inserted_dispatch_is_one_change_without_shift_noise() -> None:
-    rows = [Row(f"s{i}", code=f"c{i}", places=(f"e.{i}",)) for i in range(5)]
-    head = _made(Row("new", kind="elementwise"), *rows, phases=OTHER_INPUT)
-    assert _of(made(*rows), head) == [(None, "0", "input")]
-
-
-@pytest.mark.parametrize(
-    ("phases", "phase", "end"),
-    [
-        (PHASES, "dispatch-creation", "matmul in encoder.0"),
-        (OTHER_OPTIMIZATION, "global-optimization", "matmul in encoder.0"),
-        ({"input": whole("i")}, None, "; the phase is not known, as global optimization was not read on both sides"),
-    ],
-)
-def test_fusion_counts_sites_and_names_what_merged(phases: dict[str, str], phase: str | None, end: str) -> None:
-    base = made(Row("m", operations=3), Row("r", kind="elementwise", operations=4), Row("k", code="k"))
-    head = _made(Row("mr", operations=7, code="n"), Row("k", code="k"), phases=phases)
-    found = _cause(base, head)
-    assert (found.cause, found.phase) == ("fusion", phase)
-    assert found.why.startswith(
-        "regions are formed differently: 2 of 3 dispatch sites became 1; 1 × (matmul + elementwise) → "
-    )
-    assert found.why.endswith(end)
-    assert {cause for _, _, cause in _of(base, head)} == {"fusion"}
-
-
-def test_as_many_sites_of_the_same_kinds_are_not_said_to_be_formed_differently() -> None:
-    """A release may spell the operations of a region otherwise, and call its dispatch by another name."""
-    base = made(*(Row(f"m{i}", words="matmul", code=f"m{i}") for i in range(4)))
-    head = _made(*(Row(f"n{i}", words="matmul_like", code=f"n{i}", operations=7) for i in range(4)))
-    why = "4 of 4 dispatch sites have different IR, in as many regions of the same kinds (4 × matmul)"
-    assert _cause(base, head) == Cause("fusion", "dispatch-creation", why)
-    one = _made(Row("n0", code="n0"), *(Row(f"m{i}", code=f"m{i}") for i in range(1, 4)))
-    assert _cause(base, one).why.startswith("1 of 4 dispatch sites has different IR, in as many regions")
-
-
-def test_other_names_of_the_same_dispatches_are_nothing() -> None:
-    base, head = made(Row("m", words="matmul")), _made(Row("m", words="matmul_like"), first=9)
-    assert _cause(base, head).cause == "packaging"
-    assert _cause(base, replace(head, artifact_digest=base.artifact_digest)).cause is None
-
-
-def test_many_kinds_of_merges_are_cut() -> None:
+def test_the_same_artifact_has_no_cause_and_many_kinds_of_merges_are_cut() -> None:
+    assert explain(_delta(made(S), made(S)), True, True).why == "both artifacts are the same bytes"
     kinds = [f"kind{i}" for i in range(5)]
-    pairs = [
+    parts = [
         (Row(f"a{k}", kind=k, operations=10 * i), Row(f"b{k}", kind=k, operations=10 * i + 1))
         for i, k in enumerate(kinds, 1)
     ]
-    base = made(*(row for pair in pairs for row in pair))
-    head = _made(*(Row(f"w{k}", kind=k, operations=20 * i + 1) for i, k in enumerate(kinds, 1)))
-    assert _cause(base, head).why.count(" × ") == 3
-    assert _cause(base, head).why.endswith("; 2 more")
-
-
-def test_dedup_lost_names_what_keeps_them_apart_and_won_is_its_mirror() -> None:
-    one, three = made(FOLDED), _made(*UNFOLDED, families=[FAMILY])
-    apart = "apart by constants (arith.constant i32 → arith.muli: 3, 5)"
-    lost, won = _cause(one, three), _cause(three, one)
-    assert lost == Cause(
-        "dedup-lost", "deduplication", f"the same regions are folded into 1 → 3 executables; kept {apart}"
-    )
-    assert won == Cause(
-        "dedup-won", "deduplication", f"the same regions are folded into 3 → 1 executables; were kept {apart}"
-    )
-    assert _of(one, three) == [(None, "0", "dedup-lost"), ("0", "1", "dedup-lost"), (None, "2", "dedup-lost")]
-    assert {cause for _, _, cause in _of(three, one)} == {"dedup-won"}
-
-
-def test_of_lost_and_won_the_net_decides_and_a_tie_is_neither() -> None:
-    folded = Row("q1", "q", kind="conv", places=("c.0", "c.1"), code="q")
-    unfolded = tuple(Row(f"q{i}", "q", kind="conv", places=(f"c.{i}",), code=f"q{i}") for i in range(2))
-    assert _cause(made(FOLDED, *unfolded), _made(*UNFOLDED, folded)).cause == "dedup-lost"
-    assert _cause(made(*UNFOLDED, folded), _made(FOLDED, *unfolded)).cause == "dedup-won"
-    two = (Row("p1", "p", places=("e.0", "e.1")), Row("p2", "p", places=("e.2",)))
-    for tie in (
-        _cause(made(*two, folded), _made(FOLDED, *unfolded)),
-        _cause(made(FOLDED, *unfolded), _made(*two, folded)),
-    ):
-        assert tie.why == "the same regions with different constants, shapes or offsets"
-
-
-def test_each_dispatch_has_the_cause_of_its_own_structure() -> None:
-    grown = Row("k", code="K", code_bytes=300)
-    base, head = made(FOLDED, Row("k", code="k")), _made(*UNFOLDED, grown)
-    assert _cause(base, head).cause == "dedup-lost"
-    assert _of(base, head)[-1] == ("1", "3", "codegen")
-
-
-@pytest.mark.parametrize(
-    ("phases", "phase"),
-    [(PHASES, "executable-source"), (OTHER_OPTIMIZATION, "global-optimization"), ({"input": whole("i")}, None)],
-)
-def test_other_constants_of_the_same_regions_are_fusion(phases: dict[str, str], phase: str | None) -> None:
-    base, head = made(Row("p1", "p")), _made(Row("p2", "p", code="d"), phases=phases)
-    found = _cause(base, head)
-    assert (found.cause, found.phase) == ("fusion", phase)
-    assert found.why.startswith("the same regions with different constants, shapes or offsets")
-    assert _of(base, head) == [("0", "0", "fusion")]
-
-
-def test_strategy_comes_before_codegen() -> None:
-    rows = (Row("s", code="s"), Row("t", code="t"), Row("u", code="u"))
-    head = _made(replace(rows[0], code="S", strategy="Tiling | [4, 0]"), replace(rows[1], code="T"), rows[2])
-    assert _cause(made(*rows), head) == Cause(
-        "strategy",
-        "configuration",
-        "1 of 3 dispatches of the same source have a different configuration",
-    )
-    assert [cause for _, _, cause in _of(made(*rows), head)] == ["strategy", "codegen"]
-
-
-def test_a_configuration_that_changed_no_code_is_not_to_blame_for_other_code() -> None:
-    rows = (Row("s", code="s"), Row("t", code="t"))
-    renamed = [replace(row, strategy="Renamed") for row in rows]
-    idle = _cause(made(*rows), _made(*renamed))
-    why = "2 of 2 dispatches of the same source have a different configuration, but the same code"
-    assert idle == Cause("strategy", "configuration", why)
-    assert _cause(made(*rows), _made(renamed[0], replace(rows[1], code="T"))).cause == "codegen"
-    assert _cause(made(*rows), _made(renamed[0], replace(renamed[1], code="T"))).why.startswith("1 of 2 dispatches")
-
-
-def test_another_configuration_of_unknown_code_does_not_say_that_the_code_is_the_same() -> None:
-    rows = (Row("s", code=None), Row("t", code="t"))
-    other = [replace(row, strategy="Renamed") for row in rows]
-    start = "dispatches of the same source have a different configuration"
-    assert _cause(made(rows[0]), _made(other[0])).why == f"1 of 1 {start}; whether the code differs is not known"
-    mixed = _cause(made(*rows), _made(other[0], replace(other[1], code="T"))).why
-    assert mixed == f"2 of 2 {start}, 1 of them different code; of 1 it is not known whether the code differs"
-    partly = _cause(made(*rows), _made(rows[0], other[1])).why
-    assert partly == f"1 of 2 {start}, but the same code"
-
-
-def test_codegen() -> None:
-    rows = (Row("s", code="s"), Row("t", code="t"))
-    head = _made(rows[0], replace(rows[1], code="T"))
-    assert _cause(made(*rows), head) == Cause(
-        "codegen", "code", "1 of 2 dispatches have the same configuration and different code"
-    )
-    assert _of(made(*rows), head) == [("1", "1", "codegen")]
-
-
-def test_other_size_of_unknown_code_is_other_code() -> None:
-    base, head = made(Row("s", code=None)), _made(Row("s", code=None, code_bytes=101))
-    assert (_cause(base, head).cause, _of(base, head)) == ("codegen", [("0", "0", "codegen")])
-
-
-@pytest.mark.parametrize("side", ["base", "head"])
-def test_without_a_configuration_other_code_has_no_cause(side: str) -> None:
-    known, unknown = (
-        made(Row("s")),
-        replace(_made(Row("s", code="d", strategy=None)), reasons={"strategies": "no dump"}),
-    )
-    base, head = (unknown, known) if side == "base" else (known, unknown)
-    assert _cause(base, head) == Cause(None, None, f"the configuration was not read on {side}: no dump")
-    assert _of(base, head) == [("0", "0", None)]
-
-
-def test_packaging() -> None:
-    row = Row("s")
-    why = "the code of every dispatch is the same, its layout is not"
-    assert _cause(made(row), _made(row)) == Cause("packaging", "layout", why)
-    assert _cause(made(row), _made(row, phases=OTHER_OPTIMIZATION)) == Cause(
-        "packaging", "layout", f"{why}; the program around them differs from global optimization on"
-    )
-    assert _of(made(row), _made(replace(row, stack_bytes=32))) == [("0", "0", "packaging")]
-
-
-def test_code_that_cannot_be_compared_is_not_packaging() -> None:
-    base, head = made(Row("s", code=None)), _made(Row("s", code="c"))
-    assert _cause(base, head) == Cause(None, None, "the code of 1 of 1 dispatches could not be compared")
-
-
-def test_only_sites_differ() -> None:
-    fused = made(Row("s"), Row("x", kind="conv", code="x", places=("e.0", "e.1")))
-    other = _made(Row("s"), Row("x", kind="conv", code="x"))
-    assert _of(fused, other) == [("1", "1", "fusion")]
-
-
-def test_the_same_artifact_has_no_cause() -> None:
-    assert _cause(made(Row("s")), made(Row("s"))) == Cause(None, None, "both artifacts are the same bytes")
+    base = made(*(row for pair in parts for row in pair))
+    why = _told(base, made(*(Row(f"w{k}", kind=k, operations=20 * i + 1) for i, k in enumerate(kinds, 1)))).why
+    assert why.count(" × ") == 3 and why.endswith("; 2 more")
 
 
 @pytest.mark.parametrize("side", ["base", "head"])
 def test_what_was_not_read_gives_no_cause_but_the_reason(side: str) -> None:
-    def both(lacking: Cell) -> tuple[Cell, Cell]:
-        return (lacking, _made(Row("t", code="d"))) if side == "base" else (_made(Row("t", code="d")), lacking)
+    def both(lacking: Cell, other: Cell) -> tuple[Cell, Cell]:
+        return (lacking, other) if side == "base" else (other, lacking)
 
-    base, head = both(without_program(made(Row("t")), "the worker ended"))
-    assert _cause(base, head) == Cause(None, None, f"the program's IR was not read on {side}: the worker ended")
-    assert _of(base, head) == [("0", "0", None)]
-    assert _cause(*both(made(Row("s"), phases={}))).why == f"the input phase was not read on {side}"
-    unlisted = made(Row("s"), Row("r"))
+    other, unlisted = made(Row("t", code="d")), made(Row("s"), Row("r"))
     assert unlisted.program is not None
     partial = replace(unlisted, program=replace(unlisted.program, sources=unlisted.program.sources[:1]))
-    assert _cause(*both(partial)) == Cause(None, None, f"the IR of 1 of the dispatch sites was not read on {side}")
+    unconfigured = replace(made(Row("s", code="d", strategy=None)), reasons={"strategies": "no dump"})
+    for cells_, why in (
+        (both(without_program(other, "it ended"), other), "the program's IR was not read on {}: it ended"),
+        (both(made(Row("s"), phases={}), other), "the input phase was not read on {}"),
+        (both(partial, other), "the IR of 1 of the dispatch sites was not read on {}"),
+        (both(unconfigured, made(Row("s"))), "the configuration was not read on {}: no dump"),
+    ):  # fmt: skip
+        found = _told(*cells_)
+        assert (found.cause, found.phase, found.why) == (None, None, why.format(side))
+    assert _listed(_told(*both(without_program(made(Row("t")), "…"), other)).dispatches) == "0>0 None"
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "why"),
+    [
+        (None, made(Row("s0")), "nothing was measured on base to compare with"),
+        (made(Row("s0")), Cell(KEY, "failed"), "nothing was measured on head to compare with"),
+        (None, None, "nothing was measured on base and head to compare with"),
+    ],
+)
+def test_one_measured_side_has_no_cause(base: Cell | None, head: Cell | None, why: str) -> None:
+    assert explain(_delta(base, head), True, True) == Explanation(None, None, why)
+
+
+# Buffers that the program binds.
+
+
+def _bound(cell: Cell, *parts: str) -> Cell:
+    """What is bound to its entry points: offsets, assumptions and the rest; or as a whole."""
+    assert cell.program is not None
+    digests = tuple(map(whole, parts)) if len(parts) == len(BOUND_PARTS) else ()
+    sources = (replace(s, bound=whole("".join(parts)), bound_parts=digests) for s in cell.program.sources)
+    return replace(cell, program=replace(cell.program, sources=tuple(sources)))
+
+
+def test_buffers_at_other_offsets_are_a_consequence_of_another_region_and_other_assumptions_are_not() -> None:
+    rows = (S, replace(T, code_bytes=100))
+    moved = [_changed(row, code_bytes=104) for row in rows]
+    base, new = _bound(made(*rows), "o", "a", "r"), made(Row("new", code="n"), *moved, phases=OTHER_INPUT)
+    offsets, assumed = _told(base, _bound(new, "O", "a", "r")), _told(base, _bound(new, "o", "A", "r"))
+    assert _listed(offsets.dispatches) == ">0 input, 0>1 input, 1>2 input"
+    by_another_compiler = _told(base, _bound(new, "O", "a", "r"), same_command=False)
+    assert _listed(by_another_compiler.dispatches) == ">0 input, 0>1 codegen, 1>2 codegen"
+    assert _listed(assumed.dispatches) == ">0 input, 0>1 codegen, 1>2 codegen"
+    assert _told(base, _bound(made(*moved), "o", "a", "r")).phase == "code"
+
+
+OFFSETS, ASSUMED = "for buffers that the program binds at different offsets", "under different assumptions about"
+OTHERWISE = "and what the program binds there differs"
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        (("o", "A", "R"), OFFSETS),
+        (("O", "a", "R"), f"{ASSUMED} what the program passes"),
+        (("o", "a", "R"), f"{OFFSETS}, and {ASSUMED} what the program passes"),
+        (("O", "A", "r"), OTHERWISE),
+        (("o", "A", "r"), OTHERWISE),
+        (("there",), OTHERWISE),
+    ],
+)
+def test_offsets_are_said_only_where_nothing_else_around_the_buffers_differs(
+    parts: tuple[str, ...], words: str
+) -> None:
+    base = _bound(made(S), "O", "A", "R")
+    found = _told(base, _bound(made(_changed(S, code_bytes=104)), *parts))
+    assert [one.note for one in found.dispatches] == [f"the same configuration, different code, {words}"]
+    assert found.why == f"1 of 1 dispatches have the same configuration and different code, {words}"
+    assert found.phase == "executable-source"
+    elsewhere = _told(base, _bound(made(_changed(S)), *parts))  # code of the same size is counted and not listed
+    assert (elsewhere.dispatches, elsewhere.unchanged, elsewhere.rebased) == ((), 0, 1)
+    assert _told(base, _bound(made(_changed(S)), "O", "A", "R")).rebased == 0
+
+
+# What is listed, with its note and its diff.
+
+
+def test_the_largest_change_comes_first_and_only_the_largest_have_notes_and_diffs() -> None:
+    rows = [Row(f"s{i}", code=f"s{i}") for i in range(4)]
+    sizes = zip(rows, (100, 90, 150, 101), strict=True)
+    head = made(*(replace(row, code_bytes=size, code=row.code if size == 100 else "x") for row, size in sizes))
+    found = _told(made(*rows), head)
+    assert (_listed(found.dispatches), found.unchanged) == ("2>2 codegen, 1>1 codegen, 3>3 codegen", 1)
+    assert {(one.matched, one.note) for one in found.dispatches} == {
+        ("same-source", "the same configuration, different code")
+    }
+    assert (found.components, found.tree) == ((), ())
+    many = [Row(f"x{i}", code=f"x{i}") for i in range(MOST_NOTES + 20)]
+    other = [replace(r, code="y", strategy="Tiling | [4, 0]", code_bytes=900 - i) for i, r in enumerate(many)]
+    dispatches = _told(made(*many), made(*other)).dispatches
+    assert [bool(one.note) for one in dispatches] == [True] * MOST_NOTES + [False] * 20
+    assert [bool(one.diff) for one in dispatches] == [True] * MOST_DIFFS + [False] * (MOST_NOTES + 15)
+
+
+ONE_REGION = "one of 3 executables of the same region, which on {} is main_dispatch_0_matmul_8x16_f32, "
+NOTES: list[tuple[Cell, Cell, str, str, tuple[str, ...]]] = [
+    (made(Row("s0")), made(Row("s0", code="d", strategy="Tiling | [4, 0]")), "0>0",
+     "Tiling | [8, 0] → Tiling | [4, 0]", (" Tiling", "-[8, 0]", "+[4, 0]")),
+    (made(Row("p1", "p")), made(Row("p2", "p", code="d")), "0>0",
+     "the same region with different constants, shapes or offsets", (" func", "-  op p1", "+  op p2")),
+    (made(FOLDED), made(*UNFOLDED, families=[FAMILY]), ">0",  # two of head that were one on base
+     ONE_REGION.format("base") + "kept apart by constants (i32: 3, 5, 7)", (" func", "-  op p1", "+  op p0")),
+    (made(FOLDED), made(*UNFOLDED, families=[FAMILY]), "0>1", "3 → 1 dispatch sites", ()),
+    (made(*UNFOLDED, families=[FAMILY]), made(FOLDED), "2>",
+     ONE_REGION.format("head") + "kept apart by constants (i32: 3, 5, 7)", (" func", "-  op p2", "+  op p1")),
+    (made(Row("s0", kind="conv"), Row("k0")), made(Row("s1"), Row("k0")), ">0",
+     "the other side has no region of this IR", ()),
+    (made(Row("s0", kind="conv"), Row("k0")), made(Row("s1"), Row("k0"), phases=OTHER_INPUT), "0>",
+     "the other side has no region of this IR", ()),
+    (made(UNFOLDED[1]), made(UNFOLDED[1], Row("p2", "p", places=("e.9",), code="p2"), families=[FAMILY]), ">1",
+     "another executable of the region that on base is main_dispatch_0_matmul_8x16_f32, "
+     "kept apart by constants (i32: 3, 5, 7)", ()),
+    (without_program(made(Row("s0")), "the worker ended"), made(Row("s0", code="d")), "0>0",
+     "the program's IR was not read on base: the worker ended", ()),
+    (made(Row("s0", strategy=None)), made(Row("s0", code="d", strategy=None)), "0>0",
+     "the configuration was not read on base and head", ()),
+    (made(Row("s0", code=None)), made(Row("s0", stack_bytes=99)), "0>0", "its code could not be compared", ()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("base", "head", "which", "note", "diff"), NOTES)
+def test_a_dispatch_has_its_note_and_its_diff(
+    base: Cell, head: Cell, which: str, note: str, diff: tuple[str, ...]
+) -> None:
+    (one,) = (one for one in _told(base, head).dispatches if _listed([one]).startswith(f"{which} "))
+    assert (one.note, one.diff[3:]) == (note, diff)
+
+
+def test_of_an_edited_model_nothing_more_is_said() -> None:
+    base, head = made(Row("s0", kind="conv")), made(Row("s1"), phases=OTHER_INPUT)
+    assert {one.note for one in _told(base, head, same_model=False).dispatches} == {"the model itself changed"}
+
+
+def test_the_component_is_asked_of_the_side_that_has_it() -> None:
+    delta = _delta(made(Row("s0", kind="conv")), replace(made(Row("s1")), artifact_digest="h"))
+    conv, matmul = (f"main_dispatch_0_{kind}_8x16_f32" for kind in ("conv", "matmul"))
+    found = explain(delta, True, True, components=({conv: "stem", matmul: "no"}, {matmul: "head", conv: "no"}))
+    assert [one.component for one in found.dispatches] == ["head", "stem"]
+    assert {one.component for one in explain(delta, True, True).dispatches} == {UNATTRIBUTED}
+
+
+def test_of_unknown_code_nothing_is_said_where_all_else_is_the_same() -> None:
+    row = Row("s0", code=None)
+    assert _told(made(row), made(row)).unchanged == 1
+    assert len(_told(made(row), made(replace(row, strategy="other"))).dispatches) == 1
 
 
 def test_a_family_is_named_only_if_it_holds_two_of_them() -> None:
-    cell = made(*UNFOLDED, families=[FAMILY])
+    cell = made(*UNFOLDED, families=[replace(FAMILY, members=("main_dispatch_0", "main_dispatch_2"))])
     assert keeps_apart(cell, ("main_dispatch_0", "main_dispatch_1")) == ""
     assert keeps_apart(replace(cell, families=(replace(FAMILY, varying=()),)), FAMILY.members) == "constants"
 
 
-@given(cells(), cells(), st.booleans())
-def test_swapping_exchanges_lost_and_won_and_keeps_the_rest(base: Cell, head: Cell, same_model: bool) -> None:
-    there, back = _cause(base, head, same_model), _cause(head, base, same_model)
-    mirror = {"dedup-won": "dedup-lost"}
-    assert mirror.get(str(there.cause), there.cause) == mirror.get(str(back.cause), back.cause)
-    assert there.phase == back.phase
-    assert not there.cause == back.cause == "dedup-won"
+# Code is the same by its whole digest, whatever its text's length.
 
+
+def _change(one: DispatchDelta) -> int:
+    return ((one.head and one.head.code_bytes) or 0) - ((one.base and one.base.code_bytes) or 0)
+
+
+def test_a_longer_name_in_the_text_of_the_same_code_is_no_change_of_it() -> None:
+    rows = [Row(f"s{i}", code=f"s{i}", places=(f"e.{i}",)) for i in range(3)]
+    head = made(*(replace(row, code_bytes=104) for row in rows), first=9)
+    found, back = _told(made(*rows, first=7), head), _told(head, made(*rows, first=7))
+    assert (found.dispatches, found.unchanged, found.renamed_bytes, found.cause) == ((), 3, 12, "packaging")
+    assert (back.dispatches, back.renamed_bytes) == ((), -12)
+    found = _told(made(*rows), made(replace(rows[0], code_bytes=104, places=("e.0", "e.0")), *rows[1:]))
+    assert ([_change(one) for one in found.dispatches], found.renamed_bytes) == ([4], 0)
+
+
+def _row(entry: EntryPoint) -> Dispatch:
+    return Dispatch("e", entry.name, code_bytes=entry.code_bytes, stack_bytes=entry.stack_bytes, code=entry.code)
+
+
+@pytest.mark.parametrize(("reader", "name"), [(PTX, "dense.cuda.ptx"), (METAL, "dense.metal-spirv.1.metal")])
+def test_the_tenth_dispatch_of_a_real_kernel_has_a_longer_name_and_the_same_code(reader: Reader, name: str) -> None:
+    data = fixture(name)
+    longer = re.sub(rb"(?<=_dispatch_)(?=\d)", b"1", data)
+    for before, after in zip(reader.read(data).entry_points, reader.read(longer).entry_points, strict=True):
+        base, head = _row(before), _row(after)
+        bytes_more = (head.code_bytes or 0) - (base.code_bytes or 0)
+        assert code_differs(base, head) is False and same_numbers(base, head)
+        assert named_bytes(Match(base, head, "same-source")) == bytes_more > 0, "the exact figure of each is measured"
+        assert code_differs(replace(base, code=(base.code or "")[:4]), head) is False
+
+
+def test_of_other_or_unknown_code_no_bytes_are_of_names() -> None:
+    base = Dispatch("e", "n", code_bytes=10, code="a" * 43)
+    for head in (replace(base, code="b" * 43, code_bytes=12), replace(base, code=None, code_bytes=12)):
+        assert named_bytes(Match(base, head, "same-source")) == 0
+        assert code_differs(base, head) is True and not same_numbers(base, head)
+    unsized = replace(base, code_bytes=None)
+    assert named_bytes(Match(base, unsized, "same-source")) == named_bytes(Match(base, None, "removed")) == 0
+    assert code_differs(base, unsized) is False and not same_numbers(base, unsized)
+
+
+# Whatever the cells.
 
 _FIRST_PHASES = {
     "input": ("input",),
@@ -315,20 +431,27 @@ _FIRST_PHASES = {
     "codegen": ("executable-source", "code"),
     "packaging": ("layout",),
 }
+_MIRROR = {"dedup-won": "dedup-lost"}
 
 
 @given(cells(), cells(), st.booleans())
-def test_causes_and_phases_are_of_the_tables_and_always_with_a_reason(base: Cell, head: Cell, same: bool) -> None:
-    found = _cause(base, head, same)
-    assert found.why and found.why.isprintable()
-    assert found.cause in (*CAUSES, None) and found.phase in (*ALL_PHASES, None)
-    if found.cause is not None and found.phase is not None:
-        assert found.phase in _FIRST_PHASES[found.cause]
-    assert all(cause in (*CAUSES, None) for _, _, cause in _of(base, head))
+def test_what_is_listed_sums_to_the_cell_and_swapping_negates(base: Cell, head: Cell, same_model: bool) -> None:
+    there = explain(_delta(base, head), same_model, True, TEXTS.get)
+    back = explain(_delta(head, base), same_model, True, TEXTS.get)
+    assert there.why and there.why.isprintable() and there.phase in (*ALL_PHASES, None)
+    assert there.cause is None or there.phase in (*_FIRST_PHASES[there.cause], None)
+    assert {one.cause for one in there.dispatches} <= {*CAUSES, None}
+    assert _MIRROR.get(str(there.cause), there.cause) == _MIRROR.get(str(back.cause), back.cause)
+    assert there.phase == back.phase and not there.cause == back.cause == "dedup-won"
+    total = sum(row.code_bytes or 0 for row in head.dispatches) - sum(row.code_bytes or 0 for row in base.dispatches)
+    assert sum(map(_change, there.dispatches)) + there.renamed_bytes == total
+    assert (there.renamed_bytes, there.unchanged) == (-back.renamed_bytes, back.unchanged)
+    left, right = ({(str(one.base), str(one.head)) for one in found.dispatches} for found in (there, back))
+    assert left == {(base_row, head_row) for head_row, base_row in right}
 
 
 @given(cells())
-def test_the_same_measured_twice_differs_only_in_layout(cell: Cell) -> None:
-    found = _cause(cell, replace(cell, artifact_digest="z"))
-    assert found.cause in ("packaging", None)
-    assert _of(cell, cell) == []
+def test_a_cell_against_itself_lists_nothing(cell: Cell) -> None:
+    found = explain(_delta(cell, cell), True, True)
+    assert (found.cause, found.dispatches, found.unchanged) == (None, (), len(cell.dispatches))
+    assert _told(cell, cell).cause in ("packaging", None), "of another artifact the layout alone differs"

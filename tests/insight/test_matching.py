@@ -31,21 +31,6 @@ def test_every_entry_point_is_in_exactly_one_match(base: Cell, head: Cell) -> No
     assert all((m.passed == ADDED) == (m.base is None) and (m.passed == REMOVED) == (m.head is None) for m in found)
 
 
-@given(cells(), cells(), st.sampled_from(["code_bytes", "sites", "stack_bytes"]))
-def test_deltas_of_the_matches_sum_to_the_cells(base: Cell, head: Cell, what: str) -> None:
-    def of(row: Dispatch | None) -> int:
-        return (getattr(row, what) or 0) if row else 0
-
-    total = sum(map(of, head.dispatches)) - sum(map(of, base.dispatches))
-    assert sum(of(m.head) - of(m.base) for m in match(base, head)) == total
-
-
-@given(cells())
-def test_a_cell_matches_itself(cell: Cell) -> None:
-    found = match(cell, cell)
-    assert all(m.base is m.head for m in found)
-
-
 @given(cells(), cells())
 def test_swapping_the_sides_swaps_the_pairs(base: Cell, head: Cell) -> None:
     assert _swapped(match(base, head)) == Counter((m.base, m.head, m.passed) for m in match(head, base))
@@ -67,12 +52,6 @@ def test_a_shift_of_ordinals_never_shows(cell: Cell, shift: int) -> None:
     assert [(m.base, m.head) for m in found] == list(zip(cell.dispatches, rows, strict=True))
 
 
-def test_one_added_dispatch_in_front_of_others_is_one_match() -> None:
-    rows = [Row(f"s{i}", code=f"c{i}", places=(f"encoder.{i}",)) for i in range(6)]
-    found = match(made(*rows), made(Row("new", kind="elementwise", code="n"), *rows))
-    assert _numbers(found) == [(None, "0", ADDED), *((str(i), str(i + 1), "identical-binary") for i in range(6))]
-
-
 _PLACES = ("e.0",)
 ONE_EACH = [
     ("identical-binary", Row("s"), Row("s", places=("elsewhere",))),
@@ -87,11 +66,6 @@ ONE_EACH = [
 @pytest.mark.parametrize(("name", "base", "head"), ONE_EACH, ids=[name for name, _, _ in ONE_EACH])
 def test_each_pass_finds_what_it_is_for(name: str, base: Row, head: Row) -> None:
     assert _numbers(match(made(base), made(head, first=7))) == [("0", "7", name)]
-
-
-def test_what_has_nothing_in_common_is_removed_and_added() -> None:
-    found = match(made(Row("s", places=("e.0",))), made(Row("r", kind="conv", places=("e.0",))))
-    assert _numbers(found) == [(None, "0", ADDED), ("0", None, REMOVED)]
 
 
 def test_equal_code_of_another_source_is_no_identical_binary() -> None:
