@@ -1,4 +1,4 @@
-"""What the same command gave, each time it was compiled: a compiler does not always repeat itself.
+"""What changed between two snapshots, cell by cell, where a compiler does not always repeat itself, too.
 
 Two outcomes of one command are proof of that, whoever saw them: the same side in several compiles, or both sides of a
 comparison where compiler, model and flags are the same.
@@ -94,9 +94,6 @@ def as_outcome(cell: Cell | None, outcome: Outcome | None) -> Cell | None:
     return replace(other, dispatches=(), failure=cell.failure if outcome.status != "ok" else None)
 
 
-# Deltas: what changed between two snapshots, cell by cell. Pure arithmetic on what was measured.
-
-
 STATES = ("newly-broken", "changed", "new", "removed", "fixed", "broken", "unmeasured", "same")
 STATES_BY_NEWS = ("same", "changed", "broken", "fixed", "new", "removed", "newly-broken", "unmeasured")
 """For a cell whose compiler does not repeat itself: what says least about the change comes first."""
@@ -149,17 +146,17 @@ class MetricDelta(Small, frozen=True):
     @property
     def least_alarming(self) -> MetricDelta:
         """The largest base and the smallest head: nothing that was seen grew less."""
-        return self if self.seen is None else MetricDelta(self.id, *_ends(self.seen, -1, 0), own=self.own)
+        return self._between(-1, 0)
 
     @property
     def most_alarming(self) -> MetricDelta:
         """The smallest base and the largest head."""
-        return self if self.seen is None else MetricDelta(self.id, *_ends(self.seen, 0, -1), own=self.own)
+        return self._between(0, -1)
 
-
-def _ends(seen: tuple[tuple[int, ...], tuple[int, ...]], of_base: int, of_head: int) -> tuple[int | None, int | None]:
-    base, head = seen
-    return base[of_base] if base else None, head[of_head] if head else None
+    def _between(self, of_base: int, of_head: int) -> MetricDelta:
+        base, head = self.seen or ((), ())
+        ends = base[of_base] if base else None, head[of_head] if head else None
+        return self if self.seen is None else MetricDelta(self.id, *ends, own=self.own)
 
 
 class CellDelta(Small, frozen=True):
@@ -201,9 +198,7 @@ class CellDelta(Small, frozen=True):
 
 
 # What the compiler does with the printed command on either side decides the state. `over` is refused like `failed`, but
-# measured: only there do both sides of a refusal have numbers to compare. What is not listed is `unmeasured`: a
-# timeout, too, as nobody knows what the compiler would have made of the cell with more time; and a model that could not
-# be fetched.
+# measured. What is not listed is `unmeasured`: with more time, or with the model, it might have ended in any way.
 _STATE: dict[tuple[str, str], str] = {
     (base, head): state
     for bases, heads, state in (

@@ -149,9 +149,6 @@ class Explanation(Small, frozen=True):
         return named[0] if named else None
 
 
-# A root cause: what many cells' deltas have in common, over all models and targets.
-
-
 class Tally(Small, frozen=True, rename={"net_bytes": "net", "absolute_bytes": "absolute"}):
     """Deltas of one kind, added up."""
 
@@ -247,9 +244,6 @@ class Step(Small, frozen=True):
     def name(self) -> str:
         """`3.12.0 → 3.13.0`."""
         return f"{self.base} → {self.head}"
-
-
-# How many bytes came or went with one dispatch, and whether its machine code is another one.
 
 
 class Both(Protocol):

@@ -1,4 +1,4 @@
-"""What a fold audit is asked for beside models, targets and flags."""
+"""A fold audit: how folds are judged; which executables were made one, what that made of the artifacts, the price."""
 
 from __future__ import annotations
 
@@ -18,9 +18,6 @@ class FoldOptions(Small, frozen=True):
     # the price that is allowed (0.01 is 1 %); None where every fold with gain is kept
     max_slowdown: float | None = None
     run: bool = True  # False where nothing is executed: outputs and price are then not known
-
-
-# What the fold audit says: which executables were made one, what that made of the artifacts, and at what price.
 
 
 FOLD_SCHEMA = "code-size-fold/1"

@@ -32,9 +32,6 @@ def known_counts(text: str | None) -> Counter[str] | None:
     return Counter(dict(zip(words[::2], map(int, words[1::2]), strict=True)))
 
 
-# How our own files are told apart, so that one given in place of another is called by its name.
-
-
 _GIVE = {
     "snapshot": "give base.json or head.json, or measure one: code-size-bot measure --compiler SPEC --out FILE",
     "report": "give the report.json of a compare",
@@ -44,7 +41,7 @@ _GIVE = {
     "compiler": "give a release such as 3.13.0, a wheel, an iree-compile binary, or a directory that holds one",
     "configuration": "give a YAML file: `code-size-bot init` writes one",
 }
-"""What can be wanted, and what to do where something else is there."""
+"""What can be wanted, and what to do where another file of ours is there."""
 _NAMES = {
     "code-size-snapshot": "snapshot",
     "code-size-report": "report",
@@ -90,11 +87,8 @@ def mistaken(text: bytes | str, wanted: str) -> tuple[str, str] | None:
     return (f"is a {kind}, a {wanted} is wanted", _GIVE[wanted]) if kind not in ("", wanted) else None
 
 
-# The parsing of JSON from strangers: nesting that is too deep is refused before a parser recurses into it.
-#
-# A parser at the end of the stack raises RecursionError wherever it happens to be, in a finalizer of the garbage
-# collector too, where nobody can catch it.
-
+# JSON from strangers. Nesting that is too deep is refused before a parser recurses into it: at the end of the stack
+# RecursionError comes wherever it happens to be, in a finalizer too, where nobody can catch it.
 
 MAX_DEPTH = 100  # no document that is read here has a tenth of it
 
@@ -106,9 +100,7 @@ _OTHERS = bytes(set(range(256)) - set(b"[{]}"))
 def refuse_deep(text: str | bytes) -> None:
     """Raises ValueError where arrays and objects stand more than MAX_DEPTH deep in each other; in linear time.
 
-    Of text that is no JSON it is exact up to the first mistake, which is as far as any parser comes.
-
-    `text`: bytes are UTF-8.
+    Of text (bytes are UTF-8) that is no JSON it is exact up to the first mistake, as far as any parser comes.
     """
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
@@ -121,15 +113,12 @@ def refuse_deep(text: str | bytes) -> None:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The value of JSON that anybody may have written; raises ValueError for what is none, or is nested too deep.
+    """The value of JSON of anybody; raises ValueError for what is none, or is nested too deep.
 
-    `text`: bytes are UTF-8, as RFC 8259 has it (8.1), with or without a byte order mark.
+    Bytes are UTF-8, as RFC 8259 has it (8.1), with or without a byte order mark.
     """
     refuse_deep(text)
     return json.loads(text if isinstance(text, str) else text.decode("utf-8-sig"))
-
-
-# JSON text: canonical on the way out; on the way in of one type, or refused in one line.
 
 
 _T = TypeVar("_T")
@@ -154,12 +143,9 @@ def canonical(value: Any) -> bytes:
 def decoded(
     text: bytes | str, kind: type[_T], where: str, hint: str = "", noun: str = "", size_bytes: int | None = None
 ) -> _T:
-    """The value of the text; raises InputError naming `where`, the field and what is wrong with it.
+    """The value of the text; raises InputError naming `where` and the field, and UnicodeDecodeError.
 
-    Text that is no UTF-8 raises UnicodeDecodeError.
-
-    `noun`: what the text should be, for the message (`report`); `size_bytes`: of the file, where the text is not the
-    whole of it.
+    `noun`: what the text should be, for the message; `size_bytes`: of the file, where the text is not the whole of it.
     """
     try:
         value: _T = _decoder(kind).decode(text)

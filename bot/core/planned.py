@@ -99,12 +99,8 @@ def nearest(wanted: str, names: Iterable[str], short: Mapping[str, str] | None =
     return [name for unlike, name in ranked[:_SUGGESTED] if word and -unlike >= _NEAR]
 
 
-# The plan: which cells a run measures, with which flags, and how they are split over shards.
-
-
 SIDES = ("base", "head")
-_NEXT_TO_NOTHING_BYTES = 8 << 10
-"""Of the suite's models, these take as long to compile as a model without operations: 0.2 CPU seconds."""
+_NEXT_TO_NOTHING_BYTES = 8 << 10  # of models, these take as long to compile as none at all: 0.2 CPU seconds
 COMMON_FLAGS = (
     "--iree-dispatch-creation-enable-aggressive-fusion",
     "--iree-llvmcpu-debug-symbols=false",
@@ -250,20 +246,19 @@ def narrowed(
         require_matches(models, model_globs, "model")
         require_matches(targets, target_globs, "target", short)
     chosen_models, chosen_targets = kept(models, model_globs), kept(targets, target_globs, short)
-    return {
-        label: replace(
+
+    def part(side: Snapshot) -> Snapshot:
+        cells = (cell for cell in side.cells if cell.key.model in chosen_models)
+        only = {name: target for name, target in side.only.items() if name in chosen_models}
+        return replace(
             side,
-            cells=tuple(
-                cell for cell in side.cells if cell.key.model in chosen_models and cell.key.target in chosen_targets
-            ),
+            cells=tuple(cell for cell in cells if cell.key.target in chosen_targets),
             models={name: digest for name, digest in side.models.items() if name in chosen_models},
             targets={name: backend for name, backend in side.targets.items() if name in chosen_targets},
-            only={
-                name: target for name, target in side.only.items() if name in chosen_models and target in chosen_targets
-            },
+            only={name: target for name, target in only.items() if target in chosen_targets},
         )
-        for label, side in sides.items()
-    }
+
+    return {label: part(side) for label, side in sides.items()}
 
 
 def plan(models: Sequence[Model], targets: Sequence[Target], user_flags: Sequence[str] = ()) -> tuple[PlannedCell, ...]:
@@ -275,9 +270,8 @@ def plan(models: Sequence[Model], targets: Sequence[Target], user_flags: Sequenc
 def covers(wide: str, narrow: str) -> bool:
     """True where every name that `narrow` matches is sure to be matched by `wide`.
 
-    Where `wide` has no wildcard but `*`, only a `*` of it can take the wildcards of `narrow`, so matching the
-    globs as text proves it. A character class in `narrow` is longer as text than what it matches, so it
-    proves nothing.
+    Where `wide` has no wildcard but `*`, matching the globs as text proves it; a character class in `narrow` is longer
+    as text than what it matches, so it proves nothing.
     """
     if wide == narrow or (wide and not wide.strip("*")):
         return True

@@ -19,8 +19,7 @@ from bot.core.snapshot import UNFETCHED, Cell, CellKey, Failure
 
 Level = Literal["warn", "fail"]
 Status = Literal["pass", "warn", "fail"]  # what a rule makes of a cell
-VerdictStatus = Literal["pass", "warn", "fail", "unknown"]
-"""`unknown`: nothing could be compared, so that there is nothing to judge."""
+VerdictStatus = Literal["pass", "warn", "fail", "unknown"]  # unknown: nothing could be compared
 
 
 class Accepted(Record, frozen=True):
@@ -114,9 +113,7 @@ def status_of(findings: Iterable[Finding]) -> Status:
     return "fail" if "fail" in weights else "warn" if "warn" in weights else "pass"
 
 
-# The rules of the verdict: what change is allowed, and what a cell's state does.
-#
-# In prose:
+# The rules of the verdict, in prose:
 #
 # * Thresholds are ordered rules. For each cell and metric the first rule decides whose metric, model and target globs
 #   (case counts) all match; the rules below it are not looked at, whatever it says.
@@ -168,8 +165,7 @@ _SEVERITY: tuple[Status, ...] = ("pass", "warn", "fail")
 
 NO_NOISE: Mapping[str, Ratio] = {}
 
-OPEN = "open: the compiler does not repeat itself"
-"""Said of a level that some of the values that were seen exceed, and others do not."""
+OPEN = "open: the compiler does not repeat itself"  # of a level that some of the values that were seen exceed
 
 _STEPS: dict[tuple[Dimension, Unit], int] = {("bytes", "bytes"): 1, ("bytes", "KiB"): 1024, ("ms", "ms"): 1}
 _SUFFIX: dict[Unit, str] = {"count": "", "bytes": " B", "ms": " ms", "KiB": " KiB"}
@@ -251,10 +247,9 @@ def judge(
     states: Mapping[str, Status] = DEFAULT_STATES,
     noise: Mapping[str, Ratio] = NO_NOISE,
 ) -> Verdict:
-    """Hold every cell against the rules (see the module's text) and add up the verdict.
+    """Hold every cell against the rules (see the prose above) and add up the verdict.
 
-    `states`: cell state → what it does to the verdict; a state that is not in it passes; `noise`: inexact metric → its
-    noise band; one that is not in it is never judged.
+    `states`: cell state → what it does; one that is not in it passes; `noise`: inexact metric → its noise band.
     """
     bands = {metric.id: Fraction(0) for metric in METRICS if metric.exact}
     bands |= {id_: band.value for id_, band in noise.items() if id_ not in bands}
@@ -330,20 +325,11 @@ def _judge_states(deltas: Sequence[CellDelta], states: Mapping[str, Status]) -> 
         sides = (delta.base, delta.head)
         base, head = (cell.failure.figure_bytes if cell and cell.failure else None for cell in sides)
         outcomes = (outcome(delta.base), outcome(delta.head))
-        yield Finding(
-            delta.key,
-            level,
-            None,
-            rule="states",
-            kind="state",
-            limit=delta.state,
-            actual=delta.reason or " → ".join(cell.status if cell else "absent" for cell in sides),
-            base=base,
-            head=head,
-            outcomes=outcomes,
-            known=delta.state == "broken" and len(set(outcomes)) == 1 and (head or 0) <= (base or head or 0),
-            failure=delta.head.failure if delta.head else None,
-        )
+        actual = delta.reason or " → ".join(cell.status if cell else "absent" for cell in sides)
+        known = delta.state == "broken" and len(set(outcomes)) == 1 and (head or 0) <= (base or head or 0)
+        said = (delta.key, level, None, "states", "state", delta.state, actual, base, head)
+        failure = delta.head.failure if delta.head else None
+        yield Finding(*said, outcomes=outcomes, known=known, failure=failure)
 
 
 def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fraction) -> Iterator[Finding | Budget]:
@@ -400,21 +386,12 @@ def _amount(value: Value, unit: Unit, sign: str = "") -> str:
 def change_text(metric: MetricDelta) -> str:
     """A change in words: `+33,552 B (+66.5 %)`, `+2 (from 0)`, `-304..+1,968 B`; empty where it is not known."""
     change = difference(*metric.sides)
-    if change is None:
-        return ""
-    if isinstance(change, Spread):
-        return _amount(change, metric.quantity.unit, "+")
-    percent = Fraction(100 * change, metric.base) if metric.base else Fraction(0)
-    tenths = round(percent * 10)
+    if change is None or isinstance(change, Spread):
+        return _amount(change, metric.quantity.unit, "+") if change else ""
+    tenths = round(Fraction(1000 * change, metric.base or 1))
     share = f"{'-' if tenths < 0 else '+'}{abs(tenths) // 10:,}.{abs(tenths) % 10} %"
-    if not metric.base:
-        share = "from 0"
-    elif percent and not tenths:
-        share = "under 0.1 %"
+    share = "from 0" if not metric.base else "under 0.1 %" if change and not tenths else share
     return f"{_amount(change, metric.quantity.unit, '+')} ({share})"
-
-
-# Rules that can never decide anything, because those above match all that they could: no more than `covers` proves.
 
 
 def metrics_of(rule: Rule, ids: Iterable[str] = METRIC_IDS) -> tuple[str, ...]:
@@ -429,7 +406,7 @@ def is_catch_all(rule: Rule) -> bool:
 
 
 class Coverage:
-    """What the rules of one ordered list leave to each other."""
+    """What the rules of one ordered list leave to each other: no more is taken for hidden than `covers` proves."""
 
     def __init__(self, rules: Sequence[Rule], ids: Sequence[str] = METRIC_IDS) -> None:
         self._rules, self._ids = rules, ids
@@ -464,11 +441,8 @@ class Coverage:
         ]
 
 
-# What a measurement says of the machine it was made on, and not of the compiler, the model and the flags.
-#
-# Such a reason begins with HERE, wherever it is shown. A cell that has one, that a timeout or a signal ended, or that
-# was not fetched is reported and never kept: another machine, another Python or a later hour would say something else.
-
+# What a measurement says of the machine it was made on: such a reason begins with HERE, wherever it is shown. A cell
+# that has one, that a timeout or a signal ended, or that was not fetched is never kept: elsewhere it may end otherwise.
 
 HERE = "on this machine: "
 RAN_OUT = "memory ran out"  # in the first line of the reason where a compile needed more memory than there was

@@ -1,9 +1,8 @@
-"""Acceptance: a person with write access takes a failing finding as it is measured, and no further.
+"""What is published beside the files: acceptances, the check run, what a comment remembers, and when there is one.
 
-An acceptance is bound to what its author saw: for each failing finding the value it had then, and for a cell's state
-how the cell had ended, and in which words the compiler failed. A finding is accepted where its value is not above that
-one, and the cell ends as it did then; whatever grows later is reported again, and so does a crash of a cell that was
-over a limit, or another error of one that failed.
+A person with write access accepts a failing finding as it is measured, and no further. An acceptance is bound to what
+its author saw: the value of each, and for a cell's state how the cell had ended, and in which words the compiler
+failed. Whatever grows later is reported again, and so is a crash of a cell that was over a limit, or another error.
 """
 
 from __future__ import annotations
@@ -114,9 +113,6 @@ def _same_or_less(then: Seen, now: Seen) -> bool:
     return now.value <= then.value
 
 
-# What is published beside the files: the check run, its annotations, and whether a comment is due.
-
-
 Conclusion = Literal["success", "neutral", "failure"]
 AnnotationLevel = Literal["notice", "warning", "failure"]
 
@@ -164,16 +160,12 @@ class CommentState(Small, frozen=True):
     base_ref: str = ""  # the branch that the pull request went to; empty where an older version wrote the comment
 
 
-# What a comment remembers, as one hidden line of it: written with a bound on its length, read with suspicion.
-#
-# The line is the comment's second one (its first is the marker), `<!-- code-size-bot-state:1:DATA -->`. DATA is the
+# What a comment remembers: its second line (after the marker), `<!-- code-size-bot-state:1:DATA -->`. DATA is the
 # canonical JSON of the state, through zlib, in the standard base64 alphabet: that has neither `-` nor `>`, so that
 # nothing in it can end the HTML comment. `1` is the version of the format; other versions are not read.
 #
-# Where the line would be longer than `LINE_LIMIT`, it forgets, and always to the safe side: what is forgotten fails
-# again, and nothing is accepted by accident. The findings go first (those last in order first): they fail until the
-# next run, and an approval cannot be bound to them. Then the acceptances go, the oldest first.
-
+# Where it would be too long it forgets to the safe side: what is forgotten fails again. The findings go first (the last
+# of them first), then the acceptances, the oldest first.
 
 LINE_LIMIT = 16_000  # characters of the line; the rest of a comment's 65,536 is for the report
 
@@ -257,21 +249,14 @@ def decode(comment_body: str) -> CommentState | None:
     return CommentState(plain.head_sha, plain.run_id, plain.alarming, findings, given, plain.base_ref)
 
 
-# Quiet by default: whether a report is worth a comment.
+# Quiet by default. A comment that is there is always updated: it must not go on saying what is not so any more. Where
+# the configuration says `always`, and where the change brings the configuration, there is one. Otherwise there is one
+# where there is news:
 #
-# In prose:
-#
-# * A comment that is there already is always updated: it must not go on saying what is not so any more.
-# * Where the configuration says `always`, there is always a comment; and where the change brings the configuration.
-# * Otherwise there is one where there is news. News is:
-#   - something broke: the analysis itself, or what the report or the head side (and not base, too) notes;
-#   - a finding that does not stand, that is, neither one that base had (`known`) nor the state of a cell that ended on
-#     both sides alike;
-#   - nothing that could be compared;
-#   - a cell that is new, removed, changed, fixed or newly broken;
-#   - a cell that is broken or not measured in another way than on base: refused by another gate, or lost on one side
-#     only.
-# * So there is none where every cell is the same, or broken or not measured on both sides alike.
+# * something broke: the analysis itself, or what the report or the head side (and not base, too) notes;
+# * a finding that does not stand, that is, neither one that base had nor of a cell that ended on both sides alike;
+# * nothing that could be compared;
+# * a cell that is new, removed, changed, fixed or newly broken, or broken or not measured in another way than on base.
 
 
 def is_standing(finding: Finding) -> bool:
@@ -281,10 +266,9 @@ def is_standing(finding: Finding) -> bool:
 
 
 def wants_comment(report: Report, previous: CommentState | None, always: bool) -> bool:
-    """True where a comment is to be created or updated (see the module's text).
+    """True where a comment is to be created or updated.
 
-    `previous`: what the comment that is there remembers; None where there is no comment. For one whose state cannot be
-    read, give an empty one.
+    `previous`: what the comment that is there remembers (an empty state where it cannot be read); None without one.
     """
     if previous is not None or always or report.adoption or alarms(report) or report.notes:
         return True

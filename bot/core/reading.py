@@ -16,11 +16,9 @@ Operation = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z_][A-Za-z0-9_$.-]{0,7
 
 
 class EntryPoint(Small, frozen=True):
-    """One exported function of an executable, as its binary describes it; None is "the format does not say".
+    """One exported function of an executable, its fields as a `Dispatch` has them; None: the format does not say.
 
-    The fields mean what they mean in `bot.core.snapshot.Dispatch`. Raises `MalformedBinary` for numbers that a
-    snapshot
-    cannot have: formats have 64 bits for them, or any number of digits.
+    Raises MalformedBinary for numbers that a snapshot cannot have: formats have 64 bits for them, or any digits.
     """
 
     name: str
@@ -38,7 +36,7 @@ class EntryPoint(Small, frozen=True):
     registers: int | None = None
 
     def __post_init__(self) -> None:
-        """Raise where a number is below zero or larger than any format has."""
+        """Check the numbers."""
         require_counts({name: getattr(self, name) for name in _NUMBERS}, self.name[:80])
 
 
@@ -185,17 +183,14 @@ class Products(Small, frozen=True):
     # text of `--stack-usage-file`; None where the compiler has no such option or the target no frames
     stack_usage: str | None = None
     statistics: str | None = None  # text of `--iree-scheduling-dump-statistics-file`
-    program: ProgramFacts | None = None  # the program's IR facts; None with a reason in `reasons["program"]`
-    # function → sum of its stack allocations in bytes; None with a reason in `reasons["allocas"]`
-    allocas: Mapping[str, int] | None = None
-    # function → the configuration chosen for it; None with a reason in `reasons["strategies"]`
-    strategies: Mapping[str, str] | None = None
+    program: ProgramFacts | None = None
+    allocas: Mapping[str, int] | None = None  # function → sum of its stack allocations in bytes
+    strategies: Mapping[str, str] | None = None  # function → the configuration chosen for it
     # compile_cpu_ms, compile_peak_rss_kib: of the processes that made the artifact, as the kernel counted them
     compile_cpu_ms: int | None = None
     compile_peak_rss_kib: int | None = None
-    # the PTX modules of a cuda artifact as machine code; None with a reason in `reasons["assembled"]`
-    assembled: tuple[Assembled, ...] | None = None
-    reasons: Mapping[str, str] = {}
+    assembled: tuple[Assembled, ...] | None = None  # the PTX modules of a cuda artifact as machine code
+    reasons: Mapping[str, str] = {}  # field that is None → why
 
 
 class Measurement(Small, frozen=True):

@@ -11,16 +11,12 @@ from bot.errors import MalformedBinary
 
 INT_LIMIT = 1 << 53  # what every JSON reader holds exactly
 Count = Annotated[int, msgspec.Meta(ge=0, le=INT_LIMIT)]  # an amount or a count of anything: never below zero
-Amount = Annotated[int, msgspec.Meta(ge=-INT_LIMIT, le=INT_LIMIT)]
-"""A change of one, or a number that has nothing to do with counting."""
+Amount = Annotated[int, msgspec.Meta(ge=-INT_LIMIT, le=INT_LIMIT)]  # a change, or a number that counts nothing
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class Small(msgspec.Struct, frozen=True, gc=False):
-    """A value of which a report has hundreds of thousands: quickly made, and small.
-
-    `gc`: such values are trees, so that the garbage collector has nothing to look for in them.
-    """
+    """A value of which a report has hundreds of thousands: small, and a tree, which needs no garbage collector."""
 
 
 class Record(Small, frozen=True, forbid_unknown_fields=True):
@@ -44,11 +40,8 @@ def require_counts(values: Mapping[str, int | None], where: str) -> None:
             raise MalformedBinary(f"{name.replace('_', ' ')} out of range", where=where)
 
 
-# Values that are a range: all that the same command gave, where the compiler does not repeat itself.
-
-
 class Spread(NamedTuple):
-    """The smallest and the largest value that was seen; they differ."""
+    """All that the same command gave, where the compiler does not repeat itself: the ends differ."""
 
     low: int
     high: int

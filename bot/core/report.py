@@ -28,8 +28,7 @@ from bot.core.snapshot import (
 
 REPORT_SCHEMA = "code-size-report/1"
 
-ONCE = "alarms that rest on a single compile of the head: "
-"""What the note begins with that names them; each alarm's own line says so, too."""
+ONCE = "alarms that rest on a single compile of the head: "  # begins the note; each alarm's own line says so, too
 
 
 class Touched(Record, frozen=True):
@@ -100,18 +99,12 @@ class Report(Small, frozen=True):
     page: str = ""
 
 
-# `report.json`: written of a report's own values, and read again as far as `explain` tells of it.
-
-
 _SIDE = ("compiler", "source", "flags", "targets", "models", "notes")
 _UNEXPLAINED = Explanation(None, None, "")
 
 
 def report_lines(report: Report) -> Iterator[bytes]:
-    """The text of `report.json`, its cells made one at a time, so that they are not held twice.
-
-    What broke is the first of the notes, and that base has no configuration the next.
-    """
+    """The text of `report.json`, its cells made one at a time, so that they are not held twice."""
     broke = (f"the analysis broke: {report.broke}",) if report.broke else ()
     first = ("base has no configuration: code size is measured from now on",) if report.adoption else ()
     verdict, overview, explanations = report.verdict, report.overview, report.explanations
@@ -202,8 +195,7 @@ def _root_cause(root: RootCause) -> dict[str, Any]:
     }
 
 
-# What is read of it: what `explain` tells of a cell. Other fields are for others.
-
+# What is read of it: what `explain` tells of a cell.
 
 _T = TypeVar("_T")
 

@@ -133,9 +133,6 @@ def assigned(cells: Sequence[PlannedCell], plan: str, index: int, count: int, wh
     return part
 
 
-# Joining snapshots, and what can be said of two snapshots before they are compared.
-
-
 _HINT = "merge the shards of one run"
 
 

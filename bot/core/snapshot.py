@@ -1,8 +1,4 @@
-"""A snapshot: all cells of one side, as plain values; serialised canonically.
-
-The text form is JSON with sorted keys and sorted cells, without timestamps or absolute paths, so that the same
-measurements give the same bytes. What is read again is equal to what was written.
-"""
+"""A snapshot: all cells of one side, and its JSON: sorted, without times and absolute paths; read again it is equal."""
 
 from __future__ import annotations
 
@@ -256,8 +252,7 @@ class Folding(Small, frozen=True):
     head: FoldCounts | None
 
 
-PAIR_METRICS = tuple(metric.id for metric in METRICS if metric.paired)
-"""What a table of a static and a dynamic model shows, in this order."""
+PAIR_METRICS = tuple(metric.id for metric in METRICS if metric.paired)  # of a static and a dynamic model
 
 
 class Pair(Record, frozen=True):
@@ -275,14 +270,13 @@ class ModelEdit(Record, frozen=True):
     """One model whose text is another one on head."""
 
     model: str
-    # base, head: SHA-256 (hex) of its text; None where the side does not have the model: none of its operations
+    # base, head: SHA-256 (hex) of its text; None where the side does not have the model
     base: str | None
     head: str | None
-    # operation → head − base, those that are not as many on both sides, as a `Program` counts them; None where that is
-    # not known: a side does not say it, measured nothing, or was read by another compiler
+    # operation → head − base, where that is not 0, as a `Program` counts them; None where a side does not say it,
+    # measured nothing, or was read by another compiler
     operations: Mapping[str, Amount] | None = None
-    # component → head − base of its whole operations, constants not counted; `unattributed` has those without a place.
-    # None where `operations` is.
+    # component (`unattributed`: no place) → the same of whole operations without constants; None where that is
     components: Mapping[str, Amount] | None = None
 
 
@@ -294,12 +288,9 @@ class Overview(Small, frozen=True):
     pairs: tuple[Pair, ...] = ()
 
 
-# What of two cells may be held against each other: a figure counts only where both sides made it the same way.
-#
-# Machine code of cuda is the assembler's as much as the compiler's: figures of two versions of it, or of one side that
-# had none, say nothing of the change. And a metric that one side does not even name is younger than the program that
-# measured it: it did not come or go with the change. `other_version` says so, as nothing must be able to hide a figure.
-
+# What of two cells may be held against each other. Machine code of cuda is the assembler's as much as the compiler's:
+# figures of two versions of it say nothing of the change. And a metric that one side does not even name is younger than
+# the program that measured it. `other_version` says so, as nothing must be able to hide a figure.
 
 ASSEMBLED = tuple(metric.id for metric in METRICS if metric.assembled)
 OF_DISPATCH = tuple(metric.of_entry for metric in METRICS if metric.assembled)
@@ -316,7 +307,8 @@ def comparable(base: Cell | None, head: Cell | None, own: Mapping[str, str] = _N
     for id_, why in own.items():
         base, head = _without(base, (id_,), why), _without(head, (id_,), why)
     if base.assembler != head.assembler:
-        why = f"not compared: base has {_made_by(base)}, head {_made_by(head)}"
+        makers = (one.assembler and f"machine code of {one.assembler}" for one in (base, head))
+        why = "not compared: base has {}, head {}".format(*(one or "no machine code of an assembler" for one in makers))
         base, head = _without_machine_code(base, why), _without_machine_code(head, why)
     young = (head.metrics.keys() ^ base.metrics.keys()) - FIRST
     return (_without(base, young, TOO_OLD), _without(head, young, TOO_OLD)) if young else (base, head)
@@ -335,10 +327,6 @@ def other_version(base: Snapshot, head: Snapshot) -> str:
     return f"not compared: {'; '.join(sides)}" if sides else ""
 
 
-def _made_by(cell: Cell) -> str:
-    return f"machine code of {cell.assembler}" if cell.assembler else "no machine code of an assembler"
-
-
 def _without_machine_code(cell: Cell, why: str) -> Cell:
     unmade = dict.fromkeys(OF_DISPATCH)
     dispatches = tuple(replace(dispatch, **unmade) for dispatch in cell.dispatches)
@@ -353,10 +341,7 @@ def _without(cell: Cell, names: Collection[str], why: str) -> Cell:
     return replace(cell, metrics={**cell.metrics, **unknown}, reasons=reasons, others=others)
 
 
-# `snapshot.json`: strict on the way in, canonical on the way out.
-#
-# Cells of one model share a program, so that a snapshot holds each once, under the digest of what it says.
-
+# `snapshot.json`: strict on the way in, canonical on the way out; a program that cells share stands in it once.
 
 _OLD_NAME_DIGITS = 16
 MOST_TRACED = 40_000_000
@@ -463,16 +448,12 @@ def rows_of(snapshot: Snapshot) -> SnapshotRow:
 
 
 def lines(record: Record | Mapping[str, Any], cells: Iterable[Any] | None = None) -> Iterator[bytes]:
-    """Canonical JSON of one object: sorted keys, a line for each field that is set, cell and program.
-
-    So a change of one cell is one line in `git diff`.
+    """Canonical JSON of one object: sorted keys, and a line for each field that is set, cell and program.
 
     `cells`: come one by one, in place of the record's own.
     """
     fields = record if isinstance(record, Mapping) else {n: getattr(record, n) for n in record.__struct_fields__}
-    fields = {
-        name: each for name, each in fields.items() if each is not msgspec.UNSET and (each or name not in _SELDOM)
-    }
+    fields = {name: one for name, one in fields.items() if one is not msgspec.UNSET and (one or name not in _SELDOM)}
     for index, (name, value) in enumerate(sorted(fields.items())):
         yield b"%c%s:" % (b"{,"[index > 0], canonical(name))
         if name in _PILED:
@@ -486,7 +467,6 @@ def lines(record: Record | Mapping[str, Any], cells: Iterable[Any] | None = None
 
 
 def _piled(brackets: bytes, entries: Iterable[bytes]) -> Iterator[bytes]:
-    """Entries on a line each."""
     yield brackets[:1]
     for number, entry in enumerate(entries):
         yield (b",\n" if number else b"\n") + entry
@@ -507,8 +487,7 @@ def from_json(text: bytes | str, where: str = "snapshot") -> Snapshot:
 def from_lines(text: Iterable[bytes], where: str) -> Snapshot:
     """Read `snapshot.json` line by line, so that it need not be held; raises InputError as `from_json`.
 
-    Cells stand on a line of their own, as `lines` writes them, and are read as they come. Any other layout of the same
-    JSON is read as well, at the cost of memory.
+    That is so for cells on lines of their own, as `lines` writes them; any other layout is read as well.
     """
     cells, sizes = list[CellRow](), list[int]()
     rest = b"".join(_without_cells(text, cells, sizes))
@@ -558,10 +537,7 @@ def snapshot_of(row: Side, rows: Sequence[CellRow], where: str) -> Snapshot:
 
 
 def cell_of(row: CellRow, programs: Mapping[str, Program], where: str, declared: Set[str] = frozenset()) -> Cell:
-    """One cell; raises InputError naming `where` for one that contradicts itself.
-
-    `declared`: ids of metrics that are not this program's.
-    """
+    """One cell; raises InputError naming `where` for one that contradicts itself; `declared`: ids of its own."""
     for metrics in (row.metrics, *(other.metrics for other in row.others)):
         if unknown := metrics.keys() - METRIC_BY_ID.keys() - declared:
             raise InputError(f"unknown metric {min(unknown)[:60]!r}", where=where)
@@ -590,16 +566,11 @@ def _shared(row: CellRow, held: dict[Any, Any]) -> CellRow:
     return row
 
 
-# How digests are written, how far a stored baseline cuts them, and what a cut one can still tell.
-#
-# A whole digest is a SHA-256: of code and of IR as 43 characters of base64url, of phases and of programs as 64 hex
-# digits. The cell cache, every file of a run and the names of kept texts have whole ones: equal digests, equal texts.
-#
-# A short one is the beginning of a whole one, all that a stored baseline has room for. So two are compared by what both
-# have: where that differs, the texts differ. That it is equal proves nothing: of 9,500 texts two share 30 bits, as
-# likely as not. It counts only beside something that was measured apart from it (the same size and numbers, the same
-# structure), the words then say that it was short, and no kept text is ever looked up by it.
-
+# Digests. A whole one is a SHA-256: of code and IR 43 characters of base64url, of phases and programs 64 hex digits.
+# All files but stored baselines have whole ones: equal digests, equal texts. A short one is the beginning of one.
+# Where what two have in common differs, the texts differ. That it is equal proves nothing (of 9,500 texts two share 30
+# bits): it counts only beside something that was measured apart from it, the words say that it was short, and no kept
+# text is ever looked up by it.
 
 WHOLE_CHARACTERS = 43
 CODE_CHARACTERS, SOURCE_CHARACTERS, STRUCTURE_CHARACTERS, BOUND_CHARACTERS = 4, 5, 4, 4
@@ -647,22 +618,20 @@ def name_of(program: Program) -> str:
 
 def cut_program(program: Program) -> Program:
     """With short digests, and the name of the program that had whole ones, where it had."""
-    return replace(
-        program,
-        phases={phase: digest[:PHASE_CHARACTERS] for phase, digest in program.phases.items()},
-        sources=tuple(
-            Source(
-                source.executable,
-                source.source[:SOURCE_CHARACTERS],
-                source.structure[:STRUCTURE_CHARACTERS],
-                source.operations % SHORT_SUM_MODULUS,
-                source.bound[:BOUND_CHARACTERS],
-                tuple(part[:BOUND_CHARACTERS] for part in source.bound_parts),
-            )
-            for source in program.sources
-        ),
-        whole=program.whole if short_program(program) else name_of(program),
+    short = (
+        Source(
+            one.executable,
+            one.source[:SOURCE_CHARACTERS],
+            one.structure[:STRUCTURE_CHARACTERS],
+            one.operations % SHORT_SUM_MODULUS,
+            one.bound[:BOUND_CHARACTERS],
+            tuple(part[:BOUND_CHARACTERS] for part in one.bound_parts),
+        )
+        for one in program.sources
     )
+    phases = {phase: digest[:PHASE_CHARACTERS] for phase, digest in program.phases.items()}
+    whole = program.whole if short_program(program) else name_of(program)
+    return replace(program, phases=phases, sources=tuple(short), whole=whole)
 
 
 def cut_dispatch(row: Dispatch) -> Dispatch:

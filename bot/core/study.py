@@ -23,10 +23,8 @@ from bot.core.record import Record, Small
 from bot.core.snapshot import UNFETCHED, Cell, CellKey, CompilerInfo, Failure, Snapshot
 from bot.core.spec import release_in
 
-# What is said of the dynamic dimensions of a model's inputs: nothing, one size, a range, or multiples within one.
-
+# What is said of the dynamic dimensions of a model's inputs; sizes are what the shapes of every backend take.
 Size = Annotated[int, msgspec.Meta(ge=1, le=(1 << 31) - 1)]
-"""Of a dimension; what `torch.export` and the shapes of every backend take."""
 Smallest = Annotated[Size, msgspec.Meta(description="The smallest size.", examples=[16])]
 Largest = Annotated[Size, msgspec.Meta(description="The largest size.", examples=[512])]
 
@@ -196,9 +194,6 @@ def neighbours(variants: Iterable[Variant], is_known: Callable[[Cell], bool]) ->
             yield Neighbours(before[0], head, tuple(gaps), earlier)
         last |= dict.fromkeys(known, head)
         before, gaps = [head], []
-
-
-# Variants that are one: each compiler once where it gives the same twice, both where it does not repeat itself.
 
 
 def of_commit(sha: str, snapshot: Snapshot) -> Variant:

@@ -80,13 +80,12 @@ class ReplayStep(Small, frozen=True):
 
 
 class RuleCount(Small, frozen=True):
-    """What one rule would have said at one level."""
+    """What one rule (`states` for the states of cells) would have said at one level."""
 
-    rule: str  # its name; `states` for the states of cells
+    rule: str
     level: Level
-    # steps, cells: how many steps it would have alarmed in, and how many alarms that are
-    steps: int
-    cells: int
+    steps: int  # in how many it would have alarmed
+    cells: int  # how many alarms that are
 
 
 class SmallestLevel(Small, frozen=True):
