@@ -28,15 +28,15 @@ from msgspec import structs
 from bot.compiler.cell_cache import digest_of
 from bot.compiler.compiler import Compile, Compiled, Result, Session
 from bot.compiler.diagnostics import failure, require_room
-from bot.compiler.storage import COMPLETE, hold
+from bot.compiler.storage import COMPLETE, filled, hold
 from bot.compiler.toolchain import hashed, newest, pip, reason
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import PlannedCell, Target
 from bot.core.snapshot import CompilerInfo, Failure
 from bot.core.spec import MOVING, RESOLVED, Command, Places
-from bot.errors import CompilerUnavailable, InputError, OutputError
+from bot.errors import CompilerUnavailable, InputError
 from bot.system.confined import PLACE, TooMuch, confined, has_namespaces, isolation
-from bot.system.files import PART_PREFIX, make_directory, read_bounded, temporary_directory
+from bot.system.files import read_bounded, temporary_directory
 from bot.system.git import Git
 from bot.system.processes import Cancel, run
 
@@ -259,7 +259,6 @@ def _install(requirement: str, home: Path, places: Places, cancel: Cancel) -> Pa
     """
     own = str(getattr(sys, "_base_executable", sys.executable))
     others = [(name, path) for name in _OTHER_PYTHONS if (path := shutil.which(name))]
-    make_directory(home.parent)
     said, tried = "", list[str]()
     for name, python in (("", own), *others):
         outcome = run([python, "-Ic", _SAY_VERSION], cancel=cancel, timeout_seconds=60)
@@ -268,7 +267,7 @@ def _install(requirement: str, home: Path, places: Places, cancel: Cancel) -> Pa
             continue
         tried.append(version)
         wanted = ["--python-version", name.removeprefix(_PYTHON)] if name else []
-        with temporary_directory("wheel-") as wheels, temporary_directory(PART_PREFIX, home.parent) as scratch:
+        with temporary_directory("wheel-") as wheels:
             outcome = pip("download", *wanted, *places.argv, requirement, cancel=cancel, scratch=wheels)
             if not outcome.ok:
                 said = said or reason(outcome)  # of the first Python: the others are a way out
@@ -277,22 +276,15 @@ def _install(requirement: str, home: Path, places: Places, cancel: Cancel) -> Pa
             digest = digest_of(python, [f"{Path(path).name} {hashed(Path(path))}" for path in files])
             if places.changeable and hold(home := home.with_name(home.name + digest[:32])):
                 return home
-            target = str(scratch / "lib" / f"{version}/site-packages")
-            words = ("--no-deps", "--no-index", "--no-compile", "--quiet", "--target", target, *wanted, *files)
-            outcome = run([python, "-m", "venv", "--without-pip", "--symlinks", str(scratch)], cancel=cancel)
-            outcome = pip("install", *words, cancel=cancel, scratch=wheels) if outcome.ok else outcome
-            if not outcome.ok:
-                raise CompilerUnavailable(f"could not be installed: {reason(outcome)}", where=requirement)
-            for one in scratch.rglob("*"):
-                os.utime(one, _TIMES, follow_symlinks=False)
-            (scratch / COMPLETE).write_text(digest, encoding="ascii")
-            shutil.rmtree(home, ignore_errors=True)
-            try:
-                scratch.rename(home)
-            except OSError as error:
-                if not (home / COMPLETE).is_file():  # not another run that was faster
-                    raise OutputError(f"cannot be written: {error.strerror}", where=str(home)) from None
-            hold(home)
+            with filled(home, digest) as scratch:
+                target = str(scratch / "lib" / f"{version}/site-packages")
+                words = ("--no-deps", "--no-index", "--no-compile", "--quiet", "--target", target, *wanted, *files)
+                outcome = run([python, "-m", "venv", "--without-pip", "--symlinks", str(scratch)], cancel=cancel)
+                outcome = pip("install", *words, cancel=cancel, scratch=wheels) if outcome.ok else outcome
+                if not outcome.ok:
+                    raise CompilerUnavailable(f"could not be installed: {reason(outcome)}", where=requirement)
+                for one in scratch.rglob("*"):
+                    os.utime(one, _TIMES, follow_symlinks=False)
             return home
     hint = f"check the network and the index, or install a Python that its wheels are for: tried {', '.join(tried)}"
     raise CompilerUnavailable(f"could not be fetched: {said}", where=requirement, hint=hint)

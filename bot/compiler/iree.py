@@ -158,11 +158,6 @@ def unknown_option_of(toolchain: Toolchain, flags: Sequence[str], scratch: Path,
     return None if outcome.ok else unknown_option(outcome.output)
 
 
-def knows(toolchain: Toolchain, flag: str, scratch: Path, cancel: Cancel) -> bool:
-    """False where the compiler says that it does not know the flag's option; raises CompilerUnavailable."""
-    return unknown_option_of(toolchain, (flag,), scratch, cancel) is None
-
-
 def known_measuring_options(toolchain: Toolchain, scratch: Path, cancel: Cancel) -> tuple[str, ...]:
     """Those of MEASURING_OPTIONS that this compiler knows; raises CompilerUnavailable where it cannot start at all."""
     options = list(MEASURING_OPTIONS)
@@ -195,7 +190,7 @@ def in_its_words(toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: Can
     if not any(flag.partition("=")[0] in OTHER_NAME for cell in cells for flag in cell.argv):
         return tuple(cells)
     with temporary_directory("code-size-") as scratch:
-        known = cache(lambda flag: knows(toolchain, flag, scratch, cancel))
+        known = cache(lambda flag: unknown_option_of(toolchain, (flag,), scratch, cancel) is None)
         return tuple(
             replace(
                 cell,

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot.errors import OutputError
-from bot.system.files import FULL, PART_PREFIX, sweep, write_atomically
+from bot.system.files import FULL, PART_PREFIX, make_directory, sweep, temporary_directory, write_atomically
 
 COMPLETE = ".complete"  # Is in an unpacked compiler when all of it is there
 KINDS = {
@@ -92,6 +92,27 @@ def hold(home: Path) -> bool:
         return False
     _held[home] = handle
     return True
+
+
+@contextlib.contextmanager
+def filled(home: Path, mark: str = "") -> Iterator[Path]:
+    """An empty directory that becomes `home` at the end, in use and marked complete: half of one is never seen."""
+    try:
+        make_directory(home.parent)
+        with temporary_directory(PART_PREFIX, home.parent) as scratch:
+            yield scratch
+            write_atomically(scratch / COMPLETE, mark.encode())
+            if not (home / COMPLETE).is_file():  # what is left of one that was partly removed
+                shutil.rmtree(home, ignore_errors=True)
+            try:
+                scratch.rename(home)
+            except OSError:
+                if not (home / COMPLETE).is_file():  # not another run that was faster
+                    raise
+    except OSError as error:
+        hint = "free some space, or choose another cache"
+        raise OutputError(f"cannot be written: {error.strerror or error}", where=str(home), hint=hint) from None
+    hold(home)
 
 
 def _is_at(handle: int, path: Path) -> bool:

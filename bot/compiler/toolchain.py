@@ -11,7 +11,6 @@ import hashlib
 import os
 import platform
 import re
-import shutil
 import sys
 import sysconfig
 import time
@@ -26,15 +25,13 @@ from packaging.tags import Tag, platform_tags, sys_tags
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from bot.compiler.storage import COMPLETE, hold, touch
+from bot.compiler.storage import filled, hold, touch
 from bot.core.json_text import mistaken
 from bot.core.policy import here
 from bot.core.snapshot import CompilerInfo
 from bot.core.spec import MOVING, NIGHTLY, PROJECT, RESOLVED, Places, release_of, without_secrets
 from bot.errors import CompilerUnavailable, OutputError
 from bot.system.files import (
-    PART_PREFIX,
-    make_directory,
     open_to_others,
     temporary_directory,
     whole_or_nothing,
@@ -211,38 +208,22 @@ def unpack(wheel: Path, cache: Path, project: str = PROJECT) -> Path:
 
 
 def _unpack_into(wheel: Path, home: Path, project: str = PROJECT) -> Path:
-    """Unpack beside `home`, then rename: a half unpacked compiler is never seen."""
-    try:
-        make_directory(home.parent)
-    except OSError as error:
-        hint = "free some space, or choose another cache"
-        raise OutputError(f"cannot be written: {error.strerror}", where=str(home.parent), hint=hint) from None
-    try:
-        with temporary_directory(PART_PREFIX, home.parent) as scratch:
-            program = scratch / _PROGRAMS[project]
-            try:
-                with zipfile.ZipFile(wheel) as archive:
-                    if sum(entry.file_size for entry in archive.infolist()) > _LARGEST_UNPACKED_BYTES:
-                        raise CompilerUnavailable("is larger than any compiler wheel", where=wheel.name)
-                    archive.extractall(scratch)  # refuses absolute names and `..` by itself
-            except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
-                raise CompilerUnavailable(f"is no wheel: {error}", where=wheel.name) from None
-            if not program.is_file():
-                raise CompilerUnavailable(f"holds no {_PROGRAMS[project]}", where=wheel.name)
-            for native in program.parent.glob("iree-*"):
-                native.chmod(0o755)  # a zip archive read this way keeps no permissions
-            (scratch / COMPLETE).touch()
-            open_to_others(scratch)
-            if not (home / COMPLETE).is_file():  # what is left of one that was partly removed
-                shutil.rmtree(home, ignore_errors=True)
-            try:
-                scratch.rename(home)
-            except OSError:
-                if not (home / COMPLETE).is_file():  # not another run that was faster
-                    raise
-    except OSError as error:
-        raise OutputError(f"cannot be unpacked: {error.strerror or error}", where=wheel.name) from None
-    hold(home)
+    with filled(home) as scratch:
+        program = scratch / _PROGRAMS[project]
+        try:
+            with zipfile.ZipFile(wheel) as archive:
+                if sum(entry.file_size for entry in archive.infolist()) > _LARGEST_UNPACKED_BYTES:
+                    raise CompilerUnavailable("is larger than any compiler wheel", where=wheel.name)
+                archive.extractall(scratch)  # refuses absolute names and `..` by itself
+        except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
+            raise CompilerUnavailable(f"is no wheel: {error}", where=wheel.name) from None
+        except OSError as error:
+            raise OutputError(f"cannot be unpacked: {error.strerror or error}", where=wheel.name) from None
+        if not program.is_file():
+            raise CompilerUnavailable(f"holds no {_PROGRAMS[project]}", where=wheel.name)
+        for native in program.parent.glob("iree-*"):
+            native.chmod(0o755)  # a zip archive read this way keeps no permissions
+        open_to_others(scratch)
     return home
 
 
@@ -362,8 +343,13 @@ def resolve(
     named = _locate(spec, cache) or _locate_release(spec, cache, cancel, say, places)
     binary, bindings, no_bindings = named.binary, named.bindings, ""
     patience = min(timeout_seconds, PATIENCE_SECONDS)
-    version, revision = _version(binary, spec, cancel, patience)
-    info = CompilerInfo(version, revision, compiler_digest(binary, bindings, cache), named.shown)
+    answer = _ask(binary, "--version", cancel, spec, patience)
+    stated = _VERSION.search(answer.output)
+    if not answer.ok or stated is None:
+        said = answer.output.strip().splitlines()[:1]
+        detail = f" (it said: {said[0][:120]})" if said else ""
+        raise CompilerUnavailable(f"is no iree-compile: --version does not name an IREE compiler{detail}", where=spec)
+    info = CompilerInfo(stated[1], stated[2] or "", compiler_digest(binary, bindings, cache), named.shown)
     python = interpreter(bindings, cancel) if bindings else None
     if bindings is None or python is None:
         bindings, no_bindings = None, "no MLIR Python bindings beside this compiler"
@@ -414,7 +400,8 @@ def _locate(spec: str, cache: Path) -> _Located | None:
         if not spec.strip():
             return None
         if path.is_file() and path.suffix == ".whl":
-            return _in_wheel(unpack(path, cache), path.name)
+            root = unpack(path, cache)
+            return _Located(root / NATIVE_BINARY, root, path.name)
         if path.is_file():
             return _from_binary(path.resolve(), spec[:200])
         return _from_directory(path.resolve(), cache, spec[:200]) if path.is_dir() else None
@@ -437,10 +424,7 @@ def _locate_release(spec: str, cache: Path, cancel: Cancel, say: Callable[[str],
     if moving:
         shown = f"{moving}{RESOLVED}{shown}"
         say(shown)
-    return _in_wheel(fetch_release(release, cache, cancel, say, places), shown)
-
-
-def _in_wheel(root: Path, shown: str) -> _Located:
+    root = fetch_release(release, cache, cancel, say, places)
     return _Located(root / NATIVE_BINARY, root, shown)
 
 
@@ -464,7 +448,8 @@ def _is_script(path: Path) -> bool:
 
 def _from_directory(directory: Path, cache: Path | None, where: str) -> _Located:
     if cache is not None and (wheel_files := sorted(directory.glob("iree_base_compiler-*.whl"))):
-        return _in_wheel(unpack(only_fitting(wheel_files, directory), cache), directory.name)
+        root = unpack(only_fitting(wheel_files, directory), cache)
+        return _Located(root / NATIVE_BINARY, root, directory.name)
     for place in _BINARY_PLACES:
         for binary in sorted(directory.glob(place)):
             if binary.is_file() and not _is_script(binary):
@@ -486,13 +471,3 @@ def _ask(binary: Path, option: str, cancel: Cancel, where: str, patience_seconds
     if outcome.timed_out:
         raise CompilerUnavailable(f"does not answer {option} within {patience_seconds:g} s", where=where)
     return outcome
-
-
-def _version(binary: Path, spec: str, cancel: Cancel, patience_seconds: float) -> tuple[str, str]:
-    outcome = _ask(binary, "--version", cancel, spec, patience_seconds)
-    match = _VERSION.search(outcome.output)
-    if not outcome.ok or match is None:
-        said = outcome.output.strip().splitlines()[:1]
-        detail = f" (it said: {said[0][:120]})" if said else ""
-        raise CompilerUnavailable(f"is no iree-compile: --version does not name an IREE compiler{detail}", where=spec)
-    return match[1], match[2] or ""

@@ -58,7 +58,7 @@ def _chosen(
         raise UsageError("is for reports by hand or on a schedule", where="input fold", hint="leave it empty elsewhere")
     if wanted in _PARTS and context.event:
         return wanted, f"command {wanted}", _PARTS[wanted]
-    if wanted != "auto" and context.story not in _STORIES_OF[wanted]:
+    if wanted != "auto" and context.story != wanted and (wanted, context.story) != ("post", "command"):
         what = f"this event asks for {context.story!r}, not for {wanted!r}: {context.why}"
         raise UsageError(what, where="event", hint="let the command be auto")
     return context.story, context.why, _STORIES[context.story]
@@ -78,13 +78,5 @@ _STORIES: Mapping[str, Callable[[Services], int | None]] = {
     "post": post,
     "command": command,
     "nothing": lambda services: services.show.say("nothing to do"),
-}
-_STORIES_OF: Mapping[str, tuple[str, ...]] = {
-    "review": ("review",),
-    "baseline": ("baseline",),
-    "post": ("post", "command"),
-    "plan": (),
-    "measure": (),
-    "pages": (),
 }
 _PARTS: Mapping[str, Callable[[Services], None]] = {"plan": _plan, "measure": part, "pages": pages}

@@ -9,16 +9,13 @@ the store of the same repository.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 
-from bot.config.configuration import Config, load_config
+from bot.config.configuration import load_config
 from bot.config.experiments import chosen_experiment
 from bot.core.fold import FoldOptions
 from bot.core.report import Baseline, report_lines
-from bot.core.snapshot import Snapshot
 from bot.core.study import named_apart, of_commit
 from bot.errors import Interrupted, NoVerdict, UsageError
 from bot.github.baselines import stored
@@ -48,6 +45,7 @@ from bot.system.files import write_atomically
 
 FOLD_EVENTS = frozenset({"workflow_dispatch", "schedule"})
 MOST_BASELINES = 100  # So many baselines are on the page of history at most: the newest
+_SHOWN_DIGITS = 10
 
 
 def lab(services: Services) -> int:
@@ -137,29 +135,14 @@ def pages(services: Services) -> None:
     if not sides:
         hint = "a push to the default branch stores one; is `report_id` that of its configuration?"
         raise NoVerdict("no baseline is stored", where=context.default_branch, hint=hint)
-    files = write_site(sides[::-1], config, services.out)
-    services.show.say(f"written to {services.out}: {', '.join(file.name for file in files)}")
-
-
-# Stored baselines as a site: the newest against the one before, the history of all, and a page that leads there.
-
-_SHOWN_DIGITS = 10
-Side = tuple[str, Snapshot]  # A commit, and its baseline
-
-
-def write_site(sides: Sequence[Side], config: Config, out: Path) -> list[Path]:
-    """`index.html`, `report.html` with `report.json`, and the files of the history.
-
-    `sides`: at least one, the oldest first.
-    """
-    (old, base), (_, head) = sides[-2:] if len(sides) > 1 else (sides[0], sides[0])
+    # The newest against the one before, the history of all, and a page that leads there.
+    (old, base), (_, head) = sides[1] if len(sides) > 1 else sides[0], sides[0]
     report = reported(config, base, head, Baseline(f"baseline of {old[:_SHOWN_DIGITS]}", old))
-    write_atomically(out / "report.html", (piece.encode() for piece in html_pieces(report, config.templates)))
+    out, templates, names = services.out, config.templates, [sha for sha, _ in reversed(sides)]
+    write_atomically(out / "report.html", (piece.encode() for piece in html_pieces(report, templates)))
     write_atomically(out / "report.json", report_lines(report))
-    study = named_apart([of_commit(sha, side) for sha, side in sides])
-    histories = write_history(explained_history(study, config), config.templates, out)
+    study = named_apart([of_commit(sha, side) for sha, side in reversed(sides)])
+    histories = write_history(explained_history(study, config), templates, out)
     files = [out / "report.html", out / "report.json", *histories]
-    write_atomically(
-        out / "index.html", site_page(report, [name for name, _ in sides], files, config.templates).encode()
-    )
-    return [out / "index.html", *files]
+    write_atomically(out / "index.html", site_page(report, names, files, templates).encode())
+    services.show.say(f"written to {out}: {', '.join(file.name for file in (out / 'index.html', *files))}")

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from msgspec import structs
@@ -19,7 +20,7 @@ from bot.core.context import ActionInputs, RunContext
 from bot.core.sharding import agreed
 from bot.core.spec import MOVING, Places, Sought, is_address, release_of
 from bot.errors import BotError, ConfigError, InputError, Interrupted, NotConfigured, UsageError
-from bot.github.repository import RepositoryArtifacts
+from bot.github.repository import all_artifacts, download
 from bot.store.artifact_store import ArtifactStore
 from bot.store.data_branch import DataBranch
 from bot.store.entries import DirectoryStore, Store
@@ -106,7 +107,7 @@ def store_of(services: Services, config: Config) -> Store:
         return DirectoryStore(services.at(str(chosen.directory)))
     if services.hub is None:
         raise UsageError("is missing", where="input github-token", hint="give the action a token: it reads artifacts")
-    return ArtifactStore(RepositoryArtifacts(services.hub), default_branch)
+    return ArtifactStore(partial(all_artifacts, services.hub), partial(download, services.hub), default_branch)
 
 
 # The two sides of an event: which commits, which configuration and compiler of each, and the rule that chose them.

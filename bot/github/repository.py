@@ -6,7 +6,6 @@ What GitHub does not answer is a NetworkError. Names of workflow files are witho
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from urllib.parse import quote
@@ -152,20 +151,10 @@ def download(hub: Hub, artifact_id: int, max_bytes: int) -> bytes:
         return hub.download(f"actions/artifacts/{artifact_id}/zip", max_bytes)
 
 
-@dataclass(frozen=True, slots=True)
-class RepositoryArtifacts:
-    """What the workflows of a repository uploaded: the newest 3,000."""
-
-    hub: Hub
-
-    def listed(self) -> list[ArtifactInfo]:
-        """All of them, the newest first."""
-        with explain(f"list the artifacts of {self.hub.repository}", "actions: read"):
-            return list(map(_artifact, islice(self.hub.repo.get_artifacts(), _MOST_ARTIFACTS)))
-
-    def download(self, artifact_id: int, max_bytes: int) -> bytes:
-        """The zip of one."""
-        return download(self.hub, artifact_id, max_bytes)
+def all_artifacts(hub: Hub) -> list[ArtifactInfo]:
+    """What the workflows of the repository uploaded, the newest first: 3,000 at most."""
+    with explain(f"list the artifacts of {hub.repository}", "actions: read"):
+        return list(map(_artifact, islice(hub.repo.get_artifacts(), _MOST_ARTIFACTS)))
 
 
 def _artifact(one: Artifact) -> ArtifactInfo:

@@ -39,9 +39,8 @@ def write_outputs(path: Path, values: Mapping[str, str]) -> None:
         raise ValueError(f"not names of outputs: {bad}")
     text = ""
     for key, value in values.items():
-        delimiter = f"end-{secrets.token_hex(16)}"
-        while delimiter in value:
-            delimiter = f"end-{secrets.token_hex(16)}"
+        while (delimiter := f"end-{secrets.token_hex(16)}") in value:
+            pass
         text += f"{key}<<{delimiter}\n{value}\n{delimiter}\n"
     _append(path, text.encode("utf-8", "replace"))
 
@@ -51,16 +50,10 @@ def write_summary(path: Path, text: str) -> bool:
 
     Raises OutputError where the file cannot be written.
     """
-    try:
-        there_bytes = path.stat().st_size if path.exists() else 0
-    except OSError as error:
-        raise _unwritable(path, error) from error
-    data, pointer = f"{text.rstrip()}\n".encode("utf-8", "replace"), TOO_LONG.encode()
-    if there_bytes + len(data) <= MAX_SUMMARY_BYTES:
-        _append(path, data)
+    data = f"{text.rstrip()}\n".encode("utf-8", "replace")
+    if _append(path, data, MAX_SUMMARY_BYTES):
         return True
-    if there_bytes + len(pointer) <= MAX_SUMMARY_BYTES:
-        _append(path, pointer)
+    _append(path, TOO_LONG.encode(), MAX_SUMMARY_BYTES)
     return False
 
 
@@ -90,16 +83,15 @@ def log_safe(text: str) -> str:
     return "".join(parts).replace("##[", "## [")
 
 
-def _append(path: Path, data: bytes) -> None:
+def _append(path: Path, data: bytes, most_bytes: int | None = None) -> bool:
+    """False where the file would be larger than that."""
     try:
         with path.open("ab") as file:
-            file.write(data)
+            fits = most_bytes is None or file.tell() + len(data) <= most_bytes
+            file.write(data if fits else b"")
+            return fits
     except OSError as error:
-        raise _unwritable(path, error) from error
-
-
-def _unwritable(path: Path, error: OSError) -> OutputError:
-    return OutputError(f"cannot be written: {error.strerror or error}", where=str(path))
+        raise OutputError(f"cannot be written: {error.strerror or error}", where=str(path)) from error
 
 
 # Hides the secrets of the environment from the programs that this one starts: compilers are not trusted.

@@ -2,8 +2,7 @@
 
 An artifact is named `code-size-baseline-<report_id>-<digest>` and holds one file,
 `<report_id>--<sha>.<digest>.json.xz`; the commit is what GitHub says the run was about. So the listing alone gives
-every entry, and only the one that is wanted is downloaded. Artifacts of other branches and of forks do not count:
-anybody can make those.
+every entry, and only the one that is wanted is downloaded.
 """
 
 from __future__ import annotations
@@ -13,9 +12,8 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from bot.core.baseline import Entry
 from bot.core.publication import ArtifactInfo
@@ -25,16 +23,6 @@ from bot.store.entries import checked_report_id, entry_of, path_of, unpack
 
 _LIMIT_BYTES = 64 << 20
 _PREFIX = "code-size-baseline-"
-
-
-class Artifacts(Protocol):
-    """The artifacts of a repository; both raise NetworkError."""
-
-    def listed(self) -> Iterable[ArtifactInfo]:
-        """All that are looked at, of all runs."""
-
-    def download(self, artifact_id: int, max_bytes: int) -> bytes:
-        """The zip of one."""
 
 
 def artifact_name(entry: Entry) -> str:
@@ -48,19 +36,34 @@ def file_name(entry: Entry) -> str:
 
 
 class ArtifactStore:
-    """The store of artifacts that runs on `default_branch` of the repository itself uploaded."""
+    """The store of artifacts that runs on `default_branch` of the repository itself uploaded.
 
-    def __init__(self, artifacts: Artifacts, default_branch: str) -> None:
-        self._artifacts, self._branch = artifacts, default_branch
+    Args:
+        listed: gives all artifacts that are looked at, of all runs; raises NetworkError.
+        download: gives the zip of one, of so many bytes at most; raises NetworkError.
+    """
+
+    def __init__(
+        self,
+        listed: Callable[[], Iterable[ArtifactInfo]],
+        download: Callable[[int, int], bytes],
+        default_branch: str,
+    ) -> None:
+        self._listed, self._download, self._branch = listed, download, default_branch
         self._known: dict[Entry, list[int]] | None = None
 
     @property
     def _ids(self) -> dict[Entry, list[int]]:
         if self._known is None:
             self._known = {}
-            for artifact in sorted(self._artifacts.listed(), key=lambda one: -one.id):
-                if entry := self._entry(artifact):
-                    self._known.setdefault(entry, []).append(artifact.id)
+            for artifact in sorted(self._listed(), key=lambda one: -one.id):
+                # Anybody can make artifacts of forks and of other branches.
+                usable = artifact.is_own and artifact.head_branch == self._branch and not artifact.expired
+                if usable and artifact.name.startswith(_PREFIX):
+                    report_id, _, digest = artifact.name[len(_PREFIX) :].rpartition("-")
+                    sha = artifact.head_sha
+                    if entry := entry_of(f"snapshots/{report_id}/{sha[:2]}/{sha}.{digest}.json.xz"):
+                        self._known.setdefault(entry, []).append(artifact.id)
         return self._known
 
     def entries(self) -> Sequence[Entry]:
@@ -81,7 +84,7 @@ class ArtifactStore:
         for artifact_id in self._ids.get(entry, ()):
             try:
                 name = file_name(entry)
-                files = read_zip(self._artifacts.download(artifact_id, _LIMIT_BYTES), names=(name,))
+                files = read_zip(self._download(artifact_id, _LIMIT_BYTES), names=(name,))
                 if name not in files:
                     raise InputError("the archive is empty", where=artifact_name(entry))
                 return unpack(files[name], name)
@@ -95,15 +98,6 @@ class ArtifactStore:
             "workflow artifacts are not stored by this program",
             hint=f"upload the file written for it as artifact {artifact_name(entry)}",
         )
-
-    def _entry(self, artifact: ArtifactInfo) -> Entry | None:
-        """The entry an artifact holds; None where it is not a baseline, or not to be trusted as one."""
-        usable = artifact.is_own and artifact.head_branch == self._branch and not artifact.expired
-        if not usable or not artifact.name.startswith(_PREFIX):
-            return None
-        report_id, _, digest = artifact.name[len(_PREFIX) :].rpartition("-")
-        sha = artifact.head_sha
-        return entry_of(f"snapshots/{report_id}/{sha[:2]}/{sha}.{digest}.json.xz")
 
 
 # Files from a zip archive that is not trusted: known names only, and never more bytes than allowed.

@@ -117,6 +117,10 @@ class Git:
     def __init__(self, directory: Path, cancel: Cancel, auth: Credentials | None = None) -> None:
         self.directory, self._cancel, self._auth = directory, cancel, auth
 
+    def at(self, directory: Path) -> Git:
+        """The same in another directory."""
+        return Git(directory, self._cancel, self._auth)
+
     def __call__(
         self,
         *arguments: str,

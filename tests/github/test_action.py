@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from action_stage import MODEL, Ran, Stage, event
-from fake_github import FakeGitHub
 from github_runner import Runner, git
 from places import ROOT
 
 from bot.config.events import COMMANDS
-from bot.github.action import _STORIES_OF
 
 NAMES = set(yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))["outputs"])
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    with FakeGitHub("octo/repo") as hub:
-        stage = Stage.create(tmp_path, hub)
-        stage.compiler("one")
-        yield stage
 
 
 def test_without_an_event_there_is_nothing_to_do(stage: Stage) -> None:
     ran = stage.run("", {}, "")
     assert ran.code == 0 and ran.news.said == ["no event: nothing (not a run of GitHub Actions)", "nothing to do"]
+    stage.main()
+    head, merge = stage.open_pull({"notes.txt": "one\n"})
+    payload = event("pull_request.synchronize")
+    payload["pull_request"]["head"].update(sha=head)
+    ran = stage.run("pull_request", payload | {"action": "closed"}, merge)
+    assert ran.code == 0 and "nothing to do" in ran.said and ran.outputs == {}
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "auto"])
@@ -60,19 +55,6 @@ def test_a_push_is_a_baseline_by_any_name(stage: Stage) -> None:
     assert "nothing to measure" in stage.push(main, command="baseline").said
 
 
-def test_every_command_is_known() -> None:
-    assert set(_STORIES_OF) == set(COMMANDS) - {"auto"}
-
-
-def test_a_closed_pull_request_is_nothing_to_do(stage: Stage) -> None:
-    stage.main()
-    head, merge = stage.open_pull({"notes.txt": "one\n"})
-    payload = event("pull_request.synchronize")
-    payload["pull_request"]["head"].update(sha=head)
-    ran = stage.run("pull_request", payload | {"action": "closed"}, merge)
-    assert ran.code == 0 and "nothing to do" in ran.said and ran.outputs == {}
-
-
 def test_outputs_of_a_review_are_those_of_the_table(stage: Stage) -> None:
     stage.main({"models/b.mlir": MODEL.format("b")})
     ran = stage.pull(*stage.open_pull({"models/a.mlir": MODEL.format("a") + "// longer\n"}))
@@ -100,22 +82,15 @@ def test_outputs_of_the_other_stories_are_in_the_table(stage: Stage) -> None:
     assert set(broken.outputs) <= NAMES and broken.outputs["verdict"] == "unknown"
 
 
-def test_without_a_token_everything_is_measured_and_written(stage: Stage) -> None:
+@pytest.mark.parametrize("given", [{"github_token": ""}, {"fork": True}])
+def test_without_a_token_that_may_write_everything_is_measured_and_written(stage: Stage, given: dict[str, Any]) -> None:
     stage.main()
     head, merge = stage.open_pull({"models/a.mlir": MODEL.format("a") + "// longer\n"})
-    ran = stage.pull(head, merge, github_token="")
+    ran = stage.pull(head, merge, **given)
     assert ran.code == 0, ran.error
     names = {"base.json", "head.json", "report.json", "report.html", "comment.md", "summary.md"}
     assert {path.name for path in ran.out.iterdir()} == names
     assert ran.outputs["changed"] == "1" and "comment-url" not in ran.outputs and ran.summary
-    assert stage.hub.comments(1) == [] and stage.hub.check_runs == []
-
-
-def test_a_forks_run_measures_and_writes_and_does_not_publish(stage: Stage) -> None:
-    stage.main()
-    head, merge = stage.open_pull({"models/a.mlir": MODEL.format("a") + "// longer\n"})
-    ran = stage.pull(head, merge, fork=True)
-    assert ran.code == 0 and ran.outputs["changed"] == "1" and (ran.out / "head.json").is_file()
     assert stage.hub.comments(1) == [] and stage.hub.check_runs == []
 
 

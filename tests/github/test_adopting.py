@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from action_stage import MODEL, Stage
-from fake_github import FakeGitHub
 from test_comment import assert_harmless
 from test_opening import install_release
 
 pytestmark = pytest.mark.slow
 
 A, B = MODEL.format("a"), MODEL.format("b")
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    with FakeGitHub("octo/repo") as hub:
-        stage = Stage.create(tmp_path, hub)
-        stage.compiler("one")
-        yield stage
 
 
 def first_line(stage: Stage) -> str:

@@ -561,7 +561,7 @@ CALLS: dict[str, tuple[str, str, Callable[[Hub], object]]] = {
     "rerun": ("POST", r"/rerun$", lambda hub: rerun(hub, 7)),
     "dispatch": ("POST", r"/dispatches$", lambda hub: repository.dispatch(hub, "x.yml", "main", {})),
     "artifacts of a run": ("GET", r"/runs/7/artifacts$", lambda hub: repository.artifacts(hub, 7)),
-    "artifacts": ("GET", r"repo/actions/artifacts$", lambda hub: repository.RepositoryArtifacts(hub).listed()),
+    "artifacts": ("GET", r"repo/actions/artifacts$", repository.all_artifacts),
     "download": ("GET", r"/zip$", lambda hub: repository.download(hub, ARTIFACT, 1000)),
     "storage": ("GET", r"[.]zip$", lambda hub: repository.download(hub, ARTIFACT, 1000)),
     "compare": ("GET", r"/compare/", lambda hub: repository.is_ancestor(hub, HEAD, "main")),

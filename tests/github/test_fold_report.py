@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import fold_factory as make
 import pytest
 from action_stage import MODEL, Ran, Stage
-from fake_github import FakeGitHub
 from json_rows import fold_of
 
 from bot.config.configuration import Config
@@ -46,14 +43,6 @@ def audits(monkeypatch: pytest.MonkeyPatch) -> Audits:
     return found
 
 
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    with FakeGitHub("octo/repo") as hub:
-        stage = Stage.create(tmp_path, hub)
-        stage.compiler("one")
-        yield stage
-
-
 def by_hand(stage: Stage, inputs: dict[str, str] | None = None, **keys: Any) -> Ran:
     """A run by hand, of a second commit against the first."""
     stage.main(**keys)
@@ -78,17 +67,12 @@ def test_a_run_by_hand_ends_with_the_audit_of_its_head(stage: Stage, audits: Aud
     assert "Fold audit" not in (ran.out / "comment.md").read_text(encoding="utf-8")
 
 
-def test_without_the_key_there_is_none(stage: Stage, audits: Audits) -> None:
-    ran = by_hand(stage)
-    assert ran.code == 0 and audits.asked == [] and "Fold audit" not in ran.summary
-    assert not FILES & {path.name for path in ran.out.iterdir()}
-
-
 @pytest.mark.parametrize(
     ("keys", "fold", "options"),
     [
         ({}, "true", FoldOptions()),
         ({"fold": {"max_slowdown": "1.5%"}}, "true", FoldOptions(0.015)),
+        ({}, "", None),
         ({"fold": {}}, "false", None),
         ({"fold": {}}, "", FoldOptions()),
     ],
@@ -100,6 +84,7 @@ def test_the_input_goes_before_the_configuration(
     assert ran.code == 0, ran.error
     assert [one[2] for one in audits.asked] == ([] if options is None else [options])
     assert ("Fold audit: " in ran.summary) is (options is not None)
+    assert bool(FILES & {path.name for path in ran.out.iterdir()}) is (options is not None)
 
 
 def test_the_packaged_suite_can_be_folded_by_hand(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,13 +100,6 @@ def test_the_packaged_suite_can_be_folded_by_hand(stage: Stage, monkeypatch: pyt
     sides = {side: stage.spec("one") for side in ("base", "head")}
     ran = stage.dispatch(config="default", models="mobilenet_v1_f32_224", targets="vmvx", fold="true", **sides)
     assert ran.code == 0 and [one.config for one in requests] == [None], ran.error
-
-
-def test_a_snapshot_that_is_to_be_folded_is_said_to_be_none(stage: Stage, audits: Audits) -> None:
-    first = by_hand(stage)
-    ran = stage.dispatch(base=str(first.out / "base.json"), head=str(first.out / "head.json"), fold="true")
-    assert ran.code == 0 and audits.asked == []
-    assert "Fold audit: not made" in ran.summary and "input head: folding needs a compiler" in ran.summary
 
 
 def test_a_pull_request_and_a_push_never_have_one(stage: Stage, audits: Audits) -> None:
@@ -159,16 +137,15 @@ def test_an_audit_that_breaks_takes_nothing_from_the_report(
     assert "Code size: " in ran.summary and not FILES & {path.name for path in ran.out.iterdir()}
 
 
-def test_an_interrupted_audit_ends_the_run(stage: Stage, audits: Audits) -> None:
-    audits.broken = Interrupted("ended by SIGTERM")
-    ran = by_hand(stage, fold={})
-    assert ran.code == Interrupted.exit_code != BotError.exit_code and "ended by SIGTERM" in ran.error
-
-
-def test_a_head_that_is_a_snapshot_has_none(stage: Stage, audits: Audits) -> None:
-    stage.main(fold={})
-    stage.origin.push_main("Second", {"notes.txt": "one\n"})
-    first = stage.dispatch()
+def test_a_head_that_is_a_snapshot_has_none_and_an_interruption_ends_the_run(stage: Stage, audits: Audits) -> None:
+    first = by_hand(stage, fold={})
     assert len(audits.asked) == 1
-    ran = stage.dispatch(base=str(first.out / "base.json"), head=str(first.out / "head.json"))
-    assert ran.code == 0 and len(audits.asked) == 1, ran.error
+    sides = {"base": str(first.out / "base.json"), "head": str(first.out / "head.json")}
+    ran = stage.dispatch(**sides)
+    assert ran.code == 0 and "Fold audit" not in ran.summary, ran.error
+    ran = stage.dispatch(**sides, fold="true")
+    assert ran.code == 0 and len(audits.asked) == 1
+    assert "Fold audit: not made" in ran.summary and "input head: folding needs a compiler" in ran.summary
+    audits.broken = Interrupted("ended by SIGTERM")
+    ran = stage.dispatch()
+    assert ran.code == Interrupted.exit_code != BotError.exit_code and "ended by SIGTERM" in ran.error

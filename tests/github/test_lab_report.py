@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import lab_factory as make
 import pytest
-from action_stage import MODEL, Stage
-from fake_github import FakeGitHub
+from action_stage import Stage
 
 from bot.config.configuration import Config
 from bot.core.lab import Experiment, Lab, lab_lines
@@ -51,30 +48,16 @@ def labs(monkeypatch: pytest.MonkeyPatch) -> Labs:
     return found
 
 
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    with FakeGitHub("octo/repo") as hub:
-        stage = Stage.create(tmp_path, hub)
-        stage.compiler("one")
-        yield stage
-
-
 def test_a_run_by_hand_asks_its_head_and_compares_nothing(stage: Stage, labs: Labs) -> None:
     stage.main()
     ran = stage.dispatch(lab="opt-level", targets="vmvx")
-    assert ran.code == 0, ran.error
+    assert ran.code == 0 and ran.news.said[0] == "workflow_dispatch: lab (input lab: opt-level)", ran.error
     ((experiment, request, config),) = labs.asked
     assert experiment.name == "opt-level" and request.specs == {"head": stage.spec("one")}
     assert [path.name for path in config.models] == ["a.mlir"] and request.targets == ("vmvx",)
     assert {path.name for path in ran.out.iterdir()} == FILES
     assert (ran.out / "lab.json").read_bytes() == b"".join(lab_lines(labs.made))
     assert ran.summary.endswith((ran.out / "lab.md").read_text(encoding="utf-8")) and "Code size: " not in ran.summary
-
-
-def test_experiments_of_the_repository_are_named_with_their_file(stage: Stage, labs: Labs) -> None:
-    stage.main({"lab/own.yml": OWN})
-    assert stage.dispatch(lab="lab/own.yml:mine").code == 0
-    assert labs.asked[0][0].question == "Mine?"
 
 
 @pytest.mark.parametrize(
@@ -86,11 +69,14 @@ def test_experiments_of_the_repository_are_named_with_their_file(stage: Stage, l
         ("/etc/passwd:mine", "/etc/passwd is outside of the repository"),
     ],
 )
-def test_what_is_not_there_is_told_in_the_summary(stage: Stage, labs: Labs, name: str, words: str) -> None:
-    stage.main()
+def test_experiments_of_the_repository_are_named_with_their_file(
+    stage: Stage, labs: Labs, name: str, words: str
+) -> None:
+    stage.main({"lab/own.yml": OWN})
     ran = stage.dispatch(lab=name)
     assert ran.code == 2 and words in ran.error and labs.asked == []
     assert "Code size" in ran.summary
+    assert stage.dispatch(lab="lab/own.yml:mine").code == 0 and labs.asked[0][0].question == "Mine?"
 
 
 @pytest.mark.parametrize(
@@ -114,29 +100,14 @@ def test_what_an_experiment_does_not_use_is_refused_by_name(
     assert labs.asked == [] and words in ran.summary and ran.outputs["verdict"] == "unknown"
 
 
-def test_the_log_says_what_is_done(stage: Stage, labs: Labs) -> None:
-    stage.main()
-    said = stage.dispatch(lab="opt-level").news.said
-    assert len(labs.asked) == 1 and said[0] == "workflow_dispatch: lab (input lab: opt-level)"
-
-
-def test_what_breaks_is_told_in_the_summary(stage: Stage, labs: Labs) -> None:
-    labs.broken = InputError("is odd", where="a.mlir")
-    stage.main()
-    ran = stage.dispatch(lab="depth")
-    assert ran.code == 2 and "a.mlir: is odd" in ran.error and "is odd" in ran.summary
-
-
-def test_without_a_single_artifact_there_are_the_files_and_no_verdict(stage: Stage, labs: Labs) -> None:
+def test_what_breaks_is_told_in_the_summary_and_without_an_artifact_there_is_no_verdict(
+    stage: Stage, labs: Labs
+) -> None:
     labs.made = make.lab(make.failed("m", "vmvx", "a"))
     stage.main()
     ran = stage.dispatch(lab="opt-level")
     assert ran.code == 5 and "none of 1 cells was measured" in ran.error
     assert {path.name for path in ran.out.iterdir()} >= FILES
-
-
-def test_no_other_event_has_one(stage: Stage, labs: Labs) -> None:
-    stage.main()
-    number, sha = stage.open_pull({"models/a.mlir": MODEL.format("a") + "// longer\n"})
-    ran = stage.pull(number, sha, lab="opt-level")
-    assert ran.code == 2 and "input lab: is for runs by hand (workflow_dispatch)" in ran.error and labs.asked == []
+    labs.broken = InputError("is odd", where="a.mlir")
+    ran = stage.dispatch(lab="depth")
+    assert ran.code == 2 and "a.mlir: is odd" in ran.error and "is odd" in ran.summary

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from action_stage import MODEL, Ran, Stage
-from fake_github import FakeGitHub
 
 MARKER = "<!-- code-size-bot:default.merged -->"
 GROWN = MODEL.format("a") + "// longer\n" * 400
 WISH = {"states": {"changed": "fail"}}
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    with FakeGitHub("octo/repo") as hub:
-        stage = Stage.create(tmp_path, hub)
-        stage.compiler("one")
-        yield stage
-        hub.assert_contract()
 
 
 def started(stage: Stage, after_merge: str = "comment", **keys: Any) -> str:

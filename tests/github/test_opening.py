@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from action_stage import MODEL, Stage
-from fake_github import FakeGitHub
 from fake_wheels import entries, wheel_name, write_wheel
 from github_runner import git
 
 from bot.compiler import toolchain as wheels
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    with FakeGitHub("octo/repo") as hub:
-        stage = Stage.create(tmp_path, hub)
-        stage.compiler("one")
-        yield stage
 
 
 def install_release(stage: Stage, version: str) -> None:
@@ -48,30 +39,17 @@ def test_the_base_is_the_first_parent_of_the_merge_commit_also_when_main_went_on
     assert ran.states == {"a on vmvx": "changed"} and "later" not in ran.report.head.models
 
 
-def test_a_commit_that_is_no_merge_of_this_head_is_refused_and_that_is_said(stage: Stage) -> None:
+@pytest.mark.parametrize("lie", ["an older merge", "a later merge", "no merge"])
+def test_a_commit_that_is_no_merge_of_this_head_is_refused_and_that_is_said(stage: Stage, lie: str) -> None:
     stage.main()
-    _, merge = stage.open_pull({"notes.txt": "one\n"})
-    newer, _ = stage.open_pull({"notes.txt": "two\n"})
-    ran = stage.pull(newer, merge)
+    first, older = stage.open_pull({"notes.txt": "one\n"})
+    second, later = stage.open_pull({"notes.txt": "two\n"})  # on top of the first
+    head, merge = {"an older merge": (second, older), "a later merge": (first, later), "no merge": (first, first)}[lie]
+    ran = stage.pull(head, merge)
     assert ran.code == 2 and merge[:10] in ran.error and "is not the merge commit" in ran.error
     (body,) = stage.comments()
     assert "is not the merge commit" in body and stage.conclusions == ["failure"]
     assert ran.summary and ran.outputs["verdict"] == "unknown"
-
-
-def test_a_merge_of_what_was_put_on_top_of_the_head_is_not_the_head_s(stage: Stage) -> None:
-    stage.main()
-    older, _ = stage.open_pull({"notes.txt": "one\n"})
-    _, merge = stage.open_pull({"notes.txt": "two\n"})
-    ran = stage.pull(older, merge)
-    assert ran.code == 2 and "is not the merge commit" in ran.error
-
-
-def test_a_commit_with_one_parent_is_no_merge_commit(stage: Stage) -> None:
-    stage.main()
-    head, _ = stage.open_pull({"notes.txt": "one\n"})
-    ran = stage.pull(head, head)
-    assert ran.code == 2 and "is not the merge commit" in ran.error
 
 
 def test_each_side_has_its_own_pin(stage: Stage) -> None:
@@ -111,24 +89,30 @@ def test_a_requirements_file_is_named_from_the_top_of_the_repository(stage: Stag
     assert ran.code == 0 and ran.report.head.compiler.version == "3.12.0", ran.error
 
 
-def test_a_pin_of_no_release_is_named_as_the_repository_has_it(stage: Stage) -> None:
-    pinned = {"compiler": {"requirements": "pins/requirements.txt"}}
-    stage.main({"pins/requirements.txt": "iree-base-compiler>=3\n"}, **pinned)
-    ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}))
-    assert ran.code == 2 and ran.error.startswith("pins/requirements.txt:1: ")
+BROKEN: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, str | None], str]] = {
+    "a pin of no release": (
+        {"pins/requirements.txt": "iree-base-compiler>=3\n"},
+        {"compiler": {"requirements": "pins/requirements.txt"}},
+        {"notes.txt": "one\n"},
+        "pins/requirements.txt:1: ",
+    ),
+    "a broken configuration": (
+        {},
+        {},
+        {"code-size.yml": "schema: code-size-config/1\nmodel: []\n"},
+        "code-size.yml:2: ",
+    ),
+    "an empty model": ({}, {}, {"models/b.mlir": "\n"}, "models/b.mlir: is empty"),
+}
 
 
-def test_a_broken_configuration_is_named_with_its_line(stage: Stage) -> None:
-    stage.main()
-    ran = stage.pull(*stage.open_pull({"code-size.yml": "schema: code-size-config/1\nmodel: []\n"}))
-    assert ran.code == 2 and ran.error.startswith("code-size.yml:2: "), ran.error
-    assert "code-size.yml:2" in stage.comments()[0] and stage.conclusions == ["failure"]
-
-
-def test_an_empty_model_is_named_as_the_repository_has_it(stage: Stage) -> None:
-    stage.main()
-    ran = stage.pull(*stage.open_pull({"models/b.mlir": "\n"}))
-    assert ran.code == 2 and ran.error.startswith("models/b.mlir: is empty"), ran.error
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_broken_file_is_named_as_the_repository_has_it(stage: Stage, what: str) -> None:
+    files, keys, change, line = BROKEN[what]
+    stage.main(files, **keys)
+    ran = stage.pull(*stage.open_pull(change))
+    assert ran.code == 2 and ran.error.startswith(line), ran.error
+    assert line.strip(": ") in stage.comments()[0] and stage.conclusions == ["failure"]
 
 
 def test_without_a_configuration_no_compiler_is_made_up(stage: Stage) -> None:
@@ -149,19 +133,13 @@ def test_a_branch_that_looks_like_a_release_is_a_branch(stage: Stage, name: str)
     assert ran.code == 0 and (ran.report.base.source.sha, ran.report.head.source.sha) == (first, second), ran.error
 
 
-def test_the_configuration_of_the_input_has_to_be_there(stage: Stage) -> None:
-    stage.main()
-    ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}), config="ci/size.yml")
-    assert ran.code == 2 and ran.error == (
-        "ci/size.yml: does not exist at this commit (write config: code-size.yml, which is there)"
-    )
-    assert "ci/size.yml" in stage.comments()[0]
-
-
-def test_the_configuration_of_the_input_is_used_on_both_sides(stage: Stage) -> None:
+def test_the_configuration_of_the_input_is_used_on_both_sides_and_has_to_be_there(stage: Stage) -> None:
     stage.main({"ci/size.yml": stage.config(models=["*.mlir"]), "ci/x.mlir": MODEL.format("x")})
-    ran = stage.pull(*stage.open_pull({"ci/x.mlir": MODEL.format("x") + "// more\n"}), config="ci/size.yml")
-    assert ran.states == {"x on vmvx": "changed"}, ran.error
+    pull = stage.open_pull({"ci/x.mlir": MODEL.format("x") + "// more\n"})
+    assert stage.pull(*pull, config="ci/size.yml").states == {"x on vmvx": "changed"}
+    ran = stage.pull(*pull, config="ci/other.yml")
+    line = "ci/other.yml: does not exist at this commit (write config: code-size.yml, which is there)"
+    assert ran.code == 2 and ran.error == line and "ci/other.yml" in stage.comments()[0]
 
 
 # --- inputs that name files -------------------------------------------------------------------------------------------
@@ -302,11 +280,18 @@ def test_a_git_ref_is_a_side_with_its_own_files(stage: Stage, ref: str) -> None:
     assert "input base:" in ran.report.baseline.rule and ran.summary
 
 
-def test_without_a_base_it_is_the_first_parent(stage: Stage) -> None:
+def test_without_a_base_it_is_the_first_parent_where_there_is_one(stage: Stage) -> None:
     first, second = history(stage)
-    ran = stage.dispatch()
-    assert (ran.report.baseline.sha, ran.report.head.source.sha) == (first, second), ran.error
-    assert "first parent of the head commit" in ran.report.baseline.rule
+    before = stage.dispatch()
+    assert (before.report.baseline.sha, before.report.head.source.sha) == (first, second), before.error
+    assert "first parent of the head commit" in before.report.baseline.rule
+    ran = stage.dispatch(head=str(before.out / "head.json"))
+    assert ran.code == 2 and ran.error.startswith("input base: no base side"), ran.error
+    ran = stage.dispatch(first)
+    assert ran.code == 2 and ran.error.startswith("input base: no base side"), ran.error
+    ran = stage.dispatch(base="no-such-branch")
+    assert ran.code == 2 and ran.error.startswith("input base: 'no-such-branch' is neither a SPEC nor a git ref")
+    assert "\n" not in ran.error and ran.summary
 
 
 def test_a_commit_that_begins_with_a_digit_is_no_release(stage: Stage) -> None:
@@ -348,13 +333,6 @@ def test_snapshots_are_sides(stage: Stage) -> None:
     assert ran.code == 0 and ran.states == {"a on vmvx": "changed"}, ran.error
 
 
-def test_a_snapshot_as_head_needs_a_base(stage: Stage) -> None:
-    history(stage)
-    before = stage.dispatch()
-    ran = stage.dispatch(head=str(before.out / "head.json"))
-    assert ran.code == 2 and ran.error.startswith("input base: no base side"), ran.error
-
-
 def test_models_targets_and_flags_are_selected(stage: Stage) -> None:
     stage.main({"models/b.mlir": MODEL.format("b")}, targets=["vmvx", "llvm-cpu-x86_64"])
     stage.origin.push_main("Second", {"notes.txt": "two\n"})
@@ -376,13 +354,6 @@ def test_what_is_selected_is_selected_in_snapshots_and_stored_baselines_too(stag
     assert ran.code == 2 and "input models c: matches no model (known: a, b)" in ran.error
 
 
-def test_an_unknown_ref_is_one_line(stage: Stage) -> None:
-    stage.main()
-    ran = stage.dispatch(base="no-such-branch")
-    assert ran.code == 2 and ran.error.startswith("input base: 'no-such-branch' is neither a SPEC nor a git ref")
-    assert "\n" not in ran.error and ran.summary
-
-
 @pytest.mark.parametrize("side", ["base", "head"])
 @pytest.mark.parametrize("prefix", ["", "ref:"])
 def test_a_shortened_commit_is_refused_with_how_to_get_all_of_it(stage: Stage, side: str, prefix: str) -> None:
@@ -393,12 +364,6 @@ def test_a_shortened_commit_is_refused_with_how_to_get_all_of_it(stage: Stage, s
         f"(give all of it, which `git rev-parse {first[:9]}` prints where you work, or name a branch or tag)"
     )
     assert "shortened commit" in ran.summary
-
-
-def test_the_first_commit_has_no_parent(stage: Stage) -> None:
-    stage.main()
-    ran = stage.dispatch()
-    assert ran.code == 2 and ran.error.startswith("input base: no base side")
 
 
 def test_the_inputs_of_a_pull_request_name_snapshots_and_compilers(stage: Stage) -> None:

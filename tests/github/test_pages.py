@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from action_stage import MODEL, Stage, event
-from fake_github import FakeGitHub
 from github_runner import git
 
 from bot.github import extra_reports
@@ -17,14 +14,6 @@ from bot.github import extra_reports
 pytestmark = pytest.mark.slow
 
 GROWN = MODEL.format("a") + "// longer\n" * 400
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    with FakeGitHub("octo/repo") as hub:
-        stage = Stage.create(tmp_path, hub)
-        stage.compiler("one")
-        yield stage
 
 
 @pytest.fixture

@@ -84,15 +84,6 @@ def _moved(stage: Stage) -> Any:
 # --- post: what the artifact says of itself --------------------------------------------------------------------------
 
 
-def test_a_run_that_failed_without_an_artifact_is_named_so(stage: Stage) -> None:
-    stage.hub.add_run(RUN, head_sha=HEAD)
-    ran = stage.post(conclusion="failure")
-    assert ran.code == 2
-    assert "the run ended with failure" in stage.body and "has no artifact code-size-default" in stage.body
-    assert stage.conclusions == ["failure"] and ran.outputs["verdict"] == "unknown"
-    assert "has no artifact" in ran.summary
-
-
 def _lies() -> dict[str, bytes]:
     base, head = side(BASE), side(MERGE)
     return {
@@ -135,19 +126,16 @@ def test_an_earlier_merge_onto_the_base_branch_is_as_good(stage: Stage) -> None:
     assert stage.post().code == 0 and "2,000,000" in stage.body
 
 
-def test_a_stored_base_is_preferred_to_the_artifact_s(stage: Stage) -> None:
+def test_a_stored_base_is_preferred_to_the_artifact_s_where_it_is_of_that_compiler(stage: Stage) -> None:
+    stage.save(side(BASE, 70_000, compiler=CompilerInfo("1", "r", "9" * 64, "1")))
+    stage.grown()
+    ran = stage.post()
+    assert "own run" in ran.report.baseline.rule and not any("baseline" in note for note in ran.report.notes)
     stage.save(side(BASE, 50_000))
     stage.upload(sides(side(BASE, 2_000_000), side(MERGE, 2_000_000)))
     ran = stage.post()
     assert ran.report.base.cells[0].value("artifact_bytes") == 50_000
     assert ran.outputs["verdict"] == "fail" and "stored snapshot" in ran.report.baseline.rule
-
-
-def test_a_stored_base_of_another_compiler_is_another_base(stage: Stage) -> None:
-    stage.save(side(BASE, 50_000, compiler=CompilerInfo("1", "r", "9" * 64, "1")))
-    stage.grown()
-    ran = stage.post()
-    assert "own run" in ran.report.baseline.rule and not any("baseline" in note for note in ran.report.notes)
 
 
 def test_a_stored_ancestor_stands_for_the_base(stage: Stage) -> None:
@@ -270,25 +258,18 @@ def test_what_is_no_report_is_refused_in_one_line(stage: Stage, kind: str) -> No
     assert ran.outputs == {"verdict": "unknown", "report-path": str(ran.out), "comment-url": url}
 
 
-def test_an_expired_artifact_is_not_asked_for(stage: Stage) -> None:
-    stage.grown(expired=True)
+@pytest.mark.parametrize(
+    ("kind", "said"), [("expired", "has expired"), ("meanwhile", "expired"), ("huge", "too large")]
+)
+def test_an_artifact_that_cannot_be_fetched_is_told(stage: Stage, kind: str, said: str) -> None:
+    if kind == "huge":
+        stage.upload(bytes(100 << 20))
+    else:
+        stage.grown(expired=kind == "expired")
+        stage.hub.fail_next("GET", r"/zip$", 410)
     ran = stage.post()
-    assert ran.code == 2 and "has expired" in ran.error and "has expired" in stage.body
-    assert stage.hub.blob_requests == []
-
-
-def test_an_artifact_that_expires_meanwhile_is_told_too(stage: Stage) -> None:
-    stage.grown()
-    stage.hub.fail_next("GET", r"/zip$", 410)
-    ran = stage.post()
-    assert ran.code == 3 and "expired" in ran.error and "not known" in stage.body
-
-
-def test_an_artifact_of_100_megabytes_is_not_asked_for(stage: Stage) -> None:
-    stage.upload(bytes(100 << 20))
-    ran = stage.post()
-    assert ran.code == 2 and "too large" in ran.error and "too large" in stage.body
-    assert stage.hub.blob_requests == []
+    assert ran.code == (3 if kind == "meanwhile" else 2) and said in ran.error and said in stage.body
+    assert "not known" in stage.body and stage.hub.blob_requests == []
 
 
 def test_the_newest_artifact_of_a_run_counts(stage: Stage) -> None:
@@ -392,24 +373,18 @@ def test_help_starts_no_program_and_asks_little(stage: Stage, monkeypatch: pytes
     assert started == [] and len(asked) <= 4, asked
 
 
-def test_rerun_repeats_the_run_of_the_report(failing: Stage) -> None:
-    failing.hub.add_run(RUN + 1, head_sha=HEAD)
-    assert failing.comment("alice", "/code-size rerun").code == 0
-    assert failing.hub.reruns == [RUN]
-
-
-def test_rerun_without_a_report_repeats_the_newest_run_of_the_head(stage: Stage) -> None:
+def test_rerun_repeats_the_run_of_the_report_else_the_newest_of_the_head(stage: Stage) -> None:
+    assert stage.comment("alice", "/code-size rerun").code == 0
+    assert stage.bodies == ["There is no run of this pull request's head to repeat."] and stage.hub.reruns == []
     stage.hub.add_run(RUN, head_sha=HEAD)
     stage.hub.add_run(RUN + 1, head_sha=HEAD)
     stage.hub.add_run(RUN + 2, head_sha=HEAD, path=".github/workflows/other.yml")
     stage.hub.add_run(RUN + 3, head_sha=FOREIGN)
     assert stage.comment("alice", "/code-size rerun").code == 0
     assert stage.hub.reruns == [RUN + 1]
-
-
-def test_rerun_of_nothing_is_answered(stage: Stage) -> None:
-    assert stage.comment("alice", "/code-size rerun").code == 0
-    assert stage.bodies == ["There is no run of this pull request's head to repeat."] and stage.hub.reruns == []
+    stage.grown()
+    assert stage.post().code == 0 and stage.comment("alice", "/code-size rerun").code == 0
+    assert stage.hub.reruns == [RUN + 1, RUN]
 
 
 def test_what_github_refuses_is_answered(stage: Stage) -> None:
@@ -449,20 +424,17 @@ def test_accept_binds_to_what_the_comment_shows(failing: Stage) -> None:
     assert "#issuecomment-" in ran.outputs["comment-url"]
 
 
-def test_accept_twice_is_accepted_for_the_second_reason(failing: Stage) -> None:
-    for why in ("one", "two"):
-        assert failing.comment("alice", f'/code-size accept "{why}"').code == 0
-    assert [one.why for one in failing.state.acceptances] == ["one", "two"]
-    assert failing.conclusions[-1] == "neutral"
-
-
-def test_a_command_that_runs_again_is_taken_once(failing: Stage) -> None:
+def test_a_command_that_runs_again_is_taken_once_and_a_second_one_adds_its_reason(failing: Stage) -> None:
     comment_id = failing.hub.add_comment(NUMBER, "alice", '/code-size accept "once"')
     assert failing.comment("alice", '/code-size accept "once"', comment_id).code == 0
     failing.upload(sides(side(BASE), side(MERGE, 3_000_000)))
     assert failing.post().outputs["verdict"] == "fail"
     assert failing.comment("alice", '/code-size accept "once"', comment_id).outputs["verdict"] == "fail"
-    assert [one.value for given in failing.state.acceptances for one in given.seen] == [2_000_000]
+    assert failing.comment("alice", '/code-size accept "two"').outputs["verdict"] == "warn"
+    assert [(one.why, [seen.value for seen in one.seen]) for one in failing.state.acceptances] == [
+        ("once", [2_000_000]),
+        ("two", [3_000_000]),
+    ]
 
 
 def test_there_may_be_nothing_to_accept(stage: Stage) -> None:
@@ -471,14 +443,10 @@ def test_there_may_be_nothing_to_accept(stage: Stage) -> None:
     stage.configure("comment: always\n")
     assert stage.post().code == 0
     assert stage.comment("alice", '/code-size accept "x"').code == 0
-    assert sum("no failing finding to accept" in body for body in stage.bodies) == 2 and not stage.state.acceptances
-
-
-def test_a_broken_report_shows_nothing_to_accept(failing: Stage) -> None:
-    failing.upload(b"broken")
-    assert failing.post().code == 2
-    assert failing.comment("alice", '/code-size accept "x"').code == 0
-    assert "no failing finding" in failing.bodies[-1] and not failing.state.acceptances
+    stage.upload(b"broken")
+    assert stage.post().code == 2
+    assert stage.comment("alice", '/code-size accept "x"').code == 0
+    assert sum("no failing finding to accept" in body for body in stage.bodies) == 3 and not stage.state.acceptances
 
 
 def _nothing_else_changed(stage: Stage, body: str, said: str) -> None:

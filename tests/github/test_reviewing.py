@@ -5,26 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from action_stage import MARKER, MODEL, Ran, Stage, event
-from fake_github import FakeGitHub
 from github_runner import git
 from replacing import replace
 
 from bot.core.baseline import Entry, kept
 from bot.core.snapshot import from_json
 from bot.store.entries import path_of, unpack
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    with FakeGitHub("octo/repo") as hub:
-        stage = Stage.create(tmp_path, hub)
-        stage.compiler("one")
-        yield stage
 
 
 def longer(name: str) -> str:

@@ -57,14 +57,11 @@ def test_a_branch_with_two_bases_has_a_check_for_each_and_comments_where_they_be
     assert checks(stage) == {MAIN: "failure", RELEASED: "success"}
     assert "2,000,000" in stage.body and BASE[:10] in stage.body
     assert stage.hub.comments(BACKPORT) == []
-
-
-def test_the_comment_of_a_backport_is_about_its_own_base(stage: Stage) -> None:
     backport(stage, size_bytes=3_000_000)
-    assert stage.post(run_id=BACKPORT_RUN).code == 0
+    body = stage.body
+    assert stage.post(run_id=BACKPORT_RUN).code == 0 and checks(stage)[RELEASED] == "failure"
     (comment,) = stage.hub.comments(BACKPORT)
-    assert "3,000,000" in comment["body"] and RELEASE[:10] in comment["body"] and stage.bodies == []
-    assert checks(stage) == {RELEASED: "failure"}
+    assert "3,000,000" in comment["body"] and RELEASE[:10] in comment["body"] and stage.body == body
 
 
 def test_an_earlier_merge_onto_the_release_branch_is_the_release_s(stage: Stage) -> None:
@@ -119,7 +116,7 @@ def test_a_report_about_the_former_base_cannot_be_accepted(stage: Stage) -> None
     assert ran.code == 2 and "another base" in stage.bodies[-1] and checks(stage) == {MAIN: "failure"}
 
 
-@pytest.mark.parametrize("conclusion", ["timed_out", "cancelled", "failure", "startup_failure"])
+@pytest.mark.parametrize("conclusion", ["timed_out", "startup_failure"])
 def test_a_run_that_left_nothing_is_told_and_fails_the_check(stage: Stage, conclusion: str) -> None:
     stage.hub.add_run(600, head_sha=HEAD)
     ran = stage.post(run_id=600, conclusion=conclusion)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from action_stage import MARKER, Ran, Stage
-from fake_github import FakeGitHub
 from golden_files import check_golden
 from test_comment import assert_harmless
 from test_opening import install_release
@@ -19,14 +16,6 @@ pytestmark = pytest.mark.slow
 PIN = {"requirements.txt": "numpy\niree-base-compiler==3.12.0\n"}
 MODEL = "// model {}\nfunc.func @main(%a: tensor<4xf32>)\n"
 MODELS = {"models/a.mlir": MODEL.format("a"), "models/b.mlir": MODEL.format("b"), "tests/c.mlir": MODEL.format("c")}
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    with FakeGitHub("octo/repo") as hub:
-        stage = Stage.create(tmp_path, hub)
-        stage.compiler("one")
-        yield stage
 
 
 def without(stage: Stage, files: dict[str, str] | None = None, **inputs: Any) -> Ran:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from report_factory import snapshot
 
 from bot.core.baseline import Entry
 from bot.errors import InputError, UsageError
-from bot.github.repository import RepositoryArtifacts
+from bot.github.repository import all_artifacts, download
 from bot.store.artifact_store import ArtifactStore, artifact_name, file_name
 from bot.store.entries import pack
 from bot.system.hub import connect
@@ -41,7 +42,8 @@ def zipped(entry: Entry, directory: Path) -> bytes:
 
 
 def store(hub: FakeGitHub) -> ArtifactStore:
-    return ArtifactStore(RepositoryArtifacts(connect(hub.url, hub.token(), "octo/repo", backoff_seconds=0.01)), "main")
+    one = connect(hub.url, hub.token(), "octo/repo", backoff_seconds=0.01)
+    return ArtifactStore(partial(all_artifacts, one), partial(download, one), "main")
 
 
 def test_stored_and_found(hub: FakeGitHub, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from test_repository import git
 
 from bot.core.baseline import Entry
 from bot.errors import ConfigError, InputError, NetworkError
-from bot.store.data_branch import DataBranch, lost_a_race
+from bot.store.data_branch import LOST_A_RACE, DataBranch
 from bot.store.entries import path_of
 from bot.system.git import Git
 from bot.system.processes import Cancel
@@ -105,9 +105,9 @@ def test_only_the_wanted_file_is_fetched(origin: Path) -> None:
             store.save(entry(number), SNAPSHOT)
     with branch(clone(origin, "two")) as store:
         store.entries()
-        assert store._scratch.text("cat-file", "--batch-check", "--batch-all-objects").count(" blob ") == 0
+        assert store.repository.text("cat-file", "--batch-check", "--batch-all-objects").count(" blob ") == 0
         store.save(entry(9), SNAPSHOT)  # the same bytes as the others: one blob, made here
-        assert store._scratch.text("cat-file", "--batch-check", "--batch-all-objects").count(" blob ") == 1
+        assert store.repository.text("cat-file", "--batch-check", "--batch-all-objects").count(" blob ") == 1
 
 
 def test_eight_writers_lose_nothing(origin: Path) -> None:
@@ -232,9 +232,9 @@ def test_a_remote_that_is_gone(origin: Path) -> None:
     ],
 )
 def test_both_kinds_of_rejection(line: str) -> None:
-    assert lost_a_race(f"To file:///x\n{line}\nDone\n")
+    assert LOST_A_RACE.search(f"To file:///x\n{line}\nDone\n")
 
 
 @pytest.mark.parametrize("why", ["pre-receive hook declined", "protected branch hook declined"])
 def test_a_refusal_is_no_race(why: str) -> None:
-    assert not lost_a_race(f"!\tabc:refs/heads/d\t[remote rejected] ({why})")
+    assert not LOST_A_RACE.search(f"!\tabc:refs/heads/d\t[remote rejected] ({why})")
