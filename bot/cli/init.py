@@ -48,12 +48,11 @@ def arguments(parser: Parser) -> None:
 def run(arguments: Arguments) -> None:
     """Raises UsageError where something is there already, or the action is none: nothing was written then."""
     from bot.cli.showing import for_log
-    from bot.compiler.repository import repository_of
     from bot.config.configuration import load_config
     from bot.config.starter import discover
     from bot.show.escape import visible
     from bot.system.files import write_atomically
-    from bot.system.git import Git
+    from bot.system.git import Git, repository_of
 
     action, place = arguments.action, arguments.directory
     if action and not _ACTION.fullmatch(action):

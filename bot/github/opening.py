@@ -11,7 +11,6 @@ from pathlib import Path, PurePosixPath
 
 from msgspec import structs
 
-from bot.compiler.repository import repository_of
 from bot.compiler.toolchain import newest
 from bot.config.configuration import CONFIG_NAMES, PACKAGED, Config, config_in, is_packaged, load_config
 from bot.config.requirements import requirements_file, sought_compiler
@@ -28,7 +27,7 @@ from bot.study.between import named_file
 from bot.study.prepare import Request, Show, Work, is_snapshot
 from bot.study.run import SidePlan
 from bot.system.defaults import cores, default_cache
-from bot.system.git import Git, credentials
+from bot.system.git import Git, credentials, repository_of
 from bot.system.hub import Hub, connect
 from bot.system.processes import Cancel
 

@@ -20,7 +20,6 @@ from bot.compiler.cell_cache import CellCache, TextStore, cell_key, digest_of
 from bot.compiler.command import command_compiler
 from bot.compiler.compiler import Compiler
 from bot.compiler.iree import Iree
-from bot.compiler.repository import Repository, repository_of
 from bot.compiler.storage import touch
 from bot.compiler.toolchain import resolve
 from bot.config.configuration import Config
@@ -35,6 +34,7 @@ from bot.study.run import Progress, Resources, SidePlan, measure_sides, recheck
 from bot.system.defaults import private_hosts
 from bot.system.downloads import pieces, shown
 from bot.system.files import PART_PREFIX, is_writable, make_directory, temporary_directory, write_atomically
+from bot.system.git import Repository, repository_of
 from bot.system.processes import Cancel
 
 _GUESSED_BYTES = 1 << 20

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from bot.core.snapshot import SourceInfo
 from bot.errors import InputError, NetworkError, UsageError
 from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Outcome, run
@@ -277,3 +278,28 @@ class Git:
                 # `git worktree prune` would also forget the user's worktrees on a disk that is not mounted here, and
                 # a cancelled run starts no more children.
                 shutil.rmtree(common / "worktrees" / path.name, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """Where a configuration lives: the top of its work tree (None outside a repository) and its state."""
+
+    top: Path | None
+    source: SourceInfo
+
+
+def repository_of(directory: Path, cancel: Cancel) -> Repository:
+    """The repository that holds `directory`; a missing git or repository gives an empty one."""
+    git = Git(directory, cancel)
+
+    def said(*arguments: str) -> str:
+        try:
+            return git.text(*arguments)
+        except InputError:
+            return ""
+
+    if not (top := said("rev-parse", "--show-toplevel")):
+        return Repository(None, SourceInfo())
+    sha, ref = said("rev-parse", "--verify", "HEAD"), said("symbolic-ref", "--short", "-q", "HEAD")
+    dirty = bool(said("status", "--porcelain", "--untracked-files=no"))
+    return Repository(Path(top), SourceInfo(sha or None, ref or None, dirty))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import subprocess
 import zipfile
 from collections.abc import Iterator
@@ -131,6 +132,7 @@ def test_a_stored_base_is_preferred_to_the_artifact_s_where_it_is_of_that_compil
     stage.grown()
     ran = stage.post()
     assert "own run" in ran.report.baseline.rule and not any("baseline" in note for note in ran.report.notes)
+    shutil.rmtree(stage.home / "store")
     stage.save(side(BASE, 50_000))
     stage.upload(sides(side(BASE, 2_000_000), side(MERGE, 2_000_000)))
     ran = stage.post()

@@ -1,4 +1,4 @@
-"""bot.compiler.repository: commit, ref and changes, as real git tells them."""
+"""bot.system.git: the repository of a side: commit, ref and changes, as real git tells them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from places import ROOT
 
-from bot.compiler.repository import Repository, repository_of
 from bot.core.snapshot import SourceInfo
+from bot.system.git import Repository, repository_of
 from bot.system.processes import Cancel
 
 AUTHOR = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false")
