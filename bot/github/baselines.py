@@ -123,8 +123,9 @@ def nearest(services: Services, store: Store, side: Opened) -> Base | None:
     Of its snapshot what has the side's models and flags, and says that it was planned as that is.
     Raises NetworkError where the store cannot be asked.
     """
-    chosen = side.work.planned()
-    for _, entry, snapshot in islice(stored(services, store, side.config, side.wanted.sha), _MOST_LOADED):
+    chosen, sha = side.work.planned(), side.wanted.sha
+    ancestors = stored(services, store, side.config, sha, lambda entry: entry.sha != sha)
+    for _, entry, snapshot in islice(ancestors, _MOST_LOADED):
         planned = {cell.key: cell for cell in for_release(snapshot.compiler, chosen.cells)}
         alike = (one for one in snapshot.cells if one.key in planned and _is_alike(one, snapshot, planned[one.key]))
         models = {model.name: model.digest for model in chosen.models}

@@ -204,13 +204,20 @@ def _base(services: Services, base: Opened) -> Base:
         snapshot = load_snapshot(wanted.snapshot)
         return Base(Baseline(wanted.rule, snapshot.source.sha), snapshot)
     plan, why = _plan_or_reason("base", base)
-    notes: tuple[str, ...] = ()
+    baseline, notes = Baseline(wanted.rule, wanted.sha), tuple[str, ...]()
     if wanted.spec is None:
         try:
-            known = _known(services, base, plan)
-            if known.snapshot is not None:
-                return known
-            notes = known.notes
+            store, digest = store_of(services, base.config), plan_digest(plan) if plan else None
+            look = partial(standing_for, services, store, base, digest)
+            standing = look()
+            if standing is None and plan is None:  # it cannot be measured here
+                standing, why_not = awaited(services, base, look)
+                notes = (why_not,) if why_not else ()
+            if standing:
+                baseline = Baseline(f"{wanted.rule}; stored snapshot", wanted.sha, standing.distance)
+                return Base(baseline, standing.snapshot, notes=notes)
+            if not base.names_compiler and (near := nearest(services, store, base)):
+                return near._replace(notes=(*near.notes, *notes))
         except Interrupted:
             raise
         except BotError as error:
@@ -219,25 +226,8 @@ def _base(services: Services, base: Opened) -> Base:
     if plan:
         return Base(Baseline(f"{wanted.rule}; measured in this run", wanted.sha), plan=plan, notes=notes)
     if base.borrows:
-        notes += (f"base is not measured: {why}",) if why else ()
-        return Base(Baseline(wanted.rule, wanted.sha), notes=notes)
-    return Base(Baseline(wanted.rule, wanted.sha), notes=notes, broke=f"No baseline: {why}")
-
-
-def _known(services: Services, base: Opened, plan: SidePlan | None) -> Base:
-    """A stored snapshot; where the base cannot be measured here, after a wait for its own run. Or else none."""
-    wanted, store, digest = base.wanted, store_of(services, base.config), plan_digest(plan) if plan else None
-    look = partial(standing_for, services, store, base, digest)
-    standing, why_not = look(), ""
-    if standing is None and plan is None:
-        standing, why_not = awaited(services, base, look)
-    notes = (why_not,) if why_not else ()
-    if standing:
-        baseline = Baseline(f"{wanted.rule}; stored snapshot", wanted.sha, standing.distance)
-        return Base(baseline, standing.snapshot, notes=notes)
-    if not base.names_compiler and (near := nearest(services, store, base)):
-        return near._replace(notes=(*near.notes, *notes))
-    return Base(Baseline(wanted.rule, wanted.sha), notes=notes)
+        return Base(baseline, notes=(*notes, f"base is not measured: {why}") if why else notes)
+    return Base(baseline, notes=notes, broke=f"No baseline: {why}")
 
 
 def _plan_or_reason(label: str, side: Opened) -> tuple[SidePlan | None, str]:

@@ -204,7 +204,10 @@ class Guard:
                     if os.getsid(pid) not in spared:
                         with contextlib.suppress(PermissionError):  # it runs as another user
                             os.kill(pid, signal.SIGKILL)
-                        names.append(f"{_name(pid)} (process {pid})")
+                        name = "a program"
+                        with contextlib.suppress(OSError):
+                            name = Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
+                        names.append(f"{name} (process {pid})")
                         os.waitpid(pid, os.WNOHANG)
             return names
 
@@ -243,12 +246,6 @@ def _children() -> Iterator[int]:
         with contextlib.suppress(OSError):
             if stat.read_bytes().rpartition(b") ")[2].split()[1] == str(os.getpid()).encode():
                 yield int(stat.parent.name)
-
-
-def _name(pid: int) -> str:
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
-    return "a program"
 
 
 _guard = Guard()

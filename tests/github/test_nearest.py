@@ -104,16 +104,15 @@ def test_the_base_commit_itself_comes_before_any_ancestor(stage: Stage) -> None:
     base = pushed(stage, stage.origin.push_main("Source", {"compiler/a.cpp": "2\n"}))
     (entry,) = [one for one in stage.store.entries() if one.sha != base]
     stage.store.save(replace(entry, sha=base), stage.store.load(entry))
-    ran = reviewed(stage)
+    pull = stage.open_pull({"notes.txt": "one\n"})
+    ran = stage.pull(*pull, head=wheel(stage, "old"))
     assert (ran.report.baseline.distance, ran.report.baseline.between) == (0, None)
     for one in [one for one in stage.store.entries() if one.sha == base]:
         path = stage.home / "store" / path_of(one)
         path.write_bytes(path.read_bytes()[:-9])
-    ran = reviewed(stage)
+    ran = stage.pull(*pull, head=wheel(stage, "old"))
     assert ran.code == 0 and ran.report.base.source.sha == entry.sha and ran.report.baseline.distance == 1, ran.error
-    assert ran.said.count("skipped a stored baseline that is damaged") == 4, (
-        "both, when the base is looked for and again"
-    )
+    assert ran.said.count("skipped a stored baseline that is damaged") == 1
 
 
 def test_a_model_that_was_edited_since_is_not_compared_and_that_is_told(stage: Stage) -> None:
