@@ -321,6 +321,8 @@ KERNELER = """
 import sys
 sizes = {"1.0": 100, "1.1": 100, "1.2": 900, "1.3": 950}
 open(sys.argv[1], "wb").write(bytes(sizes["VERSION"]))
+if sys.argv[2:]:
+    open(sys.argv[2], "w").write('{"peak_bytes": %d, "kernels": 3}' % (10 * sizes["VERSION"]))
 print("made by", "VERSION", "with Python %d.%d" % sys.version_info[:2])
 """
 
@@ -367,6 +369,34 @@ def test_releases_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "nightly releases are known of IREE alone" in said
     said = bot(tmp_path, "compare", "1.0", "1.4", code=4)
     assert "could not be fetched" in said and "1.3" in said
+
+
+def test_metrics_of_its_own_are_searched_and_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    for version in ("1.0", "1.1", "1.2", "1.3"):
+        wheel(tmp_path / "wheels", version)
+    package(tmp_path, base="1.0", head="1.3", metrics=OWN)
+    path = tmp_path / "code-size.yml"
+    rules = [{"name": "memory", "metrics": ["peak_bytes"], "fail": "4KiB"}, {"metrics": ["*"]}]
+    run = ["python", "-m", "kerneler", "{out}/code.bin", "{out}/facts.json"]
+    data = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump(data | {"thresholds": rules, "compiler": data["compiler"] | {"run": run}}))
+
+    cell = ("--model", "a", "--target", "here")
+    said = bot(tmp_path, "bisect", "1.0", "1.3", "--metric", "peak_bytes", *cell, "--limit", "2KiB", "--out", "step")
+    assert "first bad: 1.2" in said and "1,000 → 9,000 B" in said
+    result = json.loads((tmp_path / "step/bisect.json").read_text())
+    assert result["metric"] == "peak_bytes" and result["first_bad"] == "1.2"
+    assert "no metric is called 'peak'" in bot(tmp_path, "bisect", "1.0", "1.3", "--metric", "peak", *cell, code=2)
+    assert "kernels is the same" in bot(tmp_path, "bisect", "1.0", "1.3", "--metric", "kernels", *cell, code=2)
+
+    bot(tmp_path, "history", "--releases", "1.0..1.3", "--out", "years")
+    for version in ("1.0", "1.1", "1.2"):
+        bot(tmp_path, "measure", "--compiler", version, "--out", f"{version}.json")
+    for files in (["years/history.json"], ["1.0.json", "1.1.json", "1.2.json"]):
+        said = bot(tmp_path, "calibrate", "--replay", *files, "--alarms", "0")
+        assert "  fail: memory (4KiB): peak_bytes of a on here: +8,000 B (+800.0 %)" in said
+        assert "memory: fail in 1 step, 1 alarm" in said and "{absolute: 8000B} in place of 1 step" in said
 
 
 def test_a_package_is_pinned_in_requirements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

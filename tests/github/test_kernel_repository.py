@@ -41,29 +41,35 @@ def released(folder: Path, version: str, code: bytes) -> None:
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     released(tmp_path / "wheels", "1.0", CODE)
     assert CODE.count(SPILLS + b"\0") == 2
-    released(tmp_path / "wheels", "2.0", CODE.replace(SPILLS + b"\0", SPILLS + b"\7", 1))
+    for version in ("1.5", "2.0"):
+        released(tmp_path / "wheels", version, CODE.replace(SPILLS + b"\0", SPILLS + b"\7", 1))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))
     with FakeGitHub("octo/repo") as hub:
         yield Stage.create(tmp_path, hub)
 
 
-def config(stage: Stage, version: str) -> str:
+def pinned(stage: Stage, version: str, where: str = "code-size.yml") -> dict[str, str | None]:
+    """The file that names the compiler's release, and the configuration."""
     run = ["python", "-m", "kernel_compiler", "{model}", "{target}", "{out}"]
     command = {"kind": "command", "package": "kernel-compiler", "run": run, "artifacts": ["*.hsaco"]}
-    return stage.config(compiler={**command, "head": version}, models=["kernels/*.py"], targets={"gfx942": {}})
+    pin = {"head": version} if where == "code-size.yml" else {"requirements": where}
+    configuration = stage.config(compiler={**command, **pin}, models=["kernels/*.py"], targets={"gfx942": {}})
+    files: dict[str, str | None] = {where: f"kernel-compiler=={version}\n"}
+    return files | {"code-size.yml": configuration}
 
 
+@pytest.mark.parametrize("where", ["code-size.yml", "requirements.txt"])
 @pytest.mark.parametrize("fork", [False, True], ids=["own", "fork"])
-def test_a_pull_request_that_raises_the_pin_is_told_of_the_spills_first(stage: Stage, fork: bool) -> None:
-    files = {"code-size.yml": config(stage, "1.0"), "kernels/attn.py": KERNEL}
-    main = stage.origin.push_main("Kernels", files)
+def test_a_pull_request_that_raises_the_pin_is_told_of_the_spills_first(stage: Stage, fork: bool, where: str) -> None:
+    main = stage.origin.push_main("Kernels", {**pinned(stage, "1.0", where), "kernels/attn.py": KERNEL})
     pushed = stage.push(main)
     assert pushed.code == 0 and len(list(stage.store.entries())) == 1, pushed.error
-    head, merge = stage.open_pull({"code-size.yml": config(stage, "2.0")})
-    ran = stage.pull(head, merge, fork=fork)
+    head, merge = stage.open_pull({where: pinned(stage, "2.0", where)[where]})
+    ran = stage.pull(head, merge, fork=fork, steps="all")
     assert ran.code == 0 and ran.report.verdict.status == "fail", ran.error
     assert "stored snapshot" in ran.report.baseline.rule
+    assert [step.name for step in ran.report.steps] == ["1.0 → 1.5", "1.5 → 2.0"]
     if fork:
         assert stage.comments() == []
         ran = trusted(stage, ran.out, main, head)
@@ -92,7 +98,7 @@ def trusted(stage: Stage, out: Path, main: str, head: str) -> Ran:
 
 
 def test_a_kernel_that_changed_is_the_cause(stage: Stage) -> None:
-    files = {"code-size.yml": config(stage, "1.0"), "kernels/attn.py": KERNEL, "kernels/other.py": KERNEL}
-    stage.push(stage.origin.push_main("Kernels", files))
+    files = {"kernels/attn.py": KERNEL, "kernels/other.py": KERNEL}
+    stage.push(stage.origin.push_main("Kernels", pinned(stage, "1.0") | files))
     ran = stage.pull(*stage.open_pull({"kernels/attn.py": "# another kernel\n"}))
     assert ran.code == 0 and ran.states == {"attn on gfx942": "same", "other on gfx942": "same"}, ran.error
