@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from ir_child import Child
 from places import FIXTURES
 
-from bot.readers.ir_worker.ir_program import COMPONENT_CHARACTERS, component_of
-from bot.readers.ir_worker.ir_stream import parts_of
+from bot.readers.ir_worker.ir_program import COMPONENT_CHARACTERS, component_of, parts_of
 
 HERE = FIXTURES / "ir"
 FLAGS = (

@@ -1,16 +1,21 @@
-"""What one model's target-independent IR says: the worker's answer to the request `program`."""
+"""What one model's target-independent IR says: the worker's answer to the request `program`.
+
+What is bound to an entry point of the schedule is taken apart by the text of its function in generic form: the offsets
+of its buffers, what it may assume, and the rest.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from .ir_families import families
-from .ir_kinds import PLAIN, collect, is_linalg, name_of
-from .ir_members import read
-from .ir_stream import entry_point_of, generic, hexadecimal, stream, tops_of, without_names
+from .ir_fold import families, read
+from .ir_kinds import COMPUTE_BOUND, KINDS, PLAIN, collect, is_linalg, kinds_of, name_of
 
 Answer = dict[str, Any]
 COMPONENT_CHARACTERS = 200  # a component has no more than these
@@ -92,6 +97,46 @@ def _digest(module: Any) -> str:
     lines = [line for line in generic(module.operation).split("\n") if line.startswith(" ")]
     rest = [line for line in lines if not (line.startswith('  "util.global"') and "type = !hal.device" in line)]
     return hexadecimal("\n".join(rest))
+
+
+def tops_of(ir: Any, module: Any) -> list[Any]:
+    """The operations at the top; see `ir_kinds.collect` for why by a walk."""
+    tops: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name == "builtin.module":
+            return ir.WalkResult.ADVANCE
+        tops.append(op)
+        return ir.WalkResult.SKIP
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return tops
+
+
+def entry_point_of(dispatch: Any) -> tuple[str, ...]:
+    """(executable, entry point) that a dispatch launches."""
+    symbol = dispatch.attributes["entry_points"][0].value
+    return (symbol,) if isinstance(symbol, str) else tuple(symbol)
+
+
+def generic(op: Any) -> str:
+    """The operation in generic form: its name, operands, properties, regions and types, all in one notation.
+
+    A release that adds an optional operand to an operation prints one more count of 0 for it: left out.
+    """
+    return _TRAILING_ZEROS.sub(r"\1>", op.get_asm(print_generic_op_form=True, **PLAIN))
+
+
+def hexadecimal(text: str) -> str:
+    """Its digest."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def without_names(text: str, names: set[str]) -> str:
+    """The text with these symbols, as references and as strings, replaced by `@`; whole ones only."""
+    either = "|".join(re.escape(name) for name in sorted(names))
+    symbols = re.compile(rf'(?P<string>(?<!@)"(?:{either})")|@(?:"(?:{either})"|(?:{either})(?![\w$.-]))')
+    return symbols.sub(lambda match: '"@"' if match["string"] else "@", text)
 
 
 # What a model's own program consists of, by the `input` phase, in which whatever the model was written in has become
@@ -192,3 +237,303 @@ def _name(escaped: str) -> str | None:
     if name == "<root>" or not any(map(str.isalpha, name)):
         return None
     return "".join(each if each.isprintable() else "?" for each in name[:COMPONENT_CHARACTERS])
+
+
+# What the schedule of a program says, the IR at the end of the stream phase: executables, launches and memory.
+
+Constants = Mapping[Any, "int | None"]
+ARGUMENT_VALUES = 16  # so many different constants of an argument are listed
+_INT_LIMIT = 1 << 53  # that of `bot.core.record`, which a process beside the compiler cannot import
+_DISPATCHES = ("stream.cmd.dispatch", "stream.async.dispatch")
+_TRAILING_ZEROS = re.compile(r"(SegmentSizes = array<i32: \d+(?:, \d+)*?)(?:, 0)+>")
+_VALUE = re.compile(r"%[A-Za-z0-9_$.-]+(?:#\d+)?")
+_CONSTANT = re.compile(r'(%\S+) = "arith\.constant"\(\) <\{value = (.*)\}> : \(\) -> \S+$')
+_SUBSPAN = re.compile(r'= "stream\.binding\.subspan"\((%\S+), (%[^,)\s]+)')
+_ASSUME = re.compile(r'(%[^\s:]+)(:\d+)? = "util\.assume\.int"\(([^)]*)\) (.*)$')
+_AT_ONE_SITE = re.compile(r"#util\.int\.assumption<umin = (\d+), umax = \1(?:, udiv = (\d+))?>")
+_CAST = re.compile(r'(%\S+) = "arith\.(?:index_castui|index_cast|extui)"\((%[^,)\s]+)\)')
+_OFFSET = "offset"
+_COUNTED = {
+    "fills": "stream.cmd.fill",
+    "copies": "stream.cmd.copy",
+    "awaits": "stream.timepoint.await",
+    "submissions": "stream.cmd.execute",
+}
+_ALLOCA, _IMPORT = "stream.resource.alloca", "stream.tensor.import"
+_MAKES_BUFFERS = (_ALLOCA, "stream.resource.alloc", _IMPORT, "stream.cmd.parameter.load")
+_BRANCHES = ("cf.", "scf.")
+_CALL, _AWAIT = "util.call", "stream.timepoint.await"
+_GIVE_BACK, _VIEW, _STORE = "stream.resource.dealloca", "stream.resource.subview", "util.global.store"
+_STEPS = (*_MAKES_BUFFERS, _CALL, _AWAIT, _GIVE_BACK, _VIEW, _STORE)
+
+
+def stream(ir: Any, module: Any) -> Answer:
+    """Executables and their launches; of the alternatives that a launch may have, the first listed counts."""
+    executables, dispatches = collect(ir, module, ("stream.executable",)), collect(ir, module, _DISPATCHES)
+    sites = Counter(map(entry_point_of, dispatches))
+    entry_points = [
+        {**entry, "sites": sites.pop((entry["executable"], entry["entry_point"]), 0)}
+        for executable in executables
+        for entry in _entry_points(ir, executable)
+    ]
+    if sites:
+        raise ValueError(f"dispatch of {'::'.join(min(sites))}, which no stream.executable exports")
+    tops = tops_of(ir, module)
+    makers = [op for top in tops if top.name != "stream.executable" for op in collect(ir, top, ("arith.constant",))]
+    constants = {op.results[0]: _integer(op.attributes["value"]) for op in makers}
+    try:
+        submitted: Answer | None = _schedule(ir, tops, constants)
+    except (ValueError, KeyError, IndexError):
+        submitted = None  # another release writes it otherwise: all else does not need it
+    return {
+        "executables": len(executables),
+        "entry_points": entry_points,
+        "arguments": list(_arguments(dispatches, constants)),
+        "initializer_sites": sum(len(collect(ir, top, _DISPATCHES)) for top in tops if top.name == "util.initializer"),
+        "schedule": submitted,
+    }
+
+
+def _entry_points(ir: Any, executable: Any) -> Iterator[Answer]:
+    functions = {name_of(op): op for op in collect(ir, executable, ("func.func",))}
+    for export in collect(ir, executable, ("stream.executable.export",)):
+        function = functions.get(export.attributes["function_ref"].value)
+        kinds = kinds_of(ir, function) if function is not None else set()
+        text = "" if function is None else without_names(generic(function), {*functions})
+        yield {
+            "executable": name_of(executable),
+            "entry_point": name_of(export),
+            "kind": min(kinds, key=KINDS.index, default="other"),
+            "memory_bound": bool(kinds) and not kinds & COMPUTE_BOUND,
+            "bound": hexadecimal(text),
+            "bound_parts": [hexadecimal(part) for part in parts_of(text)],
+        }
+
+
+def _arguments(dispatches: list[Any], constants: Constants) -> Iterator[Answer]:
+    """Per entry point, in the order of their first launches, and argument."""
+    passed: dict[tuple[str, int, str], list[int | None]] = {}
+    for op in dispatches:
+        # The second segment, behind the workload: resources are among it, which are no scalars.
+        workload, count, *_ = op.attributes["operandSegmentSizes"]
+        values = [op.operands[number] for number in range(workload, workload + count)]
+        scalars = [(kind, value) for value in values if not (kind := str(value.type)).startswith("!")]
+        for index, (kind, value) in enumerate(scalars):
+            passed.setdefault((entry_point_of(op)[-1], index, kind), []).append(constants.get(value))
+    for (entry_point, index, kind), each in passed.items():
+        known, unknown = sorted({value for value in each if value is not None}), each.count(None)
+        yield {
+            "entry_point": entry_point,
+            "index": index,
+            "type": kind,
+            "values": known[:ARGUMENT_VALUES],
+            "distinct": len(known),
+            "divisor": None if unknown else math.gcd(*known),
+            "unknown_sites": unknown,
+        }
+
+
+def _integer(attribute: Any) -> int | None:
+    """The value of an integer constant without its sign, as the compiler's assumptions have it; None for others.
+
+    None as well for one above `_INT_LIMIT`: a 64-bit -1 is no number that all JSON readers hold exactly.
+    """
+    text, _, kind = str(attribute).rpartition(" : ")
+    if not text:
+        return {"true": 1, "false": 0}.get(kind)
+    bits = 64 if kind == "index" else int(kind[1:]) if re.fullmatch(r"i\d+", kind) else 0
+    value = int(text) % 2**bits if bits and re.fullmatch(r"-?\d+", text) else None
+    return None if value is None or value > _INT_LIMIT else value
+
+
+# What is bound to an entry point.
+
+
+def parts_of(function: str) -> tuple[str, str, str]:
+    """The offsets of the buffers, the assumptions, and the rest of the function, as texts without SSA names.
+
+    Constants stand where they are used: in which order a release lists them says nothing.
+    """
+    reader = _Bindings([line.strip() for line in function.split("\n")])
+    rest = "\n".join(reader.rest())
+    return "\n".join(reader.offsets), "\n".join(reader.assumptions), rest
+
+
+class _Bindings:
+    """Reads the lines of one function from first to last."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.lines, self.offsets, self.assumptions = lines, list[str](), list[str]()
+        self._said, self._numbers = dict[str, str](), dict[str, int]()
+        self._offset_only = _offset_only(lines)
+
+    def rest(self) -> Iterator[str]:
+        """All lines but constants and assumptions, without offsets; read it to the end for these."""
+        for line in self.lines:
+            if constant := _CONSTANT.match(line):
+                self._said[constant[1]] = constant[2]
+            elif assume := _ASSUME.match(line):
+                self._assume(assume)
+            else:
+                subspan = _SUBSPAN.search(line)
+                if subspan and not self._said.get(subspan[2], "%").startswith("%"):
+                    start, end = subspan.span(2)
+                    self.offsets.append(self._said[subspan[2]])
+                    line = f"{line[:start]}{_OFFSET}{line[end:]}"
+                yield _VALUE.sub(lambda name: self._number(name[0]), line)
+
+    def _assume(self, assume: re.Match[str]) -> None:
+        """What follows uses the value itself, so that an assumption more or less is none of the rest."""
+        operands = [self._number(part.strip()) for part in assume[3].split(",")]
+        results = [f"{assume[1]}#{number}" for number in range(len(operands))] if assume[2] else [assume[1]]
+        self._said.update(zip(results, operands, strict=False))
+        lists = assume[4].split("], [")
+        for number, (name, listed) in enumerate(zip(results, lists, strict=False)):
+            if name in self._offset_only:
+                lists[number] = _AT_ONE_SITE.sub(self._site_offset, listed)
+        self.assumptions.append(f"{', '.join(operands)} {'], ['.join(lists)}")
+
+    def _site_offset(self, match: re.Match[str]) -> str:
+        """A known value with the divisor that follows from it is an offset, and nothing that the program assumes."""
+        value, divisor = match[1], match[2]
+        if divisor != (None if value == "0" else value):
+            return match[0]
+        self.offsets.append(value)
+        return _OFFSET
+
+    def _number(self, name: str) -> str:
+        if name in self._said:
+            return self._said[name]
+        value, hash_, part = name.partition("#")
+        return f"%{self._numbers.setdefault(value, len(self._numbers))}{hash_}{part}"
+
+
+def _offset_only(lines: list[str]) -> set[str]:
+    """Names that nothing uses but offsets of buffers, and casts to them."""
+    used: dict[str, set[str]] = {}
+    for line in lines:
+        head, equals, tail = line.partition(" = ")
+        for name in _VALUE.findall(tail if equals and head.startswith("%") else line):
+            used.setdefault(name, set()).add(line)
+    subspans = {line: match[2] for line in lines if (match := _SUBSPAN.search(line))}
+    casts = {line: match[1] for line in lines if (match := _CAST.match(line))}
+    offsets: set[str] = set()
+    for name, users in reversed(used.items()):
+        if all(subspans.get(line) == name or casts.get(line) in offsets for line in users):
+            offsets.add(name)
+    return offsets
+
+
+# What it submits, and which memory it asks for.
+
+
+@dataclass
+class _Buffer:
+    """A piece of memory: its size in bytes, None where only the run tells; its lifetime as the compiler names it."""
+
+    size: int | None
+    lifetime: str
+    outlives: bool = False
+
+
+@dataclass
+class _Body:
+    """What one initializer or function does, in its order."""
+
+    name: str
+    initializer: bool
+    # a buffer that is made (1) or given back (-1), or the name of a function that is called
+    steps: list[tuple[_Buffer, int] | str] = field(default_factory=list)
+    stores: dict[str, _Buffer] = field(default_factory=dict)  # global → the buffer that it gets first
+    branches: bool = False  # True where what is made depends on what happens at run time
+
+    @property
+    def buffers(self) -> list[_Buffer]:
+        """The buffers that it makes itself."""
+        return [step[0] for step in self.steps if not isinstance(step, str) and step[1] > 0]
+
+
+def _schedule(ir: Any, tops: list[Any], constants: Constants) -> Answer:
+    """What `bot.core.reading.Schedule` has."""
+    named = [top for top in tops if top.name in ("util.initializer", "util.func")]
+    bodies = [_body(ir, top, constants) for top in named]
+    names = Counter(op.name for top in named for op in collect(ir, top, {*_COUNTED.values()}))
+    allocas = [op for top in named for op in collect(ir, top, (_ALLOCA,))]
+    unclear = any(body.branches and not body.initializer for body in bodies)
+    # Of each global the first buffer, which later ones replace; several globals may have parts of one.
+    first: dict[str, _Buffer] = {}
+    for body in sorted(bodies, key=lambda body: not body.initializer):
+        first = {**body.stores, **first}
+    globals_ = {id(each): each for each in first.values()}.values()
+    variables = [each.size for each in globals_ if each.lifetime == "variable"]
+    return {
+        **{name: names[operation] for name, operation in _COUNTED.items()},
+        "allocated_bytes": sum(constants.get(op.operands[0]) or 0 for op in allocas),
+        "variable_bytes": None if None in variables else sum(filter(None, variables)),
+        "dynamic_buffers": sum(buffer.size is None for body in bodies for buffer in body.buffers),
+        "program_memory_bytes": None if unclear else _peak(bodies),
+    }
+
+
+def _body(ir: Any, top: Any, constants: Constants) -> _Body:
+    initializer = top.name == "util.initializer"
+    body, buffers = _Body("" if initializer else name_of(top), initializer), dict[Any, _Buffer]()
+    for op in collect(ir, top, lambda name: name in _STEPS or name.startswith(_BRANCHES)):
+        buffer = buffers.get(op.operands[0]) if len(op.operands) else None
+        if op.name in _MAKES_BUFFERS:
+            # One size for each buffer; of an import the last one, behind the shape's own.
+            results = [result for result in op.results if _lifetime(result)]
+            sizes = [operand for operand in op.operands if str(operand.type) == "index"]
+            for result, size in zip(results, sizes[-1:] if op.name == _IMPORT else sizes, strict=True):
+                buffers[result] = _Buffer(constants.get(size), _lifetime(result))
+                body.steps.append((buffers[result], 1))
+        elif op.name == _CALL:
+            body.steps.append(op.attributes["callee"].value)
+        elif op.name == _AWAIT:  # the results are the first operands, once they are there
+            pairs = zip(op.results, map(buffers.get, op.operands))  # noqa: B905 - the other operands are timepoints
+            buffers.update((result, waited) for result, waited in pairs if waited)
+        elif op.name.startswith(_BRANCHES):
+            body.branches = body.branches or bool(body.buffers) or op.name.startswith("scf.")
+            # A buffer that goes on into another block is kept: so data are loaded that could not be mapped.
+            for passed in filter(None, map(buffers.get, op.operands)):
+                passed.outlives = True
+        elif buffer and op.name == _GIVE_BACK:
+            body.steps.append((buffer, -1))
+        elif buffer and op.name == _VIEW:
+            buffers[op.results[0]] = buffer
+        elif buffer:
+            buffer.outlives = True
+            body.stores.setdefault(op.attributes["global"].value, buffer)
+    return body
+
+
+def _lifetime(value: Any) -> str:
+    """`constant` of `!stream.resource<constant>`; empty for any other type."""
+    head, _, tail = str(value.type).partition("!stream.resource<")
+    return "" if head else tail.rstrip(">")
+
+
+def _peak(bodies: list[_Body]) -> int:
+    """The most that is held at once: while it is set up, or then by the function that needs most."""
+    held, peak = 0, 0
+    functions = {body.name: body for body in bodies if not body.initializer}
+    for body in bodies:
+        if body.initializer:
+            peak = max(peak, held + _most(body, functions)[0])
+            held += sum(buffer.size or 0 for buffer in body.buffers if buffer.outlives)
+    return max([peak, *(held + _most(body, functions)[0] for body in functions.values())])
+
+
+def _most(body: _Body, functions: Mapping[str, _Body], calling: tuple[str, ...] = ()) -> tuple[int, int]:
+    """The most that it holds at once, and what it holds at its end: only what is given back is free again."""
+    live = most = 0
+    for step in body.steps:
+        if isinstance(step, str):
+            called = functions.get(step)
+            if called is not None and step not in calling:
+                inner, at_its_end = _most(called, functions, (*calling, step))
+                most, live = max(most, live + inner), live + at_its_end
+        else:
+            live += step[1] * (step[0].size or 0)
+        most = max(most, live)
+    return most, live
