@@ -104,10 +104,7 @@ def test_integers_are_0_or_1_then_all_there_are_and_within_the_tensor_in_which_t
     few, every, again = drawn(17)
     assert set(few) == {0, 1} and set(every) == set(again) == set(range(17))
     assert set(drawn(1)[2]) == {0}
-
-
-def test_a_small_integer_that_is_a_place_is_within_its_tensor_too(tmp_path: Path) -> None:
-    for extent, most in ((9, 9), (300, 128)):
+    for extent, most in ((9, 9), (300, 128)):  # a small integer that is a place is within its tensor, too
         found = fed(program("tensor<90x90xi8>", extent=extent), tmp_path)
         assert set(np.fromfile(files(found, "input")[0], np.int8)) == set(range(most))
 
@@ -149,16 +146,12 @@ def test_small_integers_take_all_their_values(tmp_path: Path, kind: str, low: in
 def test_weights_keep_the_size_of_what_they_are_multiplied_with(tmp_path: Path, kind: str) -> None:
     found = values(tmp_path, f"tensor<64x8x3x3x{kind}>")
     assert abs(found.mean()) < 0.02 and found.std() == pytest.approx((2 / 72) ** 0.5, rel=0.1)
-
-
-def test_variances_and_scales_are_positive(tmp_path: Path) -> None:
-    found = values(tmp_path, "tensor<5000xf32>")
-    assert found.min() >= 0.5 and found.max() < 1.5 and found.std() > 0.2
-
-
-def test_a_tensor_of_many_chunks_is_whole(tmp_path: Path) -> None:
-    found = values(tmp_path, "tensor<1500001xf32>")
-    assert found.size == 1500001 and len(set(found[:1000]) & set(found[1 << 20 : (1 << 20) + 1000])) < 10
+    scales = values(tmp_path, f"tensor<5000x{kind}>")  # and variances: positive
+    assert scales.min() >= 0.5 and scales.max() <= 1.5 and scales.std() > 0.2
+    many = values(tmp_path, f"tensor<1500001x{kind}>")
+    assert many.size == 1500001 and (
+        kind == "f16" or len(set(many[:1000]) & set(many[1 << 20 : (1 << 20) + 1000])) < 10
+    )
 
 
 def test_a_quantised_program_is_run_with_wide_biases_too(tmp_path: Path) -> None:
@@ -170,11 +163,6 @@ def test_a_quantised_program_is_run_with_wide_biases_too(tmp_path: Path) -> None
     assert first["w"] == second["w"] and first["i"] == second["i"]
     assert set(np.frombuffer(first["bias"], np.int32)) == {0, 1}
     assert np.frombuffer(second["bias"], np.int32).std() == pytest.approx(1 << 17, rel=0.2)
-
-
-def test_without_arguments_there_is_one_run(tmp_path: Path) -> None:
-    found = fed(program(parameters=(parameter("a", "tensor<3xf32>"),)), tmp_path, draws=5)
-    assert not isinstance(found, str) and len(found.draws) == 1 and not found.has_inputs
 
 
 @pytest.mark.parametrize(
@@ -191,43 +179,29 @@ def test_without_arguments_there_is_one_run(tmp_path: Path) -> None:
 def test_parameters_that_cannot_be_made(tmp_path: Path, kind: str, key: str, said: str) -> None:
     found = fed(program(parameters=(parameter(key, kind),)), tmp_path)
     assert isinstance(found, str) and said in found
-    assert not list(tmp_path.iterdir())
-
-
-def test_one_name_of_two_types_is_refused(tmp_path: Path) -> None:
     two = (parameter("a", "tensor<3xf32>"), parameter("a", "tensor<4xf32>"))
     assert fed(program(parameters=two), tmp_path) == "the parameter 'a' has two types"
-
-
-def test_an_element_that_numpy_does_not_have_is_a_reason(tmp_path: Path) -> None:
     found = fed(program("tensor<3xf4E2M1FN>"), tmp_path)
     assert isinstance(found, str) and "no random f4E2M1FN is made" in found
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("text", ["tensor<3xcomplex<f32>>", "!hal.fence", "!hal.buffer", "tensor<2x!hal.buffer>"])
-def test_arguments_that_cannot_be_made(text: str) -> None:
-    assert called(program("i32", text)) == f"argument 1 of main is a {text}, of which no random one is made"
-
-
-def test_a_name_that_no_command_line_can_hold_is_refused() -> None:
+def test_programs_that_nobody_knows_how_to_call() -> None:
+    for text in ("tensor<3xcomplex<f32>>", "!hal.fence", "!hal.buffer", "tensor<2x!hal.buffer>"):
+        assert called(program("i32", text)) == f"argument 1 of main is a {text}, of which no random one is made"
     said = "the program's function has a name that cannot be given to the runtime"
     assert called(Interface("module", (Function("a\0b", (), (), ()),), (), (), remembers=False)) == said
-
-
-def test_which_function_to_run_must_be_known() -> None:
     assert called(Interface("module", (), (), (), remembers=False)) == "which of 0 public functions to run is not known"
     assert called(program("tensor<1x?xi32>")) == (program("tensor<1x?xi32>").functions[0], True)
 
 
-def test_a_full_disk_is_told_before_anything_is_written(tmp_path: Path) -> None:
+def test_a_full_disk_and_too_little_memory_are_told_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with small_disk(tmp_path / "disk") as disk:
         found = fed(program("tensor<4xf32>"), disk)
         assert isinstance(found, str) and is_local(found) and "that are free for them" in found
         assert not list(disk.iterdir())
-
-
-def test_less_memory_than_the_parameters_need_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feeding, "memory_kib", lambda: 1 << 10)
     found = fed(program(parameters=(parameter("a", "tensor<1000000xf32>"),)), tmp_path)
     assert found == "on this machine: to run it takes about 7 MiB of memory, of 1 MiB that there are"

@@ -81,34 +81,23 @@ func.func @main(%x: tensor<8xi8>) -> (tensor<4xi32>, tensor<8xi8>) {
   return %1, %x : tensor<4xi32>, tensor<8xi8>
 }
 """
-MASKED = """
+PRODUCT = INTEGERS[INTEGERS.index("  %w = util") : INTEGERS.index("  %5 = ")]
+MASKED = f"""
 util.global private @w = #flow.parameter.named<"model"::"w"> : tensor<4x8xi8>
-func.func @main(%x: tensor<8xi8>) -> tensor<i32> {{
-  %first = arith.constant dense<{offset}> : tensor<4xi32>
+func.func @main(%x: tensor<8xi8>) -> tensor<i32> {{{{
+  %zero = arith.constant dense<{{offset}}> : tensor<4xi32>
   %second = arith.constant dense<0> : tensor<i32>
-  %w = util.global.load @w : tensor<4x8xi8>
-  %0 = linalg.generic {{
-      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i)>],
-      iterator_types = ["parallel", "reduction"]}}
-      ins(%w, %x : tensor<4x8xi8>, tensor<8xi8>) outs(%first : tensor<4xi32>) {{
-    ^bb0(%a: i8, %b: i8, %sum: i32):
-      %1 = arith.extsi %a : i8 to i32
-      %2 = arith.extsi %b : i8 to i32
-      %3 = arith.muli %1, %2 : i32
-      %4 = arith.addi %sum, %3 : i32
-      linalg.yield %4 : i32
-  }} -> tensor<4xi32>
-  %5 = linalg.generic {{
-      indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]}}
-      ins(%0 : tensor<4xi32>) outs(%second : tensor<i32>) {{
+{PRODUCT}  %5 = linalg.generic {{{{
+      indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]}}}}
+      ins(%0 : tensor<4xi32>) outs(%second : tensor<i32>) {{{{
     ^bb0(%a: i32, %sum: i32):
       %c = arith.constant 100000000 : i32
       %6 = arith.maxsi %a, %c : i32
       %7 = arith.addi %sum, %6 : i32
       linalg.yield %7 : i32
-  }} -> tensor<i32>
+  }}}} -> tensor<i32>
   return %5 : tensor<i32>
-}}
+}}}}
 """
 """All that the first dispatch computes is lost in the second."""
 ONE = "1 random input of i8 over its range"
@@ -311,56 +300,33 @@ def test_what_this_machine_cannot_run_is_not_run(
     assert said in note and is_local(note)
 
 
-def test_one_that_crashes_where_the_other_runs_is_not_equal(integers: tuple[Interface, Path], tmp_path: Path) -> None:
-    runtime = fake_runtime(tmp_path, "iree-run-module", WRITES, "*bad*) kill -SEGV $$")
-    running = Runner(runtime, integers[0], tmp_path / "data", Cancel())
-    good, bad = tmp_path / "good", tmp_path / "bad"
-    assert running.outputs_equal(good, good).equal is True
-    said = f"folding was ended by SIGSEGV, on {ONE}"
-    assert running.outputs_equal(good, bad) == (False, f"the artifact after {said}")
-    assert running.outputs_equal(bad, good) == (None, f"the artifact before {said}")
-
-
-def test_one_that_is_merely_slower_than_a_slow_one_may_be_equal(
-    integers: tuple[Interface, Path], tmp_path: Path
-) -> None:
-    runtime = fake_runtime(tmp_path, "iree-run-module", WRITES, "*good*) sleep 1", "*bad*) sleep 60")
-    running = Runner(runtime, integers[0], tmp_path / "data", Cancel(), timeout_seconds=5)
-    said = f"the artifact after folding did not end within 5 s, on {ONE}"
-    assert running.outputs_equal(tmp_path / "good", tmp_path / "bad") == (None, said)
-
-
-@pytest.mark.parametrize(
-    ("ends", "said"),
-    [
-        ("kill -ILL $$", "was ended by SIGILL: this processor lacks an instruction"),
-        ("kill -KILL $$", "was ended by SIGKILL: memory ran out, most likely"),
-        (
-            "echo 'x.c:1: RESOURCE_EXHAUSTED; no'; exit 1",
-            "was refused by iree-base-runtime 1.2.3: RESOURCE_EXHAUSTED; no",
-        ),
-    ],
+BEFORE, AFTER = "the artifact before folding", "the artifact after folding"
+ENDS: tuple[tuple[tuple[str, ...], bool | None, str], ...] = (
+    ((WRITES, "*bad*) kill -SEGV $$"), False, f"{AFTER} was ended by SIGSEGV, on {ONE}"),
+    # One that is merely slower than a slow one may be equal.
+    ((WRITES, "*good*) sleep 1", "*bad*) sleep 60"), None, f"{AFTER} did not end within 5 s, on {ONE}"),
+    (("*bad*) exit 0", WRITES), False, f"{AFTER} gave no output 0, on {ONE}"),
+    # What the machine cannot do says nothing of the artifact.
+    ((WRITES, "*bad*) kill -ILL $$"), None, "was ended by SIGILL: this processor lacks an instruction"),
+    ((WRITES, "*bad*) kill -KILL $$"), None, "was ended by SIGKILL: memory ran out, most likely"),
+    (
+        (WRITES, "*bad*) echo 'x.c:1: RESOURCE_EXHAUSTED; no'; exit 1"),
+        *(None, "was refused by iree-base-runtime 1.2.3: RESOURCE_EXHAUSTED; no"),
+    ),
 )
-def test_what_the_machine_cannot_do_says_nothing_of_the_artifact(
-    integers: tuple[Interface, Path], tmp_path: Path, ends: str, said: str
+
+
+@pytest.mark.parametrize(("cases", "equal", "said"), ENDS)
+def test_how_one_of_two_ends(
+    integers: tuple[Interface, Path], tmp_path: Path, cases: tuple[str, ...], equal: bool | None, said: str
 ) -> None:
-    runtime = fake_runtime(tmp_path, "iree-run-module", WRITES, f"*bad*) {ends}")
-    running = Runner(runtime, integers[0], tmp_path / "data", Cancel())
-    equal, note = running.outputs_equal(tmp_path / "good", tmp_path / "bad")
-    assert equal is None and said in note
-
-
-def test_one_without_all_of_its_outputs_is_not_equal(integers: tuple[Interface, Path], tmp_path: Path) -> None:
-    runtime = fake_runtime(tmp_path, "iree-run-module", "*bad*) exit 0", WRITES)
-    running = Runner(runtime, integers[0], tmp_path / "data", Cancel())
-    equal, note = running.outputs_equal(tmp_path / "good", tmp_path / "bad")
-    assert equal is False and note.startswith("the artifact after folding gave no output 0, ")
-
-
-def test_a_runtime_that_cannot_be_started_is_a_reason(integers: tuple[Interface, Path], tmp_path: Path) -> None:
-    running = Runner(Runtime(tmp_path, "1"), integers[0], tmp_path / "data", Cancel())
-    equal, note = running.outputs_equal(tmp_path, tmp_path)
-    assert equal is None and is_local(note) and "the runtime cannot be started" in note
+    runtime, good, bad = fake_runtime(tmp_path, "iree-run-module", *cases), tmp_path / "good", tmp_path / "bad"
+    running = Runner(runtime, integers[0], tmp_path / "data", Cancel(), timeout_seconds=5)
+    result = running.outputs_equal(good, bad)
+    assert result.equal is equal and said in result.equal_note
+    if "SEGV" in cases[1]:
+        assert running.outputs_equal(good, good).equal is True
+        assert running.outputs_equal(bad, good) == (None, said.replace(AFTER, BEFORE))
 
 
 def test_sizes_that_the_program_refuses_are_followed_by_others(
@@ -375,30 +341,32 @@ def test_sizes_that_the_program_refuses_are_followed_by_others(
     assert running.outputs_equal(picky, picky) == (True, said)
 
 
-def test_the_price_is_of_pairs(runner: Callable[[Interface], Runner], integers: tuple[Interface, Path]) -> None:
+def test_the_price_is_of_pairs(
+    runner: Callable[[Interface], Runner], runtime: Runtime, integers: tuple[Interface, Path], tmp_path: Path
+) -> None:
     interface, artifact = integers
     price = runner(interface).price(artifact, artifact, 6)
-    assert not isinstance(price, str)
-    assert price.pairs == 6 and price.low <= price.ratio <= price.high
+    assert not isinstance(price, str) and price.pairs == 6 and price.low <= price.ratio <= price.high
     with pytest.raises(ValueError, match="5 pairs"):
         runner(interface).price(artifact, artifact, 5)
+    cancel = Cancel()
+    running = Runner(runtime, interface, tmp_path, cancel)
+    cancel.set()
+    with pytest.raises(Interrupted):
+        running.outputs_equal(artifact, artifact)
 
 
 def test_pairs_alternate_and_the_first_only_warms_up(integers: tuple[Interface, Path], tmp_path: Path) -> None:
     counted = 'echo "{\\"benchmarks\\": [{\\"cpu_time\\": $(wc -l < ../ran), \\"time_unit\\": \\"ms\\"}]}"'
     runtime = fake_runtime(tmp_path, "iree-benchmark-module", "--module=*) echo ${each##*/} >> ../ran", after=counted)
     running = Runner(runtime, integers[0], tmp_path / "data", Cancel(), long_seconds=0)
-    price = running.price(tmp_path / "a", tmp_path / "b", 9)
-    assert (tmp_path / "ran").read_text().split() == ["a", "b", "b", "a"] * 3 + ["a", "b"], "the fewest pairs there are"
+    price, ran = running.price(tmp_path / "a", tmp_path / "b", 9), tmp_path / "ran"
+    assert ran.read_text().split() == ["a", "b", "b", "a"] * 3 + ["a", "b"], "the fewest pairs there are"
     assert not isinstance(price, str) and (price.pairs, price.before_us, price.after_us) == (6, 8500, 8500)
-
-
-def test_what_takes_long_is_not_timed(integers: tuple[Interface, Path], tmp_path: Path) -> None:
-    timed = 'echo "{\\"benchmarks\\": [{\\"cpu_time\\": 1, \\"time_unit\\": \\"ms\\"}]}"'
-    runtime = fake_runtime(tmp_path, "iree-benchmark-module", "--module=*) echo ${each##*/} >> ../ran", after=timed)
+    ran.unlink()
     running = Runner(runtime, integers[0], tmp_path / "data", Cancel(), pair_seconds=0)
     assert running.price(tmp_path / "a", tmp_path / "b", 9) == TOO_LONG
-    assert (tmp_path / "ran").read_text().split() == ["a", "b"]
+    assert ran.read_text().split() == ["a", "b"]
 
 
 NO_TIME = '{"benchmarks": [{"cpu_time": 0, "time_unit": "s"}]}'
@@ -409,14 +377,6 @@ def test_a_report_that_is_none_is_a_reason(integers: tuple[Interface, Path], tmp
     runtime = fake_runtime(tmp_path, "iree-benchmark-module", "x) y", after=f"echo '{said}'")
     price = Runner(runtime, integers[0], tmp_path / "data", Cancel()).price(tmp_path, tmp_path, 6)
     assert isinstance(price, str) and "was not timed: " in price
-
-
-def test_it_ends_with_the_run(runtime: Runtime, integers: tuple[Interface, Path], tmp_path: Path) -> None:
-    cancel = Cancel()
-    running = Runner(runtime, integers[0], tmp_path, cancel)
-    cancel.set()
-    with pytest.raises(Interrupted):
-        running.outputs_equal(integers[1], integers[1])
 
 
 def test_programs_that_nobody_knows_how_to_call_are_not_run(
@@ -437,15 +397,17 @@ def test_programs_that_nobody_knows_how_to_call_are_not_run(
     )
 
 
-def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_and_with_a_runtime_that_cannot_be_started(
+    monkeypatch: pytest.MonkeyPatch, runtime: Runtime, integers: tuple[Interface, Path], tmp_path: Path
+) -> None:
+    told = machine(runtime)
+    assert told.endswith(f", {runtime.name}") and "\n" not in told and runtime.name.startswith("iree-base-runtime ")
+    running = Runner(Runtime(tmp_path, "1"), integers[0], tmp_path / "data", Cancel())
+    equal, note = running.outputs_equal(tmp_path, tmp_path)
+    assert equal is None and is_local(note) and "the runtime cannot be started" in note
     monkeypatch.setattr(module, "PACKAGE", "no-such-package-of-anyone")
     installed.cache_clear()
     try:
         assert installed() is None and "pip install 'code-size-bot[run]'" in MISSING and is_local(MISSING)
     finally:
         installed.cache_clear()
-
-
-def test_the_machine_is_told_in_one_line(runtime: Runtime) -> None:
-    told = machine(runtime)
-    assert told.endswith(f", {runtime.name}") and "\n" not in told and runtime.name.startswith("iree-base-runtime ")

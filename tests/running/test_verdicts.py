@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -47,65 +47,59 @@ def verdict(home: Path, element: str, *draws: tuple[Sequence[float], Sequence[fl
     return judged(compared, [element], "on these")
 
 
-@pytest.mark.parametrize(
-    ("element", "before", "after", "note"),
-    [
-        ("i32", (1, 2), (1, 2), "bit-equal"),
-        ("f32", (1, 2), (1, 2), "bit-equal"),
-        ("f32", (1, 2, NAN, INF), (1, 2, NAN, INF), "bit-equal"),
-        ("", (1, 2), (1, 2), "bit-equal"),
-        ("f32", (1, -8), (1.0004, -8), f"largest difference 5e-05 {ALLOWED} 0.0001 is allowed,"),
-        ("f16", (1, 8), (1.0625, 8), f"largest difference 0.0078 {ALLOWED} 0.01 is allowed,"),
-        ("f32", (0.0, 8), (-0.0, 8), f"largest difference 0 {ALLOWED} 0.0001 is allowed,"),
-        ("f64", (0, 8), (8e-300, 8), f"largest difference 1e-300 {ALLOWED} 0.0001 is allowed,"),
-    ],
-)
-def test_equal(tmp_path: Path, element: str, before: Sequence[float], after: Sequence[float], note: str) -> None:
-    assert verdict(tmp_path, element, (before, after)) == (True, f"{note} on these")
+ONE, OTHER = (1, 2), (1, 3)
+BY_HALF = f"{ONE_OF_TWO}, by up to 0.005 of its largest magnitude where 0.0001 is allowed"
+LARGEST = f"largest difference {{}} {ALLOWED} {{}} is allowed,"
 
 
 @pytest.mark.parametrize(
-    ("element", "before", "after", "note"),
+    ("element", "before", "after", "equal", "note"),
     [
-        ("i32", (1, 2), (1, 3), ONE_OF_TWO),
-        ("i8", (1, 2), (2, 3), "differs in 2 of 2 values"),
-        ("f32", (1, 2), (1, 2.01), f"{ONE_OF_TWO}, by up to 0.005 of its largest magnitude where 0.0001 is allowed"),
-        ("f32", (1, NAN), (1, 2), NO_PART),
-        ("f32", (1, 2), (1, INF), NO_PART),
-        ("f32", (INF, 2), (-INF, 2), NO_PART),
-        ("f32", (0, 0), (0, 1), NO_PART),
-        ("f64", (1e308, 1), (-1e308, 1), NO_PART),
-        ("f32", (1, 2), (1,), "has 4 bytes instead of 8"),
-        ("", (1, 2), (1, 3), ONE_OF_TWO),
+        ("i32", ONE, ONE, True, "bit-equal"),
+        ("f32", ONE, ONE, True, "bit-equal"),
+        ("f32", (1, 2, NAN, INF), (1, 2, NAN, INF), True, "bit-equal"),
+        ("", ONE, ONE, True, "bit-equal"),
+        ("f32", (1, -8), (1.0004, -8), True, LARGEST.format("5e-05", "0.0001")),
+        ("f16", (1, 8), (1.0625, 8), True, LARGEST.format("0.0078", "0.01")),
+        ("f32", (0.0, 8), (-0.0, 8), True, LARGEST.format("0", "0.0001")),
+        ("f64", (0, 8), (8e-300, 8), True, LARGEST.format("1e-300", "0.0001")),
+        ("i32", ONE, OTHER, False, ONE_OF_TWO),
+        ("i8", ONE, (2, 3), False, "differs in 2 of 2 values"),
+        (
+            "f32",
+            ONE,
+            (1, 2.01),
+            False,
+            BY_HALF,
+        ),
+        ("f32", (1, NAN), ONE, False, NO_PART),
+        ("f32", ONE, (1, INF), False, NO_PART),
+        ("f32", (INF, 2), (-INF, 2), False, NO_PART),
+        ("f32", (0, 0), (0, 1), False, NO_PART),
+        ("f64", (1e308, 1), (-1e308, 1), False, NO_PART),
+        ("f32", ONE, (1,), False, "has 4 bytes instead of 8"),
+        ("", ONE, OTHER, False, ONE_OF_TWO),
+        ("f32", (NAN, INF), (NAN, INF), None, "no value is finite"),
+        ("f32", (7, 7), (7, 7), None, "all values are one constant"),
+        ("f32", (7, NAN), (7, NAN), None, "all values are one constant"),
+        ("i32", (), (), None, "there are no values"),
+        ("i8", (-128, -128), (-128, -128), None, "all values are one constant"),
     ],
 )
-def test_not_equal(tmp_path: Path, element: str, before: Sequence[float], after: Sequence[float], note: str) -> None:
-    assert verdict(tmp_path, element, (before, after)) == (False, f"output 0 {note}, on these")
+def test_the_verdict_on_one_output(
+    tmp_path: Path, element: str, before: Sequence[float], after: Sequence[float], equal: bool | None, note: str
+) -> None:
+    said = {
+        True: f"{note} on these",
+        False: f"output 0 {note}, on these",
+        None: f"nothing to compare: {note}, on these",
+    }
+    assert verdict(tmp_path, element, (before, after)) == (equal, said[equal])
 
 
-@pytest.mark.parametrize(
-    ("element", "values", "why"),
-    [
-        ("f32", (NAN, INF), "no value is finite"),
-        ("f32", (7, 7), "all values are one constant"),
-        ("f32", (7, NAN), "all values are one constant"),
-        ("i32", (), "there are no values"),
-        ("i8", (-128, -128), "all values are one constant"),
-    ],
-)
-def test_what_proves_nothing(tmp_path: Path, element: str, values: Sequence[float], why: str) -> None:
-    assert verdict(tmp_path, element, (values, values)) == (None, f"nothing to compare: {why}, on these")
-
-
-def test_one_value_that_follows_the_input_is_no_constant(tmp_path: Path) -> None:
-    assert verdict(tmp_path, "f32", ((7,), (7,)), ((8,), (8,))) == (True, "bit-equal on these")
-
-
-def test_a_difference_on_any_input_counts(tmp_path: Path) -> None:
+def test_several_inputs_and_outputs(tmp_path: Path) -> None:
+    assert verdict(tmp_path, "f32", ((7,), (7,)), ((8,), (8,))) == (True, "bit-equal on these"), "no constant"
     assert verdict(tmp_path, "i8", ((7, 1), (7, 1)), ((8, 1), (8, 2))).equal is False
-
-
-def test_one_output_that_tells_is_enough(tmp_path: Path) -> None:
     for name, values in {"dead": (3, 3), "alive": (3, 4)}.items():
         np.array(values, np.int8).tofile(tmp_path / name)
     asked = [{"element": "i8", "draws": [[str(tmp_path / name)] * 2]} for name in ("dead", "alive")]
@@ -113,9 +107,6 @@ def test_one_output_that_tells_is_enough(tmp_path: Path) -> None:
     assert not isinstance(compared, str)
     said = "bit-equal on these; 1 of 2 outputs proved nothing: all values are one constant"
     assert judged(compared, ["i8", "i8"], "on these") == (True, said)
-
-
-def test_no_output_at_all_proves_nothing() -> None:
     assert judged([], [], "on these") == (None, "nothing to compare: the program has no output, on these")
 
 
@@ -152,26 +143,16 @@ def test_the_interval_is_the_narrowest_that_holds_the_median_in_19_of_20(count: 
     assert covered(count, low) >= 0.95 > covered(count, low + 1)
 
 
-def test_published_ranks() -> None:
-    """Of 20 the 6th and the 15th: the example of every table of the sign test."""
+def test_prices() -> None:
     price = price_of([(1.0, float(number)) for number in range(1, 21)])
+    # Of 20 the 6th and the 15th: the example of every table of the sign test.
     assert (price.low, price.ratio, price.high) == (6.0, 10.5, 15.0)
-
-
-def test_fewer_pairs_than_say_anything_are_refused() -> None:
-    assert covered(5, 0) < 0.95 <= covered(6, 0)
     with pytest.raises(ValueError, match="5 pairs, of at least 6"):
         price_of([(1.0, 1.0)] * 5)
-
-
-def test_an_outlier_moves_nothing() -> None:
     steady = [(100.0, 102.0)] * 19
-    assert price_of([*steady, (100.0, 9000.0)]) == price_of([*steady, (100.0, 102.0)])
-
-
-def test_what_slows_both_of_a_pair_is_no_price() -> None:
+    assert price_of([*steady, (100.0, 9000.0)]) == price_of([*steady, (100.0, 102.0)]), "an outlier moves nothing"
     price = price_of([(100.0 * load, 110.0 * load) for load in (1, 2, 3, 5, 8, 13)])
-    assert price.ratio == price.low == price.high == pytest.approx(1.1)
+    assert price.ratio == price.low == price.high == pytest.approx(1.1), "what slows both of a pair is no price"
     assert (price.before_us, price.after_us, price.pairs) == (400, 440, 6)
 
 
@@ -207,41 +188,23 @@ echo "$(({STARTING} + {ONE_RUN} * times)),,instructions:u,100,100.00,," >> "$out
 """
 
 
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
+def test_instructions_without_what_starting_takes_or_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fed = Feed(tmp_path, (("--function=main",),), ("f32 of about 0.25",), True, ("f32",), None)
+    program = tmp_path / "perf"
+    said = "on this machine: instructions are not counted: No permission to enable events."
+    refuses = "#!/bin/sh\necho 'No permission to enable events.' >&2\nexit 255\n"
+    missing = "on this machine: perf, which counts instructions, is not installed"
+    for text, expected in ((PERF, ONE_RUN), (refuses, said), (None, missing)):
+        program.unlink(missing_ok=True)
+        if text is not None:
+            program.write_text(text)
+            program.chmod(0o755)
+        monkeypatch.setattr(retiring, "PERF", str(program))
+        retiring._refusal.cache_clear()
+        assert retired(Runtime(tmp_path, "3.13.0"), tmp_path / "a.vmfb", fed, Cancel(), 60) == expected
     retiring._refusal.cache_clear()
-    yield
-    retiring._refusal.cache_clear()
-
-
-@pytest.fixture
-def feed(tmp_path: Path) -> Feed:
-    return Feed(tmp_path, (("--function=main",),), ("f32 of about 0.25",), True, ("f32",), None)
-
-
-def perf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    program = tmp_path / "bin" / "perf"
-    program.parent.mkdir()
-    program.write_text(text)
-    program.chmod(0o755)
-    monkeypatch.setattr(retiring, "PERF", str(program))
-
-
-def test_what_starting_takes_is_in_no_count(tmp_path: Path, feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
-    perf(tmp_path, monkeypatch, PERF)
-    assert retired(Runtime(tmp_path, "3.13.0"), tmp_path / "a.vmfb", feed, Cancel(), 60) == ONE_RUN
-
-
-def test_without_perf_there_is_a_reason(tmp_path: Path, feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retiring, "PERF", str(tmp_path / "none"))
-    told = retired(Runtime(tmp_path, "3.13.0"), tmp_path / "a.vmfb", feed, Cancel(), 60)
-    assert told == "on this machine: perf, which counts instructions, is not installed"
-
-
-def test_a_refusal_of_the_kernel_is_told(tmp_path: Path, feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
-    perf(tmp_path, monkeypatch, "#!/bin/sh\necho 'No permission to enable events.' >&2\nexit 255\n")
-    told = retired(Runtime(tmp_path, "3.13.0"), tmp_path / "a.vmfb", feed, Cancel(), 60)
-    assert told == "on this machine: instructions are not counted: No permission to enable events."
 
 
 @pytest.mark.parametrize(
