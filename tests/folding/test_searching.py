@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -13,10 +14,10 @@ from hypothesis import strategies as st
 from replacing import replace
 
 from bot.compiler.rewriting import Classes, FoldedGroup, Group, Groups, LeftGroup
-from bot.core.fold import FOLD_KINDS, Price
+from bot.core.fold import FOLD_KINDS, BeforeAfter, FoldCell, Price
 from bot.core.planned import Model, PlannedCell, Target
 from bot.core.snapshot import Cell, CellKey, Dispatch, Failure
-from bot.study.folding import Attempt, Searched, kind_of, permitted, search, together
+from bot.study.folding import Attempt, Audited, FoldTools, Searched, kind_of, model_of, permitted, search, together
 
 PLANNED = PlannedCell(Model("m", "", "", "", 0), Target("t", "llvm-cpu"))
 HOST_BYTES = 5_000
@@ -83,8 +84,12 @@ def found_of(executables: Sequence[str], **levels: Sequence[Group]) -> Groups:
     return Groups({name: f"{name}_f" for name in executables}, {}, known, Classes(1, 1, 1))
 
 
-def world(code: Mapping[str, int], folded: Mapping[Group, int] | None = None, **levels: Sequence[Group]) -> World:
-    return World(code, found_of(list(code), **levels), folded or {})
+def world(
+    code: Mapping[str, int], folded: Mapping[Group, int] | None = None, *, fails: Any = None,
+    unfit: Sequence[Group] = (), tells_code: bool = True, elements: Mapping[str, int] | None = None, **levels: Sequence[Group],
+) -> World:  # fmt: skip
+    found = replace(found_of(list(code), **levels), elements=dict(elements or {}))
+    return World(code, found, folded or {}, fails or (lambda _groups: ""), frozenset(unfit), tells_code)
 
 
 def told(kept: Searched) -> dict[Group, tuple[str, str]]:
@@ -92,10 +97,13 @@ def told(kept: Searched) -> dict[Group, tuple[str, str]]:
     return {one.members: (one.kind, one.why) for one in kept.left}
 
 
-AB, CD = ("a", "b"), ("c", "d")
+AB, CD, BC, WHOLE = ("a", "b"), ("c", "d"), ("b", "c"), ("a", "b", "c", "d")
 FOUR = {"a": 4_000, "b": 4_000, "c": 3_000, "d": 3_000}
+EQUAL, SMALL, LARGE = dict.fromkeys(WHOLE, 1_000), ("a", "c"), ("b", "d")
+HALVES: dict[Group, int] = {WHOLE: 4_000, SMALL: 1_000, LARGE: 1_950}
 FAILS = "<stdin>:12:3: error: failed to legalize operation 'arith.extsi'\nmore"
 REASON = "failed to legalize operation 'arith.extsi'"
+NO_CODE, NO_SMALLER = "folding it saves no code", "the artifact gets no smaller with it"
 
 
 def failing(*bad: Group, message: str = FAILS) -> Callable[[Sequence[Group]], str]:
@@ -103,31 +111,95 @@ def failing(*bad: Group, message: str = FAILS) -> Callable[[Sequence[Group]], st
     return lambda groups: message if any(group in groups for group in bad) else ""
 
 
-def test_what_saves_is_kept_and_nothing_is_left() -> None:
-    made = world(FOUR, constants=[AB, CD])
+def more_than(count: int) -> Callable[[Sequence[Group]], str]:
+    """Programs fail that have more groups."""
+    return lambda groups: FAILS if len(groups) > count else ""
+
+
+Case = tuple[World, tuple[Group, ...], dict[Group, tuple[str, str]]]
+CASES: dict[str, Case] = {
+    "what saves is kept and nothing is left": (world(FOUR, constants=[AB, CD]), (AB, CD), {}),
+    "a program without a group": (world(FOUR), (), {}),
+    "where all fails all is left once, with the reason and without its place": (
+        world(FOUR, fails=more_than(0), constants=[AB, CD]), (), {AB: ("constants", REASON), CD: ("constants", REASON)},
+    ),
+    "two groups that compile apart only": (
+        world(FOUR, fails=more_than(1), constants=[AB, CD]), (AB,),
+        {CD: ("constants", f"beside the other groups: {REASON}")},
+    ),
+    "a group of four that fails is halved": (world(FOUR, fails=failing(WHOLE), constants=[WHOLE]), (AB, CD), {}),
+    "its halves have its kind": (
+        world(FOUR, fails=failing(WHOLE, CD), constants=[WHOLE]), (AB,), {CD: ("constants", REASON)},
+    ),
+    "a half that saves nothing": (
+        world(FOUR, {CD: 7_000}, fails=failing(WHOLE), constants=[WHOLE]), (AB,), {CD: ("constants", NO_CODE)},
+    ),
+    "a group that cannot be rewritten is left with that reason alone": (
+        world(FOUR, unfit=[WHOLE], constants=[AB], static_shapes=[WHOLE]), (AB,),
+        {WHOLE: ("static-shapes", "tensor.pad of varying shape")},
+    ),
+    "what saves no code, and what makes the artifact no smaller": (
+        world(FOUR, {AB: 8_000, CD: 6_000 - 2 * SITE_BYTES}, constants=[AB, CD]), (),
+        {AB: ("constants", NO_CODE), CD: ("constants", NO_SMALLER)},
+    ),
+    "what makes the artifact larger does not hide behind what makes it smaller": (
+        world({"a": 4_000, "b": 4_000, "c": 3_000, "d": 3_000}, {AB: 7_960}, constants=[AB, CD]), (CD,),
+        {AB: ("constants", NO_SMALLER)},
+    ),
+    "nor where it has little code": (
+        world({"a": 40, "b": 40, "c": 3_000, "d": 3_000}, {AB: 40}, constants=[AB, CD]), (CD,),
+        {AB: ("constants", NO_SMALLER)},
+    ),
+    "where code costs more at its sites than folding saves only what gains alone is kept": (
+        world({"a": 50, "b": 50, "c": 60, "d": 60}, {AB: 40, CD: 30}, constants=[AB, CD]), (CD,),
+        {AB: ("constants", NO_SMALLER)},
+    ),
+    "or nothing": (world({"a": 50, "b": 50}, {AB: 40}, constants=[AB]), (), {AB: ("constants", NO_SMALLER)}),
+    "of two ways the one with the smaller artifact": (
+        world(FOUR, {AB: 4_500, CD: 3_500, WHOLE: 6_000}, constants=[AB, CD], static_shapes=[WHOLE]), (WHOLE,), {},
+    ),
+    "which may be the stricter": (
+        world(FOUR, {AB: 4_500, CD: 3_500, WHOLE: 12_000}, constants=[AB, CD], static_shapes=[WHOLE]), (AB, CD), {},
+    ),
+    "of a group that gains nothing the half of one size that does": (
+        world(EQUAL, HALVES, elements={"a": 1, "c": 1, "b": 100, "d": 100}, constants=[WHOLE]), (SMALL,), {},
+    ),
+    "whichever half that is": (
+        world(EQUAL, HALVES, elements={"a": 100, "c": 100, "b": 1, "d": 1}, constants=[WHOLE]), (SMALL,), {},
+    ),
+    "or both": (
+        world(EQUAL, {**HALVES, LARGE: 1_000}, elements={"a": 1, "c": 1, "b": 9, "d": 9}, constants=[WHOLE]),
+        (SMALL, LARGE), {},
+    ),
+    "where the code is not told the artifact decides": (
+        world(FOUR, {AB: 3_000, CD: 6_000}, tells_code=False, constants=[AB, CD]), (AB,),
+        {CD: ("constants", NO_SMALLER)},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_kept_and_what_is_left(case: str) -> None:
+    made, groups, left = CASES[case]
     kept = search(made.found, made.attempt)
-    assert kept.attempt.groups == (AB, CD) and kept.left == ()
-    assert kept.attempt.artifact_bytes == HOST_BYTES + 4_000 + 3_000 + 4 * SITE_BYTES
+    assert kept.attempt.groups == groups and told(kept) == left
+    sites = sum(SITE_BYTES * len(group) for group in groups)
+    code = sum(made.folded.get(group, sum(made.code[name] for name in group) // 2) for group in groups)
+    rest = sum(size for name, size in made.code.items() if not any(name in group for group in groups))
+    assert kept.attempt.artifact_bytes == HOST_BYTES + sites + code + rest
 
 
-def test_a_program_without_a_group_is_compiled_once() -> None:
+def test_a_part_of_a_group_has_its_kind_and_a_program_without_one_is_compiled_once() -> None:
+    made = world(FOUR, constants=[WHOLE])
+    assert kind_of(made.found, CD) == "constants" and kind_of(made.found, ("a", "x")) is None
     made = world(FOUR)
-    kept = search(made.found, made.attempt)
-    assert (kept.attempt.groups, kept.left, set(made.asked)) == ((), (), {()})
-
-
-def test_where_all_fails_all_is_left_once_with_the_reason_and_without_its_place() -> None:
-    made = world(FOUR, constants=[AB, CD])
-    made.fails = lambda groups: FAILS if groups else ""
-    kept = search(made.found, made.attempt)
-    assert kept.attempt.groups == ()
-    assert told(kept) == {AB: ("constants", REASON), CD: ("constants", REASON)}
+    search(made.found, made.attempt)
+    assert set(made.asked) == {()}
 
 
 @pytest.mark.parametrize("message", [FAILS, f"{FAILS}: see c_f", f"{FAILS}: see a_f and c_f", "<stdin>:1:1: error: c_"])
 def test_one_group_that_fails_is_left_named_or_not(message: str) -> None:
-    made = world(FOUR, constants=[AB, CD])
-    made.fails = failing(CD, message=message)
+    made = world(FOUR, fails=failing(CD, message=message), constants=[AB, CD])
     kept = search(made.found, made.attempt)
     assert kept.attempt.groups == (AB,) and set(told(kept)) == {CD}
 
@@ -136,127 +208,29 @@ def test_a_name_that_begins_like_another_costs_no_group() -> None:
     one, twelve = ("d_1", "d_2"), ("d_12", "d_13")
     code = {"d_1": 4_000, "d_2": 4_000, "d_12": 3_000, "d_13": 3_000}
     for bad in (one, twelve):
-        made = world(code, constants=[one, twelve])
-        made.fails = failing(bad, message=f"<stdin>:1:1: error: in {bad[0]}_f")
+        made = world(code, fails=failing(bad, message=f"<stdin>:1:1: error: in {bad[0]}_f"), constants=[one, twelve])
         kept = search(made.found, made.attempt)
         assert kept.attempt.groups == tuple({one, twelve} - {bad}) and set(told(kept)) == {bad}
         assert len(set(made.asked)) == 4, "the name in the message says at once which it is"
 
 
-def test_two_groups_that_compile_apart_only() -> None:
-    made = world(FOUR, constants=[AB, CD])
-    made.fails = lambda groups: FAILS if len(groups) == 2 else ""
-    kept = search(made.found, made.attempt)
-    assert kept.attempt.groups == (AB,)
-    assert told(kept) == {CD: ("constants", f"beside the other groups: {REASON}")}
-
-
-def test_a_group_of_four_that_fails_is_halved_and_its_halves_have_its_kind() -> None:
-    whole = ("a", "b", "c", "d")
-    made = world(FOUR, constants=[whole])
-    made.fails = failing(whole)
-    kept = search(made.found, made.attempt)
-    assert kept.attempt.groups == (AB, CD) and kept.left == ()
-    made.fails = failing(whole, CD)
-    kept = search(made.found, made.attempt)
-    assert kept.attempt.groups == (AB,) and told(kept) == {CD: ("constants", REASON)}
-    assert kind_of(made.found, CD) == "constants" and kind_of(made.found, ("a", "x")) is None
-
-
-def test_a_half_that_saves_nothing_is_left_with_the_kind_of_the_whole() -> None:
-    whole = ("a", "b", "c", "d")
-    made = world(FOUR, {CD: 7_000}, constants=[whole])
-    made.fails = failing(whole)
-    kept = search(made.found, made.attempt)
-    assert kept.attempt.groups == (AB,) and told(kept) == {CD: ("constants", "folding it saves no code")}
-
-
-def test_a_half_across_stricter_groups_does_not_hide_them() -> None:
+def test_a_half_across_stricter_groups_does_not_hide_them_and_the_artifact_counts_more_than_code() -> None:
     """The halves of the wide group cut the strict one in two; only the strict one saves."""
-    whole, strict = ("a", "b", "c", "d"), ("b", "c")
-    made = world(FOUR, {AB: 9_000, CD: 9_000, strict: 3_000}, constants=[strict], static_shapes=[whole])
-    made.fails = failing(whole)
-    assert search(made.found, made.attempt).attempt.groups == (strict,)
-
-
-def test_a_group_that_cannot_be_rewritten_is_left_with_that_reason_alone() -> None:
-    whole = ("a", "b", "c", "d")
-    made = world(FOUR, constants=[AB], static_shapes=[whole])
-    made.unfit = frozenset({whole})
+    made = world(FOUR, {AB: 9_000, CD: 9_000, BC: 3_000}, fails=failing(WHOLE), constants=[BC], static_shapes=[WHOLE])
+    assert search(made.found, made.attempt).attempt.groups == (BC,)
+    made = world(dict.fromkeys(WHOLE, 100), {BC: 100, WHOLE: 260, AB: 200, CD: 200}, constants=[BC],
+                 static_shapes=[WHOLE])  # fmt: skip
     kept = search(made.found, made.attempt)
-    assert kept.attempt.groups == (AB,) and [one.members for one in kept.attempt.folded] == [AB]
-    assert told(kept) == {whole: ("static-shapes", "tensor.pad of varying shape")}
-
-
-def test_what_saves_no_code_is_left_and_what_makes_the_artifact_no_smaller_too() -> None:
-    made = world(FOUR, {AB: 8_000, CD: 6_000 - 2 * SITE_BYTES}, constants=[AB, CD])
-    kept = search(made.found, made.attempt)
-    assert kept.attempt.groups == () and told(kept) == {
-        AB: ("constants", "folding it saves no code"),
-        CD: ("constants", "the artifact gets no smaller with it"),
-    }
-
-
-@pytest.mark.parametrize(("code", "left_bytes"), [(4_000, 7_960), (40, 40)])
-def test_what_makes_the_artifact_larger_does_not_hide_behind_what_makes_it_smaller(code: int, left_bytes: int) -> None:
-    made = world({"a": code, "b": code, "c": 3_000, "d": 3_000}, {AB: left_bytes}, constants=[AB, CD])
-    kept = search(made.found, made.attempt)
-    assert kept.attempt.groups == (CD,) and told(kept) == {AB: ("constants", "the artifact gets no smaller with it")}
-
-
-def test_where_little_code_costs_more_at_its_sites_than_folding_saves_only_what_gains_alone_is_kept() -> None:
-    made = world({"a": 50, "b": 50, "c": 60, "d": 60}, {AB: 40, CD: 30}, constants=[AB, CD])
-    kept = search(made.found, made.attempt)
-    assert kept.attempt.groups == (CD,) and told(kept) == {AB: ("constants", "the artifact gets no smaller with it")}
-    made = world({"a": 50, "b": 50}, {AB: 40}, constants=[AB])
-    kept = search(made.found, made.attempt)
-    assert kept.attempt.groups == () and told(kept) == {AB: ("constants", "the artifact gets no smaller with it")}
-
-
-def test_of_two_ways_the_one_with_the_smaller_artifact_is_kept() -> None:
-    whole = ("a", "b", "c", "d")
-    for size, groups in ((6_000, (whole,)), (12_000, (AB, CD))):
-        made = world(FOUR, {AB: 4_500, CD: 3_500, whole: size}, constants=[AB, CD], static_shapes=[whole])
-        kept = search(made.found, made.attempt)
-        assert kept.attempt.groups == groups and kept.left == ()
-
-
-def test_of_two_ways_it_is_the_artifact_that_counts_and_not_the_code() -> None:
-    whole, inner = ("a", "b", "c", "d"), ("b", "c")
-    made = world(dict.fromkeys(whole, 100), {inner: 100, whole: 260, AB: 200, CD: 200},
-                 constants=[inner], static_shapes=[whole])  # fmt: skip
-    kept = search(made.found, made.attempt)
-    assert kept.attempt.groups == (inner,) and kept.attempt.artifact_bytes == made.plain_bytes - 20
-
-
-def test_of_a_group_that_gains_nothing_the_half_of_one_size_that_does_is_kept_and_the_other_left_as_it_is() -> None:
-    whole, small, large = ("a", "b", "c", "d"), ("a", "c"), ("b", "d")
-    made = world(dict.fromkeys(whole, 1_000), {whole: 4_000, small: 1_000, large: 1_950}, constants=[whole])
-    made.found = replace(made.found, elements={"a": 1, "c": 1, "b": 100, "d": 100})
-    kept = search(made.found, made.attempt)
-    assert kept.attempt.groups == (small,) and kept.attempt.artifact_bytes == made.plain_bytes - 1_000 + 2 * SITE_BYTES
-    made.found = replace(made.found, elements={"a": 100, "c": 100, "b": 1, "d": 1})
-    assert search(made.found, made.attempt).attempt.groups == (small,)
-    made.folded = {whole: 4_000, small: 1_000, large: 1_000}
-    assert search(made.found, made.attempt).attempt.groups == (small, large)
-
-
-def test_where_the_code_is_not_told_the_artifact_decides() -> None:
-    made = world(FOUR, {AB: 3_000, CD: 6_000}, constants=[AB, CD])
-    made.tells_code = False
-    kept = search(made.found, made.attempt)
-    assert kept.attempt.groups == (AB,)
-    assert told(kept) == {CD: ("constants", "the artifact gets no smaller with it")}
+    assert kept.attempt.groups == (BC,) and kept.attempt.artifact_bytes == made.plain_bytes - 20
 
 
 def test_what_is_banned_is_not_folded_in_a_wider_group_either() -> None:
-    whole = ("a", "b", "c", "d")
-    made = world(FOUR, constants=[AB, CD], static_shapes=[whole])
+    made = world(FOUR, constants=[AB, CD], static_shapes=[WHOLE])
     kept = search(made.found, made.attempt, {AB})
     assert kept.attempt.groups == (CD,) and kept.left == ()
     assert not any("a" in group for asked in made.asked for group in asked)
-    assert search(made.found, made.attempt, {whole}).attempt.groups == (AB, CD)
-    assert permitted([whole], {("b", "c")}) == [("a", "d")] and permitted([whole, AB], {AB, CD}) == []
+    assert search(made.found, made.attempt, {WHOLE}).attempt.groups == (AB, CD)
+    assert permitted([WHOLE], {BC}) == [("a", "d")] and permitted([WHOLE, AB], {AB, CD}) == []
 
 
 @st.composite
@@ -327,3 +301,28 @@ def test_groups_that_are_cheap_alone_are_dropped_until_they_are_cheap_together(
     attempt, dropped, told = together(cheap, world.attempt, price, max_slowdown)
     assert list(attempt.groups) == kept and sorted([*kept, *dropped]) == sorted(COSTS)
     assert isinstance(told, str) is (not kept)
+
+
+BYTES = BeforeAfter(9_000, 5_000)
+
+
+def cell(target: str, after: int | None, equal: bool | None, model: str = "m") -> FoldCell:
+    return FoldCell(model, target, "folded", BeforeAfter(30, after), BYTES, BYTES, equal, (), ())
+
+
+@pytest.mark.parametrize(
+    ("cells", "folded"),
+    [
+        ([cell("a", 12, True), cell("b", 9, None)], 9),
+        ([cell("a", 12, True), cell("b", 9, False)], 12),
+        ([cell("a", 9, False)], None),
+        ([cell("a", None, None), cell("b", 20, True), cell("c", 1, True, "other")], 20),
+        ([], None),
+    ],
+)
+def test_the_fewest_executables_of_cells_whose_outputs_do_not_differ(cells: list[FoldCell], folded: int | None) -> None:
+    planned = PlannedCell(Model("m", "", "", "", 0), Target("a", "vmvx"))
+    measured = Cell(CellKey("m", "a"), "ok", {"dispatch_regions": 64, "executables": 30})
+    found = model_of(cast(FoldTools, None), [Audited(measured, planned, failure="no bindings")], cells)
+    assert (found.model, found.regions, found.today, found.folded) == ("m", 64, 30, folded)
+    assert (found.not_inlined, found.shapes_erased, found.constants_erased, found.both_erased) == (None,) * 4
