@@ -1,4 +1,4 @@
-"""A fold audit as blocks, and its two files: sums that say over what they are, each cell, each family, every reason."""
+"""A fold audit as blocks, and its two files: sums that say over what they are, builds, families, every reason."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def fold_blocks(audit: FoldAudit, room: Room) -> tuple[Block, ...]:
         List(first(sentences, len(sentences), "sentence"), name="said"),
         section("How far each step takes each model", _model_table(audit, room.rows), name="models"),
         section("What folding saves, and what it costs", *(cells if tables else ()), name="cells"),
-        section("Cells without a row", List(_other_cells(facts, room)), name="others"),
+        section("Builds without a row", List(_other_cells(facts, room)), name="others"),
         section(resumed, List(_resumed(facts, room)), name="resumed"),
         Fold("Families that were folded", (_folded_table(facts, room.rows // 2),), name="folded"),
         Fold("Families that were left, and why", (left,), is_open=room.place == "terminal", name="left"),
@@ -150,11 +150,11 @@ def _sentences(facts: _Facts) -> Iterator[Phrase]:
     if equal := [cell for cell in summed if cell.equal is True]:
         rest = f" {len(summed) - len(equal):,} not known." if len(equal) < len(summed) else ""
         sizes = _known(cell.artifact_bytes for cell in equal)
-        yield phrase(strong(f"Outputs equal in {plural(len(equal), 'cell')}"), f": {_sum(sizes, 'bytes')}.{rest}")
+        yield phrase(strong(f"Outputs equal in {plural(len(equal), 'build')}"), f": {_sum(sizes, 'bytes')}.{rest}")
     elif summed:
         yield phrase("Nothing is known of outputs and price: no outputs were compared that say anything.")
     if differing:
-        count = f"⚠️ outputs differ in {plural(len(differing), 'more cell' if summed else 'cell')}"
+        count = f"⚠️ outputs differ in {plural(len(differing), 'more build' if summed else 'build')}"
         yield phrase(strong(count), ", in none of these sums: ", facts.cells(differing, _NAMED), ".")
     models = [(one.regions, one.today, one.folded) for one in audit.models]
     if known := [(a, b, c) for a, b, c in models if a is not None and b is not None and c is not None]:
@@ -178,17 +178,17 @@ def _sentences(facts: _Facts) -> Iterator[Phrase]:
 def _headline(summed: Sequence[FoldCell], count: int, is_wrong: bool) -> Phrase:
     if not summed:
         nothing = "no fold kept the outputs as they are" if is_wrong else "nothing was folded"
-        return phrase(strong(f"Fold audit: {nothing} in {plural(count, 'cell')}"), ".")
+        return phrase(strong(f"Fold audit: {nothing} in {plural(count, 'build')}"), ".")
     sizes, counts = _known(cell.artifact_bytes for cell in summed), _known(cell.executables for cell in summed)
     artifacts, executables = f"artifacts {_sum(sizes, 'bytes')}", f"executables {_sum(counts, 'count')}"
     if len(sizes) != len(counts):
-        over = plural(len(sizes), "cell"), plural(len(counts), "cell")
+        over = plural(len(sizes), "build"), plural(len(counts), "build")
         sums = f"{artifacts} over {over[0]}; {executables} over {over[1]}"
     else:
-        these = f"these {plural(len(summed), 'cell')}" if len(summed) > 1 else "this cell"
+        these = f"these {plural(len(summed), 'build')}" if len(summed) > 1 else "this build"
         known = these if len(sizes) == len(summed) else f"the {len(sizes):,} of them where both are known"
         sums = f"{artifacts} and {executables}, added up over {known}"
-    return phrase(strong(f"Fold audit: {len(summed):,} of {plural(count, 'cell')} folded"), f": {sums}.")
+    return phrase(strong(f"Fold audit: {len(summed):,} of {plural(count, 'build')} folded"), f": {sums}.")
 
 
 def _known(pairs: Iterator[BeforeAfter]) -> list[tuple[int, int]]:
@@ -219,7 +219,7 @@ def _rest(audit: FoldAudit) -> Iterator[Phrase]:
     counts = {state: count for state in words if (count := sum(cell.state == state for cell in audit.cells))}
     if counts:
         (state, count), *others = counts.items()
-        parts = [f"{plural(count, 'cell')} {words[state][count != 1]}"]
+        parts = [f"{plural(count, 'build')} {words[state][count != 1]}"]
         parts += [f"{count:,} {words[state][count != 1]}" for state, count in others]
         yield phrase(", ".join(parts), ".")
 
@@ -257,7 +257,7 @@ def _cell_tables(facts: _Facts, footnotes: Footnotes, room: Room) -> Listing[Tab
     headers = ("target", "executables", "artifact, B", "change", "outputs", "run time")
     tables = []
     for model, mine in rows.items():
-        caption, cells = name_cell(clip(model, NAME_LIMIT)), listing(mine, totals[model], "cell")
+        caption, cells = name_cell(clip(model, NAME_LIMIT)), listing(mine, totals[model], "build")
         tables.append(Table(headers, cells, caption=caption, small=True, wanted=(2, 4, 3, 1, 5)))
     return listing(tables, len(totals), "model")
 
@@ -331,7 +331,7 @@ def _other_cells(facts: _Facts, room: Room) -> Listing[Phrase]:
             where = phrase("every model on ", name_cell(facts.short[target]))
         else:
             where = facts.cells(cells, room.names)
-        count = f" ({plural(len(cells), 'cell')}): "
+        count = f" ({plural(len(cells), 'build')}): "
         lines.append(phrase(strong(_REASONS[state]), count, where, f": {note}" if note else ""))
     return listing(lines, len(ordered), "reason")
 
@@ -378,4 +378,4 @@ def _reproduction(audit: FoldAudit) -> Iterator[Block]:
     where = (", in the directory of ", code("fold.json"), ":")
     yield Sentence(phrase("The folded artifact of ", model, " on ", target, " is made of ", module, *where))
     yield Code(best.command if len(best.command) <= _COMMAND_LIMIT else "")
-    yield Sentence(phrase("The commands of all cells are in fold.json."))
+    yield Sentence(phrase("The commands of all builds are in fold.json."))

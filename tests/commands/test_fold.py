@@ -72,7 +72,7 @@ def test_it_writes_both_files_and_prints_the_tables(asked: Asked, fold: Ran) -> 
     assert code == 0
     assert fold_of(Path("deep/out/fold.json").read_bytes()) == asked.audit
     assert Path("deep/out/fold.md").read_text(encoding="utf-8") == render_folds(asked.audit)
-    assert "Fold audit: 3 of 6 cells folded" in " ".join(out.split())
+    assert "Fold audit: 3 of 6 builds folded" in " ".join(out.split())
     assert out.splitlines()[-1] == "written to deep/out: fold.json, fold.md"
 
 

@@ -86,7 +86,8 @@ def found_of(executables: Sequence[str], **levels: Sequence[Group]) -> Groups:
 
 def world(
     code: Mapping[str, int], folded: Mapping[Group, int] | None = None, *, fails: Any = None,
-    unfit: Sequence[Group] = (), tells_code: bool = True, elements: Mapping[str, int] | None = None, **levels: Sequence[Group],
+    unfit: Sequence[Group] = (), tells_code: bool = True, elements: Mapping[str, int] | None = None,
+    **levels: Sequence[Group],
 ) -> World:  # fmt: skip
     found = replace(found_of(list(code), **levels), elements=dict(elements or {}))
     return World(code, found, folded or {}, fails or (lambda _groups: ""), frozenset(unfit), tells_code)

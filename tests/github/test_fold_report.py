@@ -116,7 +116,7 @@ def test_a_schedule_has_one_even_where_the_baseline_is_stored_already(stage: Sta
         ran = on_schedule(stage, main)
         assert ran.code == 0, ran.error
         assert len(audits.asked) == runs and audits.asked[-1][2] == FoldOptions()
-        assert "**Fold audit: 3 of 6 cells folded**" in ran.summary
+        assert "**Fold audit: 3 of 6 builds folded**" in ran.summary
     assert "nothing to measure" in ran.said and {path.name for path in ran.out.iterdir()} >= FILES
 
 

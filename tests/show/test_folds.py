@@ -76,9 +76,9 @@ def test_any_audit_can_be_shown(audit: FoldAudit) -> None:
 
 def test_it_says_what_is_nowhere_known() -> None:
     text = render_folds(make.unmeasured())
-    assert text.startswith("**Fold audit: nothing was folded in 2 cells**")
-    assert "2 cells were not measured." in text
-    assert "- **Not measured** (2 cells): `bert` on `cuda`, `vmvx`: error: unknown option" in text
+    assert text.startswith("**Fold audit: nothing was folded in 2 builds**")
+    assert "2 builds were not measured." in text
+    assert "- **Not measured** (2 builds): `bert` on `cuda`, `vmvx`: error: unknown option" in text
     assert "Every fold with gain was kept, whatever its price." in text
     assert not re.search(r"\| <sub>\**0\**</sub>", text)
 
@@ -112,18 +112,18 @@ def test_the_sums_are_those_of_the_cells_that_are_named() -> None:
     before, after = (sum(getattr(one.artifact_bytes, side) for one in folded) for side in ("before", "after"))
     counts = [sum(getattr(one.executables, side) for one in folded) for side in ("before", "after")]
     first = render_folds(audit).splitlines()[0]
-    assert f"{len(folded)} of {len(audit.cells)} cells folded" in first
+    assert f"{len(folded)} of {len(audit.cells)} builds folded" in first
     assert f"artifacts {before:,} → {after:,} B" in first
     assert f"executables {counts[0]:,} → {counts[1]:,}" in first
-    assert f"added up over these {len(folded)} cells" in first
+    assert f"added up over these {len(folded)} builds" in first
 
 
 def test_what_is_not_known_is_in_no_sum_and_not_zero() -> None:
     half = replace(cell("b", before=900, after=None), executables=BeforeAfter(10, 7))
     first, *_ = of(cell("a"), half).splitlines()
     assert first == (
-        "**Fold audit: 2 of 2 cells folded**: artifacts 1,000 → 600 B (−40.0 %) over 1 cell; "
-        "executables 20 → 14 (−30.0 %) over 2 cells."
+        "**Fold audit: 2 of 2 builds folded**: artifacts 1,000 → 600 B (−40.0 %) over 1 build; "
+        "executables 20 → 14 (−30.0 %) over 2 builds."
     )
     assert "10 → ≥6 → 7</sub> | <sub>900 → ≥400 → n/a</sub> | <sub>n/a</sub>" in of(half)
     assert "10 → n/a → 7</sub> | <sub>1,000 → n/a → 600" in of(replace(cell(), bound=None))
@@ -138,11 +138,11 @@ def test_a_bound_that_did_not_hold_is_not_called_one() -> None:
 def test_outputs_that_differ_are_told_and_added_to_nothing() -> None:
     wrong = replace(cell("b", before=5000), equal=False, equal_note="3 of 8 elements differ")
     text = of(cell("a"), wrong)
-    assert "1 of 2 cells folded**: artifacts 1,000 → 600 B" in text
-    assert "- **⚠️ outputs differ in 1 more cell**, in none of these sums: `b` on `vmvx`." in text
+    assert "1 of 2 builds folded**: artifacts 1,000 → 600 B" in text
+    assert "- **⚠️ outputs differ in 1 more build**, in none of these sums: `b` on `vmvx`." in text
     assert "<sub>**⚠️ differ²**</sub>" in text
     assert "- <sub>² 3 of 8 elements differ</sub>" in text
-    assert of(wrong).startswith("**Fold audit: no fold kept the outputs as they are in 1 cell**.")
+    assert of(wrong).startswith("**Fold audit: no fold kept the outputs as they are in 1 build**.")
 
 
 def test_outputs_and_price_that_are_not_known_say_why() -> None:
@@ -209,7 +209,7 @@ def test_the_command_is_that_of_the_cell_that_shrank_most_with_equal_outputs() -
     assert "```sh\niree-compile b\n```" in of(*cells[1:])
     assert "How to reproduce" not in of(*cells[2:])
     text = of(replace(cells[0], command="x" * 5000))
-    assert "```" not in text and "The commands of all cells are in fold.json." in text
+    assert "```" not in text and "The commands of all builds are in fold.json." in text
 
 
 # On a terminal.
@@ -224,13 +224,13 @@ def test_no_line_of_a_terminal_is_too_wide(name: str, width: int) -> None:
 def test_the_terminal_has_the_same_sentences_and_the_reasons() -> None:
     text = " ".join(printed(make.many(), 300).split())
     for words in (
-        "Fold audit: 93 of 126 cells folded: artifacts ",
-        "⚠️ outputs differ in 1 more cell, in none of these sums: whisper_tiny_encoder_f32 on llvm-cpu-x86_64.",
+        "Fold audit: 93 of 126 builds folded: artifacts ",
+        "⚠️ outputs differ in 1 more build, in none of these sums: whisper_tiny_encoder_f32 on llvm-cpu-x86_64.",
         "% are folded away today, and ",
-        "Nothing to fold (16 cells): jax_mlp_train_step_f32, mobilenet_v2_f32_224 on ",
+        "Nothing to fold (16 builds): jax_mlp_train_step_f32, mobilenet_v2_f32_224 on ",
         "Resuming alone, with nothing folded, changes the artifact; this part of the change is not folding's −16 B: ",
         f"72 executables in 2 families (constants): {make.LEGALISE}: ",
-        "more cells, in the files",
+        "more builds, in the files",
     ):
         assert words in text, words
 
