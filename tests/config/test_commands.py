@@ -50,19 +50,9 @@ def test_commands(body: str, command: Command) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        "",
-        "code-size rerun",
-        " /code-size rerun",
-        "\n/code-size rerun",
-        "> /code-size rerun",
-        "please /code-size rerun",
-        "/code-sizes rerun",
-        "/code-size-rerun",
-        "/code-size\u00a0rerun",
-        "/code-size\u2028rerun",
-        "/code-size\x0brerun",
-        "/Code-Size rerun",
-        "`/code-size rerun`",
+        *("", "code-size rerun", " /code-size rerun", "\n/code-size rerun", "> /code-size rerun"),
+        *("please /code-size rerun", "/code-sizes rerun", "/code-size-rerun", "/code-size\u00a0rerun"),
+        *("/code-size\u2028rerun", "/code-size\x0brerun", "/Code-Size rerun", "`/code-size rerun`"),
     ],
 )
 def test_other_comments(body: str) -> None:
@@ -98,53 +88,25 @@ def test_problems(line: str, problem: str) -> None:
 @pytest.mark.parametrize(
     "side",
     [
-        "../x",
-        "a/../b",
-        "/etc/passwd",
-        "~/x",
-        "-rf",
-        "--upload-pack=x",
-        "''",
-        "a..b",
-        "$(id)",
-        "`id`",
-        "a;b",
-        "a|b",
-        "a&b",
-        "https://evil.example/x.whl",
-        "git+https://x",
-        "a@b",
-        "a:b",
-        "HEAD~1",
-        "a%20b",
-        "größe",
-        "٣",
-        "'a\\nb'",
-        "'a b'",
-        "C:\\x",
-        "<b>",
-        "x" * 201,
+        *("../x", "a/../b", "/etc/passwd", "~/x", "-rf", "--upload-pack=x", "''", "a..b", "$(id)", "`id`", "a;b"),
+        *("a|b", "a&b", "https://evil.example/x.whl", "git+https://x", "a@b", "a:b", "HEAD~1", "a%20b", "größe", "٣"),
+        *("'a\\nb'", "'a b'", "C:\\x", "<b>", "x" * 201),
     ],
 )
-@pytest.mark.parametrize("place", ["BASE", "HEAD"])
-def test_sides_that_are_no_names(side: str, place: str) -> None:
-    arguments = f"{side} main" if place == "BASE" else f"main {side}"
-    problem = f"{place} is neither a release nor a branch or tag of this repository"
-    assert parse_command(f"/code-size compare {arguments}") == Command("help", problem=problem)
+def test_sides_that_are_no_names(side: str) -> None:
+    for place, arguments in (("BASE", f"{side} main"), ("HEAD", f"main {side}")):
+        problem = f"{place} is neither a release nor a branch or tag of this repository"
+        assert parse_command(f"/code-size compare {arguments}") == Command("help", problem=problem)
 
 
-@pytest.mark.parametrize("side", ["refs/pull/1/head", "pull/1/merge", "origin/pull/7/head", "PULL/1/head", "'pull/1'"])
-def test_code_of_forks_is_not_compared(side: str) -> None:
-    command = parse_command(f"/code-size compare main {side}")
-    assert command is not None and command.name == "help"
-    assert command.problem == "HEAD is a ref of a pull request, which is not measured with a token that may write"
+def test_code_of_forks_is_not_compared() -> None:
+    problem = "HEAD is a ref of a pull request, which is not measured with a token that may write"
+    for side in ("refs/pull/1/head", "pull/1/merge", "origin/pull/7/head", "PULL/1/head", "'pull/1'"):
+        assert parse_command(f"/code-size compare main {side}") == Command("help", problem=problem)
 
 
-def test_a_reason_of_the_largest_length() -> None:
+def test_a_reason_of_the_largest_length_and_without_control_characters() -> None:
     assert parse_command("/code-size accept " + "x" * MAX_REASON) == Command("accept", ("x" * MAX_REASON,))
-
-
-def test_control_characters_do_not_reach_the_reason() -> None:
     body = "/code-size accept a\x1b[31m\u202eb\x00\u2028c\x85d\ud800e"
     assert parse_command(body) == Command("accept", ("a[31mb c de",))
 

@@ -78,12 +78,12 @@ def test_what_is_no_model_is_left_out_with_the_reason(top: Path, name: str, cont
     assert list(told.left_out) == [name] and told.left_out[name].startswith(why)
 
 
-@pytest.mark.parametrize(
-    "folder", ["contest", "latest", "builder", "outputs", "literature", "vendors-own", "models.v2"]
-)
-def test_folders_that_only_sound_like_others_are_looked_through(top: Path, folder: str) -> None:
-    put(top, f"{folder}/m.mlir")
-    assert found(top).models == (f"{folder}/m.mlir",)
+def test_folders_that_only_sound_like_others_are_looked_through(top: Path) -> None:
+    names = ("contest", "latest", "builder", "outputs", "literature", "vendors-own", "models.v2")
+    models = sorted(f"{folder}/m{at}.mlir" for at, folder in enumerate(names))
+    for model in models:
+        put(top, model)
+    assert found(top).models == tuple(models)
 
 
 def test_a_large_file_is_left_out_before_it_is_read(top: Path) -> None:
@@ -138,31 +138,17 @@ def test_outside_of_git_all_files_are_looked_through(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "requirements.txt",
-        "requirements-dev.txt",
-        "dev_requirements.txt",
-        "requirements/compiler.txt",
-        "constraints-iree.txt",
-        "requirements.in",
+        *("requirements.txt", "requirements-dev.txt", "dev_requirements.txt", "requirements/compiler.txt"),
+        *("constraints-iree.txt", "requirements.in", "pyproject.toml"),
     ],
 )
-def test_a_pin_is_found(top: Path, name: str) -> None:
-    put(top, name, f"numpy\n{PIN}\n")
-    assert (found(top).pin, found(top).compiler) == (name, PIN)
-
-
-def test_a_pin_is_found_in_a_project_file(top: Path) -> None:
-    put(top, "pyproject.toml", f'[project]\ndependencies = ["{PIN}"]\n')
-    assert (found(top).pin, found(top).compiler) == ("pyproject.toml", PIN)
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["notes.txt", "requirements.md", "my-pyproject.toml", ".venv/requirements.txt", "third_party/requirements.txt"],
-)
-def test_other_files_pin_nothing(top: Path, name: str) -> None:
-    put(top, name, f'"{PIN}"\n' if name.endswith("toml") else f"{PIN}\n")
+def test_a_pin_is_found_and_no_other_file_pins_anything(top: Path, name: str) -> None:
+    for other in ("notes.txt", "requirements.md", ".venv/requirements.txt", "third_party/requirements.txt"):
+        put(top, other, f"{PIN}\n")
+    put(top, "my-pyproject.toml", f'"{PIN}"\n')
     assert (found(top).pin, found(top).compiler, found(top).unpinned) == ("", "", ())
+    put(top, name, f'dependencies = ["{PIN}"]\n' if name.endswith("toml") else f"numpy\n{PIN}\n")
+    assert (found(top).pin, found(top).compiler) == (name, PIN)
 
 
 def test_the_outer_and_better_file_is_taken(top: Path) -> None:

@@ -11,44 +11,28 @@ from bot.config.configuration import CONFIG_NAMES, chosen_config, find_config
 from bot.config.targets import parse_flags
 from bot.errors import ConfigError
 
-NAMES = pytest.mark.parametrize("name", CONFIG_NAMES)
-
 
 def put(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("schema: code-size-config/1\n", encoding="utf-8")
 
 
-@NAMES
-def test_a_configuration_is_found_here(tmp_path: Path, name: str) -> None:
+def test_a_configuration_is_looked_for_up_to_the_top_of_the_repository_and_no_further(tmp_path: Path) -> None:
     assert find_config(tmp_path) is None
-    put(tmp_path / name)
-    assert find_config(tmp_path) == Path(name)
-
-
-def test_of_both_the_one_that_github_takes(tmp_path: Path) -> None:
-    for name in CONFIG_NAMES:
+    for name in CONFIG_NAMES[::-1]:
+        folder = tmp_path / f"in {name.replace('/', ' ')}"
+        below = folder / "top" / "compiler" / "tests"
+        below.mkdir(parents=True)
+        put(folder / name)
+        assert find_config(folder) == Path(name) and find_config(below) is None, "outside a repository nothing above"
+        git(folder / "top", "init", "--quiet")
+        assert find_config(below) is None
+        put(folder / "top" / name)
+        assert find_config(below) == Path("../..") / name
+        put(folder / "top" / "compiler" / name)
+        assert find_config(below) == Path("..") / name
         put(tmp_path / name)
-    assert find_config(tmp_path) == Path(".github/code-size.yml")
-
-
-@NAMES
-def test_it_is_looked_for_up_to_the_top_of_the_repository_and_no_further(tmp_path: Path, name: str) -> None:
-    below = tmp_path / "top" / "compiler" / "tests"
-    below.mkdir(parents=True)
-    put(tmp_path / name)
-    git(tmp_path / "top", "init", "--quiet")
-    assert find_config(below) is None
-    put(tmp_path / "top" / name)
-    assert find_config(below) == Path("../..") / name
-    put(tmp_path / "top" / "compiler" / name)
-    assert find_config(below) == Path("..") / name
-
-
-def test_outside_a_repository_nothing_above_counts(tmp_path: Path) -> None:
-    (tmp_path / "below").mkdir()
-    put(tmp_path / "code-size.yml")
-    assert find_config(tmp_path / "below") is None
+        assert find_config(tmp_path) == Path(name), "of both the one that GitHub takes"
 
 
 def test_what_was_taken_is_said_unless_it_was_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,30 +54,21 @@ def test_one_that_is_not_there_names_the_places(tmp_path: Path) -> None:
     assert all(name in caught.value.line for name in (str(tmp_path / "none.yml"), *CONFIG_NAMES, "quick"))
 
 
-@pytest.mark.parametrize(
-    ("text", "flags"),
-    [
+def test_flags_are_words_of_a_shell_and_refused_in_one_line_as_a_configuration_does() -> None:
+    for text, flags in (
         ("--iree-opt-level=O2", ("--iree-opt-level=O2",)),
         ("--a='x y' --b", ("--a=x y", "--b")),
         ("--a\n\n--b=1", ("--a", "--b=1")),
         ("", ()),
-    ],
-)
-def test_flags_are_words_of_a_shell(text: str, flags: tuple[str, ...]) -> None:
-    assert parse_flags(text) == flags
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
+    ):
+        assert parse_flags(text) == flags
+    for text, words in (
         ("-O2", "'-O2' is no flag, which begins with -- and has its value after ="),
         ("--a x", "'x' is no flag"),
         ("--a='x", "a quotation mark is not closed"),
         ("--a='x\ty'", "'--a=x\\ty' does not fit: a flag begins with -- and is on one line (for example --iree"),
         ("--", "'--' does not fit: a flag begins with -- and is on one line"),
-    ],
-)
-def test_flags_are_refused_in_one_line_as_a_configuration_does(text: str, words: str) -> None:
-    with pytest.raises(ValueError) as caught:
-        parse_flags(text)
-    assert str(caught.value).startswith(words)
+    ):
+        with pytest.raises(ValueError) as caught:
+            parse_flags(text)
+        assert str(caught.value).startswith(words)

@@ -23,22 +23,14 @@ def suite(tmp_path: Path) -> Path:
     return folder
 
 
-def refusal(path: Path) -> str:
-    with pytest.raises(InputError) as caught:
-        load_models([path], None)
-    return caught.value.line
-
-
-def test_a_model_is_named_by_its_stem_and_known_by_its_bytes(suite: Path) -> None:
-    path = suite / "bert.f32.mlir"
-    assert load_models([path], suite.parent) == (
-        Model("bert.f32", str(path), "suite/bert.f32.mlir", hashlib.sha256(b"module {}\n").hexdigest(), 10),
-    )
-
-
-def test_models_keep_their_order_and_may_be_binary(suite: Path) -> None:
-    models = load_models([suite / "gpt2.mlirbc", suite / "bert.f32.mlir"], None)
+def test_a_model_is_named_by_its_stem_and_known_by_its_bytes(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, digest = suite / "bert.f32.mlir", hashlib.sha256(b"module {}\n").hexdigest()
+    expected = Model("bert.f32", str(path), "suite/bert.f32.mlir", digest, 10)
+    assert load_models([path], suite.parent) == (expected,)
+    models = load_models([suite / "gpt2.mlirbc", path], None)
     assert [(model.name, model.size_bytes) for model in models] == [("gpt2", 5), ("bert.f32", 10)]
+    monkeypatch.chdir(suite)
+    assert load_models([Path("bert.f32.mlir")], None) == (expected,), "a relative path is found again from anywhere"
 
 
 @pytest.mark.parametrize(
@@ -63,34 +55,21 @@ def test_neither_the_folder_nor_a_link_to_it_changes_what_a_model_is(suite: Path
     assert linked == direct
 
 
-def test_a_relative_path_is_found_again_from_anywhere(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(suite)
-    (model,) = load_models([Path("bert.f32.mlir")], None)
-    assert model.path == str(suite / "bert.f32.mlir")
-    assert model.shown == "suite/bert.f32.mlir"
+def test_what_cannot_be_a_model_is_refused_in_one_line(suite: Path) -> None:
+    def refusal(path: Path) -> str:
+        with pytest.raises(InputError) as caught:
+            load_models([path], None)
+        return caught.value.line
 
-
-@pytest.mark.parametrize("data", [b"", b" \n\t\n"])
-def test_an_empty_model_is_refused(suite: Path, data: bytes) -> None:
-    (suite / "void.mlir").write_bytes(data)
-    assert refusal(suite / "void.mlir") == f"{suite}/void.mlir: is empty (a model holds at least one function)"
-
-
-def test_a_missing_model_is_refused(suite: Path) -> None:
-    expected = "cannot be read: No such file or directory (check `models` of the configuration)"
-    assert refusal(suite / "none.mlir") == f"{suite}/none.mlir: {expected}"
-
-
-def test_a_directory_is_no_model(suite: Path) -> None:
+    for data in (b"", b" \n\t\n"):
+        (suite / "void.mlir").write_bytes(data)
+        assert refusal(suite / "void.mlir") == f"{suite}/void.mlir: is empty (a model holds at least one function)"
+    gone = "cannot be read: No such file or directory (check `models` of the configuration)"
+    assert refusal(suite / "none.mlir") == f"{suite}/none.mlir: {gone}"
     assert "cannot be read: Is a directory" in refusal(suite)
-
-
-def test_a_name_that_no_snapshot_could_hold_is_refused(suite: Path) -> None:
     path = Path(os.fsdecode(os.fsencode(suite) + b"/caf\xe9.mlir"))
     path.write_bytes(b"module {}")
-    line = refusal(path)
-    assert "has a name that is not UTF-8" in line
-    assert line.encode()
+    assert "has a name that is not UTF-8" in refusal(path) and refusal(path).encode()
 
 
 def test_the_packaged_suite_can_be_read_whole() -> None:

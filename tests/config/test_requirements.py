@@ -1,96 +1,87 @@
-"""bot.config.requirements: the one line that pins the compiler, however it is written."""
+"""bot.config.requirements: the line that pins the compiler, and all that projects write around it."""
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
+from places import FIXTURES
 
-from bot.config.requirements import asks_for_compiler, pinned_compiler, requirements_file
+from bot.config.requirements import asks_for_compiler, pinned_compiler, requirements_file, sought_compiler
+from bot.core.spec import Places, Sought
 from bot.errors import ConfigError
 
 PIN = "iree-base-compiler==3.13.0"
+IREE = "https://iree.dev/pip-release-links.html"
+WAVE = "https://github.com/iree-org/wave/releases/expanded_assets/dev-wheels"
+REAL = FIXTURES / "requirements"
 
 
-def pinned(folder: Path, text: str | bytes) -> str:
+def sought(folder: Path, text: str, top: Path | None = None) -> Sought:
     path = folder / "requirements.txt"
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return pinned_compiler(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return sought_compiler(path, top)
+
+
+def notes(found: Sought, folder: Path) -> list[str]:
+    return [note.replace(f"{folder}/", "") for note in found.notes]
+
+
+def test_pins_of_real_projects() -> None:
+    turbine, shark = (sought_compiler(REAL / f"{name}-pinned.txt") for name in ("turbine", "shark-ai"))
+    assert turbine == Sought("iree-base-compiler==3.6.0rc20250714", Places((IREE,)))
+    assert shark == Sought("iree-base-compiler==3.8.0rc20251005", Places((WAVE, IREE), no_index=True))
+    for name in ("shark-ai-unpinned.txt", "test-suites-torch-ops.txt"):
+        with pytest.raises(ConfigError) as raised:
+            sought_compiler(REAL / name)
+        said = f"{name}:8: iree-base-compiler is not pinned to one release: 'iree-base-compiler' "
+        assert raised.value.line.removeprefix(f"{REAL}/") == said + "(write iree-base-compiler==X.Y.Z)"
+        assert asks_for_compiler(REAL / name)
+
+
+# A line, however it is written.
 
 
 def refusal(folder: Path, text: str | bytes) -> str:
+    path = folder / "requirements.txt"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ConfigError) as caught:
-        pinned(folder, text)
-    return caught.value.line.removeprefix(f"{folder}/requirements.txt")
+        pinned_compiler(path)
+    return caught.value.line.removeprefix(str(path))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        PIN,
-        f"{PIN}\n",
-        f"numpy>=1.26\n\n{PIN}\ntorch==2.4\n",
-        f"{PIN}\r\nnumpy\r\n",
-        f"  {PIN}  # the compiler\n",
-        "iree-base-compiler == 3.13.0",
-        "IREE_Base.Compiler==3.13.0",
-        "iree--base_compiler==3.13.0",
-        "iree-base-compiler[onnx]==3.13.0",
-        "iree-base-compiler [onnx, extra] ==3.13.0",
-        f"{PIN} ; python_version >= '3.10'",
-        f"{PIN};sys_platform=='linux'",
-        f"{PIN} \\\n    --hash=sha256:00\n",
-        f"# {PIN.replace('13', '12')}\n{PIN}",
+def test_a_pin_is_found_however_it_is_written(tmp_path: Path) -> None:
+    spellings = ["iree-base-compiler == 3.13.0", "IREE_Base.Compiler==3.13.0", "iree--base_compiler==3.13.0"]
+    spellings += ["iree-base-compiler[onnx]==3.13.0", "iree-base-compiler [onnx, extra] ==3.13.0"]
+    for text in (
+        *(PIN, f"{PIN}\n", f"numpy>=1.26\n\n{PIN}\ntorch==2.4\n", f"{PIN}\r\nnumpy\r\n", f"  {PIN}  # the compiler\n"),
+        *spellings,
+        *(f"{PIN} ; python_version >= '3.10'", f"{PIN};sys_platform=='linux'", f"{PIN} \\\n    --hash=sha256:00\n"),
+        *(f"# {PIN.replace('13', '12')}\n{PIN}", f"\ufeff{PIN}"),
         f"iree-base-compiler-extras==1.0\niree-base-runtime==3.13.0\n{PIN}",
-        b"\xef\xbb\xbf" + PIN.encode(),
-    ],
-    ids=range(16),
-)
-def test_a_pin_is_found_however_it_is_written(tmp_path: Path, text: str | bytes) -> None:
-    assert pinned(tmp_path, text) == PIN
+    ):
+        assert sought(tmp_path, text).spec == PIN
+    for version in ("3.13.0rc20261016", "3.11.0.dev1", "3.13.0+abc1234"):
+        assert sought(tmp_path, f"iree-base-compiler=={version}").spec == f"iree-base-compiler=={version}"
 
 
-@pytest.mark.parametrize("version", ["3.13.0rc20261016", "3.11.0.dev1", "3.13.0+abc1234"])
-def test_a_pre_release_is_a_release(tmp_path: Path, version: str) -> None:
-    assert pinned(tmp_path, f"iree-base-compiler=={version}") == f"iree-base-compiler=={version}"
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "numpy==2.0\n", f"# {PIN}\n", "iree-base-runtime==3.13.0\n", "iree-base-compilers==3.13.0\n", f"my-{PIN}\n"],
-)
-def test_a_file_without_pin_is_refused(tmp_path: Path, text: str) -> None:
-    line = ": pins no iree-base-compiler (write one line: iree-base-compiler==X.Y.Z)"
-    assert refusal(tmp_path, text) == line
-
-
-def test_two_pins_are_refused(tmp_path: Path) -> None:
+def test_a_file_without_one_pin_is_refused(tmp_path: Path) -> None:
+    hint = "(write one line: iree-base-compiler==X.Y.Z)"
+    for name in ("iree-base-runtime", "iree-base-compilers", "my-iree-base-compiler", "numpy", f"# {PIN} "):
+        assert refusal(tmp_path, f"{name}==3.13.0\n") == f": pins no iree-base-compiler {hint}"
+    assert refusal(tmp_path, "") == f": pins no iree-base-compiler {hint}"
     assert "pins iree-base-compiler more than once" in refusal(tmp_path, f"{PIN}\niree_base_compiler==3.12.0\n")
-
-
-@pytest.mark.parametrize(
-    "pin",
-    [
-        "iree-base-compiler",
-        "iree-base-compiler>=3.13.0",
-        "iree-base-compiler~=3.13.0",
-        "iree-base-compiler===3.13.0",
-        "iree-base-compiler==",
-        "iree-base-compiler==3.13.*",
-        "iree-base-compiler==3.13.0,!=3.13.1",
-        "iree-base-compiler==latest",
-    ],
-)
-def test_what_is_no_single_release_is_refused_with_its_line(tmp_path: Path, pin: str) -> None:
-    line = refusal(tmp_path, f"numpy\n{pin}  # why\n")
-    assert line == f":2: iree-base-compiler is not pinned to one release: '{pin}' (write iree-base-compiler==X.Y.Z)"
-
-
-def test_a_file_that_is_missing_or_no_text_is_refused(tmp_path: Path) -> None:
+    assert refusal(tmp_path, b"\xff\xfe") == ": is not UTF-8 (save the file as UTF-8)"
     with pytest.raises(ConfigError) as caught:
         pinned_compiler(tmp_path / "none.txt")
     assert caught.value.line == f"{tmp_path}/none.txt: cannot be read: No such file or directory"
-    assert refusal(tmp_path, b"\xff\xfe") == ": is not UTF-8 (save the file as UTF-8)"
+    for rest in ("", ">=3.13.0", "~=3.13.0", "===3.13.0", "==", "==3.13.*", "==3.13.0,!=3.13.1", "==latest"):
+        said = f":2: iree-base-compiler is not pinned to one release: 'iree-base-compiler{rest}' "
+        line = refusal(tmp_path, f"numpy\niree-base-compiler{rest}  # why\n")
+        assert line == f"{said}(write iree-base-compiler==X.Y.Z)"
 
 
 def project(folder: Path, text: str) -> Path:
@@ -145,3 +136,107 @@ def test_the_file_is_named_from_the_top_of_the_repository_or_beside_the_configur
     (top / "pins.txt").write_text("top\n")
     assert requirements_file("pins.txt", top, beside) == top / "pins.txt"
     assert requirements_file("../pins.txt", top, beside) == beside / "../pins.txt"
+
+
+# Places of wheels.
+
+
+def test_a_page_in_every_spelling_and_a_directory_from_the_file(tmp_path: Path) -> None:
+    spellings = (f"-f {IREE}", f"-f{IREE}", f"--find-links {IREE}", f"--find-links={IREE}  # nightly", f"  -f '{IREE}'")
+    for option in spellings:
+        assert sought(tmp_path, f"{PIN}\n{option}\n{option}\n") == Sought(PIN, Places((IREE,)))
+    (tmp_path / "pins" / "wheels").mkdir(parents=True)
+    one = sought(tmp_path / "pins", f"-f wheels\n{PIN}\n", tmp_path)
+    assert one == Sought(PIN, Places((str(tmp_path / "pins" / "wheels"),)))
+
+
+@pytest.mark.parametrize(
+    ("link", "why"),
+    [
+        ("http://iree.dev/links.html", "is neither an HTTPS page nor a directory"),
+        ("file:///etc", "is neither an HTTPS page nor a directory"),
+        ("git+https://iree.dev/x", "is neither an HTTPS page nor a directory"),
+        ("https:///links.html", "is neither an HTTPS page nor a directory"),
+        ("http://localhost.evil.example/x", "is neither an HTTPS page nor a directory"),
+        ("http://127.0.0.1@evil.example/x", "is neither an HTTPS page nor a directory"),
+        ("https://me:hunter2@iree.dev/links.html", "has credentials in it"),
+        ("https://${TOKEN}@iree.dev/links.html", "has credentials in it"),
+        ("https://iree.dev/links.html?token=hunter2", "has a query, which may be a credential"),
+        ("nowhere", "is no directory"),
+        ("..", "leaves the repository"),
+        ("wheels", "leaves the repository"),
+    ],
+)
+def test_a_place_that_is_not_taken_is_told_without_its_words(tmp_path: Path, link: str, why: str) -> None:
+    top = tmp_path / "top"
+    top.mkdir()
+    (top / "wheels").symlink_to(tmp_path)
+    found = sought(top, f"{PIN}\n-f {link}\n", top)
+    assert found.places == Places()
+    assert notes(found, top) == [f"requirements.txt:2: the place of wheels is not used: it {why}"]
+
+
+def test_other_indexes_are_not_used_other_options_say_nothing_and_what_is_not_understood_is_told(
+    tmp_path: Path,
+) -> None:
+    index = "requirements.txt:1: the index is not used: it is that of the machine which runs the bot"
+    for said, options in (
+        ([index], ("-i https://me:hunter2@index.example/simple", "--index-url=https://x.example")),
+        ([index], ("--extra-index-url https://x.example",)),
+        ([], ("--pre", "--trusted-host x.example", "-e .", "--hash=sha256:00", "--require-hashes")),
+        (["requirements.txt:1: the options are not understood, and not used"], ("-f", "-f 'open", "--find-links")),
+    ):
+        for option in options:
+            one = sought(tmp_path, f"{option}\n{PIN}\n")
+            assert (one.spec, one.places, notes(one, tmp_path)) == (PIN, Places(), said)
+
+
+# Included files.
+
+
+def test_a_pin_in_an_included_file_each_of_which_is_read_once(tmp_path: Path) -> None:
+    (tmp_path / "iree.txt").write_text(f"-f {IREE}\n{PIN}\n")
+    for option in ("-r iree.txt", "--requirement=iree.txt", "-c iree.txt", "-riree.txt"):
+        for own in ("", "iree-base-compiler\n"):
+            assert sought(tmp_path, f"{own}{option}\n") == Sought(PIN, Places((IREE,)))
+            assert asks_for_compiler(tmp_path / "requirements.txt") is bool(own)
+    (tmp_path / "b.txt").write_text(f"-r requirements.txt\n-r b.txt\n{PIN}\n")
+    assert sought(tmp_path, "-r b.txt\n-c b.txt\n").spec == PIN
+    (tmp_path / "b.txt").write_text("iree-base-compiler==3.12.0\n")
+    with pytest.raises(ConfigError, match="pins iree-base-compiler more than once"):
+        sought(tmp_path, f"-r b.txt\n{PIN}\n")
+    for number in range(80):
+        (tmp_path / f"{number}.txt").write_text(f"-r {number + 1}.txt\n")
+    endless = sought(tmp_path, f"-r 0.txt\n{PIN}\n")
+    assert endless.spec == PIN and "one of too many" in endless.notes[0]
+
+
+def test_what_is_not_followed_is_told(tmp_path: Path) -> None:
+    top = tmp_path / "top"
+    (tmp_path / "secret.txt").write_text("iree-base-compiler==6.6.6\n")
+    found = sought(top, f"-r ../secret.txt\n-r https://x.example/r.txt\n-r none.txt\n{PIN}\n", top)
+    assert found.spec == PIN
+    assert notes(found, top) == [
+        "requirements.txt:1: the file is not followed: leaves the repository",
+        "requirements.txt:2: the file is not followed: an address",
+        "not followed: none.txt: cannot be read: No such file or directory",
+    ]
+
+
+# Markers.
+
+
+def test_of_several_the_one_that_is_for_this_machine_counts(tmp_path: Path) -> None:
+    here, other = f"sys_platform == '{sys.platform}'", "sys_platform == 'another'"
+    text = f"iree-base-compiler==3.11.0 ; {other}\n{PIN} ; {here}\n"
+    assert sought(tmp_path, text).spec == PIN
+    assert sought(tmp_path, f"{PIN} ; {other}\n").spec == PIN, "a single one is what the project ships"
+    with pytest.raises(ConfigError, match="more than once"):
+        sought(tmp_path, f"iree-base-compiler==3.11.0 ; {here}\n{PIN} ; {here}\n")
+
+
+def test_a_variable_of_the_environment_is_not_filled_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKEN", "hunter2")
+    found = sought(tmp_path, f"-f https://iree.dev/${{TOKEN}}/links.html\n{PIN}\n")
+    assert found.places.find_links == ("https://iree.dev/${TOKEN}/links.html",)
+    assert os.environ["TOKEN"] not in repr(found)

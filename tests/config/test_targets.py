@@ -16,7 +16,6 @@ from bot.errors import ConfigError
 
 HEADER = "schema: code-size-config/1\ntargets:\n"
 PACKAGED = {target.name: target for target in load_config(models=False).targets}
-X86 = PACKAGED["llvm-cpu-x86_64"]
 
 Load = Callable[[str], dict[str, Target]]
 
@@ -30,18 +29,20 @@ def load(tmp_path: Path) -> Load:
     return load
 
 
-def test_backend_and_flags_come_from_a_packaged_target_and_new_flags_follow(load: Load) -> None:
-    targets = load("  x86_64-O3: {extends: llvm-cpu-x86_64, flags: [--iree-opt-level=O3]}\n")
-    flags = (*X86.flags, "--iree-opt-level=O3")
-    assert targets == {"x86_64-O3": Target("x86_64-O3", "llvm-cpu", flags, None, "llvm-cpu-x86_64")}
-
-
-def test_an_option_that_was_inherited_is_replaced_in_its_place(load: Load) -> None:
+def test_backend_and_flags_are_inherited_and_an_option_is_replaced_in_its_place(load: Load) -> None:
     features = "--iree-llvmcpu-target-cpu-features=+m,+a,+f,+d,+v"
-    targets = load(f"  small: {{extends: llvm-cpu-riscv64, flags: [--iree-opt-level=O2, '{features}']}}\n")
+    targets = load(
+        "  x86_64-O3: {extends: llvm-cpu-x86_64, flags: [--iree-opt-level=O3]}\n"
+        f"  small: {{extends: llvm-cpu-riscv64, flags: [--iree-opt-level=O2, '{features}']}}\n"
+        "  a: {extends: vmvx-inline}\n  b: {extends: vmvx-inline, unsupported: not here}\n"
+    )
+    flags = (*PACKAGED["llvm-cpu-x86_64"].flags, "--iree-opt-level=O3")
+    assert targets["x86_64-O3"] == Target("x86_64-O3", "llvm-cpu", flags, None, "llvm-cpu-x86_64")
     inherited = PACKAGED["llvm-cpu-riscv64"].flags
     assert inherited[-1].startswith("--iree-llvmcpu-target-cpu-features=")
     assert targets["small"].flags == (*inherited[:-1], features, "--iree-opt-level=O2")
+    assert targets["a"].unsupported == PACKAGED["vmvx-inline"].unsupported != ""
+    assert targets["b"].unsupported == "not here"
 
 
 @pytest.mark.parametrize(
@@ -86,22 +87,14 @@ def test_a_chain_within_the_file_in_any_order(load: Load) -> None:
     }
 
 
-def test_its_own_name_means_the_packaged_target(load: Load) -> None:
-    targets = load("  vmvx: {extends: vmvx}\n  cuda: {extends: cuda, flags: [--iree-cuda-target=sm_86]}\n")
+def test_its_own_name_means_the_packaged_target_and_other_names_the_files_own_first(load: Load) -> None:
+    own = "  vmvx: {extends: vmvx}\n  new: {extends: cuda}\n"
+    targets = load(f"{own}  cuda: {{extends: cuda, flags: [--iree-cuda-target=sm_86]}}\n")
     assert targets["vmvx"] == PACKAGED["vmvx"]
     assert targets["cuda"] == Target("cuda", "cuda", ("--iree-cuda-target=sm_86",), None, "cuda")
-
-
-def test_the_files_own_target_comes_before_the_packaged_one_of_that_name(load: Load) -> None:
-    targets = load("  new: {extends: cuda}\n  cuda: {extends: cuda, flags: [--iree-cuda-target=sm_86]}\n")
     assert targets["new"].flags == ("--iree-cuda-target=sm_86",)
-
-
-def test_unsupported_is_inherited_and_may_be_worded_anew(load: Load) -> None:
-    targets = load("  a: {extends: vmvx-inline}\n  b: {extends: vmvx-inline, unsupported: not here}\n")
-    assert PACKAGED["vmvx-inline"].unsupported
-    assert targets["a"].unsupported == PACKAGED["vmvx-inline"].unsupported
-    assert targets["b"].unsupported == "not here"
+    longest = load("".join(CHAIN.splitlines(keepends=True)[:-1]))
+    assert len(longest) == LONGEST_CHAIN + 1 and {target.backend for target in longest.values()} == {"vmvx"}
 
 
 CHAIN = "  t0: {backend: vmvx}\n" + "".join(f"  t{i}: {{extends: t{i - 1}}}\n" for i in range(1, LONGEST_CHAIN + 2))
@@ -154,9 +147,3 @@ def test_bad(load: Load, tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load(text)
     assert caught.value.line == f"{tmp_path / 'c.yml'}:{line}"
-
-
-def test_the_longest_chain_is_accepted(load: Load) -> None:
-    targets = load("".join(CHAIN.splitlines(keepends=True)[:-1]))
-    assert len(targets) == LONGEST_CHAIN + 1
-    assert {target.backend for target in targets.values()} == {"vmvx"}

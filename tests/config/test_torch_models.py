@@ -42,40 +42,29 @@ def test_each_module_has_its_own_flags_and_target(tmp_path: Path) -> None:
     assert config.models == () and config.suites[0].max_bytes == 1 << 30
 
 
-def test_models_that_are_named_are_measured_as_well(tmp_path: Path) -> None:
+def test_models_that_are_named_are_measured_as_well_and_modules_may_be_chosen(tmp_path: Path) -> None:
     suite(tmp_path / "suite")
     config = loaded(tmp_path, more="models: [suite/small/tiny.mlir]\n")
     assert [path.name for path in config.models] == ["tiny.mlir"] and len(config.suites) == 2
-
-
-def test_modules_may_be_chosen(tmp_path: Path) -> None:
-    suite(tmp_path / "suite")
-    entry = (
-        "{torch_models: suite, modules: ['small/*_vmvx'], max_size: 2KiB, "
-        f"sha256: {{small/modules/tiny_vmvx: '{DIGEST}'}}}}"
-    )
-    (one,) = loaded(tmp_path, entry).suites
+    chosen = "modules: ['small/*_vmvx'], max_size: 2KiB"
+    (one,) = loaded(
+        tmp_path, f"{{torch_models: suite, {chosen}, sha256: {{small/modules/tiny_vmvx: '{DIGEST}'}}}}"
+    ).suites
     assert (one.name, one.max_bytes, one.sha256) == ("small-tiny_vmvx", 2048, DIGEST)
+    write(tmp_path / "suite/small/README.md", "{")
+    (tmp_path / "suite/small/loop.json").symlink_to("loop.json")
+    assert len(loaded(tmp_path).suites) == 2, "other files are none of its business"
 
 
 def test_goldens_are_limits_that_name_file_and_line(tmp_path: Path) -> None:
     suite(tmp_path / "suite")
     config = loaded(tmp_path)
     rules = [rule for rule in config.thresholds if rule.beside]
+    cpu, vmvx = ("small-tiny_cpu",), ("small-tiny_vmvx",)
     assert [(rule.name, rule.metrics, rule.models, rule.targets) for rule in rules] == [
-        (
-            "small/compstat_cpu.json:7 golden_dispatch_count",
-            ("dispatch_sites",),
-            ("small-tiny_cpu",),
-            (rules[0].targets),
-        ),
-        ("small/compstat_cpu.json:8 golden_binary_size", ("artifact_bytes",), ("small-tiny_cpu",), (rules[0].targets)),
-        (
-            "small/compstat_vmvx.json:7 golden_dispatch_count",
-            ("dispatch_sites",),
-            ("small-tiny_vmvx",),
-            ("suite-vmvx",),
-        ),
+        ("small/compstat_cpu.json:7 golden_dispatch_count", ("dispatch_sites",), cpu, (X86,)),
+        ("small/compstat_cpu.json:8 golden_binary_size", ("artifact_bytes",), cpu, (X86,)),
+        ("small/compstat_vmvx.json:7 golden_dispatch_count", ("dispatch_sites",), vmvx, ("suite-vmvx",)),
     ]
     assert [rule.fail.limit.value for rule in rules if rule.fail and rule.fail.limit] == [4, 100, 90]
     assert config.thresholds[: len(rules)] == tuple(rules)
@@ -205,20 +194,10 @@ def test_a_wrong_golden_is_told_with_its_file(tmp_path: Path, key: str, value: s
     assert refusal(tmp_path).startswith(f"suite/a/c.json: {said}")
 
 
-def test_two_modules_of_one_name_are_refused(tmp_path: Path) -> None:
-    module(tmp_path / "suite", "a/b/modules/c", "c.mlir")
-    module(tmp_path / "suite", "a-b/modules/c", "c.mlir")
-    assert "are both called 'a-b-c' (rename one of them)" in refusal(tmp_path)
-
-
-def test_a_model_and_a_module_of_one_name_are_refused(tmp_path: Path) -> None:
+def test_models_and_modules_of_one_name_are_refused(tmp_path: Path) -> None:
+    for folder in ("a/b", "a-b"):
+        module(tmp_path / "two" / "suite", f"{folder}/modules/c", "c.mlir")
+    assert "are both called 'a-b-c' (rename one of them)" in refusal(tmp_path / "two")
     suite(tmp_path / "suite")
     write(tmp_path / "small-tiny_cpu.mlir", "x")
     assert "are both called 'small-tiny_cpu'" in refusal(tmp_path, more="models: [small-tiny_cpu.mlir]\n")
-
-
-def test_the_bytes_of_other_files_are_none_of_its_business(tmp_path: Path) -> None:
-    suite(tmp_path / "suite")
-    write(tmp_path / "suite/small/README.md", "{")
-    (tmp_path / "suite/small/loop.json").symlink_to("loop.json")
-    assert len(loaded(tmp_path).suites) == 2

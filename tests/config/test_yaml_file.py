@@ -64,15 +64,10 @@ def test_an_error_names_file_line_and_key(tmp_path: Path) -> None:
     path = write(tmp_path, EXAMPLE)
     error = read_yaml(path).error(("nested", "deep", 1, "name"), "is bad", "hint it")
     assert error.line == f"{path}:9: nested.deep[1].name: is bad (hint it)"
-
-
-def test_a_byte_order_mark_and_windows_line_ends_are_utf8(tmp_path: Path) -> None:
+    assert (key_text(("thresholds", 2, "warn", "absolute")), key_text(())) == ("thresholds[2].warn.absolute", "")
     assert read_yaml(write(tmp_path, b"\xef\xbb\xbfa: 1\r\nb: 2\r\n")).data == {"a": 1, "b": 2}
-
-
-def test_key_text() -> None:
-    assert key_text(("thresholds", 2, "warn", "absolute")) == "thresholds[2].warn.absolute"
-    assert key_text(()) == ""
+    assert message(tmp_path) == "c.yml: cannot be read: Is a directory"
+    assert message(tmp_path / "none.yml") == "c.yml: cannot be read: No such file or directory"
 
 
 @pytest.mark.parametrize(
@@ -162,11 +157,6 @@ def test_a_number_that_is_taken_is_decimal(tmp_path_factory: pytest.TempPathFact
 @pytest.mark.parametrize("written", ["1" + ":1" * 400_000, "0x" + "f" * 900_000, "9" * 900_000, "1" * 101])
 def test_a_number_without_an_end_is_not_even_read(tmp_path: Path, written: str) -> None:
     assert message(write(tmp_path, f"a: {written}")) == "c.yml:1: a: is no number (put it in quotes)"
-
-
-def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    assert message(tmp_path) == "c.yml: cannot be read: Is a directory"
-    assert message(tmp_path / "none.yml") == "c.yml: cannot be read: No such file or directory"
 
 
 def test_a_tag_runs_nothing(tmp_path: Path) -> None:
