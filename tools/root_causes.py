@@ -70,7 +70,9 @@ def moved_of(comparison: Comparison) -> dict[str, Moved]:
     for side in SIDES:
         for cell in json.loads((comparison.out / f"{side}.json").read_text(encoding="utf-8"))["cells"]:
             targets[cell["target"]].compile_ms += cell["metrics"].get("compile_cpu_ms") or 0
-            targets[cell["target"]].trace_ms += sum(one.get("cpu_ms", 0) for one in cell.get("traces", {}).values())
+            traces = cell.get("traces", {}).values()
+            printed = [one for trace in traces for one in (trace, trace.get("around", {}))]
+            targets[cell["target"]].trace_ms += sum(one.get("cpu_ms", 0) for one in printed)
     for name, target in targets.items():
         if (known := target.named.total() + target.unnamed.total()) != target.bytes:
             raise ValueError(f"{comparison.name}, {name}: causes have {known:,} of {target.bytes:,} B")

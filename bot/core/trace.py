@@ -53,6 +53,7 @@ class IrAround(Record, frozen=True, omit_defaults=True):
     before: IrLines | None = None
     after: IrLines | None = None
     why: str = ""
+    cpu_ms: int = 0  # what printing it cost
 
     @property
     def run(self) -> tuple[str, int, tuple[str, ...], bool]:
@@ -72,7 +73,7 @@ class DispatchTrace(Record, frozen=True, omit_defaults=True):
     why: str = ""  # why there are none, or why they end early; empty where the trace is whole
     # whether the traced compile made the code that is in the artifact; None where that is not known
     same_code: bool | None = None
-    cpu_ms: int = 0  # what tracing cost, the compiler alone
+    cpu_ms: int = 0  # what tracing cost, the compiler alone, without the IR around a pass
     # the IR around the pass that is named, of dispatches that are examples of a root cause
     around: IrAround | None = None
     # of a dispatch that the other side lacks, what that side's passes did at the same places of the model

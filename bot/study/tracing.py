@@ -12,6 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
@@ -180,7 +181,7 @@ def _with_around(
     level = trace.steps[wanted.step].level
     every = _PASSES if level == MLIR else _LLVM_PASSES
     named = [f"{option}{wanted.name}" for option in _AROUND.get(level, ()) if _NAMES.fullmatch(wanted.name)]
-    cpu_ms, why = trace.cpu_ms, ""
+    cpu_ms, why = 0, ""
     for options in (named, every) if named else (every,):
         reader = AroundReader(row.name, trace, wanted)
         printed = (*_ALONE, *options, _ELIDED, f"--filter-print-funcs={row.name}", UNTHREADED)
@@ -189,13 +190,13 @@ def _with_around(
         cpu_ms += outcome.cpu_ms
         if reader.texts:
             before, after = reader.texts
-            return replace(trace, around=replace(wanted, before=before, after=after), cpu_ms=cpu_ms)
+            return replace(trace, around=replace(wanted, before=before, after=after, cpu_ms=cpu_ms))
         is_whole = outcome.ok or _UNREGISTERED in outcome.output
         why = "" if is_whole else failure(outcome, kit.session.timeout_seconds).first_line
         if wanted.idle or why:
             break
     why = why or ("it does not run there at this point" if wanted.idle else "the compiler printed no such run of it")
-    return replace(trace, around=replace(wanted, why=why), cpu_ms=cpu_ms)
+    return replace(trace, around=replace(wanted, why=why, cpu_ms=cpu_ms))
 
 
 def _is_same(row: Dispatch, directory: Path) -> bool | None:
@@ -367,10 +368,17 @@ def _same_programs(sides: Mapping[str, Snapshot]) -> dict[CellKey, CellKey]:
     return first
 
 
-class _Budget:
-    """The time for tracing, by what it is expected to take.
+ROUNDS = (Fraction(1, 8), Fraction(1, 2), Fraction(3, 4), Fraction(1))
+"""Up to which part of the time each round goes; what it took is known before the next one."""
 
-    By nothing that was measured while tracing: the same comparison traces the same dispatches, whatever the cache has.
+
+class Budget:
+    """The time for tracing: what is expected of those that come, what was measured of those that were traced.
+
+    A trace of the cache says what it took when it was made, so that the same comparison traces the same dispatches
+    whatever the cache has.
+
+    `here`: the sides whose compilers are here; `seconds`: CPU time in all, None without a limit.
 
     Attributes:
         same: cell → the one whose program is printed for both.
@@ -379,51 +387,75 @@ class _Budget:
     """
 
     def __init__(self, sides: Mapping[str, Snapshot], here: Collection[str], seconds: float | None) -> None:
-        self._here, self._left_ms = here, None if seconds is None else seconds * 1000 * (1 - AROUND_SHARE)
+        whole_ms = None if seconds is None else round(seconds * 1000 * (1 - AROUND_SHARE))
+        self._here, self._whole_ms, self._left_ms, self._rounds = here, whole_ms, whole_ms, list(ROUNDS)
         self._around_ms = (seconds or 0) * 1000 * AROUND_SHARE
         self._cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
         self._written, self._read = set[tuple[str, CellKey]](), set[tuple[str, CellKey]]()
+        self._charged_ms: dict[tuple[CellKey, str], int] = {}
+        self._expected_ms = self._measured_ms = 0  # of traces through targets' passes, what this machine is known by
+        # A share of a model's fastest compile: what is before code generation takes as long for all targets.
+        self._program_ms: dict[tuple[str, str], int] = {}
+        for (side, key), cell in self._cells.items():
+            if cpu_ms := cell.value("compile_cpu_ms"):
+                self._program_ms[side, key.model] = min(cpu_ms // 2, self._program_ms.get((side, key.model), cpu_ms))
         self.same = _same_programs(sides)
         self.without_llvm, self.late = set[tuple[CellKey, str]](), set[tuple[CellKey, str]]()
 
     def take(self, moved: Sequence[Moved], large_bytes: float) -> list[Moved]:
-        """Those that there is time for, each where it still fits in: with LLVM's passes, a large one else without."""
-        if self._left_ms is None:
+        """The next ones that there is time for: with LLVM's passes, a large one that does not fit in else without.
+
+        In the last round those that fit in, in whatever order.
+        """
+        if self._left_ms is None or self._whole_ms is None:
             return list(moved)
-        chosen = []
-        for key, delta in moved:
-            rows = self._rows(delta)
-            is_early = is_formed(delta) and (key, delta.name) not in self.late
-            programs = {(side, self.same[key]) for side in self._here if is_early} - self._read
-            new = {(side, key) for side in rows if not is_early} - self._written
-            cost_ms = sum(map(self._program_ms, programs))
-            cost_ms += sum((self._cells[place].value("compile_cpu_ms") or 0) // 4 for place in new)
-            cost_ms += 0 if is_early else sum(map(expected_ms, rows.values()))
-            llvm_ms = 0 if is_early else sum(map(expected_llvm_ms, rows.values()))
-            if cost_ms + llvm_ms > self._left_ms and abs(moved_bytes(delta) or 0) >= large_bytes:
-                self.without_llvm.add((key, delta.name))
-                llvm_ms = 0
-            if cost_ms + llvm_ms <= self._left_ms:
-                self._left_ms -= cost_ms + llvm_ms
-                self._written |= new
-                self._read |= programs
-                chosen.append((key, delta))
+        chosen = list[Moved]()
+        while self._rounds and not chosen:
+            part = self._rounds.pop(0) if len(self._rounds) > 1 else self._rounds[0]
+            for key, delta in moved:
+                if self._left_ms <= self._whole_ms * (1 - part):
+                    break
+                if self._takes(key, delta, large_bytes):
+                    chosen.append((key, delta))
+            if part == 1:
+                break
         return chosen
 
-    def refund(self, delta: DispatchDelta) -> None:
-        """The sides part before LLVM: its passes were not printed."""
-        if self._left_ms is not None:
-            self._left_ms += sum(map(expected_llvm_ms, self._rows(delta).values()))
+    def _takes(self, key: CellKey, delta: DispatchDelta, large_bytes: float) -> bool:
+        rows = self._rows(delta)
+        is_early = is_formed(delta) and (key, delta.name) not in self.late
+        programs = {(side, self.same[key]) for side in self._here if is_early} - self._read
+        new = {(side, key) for side in rows if not is_early} - self._written
+        written_ms = sum((self._cells[place].value("compile_cpu_ms") or 0) // 4 for place in new)
+        program_ms = sum(self._program_ms.get((side, place.model), 0) for side, place in programs)
+        mlir_ms = 0 if is_early else self._scaled(sum(map(expected_ms, rows.values())))
+        llvm_ms = 0 if is_early else self._scaled(sum(map(expected_llvm_ms, rows.values())))
+        left_ms = (self._left_ms or 0) - written_ms
+        if program_ms + mlir_ms + llvm_ms > left_ms and abs(moved_bytes(delta) or 0) >= large_bytes:
+            self.without_llvm.add((key, delta.name))
+            llvm_ms = 0
+        charged_ms = program_ms + mlir_ms + llvm_ms
+        if charged_ms > left_ms:
+            return False
+        self._left_ms = left_ms - charged_ms
+        self._charged_ms[key, delta.name] = self._charged_ms.get((key, delta.name), 0) + charged_ms
+        self._written |= new
+        self._read |= programs
+        return True
 
-    def _program_ms(self, place: tuple[str, CellKey]) -> int:
-        """A share of the model's fastest compile: what is before code generation takes as long for all targets."""
-        side, key = place
-        compiles = (
-            cell.value("compile_cpu_ms")
-            for at, cell in self._cells.items()
-            if (at[0], at[1].model) == (side, key.model)
-        )
-        return min(filter(None, compiles), default=0) // 2
+    def _scaled(self, expected_ms: int) -> int:
+        return expected_ms * self._measured_ms // self._expected_ms if self._expected_ms else expected_ms
+
+    def settle(self, key: CellKey, delta: DispatchDelta, measured_ms: int, *, has_llvm: bool) -> None:
+        """Of one that was traced: what all of it took so far, in place of what was expected of that."""
+        if self._left_ms is None:
+            return
+        self._left_ms += self._charged_ms[key, delta.name] - measured_ms
+        self._charged_ms[key, delta.name] = measured_ms
+        if not is_formed(delta):
+            rows = self._rows(delta).values()
+            self._expected_ms += sum(expected_ms(row) + has_llvm * expected_llvm_ms(row) for row in rows)
+            self._measured_ms += measured_ms
 
     def takes_around(self, rows: Sequence[Dispatch]) -> bool:
         """True where there is time for the IR around a pass of these: what was kept for it, and what is left."""
@@ -558,6 +590,12 @@ class _Pairs:
         apart = self._parting(key, delta)
         return apart.is_late or (apart.row is not None and apart.row.level not in (PROGRAM, MLIR))
 
+    def cpu_ms(self, key: CellKey, delta: DispatchDelta) -> int:
+        """What its traces took so far."""
+        sides = zip(SIDES, (delta.base, delta.head), strict=True)
+        traces = (self.known.get((side, key), {}).get(row.name) for side, row in sides if row and side in self._tracers)
+        return sum(trace.cpu_ms for trace in traces if trace)
+
     def is_open(self, key: CellKey, delta: DispatchDelta) -> bool:
         """Whether earlier passes form as many dispatches on both sides, so that its target's are to be looked at."""
         return delta.head is not None and self.known["head", key][delta.head.name].why == NO_TIME
@@ -587,7 +625,7 @@ def with_traces(
     dispatches in the order in which they are traced; `seconds`: CPU time that it may cost; None without a limit.
     """
     here = {plan.label: plan for plan in plans}
-    budget, chosen, rest, large_bytes = _Budget(sides, here.keys(), seconds), list[Moved](), moved, _large_bytes(moved)
+    budget, chosen, rest, large_bytes = Budget(sides, here.keys(), seconds), list[Moved](), moved, _large_bytes(moved)
     known = _known(here, sides, moved, resources)
     with _tracers(plans, resources) as tracers:
         pairs = _Pairs(sides, tracers, known, budget.same)
@@ -604,8 +642,8 @@ def with_traces(
                 is_early = is_formed(delta) and (key, delta.name) not in budget.late
                 if is_early and pairs.is_open(key, delta):
                     again.append((key, delta))
-                elif not (is_early or (key, delta.name) in budget.without_llvm or pairs.needed_llvm(key, delta)):
-                    budget.refund(delta)
+                has_llvm = not ((key, delta.name) in budget.without_llvm or is_early) and pairs.needed_llvm(key, delta)
+                budget.settle(key, delta, pairs.cpu_ms(key, delta), has_llvm=has_llvm)
             budget.late |= {(key, delta.name) for key, delta in again}
             rest = [one for one in rest if one not in now or one in again]
         tasks, looked = [], set[tuple[str, CellKey, str]]()
