@@ -8,12 +8,11 @@ cells, rounded up to whole percent, and never less than 1 %: a few equal runs pr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
 from statistics import median_low
-from typing import NamedTuple
 
 import msgspec
 from msgspec import structs
@@ -32,7 +31,7 @@ from bot.show.escape import clean
 from bot.show.filters import plural
 from bot.show.searches import replay_blocks
 from bot.study.bisect import expanded
-from bot.study.prepare import Show, Work, load_snapshot
+from bot.study.prepare import Work, load_snapshot
 from bot.study.run import Resources, SidePlan
 from bot.system.files import whole_or_nothing
 
@@ -41,20 +40,6 @@ LEAST_RUNS = 2
 LEAST_PERCENT = 1
 
 Runs = Mapping[CellKey, Sequence[Cell]]
-
-
-class Spread(NamedTuple):
-    """One metric of one cell over all its runs, in the metric's unit."""
-
-    key: CellKey
-    lowest: int
-    median: int
-    highest: int
-
-    @property
-    def share(self) -> Fraction:
-        """(max − min) / min."""
-        return Fraction(self.highest - self.lowest, self.lowest)
 
 
 def calibrate(work: Work, runs: int) -> list[str]:
@@ -68,21 +53,18 @@ def calibrate(work: Work, runs: int) -> list[str]:
     cells = chosen(side.cells, everything=bool(work.request.models or work.request.targets))
     work.show.say(f"{plural(len(cells), 'cell')}, each compiled {runs} times")
     with work.resources() as resources:
-        result = repeated(side, cells, runs, resources)
-    return list(_said(result, work.show))
+        return list(spread_lines(repeated(side, cells, runs, resources), work.show.say))
 
 
 def chosen(cells: Sequence[PlannedCell], *, everything: bool) -> tuple[PlannedCell, ...]:
     """All cells that can be compiled, or the cheapest few of them, of as many targets and models as there are."""
     rest = [cell for cell in cells if not cell.hindered]
-    if everything:
-        return tuple(rest)
     few: list[PlannedCell] = []
-    while rest and len(few) < FEW:
+    while rest and len(few) < FEW and not everything:
         targets, models = {cell.key.target for cell in few}, {cell.key.model for cell in few}
         few.append(min(rest, key=lambda c: (c.key.target in targets, c.key.model in models, c.cost, c.key)))
         rest.remove(few[-1])
-    return tuple(sorted(few, key=lambda cell: cell.key))
+    return tuple(rest if everything else sorted(few, key=lambda cell: cell.key))
 
 
 def repeated(side: SidePlan, cells: Sequence[PlannedCell], runs: int, resources: Resources) -> Runs:
@@ -104,39 +86,36 @@ def repeated(side: SidePlan, cells: Sequence[PlannedCell], runs: int, resources:
     return cells_by_key
 
 
-def spreads(runs: Runs, metric_id: str) -> tuple[Spread, ...]:
-    """The spread of one metric in every cell where each run knows it; sorted by cell."""
-    values = {key: [cell.value(metric_id) or 0 for cell in cells] for key, cells in runs.items()}
-    known = {key: each for key, each in values.items() if each and min(each) > 0}
-    return tuple(Spread(key, min(known[key]), median_low(known[key]), max(known[key])) for key in sorted(known))
+def spread_lines(runs: Runs, say: Callable[[str], None]) -> Iterator[str]:
+    """The table and the configuration, of the cells in which every run knows the metric; `say` gets what is missing.
 
-
-def band_percent(spreads: Sequence[Spread]) -> int:
-    """The noise band over these cells (at least one), in whole percent."""
-    return max(LEAST_PERCENT, ceil(100 * max(spread.share for spread in spreads)))
-
-
-def _said(runs: Runs, show: Show) -> Iterator[str]:
-    """The table and the configuration; what is missing there is said as news."""
+    Raises InputError where there is no such cell.
+    """
+    lines: list[tuple[str, ...]] = [("model", "target", "min ms", "median ms", "max ms", "spread")]
+    bands = dict[str, int]()  # metric → its noise band in whole percent
     for key in sorted(runs):
         if (failure := next((cell.failure for cell in runs[key] if not cell.measured), None)) is not None:
-            show.say(f"{clean(str(key))} could not be compiled: {clean(failure.message, 200)}")
-    by_metric = {id_: spreads(runs, id_) for id_ in INEXACT}
-    bands = {id_: band_percent(each) for id_, each in by_metric.items() if each}
+            say(f"{clean(str(key))} could not be compiled: {clean(failure.message, 200)}")
+        for id_ in INEXACT:
+            values = [cell.value(id_) or 0 for cell in runs[key]]
+            lowest, highest = min(values, default=0), max(values, default=0)
+            if lowest <= 0:
+                continue
+            spread = Fraction(highest - lowest, lowest)
+            bands[id_] = max(bands.get(id_, LEAST_PERCENT), ceil(100 * spread))
+            if id_ == "compile_cpu_ms":
+                amounts = (f"{value:,}" for value in (lowest, median_low(values), highest))
+                lines.append((clean(key.model), clean(key.target), *amounts, f"{float(100 * spread):.1f} %"))
     if not bands:
         raise InputError("no cell could be compiled in every run", hint="choose others with --model and --target")
     for id_ in (id_ for id_ in INEXACT if id_ not in bands):
-        show.say(f"{id_} is left out: the kernel did not report it for every run of any cell")
-    lines: list[tuple[str, ...]] = [("model", "target", "min ms", "median ms", "max ms", "spread")]
-    for one in by_metric["compile_cpu_ms"]:
-        amounts = (f"{value:,}" for value in (one.lowest, one.median, one.highest))
-        lines.append((clean(one.key.model), clean(one.key.target), *amounts, f"{float(100 * one.share):.1f} %"))
+        say(f"{id_} is left out: the kernel did not report it for every run of any cell")
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         texts = zip(line, widths, strict=True)
         yield "  ".join(text.rjust(width) if at > 1 else text.ljust(width) for at, (text, width) in enumerate(texts))
     yield ""
-    yield f"noise: {{{', '.join(f'{id_}: {percent}%' for id_, percent in bands.items())}}}"
+    yield f"noise: {{{', '.join(f'{id_}: {bands[id_]}%' for id_ in INEXACT if id_ in bands)}}}"
 
 
 # `calibrate --replay`: what the thresholds of a configuration would have said of changes that were measured before.
