@@ -51,11 +51,6 @@ def test_whatever_the_row_is_a_good_one_is_left_before_a_bad_one_and_only_skippe
     assert len(row.looks) <= ceil(log2(len(middle) + 1)) + skipped
 
 
-def test_two_ends_without_anything_between_need_no_look() -> None:
-    row = Row(["good", "bad"])
-    assert bracket(2, row.judge) == Bracket(0, 1) and row.looks == []
-
-
 @given(st.integers(0, 10**12), st.integers(1, 10**12))
 def test_half_way_the_ends_are_what_they_are_called_and_what_is_nearer_to_bad_is_bad(good: int, grown: int) -> None:
     bad = good + grown

@@ -53,10 +53,6 @@ def test_what_has_none_keeps_its_order_and_the_ends_cut_it(tmp_path: Path) -> No
     assert row("a.json", "b.json", names[3], names[0]) == (("a.json", names[3], names[0], "b.json"), False)
 
 
-def test_one_named_twice_is_one_candidate() -> None:
-    assert row("3.8.0", "3.10.0", "3.9.0", "3.9.0") == (RELEASES[:3], False)
-
-
 def test_builds_of_commits_share_a_version_and_keep_their_order(tmp_path: Path) -> None:
     commits = [f"{number}-{letters}" for number, letters in ((9, "b"), (10, "a"), (11, "c"))]
     for commit in commits:

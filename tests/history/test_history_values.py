@@ -65,12 +65,6 @@ def test_a_release_that_does_not_compile_a_model_is_a_gap_and_the_next_is_held_a
 # What came twice.
 
 
-def test_the_same_spec_twice_is_one_point() -> None:
-    one = Variant("3.13.0", "3.13.0", sized(64_920))
-    (found,) = united([one, one]).variants
-    assert found.name == "3.13.0" and found.snapshot == one.snapshot and found.repeats == ("3.13.0",)
-
-
 def test_a_snapshot_and_a_release_that_are_the_same_compiler_are_one_point_with_the_cells_of_both() -> None:
     whole, part = sized(64_920), make.side("3.13.0", {BERT: 64_920, BERT_CUDA: 282_332})
     (found,) = united([Variant("3.13.0", "3.13.0", whole), Variant("3.13.0", "part.json", part)]).variants
@@ -104,10 +98,6 @@ def _with_cells(found: Snapshot, **changes: object) -> Snapshot:
 def test_what_was_asked_for_something_else_is_no_repeat(other: Snapshot) -> None:
     found = united([Variant("a", "a", sized(64_920)), Variant("b", "b", other)]).variants
     assert [(one.name, one.repeats, one.notes) for one in found] == [("a", (), ()), ("b", (), ())]
-
-
-def test_what_cannot_be_had_twice_is_one_gap() -> None:
-    assert len(united([make.gap(), make.gap()]).variants) == 1
 
 
 def test_a_timeout_is_nobodys_word_against_a_measurement() -> None:
@@ -176,13 +166,6 @@ def test_the_contract() -> None:
     assert [release["order"] for release in plain["releases"]] == list(range(5)) and "/tmp" not in str(plain)
     missing = [point for point in plain["points"] if point["compiler"] == "3.12.0"]
     assert len(missing) == 4 and all("no such release" in point["reason"] for point in missing)
-
-
-def test_a_point_is_a_line() -> None:
-    lines = text(make.eventful()).decode().splitlines()
-    points = [line for line in lines if '"compiler":"3.10.0","' in line and '"metrics"' in line and '"model"' in line]
-    assert len(points) == 4
-    assert json.loads(points[0].strip("[],"))["compiler"] == "3.10.0"
 
 
 def test_a_snapshot_is_told_from_a_history() -> None:

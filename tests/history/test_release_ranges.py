@@ -66,10 +66,6 @@ def test_ranges_are_merged_with_what_is_inherited(tmp_path: Path) -> None:
     assert found["derived"].releases == (("<3.11", ("--a=1", "--b", "--c")), ("<3.9", ("--a=2",)))
 
 
-def test_packaged_targets_have_none() -> None:
-    assert not any(target.releases for target in load_config(models=False).targets)
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [

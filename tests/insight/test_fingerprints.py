@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from family_texts import MODELS, binary, function, recorded, whole_model
+from family_texts import MODELS, binary, function, recorded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from replacing import replace
@@ -102,11 +102,6 @@ def test_constants_and_addresses_are_no_operations() -> None:
     assert fingerprint(function("it", [*more, *body])).operations == fingerprint(function("it", body)).operations
 
 
-def test_an_operation_of_another_type_is_another_one() -> None:
-    text = recorded("extra_operation")[0]
-    assert changed(text, "f32", "f16").operations != digests(text.generic).operations
-
-
 @given(st.text())
 @settings(max_examples=100, deadline=None)
 def test_any_text_has_digests(text: str) -> None:
@@ -120,11 +115,6 @@ def test_digests_are_what_baselines_hold() -> None:
         Source("quantized_chain_dispatch_0", "hbI29", "SPJB", 2886699934),
         Source("different_fusion_dispatch_0", "rl3um", "jAAo", 1005999928),
     ]
-
-
-def test_all_executables_of_a_whole_model_are_told_apart() -> None:
-    texts = whole_model("mobilebert_l6_int8")
-    assert len({fingerprint(text).source for text in texts}) == len(texts) == 154
 
 
 def test_describe_keeps_each_part_of_what_is_bound() -> None:

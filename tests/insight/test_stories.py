@@ -79,14 +79,6 @@ def test_a_cell_that_head_fails_has_the_compiler_s_words() -> None:
     )
 
 
-def test_a_cell_that_got_over_the_stack_gate_is_explained() -> None:
-    head = replace(
-        made(replace(ROWS[0], code="d", stack_bytes=40_000), ROWS[1], artifact="b"), status="over-stack-limit"
-    )
-    [told] = _told(_side(made(*ROWS)), _side(head)).values()
-    assert told.cause == "codegen" and told.components[0].change("stack_bytes") == 40_000 - 16
-
-
 @given(cells(), cells())
 def test_swapping_the_sides_negates_and_parts_sum_to_the_whole(left: Cell, right: Cell) -> None:
     right = replace(right, artifact_digest="z" * 64)

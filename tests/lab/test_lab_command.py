@@ -196,11 +196,6 @@ def test_experiments_are_listed_with_their_questions(asked: Asked, arguments: tu
     assert out.splitlines() == ["flags   What do flags do?", "depth   How deep?", "models  Which?"]
 
 
-def test_an_unknown_experiment_has_near_ones(asked: Asked) -> None:
-    code, _, err = asked("flagz")
-    assert code == 2 and err[-1] == "code-size-bot: EXPERIMENT: no experiment is called 'flagz' (did you mean 'flags'?)"
-
-
 @pytest.mark.usefixtures("here")
 def test_without_a_compiler_it_says_how_to_name_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lab", "flags", "--config", "c.yml", "--experiments", "e.yml", "--out", "out"]) == 2

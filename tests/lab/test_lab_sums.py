@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import lab_factory as make
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
 
-from bot.core.lab import Lab, fits, lab_lines, share_away, sums
-
-
-def text(lab: Lab) -> bytes:
-    return b"".join(lab_lines(lab))
+from bot.core.lab import fits, sums
 
 
 def test_sums_are_over_the_models_that_every_variant_measured() -> None:
@@ -40,23 +34,6 @@ def test_of_a_largest_value_the_largest_is_told_and_what_is_not_known_is_in_no_s
     assert found.value("a", "stack_max_bytes") == 70 and found.value("a", "copies") is None
 
 
-def test_a_target_has_the_variants_that_are_for_it_and_the_first_of_them_is_the_reference() -> None:
-    cells = [
-        make.cell("m", "cuda", "a"),
-        make.cell("m", "vmvx", "b"),
-        make.cell("m", "vmvx", "c", {"artifact_bytes": 2000}),
-    ]
-    cuda, vmvx = sums(make.lab(*cells, names=("a", "b", "c")))
-    assert [variant.name for variant in cuda.variants] == ["a"]
-    assert [variant.name for variant in vmvx.variants] == ["b", "c"] and vmvx.value("c", "artifact_bytes") == 2000
-
-
-def test_the_share_of_regions_that_is_folded_away() -> None:
-    (found,) = sums(make.lab(make.cell("m1", "vmvx", "a"), make.cell("m2", "vmvx", "a", {"executables": 30})))
-    assert found.away("a") == 0.5 and share_away(found.cells["m1", "a"]) == 0.75
-    assert share_away(make.cell("m", "vmvx", "a", {"dispatch_regions": None}).cell) is None
-
-
 def test_ratios_of_time_are_geometric_means_in_which_the_same_artifact_counts_as_one() -> None:
     cuda, host = sums(make.timed())
     assert cuda.time("b") is None and host.time("a") is None
@@ -65,13 +42,6 @@ def test_ratios_of_time_are_geometric_means_in_which_the_same_artifact_counts_as
     assert same == (1.0, 2)
     counted = host.instructions("b")
     assert counted is not None and counted.ratio == pytest.approx(1.5) and host.instructions("c") is None
-
-
-def test_a_line_is_exact_where_all_points_lie_on_it() -> None:
-    bytes_, executables, stack = fits(make.along())
-    assert (bytes_.slope, bytes_.start, bytes_.is_exact, bytes_.off) == (100.0, 1000.0, True, 0.0)
-    assert (executables.slope, executables.start, executables.is_exact) == (0.0, 10.0, True)
-    assert not stack.is_exact and stack.slope == pytest.approx(75 / 7) and stack.off == pytest.approx(45 / 7)
 
 
 @given(st.integers(-1000, 1000), st.integers(-1000, 1000), st.sets(st.integers(0, 50), min_size=2, max_size=6))
@@ -88,10 +58,3 @@ def test_one_place_is_no_line() -> None:
     assert not list(
         fits(make.lab(make.cell("net", "vmvx", "a"), variants=(replace(make.variants("a")[0], at=1),), axis="layer"))
     )
-
-
-def test_the_contract_has_its_fields() -> None:
-    plain = json.loads(text(make.timed()))
-    assert plain["schema"] == "code-size-lab/1" and {"experiment", "variants", "cells"} <= plain.keys()
-    for cell in plain["cells"]:
-        assert {"model", "target", "variant", "status", "metrics"} <= cell.keys()
