@@ -17,6 +17,7 @@ from bot.config.thresholds import A_METRIC, RuleKeys, parse_rules, parsed
 from bot.config.torch_models import SuiteKeys, SuiteModule, require_own_names, suite_modules
 from bot.config.units import parse_ratio, parse_share
 from bot.config.yaml_file import (
+    END,
     Flag,
     Flags,
     Keys,
@@ -45,8 +46,7 @@ from bot.errors import ConfigError
 from bot.system.files import whole_or_nothing
 
 MODEL_SUFFIXES = (".mlir", ".mlirbc", ".onnx")
-CONFIG_NAMES = (".github/code-size.yml", "code-size.yml")
-"""Where the configuration is looked for when nobody says: the first of these that is there."""
+CONFIG_NAMES = (".github/code-size.yml", "code-size.yml")  # where one is looked for: the first that is there
 PACKAGED = Path("default")  # asks for the packaged configuration where a file would be named
 SUITES = {"quick": "quick.yml", "full": None, "triton": "triton/code-size.yml", str(PACKAGED): None}
 """What asks for a packaged suite on a command line → its file; None for the packaged configuration."""
@@ -54,9 +54,6 @@ MANIFEST_SCHEMA = "code-size-suite/1"
 _T = TypeVar("_T")
 Pairs = tuple[tuple[str, str], ...]  # static and dynamic model of each
 Repeats = tuple[tuple[str, str], ...]  # globs of model and target
-
-
-# --- what a file may hold -------------------------------------------------------------------------------------------
 
 
 class MetricKeys(Keys, frozen=True):
@@ -73,6 +70,9 @@ class MetricKeys(Keys, frozen=True):
     label: Annotated[str, examples("peak memory", min_length=1, max_length=40)] = ""
     about: Annotated[str, examples("the most memory that the program needs at once", max_length=200)] = ""
     rule: Annotated[Text, examples("memory of the program")] = ""
+
+
+_REPOSITORY = "([A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+)?"
 
 
 class CompilerKeys(Keys, frozen=True):
@@ -107,7 +107,7 @@ class CompilerKeys(Keys, frozen=True):
     keywords: ClassVar[Plain] = {"minProperties": 1, **except_beside(requirements=("base", "head"))}
     kind: Annotated[Literal["iree", "command"], examples("iree", "command")] = "iree"
     package: Annotated[
-        str, pattern(r"^([A-Za-z0-9][A-Za-z0-9._-]*)?(?![\s\S])", "the name of a package on the index", "triton")
+        str, pattern("([A-Za-z0-9][A-Za-z0-9._-]*)?", "the name of a package on the index", "triton")
     ] = ""
     run: Annotated[tuple[Text, ...], examples(["python", "aot.py", "{model}", "{target}", "{out}"])] = ()
     artifacts: Annotated[tuple[Text, ...], examples(["*.hsaco", "*.cubin"])] = ()
@@ -128,17 +128,17 @@ class CompilerKeys(Keys, frozen=True):
         examples("https://iree.dev/pip-release-links.html", ["https://iree.dev/pip-release-links.html", "wheels"]),
     ] = ()
     repository: Annotated[
-        str,
-        pattern(
-            r"^([A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+)?(?![\s\S])",
-            "owner and name of a repository, or nothing",
-            "iree-org/iree",
-            "",
-        ),
+        str, pattern(_REPOSITORY, "owner and name of a repository, or nothing", "iree-org/iree", "")
     ] = "iree-org/iree"
 
 
 Store = Literal["auto", "data-branch", "directory", "artifact"]
+_BRANCH = (
+    rf"(?!refs/|HEAD{END})(?!.*(?:[.][.]|//|/[.]|[.]lock(?:/|{END})))[A-Za-z0-9_](?:[A-Za-z0-9_./-]*[A-Za-z0-9_-])?"
+)
+_BRANCH_WORDS = (
+    "a branch's name has letters, digits, '_', '.', '-' and single '/' only, without refs/ in front, and is not HEAD"
+)
 
 
 class BaselineChoice(Keys, frozen=True):
@@ -164,17 +164,7 @@ class BaselineChoice(Keys, frozen=True):
 
     keywords: ClassVar[Plain] = {"minProperties": 1}
     store: Annotated[Store, examples("auto")] = "auto"
-    branch: Annotated[
-        str,
-        pattern(
-            r"^(?!refs/|HEAD(?![\s\S]))(?!.*(?:[.][.]|//|/[.]|[.]lock(?:/|(?![\s\S]))))"
-            r"[A-Za-z0-9_](?:[A-Za-z0-9_./-]*[A-Za-z0-9_-])?(?![\s\S])",
-            "a branch's name has letters, digits, '_', '.', '-' and single '/' only, without refs/ in front, and is "
-            "not HEAD",
-            "code-size-data",
-            max_length=200,
-        ),
-    ] = "code-size-data"
+    branch: Annotated[str, pattern(_BRANCH, _BRANCH_WORDS, "code-size-data", max_length=200)] = "code-size-data"
     directory: Annotated[Text, examples(".code-size/baselines")] = ".code-size/baselines"
     ancestors: Annotated[int, examples(250, ge=0, le=10_000)] = 250
     wait_minutes: Annotated[int, examples(0, 60, ge=0, le=360)] = 0
@@ -232,16 +222,15 @@ class FoldKeys(Keys, frozen=True):
     max_slowdown: Percentage = ""
 
 
+_SECTION = "a section's name has letters, digits, '_', '.', '-' and spaces inside only"
 SectionName = Annotated[
-    str,
-    pattern(
-        r"^[A-Za-z0-9_](?:[A-Za-z0-9_. -]*[A-Za-z0-9_-])?(?![\s\S])",
-        "a section's name has letters, digits, '_', '.', '-' and spaces inside only",
-        "attention",
-        "layer norm",
-        max_length=100,
-    ),
+    str, pattern("[A-Za-z0-9_](?:[A-Za-z0-9_. -]*[A-Za-z0-9_-])?", _SECTION, "attention", "layer norm", max_length=100)
 ]
+_LEVELS = {"warn": "1%", "fail": {"absolute": "4KiB", "relative": "5%"}}
+_RULE = {"name": "code size", "metrics": ["artifact_bytes"], **_LEVELS}
+_PAGE = r"(?:https://[A-Za-z0-9.-]+(?::[0-9]{1,5})?/(?:[A-Za-z0-9._~/%?=&+,:-]|\{sha\}|\{run_id\})*)?"
+_PAGE_WORDS = "an https address, in which {sha} and {run_id} alone may stand for something else"
+_ID_WORDS = "a report id has letters, digits, '_', '.' and single '-' only, and begins with a letter or digit"
 
 
 class Configuration(Keys, frozen=True):
@@ -312,42 +301,15 @@ class Configuration(Keys, frozen=True):
     flags: Flags = ()
     import_flags: Annotated[tuple[Flag, ...], examples(["--opset-version=17"])] = ()
     timeout_seconds: Annotated[int, examples(1800, ge=1, le=86_400)] = 1800
-    thresholds: Annotated[
-        tuple[RuleKeys, ...],
-        examples(
-            [
-                {
-                    "name": "code size",
-                    "metrics": ["artifact_bytes"],
-                    "warn": "1%",
-                    "fail": {"absolute": "4KiB", "relative": "5%"},
-                },
-                {"metrics": ["*"]},
-            ],
-            min_length=1,
-        ),
-    ] = ()
+    thresholds: Annotated[tuple[RuleKeys, ...], examples([_RULE, {"metrics": ["*"]}], min_length=1)] = ()
     states: Annotated[StatesKeys, examples({"newly-broken": "fail", "removed": "pass"})] = StatesKeys()
     templates: Annotated[Text, examples("code-size-templates")] = ""
     page_url: Annotated[
-        str,
-        pattern(
-            r"^(?:https://[A-Za-z0-9.-]+(?::[0-9]{1,5})?/"
-            r"(?:[A-Za-z0-9._~/%?=&+,:-]|\{sha\}|\{run_id\})*)?(?![\s\S])",
-            "an https address, in which {sha} and {run_id} alone may stand for something else",
-            "https://example.github.io/code-size/{sha}/report.html",
-            max_length=500,
-        ),
+        str, pattern(_PAGE, _PAGE_WORDS, "https://example.github.io/code-size/{sha}/report.html", max_length=500)
     ] = ""
-    report_id: Annotated[
-        str,
-        pattern(
-            r"^(?!.*--)[A-Za-z0-9][A-Za-z0-9_.-]*(?![\s\S])",
-            "a report id has letters, digits, '_', '.' and single '-' only, and begins with a letter or digit",
-            "default",
-            max_length=64,
-        ),
-    ] = "default"
+    report_id: Annotated[str, pattern(r"(?!.*--)[A-Za-z0-9][A-Za-z0-9_.-]*", _ID_WORDS, "default", max_length=64)] = (
+        "default"
+    )
     comment: Annotated[Literal["changes", "always"], examples("changes")] = "changes"
     fail_job: Annotated[bool, examples(False)] = False
     baseline: Annotated[BaselineChoice, examples({"store": "data-branch", "branch": "code-size-data"})] = (
@@ -371,14 +333,10 @@ class Configuration(Keys, frozen=True):
     fold: Annotated[FoldKeys, examples({"max_slowdown": "1%"})] | UnsetType = UNSET
 
 
-# --- what it means --------------------------------------------------------------------------------------------------
-
-
 class CompilerChoice(Small, frozen=True):
     """Where the compilers of the two sides come from; `requirements` excludes `base` and `head`."""
 
-    # base, head: a SPEC, as written; None where the file does not say
-    base: str | None = None
+    base: str | None = None  # a SPEC, as written, as is `head`; None where the file does not say
     head: str | None = None
     requirements: str | None = None  # path in the repository of a requirements file to read on each side
     find_links: tuple[str, ...] = ()  # where wheels are looked for beside the index: HTTPS pages and directories
@@ -481,14 +439,12 @@ def chosen_config(given: Path | None, say: Callable[[str], None]) -> Path | None
 
 
 def load_config(path: Path | None = None, *, models: bool = True) -> Config:
-    """Read a configuration file, or the packaged default.
+    """Read a configuration file, or the packaged default; raises ConfigError naming file, line and key.
 
     A key that the file leaves out is taken from default.yml, whole; only `states` and `baseline` are completed entry
     by entry, and `compiler` is never taken from there: its pins are an example's, and nobody asked to compare those.
-    Raises ConfigError: one line that names file, line and key.
 
-    `models`: False where the rules are wanted without the models, which need not be there; they are then (), and the
-    goldens of a suite that is not there limit nothing.
+    `models`: False where the rules are wanted without the models, which need not be there; nor need suites.
     """
     default, packaged = read_configuration(configs_dir() / "default.yml")
     file, own = (default, packaged) if path is None else read_configuration(path)
@@ -520,6 +476,10 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     max_slowdown = None
     if own.fold is not UNSET and own.fold.max_slowdown:
         max_slowdown = parsed(file, ("fold", "max_slowdown"), parse_share, own.fold.max_slowdown)
+    for index, pair in enumerate(own.pairs):
+        if pair.static == pair.dynamic:
+            what = f"{pair.static!r} is paired with itself"
+            raise file.error(("pairs", index), what, "name a static and a dynamic model")
     globs = {name: (one,) if isinstance(one, str) else one for name, one in own.components.items()}
     return Config(
         compiler=compiler,
@@ -538,7 +498,7 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
         page_url=own.page_url,
         baseline=own.baseline,
         sections=tuple((name, glob) for name, listed in globs.items() for glob in listed),
-        pairs=_pairs(file, own.pairs) if "pairs" in file.data else pairs,
+        pairs=tuple((pair.static, pair.dynamic) for pair in own.pairs) if "pairs" in file.data else pairs,
         noise=noise,
         fold=FoldOptions(max_slowdown) if own.fold is not UNSET else None,
         repeats=_repeats(own.repeats) if "repeats" in file.data else repeats,
@@ -581,10 +541,8 @@ def _compiler(file: YamlFile, entry: CompilerKeys) -> CompilerChoice:
         if not is_address(link) and not Path(place).is_dir():
             why = f"{link!r} is no directory"
         if why:
-            hint = (
-                "name an HTTPS page or a directory; what needs a login belongs into PIP_FIND_LINKS of the environment"
-            )
-            raise file.error(("compiler", "find_links"), why, hint)
+            hint = "what needs a login belongs into PIP_FIND_LINKS of the environment"
+            raise file.error(("compiler", "find_links"), why, f"name an HTTPS page or a directory; {hint}")
         places.append(place)
     choice = entry.base or None, entry.head or None, entry.requirements or None
     if entry.kind == "iree":
@@ -610,9 +568,8 @@ def _check_own(file: YamlFile, own: OwnMetrics, rules: Sequence[Rule]) -> None:
             names = [rule.name for rule in rules]
             raise file.error((*at, "rule"), f"no rule is called {one.rule!r}", did_you_mean(one.rule, names))
         if rule and (why := misfit(rule, own_metrics((one,))[one.id])):
-            raise file.error(
-                (*at, "rule"), f"{rule.name!r} is for another unit: {why}", "name another rule, or write one"
-            )
+            what = f"{rule.name!r} is for another unit: {why}"
+            raise file.error((*at, "rule"), what, "name another rule, or write one")
 
 
 _OF_COMMANDS = ("package", "run", "artifacts", "sources", "stages", "metrics")
@@ -629,15 +586,16 @@ def _check_command(file: YamlFile, own: Configuration) -> None:
     if own.compiler.requirements and not own.compiler.package:
         what = "pins a package, and this compiler is none"
         raise file.error(("compiler", "requirements"), what, "name compiler.package, or base and head")
-    for at, value in (
-        (("compiler", "run"), own.compiler.run),
-        (("compiler", "artifacts"), own.compiler.artifacts),
-        (("models",), own.models),
-        (("targets",), own.targets),
-    ):
+    needed = {
+        "run": own.compiler.run,
+        "artifacts": own.compiler.artifacts,
+        "models": own.models,
+        "targets": own.targets,
+    }
+    for name, value in needed.items():
         if not value:
-            what = "is missing: a compiler that is a command has no default"
-            raise file.error(at if at[0] in file.data and len(at) == 1 else at[:1], f"{at[-1]} {what}")
+            at = name if name in ("models", "targets") else "compiler"
+            raise file.error((at,), f"{name} is missing: a compiler that is a command has no default")
 
 
 def read_manifest(path: Path) -> tuple[Pairs, Repeats]:
@@ -650,14 +608,6 @@ def read_manifest(path: Path) -> tuple[Pairs, Repeats]:
         raise ConfigError(f"is no manifest {MANIFEST_SCHEMA!r}", where=str(path), hint="install the bot again")
     pairs = ((pair["static"], pair["dynamic"]) for pair in data["pairs"] if pair["kind"] == "static-dynamic")
     return tuple(pairs), _repeats(data.get("repeats", {}))
-
-
-def _pairs(file: YamlFile, entries: Sequence[PairKeys]) -> Pairs:
-    for index, pair in enumerate(entries):
-        if pair.static == pair.dynamic:
-            what = f"{pair.static!r} is paired with itself"
-            raise file.error(("pairs", index), what, "name a static and a dynamic model")
-    return tuple((pair.static, pair.dynamic) for pair in entries)
 
 
 def _repeats(plain: Mapping[str, Sequence[str]]) -> Repeats:

@@ -1,7 +1,6 @@
 """What GitHub hands to a run as values: the event, the action's inputs, and the `/code-size` commands of comments.
 
-Every value of an event's payload is checked for what it must be, as forks choose names and branches. A message names
-the key and never repeats the value.
+Values of a payload are checked, as forks choose names and branches. A message names the key and repeats no value.
 """
 
 from __future__ import annotations
@@ -30,6 +29,13 @@ _MAX_LINE = 2000
 _CURLY = re.compile(r"[\u201c\u201e\u2018](.*)[\u201d\u201c\u2019]")
 
 
+_SHORTENED = (
+    "looks like a shortened commit, and anybody can make another one that begins the same: name a release, a branch or "
+    "a tag (refs/heads/NAME or refs/tags/NAME where it looks like this); a run that is started by hand takes a whole "
+    "commit, as `git rev-parse` prints it"
+)
+
+
 class _Problem(Exception):
     """Why a comment is no command, in words without any of the comment's own."""
 
@@ -46,8 +52,7 @@ class _Known(Small, frozen=True):
 def parse_command(body: str) -> Command | None:
     """The command that a comment's first line is; None where it does not begin with `/code-size` and a space or end.
 
-    Only the first line counts. What cannot be carried out becomes `help` with the problem, which never repeats the
-    comment's text: it may come from anyone.
+    What cannot be carried out becomes `help` with the problem, which never repeats the comment's text.
     """
     line = re.split(r"\r\n|\r|\n", body, maxsplit=1)[0]
     prefix, _, rest = line.replace("\t", " ").partition(" ")
@@ -89,11 +94,7 @@ def _two_sides(text: str) -> tuple[str, ...]:
             # GitHub serves the commits of forks from the repository they were forked from.
             raise _Problem(f"{side} is a commit, which may be a fork's: name a release, a branch or a tag")
         if re.fullmatch(r"[0-9a-fA-F]{4,39}", word):
-            raise _Problem(
-                f"{side} looks like a shortened commit, and anybody can make another one that begins the same: name a "
-                "release, a branch or a tag (refs/heads/NAME or refs/tags/NAME where it looks like this); a run that "
-                "is started by hand takes a whole commit, as `git rev-parse` prints it"
-            )
+            raise _Problem(f"{side} {_SHORTENED}")
         if re.search(r"(?:^|/)pull/", word, flags=re.IGNORECASE):
             # Refs of pull requests hold the code of forks, and this run's token may write.
             raise _Problem(f"{side} is a ref of a pull request, which is not measured with a token that may write")
@@ -143,14 +144,12 @@ Comments of people with write access whose first line begins with `{PREFIX}`:
 
 Kind = Literal["sha", "repository", "ref", "login", "word", "url", "moment", "text"]
 
+_REPOSITORY = re.compile(r"[A-Za-z0-9][\w-]{0,99}/(?!\.{1,2}$)[\w.-]{1,100}", re.ASCII)
 # What git refuses in a ref name (git-check-ref-format), a leading dash, and whatever does not print.
 _REF = re.compile(r"(?!-)(?!.*(?:\.\.|@\{))[^\x00-\x20\x7f~^:?*\[\\]{1,300}")
 _KINDS: dict[Kind, tuple[str, re.Pattern[str]]] = {
     "sha": ("a commit SHA of 40 hex digits", re.compile(r"[0-9a-f]{40}")),
-    "repository": (
-        "a name owner/repository",
-        re.compile(r"[A-Za-z0-9][\w-]{0,99}/(?!\.{1,2}$)[\w.-]{1,100}", re.ASCII),
-    ),
+    "repository": ("a name owner/repository", _REPOSITORY),
     "ref": ("a git ref", _REF),
     "login": ("a login", re.compile(r"[A-Za-z0-9][\w-]{0,99}(?:\[bot\])?", re.ASCII)),
     "word": ("a word in lower case", re.compile(r"[a-z_]{1,60}")),
@@ -220,8 +219,6 @@ class Value(Small, frozen=True):
         return InputError(what, where=f"{self.source}: {self.path or 'top level'}")
 
 
-# --- what each event asks for ---------------------------------------------------------------------------------------
-
 _DEPENDABOT = "dependabot[bot]"
 _HEADS = "refs/heads/"
 _POSTED = ("success", "failure", "timed_out", "cancelled", "startup_failure")
@@ -235,10 +232,8 @@ _Rule = Callable[[RunContext, Value], RunContext]
 def run_context(environ: Mapping[str, str], payload: Mapping[str, Any]) -> RunContext:
     """What this run is for: the environment of GitHub Actions and the event's payload as one value.
 
-    `environ`: the default variables that GitHub documents for Actions; `payload`: as GitHub documents it under webhook
-    events and payloads.
-    Raises InputError where a variable or key that the event must have is missing or not what it should be; `where`
-    names it.
+    Both as GitHub documents them (default variables; webhook events and payloads). Raises InputError where one that the
+    event must have is missing or not what it should be; `where` names it.
     """
     event = environ.get("GITHUB_EVENT_NAME", "")
     if not event:
@@ -267,10 +262,7 @@ def run_context(environ: Mapping[str, str], payload: Mapping[str, Any]) -> RunCo
 
 
 def read_event(environ: Mapping[str, str]) -> Mapping[str, Any]:
-    """The payload of the event, from the file that GITHUB_EVENT_PATH names; empty outside of GitHub Actions.
-
-    Raises InputError where the file cannot be read or is no JSON object.
-    """
+    """The payload of the event, from the file that GITHUB_EVENT_PATH names; raises InputError; empty outside GitHub."""
     if not environ.get("GITHUB_EVENT_NAME"):
         return {}
     name = environ.get("GITHUB_EVENT_PATH", "")
@@ -306,9 +298,6 @@ def _head_repository(holder: Value, key: str) -> str:
     return "" if repository.missing else repository.at("full_name").read("repository")
 
 
-# --- pull_request ---------------------------------------------------------------------------------------------------
-
-
 def _pull_request(context: RunContext, payload: Value) -> RunContext:
     context = _on_default(context, payload)
     head = payload.at("pull_request", "head")
@@ -342,9 +331,6 @@ def _by_dependabot(context: RunContext, payload: Value) -> bool:
     return _DEPENDABOT in (context.actor, "" if sender.missing else sender.at("login").read_or_empty("login"))
 
 
-# --- branches, schedules, by hand -----------------------------------------------------------------------------------
-
-
 def _push(context: RunContext, payload: Value) -> RunContext:
     context = replace(_on_default(context, payload), read_only=_by_dependabot(context, payload))
     ref = payload.at("ref").read("ref")
@@ -364,9 +350,6 @@ def _schedule(context: RunContext, payload: Value) -> RunContext:
     if not context.default_branch or context.ref != _HEADS + context.default_branch:
         return _nothing(context, "a schedule of something else than the default branch")
     return replace(context, story="baseline", why="schedule on the default branch")
-
-
-# --- the trusted half -----------------------------------------------------------------------------------------------
 
 
 def _workflow_run(context: RunContext, payload: Value) -> RunContext:
@@ -393,9 +376,6 @@ def _workflow_run(context: RunContext, payload: Value) -> RunContext:
     if run.conclusion not in _POSTED:
         return _nothing(context, f"the finished run has nothing to post: {run.conclusion or 'no conclusion'}")
     return replace(context, story="post", why="a pull request's run that could not write is finished")
-
-
-# --- comments -------------------------------------------------------------------------------------------------------
 
 
 def _issue_comment(context: RunContext, payload: Value) -> RunContext:
@@ -431,8 +411,6 @@ _RULES: dict[str, _Rule] = {
 """What each event asks for."""
 
 
-# --- inputs ---------------------------------------------------------------------------------------------------------
-
 COMMANDS = ("auto", "review", "post", "baseline", "plan", "measure", "pages")
 _MAX_SHARDS = 256  # GitHub makes at most 256 jobs of a matrix (its usage limits)
 
@@ -440,8 +418,7 @@ _MAX_SHARDS = 256  # GitHub makes at most 256 jobs of a matrix (its usage limits
 def read_inputs(environ: Mapping[str, str]) -> ActionInputs:
     """The inputs from the `INPUT_*` variables; an empty or missing one has the default of ActionInputs.
 
-    The runner of a Docker action names them in upper case, and keeps hyphens. Raises UsageError, which names the input
-    and, but for the token, its value.
+    The runner of a Docker action names them in upper case, and keeps hyphens. Raises UsageError naming the input.
     """
     fields: dict[str, Any] = {}
     for name, parse in INPUTS.items():

@@ -31,16 +31,8 @@ from bot.errors import UsageError
 
 COLUMNS = (*COLUMN_BY_ID, FOLDED_AWAY)
 _ROOT = "experiments"
-Name = Annotated[
-    str,
-    pattern(
-        r"^[A-Za-z0-9][A-Za-z0-9_.+-]*(?![\s\S])",
-        "a name begins with a letter or a digit and has letters, digits, '_', '.', '+' and '-' only",
-        "opt-level",
-        "O3",
-        max_length=60,
-    ),
-]
+_WORDS = "a name begins with a letter or a digit and has letters, digits, '_', '.', '+' and '-' only"
+Name = Annotated[str, pattern("[A-Za-z0-9][A-Za-z0-9_.+-]*", _WORDS, "opt-level", "O3", max_length=60)]
 
 
 class VariantKeys(Keys, frozen=True):

@@ -176,8 +176,6 @@ def _rank(name: str) -> int:
     return next(matching, 0)
 
 
-# --- the file -------------------------------------------------------------------------------------------------------
-
 _LEFT_OUT_TOLD = 8
 _TEXT_CHARS = 20_000  # of a starter that is shown: GitHub's comments hold 65,536, and names of files may be anything
 

@@ -32,16 +32,9 @@ LONGEST_CHAIN = 16  # how many targets may be derived one from the other, so tha
 _RANGE_HINT = "write it as pip does: '<3.11', '>=3.9,<3.12' or '==3.10.*'"
 
 
-TargetName = Annotated[
-    str,
-    pattern(
-        r"^[A-Za-z0-9_.-]+(?![\s\S])",
-        "a target's name has letters, digits, '_', '.' and '-' only",
-        "llvm-cpu-x86_64",
-        "vmvx",
-        max_length=100,
-    ),
-]
+_NAME = "[A-Za-z0-9_.-]+"
+_LETTERS = "name has letters, digits, '_', '.' and '-' only"
+TargetName = Annotated[str, pattern(_NAME, f"a target's {_LETTERS}", "llvm-cpu-x86_64", "vmvx", max_length=100)]
 
 
 class TargetKeys(Keys, frozen=True):
@@ -61,14 +54,7 @@ class TargetKeys(Keys, frozen=True):
 
     keywords: ClassVar[Plain] = {**except_beside(extends=("backend",))}
     extends: TargetName = ""
-    backend: Annotated[
-        str,
-        pattern(
-            r"^[A-Za-z0-9_.-]+(?![\s\S])",
-            "a backend's name has letters, digits, '_', '.' and '-' only",
-            *BACKEND_BY_NAME,
-        ),
-    ] = ""
+    backend: Annotated[str, pattern(_NAME, f"a backend's {_LETTERS}", *BACKEND_BY_NAME)] = ""
     flags: Flags = ()
     releases: Annotated[
         Mapping[Annotated[Text, Meta(max_length=100)], Flags],
@@ -132,7 +118,7 @@ def parse_flags(text: str) -> tuple[str, ...]:
     for flag in flags:
         if not flag.startswith("--"):
             raise ValueError(f"{flag[:60]!r} is no flag, which begins with -- and has its value after =")
-        if not re.search(FLAG, flag):
+        if not re.fullmatch(FLAG, flag):
             hint = "for example --iree-opt-level=O2"
             raise ValueError(f"{flag[:60]!r} does not fit: a flag begins with -- and is on one line ({hint})")
     return tuple(flags)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from bot.config.units import parse_amount, parse_ratio
 from bot.config.yaml_file import (
+    END,
     Globs,
     KeyPath,
     Keys,
@@ -31,16 +32,10 @@ from bot.core.policy import Amount, Coverage, LevelSpec, Rule, any_match, is_cat
 _T = TypeVar("_T")
 
 
+_NUMBER, _UNITS = "[0-9]+([.][0-9]+)? *", "B|KiB|MiB|GiB|ms|s"
+_AMOUNT = "an amount is a number, not negative, with B, KiB, MiB, GiB, ms, s, or none for the metric's own unit"
 AmountText = Annotated[
-    Annotated[int, Meta(ge=0)]
-    | Annotated[
-        str,
-        pattern(
-            r"^[0-9]+([.][0-9]+)? *(B|KiB|MiB|GiB|ms|s)?(?![\s\S])",
-            "an amount is a number, not negative, with B, KiB, MiB, GiB, ms, s, or none for the metric's own unit",
-            "4KiB",
-        ),
-    ],
+    Annotated[int, Meta(ge=0)] | Annotated[str, pattern(f"{_NUMBER}({_UNITS})?", _AMOUNT, "4KiB")],
     examples("4KiB", 120, "500ms"),
 ]
 
@@ -60,23 +55,15 @@ class LevelKeys(Keys, frozen=True):
     limit: AmountText | UnsetType = UNSET
 
 
+_LEVEL = "a level is a number, not negative, with %, B, KiB, MiB, GiB, ms, s or no unit"
 LevelText = Annotated[
     Annotated[int, Meta(ge=0)]
-    | Annotated[
-        str,
-        pattern(
-            r"^[0-9]+([.][0-9]+)? *(%|B|KiB|MiB|GiB|ms|s)?(?![\s\S])",
-            "a level is a number, not negative, with %, B, KiB, MiB, GiB, ms, s or no unit",
-            "4KiB",
-            "1.5%",
-            0,
-        ),
-    ]
+    | Annotated[str, pattern(f"{_NUMBER}(%|{_UNITS})?", _LEVEL, "4KiB", "1.5%", 0)]
     | LevelKeys,
     examples("4KiB", "1.5%", 0, {"absolute": "4KiB", "relative": "1.5%"}, {"limit": "32KiB"}),
 ]
 A_METRIC = {"anyOf": [{"enum": list(METRIC_IDS)}, {"pattern": "[*?\\[]"}]}
-_ANY_METRIC = {"anyOf": [*A_METRIC["anyOf"], {"pattern": OWN_ID}]}
+_ANY_METRIC = {"anyOf": [*A_METRIC["anyOf"], {"pattern": f"^{OWN_ID}{END}"}]}
 _NO_OWN: Mapping[str, Metric] = {}
 
 

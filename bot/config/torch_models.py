@@ -37,6 +37,8 @@ METRIC_OF = {"golden_dispatch_count": "dispatch_sites", "golden_binary_size": "a
 """Key of a compstat file → the metric that it limits."""
 MOST_BYTES = 1 << 20  # of a file of a suite
 MAX_SIZE = "1GiB"  # what a model may have that is fetched, where the suite does not say
+_SIZE, _SHA256 = "[0-9]+([.][0-9]+)? *(B|KiB|MiB|GiB)", "a SHA-256 is 64 hexadecimal digits, in lower case"
+_EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"  # that of no bytes
 _MODEL_SUFFIXES = (".mlir", ".mlirbc")
 _FLAG = re.compile(r"--[^\x00-\x1f]+")
 _OTHER = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -55,25 +57,10 @@ class SuiteKeys(Keys, frozen=True):
 
     torch_models: Annotated[Text, examples("tests/external/iree-test-suites/torch_models")]
     modules: Annotated[Globs, examples(["sdxl/modules/clip_*"])] = ("*",)
-    max_size: Annotated[
-        str,
-        pattern(
-            r"^[0-9]+([.][0-9]+)? *(B|KiB|MiB|GiB)(?![\s\S])", "a size is a number with B, KiB, MiB or GiB", "200MiB"
-        ),
-    ] = MAX_SIZE
+    max_size: Annotated[str, pattern(_SIZE, "a size is a number with B, KiB, MiB or GiB", "200MiB")] = MAX_SIZE
     sha256: Annotated[
-        Mapping[
-            str,
-            Annotated[
-                str,
-                pattern(
-                    r"^[0-9a-f]{64}(?![\s\S])",
-                    "a SHA-256 is 64 hexadecimal digits, in lower case",
-                    "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
-                ),
-            ],
-        ],
-        examples({"sdxl/modules/clip_cpu": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}),
+        Mapping[str, Annotated[str, pattern("[0-9a-f]{64}", _SHA256, _EMPTY)]],
+        examples({"sdxl/modules/clip_cpu": _EMPTY}),
     ] = {}
 
 
@@ -107,16 +94,12 @@ class SuiteModule(Small, frozen=True):
     @property
     def rules(self) -> tuple[Rule, ...]:
         """Its goldens as limits, which hold beside what the configuration allows."""
+        scope = (self.name,), (self.target.name,)
+        limits = (Amount(golden.value, "own", f"{golden.value:,}") for golden in self.goldens)
+        named = ((f"{one.shown}:{one.line} {one.key}", (METRIC_OF[one.key],)) for one in self.goldens)
         return tuple(
-            Rule(
-                f"{golden.shown}:{golden.line} {golden.key}",
-                (METRIC_OF[golden.key],),
-                (self.name,),
-                (self.target.name,),
-                fail=LevelSpec(limit=Amount(golden.value, "own", f"{golden.value:,}")),
-                beside=True,
-            )
-            for golden in self.goldens
+            Rule(*names, *scope, fail=LevelSpec(limit=limit), beside=True)
+            for names, limit in zip(named, limits, strict=True)
         )
 
 
@@ -245,8 +228,6 @@ def _read(path: Path) -> tuple[dict[str, Any], str]:
     return data, text
 
 
-# --- the target of a module -----------------------------------------------------------------------------------------
-
 _BACKENDS = "--iree-hal-target-backends"
 _DEVICE = "--iree-hal-target-device"
 _LOCAL = "--iree-hal-local-target-device-backends"
@@ -296,9 +277,6 @@ def _backend(given: dict[str, list[str]]) -> str:
     if backends not in _HOSTS:
         raise ValueError(f"names the device 'local' without one backend: {_LOCAL}={', or '.join(_HOSTS)}")
     return backends
-
-
-# --- new figures ------------------------------------------------------------------------------------------------------
 
 
 def read_exactly(path: Path) -> str:

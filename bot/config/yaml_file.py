@@ -12,8 +12,9 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from functools import lru_cache
+from functools import lru_cache, reduce
 from math import isfinite
+from operator import getitem
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -28,8 +29,7 @@ from bot.errors import ConfigError
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 32
-MAX_NUMBER_CHARACTERS = 100
-"""No number that means anything here is longer, and reading a long one in base 60 takes quadratic time."""
+MAX_NUMBER_CHARACTERS = 100  # reading a long one in base 60 takes quadratic time
 _DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 _DIGITS = re.compile(r"[-+]?[0-9]+")
 _NUMBER_OF_YAML_1_2 = re.compile(r"[-+]?(?:0o[0-7]+|[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)")
@@ -54,11 +54,8 @@ class YamlFile(Small, frozen=True):
 
     def part(self, *keys: str) -> YamlFile:
         """What stands under these keys, as a document of its own."""
-        data, depth = self.data, len(keys)
-        for key in keys:
-            data = data[key]
-        lines = {path[depth:]: line for path, line in self.lines.items() if path[:depth] == keys}
-        return replace(self, data=data, lines=lines, above=(*self.above, *keys))
+        lines = {path[len(keys) :]: line for path, line in self.lines.items() if path[: len(keys)] == keys}
+        return replace(self, data=reduce(getitem, keys, self.data), lines=lines, above=(*self.above, *keys))
 
     def line(self, path: KeyPath) -> int:
         """The line of a value; of the nearest one around it where the path does not exist."""
@@ -119,9 +116,8 @@ def composed(path: Path, text: str) -> tuple[_StrictLoader, yaml.Node]:
     except yaml.MarkedYAMLError as error:
         last_line = text.rstrip().count("\n") + 1
         marks = [mark.line + 1 for mark in (error.problem_mark, error.context_mark) if mark]
-        raise _error(
-            path, next((line for line in marks if line <= last_line), last_line), f"is not YAML: {error.problem}"
-        ) from error
+        line = next((line for line in marks if line <= last_line), last_line)
+        raise _error(path, line, f"is not YAML: {error.problem}") from error
     return loader, node
 
 
@@ -135,10 +131,7 @@ _CONSTRUCT: dict[str, Callable[[yaml.SafeLoader, Any], Any]] = {
 
 
 def _refusal(text: str, value: str | int | float | bool | None) -> tuple[str, str] | None:
-    """What is wrong with an unquoted word, and how to fix it; None where everybody reads it alike.
-
-    `value`: what YAML 1.1 reads.
-    """
+    """What is wrong with an unquoted word that YAML 1.1 reads as this; None where everybody reads it alike."""
     if isinstance(value, bool) and text not in _SWITCHES:
         word = str(value).lower()
         return f"{text!r} is {word} in YAML 1.1 and text in YAML 1.2", f"write {word}, or put it in quotes"
@@ -263,10 +256,8 @@ def _data(path: Path, text: str) -> Any:
         return None
 
 
-# A YAML file as a value of a type, the type as a JSON Schema for editors, and in one line what of a file does not fit.
-#
-# The types are the only description of what a file may hold; each stands beside the code that gives it its meaning.
-
+# A YAML file as a value of a type. The types are the only description of what a file may hold: a JSON Schema for
+# editors is made from them, and what does not fit is looked for by it.
 
 _T = TypeVar("_T")
 Plain = Mapping[str, Any]  # a JSON Schema, or a part of one
@@ -286,34 +277,36 @@ def examples(*values: Any, **constraints: Any) -> msgspec.Meta:
     return msgspec.Meta(examples=list(values), **constraints)
 
 
+END = r"(?![\s\S])"  # of a text; `$` would allow a line feed behind it
+
+
 def pattern(regex: str, means: str, *values: Any, **constraints: Any) -> msgspec.Meta:
-    """A regular expression that JavaScript reads alike, what it means in words, and values that fit."""
-    return examples(*values, pattern=regex, extra_json_schema={"patternErrorMessage": means}, **constraints)
+    """A regular expression, from the text's beginning to its end, what it means in words, and values that fit."""
+    extra = {"patternErrorMessage": means}
+    return examples(*values, pattern=f"^{regex}{END}", extra_json_schema=extra, **constraints)
 
 
 def distinct(*values: Any, least: int = 0, **keywords: Any) -> msgspec.Meta:
-    """For a list without anything twice, of at least so many."""
+    """For a list of at least so many, without anything twice."""
     return examples(*values, min_length=least, extra_json_schema={"uniqueItems": True, **keywords})
 
 
-FLAG = r"^--[^\u0000-\u001f]+(?![\s\S])"
+FLAG = r"--[^\u0000-\u001f]+"
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 Globs = Annotated[tuple[Text, ...], distinct(["*"], least=1)]
 Flag = Annotated[str, pattern(FLAG, "a flag begins with -- and is on one line", "--iree-opt-level=O2")]
 Flags = Annotated[tuple[Flag, ...], examples(["--iree-opt-level=O2"])]
 Spec = Annotated[Text, examples("3.13.0", "iree-base-compiler==3.13.0", "build/tools/iree-compile")]
-Percentage = Annotated[
-    str, pattern(r"^[0-9]+([.][0-9]+)? *%(?![\s\S])", "a relative level is a number, not negative, with %", "1.5%")
-]
+_SHARE = "a relative level is a number, not negative, with %"
+Percentage = Annotated[str, pattern("[0-9]+([.][0-9]+)? *%", _SHARE, "1.5%")]
 
 
 def except_beside(**others: tuple[str, ...]) -> dict[str, Any]:
     """Keywords for keys that cannot stand beside these others."""
-    return {
-        "dependentSchemas": {
-            key: {"properties": {name: {"not": {}} for name in names}} for key, names in others.items()
-        }
+    beside: dict[str, Any] = {
+        key: {"properties": {name: {"not": {}} for name in names}} for key, names in others.items()
     }
+    return {"dependentSchemas": beside}
 
 
 def read_as(file: YamlFile, kind: type[_T]) -> _T:
@@ -349,8 +342,6 @@ def _json_schema(kind: Any) -> dict[str, Any]:
 json_schema: Callable[[Any], dict[str, Any]] = lru_cache(_json_schema)
 """The JSON Schema of a type, with descriptions from the docstrings of its mappings."""
 
-
-# What does not fit such a schema.
 
 _TYPES: dict[str, tuple[type, str]] = {
     "integer": (int, "a whole number"),

@@ -16,7 +16,7 @@ from bot.core.record import Record, Small
 
 Unit = Literal["count", "bytes", "ms", "KiB"]
 MOST_OWN = 32
-OWN_ID = r"^[a-z][a-z0-9_]{0,39}(?![\s\S])"
+OWN_ID = "[a-z][a-z0-9_]{0,39}"
 _Label = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]{1,40}(?![\s\S])")]
 _Line = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]{0,200}(?![\s\S])")]
 
@@ -188,7 +188,7 @@ def part_words(name: str) -> str:
 class OwnMetric(Record, frozen=True):
     """A metric that a configuration declares, for what a command writes to `facts.json`; it repeats exactly."""
 
-    id: Annotated[str, Meta(pattern=OWN_ID)]
+    id: Annotated[str, Meta(pattern=rf"\A{OWN_ID}\Z")]
     unit: Unit
     label: _Label
     about: _Line
