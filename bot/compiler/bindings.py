@@ -65,7 +65,7 @@ class Bindings:
         """The worker's answer as JSON text (`{"error": …}` included); None where there are no bindings."""
         if self._root is None:
             return None
-        if self._lent and operation not in _QUESTIONS:
+        if self._lent and operation not in QUESTIONS:
             return json.dumps({"error": self.reason or here("needs bindings of this compiler's own")})
         request = json.dumps({"op": operation, **fields})
         with self._lock:
@@ -119,12 +119,22 @@ _SAMPLE = """func.func @sample(%a: tensor<?x64xf32>, %b: tensor<64x32xf32>) -> t
   return %result : tensor<?x32xf32>
 }
 """
-_QUESTIONS = {
-    "program": ("input", "global_optimization", "dispatch_creation", "flow", "stream"),
-    "allocas": ("executable_targets",),
-    "strategies": ("executable_configurations",),
+QUESTIONS = {
+    "program": ("1.input", "4.global-optimization", "5.dispatch-creation", "6.flow", "7.stream"),
+    "allocas": ("10.executable-targets",),
+    "strategies": ("9.executable-configurations",),
 }
-"""What bindings of another release are asked, and by which phases."""
+"""What is asked of the IR of a compile, bindings of another release included, and of which phases: the ends of their
+files' names."""
+
+
+def questions(directory: Path) -> dict[str, dict[str, Path]]:
+    """Question → phase, as the IR worker calls it → its file, of those that a compile left in this folder."""
+    there: dict[str, dict[str, Path]] = {}
+    for question, phases in QUESTIONS.items():
+        files = ((phase, min(directory.glob(f"*.{phase}.mlir"), default=None)) for phase in phases)
+        there[question] = {phase.partition(".")[2].replace("-", "_"): file for phase, file in files if file}
+    return there
 
 
 def with_reader(toolchain: Toolchain, cache: Path, cancel: Cancel, say: Callable[[str], None]) -> Toolchain:
@@ -167,10 +177,9 @@ def _reads_sample(toolchain: Toolchain, cancel: Cancel) -> bool:
         argv += ["--dump-compilation-phases-to=phases", UNTHREADED, "-o", "sample.vmfb"]
         limit_seconds = toolchain.patience_seconds
         run(argv, cancel=cancel, stdin=scratch / "sample.mlir", cwd=scratch, timeout_seconds=limit_seconds)
-        phases = {path.name.split(".")[-2].replace("-", "_"): str(path) for path in scratch.glob("phases/*.mlir")}
-        for question, names in _QUESTIONS.items():
-            paths = {name: phases[name] for name in names if name in phases}
-            if len(paths) < len(names) or "error" in json.loads(bindings.ask(question, **paths) or '{"error": ""}'):
+        for question, files in questions(scratch / "phases").items():
+            said = bindings.ask(question, **{name: str(file) for name, file in files.items()}) or '{"error": ""}'
+            if len(files) < len(QUESTIONS[question]) or "error" in json.loads(said):
                 return False
     return True
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from bot.compiler.bindings import Bindings
+from bot.compiler.bindings import QUESTIONS, Bindings, questions
 from bot.compiler.compiler import Compiled, Result, Session
 from bot.compiler.diagnostics import (
     Undumped,
@@ -47,16 +47,12 @@ _GATED = frozenset(
     if backend.has_stack_gate
 )
 _PLACES = "--mlir-print-debuginfo"  # Keeps the model's own names in the phases
-_PROGRAM_PHASES = {
-    "input": "1.input",
-    "global_optimization": "4.global-optimization",
-    "dispatch_creation": "5.dispatch-creation",
-    "flow": "6.flow",
-    "stream": "7.stream",
+_REQUIRED = {
+    "program": {"dispatch_creation", "stream"},
+    "allocas": {"executable_targets"},
+    "strategies": {"executable_configurations"},
 }
-"""What the IR worker calls a phase → the end of its file's name."""
-_OF_BINDINGS = ("program", "allocas", "strategies")  # Products that the IR worker makes
-_REQUIRED_PHASES = frozenset({"dispatch_creation", "stream"})
+"""Phases without which a question is not asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,27 +110,6 @@ def _file(path: Path, what: str, most_bytes: int = MOST_READ_BYTES) -> bytes | N
 _PHASE_NAME = re.compile(r"\.\d+\.([a-z-]+)\.mlir$")
 
 
-def _phase(directory: Path, name: str) -> Path | None:
-    """The file of a phase, which the IR worker reads whole; None where there is none; raises InputError."""
-    path = next(iter(sorted((directory / "phases").glob(f"*.{name}.mlir"))), None)
-    if path is not None:
-        require_bounded(path, f"the IR of the phase {name}")
-    return path
-
-
-def _program(kit: Kit, directory: Path) -> str | None:
-    phases = {name: _phase(directory, phase) for name, phase in _PROGRAM_PHASES.items()}
-    paths = {name: str(path) for name, path in phases.items() if path is not None}
-    return kit.bindings.ask("program", **paths) if paths.keys() >= _REQUIRED_PHASES else None
-
-
-def _asked(kit: Kit, operation: str, directory: Path, phase: str) -> str | None:
-    """What the IR worker says of one phase; None where the compile left none."""
-    path = _phase(directory, phase)
-    name = phase.partition(".")[2].replace("-", "_")
-    return None if path is None else kit.bindings.ask(operation, **{name: str(path)})
-
-
 def compile_to(kit: Kit, argv: Sequence[str], source: Source) -> str | Failure:
     """The text that the compile ends with, of flags that end it before there is an artifact."""
     data = _made(kit, argv, source, "the IR")
@@ -179,14 +154,14 @@ def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome) -
     for name, what in ((STACK_USAGE, "the file of the stack usage"), (STATISTICS, "the file of the statistics")):
         files[name] = _file(directory / name, what, _MOST_TABLE_BYTES)
     is_gated = not _GATED.isdisjoint(argv)
-    answers = {
-        PROGRAM: _program(kit, directory),
-        ALLOCAS: _asked(kit, "allocas", directory, "10.executable-targets") if is_gated else None,
-        STRATEGIES: _asked(kit, "strategies", directory, "9.executable-configurations"),
-    }
-    files |= {name: answer.encode() for name, answer in answers.items() if answer is not None}
+    for question, paths in questions(directory / "phases").items():
+        if paths.keys() >= _REQUIRED[question] and (is_gated or question != "allocas"):
+            for path in paths.values():
+                require_bounded(path, f"the IR of the phase {'.'.join(path.stem.split('.')[-2:])}")
+            answer = kit.bindings.ask(question, **{name: str(path) for name, path in paths.items()})
+            files[f"{question}.json"] = answer.encode() if answer is not None else None
     # Asked last, as the bindings may give up over any of the questions.
-    reasons = dict.fromkeys(_OF_BINDINGS, kit.bindings.reason) if kit.bindings.reason else {}
+    reasons = dict.fromkeys(QUESTIONS, kit.bindings.reason) if kit.bindings.reason else {}
     if not any(option.startswith("--stack-usage-file") for option in kit.options):
         reasons["stack_usage"] = "this compiler has no --stack-usage-file"
     # Phase → wall time, from when the dumps were written; the compile is single-threaded.

@@ -331,10 +331,9 @@ def run(
 
 
 class Worker:
-    """A child that answers each line it is sent with one line; started once, ended with `close`."""
+    """A child that answers each line it is sent with one line, for one thread at a time; ended with `close`."""
 
     def __init__(self, argv: Sequence[str]) -> None:
-        self._lock = threading.Lock()
         self._child = _guard.begin(
             lambda: subprocess.Popen(
                 list(argv),
@@ -350,14 +349,13 @@ class Worker:
 
     def ask(self, line: str | None, cancel: Cancel, timeout_seconds: float = 120) -> str | None:
         """The answer to `line` (to nothing: its greeting); None where it died or did not answer in time."""
-        with self._lock:
-            try:
-                if line is not None and self._child.stdin is not None:
-                    self._child.stdin.write(line.encode() + b"\n")
-                    self._child.stdin.flush()
-                return self._read_line(cancel, time.monotonic() + timeout_seconds)
-            except (OSError, ValueError):
-                return None
+        try:
+            if line is not None and self._child.stdin is not None:
+                self._child.stdin.write(line.encode() + b"\n")
+                self._child.stdin.flush()
+            return self._read_line(cancel, time.monotonic() + timeout_seconds)
+        except (OSError, ValueError):
+            return None
 
     def _read_line(self, cancel: Cancel, deadline: float) -> str | None:
         fd = cast("IO[bytes]", self._child.stdout).fileno()

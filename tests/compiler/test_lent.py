@@ -15,7 +15,7 @@ import needs
 import pytest
 
 from bot.cli.main import main
-from bot.compiler.bindings import _QUESTIONS, reading, with_reader, working
+from bot.compiler.bindings import QUESTIONS, questions, reading, with_reader, working
 from bot.compiler.bindings import _reads_sample as reads_sample
 from bot.compiler.toolchain import resolve
 from bot.core.policy import is_local
@@ -105,15 +105,14 @@ def test_other_releases_bindings_say_the_same_or_that_they_cannot_read_it(tmp_pa
         argv = [str(toolchain.binary), "-", "--iree-hal-target-backends=llvm-cpu", "--mlir-print-debuginfo"]
         argv += ["--dump-compilation-phases-to=phases", "-o", "two.vmfb"]
         assert run(argv, cancel=Cancel(), stdin=tmp_path / "two.mlir", cwd=work).ok
-        phases = {path.name.split(".")[-2].replace("-", "_"): str(path) for path in work.glob("phases/*.mlir")}
         answers = {}
         for reader, lender in toolchains.items():
             lent = replace(toolchain, bindings=None, lent=lender.bindings)
             with closing(reading(toolchain if reader == text else lent, Cancel())) as bindings:
-                for question, names in _QUESTIONS.items():
-                    answer = bindings.ask(question, **{name: phases[name] for name in names}) or ""
+                for question, files in questions(work / "phases").items():
+                    answer = bindings.ask(question, **{name: str(file) for name, file in files.items()}) or ""
                     answers[reader, question] = answer
-            whole = all("error" not in json.loads(answers[reader, question]) for question in _QUESTIONS)
+            whole = all("error" not in json.loads(answers[reader, question]) for question in QUESTIONS)
             assert reader == text or reads_sample(lent, Cancel()) == whole
         for (reader, question), answer in answers.items():
             error = json.loads(answer).get("error")

@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from action_stage import MODEL, Stage, event
+from action_stage import MODEL, Ran, Stage, event
 from github_runner import git
 
 from bot.github import extra_reports
@@ -54,7 +54,14 @@ def test_the_site_is_the_newest_baseline_against_the_one_before_and_the_history_
     assert not {one["method"] for one in stage.hub.traffic[pushes:]} - {"GET"}
 
 
-def test_after_a_run_on_the_default_branch_the_same_site_is_made(stage: Stage, commits: list[str]) -> None:
+def test_the_site_after_a_run_on_the_default_branch_of_many_baselines_and_of_damaged_ones(
+    stage: Stage, commits: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shown(ran: Ran) -> set[str]:
+        assert ran.code == 0, ran.error
+        return {point["compiler"] for point in json.loads((ran.out / "history.json").read_text())["points"]}
+
+    first, second, third = (sha[:10] for sha in commits)
     by_hand = stage.dispatch(command="pages")
     payload = event("workflow_run.completed")
     payload["workflow_run"]["event"] = "push"
@@ -63,31 +70,16 @@ def test_after_a_run_on_the_default_branch_the_same_site_is_made(stage: Stage, c
     assert followed.news.said[0] == "workflow_run: pages (command pages)" and "nothing" not in followed.said
     sites = [{path.name: path.read_bytes() for path in ran.out.iterdir()} for ran in (by_hand, followed)]
     assert sites[0] == sites[1]
-
-
-def test_commits_without_a_baseline_or_with_a_damaged_one_are_left_out(stage: Stage, commits: list[str]) -> None:
-    stage.origin.push_main("Not measured", {"notes.txt": "none"})
-    (damaged,) = [entry for entry in stage.store.entries() if entry.sha == commits[1]]
-    next((stage.home / "store").rglob(f"{damaged.sha}*")).write_bytes(b"torn")
-    ran = stage.dispatch(command="pages")
-    assert ran.code == 0 and "skipped a stored baseline that is damaged" in ran.said
-    history = json.loads((ran.out / "history.json").read_text())
-    assert {point["compiler"] for point in history["points"]} == {commits[0][:10], commits[2][:10]}
-
-
-def test_the_newest_are_taken_where_there_are_many(
-    stage: Stage, commits: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr(extra_reports, "MOST_BASELINES", 2)
+    assert shown(stage.dispatch(command="pages")) == {second, third}
+    stage.origin.push_main("Not measured", {"notes.txt": "none"})
+    torn = {sha: next((stage.home / "store").rglob(f"{sha}*")) for sha in commits[1:]}
+    torn[commits[1]].write_bytes(b"torn")
     ran = stage.dispatch(command="pages")
-    history = json.loads((ran.out / "history.json").read_text())
-    assert {point["compiler"] for point in history["points"]} == {sha[:10] for sha in commits[1:]}
-
-
-def test_one_baseline_is_a_site_too(stage: Stage) -> None:
-    assert stage.push(stage.main()).code == 0
+    assert shown(ran) == {first, third} and "skipped a stored baseline that is damaged" in ran.said
+    torn[commits[2]].write_bytes(b"torn")
     ran = stage.dispatch(command="pages")
-    assert ran.code == 0 and "1 baseline, 1 build in the newest" in (ran.out / "index.html").read_text()
+    assert shown(ran) == {first} and "1 baseline, 1 build in the newest" in (ran.out / "index.html").read_text()
 
 
 def test_without_a_baseline_there_is_no_site(stage: Stage) -> None:
