@@ -155,9 +155,11 @@ def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome) -
         files[name] = _file(directory / name, what, _MOST_TABLE_BYTES)
     is_gated = not _GATED.isdisjoint(argv)
     for question, paths in questions(directory / "phases").items():
-        if paths.keys() >= _REQUIRED[question] and (is_gated or question != "allocas"):
-            for path in paths.values():
-                require_bounded(path, f"the IR of the phase {'.'.join(path.stem.split('.')[-2:])}")
+        if question == "allocas" and not is_gated:
+            continue
+        for path in paths.values():
+            require_bounded(path, f"the IR of the phase {'.'.join(path.stem.split('.')[-2:])}")
+        if paths.keys() >= _REQUIRED[question]:
             answer = kit.bindings.ask(question, **{name: str(path) for name, path in paths.items()})
             files[f"{question}.json"] = answer.encode() if answer is not None else None
     # Asked last, as the bindings may give up over any of the questions.

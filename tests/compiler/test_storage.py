@@ -129,19 +129,16 @@ def test_a_compiler_that_another_run_uses_stays_until_that_is_dead(tmp_path: Pat
     assert wait_until(lambda: evict(tmp_path, 0)[1] == 0) and not home.exists()
 
 
-def test_a_compiler_of_this_run_stays(tmp_path: Path) -> None:
+def test_a_compiler_of_this_run_stays_and_one_that_left_is_not_held(tmp_path: Path) -> None:
     home = compiler(tmp_path, "used", 1)
+    evict(tmp_path, 0)
+    assert not hold(home)
+    compiler(tmp_path, "used", 1)
     assert hold(home) and hold(home)
     aged(home / COMPLETE, 1)
     assert evict(tmp_path, 0) == ([], 1000)
-
-
-def test_one_that_left_is_not_held(tmp_path: Path) -> None:
-    home = compiler(tmp_path, "gone", 1)
-    evict(tmp_path, 0)
-    assert not hold(home)
-    compiler(tmp_path, "gone", 1)
-    assert hold(home)
+    told = "nothing was removed; the cache holds 1,000 B, above the limit of 0 B: compilers in use stay"
+    assert prune(tmp_path, 0) == told
 
 
 def test_many_runs_evict_at_once(tmp_path: Path) -> None:
@@ -169,13 +166,10 @@ def test_what_a_dead_run_was_writing_is_swept(tmp_path: Path) -> None:
 # What people are told
 
 
-def test_an_empty_cache(tmp_path: Path) -> None:
+def test_the_cache_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert show(tmp_path / "none").splitlines()[-1] == "empty"
     assert prune(tmp_path / "none", 0) == "nothing was removed; the cache holds 0 B"
     assert not (tmp_path / "none").exists()
-
-
-def test_the_cache_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     compiler(tmp_path, "3.13.0", 86_400, 3 << 20)
@@ -192,21 +186,12 @@ def test_the_cache_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert told == "removed 1 entry of 3.0 MiB, unused for the longest time; the cache holds 4.0 KiB"
 
 
-def test_pruning_says_what_is_in_use(tmp_path: Path) -> None:
-    assert hold(compiler(tmp_path, "used", 1))
-    told = "nothing was removed; the cache holds 1,000 B, above the limit of 0 B: compilers in use stay"
-    assert prune(tmp_path, 0) == told
-
-
-@pytest.mark.parametrize(("text", "size"), [("5GiB", 5 << 30), ("0B", 0), ("1.5KiB", 1536), ("200 MiB", 200 << 20)])
-def test_limits(text: str, size: int) -> None:
-    assert parse_size(text) == size
-
-
-@pytest.mark.parametrize("text", ["", "5", "5GB", "-1GiB", "5s", "x", "1.0001KiB"])
-def test_no_limits(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match=r"\S"):
-        parse_size(text)
-    monkeypatch.setenv("CODE_SIZE_CACHE_LIMIT", text or "none")
-    with pytest.raises(UsageError, match=r"^CODE_SIZE_CACHE_LIMIT: "):
-        limit_of_environment()
+def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = {"5GiB": 5 << 30, "0B": 0, "1.5KiB": 1536, "200 MiB": 200 << 20}
+    assert {text: parse_size(text) for text in limits} == limits
+    for text in ("", "5", "5GB", "-1GiB", "5s", "x", "1.0001KiB"):
+        with pytest.raises(ValueError, match=r"\S"):
+            parse_size(text)
+        monkeypatch.setenv("CODE_SIZE_CACHE_LIMIT", text or "none")
+        with pytest.raises(UsageError, match=r"^CODE_SIZE_CACHE_LIMIT: "):
+            limit_of_environment()

@@ -213,6 +213,11 @@ def test_what_cannot_be_read_is_not_overwritten(accepted: Stage) -> None:
     assert ran.code == 3 and accepted.body == body and len(state.acceptances) == 1
     assert_handed_out(ran, "fail")
     assert accepted.conclusions[-1] == "failure"
+    accepted.hub.fail_next("GET", r"/issues/\d+/comments$", 500, times=2)
+    accepted.upload(b"broken")
+    ran = accepted.post()
+    assert ran.code == 2 and accepted.body == body and "did not answer" in ran.said
+    assert accepted.conclusions[-1] == "failure"
     assert told(accepted, GROWN).outputs["verdict"] == "warn"  # as soon as it can be read again
 
 
@@ -233,15 +238,6 @@ def test_a_label_that_could_not_be_read_at_first_is_no_blank_cheque(stage: Stage
     assert ran.code == 3 and "2,000,000" in stage.body
     for _ in range(2):
         assert told(stage, GROWN).outputs["verdict"] == "fail"
-
-
-def test_a_broken_run_does_not_overwrite_what_it_cannot_read(accepted: Stage) -> None:
-    body = accepted.body
-    accepted.hub.fail_next("GET", r"/issues/\d+/comments$", 500, times=2)
-    accepted.upload(b"broken")
-    ran = accepted.post()
-    assert ran.code == 2 and accepted.body == body and "did not answer" in ran.said
-    assert accepted.conclusions[-1] == "failure"
 
 
 def test_acceptances_survive_updates_and_what_breaks(accepted: Stage) -> None:
@@ -278,16 +274,6 @@ def test_what_broke_is_told_as_far_as_possible(stage: Stage) -> None:
     ran = broken(stage)
     assert ran.code == 2 and "is no model" in ran.summary and ran.outputs["verdict"] == "unknown"
     assert "`permissions: {pull-requests: write, checks: write}`" in ran.said and ran.outputs["comment-url"] == ""
-
-
-def test_a_label_accepts_what_the_comment_shows(stage: Stage) -> None:
-    told(stage, GROWN)
-    event = stage.hub.add_label(NUMBER, APPROVAL_LABEL, by="alice")
-    assert told(stage, GROWN).outputs["verdict"] == "warn" and stage.conclusions[-1] == "neutral"
-    assert [(one.who, one.how, one.event_id) for one in stage.state.acceptances] == [("alice", "label", event)]
-    assert told(stage, MORE).outputs["verdict"] == "fail"
-    assert told(stage, MORE).outputs["verdict"] == "fail"  # the label is still there, and was taken already
-    assert told(stage, GROWN).outputs["verdict"] == "warn"
 
 
 def failed(message: str) -> Snapshot:
@@ -337,7 +323,7 @@ def test_a_label_that_is_taken_off_takes_its_acceptance_along(accepted: Stage) -
 
 
 @pytest.mark.parametrize("first", [None, SAME])
-def test_a_label_is_no_blank_cheque(stage: Stage, first: int | None) -> None:
+def test_a_label_accepts_what_the_comment_shows_and_is_no_blank_cheque(stage: Stage, first: int | None) -> None:
     """One that was set before there was anything to accept accepts nothing, in this run and in all later ones."""
     if first is not None:
         stage.configure("comment: always\n")
@@ -346,7 +332,11 @@ def test_a_label_is_no_blank_cheque(stage: Stage, first: int | None) -> None:
     for _ in range(3):
         assert told(stage, GROWN).outputs["verdict"] == "fail"
     stage.hub.remove_label(NUMBER, APPROVAL_LABEL)
-    stage.hub.add_label(NUMBER, APPROVAL_LABEL, by="alice")
+    event = stage.hub.add_label(NUMBER, APPROVAL_LABEL, by="alice")
+    assert told(stage, GROWN).outputs["verdict"] == "warn" and stage.conclusions[-1] == "neutral"
+    assert [(one.who, one.how, one.event_id) for one in stage.state.acceptances] == [("alice", "label", event)]
+    for _ in range(2):  # the label is still there, and was taken already
+        assert told(stage, MORE).outputs["verdict"] == "fail"
     assert told(stage, GROWN).outputs["verdict"] == "warn"
 
 

@@ -451,32 +451,22 @@ def test_there_may_be_nothing_to_accept(stage: Stage) -> None:
     assert sum("no failing finding to accept" in body for body in stage.bodies) == 3 and not stage.state.acceptances
 
 
-def _nothing_else_changed(stage: Stage, body: str, said: str) -> None:
-    assert stage.body == body and stage.conclusions == ["failure"]
-    assert said in stage.bodies[-1] and "\n" not in stage.bodies[-1]
-    assert [one["content"] for one in stage.hub.reactions] == ["confused"]
-
-
-def test_accept_of_an_older_head_s_report(failing: Stage) -> None:
+@pytest.mark.parametrize(
+    ("change", "said"), [("an older head", "older head"), ("expired", "has expired"), ("meanwhile", "was not recorded")]
+)
+def test_what_cannot_be_accepted_is_answered_and_changes_nothing(failing: Stage, change: str, said: str) -> None:
     body = failing.body
-    failing.hub.set_pull(NUMBER, head_sha=FOREIGN)
+    if change == "an older head":
+        failing.hub.set_pull(NUMBER, head_sha=FOREIGN)
+    elif change == "expired":
+        failing.grown(expired=True)
+    else:
+        failing.hub.before("GET", r"/zip$", _moved(failing))
     ran = failing.comment("alice", '/code-size accept "x"')
-    assert ran.code == 2
-    _nothing_else_changed(failing, body, "older head")
-
-
-def test_accept_of_an_expired_artifact(failing: Stage) -> None:
-    body = failing.body
-    failing.grown(expired=True)
-    assert failing.comment("alice", '/code-size accept "x"').code == 2
-    _nothing_else_changed(failing, body, "has expired")
-
-
-def test_accept_that_a_newer_head_overtakes_is_said_not_to_count(failing: Stage) -> None:
-    body = failing.body
-    failing.hub.before("GET", r"/zip$", _moved(failing))
-    ran = failing.comment("alice", '/code-size accept "x"')
-    assert ran.code == 2 and failing.body == body and "was not recorded" in failing.bodies[-1]
+    assert ran.code == 2 and failing.body == body and failing.conclusions[0] == "failure"
+    assert said in failing.bodies[-1] and "\n" not in failing.bodies[-1]
+    assert [one["content"] for one in failing.hub.reactions] == ["confused"]
+    assert change == "meanwhile" or failing.conclusions == ["failure"]
 
 
 def test_growth_after_an_acceptance_fires_again(failing: Stage) -> None:

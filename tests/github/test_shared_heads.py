@@ -171,6 +171,13 @@ def test_the_green_check_of_another_account_does_not_replace_the_red_one(stage: 
     assert checks(stage) == {MAIN: "success"}
 
 
+def test_another_base_is_another_check(stage: Stage) -> None:
+    other(stage)
+    stage.hub.change_base(NUMBER, "release-1", "2026-01-01T00:00:00Z", base_sha=RELEASE, merge_sha=RELEASE_MERGE)
+    post_other(stage)
+    assert checks(stage) == {MAIN: "success"}
+
+
 def test_a_fork_does_not_answer_for_a_pull_request_without_a_result(stage: Stage) -> None:
     other(stage)
     post_other(stage)
@@ -190,13 +197,6 @@ def test_what_is_accepted_or_mended_on_one_is_no_longer_the_other_s_failure(stag
     assert checks(stage) == {MAIN: "neutral"}
     post_other(stage)
     assert checks(stage) == {MAIN: "neutral"} and "#7, which has the same commit and base, warns" in title(stage)
-
-
-def test_another_base_is_another_check(stage: Stage) -> None:
-    other(stage)
-    stage.hub.change_base(NUMBER, "release-1", "2026-01-01T00:00:00Z", base_sha=RELEASE, merge_sha=RELEASE_MERGE)
-    post_other(stage)
-    assert checks(stage) == {MAIN: "success"}
 
 
 def test_two_that_write_at_once_end_with_the_worse(stage: Stage) -> None:

@@ -131,12 +131,17 @@ def test_an_unreachable_origin_and_other_errors_are_one_line(shallow: Git) -> No
 # Worktrees
 
 
-def test_two_worktrees_at_once_and_nothing_left(shallow: Git, origin: Path) -> None:
+def test_two_worktrees_at_once_and_nothing_left(shallow: Git, origin: Path, tmp_path: Path) -> None:
     new, old = line_of(origin)[0], line_of(origin)[30]
     with shallow.worktree(new) as one, shallow.worktree(old) as two:
         assert ((one / "a.txt").read_text(), (two / "a.txt").read_text()) == ("129", "99")
     assert not one.exists() and not two.exists()
     assert len(shallow.text("worktree", "list").splitlines()) == 1
+    git(shallow.directory, "worktree", "add", "--quiet", str(tmp_path / "mine"))
+    (tmp_path / "mine").rename(tmp_path / "elsewhere")
+    with shallow.worktree("HEAD"):
+        pass
+    assert len(git(shallow.directory, "worktree", "list").splitlines()) == 2, "other worktrees are kept"
 
 
 def test_a_worktree_is_gone_after_an_interrupt(origin: Path, tmp_path: Path) -> None:
@@ -149,14 +154,6 @@ def test_a_worktree_is_gone_after_an_interrupt(origin: Path, tmp_path: Path) -> 
         here.text("status")
     assert not tree.exists()
     assert len(git(path, "worktree", "list").splitlines()) == 1
-
-
-def test_other_worktrees_are_kept(shallow: Git, tmp_path: Path) -> None:
-    git(shallow.directory, "worktree", "add", "--quiet", str(tmp_path / "mine"))
-    (tmp_path / "mine").rename(tmp_path / "elsewhere")
-    with shallow.worktree("HEAD"):
-        pass
-    assert len(git(shallow.directory, "worktree", "list").splitlines()) == 2
 
 
 def test_a_checkout_runs_nothing(tmp_path: Path) -> None:
