@@ -498,11 +498,10 @@ def print_blocks(blocks: Sequence[Block], console: Console) -> None:
 def _parts(block: Block, width: int) -> Iterator[RenderableType]:
     if isinstance(block, Sentence):
         yield text_of(block.said)
-    elif isinstance(block, Code) and block.language == "sh":
+    elif isinstance(block, Code) and block.language != "diff":
         yield Text(clean_block(block.text), no_wrap=True)  # to be copied whole
     elif isinstance(block, Code):
-        styles, text = _DIFF_STYLES if block.language == "diff" else {}, clean_block(block.text)
-        lines = (Text(line, styles.get(line[:1], "dim")) for line in text.split("\n"))
+        lines = (Text(line, _DIFF_STYLES.get(line[:1], "dim")) for line in clean_block(block.text).split("\n"))
         yield Padding(Text("\n").join(lines), (0, 0, 0, 4), expand=False)
     elif isinstance(block, List):
         for number, line in enumerate(block.lines, 1):
@@ -553,12 +552,13 @@ def _fitted(table: Table, width: int) -> Iterator[RenderableType]:
     columns = sorted(shown)
     result = table_of(clean(plain(table.caption)), *(table.headers[at] for at in columns), numbers_from=begin)
     for at, column in zip(columns, result.columns, strict=True):
+        column.justify = "right" if table.is_number(at) else "left"
         column.no_wrap = unbroken[at] == longest[at] or longest[at] <= _BREAKABLE[0]
     for row in table.texts:
         result.add_row(*(text_of(row[at]) for at in columns))
     yield result
     if missing := [header for at, header in enumerate(table.headers) if at not in shown]:
-        yield Text(f"no room for {', '.join(missing)}: they are in the files", "dim")
+        yield Text(f"no room for {', '.join(missing)} on a terminal as narrow as this", "dim")
 
 
 def _more(listed: Listing) -> Iterator[Text]:  # type: ignore[type-arg]  # of anything

@@ -68,7 +68,7 @@ def _numbered(one: IrLines) -> str:
 
 TRACES, TRACE_ROWS = 40, 120
 """The most dispatches of a page whose passes are shown, those whose code changed most, and passes of each."""
-_NAME, _PASS, _OPERATIONS, _NAMED, _PASS_COLUMNS = 120, 64, 160, 3, 44
+_NAME, _PASS, _OPERATIONS, _NAMED, _PASS_COLUMNS = 120, 64, 160, 3, 32
 _SMALLER = "printed for the largest dispatch of each cause alone"
 _EARLY = "the pass works on the whole program, in which this dispatch is not alone"
 _ALIKE = "where every dispatch of the model has the same IR on both sides"
@@ -173,11 +173,13 @@ def trace_blocks(traced: Traced) -> Iterator[Block]:
     apart, rows = traced.parting, list[Row]()
     for row in (apart.rows[place] for place in apart.shown):
         base, head = ("–" if state is None else f"{state.total:,}" for state in (row.base, row.head))
-        words = (row.name, base, head, f"{row.share:.0%}", operation_words(row.apart, 1))
+        words = (clip(row.name, _PASS_COLUMNS), base, head, f"{row.share:.0%}", operation_words(row.apart, 1))
         kind: Kind = "strong" if row is apart.row else "text"
-        rows.append(tuple((Span(clip(word, _PASS_COLUMNS), kind),) for word in words))
+        rows.append(tuple((Span(word, kind),) for word in words))
     compilers = (clean(traced.compilers[name].partition("rc")[0]) for name in found)
-    yield Table(("after", *compilers, "apart", "what differs"), listed(rows, "pass"), unnumbered=(4,))
+    yield Table(
+        ("after", *compilers, "apart", "what differs"), listed(rows, "pass"), wanted=(1, 2, 4, 3), unnumbered=(4,)
+    )
     more = len(apart.rows) - len(rows)
     meaning = f"operations of the function after each pass; the difference is as before after {more} more"
     yield Sentence(meaning if rows else "", small=True)
