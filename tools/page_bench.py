@@ -2,6 +2,7 @@
 
 `PYTHONPATH=tests/support python tools/page_bench.py` prints both, and the ratio. Opening is from the navigation to the
 end of loading and the first thing that is painted, whichever is later; of several rounds, by turns, the median counts.
+With PAGEs it opens those in place of a page of its own.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
@@ -51,9 +53,8 @@ def opening_ms(browser: Browser, path: Path) -> float:
     return found
 
 
-def measured(browser: Browser, folder: Path, rounds: int = ROUNDS) -> tuple[int, float, float]:
-    """Bytes, and the medians of both pages in milliseconds."""
-    html = render_html(repeated_report(CELLS))
+def measured(browser: Browser, folder: Path, html: str, rounds: int = ROUNDS) -> tuple[int, float, float]:
+    """Bytes, and the medians of this page and of one of text alone in milliseconds."""
     pages = {"page": html, "text": plain(len(html.encode()))}
     for name, text in pages.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
@@ -65,21 +66,27 @@ def measured(browser: Browser, folder: Path, rounds: int = ROUNDS) -> tuple[int,
     return len(html.encode()), median(taken["page"]), median(taken["text"])
 
 
-def rows(rounds: int = ROUNDS) -> list[tuple[str, str, str]]:
+def rows(rounds: int = ROUNDS, paths: Sequence[Path] = ()) -> list[tuple[str, str, str]]:
     """For the table of `make bench`: (what, measured, bound)."""
     if not any(map(shutil.which, NAMES)):
         return [(f"page of {CELLS} cells: no Chromium here to open it", "", "")]
+    pages = {str(path): path.read_text(encoding="utf-8") for path in paths}
+    table: list[tuple[str, str, str]] = []
     with tempfile.TemporaryDirectory(prefix="code-size-page-") as name, chromium() as browser:
-        size, page, text = measured(browser, Path(name), rounds)
-    return [
-        (f"page of {CELLS} cells, size", f"{size / 1e6:.1f} MB", f"≤ {LARGEST_BYTES / 1e6:.0f} MB"),
-        ("  it opens in Chromium in", f"{page:.0f} ms", ""),
-        ("  the same / a page of text of as many bytes", f"{page / text:.1f}", f"≤ {TIMES}"),
-    ]
+        for what, html in (pages or {f"page of {CELLS} cells": render_html(repeated_report(CELLS))}).items():
+            size, page, text = measured(browser, Path(name), html, rounds)
+            table += [
+                (f"{what}, size", f"{size / 1e6:.1f} MB", f"≤ {LARGEST_BYTES / 1e6:.0f} MB"),
+                ("  it opens in Chromium in", f"{page:.0f} ms", ""),
+                ("  the same / a page of text of as many bytes", f"{page / text:.1f}", f"≤ {TIMES}"),
+            ]
+    return table
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    for row in rows(parser.parse_args().rounds):
+    parser.add_argument("pages", nargs="*", type=Path, metavar="PAGE")
+    chosen = parser.parse_args()
+    for row in rows(chosen.rounds, chosen.pages):
         print(*row)
