@@ -44,40 +44,29 @@ def on(target: str, flag: str, elsewhere: str = "") -> Flags:
 # Flags.
 
 
-def test_the_same_on_both_sides_is_no_change() -> None:
-    assert said(side(on("x86_64", V3)), side(on("x86_64", V3))) == []
+def test_a_flag_names_its_values_and_the_targets_or_cells_that_have_it() -> None:
+    x86, cuda, bert = on("x86_64", V3), CellKey("vit", "cuda"), "bert"
+    for base, head, words in (
+        (x86, x86, []),
+        (x86, on("x86_64", V4), [f"flag {V3} → x86-64-v4 on x86_64"]),
+        (on("", "--a --b"), on("", "--b --a"), []),
+        (on("cuda", "", "--x"), on("", "--x"), ["flag --x added on cuda"]),
+        (on("!", ""), lambda key: "--x" if key.model == bert else "", ["flag --x added for bert on every target"]),
+        (on("!", ""), lambda key: "--x" if key == cuda else "", ["flag --x added for vit on cuda"]),
+        (
+            on("cuda", "--sm=80", "--cpu=a"),
+            on("cuda", "--sm=90", "--cpu=b"),
+            ["flag --sm=80 → 90 on cuda", "flag --cpu=a → b on aarch64, x86_64"],
+        ),
+    ):
+        assert said(side(base), side(head)) == words
+    many = said(side(), side(lambda key: f"--of={key.model}-{key.target}"))
+    assert len(many) == 5 and many[-1] == "5 more differences of flags"
 
 
-def test_a_flag_that_differs_on_one_target_names_both_values_and_the_target() -> None:
-    assert said(side(on("x86_64", V3)), side(on("x86_64", V4))) == [f"flag {V3} → x86-64-v4 on x86_64"]
-
-
-def test_a_flag_that_differs_on_all_targets_names_none() -> None:
-    assert said(side(lambda _: "--opt=1"), side(lambda _: "--opt=2")) == ["flag --opt=1 → 2"]
-
-
-def test_a_flag_that_differs_on_several_targets_names_them() -> None:
-    assert said(side(), side(lambda key: "--x" * key.target.startswith("llvm"))) == [
-        "flag --x added on aarch64, x86_64"
-    ]
-
-
-def test_a_flag_of_one_model_names_the_cells() -> None:
-    told = said(side(), side(lambda key: "--x" if key.model == "bert" else ""))
-    assert told == ["flag --x added for bert on every target"]
-    assert said(side(), side(lambda key: "--x" if key == CellKey("vit", "cuda") else "")) == [
-        "flag --x added for vit on cuda"
-    ]
-
-
-def test_each_target_is_said_what_is_true_of_it() -> None:
-    base, head = side(on("cuda", "--sm=80", "--cpu=a")), side(on("cuda", "--sm=90", "--cpu=b"))
-    assert said(base, head) == ["flag --sm=80 → 90 on cuda", "flag --cpu=a → b on aarch64, x86_64"]
-
-
-@pytest.mark.parametrize(
-    ("base", "head", "words"),
-    [
+def test_flags_that_came_went_and_changed_everywhere() -> None:
+    for base, head, words in (
+        ("--opt=1", "--opt=2", "flag --opt=1 → 2"),
         ("--x", "", "flag --x removed"),
         ("", "--x=1", "flag --x=1 added"),
         ("--old=1", "--new=1", "flags --old=1 removed, --new=1 added"),
@@ -85,19 +74,8 @@ def test_each_target_is_said_what_is_true_of_it() -> None:
         ("--a=1", "--a", "flag --a=1 → --a"),
         ("", "--a --b --c --d --e --f", "flags --a added, --b added, --c added, --d added and 2 more flags"),
         ("'--a=b c'", "'--a=d e'", "flag --a=b c → d e"),
-    ],
-)
-def test_came_went_and_changed(base: str, head: str, words: str) -> None:
-    assert said(side(lambda _: base), side(lambda _: head)) == [words]
-
-
-def test_the_order_of_flags_is_no_change() -> None:
-    assert said(side(lambda _: "--a --b"), side(lambda _: "--b --a")) == []
-
-
-def test_very_many_differences_are_counted() -> None:
-    told = said(side(), side(lambda key: f"--of={key.model}-{key.target}"))
-    assert len(told) == 5 and told[-1] == "5 more differences of flags"
+    ):
+        assert said(side(on("", base)), side(on("", head))) == [words]
 
 
 def test_the_lifted_limit_of_a_refused_cell_is_no_change_of_flags() -> None:
@@ -125,40 +103,28 @@ def test_of_a_command_that_cannot_be_read_nothing_is_said(command: str) -> None:
     def edit(key: CellKey, found: Cell) -> Cell:
         return replace(found, command=command) if key.target == "cuda" else found
 
-    unread = side(edit=edit)
+    unread, gone = side(edit=edit), side(edit=lambda key, found: None if key.target == "cuda" else found)
+    assert said(gone, side()) == []
     assert said(unread, side()) == said(side(), unread) == said(unread, unread) == []
     assert said(unread, side(lambda _: "--x")) == ["flag --x added"], "of those that can be compared it is all"
-
-
-def test_a_cell_that_one_side_does_not_have_has_no_change_of_flags() -> None:
-    def gone(key: CellKey, found: Cell) -> Cell | None:
-        return None if key.target == "cuda" else found
-
-    assert said(side(edit=gone), side()) == []
 
 
 # Compilers.
 
 
-@pytest.mark.parametrize(
-    ("info", "words"),
-    [
-        (CompilerInfo("3.13.0rc20261016", "", "d", "3.13.0"), "IREE 3.13.0"),
-        (CompilerInfo("3.13.0rc20261016", "", "d", "iree-base-compiler==3.13.0"), "IREE 3.13.0"),
-        (CompilerInfo("3.13.0rc20261016", "", "d", "3.14.0rc20261101"), "IREE 3.14.0rc20261101"),
-        (CompilerInfo("3.13.0rc20261016", "", "d", "wheels/x.whl"), "IREE 3.13.0rc20261016 (wheels/x.whl)"),
-        (CompilerInfo("3.13.0.dev0+abc", "", "d", "../build"), "IREE 3.13.0.dev0+abc (../build)"),
-        (CompilerInfo("3.13.0rc1", "", "d"), "IREE 3.13.0rc1"),
-        (
-            CompilerInfo("3.14.0", "", "d", "nightly = iree-base-compiler==3.14.0rc20261101"),
-            "IREE 3.14.0rc20261101 (nightly)",
-        ),
-        (CompilerInfo("3.13.0", "", "d", "mine = 3.12.0"), "IREE 3.13.0 (mine = 3.12.0)"),
-        (CompilerInfo("", "", ""), "not known"),
-    ],
-)
-def test_a_compiler_is_named_as_it_was_typed(info: CompilerInfo, words: str) -> None:
-    assert plain(compiler_name(info)) == words
+def test_a_compiler_is_named_as_it_was_typed() -> None:
+    for version, spec, words in (
+        ("3.13.0rc20261016", "3.13.0", "IREE 3.13.0"),
+        ("3.13.0rc20261016", "iree-base-compiler==3.13.0", "IREE 3.13.0"),
+        ("3.13.0rc20261016", "3.14.0rc20261101", "IREE 3.14.0rc20261101"),
+        ("3.13.0rc20261016", "wheels/x.whl", "IREE 3.13.0rc20261016 (wheels/x.whl)"),
+        ("3.13.0.dev0+abc", "../build", "IREE 3.13.0.dev0+abc (../build)"),
+        ("3.13.0rc1", "", "IREE 3.13.0rc1"),
+        ("3.14.0", "nightly = iree-base-compiler==3.14.0rc20261101", "IREE 3.14.0rc20261101 (nightly)"),
+        ("3.13.0", "mine = 3.12.0", "IREE 3.13.0 (mine = 3.12.0)"),
+        ("", "", "not known"),
+    ):
+        assert plain(compiler_name(CompilerInfo(version, "", "d", spec))) == words
 
 
 def compilers(base: CompilerInfo, head: CompilerInfo) -> list[str]:

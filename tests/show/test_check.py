@@ -140,13 +140,6 @@ def commanded(command: str) -> Report:
     return replace(report, head=replace(report.head, cells=cells), verdict=Verdict("pass"))
 
 
-def test_the_models_of_the_commands() -> None:
-    assert model_paths(make.small()) == {
-        "bert": "configs/models/bert.mlir",
-        "mobilenet": "configs/models/mobilenet.mlir",
-    }
-
-
 @pytest.mark.parametrize(
     ("command", "path"),
     [

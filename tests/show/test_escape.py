@@ -118,7 +118,3 @@ def test_clip(text: str, limit: int) -> None:
     clipped = clip(text, limit)
     assert len(clipped) <= limit
     assert clipped == text if len(text) <= limit else "…" in clipped
-
-
-def test_clip_keeps_both_ends() -> None:
-    assert clip("mobilebert_l6_int8_tosa", 12) == "mobilebe…osa"

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import report_factory as make
 from golden_files import check_golden
 from test_comment import assert_harmless
 
-from bot.errors import TemplateError
-from bot.show.comment import SUMMARY_LIMIT_BYTES, render_comment, render_summary
+from bot.show.comment import SUMMARY_LIMIT_BYTES, render_summary
 
 
 def test_golden() -> None:
@@ -25,12 +22,6 @@ def test_it_is_harmless_and_leaves_nothing_out(name: str) -> None:
     assert "<!--" not in text
 
 
-def test_it_says_more_than_the_comment_where_there_is_more() -> None:
-    report = make.broken()
-    assert render_summary(report).count("iree-compile -") == 1 + 104
-    assert render_comment(report).count("iree-compile -") < 104
-
-
 def test_it_fits_with_very_many_cells() -> None:
     text = render_summary(make.huge())
     assert 300_000 < len(text.encode()) <= SUMMARY_LIMIT_BYTES
@@ -42,19 +33,6 @@ def test_it_fits_with_long_hostile_text() -> None:
     text = render_summary(make.hostile(words))
     assert len(text.encode()) <= SUMMARY_LIMIT_BYTES
     assert "\n❌ **Code size: " in f"\n{text}"
-
-
-def test_a_broken_template_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "summary.md.j2").write_text("{{ view. }}")
-    with pytest.raises(TemplateError, match=r"summary\.md\.j2:1"):
-        render_summary(make.small(), tmp_path)
-
-
-def test_it_explains_more_cells_than_the_comment() -> None:
-    report = make.why()
-    told = [render(report).count("the sides first differ in ") for render in (render_summary, render_comment)]
-    assert told[0] > 40 > told[1] > 2
-    assert_harmless(render_summary(report))
 
 
 @pytest.mark.parametrize("word", make.HOSTILE[::3])

@@ -28,12 +28,6 @@ def test_no_line_is_too_wide(name: str, width: int) -> None:
     assert max(map(cell_len, lines)) <= width
 
 
-def test_it_begins_with_the_verdict() -> None:
-    assert printed(make.many(), 200).startswith(
-        "❌ Code size: 2 of 104 builds newly broken · 16 of 104 builds over the limit · 5 of 104 builds to look at · "
-    )
-
-
 def test_it_has_totals_alarms_grid_and_failures() -> None:
     text = printed(make.many(), 140)
     for line in (
