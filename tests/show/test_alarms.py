@@ -1,8 +1,10 @@
-"""What alarms: newly broken cells, cells over their limit, budgets, and cells that compile now."""
+"""What alarms, what changed, what was compared, and what there is no room for."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
@@ -13,25 +15,36 @@ from replacing import replace
 from strategies import snapshots
 
 from bot.core.explanation import RootCause
+from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.policy import Accepted, Budget, Finding, Verdict, judge
 from bot.core.report import Report
-from bot.core.snapshot import Cell, CellKey, Failure, Snapshot
-from bot.show.blocks import Fold, Limits, plain
+from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot
+from bot.show.blocks import Code, Fold, Limits, List, Sentence, Table, fair, fair_in_order, plain
 from bot.show.comment import TIERS
-from bot.show.facts import build_facts
+from bot.show.facts import Facts, build_facts, cells_phrase, short_names
 from bot.show.report import (
     BROKEN,
     WARNED,
     Alarm,
     AlarmGroup,
     alarms,
+    build_grid,
+    changes,
     close,
+    compared,
+    compiler_name,
     failures,
+    finding_table,
     finding_words,
     first_screen,
+    folding_table,
     known_lines,
+    over_table,
+    report_blocks,
     settled,
+    suite,
     trimmed,
+    unmeasured,
 )
 from bot.show.why import root_lines
 
@@ -337,3 +350,308 @@ def test_an_alarm_that_was_not_repeated_says_so() -> None:
 def test_the_words_of_a_finding_are_those_of_the_annotation() -> None:
     (alarm,) = told(with_(GROWN))
     assert plain(alarm.said) == plain(finding_words(build_facts(with_(GROWN)), GROWN))
+
+
+# Below the first screen: fair selections, commands, sides, what is left out.
+
+
+def judged(base: make.Edit, head: make.Edit) -> Report:
+    return make.report(make.snapshot("3.12.0", base), make.snapshot("3.13.0", head))
+
+
+def commands_of(facts: Facts) -> dict[str, str]:
+    """Alarming cell → its commands."""
+    fold = compared(facts, ROOMY).blocks[0]
+    assert isinstance(fold, Fold)
+    *pairs, _ = fold.blocks
+    cells, commands = pairs[::2], pairs[1::2]
+    return {
+        plain(cell.said): one.text
+        for cell, one in zip(cells, commands, strict=True)
+        if isinstance(cell, Sentence) and isinstance(one, Code)
+    }
+
+
+def test_missing_cells_are_told_in_one_place_and_those_on_purpose_come_last() -> None:
+    facts = build_facts(make.partly())
+    assert not alarms(facts, ROOMY) and not commands_of(facts) and len(facts.report.verdict.news) == 7
+    first, last = map(plain, unmeasured(facts, TIERS[0]))
+    assert ": not measured on head" in first and ": it makes no executables of its own" in last
+
+
+def test_whole_unmeasured_columns_are_told_in_a_line() -> None:
+    facts = build_facts(make.usual())
+    assert all("inline" not in name for headers, _ in build_grid(facts, TIERS[0]).blocks for name in headers)
+    (line,) = unmeasured(facts, TIERS[0])
+    assert plain(line).startswith("vmvx-inline (13 builds): it makes no executab")
+
+
+def test_over_the_gate_on_both_sides_shows_the_figures() -> None:
+    facts = build_facts(make.usual())
+    over, known = over_table(facts, TIERS[0]), [one for one in facts.report.verdict.findings if one.known]
+    assert over.rows.total == 9 and over.about.endswith("it allows 32,768 B.")
+    assert {plain(row[2]) for row in over.texts if plain(row[0]) == "bert_l4_f32_s128"} == {"73,728 B"}
+    assert not alarms(facts, TIERS[0]) and not facts.report.verdict.news
+    table = finding_table(facts, known, TIERS[0])
+    assert (table.rows.total, {plain(row[-1])[0] for row in table.texts}) == (9, {"◽"})
+
+
+def test_every_alarming_cell_has_its_commands() -> None:
+    report = make.many()
+    shown = commands_of(build_facts(report))
+    alarming = {f"{f.key.model} on {f.key.target}" for f in report.verdict.news}
+    alarming |= {f"{d.key.model} on {d.key.target}" for d in report.deltas if d.state == "newly-broken"}
+    assert shown.keys() == alarming
+    text = shown["whisper_tiny_encoder_f32 on rocm"]
+    assert make.command(CellKey("whisper_tiny_encoder_f32", "rocm"), "rocm") in text
+    assert "base: IREE 3.11.0" in text
+    assert "head: IREE 3.13.0" in text
+
+
+def test_both_commands_where_they_differ() -> None:
+    def head(_key: CellKey, found: Cell) -> Cell:
+        return replace(make.failed(found, "error"), command="iree-compile --new")
+
+    text = next(iter(commands_of(build_facts(judged(same, head))).values()))
+    assert re.fullmatch(r"# base: .*\niree-compile - .*\n# head: .*\niree-compile --new", text)
+
+
+def test_what_was_compared() -> None:
+    base, head = make.snapshot("3.11.0"), make.snapshot("3.13.0")
+    changed = {**head.models, "vit_l4_f32_224": "other", "extra": "x"}
+    report = make.report(base, replace(head, models=changed, flags=("--a", "--b")))
+    assert plain(suite(report)) == (
+        "14 models on 8 targets; 1 with another text on head, by SHA-256: vit_l4_f32_224 5b76cc30 → other; "
+        "1 only on head: extra"
+    )
+    table = next(one for one in compared(build_facts(report), TIERS[0]).blocks if isinstance(one, Table))
+    rows = {plain(what): (plain(base), plain(head)) for what, base, head in table.texts}
+    assert rows["flags"] == (" ".join(make.COMMON), "--a --b")
+    assert rows["compiler version"] == ("3.11.0rc20261016", "3.13.0rc20261016")
+    assert rows["compiler SHA-256"][0] == make.digest("3.11.0")[:16]
+
+
+@pytest.mark.parametrize(
+    ("targets", "short"),
+    [
+        ({"llvm-cpu-x86_64": "llvm-cpu", "vulkan-spirv": "vulkan-spirv"}, ["x86_64", "vulkan"]),
+        ({"llvm-cpu-x": "llvm-cpu", "rocm-x": "rocm"}, ["llvm-cpu-x", "rocm-x"]),
+        ({"cuda": "cuda", "cuda-spirv": "other"}, ["cuda", "cuda-spirv"]),
+    ],
+)
+def test_short_names_are_unambiguous(targets: dict[str, str], short: list[str]) -> None:
+    assert list(short_names(targets, targets).values()) == short
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 99)), max_size=30), st.integers(0, 30))
+def test_fair_takes_turns(items: list[tuple[str, int]], limit: int) -> None:
+    taken = fair(items, lambda item: item[0], limit)
+    counts, available = Counter(name for name, _ in taken), Counter(name for name, _ in items)
+    assert len(taken) == min(limit, len(items))
+    for name in available:
+        assert all(counts[name] == available[name] or counts[name] >= counts[other] - 1 for other in available)
+    assert sorted(taken) == sorted(fair_in_order(items, lambda item: item[0], limit))
+
+
+@given(st.integers(1, 40))
+def test_cells_in_words_account_for_all(limit: int) -> None:
+    facts = build_facts(make.many())
+    keys = [delta.key for delta in facts.states["changed"]]
+    spans = cells_phrase(facts, keys, limit)
+    told = 0
+    for part in plain(spans).split("; "):
+        models, _, targets = part.replace("every model", "," * 12).replace("every target", "," * 7).partition(" on ")
+        rest = re.match(r"(\d+) more build", part)
+        told += int(rest[1]) if rest else (models.count(",") + 1) * (targets.count(",") + 1)
+    assert told == len(keys)
+    assert sum(span.kind == "code" for span in spans) <= 2 * limit + 8
+
+
+def test_explained_cells_are_told_alarms_first_and_counted() -> None:
+    report = make.why()
+    blocks = report_blocks(build_facts(report), replace(TIERS[0], whys=5))
+    (changed,) = (one.blocks for one in blocks if isinstance(one, Fold) and one.name == "changed")
+    titles = [plain(one.title) for one in changed if isinstance(one, Fold) and one.name == "story"]
+    both = {delta.key for delta in report.deltas if delta.state in ("changed", "same")}
+    hidden = next(one.lines.total for one in changed if isinstance(one, List) and one.lines.noun == "explained build")
+    assert len(titles) == 5 and 5 + hidden == len(report.explanations.keys() & both)
+    alarming = {finding.key.model for finding in report.verdict.findings}
+    assert {title.partition(" on ")[0] for title in titles} <= alarming
+
+
+def test_a_deduplication_of_other_bytes_is_no_other_deduplication() -> None:
+    report = make.explained_small()
+    (first, *rest) = report.overview.folding
+    assert first.base is not None
+    other = replace(first, head=replace(first.base, surplus_bytes=1))
+    told = replace(report, overview=replace(report.overview, folding=(other, *rest)))
+    every = replace(ROOMY, overview=40, every=True)
+    totals = [
+        folding_table(build_facts(one), limits).rows.total
+        for one, limits in ((report, ROOMY), (told, ROOMY), (told, every))
+    ]
+    assert totals == [1, 0, len(report.overview.folding)]
+
+
+# What a change consists of: compilers as they were typed, flags by target and model, edited models, targets.
+
+ON_THREE = {"cuda": "cuda", "llvm-cpu-aarch64": "llvm-cpu", "llvm-cpu-x86_64": "llvm-cpu"}
+V3, V4 = "--iree-llvmcpu-target-cpu=x86-64-v3", "--iree-llvmcpu-target-cpu=x86-64-v4"
+Flags = Callable[[CellKey], str]
+
+
+def said_changes(base: Snapshot, head: Snapshot) -> list[str]:
+    return [plain(one) for one in changes(build_facts(make.report(base, head)))]
+
+
+def side(flags: Flags = lambda _key: "", edit: make.Edit = lambda _key, found: found) -> Snapshot:
+    """A side of one compiler, with these words more in the commands."""
+
+    def edited(key: CellKey, found: Cell) -> Cell | None:
+        words = f"iree-compile - --common {flags(key)} -o m.vmfb < m.mlir"
+        return edit(key, replace(found, command=words))
+
+    made = make.snapshot("3.13.0", edited, MODELS, ON_THREE)
+    return replace(made, compiler=replace(made.compiler, digest="c" * 64))
+
+
+def on(target: str, flag: str, elsewhere: str = "") -> Flags:
+    return lambda key: flag if key.target.endswith(target) else elsewhere
+
+
+# Flags.
+
+
+def test_a_flag_names_its_values_and_the_targets_or_cells_that_have_it() -> None:
+    x86, cuda, bert = on("x86_64", V3), CellKey("vit", "cuda"), "bert"
+    for base, head, words in (
+        (x86, x86, []),
+        (x86, on("x86_64", V4), [f"flag {V3} → x86-64-v4 on x86_64"]),
+        (on("", "--a --b"), on("", "--b --a"), []),
+        (on("cuda", "", "--x"), on("", "--x"), ["flag --x added on cuda"]),
+        (on("!", ""), lambda key: "--x" if key.model == bert else "", ["flag --x added for bert on every target"]),
+        (on("!", ""), lambda key: "--x" if key == cuda else "", ["flag --x added for vit on cuda"]),
+        (
+            on("cuda", "--sm=80", "--cpu=a"),
+            on("cuda", "--sm=90", "--cpu=b"),
+            ["flag --sm=80 → 90 on cuda", "flag --cpu=a → b on aarch64, x86_64"],
+        ),
+    ):
+        assert said_changes(side(base), side(head)) == words
+    many = said_changes(side(), side(lambda key: f"--of={key.model}-{key.target}"))
+    assert len(many) == 5 and many[-1] == "5 more differences of flags"
+
+
+def test_flags_that_came_went_and_changed_everywhere() -> None:
+    for base, head, words in (
+        ("--opt=1", "--opt=2", "flag --opt=1 → 2"),
+        ("--x", "", "flag --x removed"),
+        ("", "--x=1", "flag --x=1 added"),
+        ("--old=1", "--new=1", "flags --old=1 removed, --new=1 added"),
+        ("--a=1 --b", "--a=2 --c", "flags --a=1 → 2, --b removed, --c added"),
+        ("--a=1", "--a", "flag --a=1 → --a"),
+        ("", "--a --b --c --d --e --f", "flags --a added, --b added, --c added, --d added and 2 more flags"),
+        ("'--a=b c'", "'--a=d e'", "flag --a=b c → d e"),
+    ):
+        assert said_changes(side(on("", base)), side(on("", head))) == [words]
+
+
+def test_the_lifted_limit_of_a_refused_cell_is_no_change_of_flags() -> None:
+    def refused(key: CellKey, found: Cell) -> Cell:
+        lifted = found.command.replace("--common", f"--common {LIFTED_LIMIT_FLAG}")
+        return replace(make.over(found, 40_000), command=lifted) if key.model == "bert" else found
+
+    assert said_changes(side(), side(edit=refused)) == []
+    assert said_changes(side(edit=refused), side()) == []
+
+
+def test_a_limit_of_the_users_own_is_a_flag_like_others() -> None:
+    limit = "--iree-llvmcpu-stack-allocation-limit"
+
+    def refused(_key: CellKey, found: Cell) -> Cell:
+        return make.over(found, 200_000)
+
+    mine, more = side(lambda _: f"{limit}=65536"), side(lambda _: f"{limit}=131072", refused)
+    assert said_changes(mine, more) == [f"flag {limit}=65536 → 131072"]
+    assert said_changes(mine, side(lambda _: f"{limit}=65536", refused)) == []
+
+
+@pytest.mark.parametrize("command", ["iree-compile 'unclosed --x", ""])
+def test_of_a_command_that_cannot_be_read_nothing_is_said(command: str) -> None:
+    def edit(key: CellKey, found: Cell) -> Cell:
+        return replace(found, command=command) if key.target == "cuda" else found
+
+    unread, gone = side(edit=edit), side(edit=lambda key, found: None if key.target == "cuda" else found)
+    assert said_changes(gone, side()) == []
+    assert said_changes(unread, side()) == said_changes(side(), unread) == said_changes(unread, unread) == []
+    assert said_changes(unread, side(lambda _: "--x")) == ["flag --x added"], "of those that can be compared it is all"
+
+
+# Compilers.
+
+
+def test_a_compiler_is_named_as_it_was_typed() -> None:
+    for version, spec, words in (
+        ("3.13.0rc20261016", "3.13.0", "IREE 3.13.0"),
+        ("3.13.0rc20261016", "iree-base-compiler==3.13.0", "IREE 3.13.0"),
+        ("3.13.0rc20261016", "3.14.0rc20261101", "IREE 3.14.0rc20261101"),
+        ("3.13.0rc20261016", "wheels/x.whl", "IREE 3.13.0rc20261016 (wheels/x.whl)"),
+        ("3.13.0.dev0+abc", "../build", "IREE 3.13.0.dev0+abc (../build)"),
+        ("3.13.0rc1", "", "IREE 3.13.0rc1"),
+        ("3.14.0", "nightly = iree-base-compiler==3.14.0rc20261101", "IREE 3.14.0rc20261101 (nightly)"),
+        ("3.13.0", "mine = 3.12.0", "IREE 3.13.0 (mine = 3.12.0)"),
+        ("", "", "not known"),
+    ):
+        assert plain(compiler_name(CompilerInfo(version, "", "d", spec))) == words
+
+
+def compilers(base: CompilerInfo, head: CompilerInfo) -> list[str]:
+    return said_changes(replace(side(), compiler=base), replace(side(), compiler=head))
+
+
+def test_compilers_differ_where_their_code_does() -> None:
+    old, new = CompilerInfo("3.12.0rc1", "", "d", "3.12.0"), CompilerInfo("3.13.0rc1", "", "e", "3.13.0")
+    assert compilers(old, new) == ["compiler IREE 3.12.0 → IREE 3.13.0"]
+    assert compilers(old, replace(old, spec="iree-base-compiler==3.12.0")) == []
+    assert compilers(old, replace(old, digest="f")) == ["compiler IREE 3.12.0, another build on head"]
+    assert compilers(CompilerInfo("", "", ""), new) == ["compiler not known → IREE 3.13.0"]
+
+
+# Models and targets.
+
+
+def test_models_and_targets_that_were_edited_came_or_went() -> None:
+    base, head = side(), side()
+    edited = {**head.models, "bert": "other", "gpt2": "other", "new": "n"}
+    del edited["vit"]
+    changed = replace(head, models=edited, targets={**head.targets, "vmvx": "vmvx"})
+    assert said_changes(base, changed) == [
+        "model bert edited",
+        "model gpt2 edited",
+        "model new new",
+        "model vit removed",
+        "target vmvx new",
+    ]
+    assert said_changes(changed, base)[-1] == "target vmvx removed"
+    many = replace(head, models=dict.fromkeys("abcdef", ""))
+    assert said_changes(replace(base, models={}), many) == ["models a, b, c and 3 more new"]
+
+
+def test_the_order_is_compiler_flags_models() -> None:
+    head = side(lambda _: "--x")
+    head = replace(head, compiler=CompilerInfo("3.14.0", "", "e", "3.14.0"), models={**head.models, "bert": "other"})
+    assert said_changes(side(), head) == ["compiler IREE 3.13.0 → IREE 3.14.0", "flag --x added", "model bert edited"]
+
+
+FLAG_WORDS = st.lists(st.lists(st.sampled_from(["--a", "--b=1", "--b=2", "x"]), max_size=3), min_size=3, max_size=3)
+
+
+@given(FLAG_WORDS, FLAG_WORDS)
+def test_every_target_whose_flags_differ_is_told_and_no_other(base: list[list[str]], head: list[list[str]]) -> None:
+    flags = [dict(zip(ON_THREE, each, strict=True)) for each in (base, head)]
+    sides = [side(lambda key, told=told: " ".join(told[key.target])) for told in flags]  # type: ignore[misc]
+    told = said_changes(*sides)
+    for target, name in zip(ON_THREE, ("cuda", "aarch64", "x86_64"), strict=True):
+        left, right = ({word for word in one[target] if word.startswith("--")} for one in flags)
+        lines = [line for line in told if " on " not in line or name in line.partition(" on ")[2].split(", ")]
+        assert bool(lines) == (left != right)

@@ -1,4 +1,4 @@
-"""The first sentence: is it allowed, what alarms, which way the code went, and how many cells are how."""
+"""The first sentence, the totals of each target and the grid: what alarms, which way the code went, how many."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from hypothesis import given
 from replacing import replace
 from strategies import snapshots
 
+from bot.config.configuration import configs_dir, load_config
+from bot.core.delta import STATES
 from bot.core.policy import Accepted, Finding, Status, Verdict, judge
-from bot.core.record import difference
+from bot.core.record import difference, ends
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey, Failure, Snapshot
-from bot.show.blocks import plain
+from bot.show.blocks import Limits, plain
+from bot.show.comment import TIERS, render_comment
 from bot.show.facts import build_facts
 from bot.show.filters import signed
-from bot.show.report import everything, headline
+from bot.show.report import Grid, GridCell, Total, build_grid, everything, headline, totals
 
 MANY = make.many()
 
@@ -197,3 +200,237 @@ def test_a_state_that_the_rules_forbid_is_no_limit() -> None:
     finding = Finding(VMVX, "fail", None, "states", "state", "broken", "failed → failed")
     told = said(replace(judged(refused, refused), verdict=Verdict("fail", (finding,))))
     assert told.startswith("❌ Code size: 1 of 104 builds in a state that the rules forbid")
+
+
+# Totals: sums over the cells that both sides measured, and the worst cell.
+
+TWO_MODELS, TWO_TARGETS = ("bert", "vit"), {"cuda": "cuda", "vmvx": "vmvx"}
+BERT, VIT = CellKey("bert", "vmvx"), CellKey("vit", "vmvx")
+
+
+def rows(report: Report) -> dict[str, Total]:
+    return {row.target: row for row in totals(build_facts(report)).rows}
+
+
+def of_two(base: make.Edit, head: make.Edit, targets: dict[str, str] = TWO_TARGETS) -> Report:
+    return make.report(make.snapshot("1", base, TWO_MODELS, targets), make.snapshot("2", head, TWO_MODELS, targets))
+
+
+def sized(**sizes: int | None) -> make.Edit:
+    """Every cell with the artifact of its model; None is a cell that fails."""
+
+    def edit(key: CellKey, found: Cell) -> Cell:
+        size = sizes[key.model]
+        return make.failed(found, "error") if size is None else make.with_metrics(found, artifact_bytes=size)
+
+    return edit
+
+
+def worst_of(report: Report, *findings: Finding) -> tuple[str, str]:
+    row = rows(replace(report, verdict=Verdict("fail", findings)))["vmvx"]
+    return row.mark, row.level
+
+
+CALM = of_two(sized(bert=1_000, vit=2_000), sized(bert=1_100, vit=1_900))
+GROWN = Finding(BERT, "fail", "artifact_bytes", "r", "change", "5%", "+100 B", 1_000, 1_100, allowed=50)
+
+
+def test_sums_are_over_the_cells_that_both_sides_measured() -> None:
+    report = of_two(sized(bert=1_000, vit=2_000), sized(bert=None, vit=2_500))
+    row = rows(report)["vmvx"]
+    assert (row.cells, row.base, row.head, row.larger, row.smaller) == (1, 2_000, 2_500, 1, 0)
+    assert rows(report)[""] == everything(build_facts(report)) == Total("", 2, 4_000, 5_000, 2, 0, 0, 4, 2)
+
+
+def test_a_target_without_such_a_cell_has_no_sums() -> None:
+    def broken(key: CellKey, found: Cell) -> Cell:
+        return make.failed(found, "error") if key.target == "vmvx" else make.grown(found, artifact_bytes=8)
+
+    report = of_two(lambda _key, found: found, broken)
+    row = rows(report)["vmvx"]
+    assert (row.cells, row.base, row.head) == (0, None, None)
+    assert "| `vmvx` | 2&nbsp;broken | n/a |" in render_comment(report)
+
+
+def test_where_no_target_has_one_there_is_a_sentence_and_no_table() -> None:
+    report = of_two(sized(bert=1, vit=1), sized(bert=None, vit=None))
+    assert rows(report) == {}
+    assert "No artifact to compare: no build was measured on both sides." in render_comment(report)
+
+
+def test_larger_and_smaller_are_counted_apart() -> None:
+    row = rows(CALM)["vmvx"]
+    assert (row.base, row.head, row.larger, row.smaller) == (3_000, 3_000, 1, 1)
+
+
+def test_one_target_needs_no_row_for_all() -> None:
+    assert list(rows(of_two(sized(bert=1, vit=1), sized(bert=1, vit=2), {"vmvx": "vmvx"}))) == ["vmvx"]
+
+
+def test_a_target_that_was_not_measured_has_no_row() -> None:
+    found = totals(build_facts(make.usual()))
+    assert "vmvx-inline" not in found.still and (found.rows, len(found.still)) == ((), 8)
+
+
+def test_a_target_without_a_change_has_no_row_and_is_named_as_such() -> None:
+    still = of_two(sized(bert=1, vit=1), sized(bert=1, vit=1))
+    assert (list(rows(still)), totals(build_facts(still)).still) == ([], ("cuda", "vmvx"))
+
+
+@pytest.mark.parametrize(
+    ("findings", "mark", "level"),
+    [
+        ((GROWN,), "❌", "fail"),
+        ((replace(GROWN, level="warn"),), "⚠️", "warn"),
+        ((replace(GROWN, accepted=Accepted("a", "")),), "☑️", "warn"),
+        ((replace(GROWN, metric=None, kind="state", limit="newly-broken"),), "💥", "fail"),
+        ((replace(GROWN, metric=None, kind="state", limit="removed", level="warn"),), "⚠️", "warn"),
+        ((replace(GROWN, known=True),), "", ""),
+        ((replace(GROWN, accepted=Accepted("a", "")), replace(GROWN, key=VIT)), "❌", "fail"),
+        ((replace(GROWN, known=True), replace(GROWN, key=VIT, level="warn")), "⚠️", "warn"),
+    ],
+)
+def test_a_row_has_the_mark_of_the_worst_that_is_news(findings: tuple[Finding, ...], mark: str, level: str) -> None:
+    assert worst_of(CALM, *findings) == (mark, level)
+    assert rows(replace(CALM, verdict=Verdict("fail", findings)))["cuda"].mark == "", "they are of another target"
+
+
+@given(snapshots(), snapshots())
+def test_targets_add_up_to_all(base: Snapshot, head: Snapshot) -> None:
+    facts = build_facts(make.report(base, head))
+    found = totals(facts)
+    each, total = [row for row in found.rows if row.target], everything(facts)
+    moved = [ends(difference(row.base or 0, row.head or 0) or 0) for row in (*each, total)]
+    assert moved[-1] == tuple(map(sum, zip(*moved[:-1], strict=True))) or (0, 0), "what is still has no change"
+    assert (total.larger, total.smaller) == (sum(r.larger for r in each), sum(r.smaller for r in each))
+    assert all((row.base is None) == (row.head is None) == (row.cells == 0) for row in (*each, total))
+    assert {row.target for row in each}.isdisjoint(found.still)
+
+
+# The grid: the state of every cell, which metric a mark is for, and no mark for what base had.
+
+
+def drawn_grid(report: Report, limits: Limits = TIERS[0]) -> Grid:
+    return build_grid(build_facts(report), limits)
+
+
+def test_the_grid_draws_every_state() -> None:
+    states = dict(zip(make.MODELS, STATES, strict=False))
+
+    def on_base(key: CellKey, found: Cell) -> Cell | None:
+        state = states.get(key.model, "same")
+        if state in ("fixed", "broken"):
+            return make.failed(found, "error")
+        return None if state == "new" else found
+
+    def on_head(key: CellKey, found: Cell) -> Cell | None:
+        state = states.get(key.model, "same")
+        if state in ("newly-broken", "broken"):
+            return make.failed(found, "error")
+        if state == "unmeasured":
+            return replace(found, status="unsupported", metrics={}, artifact_digest=None)
+        return None if state == "removed" else make.grown(found, artifact_bytes=1) if state == "changed" else found
+
+    base, head = make.snapshot("1", on_base), make.snapshot("2", on_head)
+    without = {state: {m: d for m, d in base.models.items() if states.get(m) != state} for state in ("new", "removed")}
+    report = make.report(replace(base, models=without["new"]), replace(head, models=without["removed"]))
+    rows = {model: {cell.state for cell in cells} for model, cells in drawn_grid(report).blocks[0][1]}
+    assert {model: rows[model] for model in states} == {model: {state} for model, state in states.items()}
+    texts = {model: cells[0].text for model, cells in drawn_grid(report).blocks[0][1]}
+    assert [texts[model] for model in states] == ["💥", "+0.0004", "🆕", "➖", "🟢", "🚫", "·", "="]
+
+
+def test_too_many_targets_make_several_tables() -> None:
+    targets = {f"target_{index:02}": "vmvx" for index in range(30)}
+    report = make.report(make.snapshot("1", targets=targets), make.snapshot("2", targets=targets))
+    blocks = drawn_grid(report).blocks
+    assert len(blocks) > 2
+    assert [name for headers, _ in blocks for name in headers] == sorted(targets)
+    assert all(len(cells) == len(headers) for headers, rows in blocks for _, cells in rows)
+
+
+def test_the_wide_suite_has_names_that_tell_targets_apart_in_tables_that_fit() -> None:
+    targets = load_config(configs_dir() / "wide.yml", models=False).targets
+    wide = {target.name: target.backend for target in targets if not target.unsupported}
+    head = make.snapshot("2", lambda _key, found: make.grown(found, artifact_bytes=30_000), targets=wide)
+    grid = drawn_grid(make.report(make.snapshot("1", targets=wide), head))
+    assert [" ".join(headers) for headers, _ in grid.blocks] == [
+        "cuda sm_89 aarch64 riscv64 x86_64 x86_64-O2 x86_64-O3",
+        "x86_64-tiled metal rocm gfx1201 gfx950 vmvx vulkan-rdna3",
+        "vulkan vulkan-valhall4",
+    ]
+    assert dict(grid.names)["gfx1201"] == "rocm-gfx1201"
+    for headers, rows in grid.blocks:
+        lines = zip(headers, *([cell.text for cell in cells] for _, cells in rows), strict=True)
+        columns = sum(5 + max(map(len, texts)) for texts in lines)
+        assert 6 + max(len(model) for model, _ in rows) * 5 // 4 + columns <= TIERS[0].grid_width
+
+
+def test_the_worst_models_are_drawn_where_there_is_no_room_for_all() -> None:
+    tight = replace(TIERS[0], grid_models=2)
+    shown = drawn_grid(make.many(), tight)
+    assert ([model for model, _ in shown.blocks[0][1]], shown.models.more) == (
+        ["jax_mlp_train_step_f32", "whisper_tiny_encoder_f32"],
+        11,
+    )
+
+
+def test_only_used_symbols_are_in_the_legend() -> None:
+    assert [symbol for symbol, _ in drawn_grid(make.none()).legend] == ["="]
+    assert [symbol for symbol, _ in drawn_grid(make.many()).legend] == [*("💥", "❌", "⚠️", "±1.2", "🟢", "🚫", "=")]
+
+
+VIT_VMVX = CellKey("vit_l4_f32_224", "vmvx")
+
+
+def cell_of(report: Report, key: CellKey = VIT_VMVX) -> GridCell:
+    grid = drawn_grid(report)
+    short = key.target.removeprefix("llvm-cpu-")
+    ((headers, rows),) = (block for block in grid.blocks if short in block[0])
+    (cells,) = (cells for model, cells in rows if model == key.model)
+    return cells[headers.index(short)]
+
+
+def with_finding(metric: str | None, **changes: object) -> Report:
+    """Nothing changed but one cell, which has this finding."""
+    base = make.snapshot("1", lambda key, c: make.with_metrics(c, artifact_bytes=1_000) if key == VIT_VMVX else c)
+    head = make.snapshot("2", lambda key, c: make.with_metrics(c, artifact_bytes=900) if key == VIT_VMVX else c)
+    finding = replace(Finding(VIT_VMVX, "warn", metric, "r", "change", "5", "+9", 1, 10), **changes)
+    return replace(make.report(base, head), verdict=Verdict("warn", (finding,)))
+
+
+@pytest.mark.parametrize(
+    ("metric", "letter", "meaning"),
+    [
+        ("executable_bytes", "ᵈ", "by device code"),
+        ("executables", "ᵉ", "by executables or entry points"),
+        ("entry_points", "ᵉ", "by executables or entry points"),
+        ("stack_max_bytes", "ˢ", "by stack"),
+        ("stack_alloca_bytes", "ˢ", "by stack"),
+        ("unattributed_bytes", "ᵒ", "by another metric than the artifact"),
+    ],
+)
+def test_a_cell_that_shrank_and_warns_shows_which_metric_warns(metric: str, letter: str, meaning: str) -> None:
+    report = with_finding(metric)
+    assert (cell_of(report).text, cell_of(report).level) == (f"⚠️{letter}−10", "warn")
+    assert (letter, meaning) in drawn_grid(report).legend
+
+
+def test_the_artifacts_own_mark_and_that_of_a_state_have_no_letter() -> None:
+    assert cell_of(with_finding("artifact_bytes")).text == cell_of(with_finding(None, kind="state")).text == "⚠️−10"
+
+
+def test_the_letter_is_of_the_finding_that_the_mark_is_for() -> None:
+    report = with_finding("executables")
+    worse = replace(report.verdict.findings[0], level="fail", metric="artifact_bytes")
+    both = replace(report, verdict=Verdict("fail", (worse, *report.verdict.findings)))
+    assert cell_of(both).text == "❌−10"
+    accepted = replace(worse, accepted=Accepted("a", ""))
+    assert cell_of(replace(report, verdict=Verdict("warn", (*report.verdict.findings, accepted)))).text == "☑️−10"
+
+
+def test_what_base_had_gets_no_mark() -> None:
+    known = with_finding("stack_alloca_bytes", kind="limit", known=True)
+    assert (cell_of(known).text, cell_of(known).level, cell_of(known).marks) == ("−10", "", ("number",))
+    usual = CellKey("gpt2_f32_dyn", "llvm-cpu-x86_64")
+    assert (cell_of(make.usual(), usual).text, cell_of(make.usual(), usual).level) == ("=", "")

@@ -1,18 +1,21 @@
-"""The page: self-contained, harmless, with everything in it."""
+"""The page: self-contained, harmless, with everything in it; each thing has one address."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import unquote
 
 import everyday
 import pytest
 import report_factory as make
 from golden_files import check_golden
 from growth import LINEAR, cpu_growth
+from hypothesis import given
+from hypothesis import strategies as st
 from page_texts import content
 from replacing import replace
 
@@ -21,8 +24,16 @@ from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
 from bot.errors import TemplateError
 from bot.show.comment import render_comment, render_summary
-from bot.show.facts import cell_address, dispatch_address
-from bot.show.page import render_html
+from bot.show.facts import (
+    build_facts,
+    cause_address,
+    cell_address,
+    component_address,
+    dispatch_address,
+    dispatch_addresses,
+    segment,
+)
+from bot.show.page import Place, change_map, pruned, render_html
 from bot.show.renderers import sources
 
 _VOID = {"meta", "br", "input"}
@@ -254,3 +265,107 @@ def test_a_part_of_the_page_style_and_scripts_are_the_users_where_there_are_such
 @pytest.mark.parametrize("render", [render_comment, render_summary, render_html])
 def test_time_grows_with_the_number_of_cells(render: Callable[[Report], str]) -> None:
     assert cpu_growth(make.huge, render, 1_000) < LINEAR
+
+
+# Addresses: one for each thing, whatever it is called.
+
+KEY = CellKey("mobilenet_v1_f32_224", "llvm-cpu-x86_64")
+NAMES = st.text(st.characters(exclude_categories=()), max_size=300)
+
+
+def test_they_are_the_names() -> None:
+    assert cell_address(KEY) == "mobilenet_v1_f32_224/llvm-cpu-x86_64"
+    assert dispatch_address(KEY, "main_dispatch_9") == f"{cell_address(KEY)}/main_dispatch_9"
+    assert component_address(KEY, "encoder.layer.0") == f"{cell_address(KEY)}/component=encoder.layer.0"
+    assert cause_address(2) == "cause-2"
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [("a/b", "a%2Fb"), ("a b=c", "a%20b%3Dc"), ("é", "%C3%A9"), ("\ud800", "%ED%A0%80"), ("~", "~"), ("", "")],
+)
+def test_what_is_no_letter_is_encoded(name: str, written: str) -> None:
+    assert segment(name) == written
+
+
+def test_long_names_keep_their_beginning() -> None:
+    one, other = (segment("x" * 4_999 + end) for end in "yz")
+    assert one != other and one[:81] == other[:81] == "x" * 80 + "="
+    assert len(one) < 100
+
+
+def test_a_second_entry_point_of_an_executable_has_its_name_behind_it() -> None:
+    points = [("exe", "a"), ("other", "a"), ("exe", "b")]
+    cell = cell_address(KEY)
+    assert list(dispatch_addresses(KEY, points).values()) == [f"{cell}/exe", f"{cell}/other", f"{cell}/exe/b"]
+
+
+@given(NAMES, NAMES)
+def test_two_names_never_have_one_address(one: str, other: str) -> None:
+    assert (segment(one) == segment(other)) == (one == other)
+    assert re.fullmatch(r"[A-Za-z0-9._~%=-]*", segment(one))
+    assert "=" in segment(one) or unquote(segment(one), errors="surrogatepass") == one
+
+
+@given(NAMES, NAMES, NAMES)
+def test_a_component_never_has_the_address_of_a_dispatch_nor_a_cell_that_of_a_section(
+    model: str, target: str, name: str
+) -> None:
+    key = CellKey(model, target)
+    assert component_address(key, name) != dispatch_address(key, name)
+    assert "/" in cell_address(key) and "/" not in cause_address(1)
+
+
+# Where the bytes went, on real comparisons: every sum is true, and nothing is lost.
+
+
+def places(place: Place) -> Iterator[Place]:
+    yield place
+    for one in place.inside:
+        yield from places(one)
+
+
+def leaves(place: Place) -> Iterator[Place]:
+    return (one for one in places(place) if not one.inside)
+
+
+def cells_of(tree: Place) -> dict[str, Place]:
+    return {cell.address: cell for target in tree.inside for cell in target.inside}
+
+
+def assert_sums(tree: Place, report: Report) -> None:
+    for place in places(tree):
+        ends = list(leaves(place))
+        assert (place.net_bytes, place.moved_bytes) == (
+            sum(one.net_bytes for one in ends),
+            sum(one.moved_bytes for one in ends),
+        )
+    cells = cells_of(tree)
+    for delta in report.deltas:
+        change = delta.metrics["artifact_bytes"].change if delta.metrics else None
+        cell = cells.get(cell_address(delta.key))
+        assert (cell.net_bytes if cell else 0) == (change or 0), delta.key
+
+
+@pytest.mark.parametrize("case", everyday.CASES)
+def test_leaves_sum_to_the_change_of_each_artifact(case: str) -> None:
+    report = everyday.report(case)
+    tree = change_map(build_facts(report))
+    assert_sums(tree, report)
+    assert tree.moved_bytes == sum(root.total.absolute_bytes for root in report.root_causes)
+    largest = max((one.moved_bytes for one in leaves(tree)), default=0)
+    for least in (2, 500, largest + 1):
+        small = pruned(tree, least)
+        assert (small.net_bytes, small.moved_bytes) == (tree.net_bytes, tree.moved_bytes)
+        assert small.moved_bytes == sum(one.moved_bytes for one in leaves(small))
+
+
+def test_what_nothing_explains_is_a_rectangle_of_its_own() -> None:
+    report = everyday.report("two_releases")
+    key = CellKey("mobilenet_v1_f32_224", "llvm-cpu-x86_64")
+    for told in ({}, {key: replace(report.explanations[key], dispatches=report.explanations[key].dispatches[3:])}):
+        made = replace(report, explanations={**{k: v for k, v in report.explanations.items() if k != key}, **told})
+        tree = change_map(build_facts(made))
+        assert_sums(tree, made)
+        (rest,) = (one for one in cells_of(tree)[cell_address(key)].inside if one.name == "unattributed")
+        assert rest.net_bytes and ("dispatch" in rest.inside[0].name)
