@@ -19,7 +19,7 @@ from strategies import plain_snapshot
 from bot import __version__
 from bot.cli.main import main
 from bot.core.planned import COMMON_FLAGS
-from bot.core.snapshot import CompilerInfo, Failure, Snapshot, SourceInfo, from_json
+from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo, from_json
 
 COMMANDS = (
     "compare",
@@ -224,12 +224,6 @@ def test_a_plan_is_a_matrix_of_shards(bench: Bench) -> None:
     assert plan_of(bench, "--shards", "1") == [{"shard": "1/1", "cells": 6}]
 
 
-def test_a_plan_leaves_out_shards_without_work(bench: Bench) -> None:
-    rows = plan_of(bench, "--shards", "20")
-    assert [row["cells"] for row in rows] == [1] * 6
-    assert all(str(row["shard"]).endswith("/20") for row in rows)
-
-
 def test_a_shard_of_another_plan_is_refused_before_anything_is_measured(bench: Bench) -> None:
     bench.write("plan.json", bench.run("plan", "--config", "c.yml", "--shards", "3").out)
     rest = ("--config", "c.yml", "--compiler", "3.13.0", "--out", "x.json", "--plan", "plan.json")
@@ -253,13 +247,6 @@ def test_selectors_narrow_a_plan(bench: Bench) -> None:
 def test_a_glob_that_matches_nothing_is_refused(bench: Bench, selector: list[str], line: str) -> None:
     found = bench.run("plan", "--config", "c.yml", "--shards", "2", *selector)
     assert (found.code, found.line, found.out) == (2, line, "")
-
-
-def test_an_empty_model_is_refused(bench: Bench) -> None:
-    bench.write("suite/small.mlir", "\n")
-    found = bench.run("plan", "--config", "c.yml", "--shards", "2")
-    assert found.code == 2
-    assert found.line.endswith("suite/small.mlir: is empty (a model holds at least one function)")
 
 
 # Report and compare over snapshots.
@@ -387,15 +374,6 @@ def test_the_help_is_grouped_and_fits_a_terminal(bench: Bench, monkeypatch: pyte
     assert all(len(line) <= 80 for lines in groups for line in lines if line.startswith("    "))
 
 
-def test_the_same_snapshots_give_the_same_files(bench: Bench) -> None:
-    bench.write("head.json", grown(50))
-    for out in ("one", "two"):
-        bench.run("report", "--base", "base.json", "--head", "head.json", "--out", out)
-    assert bench.files("one") == FILES
-    for name in FILES:
-        assert (bench.folder / "one" / name).read_bytes() == (bench.folder / "two" / name).read_bytes()
-
-
 def test_no_file_holds_a_directory_of_this_machine(bench: Bench) -> None:
     bench.write("head.json", grown(8000))
     bench.run("report", "--base", str(bench.folder / "base.json"), "--head", "head.json", "--config", "c.yml")
@@ -518,14 +496,6 @@ def test_a_fault_of_the_program_ends_with_5_and_one_line(bench: Bench, monkeypat
     monkeypatch.setenv("CODE_SIZE_TRACEBACK", "1")
     told = bench.run(*arguments)
     assert told.code == 5 and told.err.startswith("Traceback") and told.err.endswith(f"code-size-bot: {found.line}\n")
-
-
-def test_a_failure_without_words_is_reported_too(bench: Bench) -> None:
-    dead = plain_snapshot(("a", "vmvx", "failed"))
-    mute = replace(dead.cells[0], failure=Failure("compile", ""))
-    bench.write("dead.json", replace(dead, cells=(mute,)))
-    found = bench.run("report", "-q", "--base", "dead.json", "--head", "dead.json")
-    assert (found.code, bench.files()) == (5, FILES)
 
 
 def test_a_side_without_compiler_is_said_to_have_none(bench: Bench) -> None:

@@ -6,10 +6,9 @@ import subprocess
 from pathlib import Path
 
 import needs
-import pytest
 
 from bot.cli.completion import script
-from bot.cli.main import COMMANDS, main
+from bot.cli.main import COMMANDS
 
 
 def completed(folder: Path, *words: str) -> set[str]:
@@ -41,10 +40,3 @@ def test_commands_options_and_files(tmp_path: Path) -> None:
 def test_zsh_reads_its_script(tmp_path: Path) -> None:
     (tmp_path / "script").write_text(script("zsh"))
     subprocess.run([needs.program("zsh"), "-n", tmp_path / "script"], check=True)
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_the_command_prints_it(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(("completion", shell)) == 0
-    found = capsys.readouterr()
-    assert found.out == f"{script(shell)}\n" and "--base-config" in found.out and found.err == ""

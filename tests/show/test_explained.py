@@ -22,6 +22,7 @@ from bot.core.program import IDENTICAL, Family
 from bot.core.report import Report
 from bot.errors import BotError, InputError, UsageError
 from bot.show.blocks import plain
+from bot.show.escape import clip
 from bot.show.explained import explain
 from bot.show.why import family_lines
 
@@ -206,15 +207,22 @@ def test_only_commands_are_wider_than_the_terminal(path: Path, width: int) -> No
     assert max(cell_len(line) for line in lines if not line.startswith(("iree-compile", "# base"))) <= width
 
 
-def test_the_command(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["explain", str(path), "--model", "mobilenet", "--target"]
-    assert main([*arguments, "*x86*"]) == 0
-    out = capsys.readouterr().out
-    assert "strategy in encoder.layer.*" in out and "\x1b" not in out
-    assert main([*arguments, "x86"]) == 0, "the beginning of a short name"
-    assert capsys.readouterr().out == out
-    assert main([*arguments, "arm"]) == 2
-    assert capsys.readouterr().err.startswith("code-size-bot: --target: no target of the report is 'arm'")
+def test_the_command_takes_what_a_report_shows(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Short targets, globs, beginnings and clipped names; the beginning of one number is not that of another."""
+    path.write_text(path.read_text().replace("main_dispatch_40_", "main_dispatch_10_"), encoding="utf-8")
+    for model in ("mobilenet", "mobile", "mob*"):
+        for target in ("llvm-cpu-x86_64", "x86_64", "x86*", "llvm-cpu-x86", "x86", "llvm-…_64"):
+            assert main(["explain", str(path), "--model", model, "--target", target]) == 0
+            out = capsys.readouterr().out
+            assert out.startswith("mobilenet on llvm-cpu-x86_64: ") and "\x1b" not in out
+    cell = ["explain", str(path), "--model", "mobilenet", "--target"]
+    for name in (DISPATCH, "main_dispatch_1", "main_dispatch_1_*", clip(DISPATCH, 24)):
+        assert main([*cell, "x86_64", "--dispatch", name]) == 0
+        assert f"\n{DISPATCH} (" in capsys.readouterr().out
+    assert main([*cell, "x86_64", "--dispatch", "main_disp"]) == 2
+    assert "--dispatch: 'main_disp' matches several: main_dispatch_0" in capsys.readouterr().err
+    assert main([*cell, "ppc"]) == 2
+    assert "--target: no target of the report is 'ppc' (known: " in capsys.readouterr().err
 
 
 def test_colours_only_on_a_terminal(path: Path) -> None:
