@@ -52,7 +52,7 @@ def run(arguments: Arguments) -> None:
     arguments.show.answer(lambda out: print_blocks(fold_blocks(audit, TERMINAL), out), files=files)
     if all(cell.artifact_bytes.before is None for cell in audit.cells):
         first, count = audit.cells[0], len(audit.cells)
-        what = f"{first.model} on {first.target} was not" if count == 1 else f"none of {count} cells was"
+        what = f"{first.model} on {first.target} was not" if count == 1 else f"none of {count} builds was"
         reason = next((cell.note for cell in audit.cells if cell.note), "")
         where = str(work.request.out / "fold.json")
         raise NoVerdict(f"nothing to fold: {what} measured", where=where, hint=reason[:200])

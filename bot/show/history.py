@@ -69,7 +69,7 @@ _CELL_BYTES, _ROW_BYTES, _CELLS_BYTES = 1_300, 420, 4_200_000
 """What a cell takes on the page without its rows, what a row takes, and what there is for all of them."""
 _LEGEND = (
     "– is a gap: no artifact, for the reason in the footnote. n/a: not known of this release. Moved first: the first "
-    "release with another number than the one before that measured the cell, and the cause of that step."
+    "release with another number than the one before that measured the build, and the cause of that step."
 )
 
 
@@ -246,10 +246,10 @@ def _headline(facts: _Facts) -> Phrase:
 
 
 def _over(facts: _Facts, metric: str, target: str | None = None) -> str:
-    """`15 of 33 cells`: how many a total is over."""
+    """`15 of 33 builds`: how many a total is over."""
     totals = facts.totals.get(target, ())
     of = sum(target in (None, key.target) for key in facts.rows)
-    return f"{totals[0].cells.get(metric, 0) if totals else 0:,} of {plural(of, 'cell')}"
+    return f"{totals[0].cells.get(metric, 0) if totals else 0:,} of {plural(of, 'build')}"
 
 
 def _counted(facts: _Facts, columns: Sequence[str]) -> Phrase:
@@ -259,8 +259,8 @@ def _counted(facts: _Facts, columns: Sequence[str]) -> Phrase:
     points = plural(measured, "point") + (f", and {plural(gaps, 'gap')} with reasons" if gaps else "")
     releases, left_out = plural(len(facts.names), "release"), len(facts.names) - len(columns)
     words = [
-        f"{plural(len(facts.rows), 'cell')} of {models} on {targets} in {releases}: {points}.",
-        "Totals are only over cells that every release has measured, so that no gap looks like a change.",
+        f"{plural(len(facts.rows), 'build')} of {models} on {targets} in {releases}: {points}.",
+        "Totals are only over builds that every release has measured, so that no gap looks like a change.",
         "Compile times are those of the machine that measured each release.",
     ]
     if left_out:
@@ -288,7 +288,7 @@ def _notes(history: History) -> Iterator[Phrase]:
 def _totals(facts: _Facts, columns: Sequence[str]) -> Iterator[Table]:
     """The artifacts of each target, and all metrics of all targets."""
     last = len(columns) + 2
-    headers, wanted = ("cells", *map(_name, columns), "change"), (2, last, *range(last - 1, 2, -1), 1)
+    headers, wanted = ("builds", *map(_name, columns), "change"), (2, last, *range(last - 1, 2, -1), 1)
     rows, sums = list[Row](), list[Row]()
     for at in facts.totals if facts.shown else ():
         name = phrase(strong("all")) if at is None else name_cell(clip(at, NAME_LIMIT))
@@ -310,7 +310,7 @@ def _total_row(facts: _Facts, metric: str, target: str | None, columns: Sequence
     by_name = {total.compiler: total.value(metric) for total in facts.totals[target]}
     values = [_value(metric, by_name[at]) if at in by_name else _GAP for at in columns]
     grown = relative(by_name[facts.shown[0]], by_name[facts.shown[-1]])
-    return (name, *map(phrase, (_over(facts, metric, target).partition(" cell")[0], *values, grown)))
+    return (name, *map(phrase, (_over(facts, metric, target).partition(" build")[0], *values, grown)))
 
 
 def _steps(facts: _Facts, room: Room) -> Table:
@@ -323,10 +323,10 @@ def _steps(facts: _Facts, room: Room) -> Table:
     quiet = len(facts.history.steps) - len(steps)
     words = f"; {plural(quiet, 'step')} without a change of size {'has' if quiet == 1 else 'have'} no row"
     return Table(
-        ("step", "root causes", "cells", "artifacts", "larger", "smaller", "broken", "fixed"),
+        ("step", "root causes", "builds", "artifacts", "larger", "smaller", "broken", "fixed"),
         listing(rows, len(steps), "step"),
         numbers_from=2,
-        caption=phrase(f"From release to release, over the cells that both have measured{words if quiet else ''}"),
+        caption=phrase(f"From release to release, over the builds that both have measured{words if quiet else ''}"),
         sentences=1,
     )
 
@@ -349,9 +349,9 @@ def _cells(facts: _Facts, columns: Sequence[str], room: Room) -> Iterator[Block]
         # What never compiled has a row of gaps among the artifacts.
         keys = [key for key in facts.rows if metric == TRACKED[0] or metric in facts.metrics_of(key)]
         shown = fair_in_order(keys, lambda key: key.model, room.rows)
-        rows = listing([_cell(facts, metric, key, columns, footnotes) for key in shown], len(keys), "cell")
+        rows = listing([_cell(facts, metric, key, columns, footnotes) for key in shown], len(keys), "build")
         words, name = _label(metric), "cells" if metric == TRACKED[0] else metric
-        title = f"{words[:1].upper()}{words[1:]}, of each cell"
+        title = f"{words[:1].upper()}{words[1:]}, of each build"
         table = Table(headers, rows, numbers_from=2, wanted=wanted)
         yield Fold(title, (table,), is_open=metric == TRACKED[0], name=name)
     yield List(footnotes.listed(), small=True, name="footnotes")
@@ -452,7 +452,7 @@ def _opened(facts: _Facts, key: CellKey) -> Fold:
     return Fold(
         phrase(code(key.target), f" {_ends(cells)}", most),
         (
-            Sentence((Span("Address of this cell", to=address),), small=True),
+            Sentence((Span("Address of this build", to=address),), small=True),
             Table(headers, listing(rows, len(rows), "release"), caption=caption, sentences=len(metrics) + 1),
             Sentence(phrase(quiet if hidden else ""), small=True),
             Code(command if len(command) <= _COMMAND else ""),

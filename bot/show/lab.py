@@ -238,8 +238,8 @@ def beyond_stack(lab: Lab, every: Sequence[Sums], names: int) -> Iterator[Phrase
         if mine or (over and any(name == variant for name, _ in measured)):
             groups.setdefault(mine, []).append(variant)
     for mine, variants in groups.items():
-        needs = f" {plural(len(mine), 'cell')} {'needs' if len(mine) == 1 else 'need'} the stack limit raised: "
-        said = phrase(needs, _where(mine, names)) if mine else phrase(" no cell needs the stack limit raised")
+        needs = f" {plural(len(mine), 'build')} {'needs' if len(mine) == 1 else 'need'} the stack limit raised: "
+        said = phrase(needs, _where(mine, names)) if mine else phrase(" no build needs the stack limit raised")
         yield phrase("With ", _names(variants), said, ".")
 
 
@@ -261,7 +261,7 @@ def unmeasured(lab: Lab, limit: int, names: int) -> Listing[Phrase]:
     lines = [
         phrase(
             _names(list(dict.fromkeys(variant for variant, _ in cells)), names),
-            f": {plural(len(cells), 'cell')} {status.replace('-', ' ')}: {why}: ",
+            f": {plural(len(cells), 'build')} {status.replace('-', ' ')}: {why}: ",
             _where((key for _, key in cells), names),
         )
         for (status, why), cells in sorted(groups.items())
@@ -291,7 +291,7 @@ def _ran(lab: Lab) -> Iterator[str]:
     if compared := [run for run in runs if run.price or (run.equal is not None and run.equal_note != SAME)]:
         equal, were = sum(run.equal is True for run in compared), "was" if len(compared) == 1 else "were"
         but = f" Not known: {unknown}." if unknown else ""
-        yield f"Outputs equal in {equal:,} of {plural(len(compared), 'cell')} that {were} run.{but}"
+        yield f"Outputs equal in {equal:,} of {plural(len(compared), 'build')} that {were} run.{but}"
     elif unknown:
         yield f"Outputs not known to be equal: {unknown}."
     if untimed := _reasons(run.price_note for run in runs):
@@ -303,7 +303,7 @@ def _ran(lab: Lab) -> Iterator[str]:
 def _reasons(notes: Iterable[str]) -> str:
     counts = Counter(text for note in notes if note != SAME and (text := clip(clean(note), _WHY_LIMIT)))
     by_count = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
-    return "; ".join(f"{text} ({plural(count, 'cell')})" for text, count in by_count)
+    return "; ".join(f"{text} ({plural(count, 'build')})" for text, count in by_count)
 
 
 def _listed(cells: Sequence[tuple[str, CellKey]]) -> Phrase:
@@ -501,5 +501,5 @@ def _made(lab: Lab) -> Phrase:
     flags = phrase(", flags ", _code(" ".join(lab.flags))) if lab.flags else ()
     ran = phrase(" Run on ", _code(lab.machine), ".") if lab.machine else ()
     return phrase(
-        "IREE ", joined(map(_code, versions), ", "), flags, ".", ran, " The commands of all cells are in lab.json."
+        "IREE ", joined(map(_code, versions), ", "), flags, ".", ran, " The commands of all builds are in lab.json."
     )

@@ -357,7 +357,7 @@ def _only_cell(keys: Collection[CellKey]) -> CellKey:
     if len(keys) == 1:
         return next(iter(keys))
     shown = ", ".join(map(str, sorted(keys)[:_SHOWN_CELLS])) + (", …" if len(keys) > _SHOWN_CELLS else "")
-    what = f"{len(keys)} cells are meant: {shown}" if keys else "no cell is meant"
+    what = f"{len(keys)} builds are meant: {shown}" if keys else "no build is meant"
     raise UsageError(what, where="--model and --target", hint="name one model and one target")
 
 

@@ -51,7 +51,7 @@ def calibrate(work: Work, runs: int) -> list[str]:
         raise UsageError(f"{runs} run shows no difference", where="--runs", hint=f"at least {LEAST_RUNS}")
     side = work.prepare("head", work.request.specs["head"])
     cells = chosen(side.cells, everything=bool(work.request.models or work.request.targets))
-    work.show.say(f"{plural(len(cells), 'cell')}, each compiled {runs} times")
+    work.show.say(f"{plural(len(cells), 'build')}, each compiled {runs} times")
     with work.resources() as resources:
         return list(spread_lines(repeated(side, cells, runs, resources), work.show.say))
 

@@ -104,7 +104,7 @@ def require_measured(lab: Lab, out: Path) -> None:
     """Raise NoVerdict where there is not a single artifact: then the experiment says nothing."""
     if not lab.study.measured:
         reason = next((cell.reason for _, cell in lab.cells if cell.reason), "")
-        what = f"none of {len(lab.cells)} cells was measured"
+        what = f"none of {len(lab.cells)} builds was measured"
         raise NoVerdict(what, where=str(out / "lab.json"), hint=reason[:200])
 
 

@@ -143,7 +143,7 @@ def test_where_nothing_was_measured_the_files_are_written_and_it_ends_with_5(ask
     code, out, last = fold("--config", "c.yml")
     assert code == 5 and "written to out: fold.json, fold.md" in out
     where = "code-size-bot: out/fold.json: "
-    assert last == f"{where}nothing to fold: none of 2 cells was measured (error: unknown option)"
+    assert last == f"{where}nothing to fold: none of 2 builds was measured (error: unknown option)"
     assert len(json.loads(Path("out/fold.json").read_text())["cells"]) == 2
     asked.audit = replace(asked.audit, cells=asked.audit.cells[:1])
     last = fold("--config", "c.yml")[2]
@@ -155,7 +155,7 @@ def test_where_nothing_was_measured_the_files_are_written_and_it_ends_with_5(ask
 def test_cells_with_nothing_to_fold_are_an_answer(asked: Asked, fold: Ran) -> None:
     asked.audit = make.nothing()
     code, out, _ = fold("--config", "c.yml")
-    assert code == 0 and "Fold audit: nothing was folded in 16 cells" in out
+    assert code == 0 and "Fold audit: nothing was folded in 16 builds" in out
 
 
 def test_a_runner_of_actions_takes_no_name_for_a_command(

@@ -54,7 +54,7 @@ def test_where_nothing_compiled_the_snapshot_is_written_and_the_code_is_5(measur
         f"{model} on {target}" for model in ("alpha", "beta") for target in ("rocm", "vmvx")
     ]
     reason = end[1].split(": ", 2)[2]
-    assert end[-1] == f"code-size-bot: main.json: nothing compiled: none of 4 cells was measured ({reason})"
+    assert end[-1] == f"code-size-bot: main.json: nothing compiled: none of 4 builds was measured ({reason})"
     assert len(from_json((tmp_path / "main.json").read_text(encoding="utf-8")).cells) == 4
 
 

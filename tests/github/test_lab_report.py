@@ -106,7 +106,7 @@ def test_what_breaks_is_told_in_the_summary_and_without_an_artifact_there_is_no_
     labs.made = make.lab(make.failed("m", "vmvx", "a"))
     stage.main()
     ran = stage.dispatch(lab="opt-level")
-    assert ran.code == 5 and "none of 1 cells was measured" in ran.error
+    assert ran.code == 5 and "none of 1 builds was measured" in ran.error
     assert {path.name for path in ran.out.iterdir()} >= FILES
     labs.broken = InputError("is odd", where="a.mlir")
     ran = stage.dispatch(lab="depth")

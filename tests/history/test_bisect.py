@@ -213,7 +213,7 @@ def test_the_row_has_to_be_known_and_its_ends_two(home: Path, bisect: Bisect) ->
 def test_one_cell_has_to_be_meant(home: Path, bisect: Bisect) -> None:
     ends = series(home, 5, 9)
     code, _, err = bisect("--config", "default", "--among", "nightly", *ends, cell=("--model", "*", "--target", "vmvx"))
-    assert code == 2 and "2 cells are meant: bert_l4_f32_s128 on vmvx, mobilenet_v1_f32_224 on vmvx" in err
+    assert code == 2 and "2 builds are meant: bert_l4_f32_s128 on vmvx, mobilenet_v1_f32_224 on vmvx" in err
     code, _, err = bisect("--config", "default", "--among", "nightly", *ends, cell=("--model", "x", "--target", "vmvx"))
     assert code == 2 and "--model x: matches no model" in err
 

@@ -89,9 +89,9 @@ def test_a_range_has_all_releases_between_its_ends(home: Path, capsys: pytest.Ca
     out = capsys.readouterr()
     assert out.out.splitlines()[-1] == "written to out: history.json, history.md, history.html"
     assert "releases: 3.8.0, 3.9.0, 3.10.0, 3.11.0, 3.12.0" in out.err
-    assert "over 2 of 4 cells" in out.out
+    assert "over 2 of 4 builds" in out.out
     page, text = ((home / "out" / f"history.{end}").read_text() for end in ("html", "md"))
-    assert 'id="beta/vmvx"' in page and "over 2 of 4 cells" in text and "–¹" in text
+    assert 'id="beta/vmvx"' in page and "over 2 of 4 builds" in text and "–¹" in text
 
 
 @pytest.mark.usefixtures("home")

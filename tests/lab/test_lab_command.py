@@ -132,7 +132,7 @@ def test_a_variant_whose_cells_fail_shows_why_and_the_others_go_on(here: Path, a
     assert code == 0
     failed = [cell for cell in result(here).cells if cell.status == "failed"]
     assert {cell.variant for cell in failed} == {"more"} and all(cell.failure and cell.command for cell in failed)
-    assert "more: 2 cells failed: " in " ".join(out.split())
+    assert "more: 2 builds failed: " in " ".join(out.split())
 
 
 def test_where_the_first_variant_is_not_measured_the_next_one_is_what_the_others_are_held_against(
@@ -148,7 +148,7 @@ def test_where_the_first_variant_is_not_measured_the_next_one_is_what_the_others
     shown = " ".join(out.split())
     assert "On vmvx, 2 models, against plain: more artifact +" in shown
     assert "against v0" not in shown and "no change with" not in shown
-    assert "odd, v0: 4 cells unsupported" in shown
+    assert "odd, v0: 4 builds unsupported" in shown
 
 
 def test_rows_of_an_axis_have_the_files_of_each_variant(here: Path, asked: Asked) -> None:
@@ -174,7 +174,7 @@ def test_models_and_targets_are_those_that_experiment_and_selectors_leave(here: 
 def test_where_nothing_compiles_the_files_are_written_and_the_code_is_5(here: Path, asked: Asked) -> None:
     compiler(here, [{"do": "fail", "kind": "direct"}])
     code, _, err = asked("models")
-    assert code == 5 and err[-1].startswith("code-size-bot: out/lab.json: none of 2 cells was measured (")
+    assert code == 5 and err[-1].startswith("code-size-bot: out/lab.json: none of 2 builds was measured (")
     assert {cell.status for cell in result(here).cells} == {"failed"}
 
 

@@ -62,10 +62,10 @@ def test_what_needs_more_stack_is_named_with_the_variants_that_need_it() -> None
     cells = [make.cell("m1", "vmvx", "a"), make.cell("m2", "vmvx", "a", **over)]
     cells += [make.cell(model, "vmvx", "b", **over) for model in ("m1", "m2")]
     text = render_lab(make.lab(*cells))
-    assert "- With `a` 1 cell needs the stack limit raised: `m2` on `vmvx`." in text
-    assert "- With `b` 2 cells need the stack limit raised: `m1`, `m2` on `vmvx`." in text
+    assert "- With `a` 1 build needs the stack limit raised: `m2` on `vmvx`." in text
+    assert "- With `b` 2 builds need the stack limit raised: `m1`, `m2` on `vmvx`." in text
     text = render_lab(make.lab(*cells[1:2], make.cell("m2", "vmvx", "b")))
-    assert "- With `b` no cell needs the stack limit raised." in text
+    assert "- With `b` no build needs the stack limit raised." in text
     lifted = replace(make.variants("b")[0], folded=True)
     text = render_lab(make.lab(*cells[1:2], make.cell("m2", "vmvx", "b"), variants=(*make.variants("a"), lifted)))
     assert "stack limit raised" in text and "With `b`" not in text, "all that is folded has the limit lifted"
@@ -143,7 +143,7 @@ def test_what_was_not_measured_has_its_reason_once_for_all_that_share_it() -> No
     ]
     for text in (render_lab(make.lab(*cells, names=("a", "b", "c"))), printed(make.lab(*cells, names=("a", "b", "c")))):
         plain = words(text.replace("`", "").replace("\\", ""))
-        assert f"b, c: 2 cells unsupported: {why}: m1 on vmvx" in plain
+        assert f"b, c: 2 builds unsupported: {why}: m1 on vmvx" in plain
 
 
 def test_chance_and_other_outputs_are_told() -> None:

@@ -131,7 +131,7 @@ def test_the_lines_are_a_table_and_what_the_configuration_reads(
     cpu = parse_ratio(block["compile_cpu_ms"]).value * 100
     assert cpu.denominator == 1
     assert max(1, max(shares) - 0.06) <= cpu <= max(1, max(shares) + 1.06)
-    assert "4 cells, each compiled 2 times" in told.err
+    assert "4 builds, each compiled 2 times" in told.err
     assert ("compile_peak_rss_kib is left out: " in told.err) == ("compile_peak_rss_kib" not in block)
     assert main(("calibrate", *arguments, "--runs", "1")) == 2
     assert "--runs: 1 run shows no difference" in capsys.readouterr().err

@@ -91,7 +91,7 @@ def test_aggressive_fusion_on_the_quick_suite_gives_what_is_known(home: Path) ->
     still = [cell(lab, "mobilenet_v1_f32_224", name).artifact_digest for name in ("off", "on")]
     assert still[0] == still[1]
     page = (home / "out-aggressive-fusion/lab.md").read_text(encoding="utf-8")
-    assert "- With `on` 1 cell needs the stack limit raised: `bert_l4_f32_dyn` on `llvm-cpu-x86_64`." in page
+    assert "- With `on` 1 build needs the stack limit raised: `bert_l4_f32_dyn` on `llvm-cpu-x86_64`." in page
 
 
 def test_depth_has_a_row_for_each_depth_and_a_line_through_them(home: Path) -> None:

@@ -121,7 +121,7 @@ def test_the_terminal_says_what_parts_them_and_how_to_see_it(home: Path, capsys:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--model", "*", "--target", "x86_64", "--dispatch", "x"), "2 cells are meant"),
+        (("--model", "*", "--target", "x86_64", "--dispatch", "x"), "2 builds are meant"),
         (("--model", "product", "--target", "x86_64", "--dispatch", "nothing"), "no dispatch that can be traced is"),
         (("--model", "bert*", "--target", "x86_64", "--dispatch", "main*dispatch_1*"), "matches several"),
     ],
