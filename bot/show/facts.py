@@ -17,7 +17,7 @@ from bot.core.metrics import ARTIFACT_PARTS, Metric, metric_words
 from bot.core.policy import Finding
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
-from bot.show.blocks import Limits, Phrase, code, joined, phrase
+from bot.show.blocks import Limits, Phrase, code, joined, name_cell, phrase
 from bot.show.escape import clip
 from bot.show.filters import plural
 
@@ -131,6 +131,14 @@ class Facts:
         """`fail`, `warn` or nothing: what the cell does to the verdict."""
         mark = self.mark(key)
         return "warn" if mark == "accepted" else mark
+
+    def names(self, key: CellKey) -> tuple[Phrase, Phrase]:
+        """Model and target of a cell in two columns of a table."""
+        return name_cell(clip(key.model, NAME_LIMIT)), name_cell(self.short.get(key.target, key.target))
+
+    def named(self, key: CellKey, to: str = "") -> Phrase:
+        """A cell in running text, ``model` on `target``; `to`: where the model leads."""
+        return phrase(code(clip(key.model, NAME_LIMIT), to), " on ", code(self.short[key.target]))
 
     @property
     def planned(self) -> int:

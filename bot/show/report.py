@@ -30,7 +30,6 @@ from bot.core.snapshot import (
     Cell,
     CellKey,
     CompilerInfo,
-    FoldCounts,
     Folding,
     Fusion,
     FusionCounts,
@@ -119,7 +118,11 @@ def report_blocks(facts: Facts, limits: Limits, where: str = "") -> Blocks:
     screen = first_screen(facts, limits)
     if brought := facts.report.adoption:
         screen, folds = _first_report(facts, brought, limits), folds[1:]  # its own table has every cell
-    missing = ", ".join(_left_out(folds))
+    counts = Counter[str]()  # what lists and tables have no room for; the parts of a story are the largest alone
+    for one in every_block(folds):
+        if shown := one.lines if isinstance(one, List) else one.rows if isinstance(one, Table) else None:
+            counts[shown.noun] += shown.more
+    missing = ", ".join(plural(count, noun) for noun, count in counts.items() if count)
     said = phrase(f"Shortened to fit. Left out here: {missing}; {where} have everything.") if missing and where else ()
     last = replace(folds[-1], blocks=(*folds[-1].blocks, Sentence(said, small=True, name="left-out")))
     return (*screen, *folds[:-1], last)
@@ -315,8 +318,9 @@ def _next(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Fold:
     reproduced: Blocks = ()
     if over_group and limits.commands:
         key = over_group.lines.items[0].cells[0]
-        title = phrase("To reproduce ", code(clip(key.model, NAME_LIMIT)), " on ", code(facts.short[key.target]))
-        reproduced = (Fold(title, (Code(head_command(facts, key)),), name="reproduce"),)
+        reproduced = (
+            Fold(phrase("To reproduce ", facts.named(key)), (Code(head_command(facts, key)),), name="reproduce"),
+        )
     accept = phrase("To accept: comment ", code('/code-size accept "reason"'), " or label it ")
     accept = phrase(accept, code("code-size-approved"), ".")
     is_asked = status == "fail" and bool(report.links or report.state_line)
@@ -419,8 +423,7 @@ def settled(facts: Facts, limits: Limits) -> Listing[Phrase]:
     for delta in fair_in_order(deltas, lambda delta: (delta.state, delta.key.model), limits.names):
         cell = delta.head or delta.base
         size = amount(value_of(cell, "artifact_bytes") if cell else None)
-        model, target = code(clip(delta.key.model, NAME_LIMIT)), code(facts.short[delta.key.target])
-        lines.append(phrase(f"{delta.state}: ", model, " on ", target, f", artifact {size}"))
+        lines.append(phrase(f"{delta.state}: ", facts.named(delta.key), f", artifact {size}"))
     return listing(lines, len(deltas) + len(fixed), "line of builds that came or went")
 
 
@@ -455,7 +458,7 @@ def _story(facts: Facts, key: CellKey, limits: Limits) -> Fold:
     families = List(family_lines(head.families if head else (), most))
     said = by_cause(why)
     return Fold(
-        phrase(code(clip(key.model, NAME_LIMIT)), " on ", code(facts.short[key.target]), f": {cause_words(why.cause)}"),
+        phrase(facts.named(key), f": {cause_words(why.cause)}"),
         (
             Sentence(phrase(why_words(why), f". {rest(why)}", f" By cause: {said}." if said else "")),
             Table(headers, listing(rows, len(why.dispatches), "dispatch"), len(headers) - 2, small=True),
@@ -533,16 +536,6 @@ def _overview(facts: Facts, limits: Limits) -> Fold:
         ),
         name="overview",
     )
-
-
-def _left_out(blocks: Sequence[Block]) -> Iterator[str]:
-    """What the lists and tables of the folds have no room for, in words; the parts of a story are the largest alone."""
-    counts = Counter[str]()
-    for one in every_block(blocks):
-        shown = one.lines if isinstance(one, List) else one.rows if isinstance(one, Table) else None
-        if shown is not None:
-            counts[shown.noun] += shown.more
-    yield from (plural(count, noun) for noun, count in counts.items() if count)
 
 
 def every_block(blocks: Sequence[Block]) -> Iterator[Block]:
@@ -927,15 +920,11 @@ def over_table(facts: Facts, limits: Limits) -> Table:
     ]
     both.sort(key=lambda one: (-abs((one[2] or 0) - (one[1] or 0)), one[0]))
     rows = [
-        (*_cell_names(facts, key), phrase(sides(base, head)), phrase(change(base, head)))
+        (*facts.names(key), sides(base, head), change(base, head))
         for key, base, head in fair_in_order(both, lambda one: one[0].model, limits.findings)
     ]
     about = f"What the compiler says that a function needs; it allows {amount(STACK_LIMIT_BYTES)}."
     return Table(("model", "target", "base → head", "change"), listing(rows, len(both), "build"), 2, about=about)
-
-
-def _cell_names(facts: Facts, key: CellKey) -> tuple[Phrase, Phrase]:
-    return name_cell(clip(key.model, NAME_LIMIT)), name_cell(facts.short[key.target])
 
 
 def unmeasured(facts: Facts, limits: Limits) -> Listing[Phrase]:
@@ -1135,8 +1124,7 @@ def _cell(facts: Facts, finding: Finding, targets: bool, models: bool) -> Phrase
 
 def finding_words(facts: Facts, finding: Finding, *, named: bool = True, explained: bool = False) -> Phrase:
     """A finding as a clause: what, where (unless not `named`), both values, and the limit, in words once."""
-    model = code(clip(finding.key.model, NAME_LIMIT), cell_address(finding.key))
-    cell = phrase(model, " on ", code(facts.short[finding.key.target]))
+    cell = facts.named(finding.key, cell_address(finding.key))
     if finding.metric is None:
         return phrase(*(cell, " ") if named else ("the build ",), state_words(facts.deltas[finding.key]))
     metric = finding.quantity
@@ -1175,9 +1163,8 @@ def finding_table(facts: Facts, findings: Sequence[Finding], limits: Limits) -> 
         amounts = [f"more than {part}" for part in one.limit.split(" and ")]
         limit = f"{' and '.join(amounts)}{', both' * (len(amounts) > 1)}" if one.kind == "change" else one.limit
         actual = Span(clip(one.actual, 160), kind_of(one.weight))
-        target, rule = facts.short.get(one.key.target, one.key.target), clip(one.rule, 80)
-        row = (model,), name_cell(target), phrase(label), (actual,), name_cell(clip(limit, 80))
-        rows.append((*row, phrase(f"{MARKS[mark_of(one)]} {rule}")))
+        rule = f"{MARKS[mark_of(one)]} {clip(one.rule, 80)}"
+        rows.append(((model,), facts.names(one.key)[1], label, (actual,), name_cell(clip(limit, 80)), rule))
     headers = ("model", "target", "metric", "actual", "allowed", "rule")
     return Table(headers, listing(rows, len(findings), "finding"), numbers_from=len(headers))
 
@@ -1214,9 +1201,8 @@ def close(facts: Facts, limits: Limits, news: bool) -> Listing[Phrase]:
     for one in budgets[: 2 if news else limits.names]:
         metric, share = one.quantity, 100 * one.head / one.limit
         shown = f"{share:.1f}" if one.head == one.limit or round(share, 1) < 100 else ">99.9"
-        model, target = (code(clip(one.key.model, NAME_LIMIT)), code(facts.short[one.key.target]))
         said = f": {one.head:,} of {amount(one.limit, metric.unit)}, {shown} %"
-        lines.append(phrase(f"{facts.label(metric, one.key)} of ", model, " on ", target, said))
+        lines.append(phrase(f"{facts.label(metric, one.key)} of ", facts.named(one.key), said))
     return listing(lines, len(budgets), "value")
 
 
@@ -1392,6 +1378,9 @@ _PAIR_HEADERS = ("metric", "static, base → head", "dynamic, base → head", "d
 def _both(one: Fusion | Folding, field: str) -> str:
     """A count on both sides; a side that was not measured has none."""
     left, right = (None if side is None else getattr(side, field) for side in (one.base, one.head))
+    if field == "folded":
+        shares = (UNKNOWN if side is None else f"{side * 100:.1f} %" for side in (left, right))
+        return _arrow(*shares)
     return sides(left, right, "bytes" if field.endswith("bytes") else "count")
 
 
@@ -1399,26 +1388,18 @@ def _arrow(base: str, head: str) -> str:
     return head if base == head else f"{base} → {head}"
 
 
-def _ratio(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{value:.2f}"
-
-
 def fusion_table(facts: Facts, limits: Limits) -> Table:
     """How coarse fusion is, model by model; without `every` only where that changed."""
-    found = [
-        one for one in facts.report.overview.fusion if limits.every or (one.base and one.head and one.base != one.head)
-    ]
-    rows = listing(map(_fusion_row, found[: limits.overview]), len(found), "row of fusion")
-    return Table(("model", *_FUSION.values(), "ops per site"), rows, small=True, about=_ABOUT_FUSION)
-
-
-def _fusion_row(one: Fusion) -> Row:
-    left, right = _density(one.base), _density(one.head)
-    coarser = ""
-    if left is not None and right is not None and left != right:
-        coarser = " (coarser)" if right > left else " (finer)"
-    told = (*(_both(one, field) for field in _FUSION), f"{_arrow(_ratio(left), _ratio(right))}{coarser}")
-    return (name_cell(clip(one.model, NAME_LIMIT)), *map(phrase, told))
+    every, rows = facts.report.overview.fusion, list[Row]()
+    shown = [one for one in every if limits.every or (one.base and one.head and one.base != one.head)]
+    for one in shown[: limits.overview]:
+        left, right = _density(one.base), _density(one.head)
+        ratios = _arrow(*(UNKNOWN if ratio is None else f"{ratio:.2f}" for ratio in (left, right)))
+        if left is not None and right is not None and left != right:
+            ratios += " (coarser)" if right > left else " (finer)"
+        rows.append((name_cell(clip(one.model, NAME_LIMIT)), *(_both(one, field) for field in _FUSION), ratios))
+    headers = ("model", *_FUSION.values(), "ops per site")
+    return Table(headers, listing(rows, len(shown), "row of fusion"), small=True, about=_ABOUT_FUSION)
 
 
 def _density(counts: FusionCounts | None) -> float | None:
@@ -1431,57 +1412,39 @@ def _density(counts: FusionCounts | None) -> float | None:
 
 def folding_table(facts: Facts, limits: Limits) -> Table:
     """What deduplication did and left, cell by cell; without `every` only where that changed."""
-    counts, told = ("regions", "executables", "families", "surplus_executables"), []
+    counts, shown = ("regions", "executables", "families", "surplus_executables"), []
     for one in facts.report.overview.folding:  # bytes differ with any change of code
         left, right = ([getattr(side, name, None) for name in counts] for side in (one.base, one.head))
         if limits.every or (one.base is not None and one.head is not None and left != right):
-            told.append(one)
-    rows = []
-    for one in fair_in_order(told, lambda one: one.key.model, limits.overview):
-        folded = _arrow(_folded(one.base), _folded(one.head))
-        words = (folded if field == "folded" else _both(one, field) for field in _FOLDED)
-        rows.append((*_names(facts, one.key.model, one.key.target), *map(phrase, words)))
-    shown = listing(rows, len(told), "row of deduplication")
-    return Table(("model", "target", *_FOLDED.values()), shown, numbers_from=2, small=True, about=_ABOUT_FOLDING)
-
-
-def _folded(counts: FoldCounts | None) -> str:
-    return UNKNOWN if counts is None or counts.folded is None else f"{counts.folded * 100:.1f} %"
-
-
-def _names(facts: Facts, model: str, target: str) -> tuple[Phrase, Phrase]:
-    return name_cell(clip(model, NAME_LIMIT)), name_cell(facts.short.get(target) or clip(target, NAME_LIMIT))
+            shown.append(one)
+    fair_ones = fair_in_order(shown, lambda one: one.key.model, limits.overview)
+    rows: list[Row] = [(*facts.names(one.key), *(_both(one, field) for field in _FOLDED)) for one in fair_ones]
+    every = listing(rows, len(shown), "row of deduplication")
+    return Table(("model", "target", *_FOLDED.values()), every, numbers_from=2, small=True, about=_ABOUT_FOLDING)
 
 
 def pair_tables(facts: Facts, limits: Limits) -> Listing[Table]:
-    """A table for every static and dynamic version of one model on one target; without `every` where one changed."""
-    found = [
-        pair
-        for pair in facts.report.overview.pairs
-        if limits.every or (pair.base and pair.head and pair.base != pair.head)
-    ]
-    shown = fair_in_order(found, lambda pair: pair.static, limits.overview // 4)
+    """A table for every static and dynamic version of one model on one target; without `every` where one changed.
+
+    A row is a metric that some side knows of some version.
+    """
+    every = facts.report.overview.pairs
+    changed = [pair for pair in every if limits.every or (pair.base and pair.head and pair.base != pair.head)]
     tables = []
-    for pair in shown:
-        static, target = _names(facts, pair.static, pair.target)
+    for pair in fair_in_order(changed, lambda pair: pair.static, limits.overview // 4):
+        static, target = facts.names(CellKey(pair.static, pair.target))
+        rows = []
+        for metric in map(METRIC_BY_ID.__getitem__, PAIR_METRICS):
+            (base, other_base), (head, other_head) = (
+                [side.get(kind, {}).get(metric.id) for kind in ("static", "dynamic")] for side in (pair.base, pair.head)
+            )
+            if {base, other_base, head, other_head} != {None}:
+                static_sides, dynamic_sides = sides(base, head, metric.unit), sides(other_base, other_head, metric.unit)
+                against = _arrow(relative(base, other_base), relative(head, other_head))
+                rows.append((metric.label, static_sides, dynamic_sides, against))
         caption = phrase(static, " against ", code(clip(pair.dynamic, NAME_LIMIT)), " on ", target)
-        tables.append(Table(_PAIR_HEADERS, listed(_pair_rows(pair.base, pair.head), "metric"), caption=caption))
-    return listing(tables, len(found), "pair of models")
-
-
-_Kinds = Mapping[str, "Mapping[str, int | None]"]
-
-
-def _pair_rows(base: _Kinds, head: _Kinds) -> Iterator[Row]:
-    """The metrics that some side knows of some version."""
-    for metric in map(METRIC_BY_ID.__getitem__, PAIR_METRICS):
-        static, dynamic = (
-            (base.get(kind, {}).get(metric.id), head.get(kind, {}).get(metric.id)) for kind in ("static", "dynamic")
-        )
-        if {*static, *dynamic} != {None}:
-            against = _arrow(relative(static[0], dynamic[0]), relative(static[1], dynamic[1]))
-            told = (metric.label, sides(*static, metric.unit), sides(*dynamic, metric.unit), against)
-            yield tuple(map(phrase, told))
+        tables.append(Table(_PAIR_HEADERS, listed(rows, "metric"), caption=caption))
+    return listing(tables, len(changed), "pair of models")
 
 
 # The first report, of the change that brings the configuration: mostly of the head alone.
@@ -1573,12 +1536,14 @@ def _compared(facts: Facts) -> str:
 
 
 def _row(facts: Facts, cell: Cell) -> Row:
-    names = (name_cell(clip(cell.key.model, NAME_LIMIT)), name_cell(facts.short[cell.key.target]))
     if not cell.measured:
         why = cell.failure.first_line if cell.failure else cell.status
-        return (*names, phrase("does not compile: ", code(clip(why, 120))), phrase(ABSENT), phrase(ABSENT))
+        return (*facts.names(cell.key), phrase("does not compile: ", code(clip(why, 120))), ABSENT, ABSENT)
     units = ("bytes", "count", "bytes")
-    return (*names, *(phrase(amount(value_of(cell, id_), unit)) for id_, unit in zip(_SIZED, units, strict=True)))
+    return (
+        *facts.names(cell.key),
+        *(amount(value_of(cell, id_), unit) for id_, unit in zip(_SIZED, units, strict=True)),
+    )
 
 
 def _about(rule: Rule) -> Phrase:
@@ -1593,14 +1558,11 @@ def _globs(globs: Sequence[str]) -> Phrase:
     return phrase(joined([(code(clip(one, 48)),) for one in globs[:_GLOBS]], ", "), more)
 
 
-def _level(spec: LevelSpec | None) -> Phrase:
-    def amounts(spec: LevelSpec) -> Iterator[str]:
-        if spec.change_text:
-            yield "any growth" if spec.change_text == "0" else f"growth of {spec.change_text}"
-        if spec.limit is not None:
-            yield f"a value of {spec.limit.text}"
-
-    return phrase(", or ".join(amounts(spec)) if spec else "") or phrase(ABSENT)
+def _level(spec: LevelSpec | None) -> str:
+    growth = spec.change_text if spec else ""
+    parts = ["any growth" if growth == "0" else f"growth of {growth}"] if growth else []
+    parts += [f"a value of {spec.limit.text}"] if spec and spec.limit is not None else []
+    return ", or ".join(parts) or ABSENT
 
 
 # What was compared: what is not the same on both sides, as its author would say it; compilers, commits, commands.
@@ -1798,11 +1760,16 @@ def gap_words(gap: Between) -> Phrase:
 
 def compared(facts: Facts, limits: Limits) -> Fold:
     """Commands of alarming cells, both sides, and what there is to say of the rest."""
-    report, keys = facts.report, list(dict.fromkeys(_alarming(facts)))
-    exact = list[Block]()
+    report, exact = facts.report, list[Block]()
+    lost = {delta.key for delta in facts.states["unmeasured"] if None in (delta.base, delta.head)}
+    alarming = [delta.key for delta in facts.states["newly-broken"]]
+    keys = [key for key in dict.fromkeys([*alarming, *(one.key for one in report.verdict.news)]) if key not in lost]
+    versions = {"base": report.base.compiler.version, "head": report.head.compiler.version}
     for key in fair_in_order(keys, lambda key: key.model, limits.commands):
         model, target = (code(clip(name, NAME_LIMIT)) for name in (key.model, key.target))
-        exact += [Sentence(phrase(model, " on ", target)), Code(_both_commands(facts, key))]
+        both = {"base": facts.deltas[key].base, "head": facts.deltas[key].head}
+        commands = reproduction(versions, {side: cell.command if cell else "" for side, cell in both.items()})
+        exact += [Sentence(phrase(model, " on ", target)), Code(_lines(commands))]
     title = f"How to reproduce: the exact commands of {plural(len(keys), 'alarming build')}"
     exact.append(List(Listing((), max(0, len(keys) - limits.commands), "command")))
     what = ("compiler version", "compiler revision", "compiler SHA-256", "SPEC", "source commit", "source ref", "flags")
@@ -1878,20 +1845,6 @@ def _costs(facts: Facts) -> Table:
     headers = ("target", "builds", "CPU time, base → head", "change", "peak memory, base → head")
     about = "Cost of compiling (informational: two runs of the same compile differ)"
     return Table(headers, listed(rows, "target"), about=about)
-
-
-def _alarming(facts: Facts) -> Iterator[CellKey]:
-    """Newly broken, or with a finding of this change."""
-    yield from (delta.key for delta in facts.states["newly-broken"])
-    lost = {delta.key for delta in facts.states["unmeasured"] if None in (delta.base, delta.head)}
-    yield from (finding.key for finding in facts.report.verdict.news if finding.key not in lost)
-
-
-def _both_commands(facts: Facts, key: CellKey) -> str:
-    delta, report = facts.deltas[key], facts.report
-    versions = {"base": report.base.compiler.version, "head": report.head.compiler.version}
-    lines = {"base": delta.base, "head": delta.head}
-    return _lines(reproduction(versions, {side: cell.command if cell else "" for side, cell in lines.items()}))
 
 
 def head_command(facts: Facts, key: CellKey) -> str:

@@ -33,7 +33,9 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
     both = both_sides(request, show, cancel)
     keys = sorted({cell.key for side in both.sides.values() for cell in side.cells})
     if len(keys) != 1:
-        what = f"{len(keys)} builds are meant: {', '.join(map(str, keys[:_SHOWN]))}{', …' if len(keys) > _SHOWN else ''}"
+        what = (
+            f"{len(keys)} builds are meant: {', '.join(map(str, keys[:_SHOWN]))}{', …' if len(keys) > _SHOWN else ''}"
+        )
         raise UsageError(what, where="--model and --target", hint="name one model and one target")
     cells = {name: side.cells[0] for name, side in both.sides.items()}
     for name, cell in cells.items():
