@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from bot.core.fold import FAILED, BeforeAfter, FoldAudit, FoldCell, FoldedFamily, LeftFamily, fold_lines
@@ -37,8 +37,7 @@ from bot.show.blocks import (
 from bot.show.escape import clean, clip, md_text
 from bot.show.facts import NAME_LIMIT, cells_phrase, short_names, targets_phrase
 from bot.show.filters import UNKNOWN, amount, plural, relative, sides, signed
-from bot.show.renderers import markdown
-from bot.system.files import write_atomically
+from bot.show.renderers import write_answer
 
 FOLD_LIMIT_BYTES = 256 * 1024
 """A quarter of what GitHub takes as the summary of one step, in UTF-8: the report before it needs room, too."""
@@ -92,18 +91,11 @@ class _Facts:
 
 
 def write_folds(audit: FoldAudit, templates: Path | None, out: Path) -> list[Path]:
-    """`fold.json`, and `fold.md`, the section of a report.
+    """`fold.json`, and `fold.md`, the section of a report (at most `FOLD_LIMIT_BYTES` in UTF-8).
 
     `templates`: the user's templates, searched before the default ones.
     """
-    write_atomically(out / "fold.json", fold_lines(audit))
-    write_atomically(out / "fold.md", render_folds(audit, templates).encode())
-    return [out / "fold.json", out / "fold.md"]
-
-
-def render_folds(audit: FoldAudit, templates: Path | None = None) -> str:
-    """The Markdown, at most `FOLD_LIMIT_BYTES` in UTF-8; raises TemplateError where a template does not work."""
-    return markdown("fold", lambda room: fold_blocks(audit, room), FOLD_LIMIT_BYTES, templates)
+    return write_answer("fold", fold_lines(audit), partial(fold_blocks, audit), FOLD_LIMIT_BYTES, templates, out)
 
 
 def not_made(why: str) -> str:

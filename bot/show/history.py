@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,6 @@ from bot.core.snapshot import Cell, CellKey
 from bot.core.study import UNMEASURED
 from bot.show.blocks import (
     NOTE_LIMIT,
-    PAGE,
     Block,
     Code,
     Fold,
@@ -53,8 +52,7 @@ from bot.show.blocks import (
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT
 from bot.show.filters import MINUS, UNKNOWN, amount, change, percent, plural, relative, sides, signed
-from bot.show.renderers import data_element, markdown, page
-from bot.system.files import write_atomically
+from bot.show.renderers import data_element, write_answer
 
 HISTORY_LIMIT_BYTES = 512 * 1024  # Half of what GitHub takes as the summary of one step, in UTF-8
 _GAP = "–"  # What stands in the place of a value where there is no artifact
@@ -74,26 +72,13 @@ _LEGEND = (
 
 
 def write_history(history: History, templates: Path | None, out: Path) -> list[Path]:
-    """`history.json`, `history.md` and `history.html`.
+    """`history.json`, `history.md` (at most `HISTORY_LIMIT_BYTES` in UTF-8) and `history.html`.
 
     `templates`: the user's templates, searched before the default ones.
     """
-    write_atomically(out / "history.json", history_lines(history))
-    write_atomically(out / "history.md", render_history(history, templates).encode())
-    write_atomically(out / "history.html", history_page(history, templates))
-    return [out / name for name in ("history.json", "history.md", "history.html")]
-
-
-def history_page(history: History, templates: Path | None = None) -> Iterator[bytes]:
-    """A self-contained HTML page, piece by piece; raises TemplateError where a template does not work."""
-    styles, scripts = ("history/history.css",), ("history/history.js",)
-    blocks = history_blocks(history, PAGE)
-    return page("history", blocks, styles=styles, scripts=scripts, templates_dir=templates)
-
-
-def render_history(history: History, templates: Path | None = None) -> str:
-    """The Markdown, at most `HISTORY_LIMIT_BYTES` in UTF-8; raises TemplateError where a template does not work."""
-    return markdown("history", lambda room: history_blocks(history, room), HISTORY_LIMIT_BYTES, templates)
+    styles, scripts, json = ("history/history.css",), ("history/history.js",), history_lines(history)
+    limit, blocks = HISTORY_LIMIT_BYTES, partial(history_blocks, history)
+    return write_answer("history", json, blocks, limit, templates, out, styles=styles, scripts=scripts)
 
 
 def history_blocks(history: History, room: Room) -> tuple[Block, ...]:

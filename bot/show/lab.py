@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import compress
 from pathlib import Path
 
@@ -29,7 +30,6 @@ from bot.core.snapshot import CellKey
 from bot.core.study import Divisible, Range, Static, Variant
 from bot.show.blocks import (
     ABSENT,
-    PAGE,
     Block,
     Fold,
     List,
@@ -51,8 +51,7 @@ from bot.show.blocks import (
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT
 from bot.show.filters import MINUS, UNKNOWN, amount, plural, relative
-from bot.show.renderers import markdown, page
-from bot.system.files import write_atomically
+from bot.show.renderers import write_answer
 
 LAB_LIMIT_BYTES = 256 * 1024  # A quarter of what GitHub takes as the summary of one step, in UTF-8
 _TIME, _INSTRUCTIONS = "CPU time", "instructions"
@@ -62,20 +61,12 @@ _EQUAL = {True: "equal", False: "⚠️ differ", None: UNKNOWN}
 
 
 def write_lab(lab: Lab, templates: Path | None, out: Path) -> list[Path]:
-    """`lab.json`, `lab.md` and `lab.html`.
+    """`lab.json`, `lab.md` (at most `LAB_LIMIT_BYTES` in UTF-8) and `lab.html`.
 
     `templates`: the user's templates, searched before the default ones.
     """
-    write_atomically(out / "lab.json", lab_lines(lab))
-    write_atomically(out / "lab.md", render_lab(lab, templates).encode())
-    blocks = lab_blocks(lab, PAGE)
-    write_atomically(out / "lab.html", page("lab", blocks, scripts=("page/lab.js",), templates_dir=templates))
-    return [out / name for name in ("lab.json", "lab.md", "lab.html")]
-
-
-def render_lab(lab: Lab, templates: Path | None = None) -> str:
-    """The Markdown, at most `LAB_LIMIT_BYTES` in UTF-8; raises TemplateError where a template does not work."""
-    return markdown("lab", lambda room: lab_blocks(lab, room), LAB_LIMIT_BYTES, templates)
+    blocks, scripts = partial(lab_blocks, lab), ("page/lab.js",)
+    return write_answer("lab", lab_lines(lab), blocks, LAB_LIMIT_BYTES, templates, out, scripts=scripts)
 
 
 def lab_blocks(lab: Lab, room: Room) -> tuple[Block, ...]:

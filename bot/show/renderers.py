@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -25,6 +25,7 @@ from bot.errors import TemplateError
 from bot.show import escape, filters
 from bot.show.blocks import (
     FILE_TIERS,
+    PAGE,
     Block,
     Code,
     Fold,
@@ -43,6 +44,7 @@ from bot.show.blocks import (
 )
 from bot.show.escape import clean, clean_block
 from bot.show.filters import plural
+from bot.system.files import write_atomically
 
 _NUMBERS: Mapping[str, Callable[..., str]] = {
     "amount": filters.amount,
@@ -460,6 +462,30 @@ def markdown(
         return {"answer": answer, "blocks": blocks(room)}
 
     return first_fitting(names, FILE_TIERS, drawn_with, lambda text: utf8_bytes(text) <= limit_bytes, templates_dir)
+
+
+def write_answer(
+    answer: str,
+    json: Iterable[bytes],
+    blocks: Callable[[Room], Sequence[Block]],
+    limit_bytes: int,
+    templates_dir: Path | None,
+    out: Path,
+    *,
+    styles: Sequence[str] = (),
+    scripts: Sequence[str] = (),
+) -> list[Path]:
+    """The JSON of an answer, its Markdown, and its page where that has scripts; all in `out`.
+
+    The other arguments: as of `markdown` and `page`; raises TemplateError where a template does not work.
+    """
+    files = [out / f"{answer}.json", out / f"{answer}.md", *([out / f"{answer}.html"] if scripts else [])]
+    write_atomically(files[0], json)
+    write_atomically(files[1], markdown(answer, blocks, limit_bytes, templates_dir).encode())
+    if scripts:
+        pieces = page(answer, blocks(PAGE), styles=styles, scripts=scripts, templates_dir=templates_dir)
+        write_atomically(files[2], pieces)
+    return files
 
 
 def page(

@@ -12,7 +12,7 @@ from browser import chromium, opened, violations
 from playwright.sync_api import Browser, Page
 
 from bot.core.history import History
-from bot.show.history import history_page
+from bot.show.history import write_history
 
 Written = Callable[[History], Path]
 CELL = "bert_l4_f32_s128/llvm-cpu-x86_64"
@@ -27,8 +27,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def written(tmp_path: Path) -> Written:
     def write(history: History) -> Path:
-        (tmp_path / "history.html").write_bytes(b"".join(history_page(history)))
-        return tmp_path / "history.html"
+        return write_history(history, None, tmp_path)[-1]
 
     return write
 

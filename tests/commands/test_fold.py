@@ -13,11 +13,11 @@ import pytest
 from json_rows import fold_of
 from replacing import replace
 from report_factory import HOSTILE
+from test_folds import render_folds
 
 from bot.cli.main import main
 from bot.config.configuration import Config
 from bot.core.fold import FoldAudit, FoldOptions
-from bot.show.fold import render_folds
 from bot.study.prepare import Request, Work
 
 CONFIG = "schema: code-size-config/1\ncompiler: {head: 3.13.0}\nmodels: ['suite/*.mlir']\ntargets: [vmvx, cuda]\n"

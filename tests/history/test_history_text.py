@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from functools import partial
 from pathlib import Path
 
 import history_factory as make
@@ -15,8 +16,13 @@ from test_comment import assert_harmless
 from bot.core.history import History
 from bot.errors import TemplateError
 from bot.show.blocks import TERMINAL
-from bot.show.history import HISTORY_LIMIT_BYTES, history_blocks, render_history
-from bot.show.renderers import print_blocks
+from bot.show.history import HISTORY_LIMIT_BYTES, history_blocks
+from bot.show.renderers import markdown, print_blocks
+
+
+def render_history(history: History, templates: Path | None = None) -> str:
+    """As the command writes it."""
+    return markdown("history", partial(history_blocks, history), HISTORY_LIMIT_BYTES, templates)
 
 
 def printed(history: History, width: int = 160) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,13 @@ from bot.core.fold import Price
 from bot.core.lab import Lab, fits, sums
 from bot.errors import TemplateError
 from bot.show.blocks import TERMINAL
-from bot.show.lab import LAB_LIMIT_BYTES, lab_blocks, pictures, render_lab, write_lab
-from bot.show.renderers import print_blocks
+from bot.show.lab import LAB_LIMIT_BYTES, lab_blocks, pictures, write_lab
+from bot.show.renderers import markdown, print_blocks
+
+
+def render_lab(lab: Lab, templates: Path | None = None) -> str:
+    """As the command writes it."""
+    return markdown("lab", partial(lab_blocks, lab), LAB_LIMIT_BYTES, templates)
 
 
 def printed(lab: Lab, width: int = 100) -> str:
@@ -132,7 +138,7 @@ def test_outputs_that_were_not_compared_say_why() -> None:
         make.cell("m", "vmvx", "b", equal_note=note, price=Price(9, 9, 5, 1.0, 1.0, 1.0)),
     ]
     text = render_lab(make.lab(*cells, run=True))
-    assert f"Outputs equal in 0 of 1 cell that was run. Not known: {note} (1 cell)." in text
+    assert f"Outputs equal in 0 of 1 build that was run. Not known: {note} (1 build)." in text
 
 
 def test_what_was_not_measured_has_its_reason_once_for_all_that_share_it() -> None:
@@ -154,7 +160,7 @@ def test_chance_and_other_outputs_are_told() -> None:
     text = render_lab(make.lab(*cells, run=True))
     assert "told as the range of all that was seen: `m` on `vmvx` with `a`" in text
     assert "**⚠️ Outputs differ** from those of `a`: `m` on `vmvx` with `b`" in text
-    assert "Outputs equal in 0 of 1 cell that was run" in text
+    assert "Outputs equal in 0 of 1 build that was run" in text
 
 
 def test_one_model_has_no_second_table_and_its_interval() -> None:

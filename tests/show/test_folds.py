@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from functools import partial
 from pathlib import Path
 
 import fold_factory as make
@@ -20,10 +21,15 @@ from test_comment import assert_harmless
 from bot.core.fold import BeforeAfter, Bound, FoldAudit, FoldCell, FoldModel, LeftFamily, Price
 from bot.errors import TemplateError
 from bot.show.blocks import TERMINAL
-from bot.show.fold import FOLD_LIMIT_BYTES, fold_blocks, render_folds
-from bot.show.renderers import print_blocks
+from bot.show.fold import FOLD_LIMIT_BYTES, fold_blocks
+from bot.show.renderers import markdown, print_blocks
 
 ONE = next(cell for cell in make.small().cells if cell.state == "folded")
+
+
+def render_folds(audit: FoldAudit, templates: Path | None = None) -> str:
+    """As the command writes it."""
+    return markdown("fold", partial(fold_blocks, audit), FOLD_LIMIT_BYTES, templates)
 
 
 def of(*cells: FoldCell, **changes: object) -> str:

@@ -190,4 +190,4 @@ def test_what_is_held_against_the_reference_is_its_own_program_and_what_is_not_s
     assert all(each.instructions is None for each in lab.cells)
     page = (home / "out-held/lab.md").read_text(encoding="utf-8")
     assert "On `llvm-cpu-x86_64`, 1 model, against `plain`: " in page and "against `unknown`" not in page
-    assert f"{other} (1 cell)" in page and "| `plain` |" in page and few in page
+    assert f"{other} (1 build)" in page and "| `plain` |" in page and few in page
