@@ -524,10 +524,11 @@ def print_blocks(blocks: Sequence[Block], console: Console) -> None:
 def _parts(block: Block, width: int) -> Iterator[RenderableType]:
     if isinstance(block, Sentence):
         yield text_of(block.said)
-    elif isinstance(block, Code) and block.language != "diff":
+    elif isinstance(block, Code) and block.language == "sh":
         yield Text(clean_block(block.text), no_wrap=True)  # to be copied whole
     elif isinstance(block, Code):
-        lines = (Text(line, _DIFF_STYLES.get(line[:1], "dim")) for line in clean_block(block.text).split("\n"))
+        styles, text = _DIFF_STYLES if block.language == "diff" else {}, clean_block(block.text)
+        lines = (Text(line, styles.get(line[:1], "dim")) for line in text.split("\n"))
         yield Padding(Text("\n").join(lines), (0, 0, 0, 4), expand=False)
     elif isinstance(block, List):
         for number, line in enumerate(block.lines, 1):

@@ -189,7 +189,7 @@ def trace_blocks(traced: Traced) -> Iterator[Block]:
         only = f" (which changes operations on {alone} only)" if alone else ""
         said = f"they part after {apart.row.name}{only}: {operation_words(apart.operations, _NAMED)}"
     yield Sentence((strong(clean(said)),))
-    yield from (section(title, Code(text, language="text")) for title, text in around_texts(traced.around))
+    yield from (section(title, Code(text)) for title, text in around_texts(traced.around))
     yield Sentence(suspect_words(traced.looked_up, traced.suspects))
     yield List(listed(f"{one.date} {one.url or one.commit} {one.title} ({one.why})" for one in traced.suspects))
     for name, side in traced.traces.items():
