@@ -1,17 +1,18 @@
-"""bot.study.folding, from a configuration to an audit, with a real compiler and a real runtime."""
+"""`fold` from a configuration to an audit, with a real compiler and a real runtime; and programs that rarely differ."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fold_programs import layers
+from fold_programs import barrier, layers, mapped
 from json_rows import fold_of
 from places import ROOT
 
@@ -29,7 +30,6 @@ from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 
 pytestmark = [pytest.mark.compiler, pytest.mark.usefixtures("runtime")]
-
 RELEASE = "3.13.0"
 TARGETS = ("cuda", "llvm-cpu-x86_64", "vmvx")
 RUN = ("llvm-cpu-x86_64", "vmvx")
@@ -46,7 +46,6 @@ ir_fold._rewrite_site = wrong
 sys.exit(ir_worker.main(sys.argv[1]))
 """
 """Each site passes the values of the next executable: the program verifies, and computes something else."""
-
 Fold = Callable[..., FoldAudit]
 
 
@@ -155,17 +154,20 @@ def test_without_running_the_figures_and_programs_are_the_same(audit: FoldAudit,
 
 
 @pytest.fixture
+def wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rewriting that mixes up the constants of the executables that it makes one."""
+    script = tmp_path / "wrong.py"
+    script.write_text(WRONG_WORKER.format(folder=str(IR_WORKER.parents[1])))
+    monkeypatch.setattr("bot.compiler.bindings.IR_WORKER", script)
+
+
+@pytest.fixture
 def untimed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Bench, "price", lambda _self, _attempt: "not timed here")
 
 
-@pytest.mark.usefixtures("untimed")
-def test_a_rewriting_that_changes_outputs_is_found_out_and_folded_nowhere(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script = tmp_path / "wrong.py"
-    script.write_text(WRONG_WORKER.format(folder=str(IR_WORKER.parents[1])))
-    monkeypatch.setattr("bot.compiler.bindings.IR_WORKER", script)
+@pytest.mark.usefixtures("untimed", "wrong")
+def test_a_rewriting_that_changes_outputs_is_found_out_and_folded_nowhere(home: Path) -> None:
     found = folded(home, "wrong", "--model", "layers")
     for cell in found.cells:
         assert cell.state == "nothing-to-fold" and cell.artifact_bytes.change == 0 and cell.folded == ()
@@ -282,3 +284,145 @@ def test_no_reason_names_figures_executables_or_places(audit: FoldAudit, home: P
     audits = [audit, *(fold_of(path.read_bytes()) for path in home.glob("*/fold.json"))]
     for why in {one.why for told in audits for cell in told.cells for one in cell.left}:
         assert not re.search(r"main|dispatch_|<stdin>|:\d+:\d+|\d B\b", why), why
+
+
+# Programs whose outputs differ for few inputs only: large ones, in a second call, or for none at all.
+
+
+IDS = "tensor<64xi32>"
+Audit = Callable[[str, str], FoldCell]
+
+
+def capped(kind: str, operation: str, low: str, high: str) -> str:
+    """Two executables that let nothing through that is above a cap of their own."""
+    type_ = f"tensor<64x{kind}>"
+
+    def body(cap: str) -> str:
+        return f"""
+      %cap = arith.constant {cap} : {kind}
+      %1 = arith.{operation} %in, %cap : {kind}
+      linalg.yield %1 : {kind}"""
+
+    both = mapped("%x", "%a", type_, body(low)) + barrier("%y", "%x", type_) + mapped("%y", "%b", type_, body(high))
+    return f"func.func @main(%x: {type_}) -> ({type_}, {type_}) {{{both}\n  return %a, %b : {type_}, {type_}\n}}\n"
+
+
+def gathered() -> str:
+    """The same of what token ids find in a table of sixteen rows."""
+
+    def body(cap: int) -> str:
+        return f"""
+      %cap = arith.constant {cap} : i32
+      %at = arith.index_cast %in : i32 to index
+      %row = tensor.extract %table[%at] : tensor<16xi32>
+      %1 = arith.minsi %row, %cap : i32
+      linalg.yield %1 : i32"""
+
+    both = mapped("%x", "%a", IDS, body(105)) + barrier("%y", "%x", IDS) + mapped("%y", "%b", IDS, body(107))
+    return f"""
+util.global private @rows = dense<[{", ".join(str(100 + at) for at in range(16))}]> : tensor<16xi32>
+func.func @main(%x: {IDS}) -> ({IDS}, {IDS}) {{
+  %rows = util.global.load @rows : tensor<16xi32>
+  %table = util.optimization_barrier %rows : tensor<16xi32>{both}
+  return %a, %b : {IDS}, {IDS}
+}}
+"""
+
+
+def remembering() -> str:
+    """Two executables that multiply what the call before was given, which is nothing at first; and one of this call."""
+
+    def body(factor: int, operation: str = "muli") -> str:
+        return f"""
+      %factor = arith.constant {factor} : i32
+      %1 = arith.{operation} %in, %factor : i32
+      linalg.yield %1 : i32"""
+
+    all_three = mapped("%s", "%a", IDS, body(3)) + barrier("%t", "%s", IDS) + mapped("%t", "%b", IDS, body(5))
+    all_three += mapped("%x", "%c", IDS, body(7, "addi"))
+    return f"""
+util.global private mutable @state = dense<0> : {IDS}
+func.func @main(%x: {IDS}) -> ({IDS}, {IDS}, {IDS}) {{
+  %s = util.global.load @state : {IDS}{all_three}
+  util.global.store %x, @state : {IDS}
+  return %a, %b, %c : {IDS}, {IDS}, {IDS}
+}}
+"""
+
+
+def constant() -> str:
+    """Two executables that give the same numbers whatever they are given, another one in each place."""
+
+    def body(term: int) -> str:
+        return f"""
+      %at = linalg.index 0 : index
+      %place = arith.index_cast %at : index to i32
+      %term = arith.constant {term} : i32
+      %most = arith.addi %place, %term : i32
+      %1 = arith.maxsi %in, %most : i32
+      linalg.yield %1 : i32"""
+
+    both = mapped("%x", "%a", IDS, body(2147483000)) + barrier("%y", "%x", IDS)
+    both += mapped("%y", "%b", IDS, body(2147483500))
+    return f"func.func @main(%x: {IDS}) -> ({IDS}, {IDS}) {{{both}\n  return %a, %b : {IDS}, {IDS}\n}}\n"
+
+
+@pytest.fixture
+def audit_of(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Audit]:
+    """What `fold` says of a model of this text; nothing is timed."""
+    monkeypatch.setattr(Bench, "price", lambda _self, _attempt: "not timed here")
+
+    def run(name: str, text: str) -> FoldCell:
+        write(home, f"{name}.yml", ["vmvx"], **{name: text})
+        (cell,) = folded(home, tmp_path.name, config=f"{name}.yml").cells
+        return cell
+
+    yield run
+    shutil.rmtree(home / tmp_path.name, ignore_errors=True)
+
+
+PROGRAMS = {
+    "integers_above_5": capped("i32", "minsi", "5", "7"),
+    "bytes_above_100": capped("i8", "minsi", "100", "107"),
+    "floats_above_5": capped("f32", "minimumf", "5.0", "7.0"),
+    "wide_integers": capped("i64", "minsi", "1099511627776", "1099511628000"),
+    "ids_above_5": gathered(),
+    "second_call": remembering(),
+}
+
+
+@pytest.mark.usefixtures("wrong")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_difference_that_few_inputs_show_is_found(audit_of: Audit, name: str) -> None:
+    cell = audit_of(name, PROGRAMS[name])
+    assert cell.state == "nothing-to-fold" and [one.why for one in cell.left] == ["it gives other outputs on vmvx"]
+
+
+@pytest.mark.parametrize(
+    ("name", "drawn"),
+    [
+        ("bytes_above_100", "3 random inputs of i8 over its range"),
+        ("floats_above_5", "3 random inputs: 1 of f32 of about 0.25; 2 of f32 of about 0.001 to 64"),
+        ("ids_above_5", "3 random inputs: 1 of i32 from 0 to 1; 2 of i32 from 0 to 15"),
+        (
+            "second_call",
+            "3 random inputs: 2 of i32 from 0 to 1; 1 of i32 over its range, called twice on each; "
+            "2 of 6 outputs proved nothing: all values are one constant",
+        ),
+    ],
+)
+def test_what_is_the_same_says_on_what(audit_of: Audit, home: Path, tmp_path: Path, name: str, drawn: str) -> None:
+    cell = audit_of(name, PROGRAMS[name])
+    assert (cell.state, cell.equal, cell.equal_note) == ("folded", True, f"bit-equal on {drawn}")
+    assert f"<sub>¹ bit-equal on {drawn}" in (home / tmp_path.name / "fold.md").read_text(encoding="utf-8")
+
+
+def test_what_is_the_same_whatever_the_input_is_no_evidence_and_has_no_price(
+    audit_of: Audit, home: Path, tmp_path: Path
+) -> None:
+    cell = audit_of("constant", constant())
+    why = "nothing to compare: it is the same whatever the input, on 3 random inputs"
+    assert (cell.state, cell.equal, cell.price) == ("folded", None, None) and why in cell.equal_note
+    assert cell.price_note == "outputs are not known to be equal"
+    text = (home / tmp_path.name / "fold.md").read_text(encoding="utf-8")
+    assert "<sub>not known¹</sub>" in text and why in text and "not run" not in text and "equal in" not in text

@@ -1,4 +1,4 @@
-"""bot.compiler.rewriting on small models, with the bindings of real compilers; and on workers that are odd or none."""
+"""Dimensions of models constrained: what can be said, small models on several releases, dynamic ones of the suite."""
 
 from __future__ import annotations
 
@@ -8,15 +8,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from small_programs import FLAGS
+from ir_child import Child
+from places import ROOT
+from product_model import PRODUCT
+from small_programs import FLAGS, SmallPrograms
 
 from bot.compiler.bindings import Bindings, working
 from bot.compiler.compiler import Session
 from bot.compiler.compiling import Kit, Source, compile_to
 from bot.compiler.rewriting import constrained
 from bot.compiler.toolchain import resolve
+from bot.core.json_text import canonical, converted, decoded
+from bot.core.record import Record
 from bot.core.snapshot import Failure
-from bot.core.study import Constraint, Divisible, Dynamic, Range, Static
+from bot.core.study import Constraint, Divisible, Dynamic, Range, Static, misfit
+from bot.errors import InputError
+from bot.running.runner import DYNAMIC_SIZES, Runner, Runtime
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel, Meter
 
@@ -185,9 +192,14 @@ def test_a_model_of_which_it_cannot_be_said_is_refused(at: Stage, text: str, why
 
 
 @pytest.mark.compiler
-def test_a_dimension_that_is_not_there_is_refused(at: Stage) -> None:
+def test_a_dimension_that_is_not_there_a_text_that_is_no_model_and_a_file_that_is_not_there(at: Stage) -> None:
     why = "dimension 1 of input 0 is not dynamic; these are: 0 of input 0, 0 of input 2, 2 of input 2"
     assert at.shaped(TORCH, Range(1, 2), [(0, 1), (0, 0)]) == f"not constrained: {why}"
+    refused = at.shaped("func.func @main(", Range(1, 2))
+    assert isinstance(refused, str) and refused.startswith("cannot constrain its dimensions: MLIRError: ")
+    gone = constrained(at.bindings, at.home / "gone.mlir", Range(1, 2), at.home / "out.mlir")
+    assert isinstance(gone, Failure)
+    assert gone.message == "cannot constrain its dimensions: on this machine: gone.mlir: No such file or directory"
 
 
 @pytest.mark.compiler
@@ -204,15 +216,6 @@ def test_a_function_that_is_called_within_cannot_have_another_type(at: Stage) ->
     assert "operand type mismatch" in refused and "\n" not in refused
 
 
-@pytest.mark.compiler
-def test_a_text_that_is_no_model_and_a_file_that_is_not_there(at: Stage) -> None:
-    refused = at.shaped("func.func @main(", Range(1, 2))
-    assert isinstance(refused, str) and refused.startswith("cannot constrain its dimensions: MLIRError: ")
-    gone = constrained(at.bindings, at.home / "gone.mlir", Range(1, 2), at.home / "out.mlir")
-    assert isinstance(gone, Failure)
-    assert gone.message == "cannot constrain its dimensions: on this machine: gone.mlir: No such file or directory"
-
-
 @pytest.mark.parametrize("answer", ['{"refused": null}', '{"dimensions": [[-1, 0]], "refused": null}', "nothing"])
 def test_a_worker_that_answers_something_else_is_not_believed(tmp_path: Path, answer: str) -> None:
     script = tmp_path / "worker.py"
@@ -221,9 +224,145 @@ def test_a_worker_that_answers_something_else_is_not_believed(tmp_path: Path, an
     told = constrained(bindings, tmp_path / "model.mlir", Static(8), tmp_path / "out.mlir")
     bindings.close()
     assert isinstance(told, Failure) and told.message.startswith("cannot constrain its dimensions: ")
-
-
-def test_without_bindings_there_is_the_reason(tmp_path: Path) -> None:
     bindings = Bindings(None, "it is a binary alone", Cancel())
     told = constrained(bindings, tmp_path / "model.mlir", Static(8), tmp_path / "out.mlir")
     assert told == Failure("import", "cannot constrain its dimensions: it is a binary alone")
+
+
+# The dynamic models of the suite: a fixed size gives the static export's artifact, and outputs stay.
+
+MODELS = ROOT / "configs/models"
+BERT, TWIN = "bert_l4_f32_dyn", "bert_l4_f32_s128"
+LENGTH = {BERT: [(0, 1), (1, 1)], "gpt2_f32_dyn": [(0, 1)], "tinyllama_l4_f32_dyn": [(0, 1)]}
+"""Of each dynamic model, where the length of its sequence is: its one symbolic dimension; the batch is 1."""
+LENGTHS: dict[str, Constraint] = {
+    "range": Range(16, 512),
+    "divisible": Divisible(16, 16, 512),
+    "static": Static(DYNAMIC_SIZES[0]),
+}
+VECTOR_LOAD = b"ld.global.nc.v4."
+
+
+@pytest.fixture(scope="module")
+def programs(compiler_root: Path, worker: Child, tmp_path_factory: pytest.TempPathFactory) -> SmallPrograms:
+    return SmallPrograms(compiler_root, worker, tmp_path_factory.mktemp("programs"))
+
+
+@pytest.fixture(scope="module")
+def bindings(compiler_root: Path) -> Iterator[Bindings]:
+    found = Bindings(compiler_root, "", Cancel())
+    yield found
+    found.close()
+
+
+def shaped(bindings: Bindings, home: Path, name: str, constraint: Constraint) -> str:
+    """The text of a model of the suite, constrained at its length."""
+    out = home / f"{name}.mlir"
+    assert constrained(bindings, MODELS / f"{name}.mlir", constraint, out) == tuple(LENGTH[name])
+    return out.read_text(encoding="utf-8")
+
+
+@pytest.mark.compiler
+def test_every_dynamic_model_of_the_suite_is_looked_at() -> None:
+    dynamic = {path.stem for path in MODELS.glob("*.mlir") if re.search(r"@main\(.*\?", path.read_text("utf-8"))}
+    assert dynamic == set(LENGTH)
+
+
+@pytest.mark.compiler
+def test_a_fixed_length_gives_the_artifact_of_the_static_export(
+    programs: SmallPrograms, bindings: Bindings, tmp_path: Path
+) -> None:
+    fixed = shaped(bindings, tmp_path, BERT, Static(128)).replace(f"@{BERT} ", f"@{TWIN} ")
+    exported = (MODELS / f"{TWIN}.mlir").read_text(encoding="utf-8")
+    artifacts = [programs.artifact(*named).read_bytes() for named in (("fixed", fixed), ("exported", exported))]
+    assert artifacts[0] == artifacts[1]
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("name", LENGTH)
+def test_a_fixed_length_leaves_no_dimension_dynamic(
+    programs: SmallPrograms, bindings: Bindings, tmp_path: Path, name: str
+) -> None:
+    text = shaped(bindings, tmp_path, name, Static(32))
+    assert re.search(r"@main\(.*!torch\.vtensor<\[1,32\],si32>.* -> !torch\.vtensor<\[1,32,\d+\],f32>", text)
+    fixed = programs.interface(f"{name}.fixed", text)
+    flow = (programs.home / f"{name}.fixed.here.mlir").read_text(encoding="utf-8")
+    assert fixed.functions and "?" not in flow
+
+
+@pytest.mark.compiler
+def test_outputs_stay_where_the_constraint_is_kept(
+    programs: SmallPrograms, bindings: Bindings, runtime: Runtime, tmp_path: Path
+) -> None:
+    text = (MODELS / f"{BERT}.mlir").read_text(encoding="utf-8")
+    before = programs.artifact("before", text)
+    runner = Runner(runtime, programs.interface("before", text), tmp_path / "data", Cancel(), draws=1)
+    for name, constraint in LENGTHS.items():
+        after = programs.artifact(name, shaped(bindings, tmp_path, BERT, constraint))
+        told = runner.outputs_equal(before, after)
+        assert told.equal, (name, told)
+        assert f"dynamic dimensions of {DYNAMIC_SIZES[0]}" in told.equal_note, told
+
+
+@pytest.mark.compiler
+def test_the_code_generator_of_a_gpu_makes_use_of_divisibility(
+    programs: SmallPrograms, bindings: Bindings, tmp_path: Path
+) -> None:
+    model = tmp_path / "product.mlir"
+    model.write_text(PRODUCT, encoding="utf-8")
+    code = {}
+    for name in ("range", "divisible"):
+        out = tmp_path / f"{name}.mlir"
+        assert constrained(bindings, model, LENGTHS[name], out) == ((0, 0),)
+        code[name] = programs.artifact(name, out.read_text(encoding="utf-8"), "cuda").read_bytes()
+    assert VECTOR_LOAD not in code["range"] and VECTOR_LOAD in code["divisible"]
+
+
+# What can be said of a dimension, and one clear line for what cannot.
+
+
+class Experiment(Record, frozen=True):
+    """What has a constraint."""
+
+    constraint: Constraint
+
+
+@pytest.mark.parametrize(
+    ("plain", "value"),
+    [
+        ({"kind": "dynamic"}, Dynamic()),
+        ({"kind": "static", "size": 128}, Static(128)),
+        ({"kind": "range", "min": 16, "max": 512}, Range(16, 512)),
+        ({"kind": "range", "min": 7, "max": 7}, Range(7, 7)),
+        ({"kind": "divisible", "by": 16, "min": 16, "max": 512}, Divisible(16, 16, 512)),
+    ],
+)
+def test_each_kind_is_read_and_written(plain: dict[str, object], value: Constraint) -> None:
+    assert converted({"constraint": plain}, Experiment, "experiment").constraint == value
+    assert decoded(canonical(value), dict[str, object], "experiment") == plain
+
+
+@pytest.mark.parametrize(
+    ("plain", "what"),
+    [
+        ({"kind": "odd"}, "odd"),
+        ({"size": 128}, "kind"),
+        ({"kind": "static"}, "size"),
+        ({"kind": "static", "size": 0}, ">= 1"),
+        ({"kind": "static", "size": 1 << 31}, "<= 2147483647"),
+        ({"kind": "static", "size": 128, "max": 512}, "max"),
+        ({"kind": "divisible", "by": 0, "min": 16, "max": 512}, ">= 1"),
+    ],
+)
+def test_what_cannot_be_said_is_one_line(plain: dict[str, object], what: str) -> None:
+    with pytest.raises(InputError) as refused:
+        converted({"constraint": plain}, Experiment, "experiment")
+    assert what in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_sizes_that_no_model_can_have() -> None:
+    assert misfit(Range(512, 16)) == "min 512 is above max 16"
+    assert misfit(Divisible(16, 32, 16)) == "min 32 is above max 16"
+    assert misfit(Divisible(16, 8, 512)) == "min 8 is no multiple of 16"
+    assert misfit(Divisible(16, 16, 500)) == "max 500 is no multiple of 16"
+    assert {misfit(one) for one in (Dynamic(), Static(3), Range(7, 7), Divisible(16, 16, 512))} == {""}
