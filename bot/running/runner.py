@@ -57,7 +57,7 @@ _FEWEST_DRAWS, FEWEST_PAIRS = 2, 6
 """With fewer pairs, not even the whole range of the ratios holds the median with CONFIDENCE."""
 CONFIDENCE = 0.95
 LONG_SECONDS, PAIR_SECONDS = 120, 60
-"""When that much time has gone, nothing is repeated that need not be; what the first pair of a price may take."""
+"""After that neither draws nor pairs are added to the fewest that there must be; what the first pair may take."""
 _MUCH_LONGER = 10  # an artifact that takes so many times as long as the other is not merely slow: it does not end
 _SHORTEST_SECONDS = 0.2  # how long each process of a pair repeats the function, at least
 TOO_LONG = "a single pair of runs takes too long for several of them"
@@ -182,33 +182,30 @@ def started(
     return Stopped(here(why) if is_machine else why, is_own=not is_machine, is_refused=True)
 
 
-def _argv(runtime: Runtime, program: str, artifact: Path, feed: Feed, draw: int) -> list[str]:
-    """What both programs are told: device, artifact, function, parameters, arguments."""
-    return [
-        str(runtime.directory / program),
-        f"--device={DEVICE}",
-        f"--module={artifact.absolute()}",
-        *feed.draws[draw],
-    ]
-
-
 def twice(module: str, function: Function) -> str:
     """A module of the VM's own operations, whose function of the same name calls a module's function twice in turn."""
-    taken, given = (tuple(map(_passed, texts)) for texts in (function.arguments, function.results))
-    names = [f"%a{number}" for number in range(2 * len(taken))]
-    callee, own, both = f'@"{module}.{function.name}"', ", ".join(given), ", ".join(given * 2)
+
+    def passed(text: str) -> str:
+        tensor = parsed(text)
+        if tensor is None or not tensor.is_scalar:
+            return f"!vm.ref<{text if text.startswith('!') else '!hal.buffer_view'}>"
+        return f"{'f' if tensor.is_float else 'i'}{64 if (tensor.bits or 0) > 32 else 32}"
+
+    taken, given = (list(map(passed, texts)) for texts in (function.arguments, function.results))
+    names, callee = [f"%a{number}" for number in range(2 * len(taken))], f'@"{module}.{function.name}"'
+    parameters = [f"{name} : {kind}" for name, kind in zip(names, taken * 2, strict=True)]
+    own, both = f"({', '.join(taken)}) -> ({', '.join(given)})", ", ".join(given * 2)
     results = ", ".join(f"%r{call}#{number}" for call in range(2) for number in range(len(given)))
-    parameters = ", ".join(f"{name} : {kind}" for name, kind in zip(names, taken * 2, strict=True))
     calls = [
         f"    {f'%r{call}:{len(given)} = ' if given else ''}vm.call {callee}"
-        f"({', '.join(names[call * len(taken) : (call + 1) * len(taken)])}) : ({', '.join(taken)}) -> ({own})"
+        f"({', '.join(names[call * len(taken) : (call + 1) * len(taken)])}) : {own}"
         for call in range(2)
     ]
     lines = [
         "vm.module @twice {",
-        f"  vm.import private {callee}({', '.join(f'%a{at} : {kind}' for at, kind in enumerate(taken))}) -> ({own})",
+        f"  vm.import private {callee}({', '.join(parameters[: len(taken)])}) -> ({', '.join(given)})",
         f'  vm.export @"{function.name}"',
-        f'  vm.func private @"{function.name}"({parameters}) -> ({both}) {{',
+        f'  vm.func private @"{function.name}"({", ".join(parameters)}) -> ({both}) {{',
         *calls,
         f"    vm.return {results} : {both}" if given else "    vm.return",
         "  }",
@@ -217,11 +214,15 @@ def twice(module: str, function: Function) -> str:
     return "\n".join(lines)
 
 
-def _passed(text: str) -> str:
-    tensor = parsed(text)
-    if tensor is None or not tensor.is_scalar:
-        return f"!vm.ref<{text if text.startswith('!') else '!hal.buffer_view'}>"
-    return f"{'f' if tensor.is_float else 'i'}{64 if (tensor.bits or 0) > 32 else 32}"
+def _argv(runtime: Runtime, program: str, artifact: Path, feed: Feed, draw: int) -> list[str]:
+    """What both programs are told: device, artifact, function, parameters, arguments."""
+    path = str(runtime.directory / program)
+    return [path, f"--device={DEVICE}", f"--module={artifact.absolute()}", *feed.draws[draw]]
+
+
+def _benchmark(runtime: Runtime, artifact: Path, feed: Feed, least: str) -> list[str]:
+    argv = _argv(runtime, "iree-benchmark-module", artifact, feed, 0)
+    return [*argv, "--benchmark_format=json", f"--benchmark_min_time={least}"]
 
 
 def retired(runtime: Runtime, artifact: Path, fed: Feed, cancel: Cancel, timeout_seconds: float) -> int | str:
@@ -234,8 +235,7 @@ def retired(runtime: Runtime, artifact: Path, fed: Feed, cancel: Cancel, timeout
         return why
     counts = []
     for repetitions in (_FEW, _MORE):
-        argv = _argv(runtime, "iree-benchmark-module", artifact, fed, 0)
-        argv += ["--benchmark_format=json", f"--benchmark_min_time={repetitions}x"]
+        argv = _benchmark(runtime, artifact, fed, f"{repetitions}x")
         count = _counted(argv, fed.directory, cancel, timeout_seconds)
         if isinstance(count, str):
             return count
@@ -291,8 +291,6 @@ class Runner:
         *,
         timeout_seconds: float = 600,
         draws: int = DRAWS,
-        long_seconds: float = LONG_SECONDS,
-        pair_seconds: float = PAIR_SECONDS,
         names: tuple[str, str] = ("the artifact before folding", "the artifact after folding"),
         runtimes: Mapping[Path, Runtime] | None = None,
         compiled: Callable[[Path, str], Path | str] | None = None,
@@ -302,16 +300,14 @@ class Runner:
         `interface`: of the program at the end of the flow phase, for the target of the artifacts; `directory`: where
         the random data are kept, about as large as the parameters; programs with the same parameters share them, and
         nobody removes them; `timeout_seconds`: for each run; `draws`: random inputs; a quantised program gets one more,
-        with other parameters; `long_seconds`: after which neither draws nor pairs are added to the fewest that there
-        must be; `names`: what the artifacts before and after are called where one of them does not run; `runtimes`:
-        artifact → the runtime that runs it, where that is another one; `compiled`: gives a module of the VM's own
-        operations that is run beside this artifact, or why there is none; without it a program that remembers is called
-        once.
+        with other parameters; `names`: what the artifacts before and after are called where one of them does not run;
+        `runtimes`: artifact → the runtime that runs it, where that is another one; `compiled`: gives a module of the
+        VM's own operations that is run beside this artifact, or why there is none; without it a program that remembers
+        is called once.
         """
         self._runtime, self._interface, self._directory = runtime, interface, directory.absolute()
         self._cancel, self._timeout_seconds, self._compiled = cancel, timeout_seconds, compiled
-        self._long_seconds, self._pair_seconds, self._names = long_seconds, pair_seconds, names
-        self._draws, self._runtimes = draws, runtimes if runtimes is not None else {}
+        self._names, self._draws, self._runtimes = names, draws, runtimes if runtimes is not None else {}
         self._called = called(interface)
         self._feeds: dict[Path, Feed | str] = {}
         self.reason = refusal(interface.targets, runtime, cancel)
@@ -378,25 +374,23 @@ class Runner:
         """Their times, or the reason why there are none.
 
         A pair is two processes, one after the other, of which the first is now this artifact and then that; the first
-        pair of all only warms up. Raises ValueError for fewer pairs than FEWEST_PAIRS.
+        pair of all only warms up.
         """
-        _require_pairs(pairs)
         fed = self._feed(before)
         if isinstance(fed, str):
             return fed
         times: list[tuple[float, float]] = []
         start = time.monotonic()
         for number in self._unless_long(pairs + 1, FEWEST_PAIRS + 1):
-            if number == 1 and time.monotonic() - start > self._pair_seconds:
+            if number == 1 and time.monotonic() - start > PAIR_SECONDS:
                 return TOO_LONG
-            pair = {}
-            order = list(zip((before, after), self._names, strict=True))
-            for artifact, name in order if number % 2 == 0 else reversed(order):
-                timed = self._timed(artifact, fed)
+            pair = [0.0, 0.0]
+            for side in (0, 1) if number % 2 == 0 else (1, 0):
+                timed = self._timed((before, after)[side], fed)
                 if isinstance(timed, str):
-                    return f"{name} {timed}"
-                pair[name] = timed
-            times.append((pair[self._names[0]], pair[self._names[1]]))
+                    return f"{self._names[side]} {timed}"
+                pair[side] = timed
+            times.append((pair[0], pair[1]))
         return price_of(times[1:])
 
     def instructions(self, before: Path, artifact: Path) -> int | str:
@@ -409,7 +403,7 @@ class Runner:
     def _unless_long(self, most: int, fewest: int) -> Iterator[int]:
         start = time.monotonic()
         for number in range(most):
-            if number >= fewest and time.monotonic() - start > self._long_seconds:
+            if number >= fewest and time.monotonic() - start > LONG_SECONDS:
                 return
             yield number
 
@@ -469,8 +463,7 @@ class Runner:
     def _timed(self, artifact: Path, fed: Feed) -> float | str:
         with temporary_directory("report-", self._directory) as directory:
             report, runtime = directory / "report.json", self._runtimes.get(artifact, self._runtime)
-            argv = _argv(runtime, "iree-benchmark-module", artifact, fed, 0)
-            argv += ["--benchmark_format=json", f"--benchmark_min_time={_SHORTEST_SECONDS}s"]
+            argv = _benchmark(runtime, artifact, fed, f"{_SHORTEST_SECONDS}s")
             ended = started(runtime, argv, fed, self._cancel, self._timeout_seconds, stdout=report)
             if isinstance(ended, Stopped):
                 return ended.why
@@ -568,11 +561,6 @@ def microseconds(report: bytes) -> float | str:
     return benchmarks[0].cpu_time * _MICROSECONDS[benchmarks[0].time_unit]
 
 
-def _require_pairs(pairs: int) -> None:
-    if pairs < FEWEST_PAIRS:
-        raise ValueError(f"{pairs} pairs, of at least {FEWEST_PAIRS}")
-
-
 def price_of(pairs: Sequence[tuple[float, float]]) -> Price:
     """The price of (before, after) times in microseconds; of at least FEWEST_PAIRS pairs, or ValueError.
 
@@ -580,7 +568,8 @@ def price_of(pairs: Sequence[tuple[float, float]]) -> Price:
     that as often as above it, whatever their distribution: how many are below is binomial, and the interval from the
     ratio of some rank misses the median where fewer are.
     """
-    _require_pairs(len(pairs))
+    if len(pairs) < FEWEST_PAIRS:
+        raise ValueError(f"{len(pairs)} pairs, of at least {FEWEST_PAIRS}")
     ratios, missed, rank = sorted(after / before for before, after in pairs), 0.0, 0
     while (missed := missed + 2 * math.comb(len(ratios), rank) / 2 ** len(ratios)) <= 1 - CONFIDENCE:
         rank += 1

@@ -11,7 +11,7 @@ import hashlib
 import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -313,30 +313,19 @@ def gaining(choices: Sequence[Choice], attempt: Try, elements: Mapping[str, int]
     if not is_smaller(best, plain := attempt(NOTHING)):
         best, doubtful = plain, list(choices)
     for one in sorted(doubtful, key=lambda one: (one.apart_bytes is None, -(one.apart_bytes or 0), one.members)):
-        better: Attempt | str = "folding it saves no code"
+        before, why = best, "folding it saves no code"
         if one.sizes is None or one.sizes[1] < one.sizes[0]:
-            better = _better(one, best, attempt)
-        if isinstance(better, str):
-            result = best
+            tried = [attempt([*best.groups, *groups]) for _, groups in one.ways]
+            sizes = [size for with_it in tried if (size := with_it.artifact_bytes) is not None]
+            why = "the artifact gets no smaller with it" if sizes else "it does not compile beside the others"
+            best = next((each for each in tried if is_smaller(each, best) and each.artifact_bytes == min(sizes)), best)
+        if best is before:
             for half in halves(one.members, elements):
-                with_it = attempt([*result.groups, half])
-                if is_smaller(with_it, result):
-                    result = with_it
-            better = (result if result is not best else None) or better
-        if isinstance(better, str):
-            without[one.members] = better
-        else:
-            best = better
+                with_it = attempt([*best.groups, half])
+                best = with_it if is_smaller(with_it, best) else best
+        if best is before:
+            without[one.members] = why
     return best, without
-
-
-def _better(one: Choice, best: Attempt, attempt: Try) -> Attempt | str:
-    tried = [attempt([*best.groups, *groups]) for _, groups in one.ways]
-    sizes = [(with_it.artifact_bytes, at) for at, with_it in enumerate(tried) if with_it.artifact_bytes is not None]
-    if not sizes or best.artifact_bytes is None:
-        return "it does not compile beside the others"
-    size, at = min(sizes)
-    return tried[at] if size < best.artifact_bytes else "the artifact gets no smaller with it"
 
 
 def is_smaller(one: Attempt, other: Attempt) -> bool:
@@ -357,7 +346,7 @@ def halves(group: Group, elements: Mapping[str, int]) -> list[Group]:
 # One cell's audit: what is worth folding of it, and whether folded programs still give what they gave, and how fast.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Audited:
     """One cell's audit."""
 
@@ -367,6 +356,8 @@ class Audited:
     attempts: Attempts | None = None  # None where its program could not be had, with the reason in `failure`
     best: Attempt | None = None  # with what is worth folding; None where there is a failure
     left: tuple[LeftFamily, ...] = ()
+    bench: Bench | str = ""  # what runs it here, or why nothing does
+    run: Run = field(default_factory=Run)
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -391,24 +382,25 @@ def audit(tools: FoldTools, planned: PlannedCell, cell: Cell) -> Audited:
         attempts = Attempts(tools, planned, source, flow, groups_of(tools.folding, flow))
     except MalformedBinary as error:
         return Audited(cell, planned, str(error))
-    return again(Audited(cell, planned, attempts=attempts), ())
+    one = Audited(cell, planned, attempts=attempts)
+    fold_best(one, attempts, ())
+    return one
 
 
-def again(one: Audited, banned: Collection[Group]) -> Audited:
-    """The same cell, searched without some groups."""
-    if one.attempts is None:
-        return one
-    groups = one.attempts.groups
-    result = search(groups, one.attempts.at, banned)
+def fold_best(one: Audited, attempts: Attempts, banned: Collection[Group]) -> None:
+    """What is worth folding of a cell without some groups."""
+    groups = attempts.groups
+    result = search(groups, attempts.at, banned)
     if not result.attempt.cell.measured:
-        return replace(one, best=None, failure=f"resumed with nothing folded: {reason_of(result.attempt)}")
+        one.best, one.failure = None, f"resumed with nothing folded: {reason_of(result.attempt)}"
+        return
     grouped = {name for level in groups.groups.values() for group in level for name in group}
     families = [
         LeftFamily(family.kind, family.members, _why(family.kind, family.members, groups))
         for family in one.cell.families
         if family.kind in FAMILY_KINDS and grouped.isdisjoint(family.members)
     ]
-    return replace(one, best=result.attempt, left=(*result.left, *families))
+    one.best, one.left = result.attempt, (*result.left, *families)
 
 
 def _why(kind: str, members: tuple[str, ...], groups: Groups) -> str:
@@ -554,16 +546,20 @@ def audited(work: Work, options: FoldOptions) -> FoldAudit:
         )
         tools = FoldTools(kit, folding, importer, cells, assembler, scratch)
         planned = {cell.key: cell for cell in plan.cells}
-        checks = _Checks(_all(tools, [(planned[cell.key], cell) for cell in side.cells], work), options, work)
+        audits = _all(tools, [(planned[cell.key], cell) for cell in side.cells], work)
+        by_model = [list(of) for _, of in groupby(audits, lambda one: one.cell.key.model)]
         if runtime is None:
             why = MISSING if options.run else NOT_ASKED
-            checks.runs = dict.fromkeys(checks.audits, Run(None, why, None, why))
-        else:
-            checks.all(runtime)
-        rows = [fold_cell(one, checks.runs[key], work.request.out) for key, one in checks.audits.items()]
-        by_model = groupby(checks.audits.values(), lambda one: one.cell.key.model)
-        models = [model_of(tools, list(of), rows) for _, of in by_model]
-    ran = any(one.equal is not None for one in checks.runs.values())
+            for one in audits:
+                one.run = Run(None, why, None, why)
+        else:  # nothing else runs beside it, as it takes times
+            with temporary_directory("fold-data-") as data:
+                for mine in by_model:
+                    _check(mine, runtime, data, options.max_slowdown, work)
+                    shutil.rmtree(data / mine[0].cell.key.model, ignore_errors=True)
+        rows = [fold_cell(one, work.request.out) for one in audits]
+        models = [model_of(tools, mine, rows) for mine in by_model]
+    ran = any(one.run.equal is not None for one in audits)
     return FoldAudit(
         fold.FOLD_SCHEMA,
         compiler=toolchain.info,
@@ -575,7 +571,7 @@ def audited(work: Work, options: FoldOptions) -> FoldAudit:
     )
 
 
-def _all(tools: FoldTools, cells: Sequence[tuple[PlannedCell, Cell]], work: Work) -> dict[CellKey, Audited]:
+def _all(tools: FoldTools, cells: Sequence[tuple[PlannedCell, Cell]], work: Work) -> list[Audited]:
     audits: dict[CellKey, Audited] = {}
 
     def run(planned: PlannedCell, cell: Cell) -> None:
@@ -589,93 +585,75 @@ def _all(tools: FoldTools, cells: Sequence[tuple[PlannedCell, Cell]], work: Work
     tasks = [Task(planned.cost, f"fold {cell.key}", partial(run, planned, cell)) for planned, cell in cells]
     with work.show.progress() as progress:
         run_all(tasks, work.request.jobs, work.cancel.set, progress)
-    return {key: audits[key] for key in sorted(audits)}
+    return [audits[key] for key in sorted(audits)]
 
 
-@dataclass
-class _Checks:
-    """All cells, as checking leaves them; nothing else runs beside it, as it takes times."""
-
-    audits: dict[CellKey, Audited]
-    options: FoldOptions
-    work: Work
-    runs: dict[CellKey, Run] = field(default_factory=dict)
-
-    def all(self, runtime: Runtime) -> None:
-        """Run what can be run; what gives other outputs somewhere is folded nowhere."""
-        with temporary_directory("fold-data-") as data:
-            for model in sorted({key.model for key in self.audits}):
-                keys = [key for key in self.audits if key.model == model]
-                benches = {key: self._bench(self.audits[key], runtime, data / model) for key in keys}
-                self._equal(keys, benches)
-                for key, bench in benches.items():
-                    best = self.audits[key].best
-                    if isinstance(bench, Bench) and best and self.runs[key].equal:
-                        self._price(key, bench, best)
-                shutil.rmtree(data / model, ignore_errors=True)
-
-    def _price(self, key: CellKey, bench: Bench, best: Attempt) -> None:
-        """Take the time; where a slowdown is the limit, keep the groups within it."""
-        self.work.show.say(f"{key}: is timed before and after folding")
-        if self.options.max_slowdown is None:
+def _check(audits: Sequence[Audited], runtime: Runtime, data: Path, max_slowdown: float | None, work: Work) -> None:
+    """Run what can be run of one model; what gives other outputs on a target is folded on none."""
+    banned: dict[Group, str] = {}
+    for one in audits:
+        one.bench = _bench(one, runtime, data / one.cell.key.model, work)
+    while True:
+        worse = {}
+        for one in audits:
+            worse.update(dict.fromkeys(_compared(one, work), f"it gives other outputs on {one.cell.key.target}"))
+        if not worse.keys() - banned.keys():
+            break
+        banned.update(worse)
+        for one in audits:
+            if one.attempts is not None:
+                fold_best(one, one.attempts, banned)
+                kinds = {group: kind_of(one.attempts.groups, group) for group in banned}
+                rejected = (LeftFamily(kind, group, banned[group]) for group, kind in kinds.items() if kind is not None)
+                one.left = (*one.left, *rejected)
+    for one in audits:
+        bench, best = one.bench, one.best
+        if isinstance(bench, str) or best is None or not one.run.equal:
+            continue
+        work.show.say(f"{one.cell.key}: is timed before and after folding")
+        if max_slowdown is None:
             price = bench.price(best)
-        else:
-            kept, left, price = affordable(bench, best, self.options.max_slowdown)
-            self.audits[key] = replace(self.audits[key], best=kept, left=(*self.audits[key].left, *left))
-            if kept is not best:
-                self.runs[key] = self._compared(self.audits[key], bench)[0]
+        else:  # the groups within the limit are kept
+            one.best, left, price = affordable(bench, best, max_slowdown)
+            one.left = (*one.left, *left)
+            if one.best is not best:
+                _compared(one, work)
         known = price if isinstance(price, Price) else None
-        self.runs[key] = structs.replace(self.runs[key], price=known, price_note="" if known else str(price))
+        one.run = structs.replace(one.run, price=known, price_note="" if known else str(price))
 
-    def _bench(self, one: Audited, runtime: Runtime, data: Path) -> Bench | str:
-        """What runs a cell here, or why nothing does."""
-        if one.attempts is None or not one.groups:
-            return one.failure or NOTHING_FOLDED
-        attempts, kit = one.attempts, one.attempts.tools.kit
-        signature = interface_of(attempts.tools.folding, attempts.flow)
-        if isinstance(signature, str):
-            return signature
 
-        def runner_of(signature: Interface) -> Runner:
-            compiled = partial(module_of, kit)
-            return Runner(runtime, signature, data, self.work.cancel, timeout_seconds=RUN_SECONDS, compiled=compiled)
+def _bench(one: Audited, runtime: Runtime, data: Path, work: Work) -> Bench | str:
+    if one.attempts is None or not one.groups:
+        return one.failure or NOTHING_FOLDED
+    attempts, kit = one.attempts, one.attempts.tools.kit
+    signature = interface_of(attempts.tools.folding, attempts.flow)
+    if isinstance(signature, str):
+        return signature
 
-        runner = runner_of(signature)
-        if runner.reason is not None:
-            return runner.reason
-        before = attempts.artifact(one.planned, attempts.source, attempts.flow.with_suffix(".before.vmfb"))
-        return before if isinstance(before, str) else Bench(attempts, runner_of, runner, before)
+    def runner_of(signature: Interface) -> Runner:
+        compiled = partial(module_of, kit)
+        return Runner(runtime, signature, data, work.cancel, timeout_seconds=RUN_SECONDS, compiled=compiled)
 
-    def _equal(self, keys: Sequence[CellKey], benches: Mapping[CellKey, Bench | str]) -> None:
-        banned: dict[Group, str] = {}
-        while True:
-            worse = {}
-            for key in keys:
-                self.runs[key], bad = self._compared(self.audits[key], benches[key])
-                worse.update(dict.fromkeys(bad, f"it gives other outputs on {key.target}"))
-            if not worse.keys() - banned.keys():
-                return
-            banned.update(worse)
-            for key in keys:
-                one = again(before := self.audits[key], banned)
-                rejected = []  # groups that change outputs, here or on another target
-                if before.attempts:
-                    groups = before.attempts.groups
-                    rows = [(kind_of(groups, group), group, why) for group, why in banned.items()]
-                    rejected = [LeftFamily(kind, group, why) for kind, group, why in rows if kind is not None]
-                self.audits[key] = replace(one, left=(*one.left, *rejected))
+    runner = runner_of(signature)
+    if runner.reason is not None:
+        return runner.reason
+    before = attempts.artifact(one.planned, attempts.source, attempts.flow.with_suffix(".before.vmfb"))
+    return before if isinstance(before, str) else Bench(attempts, runner_of, runner, before)
 
-    def _compared(self, one: Audited, bench: Bench | str) -> tuple[Run, Mapping[Group, str]]:
-        if isinstance(bench, str) or one.best is None or not one.groups:
-            why = bench if isinstance(bench, str) else NOTHING_FOLDED
-            return Run(None, why, None, why), {}
-        self.work.show.say(f"{one.cell.key}: runs before and after folding")
-        equality = bench.equal(one.best)
-        bad = differing(bench, one.groups) if equality.equal is False else {}
-        for group, why in bad.items():
-            words = f"{group[0]} and {len(group) - 1} more give other outputs as one: {why}"
-            self.work.show.say(f"{one.cell.key}: {words}")
-        return Run(equality.equal, equality.equal_note, None, "outputs are not known to be equal"), bad
+
+def _compared(one: Audited, work: Work) -> Mapping[Group, str]:
+    """Compare outputs before and after folding; which groups change them, and how."""
+    if isinstance(one.bench, str) or one.best is None or not one.groups:
+        why = one.bench if isinstance(one.bench, str) else NOTHING_FOLDED
+        one.run = Run(None, why, None, why)
+        return {}
+    work.show.say(f"{one.cell.key}: runs before and after folding")
+    equality = one.bench.equal(one.best)
+    bad = differing(one.bench, one.groups) if equality.equal is False else {}
+    for group, why in bad.items():
+        work.show.say(f"{one.cell.key}: {group[0]} and {len(group) - 1} more give other outputs as one: {why}")
+    one.run = Run(equality.equal, equality.equal_note, None, "outputs are not known to be equal")
+    return bad
 
 
 def model_of(tools: FoldTools, audits: Sequence[Audited], cells: Sequence[FoldCell]) -> FoldModel:
@@ -701,28 +679,26 @@ def model_of(tools: FoldTools, audits: Sequence[Audited], cells: Sequence[FoldCe
     )
 
 
-def fold_cell(one: Audited, run: Run, out: Path) -> FoldCell:
+def fold_cell(one: Audited, out: Path) -> FoldCell:
     """The audit of one cell as `fold.json` has it; its folded program goes to the output directory."""
-    cell, counts, command, module = one.cell, fold_counts(one.cell), "", ""
-    surplus, state = counts.surplus_executables if counts else None, "nothing-to-fold"
-    folded: list[fold.FoldedFamily] = []
+    cell, counts, run, command, module = one.cell, fold_counts(one.cell), one.run, "", ""
+    surplus, folded = counts.surplus_executables if counts else None, list[fold.FoldedFamily]()
     if cell.status == "unsupported":
         state = "unsupported"
     elif one.best is None or not one.best.cell.measured:
         state = FAILED
-    elif one.groups:
-        state = "folded"
+    else:
+        state = "folded" if one.groups else "nothing-to-fold"
     if one.attempts is not None and one.best is not None and one.groups:
-        groups = one.attempts.groups
-        folded = [
-            fold.FoldedFamily(kind_of(groups, each.members) or FOLD_KINDS[-1], each.members, each.operands)
-            for each in one.best.folded
-        ]
+        groups, best = one.attempts.groups, one.best
+        for each in best.folded:
+            kind = kind_of(groups, each.members) or FOLD_KINDS[-1]
+            folded.append(fold.FoldedFamily(kind, each.members, each.operands))
         module = f"{FOLDER}/{cell.key.model}.{cell.key.target}.mlir"
         make_directory(out / FOLDER)
-        shutil.copyfile(one.attempts.program(one.best), out / module)
-        planned = one.best.planned
-        command = structs.replace(planned, model=structs.replace(planned.model, shown=module)).command()
+        shutil.copyfile(one.attempts.program(best), out / module)
+        shown = structs.replace(best.planned.model, shown=module)
+        command = structs.replace(best.planned, model=shown).command()
     return FoldCell(
         model=cell.key.model,
         target=cell.key.target,
