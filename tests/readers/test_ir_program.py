@@ -347,25 +347,6 @@ def test_the_asynchronous_form_mixes_resources_and_numbers(worker: Child, tmp_pa
     assert [row[:2] for row in rows] == [("i32", [12]), ("i1", [1]), ("i64", []), ("f32", [])]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "parts"),
-    [
-        ("%c3072 = arith.constant 3072", "%c3072 = arith.constant 6144", {0}),
-        ("<umin = 3072, umax = 3072, udiv = 3072>", "<umin = 64, umax = 64, udiv = 64>", {0}),
-        ("<umin = 3072, umax = 3072, udiv = 3072>", "<umin = 3072, umax = 6144, udiv = 3072>", {0, 1}),
-        ("stream.alignment = 64 : index", "stream.alignment = 16 : index", {2}),
-    ],
-)
-def test_what_is_bound_is_told_in_parts(worker: Child, tmp_path: Path, old: str, new: str, parts: set[int]) -> None:
-    text = (HERE / "tiny.7.stream.mlir").read_text()
-    assert old in text
-    streams = written(tmp_path, text.replace(old, new)), TINY["stream"]
-    rows = (worker.ask(op="program", **{**TINY, "stream": stream})["entry_points"] for stream in streams)
-    for after, before in zip(*rows, strict=True):
-        differing = {n for n in range(3) if before["bound_parts"][n] != after["bound_parts"][n]}
-        assert differing == (parts if before["bound"] != after["bound"] else set())
-
-
 HEAD = '"func.func"() <{sym_name = "@"}> ({\n^bb0(%arg0: !stream.binding, %arg1: !stream.binding, %arg2: i32):'
 TAIL = '  "func.return"() : () -> ()\n}) : () -> ()'
 TYPE = ": (!stream.binding, index) -> tensor<4xf32>"
