@@ -14,7 +14,7 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from bot.core.reading import EntryPoint, Reader, Reading
 from bot.errors import MalformedBinary
@@ -60,37 +60,35 @@ class Function:
     stack_bytes: int | None = 0
 
 
-@dataclass(slots=True)
 class Module:
-    """What one sweep over the instructions collects."""
+    """What one sweep over the instructions collects.
 
-    words: array[int]
-    at: int = HEADER_WORDS  # position of the instruction that is being read
-    current: Function | None = None
-    # function id, name, interface ids; in order
-    entries: list[tuple[int, str, frozenset[int]]] = field(default_factory=list)
-    functions: dict[int, Function] = field(default_factory=dict)
-    # variable id → bytes, None where the type has no known size
-    workgroup: dict[int, int | None] = field(default_factory=dict)
-    aliased: set[int] = field(default_factory=set)
-    # position and count of the words that are only names, by rising position
-    nameless: list[tuple[int, int]] = field(default_factory=list)
-    parts: Counter[str] = field(default_factory=lambda: Counter(header=HEADER_WORDS, text=0))
-    debug_sets: set[int] = field(default_factory=set)  # ids of the imported sets of instructions that only describe
-    # by result id; a type without an entry (runtime arrays, images, …) has no known size
-    sizes: dict[int, Size] = field(default_factory=dict)
-    pointees: dict[int, int] = field(default_factory=dict)
-    # id → value of 32-bit constants, specialisation constants with their default
-    constants: dict[int, int] = field(default_factory=dict)
-    strides: dict[int, int] = field(default_factory=dict)
-    offsets: dict[int, dict[int, int]] = field(default_factory=dict)
+    Attributes:
+        at: position of the instruction that is being read.
+        entries: function id, name, interface ids; in order.
+        workgroup: variable id → bytes, None where the type has no known size.
+        nameless: position and count of the words that are only names, by rising position.
+        debug_sets: ids of the imported sets of instructions that only describe.
+        sizes: by result id; a type without an entry (runtime arrays, images, …) has no known size.
+        constants: id → value of 32-bit constants, specialisation constants with their default.
+    """
+
+    def __init__(self, words: array[int]) -> None:
+        self.words, self.at = words, HEADER_WORDS
+        self.current: Function | None = None
+        self.entries, self.nameless = list[tuple[int, str, frozenset[int]]](), list[tuple[int, int]]()
+        self.functions, self.workgroup = dict[int, Function](), dict[int, int | None]()
+        self.aliased, self.debug_sets = set[int](), set[int]()
+        self.parts = Counter(header=HEADER_WORDS, text=0)
+        self.sizes, self.offsets = dict[int, Size](), dict[int, dict[int, int]]()
+        self.pointees, self.constants, self.strides = dict[int, int](), dict[int, int](), dict[int, int]()
 
     def visit(self, opcode: int, words: array[int]) -> None:
         """Take in one instruction; raises `MalformedBinary` where it is cut short, or its type absurdly large."""
         if len(words) < LEAST_WORDS.get(opcode, 1):
             raise MalformedBinary(f"instruction {opcode} of {len(words)} words", where="spirv")
-        _take(self, opcode, words)
-        if (size := _size(self, opcode, words)) is not None:
+        self._take(opcode, words)
+        if (size := self._size(opcode, words)) is not None:
             if size[0] > MAX_BYTES:
                 raise MalformedBinary(f"a type of {size[0]} bytes", where="spirv")
             self.sizes[words[1]] = size
@@ -102,6 +100,73 @@ class Module:
                 self.current = None
         if label is not None:
             self.parts[label] += len(words)
+
+    def _take(self, opcode: int, words: array[int]) -> None:
+        """What an instruction says of names, functions and memory."""
+        is_name = opcode in DEBUG_OPCODES or (opcode == OP_DECORATE and words[2] == DECORATION_LINKAGE)
+        if opcode == OP_IMPORT and words[2:].tobytes().startswith(DEBUG_SETS):
+            self.debug_sets.add(words[1])
+            is_name = True
+        if is_name or (opcode == OP_EXTENDED and words[3] in self.debug_sets):
+            self.nameless.append((self.at, len(words)))
+        elif opcode == OP_ENTRY_POINT:
+            name, end, _ = words[3:].tobytes().partition(b"\0")
+            if not end:
+                raise MalformedBinary("an entry point without the end of its name", where="spirv")
+            name_words = len(name) // WORD_BYTES + 1
+            # The first word counts the words of the name too.
+            self.nameless += [(self.at, 1), (self.at + 3, name_words)]
+            self.entries.append((words[2], name.decode("utf-8", "replace"), frozenset(words[3 + name_words :])))
+        elif opcode == OP_FUNCTION:
+            if self.current is not None or words[2] in self.functions:
+                raise MalformedBinary("a function inside another", where="spirv")
+            self.current = self.functions[words[2]] = Function(self.at)
+        elif opcode == OP_VARIABLE:
+            size = self.sizes.get(self.pointees.get(words[1], -1), (None,))[0]
+            if words[3] == STORAGE_WORKGROUP:
+                self.workgroup[words[2]] = size
+            elif words[3] == STORAGE_FUNCTION and self.current is not None:
+                stack = self.current.stack_bytes
+                self.current.stack_bytes = None if stack is None or size is None else stack + size
+        elif opcode == OP_DECORATE and words[2] == DECORATION_ALIASED:
+            self.aliased.add(words[1])
+        elif opcode == OP_DECORATE and words[2] == DECORATION_ARRAY_STRIDE and len(words) > 3:
+            self.strides[words[1]] = words[3]
+
+    def _size(self, opcode: int, words: array[int]) -> Size | None:
+        """The size of the type that an instruction defines; None for one of no known size, and for no type."""
+        if opcode == OP_BOOL:
+            return 4, 4
+        if opcode in (OP_INT, OP_FLOAT):
+            return -(-words[2] // 8), -(-words[2] // 8)
+        if opcode == OP_STRUCT:
+            offsets, end, alignment = self.offsets.get(words[1], {}), 0, 1
+            for member, type_id in enumerate(words[2:]):
+                size = self.sizes.get(type_id)
+                if size is None:
+                    return None
+                alignment = max(alignment, size[1])
+                end = max(end, offsets.get(member, _aligned(end, size[1])) + size[0])
+            return _aligned(end, alignment), alignment
+        if opcode == OP_POINTER:
+            self.pointees[words[1]] = words[3]
+            return (ADDRESS_BYTES, ADDRESS_BYTES) if words[2] == STORAGE_PHYSICAL_BUFFER else None
+        if opcode in (OP_CONSTANT, OP_SPEC_CONSTANT):
+            # Word 1 is the type, word 2 the id, then the value, low-order word first.
+            self.constants[words[2]] = sum(word << (32 * place) for place, word in enumerate(words[3:5]))
+        elif opcode == OP_MEMBER_DECORATE and words[3] == DECORATION_OFFSET and len(words) > 4:
+            self.offsets.setdefault(words[1], {})[words[2]] = words[4]
+        elif opcode in (OP_VECTOR, OP_MATRIX, OP_ARRAY) and (inner := self.sizes.get(words[2])):
+            return self._several(opcode, words, inner)
+        return None
+
+    def _several(self, opcode: int, words: array[int], inner: Size) -> Size | None:
+        if opcode == OP_VECTOR:
+            return inner[0] * words[3], inner[0] * (words[3] + words[3] % 2)
+        if opcode == OP_MATRIX:
+            return _aligned(*inner) * words[3], inner[1]
+        count = self.constants.get(words[3])
+        return None if count is None else (self.strides.get(words[1], _aligned(*inner)) * count, inner[1])
 
 
 def read_spirv(data: bytes) -> Reading:
@@ -123,88 +188,6 @@ def read_spirv(data: bytes) -> Reading:
         raise MalformedBinary("a function without its end", where="spirv")
     parts = {label: count * WORD_BYTES for label, count in module.parts.items()}
     return Reading("spirv", len(data), parts, tuple(_entry_points(module)))
-
-
-def _take(module: Module, opcode: int, words: array[int]) -> None:
-    """What an instruction says of names, functions, memory and constants."""
-    is_name = opcode in DEBUG_OPCODES or (opcode == OP_DECORATE and words[2] == DECORATION_LINKAGE)
-    if opcode == OP_IMPORT and words[2:].tobytes().startswith(DEBUG_SETS):
-        module.debug_sets.add(words[1])
-        is_name = True
-    if is_name or (opcode == OP_EXTENDED and words[3] in module.debug_sets):
-        module.nameless.append((module.at, len(words)))
-    elif opcode == OP_ENTRY_POINT:
-        _take_entry_point(module, words)
-    elif opcode == OP_FUNCTION:
-        if module.current is not None or words[2] in module.functions:
-            raise MalformedBinary("a function inside another", where="spirv")
-        module.current = module.functions[words[2]] = Function(module.at)
-    elif opcode == OP_VARIABLE:
-        _take_variable(module, words)
-    elif opcode == OP_DECORATE and words[2] == DECORATION_ALIASED:
-        module.aliased.add(words[1])
-    elif opcode == OP_DECORATE and words[2] == DECORATION_ARRAY_STRIDE and len(words) > 3:
-        module.strides[words[1]] = words[3]
-
-
-def _take_entry_point(module: Module, words: array[int]) -> None:
-    name, end, _ = words[3:].tobytes().partition(b"\0")
-    if not end:
-        raise MalformedBinary("an entry point without the end of its name", where="spirv")
-    name_words = len(name) // WORD_BYTES + 1
-    # The first word counts the words of the name too.
-    module.nameless += [(module.at, 1), (module.at + 3, name_words)]
-    module.entries.append((words[2], name.decode("utf-8", "replace"), frozenset(words[3 + name_words :])))
-
-
-def _take_variable(module: Module, words: array[int]) -> None:
-    size = module.sizes.get(module.pointees.get(words[1], -1), (None,))[0]
-    if words[3] == STORAGE_WORKGROUP:
-        module.workgroup[words[2]] = size
-    elif words[3] == STORAGE_FUNCTION and module.current is not None:
-        stack = module.current.stack_bytes
-        module.current.stack_bytes = None if stack is None or size is None else stack + size
-
-
-def _size(module: Module, opcode: int, words: array[int]) -> Size | None:
-    """The size of the type that an instruction defines; None for one of no known size, and for no type."""
-    if opcode == OP_BOOL:
-        return 4, 4
-    if opcode in (OP_INT, OP_FLOAT):
-        return -(-words[2] // 8), -(-words[2] // 8)
-    if opcode == OP_STRUCT:
-        return _struct(module, words)
-    if opcode == OP_POINTER:
-        module.pointees[words[1]] = words[3]
-        return (ADDRESS_BYTES, ADDRESS_BYTES) if words[2] == STORAGE_PHYSICAL_BUFFER else None
-    if opcode in (OP_CONSTANT, OP_SPEC_CONSTANT):
-        # Word 1 is the type, word 2 the id, then the value, low-order word first.
-        module.constants[words[2]] = sum(word << (32 * place) for place, word in enumerate(words[3:5]))
-    elif opcode == OP_MEMBER_DECORATE and words[3] == DECORATION_OFFSET and len(words) > 4:
-        module.offsets.setdefault(words[1], {})[words[2]] = words[4]
-    elif opcode in (OP_VECTOR, OP_MATRIX, OP_ARRAY) and (inner := module.sizes.get(words[2])):
-        return _several(module, opcode, words, inner)
-    return None
-
-
-def _several(module: Module, opcode: int, words: array[int], inner: Size) -> Size | None:
-    if opcode == OP_VECTOR:
-        return inner[0] * words[3], inner[0] * (words[3] + words[3] % 2)
-    if opcode == OP_MATRIX:
-        return _aligned(*inner) * words[3], inner[1]
-    count = module.constants.get(words[3])
-    return None if count is None else (module.strides.get(words[1], _aligned(*inner)) * count, inner[1])
-
-
-def _struct(module: Module, words: array[int]) -> Size | None:
-    offsets, end, alignment = module.offsets.get(words[1], {}), 0, 1
-    for member, type_id in enumerate(words[2:]):
-        size = module.sizes.get(type_id)
-        if size is None:
-            return None
-        alignment = max(alignment, size[1])
-        end = max(end, offsets.get(member, _aligned(end, size[1])) + size[0])
-    return _aligned(end, alignment), alignment
 
 
 def _aligned(size_bytes: int, alignment: int) -> int:
