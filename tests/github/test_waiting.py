@@ -122,22 +122,16 @@ def test_the_wait_is_no_longer_than_configured_and_then_an_ancestor_has_to_do(st
     assert ran.code == 0 and ran.report.base.source.sha == first and ran.report.baseline.distance == 1, ran.error
 
 
-@pytest.mark.parametrize("other", [{"file": "lint.yml"}, {"event": "pull_request"}, {"status": "completed"}])
-def test_no_other_run_is_waited_for(stage: Stage, clock: Clock, other: dict[str, str]) -> None:
-    going_on(stage, main(stage, 30), **other)
+@pytest.mark.parametrize("other", [{"file": "lint.yml"}, {"event": "pull_request"}, {"status": "completed"}, {}, None])
+def test_no_other_run_and_no_other_commit_s_is_waited_for_and_without_the_key_none_is_asked_for(
+    stage: Stage, clock: Clock, other: dict[str, str] | None
+) -> None:
+    sha = main(stage, 0 if other is None else 30)
+    going_on(stage, sha, **(other or {}))
+    if other == {}:
+        stage.origin.push_main("Words", {"README.md": "1\n"})
     assert reviewed(stage).outputs["verdict"] == "unknown" and clock.pauses == []
-
-
-def test_a_run_of_another_commit_is_not_waited_for(stage: Stage, clock: Clock) -> None:
-    first = main(stage, 30)
-    going_on(stage, first)
-    stage.origin.push_main("Words", {"README.md": "1\n"})
-    assert reviewed(stage).outputs["verdict"] == "unknown" and clock.pauses == []
-
-
-def test_without_the_key_nobody_is_asked(stage: Stage, clock: Clock) -> None:
-    going_on(stage, main(stage, 0))
-    assert reviewed(stage).outputs["verdict"] == "unknown" and clock.pauses == [] and asked(stage) == 0
+    assert asked(stage) == (0 if other is None else 1)
 
 
 def test_a_base_that_can_be_measured_here_is_not_waited_for(stage: Stage, clock: Clock) -> None:
@@ -173,9 +167,6 @@ def test_whoever_cancels_the_run_does_not_wait_either(stage: Stage, clock: Clock
     clock.after[1] = clock.set
     ran = reviewed(stage)
     assert ran.code == Interrupted.exit_code and clock.pauses == [15] and ran.news.reports == []
-
-
-def test_a_pause_ends_when_the_run_is_cancelled() -> None:
     cancel = Cancel()
     cancel.wait(0)
     cancel.set()
