@@ -273,38 +273,33 @@ def _trusted_base(
 
     The artifact's base may be an older commit that gives the same or, `partly`, gives some of the same cells; then it
     must be in the store. Where that cannot be read, a note says so.
-    """
-    rule, at, notes = "first parent of the merge commit", claimed.source.sha or "", list[str]()
-    if at == sha or (_SHA.fullmatch(at) and is_ancestor(hub, at, sha)):
-        try:
-            if known := _stored(services, config, at, claimed, partly):
-                older = "" if at == sha else f" of its ancestor {at[:10]}"
-                return known, f"{rule}; stored snapshot{older}", ()
-        except Interrupted:
-            raise
-        except BotError as error:
-            notes.append(f"stored baselines could not be read: {error.line}")
-    if at != sha:
-        raise InputError("is not about the base of the merge commit", where="artifact base.json", hint="run it again")
-    return claimed, f"{rule}; measured by the pull request's own run", tuple(notes)
 
-
-def _stored(services: Services, config: Config, sha: str, claimed: Snapshot, partly: bool) -> Snapshot | None:
-    """The stored snapshot of a commit with the compiler, flags, targets and models of another.
-
-    `partly`: whether those cells of it are enough whose models have the texts that the other says. They are planned as
-    the other was: what it leaves out is not measured.
+    Of one that gives some, those cells are taken whose models have the texts that the artifact says. They are planned
+    as its are: what it leaves out is not measured.
     """
 
     def facts(one: Snapshot) -> tuple[object, ...]:
         how = one.compiler.digest, one.flags
         return how if partly else (*how, one.targets, one.models, one.only)
 
-    of_commit = stored(services, store_of(services, config), config, sha, lambda entry: entry.sha == sha)
-    known = next((one.snapshot for one in of_commit if facts(one.snapshot) == facts(claimed)), None)
-    if known is None or not partly:
-        return known
-    keys, texts = {cell.key for cell in claimed.cells}, claimed.models
-    alike = {model for model, digest in known.models.items() if texts.get(model) == digest}
-    cells = tuple(cell for cell in known.cells if cell.key in keys and cell.key.model in alike)
-    return replace(known, cells=cells, models=texts, targets=claimed.targets, only=claimed.only)
+    rule, at, notes = "first parent of the merge commit", claimed.source.sha or "", tuple[str, ...]()
+    known: Snapshot | None = None
+    if at == sha or (_SHA.fullmatch(at) and is_ancestor(hub, at, sha)):
+        try:
+            of_commit = stored(services, store_of(services, config), config, at, lambda entry: entry.sha == at)
+            known = next((one.snapshot for one in of_commit if facts(one.snapshot) == facts(claimed)), None)
+        except Interrupted:
+            raise
+        except BotError as error:
+            notes = (f"stored baselines could not be read: {error.line}",)
+    if known is not None:
+        if partly:
+            keys, texts = {cell.key for cell in claimed.cells}, claimed.models
+            alike = {model for model, digest in known.models.items() if texts.get(model) == digest}
+            cells = tuple(cell for cell in known.cells if cell.key in keys and cell.key.model in alike)
+            known = replace(known, cells=cells, models=texts, targets=claimed.targets, only=claimed.only)
+        older = "" if at == sha else f" of its ancestor {at[:10]}"
+        return known, f"{rule}; stored snapshot{older}", ()
+    if at != sha:
+        raise InputError("is not about the base of the merge commit", where="artifact base.json", hint="run it again")
+    return claimed, f"{rule}; measured by the pull request's own run", notes
