@@ -220,7 +220,7 @@ def _root_said(facts: Facts, root: RootCause, number: int, limits: Limits) -> Ph
     share = "" if root.share is None else f" ({root.share * 100:.0f} %)"
     size = f"{signed(root.total.net_bytes)}{share}"
     lead = Span(what, "strong", cause_address(number))
-    traced = f", {root.traced[0]:,} of them traced" if _is_shared(root) else ""
+    traced = f", {root.traced[0]:,} of {plural(root.dispatches, 'dispatch')} traced" if _is_shared(root) else ""
     return phrase(lead, f"{cause} · {size} · {counted}", models, " on ", targets, traced)
 
 
