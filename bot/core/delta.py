@@ -220,12 +220,8 @@ _ON_PURPOSE = {("unsupported", "unsupported"), ("unsupported", "absent"), ("abse
 
 def _column(snapshot: Snapshot, key: CellKey, cell: Cell | None) -> str:
     if cell is not None:
-        return UNFETCHED if _is_unfetched(cell) else _COLUMN.get(cell.status, cell.status)
+        return UNFETCHED if cell.unfetched else _COLUMN.get(cell.status, cell.status)
     return "lost" if snapshot.plans(key) else "absent"
-
-
-def _is_unfetched(cell: Cell) -> bool:
-    return cell.failure is not None and cell.failure.stage == UNFETCHED
 
 
 def outcome(cell: Cell | None) -> str:
@@ -241,7 +237,7 @@ def _reason(base: Cell | None, head: Cell | None) -> str:
     sides = {"head": head, "base": base}
     cells = [cell for cell in sides.values() if cell is not None]
     for cell in cells:
-        if cell.failure is not None and (cell.status == "unsupported" or _is_unfetched(cell)):
+        if cell.failure is not None and (cell.status == "unsupported" or cell.unfetched):
             return cell.failure.message
     if lost := [name for name, cell in sides.items() if cell is None]:
         return f"not measured on {lost[0] if cells else 'either side'}"
@@ -323,7 +319,6 @@ def _sizes(outcomes: Sequence[Outcome]) -> str:
 
 def diff(base: Snapshot, head: Snapshot) -> tuple[CellDelta, ...]:
     """All cells of both sides, sorted by key; what was planned and has no cell is `unmeasured`."""
-    left = {cell.key: cell for cell in base.cells}
-    right = {cell.key: cell for cell in head.cells}
+    left, right = ({cell.key: cell for cell in side.cells} for side in (base, head))
     keys = left.keys() | right.keys() | base.planned | head.planned
     return tuple(diff_cell(base, head, key, (left.get(key), right.get(key))) for key in sorted(keys))

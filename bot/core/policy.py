@@ -15,7 +15,7 @@ from bot.core.delta import STATES, CellDelta, MetricDelta, outcome
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, METRICS, Metric, Unit
 from bot.core.planned import covers
 from bot.core.record import Count, Record, Small, Spread, Value, difference, spread
-from bot.core.snapshot import UNFETCHED, Cell, CellKey, Failure
+from bot.core.snapshot import Cell, CellKey, Failure
 
 Level = Literal["warn", "fail"]
 Status = Literal["pass", "warn", "fail"]  # what a rule makes of a cell
@@ -461,6 +461,6 @@ def is_local(reason: str) -> bool:
 def lasts(cell: Cell) -> bool:
     """True where the cell says nothing but what its compiler, its model and its flags decide."""
     failure = cell.failure
-    if failure and (failure.stage in ("timeout", UNFETCHED) or failure.signal is not None or is_local(failure.message)):
+    if failure and (failure.stage == "timeout" or failure.signal is not None or is_local(failure.message)):
         return False
-    return not any(map(is_local, cell.reasons.values()))
+    return not cell.unfetched and not any(map(is_local, cell.reasons.values()))

@@ -190,17 +190,8 @@ def encode(state: CommentState) -> str:
     """The hidden line, without a newline; never longer than `LINE_LIMIT`."""
     for smaller in _ever_smaller(state):
         given = smaller.acceptances
-        every = sorted(
-            {*smaller.findings, *(one for each in given for one in each.seen)},
-            key=lambda one: (
-                one.model,
-                one.target,
-                one.metric,
-                one.kind,
-                one.limit,
-                -1 if one.value is None else one.value,
-            ),
-        )
+        seen_at_all = {*smaller.findings, *(one for each in given for one in each.seen)}
+        every = sorted(seen_at_all, key=lambda one: (replace(one, value=None), -1 if one.value is None else one.value))
         index = {one: number for number, one in enumerate(every)}
         plain = _Plain(
             *(smaller.head_sha, smaller.run_id, smaller.alarming, tuple(every)),

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from bot.core.json_text import decoded
 from bot.core.planned import PlannedCell
 from bot.core.record import Count, Record
-from bot.core.snapshot import UNFETCHED, Cell, CellKey, Snapshot
+from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.spec import MOVING
 from bot.errors import InputError, UsageError
 
@@ -101,8 +101,11 @@ def matrix(
 
 def agreed(plan: str, where: str = "the plan") -> Mapping[str, str]:
     """What `latest` and `nightly` are for all runners of a plan: a release each; empty where it does not say."""
-    parts = decoded(plan, Matrix, where, "give what `plan --shards N` printed", "plan")
-    return {name: version for row in parts.include for name, version in (row.releases or {}).items()}
+    return {name: version for row in _parts(plan, where) for name, version in (row.releases or {}).items()}
+
+
+def _parts(plan: str, where: str) -> list[Part]:
+    return decoded(plan, Matrix, where, "give what `plan --shards N` printed", "plan").include
 
 
 def assigned(cells: Sequence[PlannedCell], plan: str, index: int, count: int, where: str) -> tuple[PlannedCell, ...]:
@@ -110,9 +113,7 @@ def assigned(cells: Sequence[PlannedCell], plan: str, index: int, count: int, wh
 
     Raises InputError for a plan of other cells or of another count of shards: cells would be measured by nobody.
     """
-    rows = {
-        row.shard: row for row in decoded(plan, Matrix, where, "give what `plan --shards N` printed", "plan").include
-    }
+    rows = {row.shard: row for row in _parts(plan, where)}
     counts = {int(name.partition("/")[2]) for name in rows}
     if counts != {count}:
         what = f"is over {', '.join(map(str, sorted(counts))) or 'no'} shards, and {index}/{count} is not one of them"
@@ -188,7 +189,7 @@ def unmeasured_models(base: Snapshot, head: Snapshot) -> tuple[str, ...]:
     measured = {cell.key.model for cell in cells if cell.measured}
     words: dict[str, str] = {}
     for cell in cells:
-        is_tried = cell.status != "unsupported" and cell.failure is not None and cell.failure.stage != UNFETCHED
+        is_tried = cell.status != "unsupported" and not cell.unfetched
         if cell.key.model not in measured and cell.failure and is_tried:
             words.setdefault(cell.key.model, cell.failure.message.partition("\n")[0])
     return tuple(f"{model} compiles on no target: {word}" for model, word in sorted(words.items()))

@@ -126,6 +126,11 @@ class Cell(Small, frozen=True):
         return self.status in MEASURED
 
     @property
+    def unfetched(self) -> bool:
+        """True where the model was not there to be compiled."""
+        return self.failure is not None and self.failure.stage == UNFETCHED
+
+    @property
     def reason(self) -> str:
         """Why there is no artifact, or only one with the stack gate lifted: one line; empty where there is one."""
         return self.failure.first_line if self.failure else ""

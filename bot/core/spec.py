@@ -113,11 +113,16 @@ def release_of(text: str, project: str = PROJECT) -> str | None:
 
     `project`: whose name may stand before it; empty: any.
     """
-    bare = _BARE.fullmatch(text.strip())
+    text = text.strip()
     try:
-        return str(Version(bare[0] if bare else _pinned(text.strip(), project)))
-    except InvalidVersion:  # nothing, `3.13.*`, `3.13.x`
+        if _BARE.fullmatch(text):
+            return str(Version(text))
+        specifiers = list(Requirement(text).specifier) if is_compiler(text, project) else []
+    except (InvalidRequirement, InvalidVersion):  # `3.13.x`
         return None
+    if len(specifiers) != 1 or specifiers[0].operator != "==" or specifiers[0].version.endswith(".*"):
+        return None
+    return str(Version(specifiers[0].version))
 
 
 def release_in(shown: str) -> str | None:
@@ -135,13 +140,3 @@ def is_compiler(requirement: str, project: str = PROJECT) -> bool:
     """True where a requirement is about the compiler, whatever it asks for; names are equal as PEP 503 says."""
     name = _NAME.match(requirement)
     return name is not None and canonicalize_name(name[0]) == canonicalize_name(project or name[0])
-
-
-def _pinned(text: str, project: str) -> str:
-    """The version after the only `==`; empty where there is none."""
-    try:
-        wanted = Requirement(text) if is_compiler(text, project) else None
-    except InvalidRequirement:
-        return ""
-    specifiers = list(wanted.specifier) if wanted else []
-    return specifiers[0].version if len(specifiers) == 1 and specifiers[0].operator == "==" else ""

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.record import Record, Small
-from bot.core.snapshot import UNFETCHED, Cell, CellKey, CompilerInfo, Failure, Snapshot
+from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot
 from bot.core.spec import release_in
 
 # What is said of the dynamic dimensions of a model's inputs; sizes are what the shapes of every backend take.
@@ -151,8 +151,7 @@ class Study(Small, frozen=True, dict=True, gc=True):
 
 def is_outcome(cell: Cell) -> bool:
     """True where how it ended is the compiler's own doing: with more time, or with the model, it may end otherwise."""
-    unfetched = cell.failure is not None and cell.failure.stage == UNFETCHED
-    return cell.status not in ("timeout", UNMEASURED) and not unfetched
+    return cell.status not in ("timeout", UNMEASURED) and not cell.unfetched
 
 
 def is_gap(side: Snapshot, key: CellKey, cell: Cell | None) -> bool:

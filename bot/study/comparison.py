@@ -24,7 +24,7 @@ from bot.core.planned import SIDES
 from bot.core.policy import Verdict, VerdictStatus, judge, status_of
 from bot.core.report import ONCE, Adoption, Baseline, Report
 from bot.core.sharding import nothing_in_common, unmeasured_models
-from bot.core.snapshot import UNFETCHED, CellKey, Snapshot, other_version
+from bot.core.snapshot import CellKey, Snapshot, other_version
 from bot.core.spec import Sought
 from bot.errors import NoVerdict, UsageError
 from bot.explain.explanations import changed_models, explanations
@@ -114,7 +114,7 @@ def _notes(
 def _once(head: Snapshot, verdict: Verdict) -> tuple[str, ...]:
     """Which alarms rest on a single compile of the head: repeating has its price, so that not all are repeated."""
     alarming = dict.fromkeys(finding.key for finding in verdict.news)
-    compiled = (cell for cell in head.cells if not (cell.failure and cell.failure.stage == UNFETCHED))
+    compiled = (cell for cell in head.cells if not cell.unfetched)
     single = {cell.key for cell in compiled if cell.compiles == 1 and cell.status in _REPEATABLE}
     once = [str(key) for key in alarming if key in single]
     if not once:
