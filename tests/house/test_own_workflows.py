@@ -69,9 +69,6 @@ def test_every_action_is_pinned_to_a_commit_and_to_the_same_in_all_files() -> No
     assert len(set(pins)) == len({action for action, _ in pins})
 
 
-# Tests.
-
-
 def test_every_python_of_the_project_is_tested_by_the_commands_of_the_documents() -> None:
     job = yaml.safe_load(TEXTS["ci.yml"])["jobs"]["test"]
     classifiers = re.findall(r"Python :: (3\.\d+)\"", (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -80,19 +77,15 @@ def test_every_python_of_the_project_is_tested_by_the_commands_of_the_documents(
     assert "make test" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-# Releases.
-
-
-def test_nothing_is_published_before_all_tests_have_passed() -> None:
+def test_only_the_tag_of_a_version_releases_what_passed_all_tests_and_came_out_of_no_cache() -> None:
     made = release()
     assert made["ci"]["uses"] == "./.github/workflows/ci.yml"
     assert "workflow_call" in yaml.safe_load(TEXTS["ci.yml"])[True]
     assert {name for name, job in made.items() if "ci" not in job.get("needs", [])} == {"ci", "wheel", "tags"}
     assert set(made["tags"]["needs"]) == {"image", "pypi"}
-
-
-def test_only_the_tag_of_a_version_releases() -> None:
     assert yaml.safe_load(TEXTS["release.yml"])[True] == {"push": {"tags": ["v[0-9]+.[0-9]+.[0-9]+"]}}
+    assert not re.search(r"actions/cache|cache: |cache-(?:image|binary): true|cache-from", TEXTS["release.yml"])
+    assert "cache" not in TEXTS["ci.yml"].partition("jobs:")[2]
 
 
 def test_the_image_that_is_attested_is_the_one_that_the_action_uses() -> None:
@@ -107,11 +100,6 @@ def test_the_image_that_is_attested_is_the_one_that_the_action_uses() -> None:
     (last,) = [step for step in made["tags"]["steps"] if "run" in step]
     assert last["env"]["IMAGE"] == "${{ needs.image.outputs.image }}"
     assert 'release.py publish "$GITHUB_REF_NAME" --image "$IMAGE"' in last["run"]
-
-
-def test_nothing_that_is_released_comes_out_of_a_cache() -> None:
-    assert not re.search(r"actions/cache|cache: |cache-(?:image|binary): true|cache-from", TEXTS["release.yml"])
-    assert "cache" not in TEXTS["ci.yml"].partition("jobs:")[2]
 
 
 def test_the_wheel_is_published_by_trust_in_this_workflow() -> None:

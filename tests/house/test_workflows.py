@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 from places import ROOT
 
@@ -62,31 +61,19 @@ def used(action: str) -> list[tuple[str, str, dict[str, Any]]]:
     return [(file, job, step) for file, job, step in steps() if str(step.get("uses", "")).startswith(action)]
 
 
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
-def test_each_says_what_it_does_and_grants_nothing_at_the_top(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert text.startswith("# ")
-    assert "# Needs: " in text
-    assert read(path)["permissions"] == {}
-
-
-def test_every_job_has_its_own_permissions_time_limit_and_concurrency_group() -> None:
+def test_every_job_has_its_own_least_permissions_time_limit_and_concurrency_group() -> None:
+    for path in WORKFLOWS:
+        text = path.read_text(encoding="utf-8")
+        assert text.startswith("# ") and "# Needs: " in text and read(path)["permissions"] == {}, path
     groups = []
     for file, name, job in jobs():
         where = f"{file}: {name}"
         assert job["permissions"].get("contents") in {"read", "write"} or (file, name) in DEPLOYS, where
         assert 0 < job["timeout-minutes"] <= 240, where
         groups.append((file, job["concurrency"]["group"]))
+        allowed = DEPLOYS.get((file, name)) or MOST_PER_FORK_JOB | FURTHER.get((file, name), {})
+        assert all(access in {"read", allowed.get(scope)} for scope, access in job["permissions"].items()), where
     assert len(groups) == len(set(groups))
-
-
-@pytest.mark.parametrize(
-    ("file", "name", "job"), list(jobs()), ids=lambda value: value if isinstance(value, str) else ""
-)
-def test_no_job_may_more_than_it_needs(file: str, name: str, job: dict[str, Any]) -> None:
-    allowed = DEPLOYS.get((file, name)) or MOST_PER_FORK_JOB | FURTHER.get((file, name), {})
-    for scope, access in job["permissions"].items():
-        assert access in {"read", allowed.get(scope)}, scope
 
 
 def test_jobs_that_may_more_are_out_of_reach_of_a_fork() -> None:
@@ -129,34 +116,21 @@ def test_every_job_of_the_many_event_workflow_is_for_one_event() -> None:
     assert sorted(match[1] for match in wanted if match) == sorted(triggers(workflow))
 
 
-def test_what_a_stranger_can_start_with_a_writing_token_sees_the_default_branch_only() -> None:
+def test_no_job_has_a_shell_script_or_leaves_its_token_and_strangers_reach_the_default_branch_only() -> None:
     for file, name, job in jobs():
-        condition = str(job.get("if", ""))
-        if not any(event in condition for event in STRANGERS_WITH_TOKEN):
-            continue
-        names = [step.get("uses", "").partition("@")[0] for step in job["steps"]]
-        assert "actions/cache" not in names, f"{file}: {name}"
-        assert not any("run" in step for step in job["steps"]), f"{file}: {name}"
-        assert not any({"ref", "repository"} & set(step.get("with", {})) for step in job["steps"]), f"{file}: {name}"
-
-
-def test_no_checkout_leaves_its_token_or_names_a_ref() -> None:
-    found = used("actions/checkout@")
-    assert len(found) == len(list(jobs())) - len(DEPLOYS)
-    for file, name, step in found:
-        assert step["with"]["persist-credentials"] is False, f"{file}: {name}"
-        assert "ref" not in step["with"], f"{file}: {name}"
-
-
-def test_there_is_no_shell_script_to_write_a_value_into() -> None:
-    assert [step["run"] for _, _, step in steps() if "run" in step] == []
+        where, given = f"{file}: {name}", [step.get("with", {}) for step in job["steps"]]
+        actions = [step.get("uses", "").partition("@")[0] for step in job["steps"]]
+        assert not any("run" in step for step in job["steps"]), f"{where}: there is no script to write a value into"
+        checkouts = [each for action, each in zip(actions, given, strict=True) if action == "actions/checkout"]
+        assert len(checkouts) == ((file, name) not in DEPLOYS), where
+        assert all(each["persist-credentials"] is False and "ref" not in each for each in checkouts), where
+        if any(event in str(job.get("if", "")) for event in STRANGERS_WITH_TOKEN):
+            assert "actions/cache" not in actions and not any({"ref", "repository"} & set(each) for each in given), where
 
 
 def test_the_bot_runs_once_in_every_job_with_inputs_of_the_action() -> None:
     found = used(BOT)
     assert [(file, name) for file, name, _ in found] == [(f, name) for f, name, _ in jobs() if (f, name) not in DEPLOYS]
-    if not ACTION.exists():
-        pytest.skip("action.yml is not here")
     action = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
     for file, name, step in found:
         assert set(step.get("with", {})) <= set(action["inputs"]), f"{file}: {name}"
@@ -164,25 +138,20 @@ def test_the_bot_runs_once_in_every_job_with_inputs_of_the_action() -> None:
     assert outputs and set(outputs) <= set(action["outputs"])
 
 
-def test_what_is_uploaded_is_what_the_bot_writes() -> None:
-    for file, name, step in used("actions/upload-artifact@"):
-        job = of(file)["jobs"][name]
-        (bot,) = [other for other in job["steps"] if other.get("uses") == BOT]
-        stored = step["with"]["name"] == "${{ steps.bot.outputs.baseline-artifact }}"
-        assert step["with"]["path"] == bot["with"]["out"] + ("/baseline/" if stored else "/"), f"{file}: {name}"
+def test_what_is_uploaded_and_cached_is_what_the_bot_writes() -> None:
+    for file, name, step in [*used("actions/upload-artifact@"), *used("actions/cache")]:
+        where, given = f"{file}: {name}", step["with"]
+        (bot,) = [other["with"] for other in of(file)["jobs"][name]["steps"] if other.get("uses") == BOT]
+        if "key" in given:
+            prefixes = given["restore-keys"].splitlines()
+            assert given["path"] == bot["cache"] and "github.run_id" in given["key"], where
+            assert given["key"].startswith(prefixes[0]) or len(prefixes) == 1, where
+            assert prefixes[-1] == "code-size-", "any earlier run's cells are better than none"
+            continue
+        stored = given["name"] == "${{ steps.bot.outputs.baseline-artifact }}"
+        assert given["path"] == bot["out"] + ("/baseline/" if stored else "/"), where
         when = "always()" if name != "measure" else None
-        assert step.get("if") == ("steps.bot.outputs.baseline-artifact" if stored else when), f"{file}: {name}"
-
-
-def test_what_is_cached_is_what_the_bot_is_told() -> None:
-    for file, name, step in used("actions/cache"):
-        job = of(file)["jobs"][name]
-        (bot,) = [other for other in job["steps"] if other.get("uses") == BOT]
-        assert step["with"]["path"] == bot["with"]["cache"], f"{file}: {name}"
-        assert "github.run_id" in step["with"]["key"]
-        prefixes = step["with"]["restore-keys"].splitlines()
-        assert all(step["with"]["key"].startswith(prefix) for prefix in prefixes[:1]), f"{file}: {name}"
-        assert prefixes[-1] == "code-size-", "any earlier run's cells are better than none"
+        assert step.get("if") == ("steps.bot.outputs.baseline-artifact" if stored else when), where
 
 
 def test_only_main_and_pull_requests_write_the_cache() -> None:
