@@ -39,16 +39,11 @@ def test_action_yml_has_the_inputs_that_are_read_and_outputs_for_every_state() -
     assert described and described[1].split(", ") == list(COMMANDS)
 
 
-def test_action_yml_runs_the_image_of_this_repository() -> None:
+def test_action_yml_runs_the_image_of_this_repository_and_only_the_token_has_a_default_of_the_runner() -> None:
     assert ACTION["runs"] == {"using": "docker", "image": "Dockerfile", "args": ["action"]}
     assert (ROOT / "Dockerfile").is_file()
-
-
-def test_only_the_token_has_a_default_of_the_runner() -> None:
-    assert {name: one["default"] for name, one in ACTION["inputs"].items() if one["default"]} == {
-        "command": "auto",
-        "github-token": "${{ github.token }}",
-    }
+    defaults = {name: one["default"] for name, one in ACTION["inputs"].items() if one["default"]}
+    assert defaults == {"command": "auto", "github-token": "${{ github.token }}"}
 
 
 def inputs_table() -> str:
@@ -131,13 +126,9 @@ def test_everything_given() -> None:
     )
 
 
-def test_hyphens_are_kept_in_the_names_of_variables() -> None:
+def test_hyphens_are_kept_in_the_names_of_variables_and_every_command_is_one() -> None:
     assert read_inputs({"INPUT_PULL_REQUEST": "12"}).pull_request is None
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_commands(command: str) -> None:
-    assert read("command", command) == command
+    assert [read("command", command) for command in COMMANDS] == list(COMMANDS)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from types import ModuleType
 
 import needs
 import pytest
-import yaml
 from packaging.version import Version
 from places import ROOT
 from test_repository import git
@@ -112,19 +111,14 @@ def refusal(house: House, sha: str, tag: str = TAG, image: str = IMAGE) -> str:
 # The action of a release.
 
 
-def test_one_line_of_this_repository_s_action_changes() -> None:
+def test_one_line_of_this_repository_s_action_changes_and_github_takes_it(tmp_path: Path) -> None:
     before = (ROOT / "action.yml").read_text(encoding="utf-8")
     after = RELEASE.released(before, IMAGE)
     changed = [pair for pair in zip(before.splitlines(), after.splitlines(), strict=True) if pair[0] != pair[1]]
     assert changed == [("  image: Dockerfile", f"  image: docker://{IMAGE}")]
-    assert yaml.safe_load(after)["runs"] == {"using": "docker", "image": f"docker://{IMAGE}", "args": ["action"]}
-
-
-def test_github_takes_the_action_of_a_release(tmp_path: Path) -> None:
-    program = needs.program("check-jsonschema")
-    path = tmp_path / "action.yml"
-    path.write_text(RELEASE.released((ROOT / "action.yml").read_text(encoding="utf-8"), IMAGE), encoding="utf-8")
-    argv = [str(program), "--builtin-schema", "vendor.github-actions", str(path)]
+    (tmp_path / "action.yml").write_text(after, encoding="utf-8")
+    schema = ("--builtin-schema", "vendor.github-actions")
+    argv = [str(needs.program("check-jsonschema")), *schema, str(tmp_path / "action.yml")]
     run = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout
 
@@ -153,21 +147,11 @@ def test_both_tags_stand_on_a_commit_that_differs_in_the_action_alone(house: Hou
     )
 
 
-def test_done_again_with_the_same_image_nothing_moves(house: House) -> None:
+def test_a_tag_that_has_an_image_or_stands_elsewhere_stays(house: House) -> None:
     sha = house.prepare()
     made = house.publish(sha)
-    assert house.publish(sha) == made
-    assert house.at(TAG) == house.at("v1") == made
-
-
-def test_a_version_that_has_an_image_keeps_it(house: House) -> None:
-    sha = house.prepare()
-    made = house.publish(sha)
+    assert house.publish(sha) == made == house.at(TAG) == house.at("v1"), "done again, nothing moves"
     assert refusal(house, sha, image=OTHER) == f"v1.2.3 stands at {made}, not at {sha}: take the next version"
-
-
-def test_a_tag_that_stands_elsewhere_is_left_alone(house: House) -> None:
-    sha = house.prepare()
     git(house.work, "commit", "--quiet", "--allow-empty", "-m", "more")
     git(house.work, "tag", "--force", TAG)
     git(house.work, "push", "--quiet", "--force", "origin", TAG)

@@ -32,9 +32,6 @@ LONGEST_HEX_CHARACTERS = 16 * 1024
 ABSOLUTE_PATH = re.compile(r'"(?:/|[A-Za-z]:\\)[^"]*":\d+')
 MACHINE_FOLDER = re.compile(r'/(?:home|root|usr|tmp|opt|mnt|Users|site-packages|dist-packages)/[^"]*":\d+')
 
-each_file = pytest.mark.parametrize("path", [*FILES, *DEEP_FILES], ids=lambda path: path.stem)
-each_entry = pytest.mark.parametrize("name", sorted(ENTRIES))
-
 
 def text_of(name: str) -> str:
     """The text of one model of the suite."""
@@ -64,25 +61,13 @@ def test_every_file_has_an_entry_and_every_entry_a_file() -> None:
     assert {path.stem for path in FILES} == set(ENTRIES)
 
 
-@each_entry
-def test_an_entry_is_complete(name: str) -> None:
-    entry = ENTRIES[name]
-    assert set(entry) == FIELDS
-    assert LICENCE.fullmatch(entry["licence"])
-    assert re.fullmatch(r"[^.\n]*(\.\d[^.\n]*)*\.", entry["note"]), "one sentence, on one line"
-
-
-@each_entry
-def test_made_with_is_what_the_requirements_pin(name: str) -> None:
-    entry = ENTRIES[name]
-    path = EXPORT / f"requirements-{entry['script'].partition('_')[0]}.txt"
-    assert entry["made_with"]
-    assert entry["made_with"].items() <= pins(path).items()
-
-
-@pytest.mark.parametrize("path", REQUIREMENTS, ids=lambda path: path.stem)
-def test_requirements_are_pinned(path: Path) -> None:
-    assert pins(path)
+def test_an_entry_is_complete_and_made_with_what_the_requirements_pin() -> None:
+    assert REQUIREMENTS and all(map(pins, REQUIREMENTS))
+    for name, entry in ENTRIES.items():
+        assert set(entry) == FIELDS and LICENCE.fullmatch(entry["licence"]), name
+        assert re.fullmatch(r"[^.\n]*(\.\d[^.\n]*)*\.", entry["note"]), f"{name}: one sentence, on one line"
+        path = EXPORT / f"requirements-{entry['script'].partition('_')[0]}.txt"
+        assert entry["made_with"] and entry["made_with"].items() <= pins(path).items(), name
 
 
 def test_pairs_name_models_and_differ_in_what_they_say() -> None:
@@ -119,40 +104,25 @@ def main_signature(name: str) -> str:
     return next(line for line in text_of(name).splitlines() if "func.func" in line)
 
 
-@each_file
-def test_locations_say_nothing_about_a_machine(path: Path) -> None:
+@pytest.mark.parametrize("path", [*FILES, *DEEP_FILES], ids=lambda path: path.stem)
+def test_a_model_names_its_components_and_has_no_weights_and_nothing_of_a_machine(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert "loc(" in text
-    assert not ABSOLUTE_PATH.search(text)
-    assert not MACHINE_FOLDER.search(text)
-
-
-@each_file
-def test_components_are_named(path: Path) -> None:
-    names = set(re.findall(r'^#loc\d+ = loc\("([^"]+)"\(', path.read_text(encoding="utf-8"), flags=re.MULTILINE))
-    assert len(names) > 20
-
-
-@each_file
-def test_no_weights_inside(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    declared = [line for line in text.splitlines() if re.match(r'\s*("util\.global"\(|util\.global private)', line)]
+    lines = text.splitlines()
+    assert not ABSOLUTE_PATH.search(text) and not MACHINE_FOLDER.search(text)
+    assert len(set(re.findall(r'^#loc\d+ = loc\("([^"]+)"\(', text, flags=re.MULTILINE))) > 20
+    declared = [line for line in lines if re.match(r'\s*("util\.global"\(|util\.global private)', line)]
     assert all("#flow.parameter.named<" in line for line in declared)
-    assert max(len(line.encode()) for line in text.splitlines()) <= LONGEST_LINE_BYTES
+    assert max(len(line.encode()) for line in lines) <= LONGEST_LINE_BYTES
     assert max((len(digits) for digits in re.findall(r'"0x([0-9A-F]+)"', text)), default=0) <= LONGEST_HEX_CHARACTERS
 
 
-def test_export_keeps_no_directory() -> None:
+def test_export_keeps_no_directory_and_refuses_to_write_a_machine_path(tmp_path: Path) -> None:
     common = export_module("common")
     assert common.package_path("/v/lib/site-packages/torch/nn/linear.py") == "torch/nn/linear.py"
     assert common.package_path("/home/me/torch_models.py") == "torch_models.py"
     assert common.package_path("torch/fx/passes/runtime_assert.py") == "torch/fx/passes/runtime_assert.py"
     asm = '#loc2 = loc("/home/me/linear.py":287:8 to 292:5)\n#loc3 = loc("jit(f)/dot"(#loc2))\n'
     assert common.strip_directories(asm) == asm.replace("/home/me/", "")
-
-
-def test_export_refuses_to_write_a_machine_path(tmp_path: Path) -> None:
-    common = export_module("common")
     with pytest.raises(SystemExit, match="absolute path"):
         common.write_model(tmp_path, "leaky", 'module {} loc("x"("/home/me/x.py":1:0))\n')
     assert not list(tmp_path.iterdir())
