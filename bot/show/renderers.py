@@ -95,12 +95,6 @@ def md_cell_phrase(context: Context, words: Words) -> Markup:
     return Markup("".join(_md_link(_md_span(span, escape.md_cell), context, span.to) for span in phrase(words)))
 
 
-@jinja2.pass_context
-def md_paged(context: Context, words: str, address: str) -> Markup:
-    """Words of ours as a link to an address on the page, where that is known."""
-    return Markup(_md_link(words, context, address))
-
-
 def _md_link(words: str, context: Context, address: str) -> str:
     url = f"{context.get('page') or ''}#{address}" if address and words else ""
     if address.startswith("https://"):
@@ -126,11 +120,6 @@ def html_phrase(words: Words) -> Markup:
     return Markup("".join(texts))
 
 
-def html_block(text: str) -> Markup:
-    """Several lines of text for a `pre` element."""
-    return Markup.escape(escape.clean_block(text))
-
-
 def html_diff(text: str) -> Markup:
     """The lines of a unified diff for a `pre` element: added and removed ones as such."""
     lines = (Markup.escape(line) for line in escape.clean_block(text).split("\n"))
@@ -145,30 +134,20 @@ def _safe(escaped: Callable[..., str]) -> Callable[..., Markup]:
     return lambda *args: Markup(escaped(*args))
 
 
-def _md_finalize(value: Any) -> Any:
-    return Markup(escape.md_text(value)) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _html_finalize(value: Any) -> Any:
-    return escape.visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
 _MARKDOWN: Mapping[str, Callable[..., Any]] = {
     "code": _safe(escape.md_code),
     "cell": _safe(escape.md_cell),
     "clip": escape.clip,  # still to be escaped
-    "tight": lambda text: text.replace(" ", Markup("&nbsp;")),  # does not break into lines
     "fence": _safe(escape.md_fence),
     "html": _safe(escape.html_text),
     "link": _safe(escape.md_link),
     "phrase": md_phrase,
     "cell_phrase": md_cell_phrase,
-    "paged": md_paged,
     "html_phrase": html_phrase,
 }
 _HTML: Mapping[str, Callable[..., Any]] = {
     "phrase": html_phrase,
-    "block": html_block,
+    "block": lambda text: Markup.escape(escape.clean_block(text)),  # several lines, for a `pre` element
     "diff": html_diff,
     "rows": lambda table: html_rows(table),
 }
@@ -191,11 +170,16 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 @lru_cache(maxsize=8)  # parsing the templates costs more than rendering a usual report
 def _environment(user_dir: Path | None, *, markdown: bool) -> ImmutableSandboxedEnvironment:
     searched = [path for path in (user_dir, templates_dir()) if path is not None]
+    made_safe: Callable[[str], str] = _safe(escape.md_text) if markdown else escape.visible
+
+    def finalize(value: Any) -> Any:
+        return made_safe(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
     made = _Sandbox(
         loader=jinja2.FileSystemLoader(searched),
         undefined=jinja2.StrictUndefined,
         autoescape=True,
-        finalize=_md_finalize if markdown else _html_finalize,
+        finalize=finalize,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -342,13 +326,12 @@ _STYLES = {"text": "", "code": "cyan", "strong": "bold", "small": "dim", "number
 
 
 def text_of(words: Words) -> Text:
-    """A phrase; spans keep the blanks at their ends."""
-    return Text.assemble(*((_clean_span(span.text), _STYLES[span.kind]) for span in phrase(words)))
-
-
-def _clean_span(text: str) -> str:
-    left, right = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
-    return f"{left and ' '}{clean(text)}{right and ' '}" if text.strip() else text and " "
+    """A phrase; of the blanks at the ends of a span one stays."""
+    shown = Text()
+    for span in phrase(words):
+        left, right = (" " if end.isspace() else "" for end in (span.text[:1], span.text[-1:]))
+        shown.append(f"{left}{clean(span.text)}{right}" if span.text.strip() else span.text and " ", _STYLES[span.kind])
+    return shown
 
 
 def table_of(title: str, *headers: str, numbers_from: int = 1) -> RichTable:
@@ -376,19 +359,9 @@ def script_elements(scripts: Sequence[str]) -> Markup:
     return _elements(scripts, "<script>", "</script>")
 
 
-def library_elements(scripts: Sequence[str]) -> Markup:
-    """The same as text that is not run: a script may do that when it needs it."""
-    return _elements(scripts, '<script type="text/plain" class="library">', "</script>")
-
-
 def data_element(name: str, json: str) -> Markup:
     """JSON for a script, as an element with this id; raises TemplateError for text that would end its element."""
     return _elements([json], f'<script type="application/json" id="{name}">', "</script>")
-
-
-def style_element(style: str) -> Markup:
-    """The style as an element of a page; raises TemplateError for one that would end its element itself."""
-    return _elements([style], "<style>", "</style>")
 
 
 def sources(texts: Sequence[str]) -> str:
@@ -436,8 +409,10 @@ def skeleton(
     shared = (ADDRESSES, TABLES, *((DRAWING,) if charts else ()))
     own = [asset(name, templates_dir) for name in (*shared, *scripts)]
     library = [vendored(name) for name in CHARTS] if charts else []
-    elements = Markup("\n").join([*filter(None, [library_elements(library)]), script_elements(own)])
-    return Skeleton(_POLICY.format(sources([style]), sources([*library, *own])), style_element(style), elements)
+    text_only = _elements(library, '<script type="text/plain" class="library">', "</script>")  # run when it is needed
+    elements = Markup("\n").join([*filter(None, [text_only]), script_elements(own)])
+    policy = _POLICY.format(sources([style]), sources([*library, *own]))
+    return Skeleton(policy, _elements([style], "<style>", "</style>"), elements)
 
 
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
