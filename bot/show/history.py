@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from bot.core.delta import sizes_of, value_of
 from bot.core.history import (
     TRACKED,
     History,
-    HistoryStep,
     HistoryTotal,
     Move,
     OneMove,
@@ -43,6 +41,7 @@ from bot.show.blocks import (
     code,
     fair_in_order,
     joined,
+    listed,
     listing,
     name_cell,
     phrase,
@@ -100,45 +99,20 @@ def history_blocks(history: History, room: Room) -> tuple[Block, ...]:
     )
 
 
-@dataclass(frozen=True)
 class _Facts:
     """A history, indexed: totals, names, models."""
 
-    history: History
-
-    @property
-    def rows(self) -> Mapping[CellKey, tuple[Cell, ...]]:
-        """Each cell that something was tried for, in the order of the releases."""
-        return self.history.rows
-
-    @cached_property
-    def totals(self) -> Mapping[str | None, tuple[HistoryTotal, ...]]:
-        """Target, or None for all → its totals, release after release."""
-        targets = dict.fromkeys(total.target for total in self.history.totals)
-        return {at: tuple(total for total in self.history.totals if total.target == at) for at in targets}
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """Of all releases, gaps too."""
-        return tuple(one.name for one in self.history.study.variants)
-
-    @cached_property
-    def shown(self) -> tuple[str, ...]:
-        """Of the releases that measured anything."""
-        return tuple(one.name for one in self.history.study.measured)
-
-    @cached_property
-    def models(self) -> Mapping[str, list[CellKey]]:
-        """Each with its cells that have a row."""
-        models: dict[str, list[CellKey]] = {}
+    def __init__(self, history: History) -> None:
+        self.history, self.rows = history, history.rows  # each cell that was tried, in the order of the releases
+        self.totals: dict[str | None, list[HistoryTotal]] = {}  # target, or None for all → release after release
+        for total in history.totals:
+            self.totals.setdefault(total.target, []).append(total)
+        self.names = tuple(one.name for one in history.study.variants)  # of all releases, gaps too
+        self.shown = tuple(one.name for one in history.study.measured)  # of those that measured anything
+        self.models: dict[str, list[CellKey]] = {}  # with the cells that have a row
         for key in self.rows:
-            models.setdefault(key.model, []).append(key)
-        return models
-
-    @cached_property
-    def targets(self) -> tuple[str, ...]:
-        """Of the cells with a row."""
-        return tuple(sorted({key.target for key in self.rows}))
+            self.models.setdefault(key.model, []).append(key)
+        self.targets = tuple(sorted({key.target for key in self.rows}))
 
     def metrics_of(self, key: CellKey) -> tuple[str, ...]:
         """Tracked metrics that some release knows of the cell."""
@@ -218,11 +192,8 @@ def _name(text: str) -> str:
 def _headline(facts: _Facts) -> Phrase:
     """`Code size from 3.8.0 to 3.13.0: artifacts +12,345 B (+3.1 %)`."""
     first, *others = facts.shown or ("no release",)
-    ends = (
-        phrase("from ", strong(_name(first)), " to ", strong(_name(others[-1])))
-        if others
-        else phrase("of ", strong(_name(first)))
-    )
+    to = (" to ", strong(_name(others[-1]))) if others else ()
+    ends = phrase("from " if others else "of ", strong(_name(first)), *to)
     sizes = [total.value("artifact_bytes") for total in facts.totals.get(None, ())]
     if len(sizes) < 2 or sizes[0] is None or sizes[-1] is None:
         return phrase("Code size ", ends)
@@ -280,22 +251,17 @@ def _totals(facts: _Facts, columns: Sequence[str]) -> Iterator[Table]:
         rows.append(_total_row(facts, "artifact_bytes", at, columns, name))
     for metric in TRACKED if facts.totals.get(None) else ():
         if facts.totals[None][0].cells.get(metric):
-            name = phrase(
-                f"{_label(metric)}, {'the largest' if METRIC_BY_ID[metric].over == 'largest' else 'all together'}"
-            )
-            sums.append(_total_row(facts, metric, None, columns, name))
-    for first, caption, noun, each in (
-        ("target", "Artifacts of all models, bytes", "target", rows),
-        ("total", "All targets together", "metric", sums),
-    ):
-        yield Table((first, *headers), listing(each, len(each), noun), caption=phrase(caption), wanted=wanted)
+            over = "the largest" if METRIC_BY_ID[metric].over == "largest" else "all together"
+            sums.append(_total_row(facts, metric, None, columns, phrase(f"{_label(metric)}, {over}")))
+    yield Table(("target", *headers), listed(rows, "target"), caption="Artifacts of all models, bytes", wanted=wanted)
+    yield Table(("total", *headers), listed(sums, "metric"), caption="All targets together", wanted=wanted)
 
 
 def _total_row(facts: _Facts, metric: str, target: str | None, columns: Sequence[str], name: Phrase) -> Row:
     by_name = {total.compiler: total.value(metric) for total in facts.totals[target]}
     values = [_value(metric, by_name[at]) if at in by_name else _GAP for at in columns]
     grown = relative(by_name[facts.shown[0]], by_name[facts.shown[-1]])
-    return (name, *map(phrase, (_over(facts, metric, target).partition(" build")[0], *values, grown)))
+    return (name, _over(facts, metric, target).partition(" build")[0], *values, grown)
 
 
 def _steps(facts: _Facts, room: Room) -> Table:
@@ -304,25 +270,22 @@ def _steps(facts: _Facts, room: Room) -> Table:
     sizes = {step.name: step.larger + step.smaller + step.broken + step.fixed for step in facts.history.steps}
     steps = [step for step in facts.history.steps if step.causes or sizes[step.name]]
     largest = {step.name for step in sorted(steps, key=lambda step: -sizes[step.name])[: max(1, room.rows // 4)]}
-    rows = [_step(step, most) for step in steps if step.name in largest]
+    rows = []
+    for step in (step for step in steps if step.name in largest):
+        causes = (f"{clip(clean(one.what), _WHAT)} ({signed(one.net_bytes)})" for one in step.causes[:most])
+        moved = UNKNOWN if step.base_bytes is None else change(*step.sides)
+        counts = (f"{n:,}" for n in (step.larger, step.smaller, step.broken, step.fixed))
+        name = f"{_name(step.base)} → {_name(step.head)}"
+        rows.append((name, joined(causes, "; ") or _GAP, str(step.cells), moved, *counts))
     quiet = len(facts.history.steps) - len(steps)
     words = f"; {plural(quiet, 'step')} without a change of size {'has' if quiet == 1 else 'have'} no row"
     return Table(
         ("step", "root causes", "builds", "artifacts", "larger", "smaller", "broken", "fixed"),
         listing(rows, len(steps), "step"),
         numbers_from=2,
-        caption=phrase(f"From release to release, over the builds that both have measured{words if quiet else ''}"),
+        caption=f"From release to release, over the builds that both have measured{words if quiet else ''}",
         sentences=1,
     )
-
-
-def _step(step: HistoryStep, most: int) -> Row:
-    """The root causes with most bytes, each with its net change, beside what became of the cells."""
-    causes = [phrase(f"{clip(clean(one.what), _WHAT)} ({signed(one.net_bytes)})") for one in step.causes[:most]]
-    moved = UNKNOWN if step.base_bytes is None else change(*step.sides)
-    counts = [f"{n:,}" for n in (step.larger, step.smaller, step.broken, step.fixed)]
-    name = phrase(f"{_name(step.base)} → {_name(step.head)}")
-    return (name, joined(causes, "; ") or phrase(_GAP), *map(phrase, (str(step.cells), moved, *counts)))
 
 
 def _cells(facts: _Facts, columns: Sequence[str], room: Room) -> Iterator[Block]:
@@ -382,31 +345,20 @@ def _shown_models(facts: _Facts) -> Mapping[str, Sequence[dict[str, Any]]]:
 def _models(facts: _Facts, shown: Collection[str]) -> Iterator[Block]:
     """A section for each model, in which each cell is folded; then the compilers."""
     if len(shown) < len(facts.models):
-        yield Sentence(
-            phrase(
-                f"Of {plural(len(facts.models), 'model')} this page tells the {len(shown):,} whose artifacts moved "
-                "most; history.json has all of them, and the totals count them."
-            )
-        )
+        of = f"Of {plural(len(facts.models), 'model')} this page tells the {len(shown):,} whose artifacts moved most"
+        yield Sentence(f"{of}; history.json has all of them, and the totals count them.")
     for model in shown:
         cells = tuple(_opened(facts, key) for key in facts.models[model])
         yield Fold(phrase(code(clip(model, NAME_LIMIT))), cells, is_open=True, address=_address(model))
     releases = list[Row]()
     for one in facts.history.study.variants:
         side = one.snapshot
-        known = (
-            (side.compiler.version, side.compiler.revision[:12], (side.source.sha or "")[:12]) if side else ("",) * 3
-        )
-        releases.append((phrase(one.name), *(phrase(word or _GAP) for word in known)))
-    headers = ("release", "calls itself", "source revision", "commit of the models")
-    table = Table(
-        headers,
-        listing(releases, len(releases), "release"),
-        numbers_from=4,
-        caption=phrase(plural(len(releases), "release")),
-    )
-    is_short = len(releases) <= _COMPILERS
-    yield Fold("Compilers", (table,), is_open=is_short, name="compilers", address="page:compilers")
+        compiler, sha = (side.compiler, side.source.sha or "") if side else (None, "")
+        known = (compiler.version, compiler.revision[:12]) if compiler else ("", "")
+        releases.append((one.name, *(word or _GAP for word in (*known, sha[:12]))))
+    headers, count = ("release", "calls itself", "source revision", "commit of the models"), len(releases)
+    table = Table(headers, listed(releases, "release"), numbers_from=4, caption=plural(count, "release"))
+    yield Fold("Compilers", (table,), count <= _COMPILERS, name="compilers", address="page:compilers")
 
 
 def _told_rows(facts: _Facts, key: CellKey) -> list[int]:
@@ -438,8 +390,8 @@ def _opened(facts: _Facts, key: CellKey) -> Fold:
         phrase(code(key.target), f" {_ends(cells)}", most),
         (
             Sentence((Span("Address of this build", to=address),), small=True),
-            Table(headers, listing(rows, len(rows), "release"), caption=caption, sentences=len(metrics) + 1),
-            Sentence(phrase(quiet if hidden else ""), small=True),
+            Table(headers, listed(rows, "release"), caption=caption, sentences=len(metrics) + 1),
+            Sentence(quiet if hidden else "", small=True),
             Code(command if len(command) <= _COMMAND else ""),
         ),
         address=address,

@@ -80,12 +80,9 @@ def lab_blocks(lab: Lab, room: Room) -> tuple[Block, ...]:
     measured = section("", *leading, fit_table(lab, lines, room.rows), name="tables")
     drawn = Picture(tuple(pictures(lab, every, lines)))
     variants = List(listing([_variant(lab, one) for one in lab.study.variants], len(lab.study.variants), "variant"))
+    question = clip(clean(lab.experiment.question), _TEXT_LIMIT)
     return (
-        Sentence(
-            phrase(
-                strong(f"Lab: {clean(lab.experiment.name)}"), f". {clip(clean(lab.experiment.question), _TEXT_LIMIT)}"
-            )
-        ),
+        Sentence(phrase(strong(f"Lab: {clean(lab.experiment.name)}"), f". {question}")),
         *((measured, answered) if room.place == "terminal" else (answered, drawn, measured)),
         section("Not measured", List(unmeasured(lab, room.lines, room.names)), name="not-measured"),
         section("What to know", List(remarks(lab, room.lines), small=True), name="remarks"),
