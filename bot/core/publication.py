@@ -191,7 +191,7 @@ def encode(state: CommentState) -> str:
     for smaller in _ever_smaller(state):
         given = smaller.acceptances
         seen_at_all = {*smaller.findings, *(one for each in given for one in each.seen)}
-        every = sorted(seen_at_all, key=lambda one: (replace(one, value=None), -1 if one.value is None else one.value))
+        every = sorted(seen_at_all, key=lambda one: (replace(one, value=None), one.value is not None, one.value or 0))
         index = {one: number for number, one in enumerate(every)}
         plain = _Plain(
             *(smaller.head_sha, smaller.run_id, smaller.alarming, tuple(every)),
