@@ -12,7 +12,9 @@ from browser import chromium, opened, violations
 from playwright.sync_api import Browser, Page
 
 from bot.core.history import History
-from bot.show.history import write_history
+from bot.show.blocks import PAGE
+from bot.show.history import history_blocks
+from bot.show.renderers import page
 
 Written = Callable[[History], Path]
 CELL = "bert_l4_f32_s128/llvm-cpu-x86_64"
@@ -27,7 +29,10 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def written(tmp_path: Path) -> Written:
     def write(history: History) -> Path:
-        return write_history(history, None, tmp_path)[-1]
+        styles, scripts = ("history/history.css",), ("history/history.js",)
+        pieces = page("history", history_blocks(history, PAGE), styles=styles, scripts=scripts)
+        (tmp_path / "history.html").write_bytes(b"".join(pieces))
+        return tmp_path / "history.html"
 
     return write
 
