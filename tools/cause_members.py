@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from cause_reading import Function, functions, same
+from places import ROOT
 
 SIDES = ("base", "head")
 KNOB = re.compile(r"(\w+) (.+? → .+?|.+ in \d+ configurations? (?:fewer|more))(?:, with ([\w, ]+))?")
@@ -254,7 +255,9 @@ class Compilers:
             with tempfile.TemporaryDirectory(dir=self.scratch) as name:
                 made = f"{binary} - --compile-to={phase} {option}={name}/dump"
                 line = line.replace("iree-compile -", made, 1).replace(f"-o {cell['model']}.vmfb", "-o /dev/null")
-                subprocess.run(["sh", "-c", line], cwd=self.homes[side], capture_output=True, check=True)
+                model = shlex.split(line.rpartition(" < ")[2])[0]
+                home = next(home for home in (self.homes[side], ROOT) if (home / model).is_file())
+                subprocess.run(["sh", "-c", line], cwd=home, capture_output=True, check=True)
                 (Path(name) / "dump").rename(out)
         return out
 

@@ -76,7 +76,8 @@ def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
     for side, trace in (("base", base), ("head", head)):
         if trace is not None and not trace.is_whole:
             why = trace.why or _OTHER_CODE
-            return Parting((), None, why if why in (NO_TIME, NOT_STORED) else f"{side}: {why}")
+            has_side = why in (NO_TIME, NOT_STORED) or why.startswith(("base: ", "head: "))
+            return Parting((), None, why if has_side else f"{side}: {why}")
     if base is None or head is None:
         return Parting((), None, NOT_TRACED)
     rows = tuple(_rows(tuple(base.states()), tuple(head.states())))

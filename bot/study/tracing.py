@@ -347,7 +347,7 @@ def is_lone(delta: DispatchDelta) -> bool:
 
 def _large_bytes(moved: Sequence[Moved]) -> int:
     """From so much on a dispatch without a knob is traced before all others: a tenth of what all of them moved."""
-    return sum(abs(moved_bytes(delta) or 0) for _, delta in moved if delta.cause == "codegen") // 10
+    return sum(abs(moved_bytes(delta) or 0) for _, delta in moved if delta.cause != "strategy") // 10
 
 
 def _same_programs(sides: Mapping[str, Snapshot]) -> dict[CellKey, CellKey]:
