@@ -80,7 +80,7 @@ def bound_of(options: BisectOptions, ends: tuple[Sequence[int], Sequence[int]], 
     if options.limit is not None:
         limit, how = _steps("--limit", options.limit, metric), ""
     elif options.change is not None:
-        limit, how = max(good) + _growth(options.change, metric, max(good)), f", GOOD and {options.change}"
+        limit, how = max(good) + _steps("--change", options.change, metric, max(good)), f", GOOD and {options.change}"
     else:
         limit, how = half_way(max(good), min(bad)), ", half way from GOOD to BAD"
     if not metric.exact:
@@ -102,20 +102,14 @@ def bound_of(options: BisectOptions, ends: tuple[Sequence[int], Sequence[int]], 
     return bound, words
 
 
-def _steps(option: str, text: str, metric: Metric) -> int:
+def _steps(option: str, text: str, metric: Metric, good: int | None = None) -> int:
+    """An amount of the metric, or a percentage of `good`."""
+    is_share = good is not None and text.endswith("%")
     try:
-        return parse_amount(text).steps(metric.unit)
+        return int(parse_ratio(text).value * (good or 0)) if is_share else parse_amount(text).steps(metric.unit)
     except ValueError as error:
-        raise UsageError(str(error), where=option, hint=f"{metric.id} is in {metric.unit}") from None
-
-
-def _growth(text: str, metric: Metric, good: int) -> int:
-    if not text.endswith("%"):
-        return _steps("--change", text, metric)
-    try:
-        return int(parse_ratio(text).value * good)
-    except ValueError as error:
-        raise UsageError(str(error), where="--change") from None
+        hint = "" if is_share else f"{metric.id} is in {metric.unit}"
+        raise UsageError(str(error), where=option, hint=hint) from None
 
 
 # Which candidates stand between GOOD and BAD, and in which order: releases, wheels of a directory, or snapshots.
@@ -151,20 +145,17 @@ def row_of(good: str, bad: str, among: Sequence[str], places: Places, cancel: Ca
     if not among and first and last:
         middle = between(first, last, places, cancel)
         return Row(tuple(f"{places.project}=={release}" for release in (first, *middle, last)), backward)
-    if not among and _is_wheel(good) and _is_wheel(bad) and Path(good).parent.resolve() == Path(bad).parent.resolve():
+    folders = [Path(end).parent.resolve() if end.endswith(".whl") else None for end in (good, bad)]
+    if not among and folders[0] and folders[0] == folders[1]:
         among = (str(Path(good).parent),)
     if not among:
         raise UsageError("nothing says what lies between the two", where=f"{good} and {bad}", hint=_AMONG)
-    row = dict.fromkeys(spec for place in among for spec in expanded(place))
-    return _cut(good, bad, list(row), backward=backward)
-
-
-def _cut(good: str, bad: str, specs: list[str], *, backward: bool) -> Row:
-    """What of a row lies between the ends: by version where that orders all, else by place, where the ends have one."""
-    middle = [spec for spec in specs if not _same(spec, good) and not _same(spec, bad)]
-    if (versions := _ordering([good, *middle, bad])) is not None:
-        first, last = sorted((versions[good], versions[bad]))
-        inside = {spec for spec in middle if first < versions[spec] < last}
+    specs = list(dict.fromkeys(spec for place in among for spec in expanded(place)))
+    # What lies between the ends: by version where that orders all, else by place, where the ends have one.
+    inner = [spec for spec in specs if not _same(spec, good) and not _same(spec, bad)]
+    if (versions := _ordering([good, *inner, bad])) is not None:
+        low, high = sorted((versions[good], versions[bad]))
+        inside = {spec for spec in inner if low < versions[spec] < high}
         return Row((good, *sorted(inside, key=versions.__getitem__, reverse=backward), bad), backward)
     begin, end = (next((at for at, spec in enumerate(specs) if _same(spec, one)), None) for one in (good, bad))
     if begin is not None and end is not None and begin > end:
@@ -184,16 +175,12 @@ def _same(one: str, other: str) -> bool:
     return Path(one).absolute() == Path(other).absolute()
 
 
-def _is_wheel(spec: str) -> bool:
-    return spec.endswith(".whl")
-
-
 def _version(spec: str) -> Version | None:
     """Of a release or a wheel file; None where the name does not tell."""
     if release := release_in(spec):
         return Version(release)
     try:
-        return parse_wheel_filename(Path(spec).name)[1] if _is_wheel(spec) else None
+        return parse_wheel_filename(Path(spec).name)[1] if spec.endswith(".whl") else None
     except InvalidWheelFilename:
         return None
 

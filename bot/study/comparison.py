@@ -7,7 +7,7 @@ side's configuration has the rules, and a compiler that is named for one side is
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -58,7 +58,7 @@ def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline,
         deltas=deltas,
         verdict=verdict,
         report_id=config.report_id,
-        notes=(*_notes(base, head, deltas, causes), *_once(head, verdict)),
+        notes=tuple(_notes(base, head, deltas, causes, verdict)),
         explanations=causes,
         root_causes=root_causes(deltas, causes, changed_models(base, head), {**base.targets, **head.targets}),
         overview=overview(base, head, config.pairs),
@@ -99,28 +99,25 @@ def no_verdict(report: Report, out: Path) -> NoVerdict:
 
 
 def _notes(
-    base: Snapshot, head: Snapshot, deltas: Sequence[CellDelta], causes: Mapping[CellKey, Explanation]
-) -> tuple[str, ...]:
+    base: Snapshot,
+    head: Snapshot,
+    deltas: Sequence[CellDelta],
+    causes: Mapping[CellKey, Explanation],
+    verdict: Verdict,
+) -> Iterator[str]:
     """What a reader must not miss beside the cells themselves."""
-    first = {key for key, one in causes.items() if one.first_compiles}
-    unstable = (
-        f"{delta.key}: {delta.noise}; {_OF_FIRST if delta.key in first else _LEAST}"
-        for delta in deltas
-        if delta.unstable and (delta.state != "same" or delta.is_open)
-    )
-    return (*filter(None, [other_version(base, head)]), *unmeasured_models(base, head), *unstable)
-
-
-def _once(head: Snapshot, verdict: Verdict) -> tuple[str, ...]:
-    """Which alarms rest on a single compile of the head: repeating has its price, so that not all are repeated."""
-    alarming = dict.fromkeys(finding.key for finding in verdict.news)
+    yield from filter(None, [other_version(base, head)])
+    yield from unmeasured_models(base, head)
+    for delta in deltas:
+        if delta.unstable and (delta.state != "same" or delta.is_open):
+            is_first = delta.key in causes and causes[delta.key].first_compiles
+            yield f"{delta.key}: {delta.noise}; {_OF_FIRST if is_first else _LEAST}"
+    # Alarms that rest on a single compile of the head: repeating has its price, so that not all are repeated.
     compiled = (cell for cell in head.cells if not cell.unfetched)
     single = {cell.key for cell in compiled if cell.compiles == 1 and cell.status in _REPEATABLE}
-    once = [str(key) for key in alarming if key in single]
-    if not once:
-        return ()
-    rest = f" and {len(once) - _NAMED} more" if len(once) > _NAMED else ""
-    return (f"{ONCE}{', '.join(once[:_NAMED])}{rest}",)
+    if once := [str(key) for key in dict.fromkeys(finding.key for finding in verdict.news) if key in single]:
+        rest = f" and {len(once) - _NAMED} more" if len(once) > _NAMED else ""
+        yield f"{ONCE}{', '.join(once[:_NAMED])}{rest}"
 
 
 Release = tuple[str, Snapshot]

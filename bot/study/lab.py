@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -64,6 +64,10 @@ class VariantPlan(NamedTuple):
     def cells(self) -> tuple[PlannedCell, ...]:
         """What it is about."""
         return self.side.cells
+
+    def planned(self, key: CellKey) -> PlannedCell:
+        """One of its cells."""
+        return next(one for one in self.cells if one.key == key)
 
 
 def experimented(experiment: Experiment, work: Work) -> Lab:
@@ -294,23 +298,27 @@ def _timed(plans: Sequence[VariantPlan], study: Study, runs: Runs, work: Work) -
     if runtime is None:
         runs |= {key: _not_run(runs.get(key), MISSING) for key, cell in cells.items() if cell.measured}
         return ""
-    releases = {}
-    for info in {plan.side.compiler.info.digest: plan.side.compiler.info for plan in plans}.values():
-        releases[info.digest] = runtime
-        if release := release_in(info.spec):
-            try:
-                releases[info.digest] = of_release(release, work.request.cache, work.cancel, say, work.places)
-            except CompilerUnavailable as error:
-                say(f"artifacts of {release} are run by {runtime.name}: {error.line}")
-    with _open(plans, releases, work) as bench:
+    with temporary_directory("lab-") as scratch, ExitStack() as stack:
+        tools = dict[str, _Tools]()
+        for plan in plans:
+            info = plan.side.compiler.info
+            if info.digest in tools:
+                continue
+            session, of = Session(scratch, work.config.timeout_seconds, work.cancel, Meter()), runtime
+            if release := release_in(info.spec):
+                try:
+                    of = of_release(release, work.request.cache, work.cancel, say, work.places)
+                except CompilerUnavailable as error:
+                    say(f"artifacts of {release} are run by {runtime.name}: {error.line}")
+            tools[info.digest] = (*stack.enter_context(open_kit(plan.side.toolchain, session)), of)
+        bench = _Bench(tools, scratch, work.cancel)
         for key in study.keys:
             if reference := study.references.get(key.target):
                 say(f"{key} is run")
-                rows = [_Row(plan, cells[plan.name, key]) for plan in plans if (plan.name, key) in cells]
-                for row, run in bench.all(rows, reference, runs):
-                    runs[row.plan.name, key] = run
+                rows = [(plan, cells[plan.name, key]) for plan in plans if (plan.name, key) in cells]
+                runs |= {(plan.name, key): run for plan, run in bench.all(rows, reference, runs)}
     ran = any(run.price or run.equal is not None or run.instructions is not None for run in runs.values())
-    others = sorted({one.name for one in releases.values()} - {runtime.name})
+    others = sorted({of.name for _, _, of in tools.values()} - {runtime.name})
     return ", ".join((machine(runtime), *others)) if ran else ""
 
 
@@ -322,73 +330,49 @@ def _not_run(run: Run | None, why: str) -> Run:
 
 
 def _counted(run: Run, count: int | str) -> Run:
-    return (
-        structs.replace(run, instructions_note=count)
-        if isinstance(count, str)
-        else structs.replace(run, instructions=count)
-    )
+    name = "instructions_note" if isinstance(count, str) else "instructions"
+    return structs.replace(run, **{name: count})
 
 
-class _Row(NamedTuple):
-    plan: VariantPlan
-    cell: Cell
-
-    @property
-    def planned(self) -> PlannedCell:
-        return next(one for one in self.plan.cells if one.key == self.cell.key)
-
-    @property
-    def argv(self) -> tuple[str, ...]:
-        """What is compiled, with the stack limit lifted where that was needed."""
-        lifted = (LIFTED_LIMIT_FLAG,) if self.cell.status == "over-stack-limit" else ()
-        return (*self.planned.argv, *lifted)
-
-
-@contextmanager
-def _open(plans: Sequence[VariantPlan], runtimes: dict[str, Runtime], work: Work) -> Iterator[_Bench]:
-    with temporary_directory("lab-") as scratch, ExitStack() as stack:
-        tools = {}
-        for digest, plan in {plan.side.compiler.info.digest: plan for plan in plans}.items():
-            session = Session(scratch, work.config.timeout_seconds, work.cancel, Meter())
-            opened = open_kit(plan.side.toolchain, session)
-            tools[digest] = (*stack.enter_context(opened), runtimes[digest])
-        yield _Bench(tools, scratch, work.cancel)
+_Tools = tuple[Kit, Importer, Runtime]  # What only one compiler has
+_Row = tuple[VariantPlan, Cell]
 
 
 @dataclass
 class _Bench:
-    """What compiles and runs artifacts; `tools`: digest of a compiler → what only that one has."""
+    """What compiles and runs artifacts; `tools`: digest of a compiler → its own."""
 
-    tools: dict[str, tuple[Kit, Importer, Runtime]]
+    tools: dict[str, _Tools]
     scratch: Path
     cancel: Cancel
     runtimes: dict[Path, Runtime] = field(default_factory=dict)
     kits: dict[Path, Kit] = field(default_factory=dict)
     files: int = 0
 
-    def all(self, rows: Sequence[_Row], reference: Variant, runs: Runs) -> Iterator[tuple[_Row, Run]]:
+    def all(self, rows: Sequence[_Row], reference: Variant, runs: Runs) -> Iterator[tuple[VariantPlan, Run]]:
         if len(rows) < 2:
             return
-        measured = [row for row in rows if row.cell.measured]
-        first = next((row for row in measured if row.plan.name == reference.name and not reference.folded), None)
+        measured = [row for row in rows if row[1].measured]
+        first = next((row for row in measured if row[0].name == reference.name and not reference.folded), None)
         data = self.scratch / "data"
         prepared = self._runner(first, data) if first else f"{reference.name} has no unfolded artifact here"
         if first is None or isinstance(prepared, str):
-            yield from ((row, _not_run(runs.get((row.plan.name, row.cell.key)), str(prepared))) for row in measured)
+            yield from ((plan, _not_run(runs.get((plan.name, cell.key)), str(prepared))) for plan, cell in measured)
             return
         runner, before = prepared
-        yield first, _counted(Run(), runner.instructions(before, before))
+        yield first[0], _counted(Run(), runner.instructions(before, before))
         for row in measured:
             if row is not first:
-                yield row, self._ran(first, row, runner, before, runs.get((row.plan.name, row.cell.key)))
+                yield row[0], self._ran(first, row, runner, before, runs.get((row[0].name, row[1].key)))
         shutil.rmtree(data, ignore_errors=True)
 
     def _runner(self, first: _Row, data: Path) -> tuple[Runner, Path] | str:
         """What runs artifacts of the reference's program, and its own artifact; or why nothing does."""
-        backend = first.planned.target.backend
+        plan, cell = first
+        backend = plan.planned(cell.key).target.backend
         if backend_of(backend).runs_on == "its device":
             return here(f"{backend} code needs its device, and the processor is none")
-        (kit, _, runtime), flow = self.tools[first.plan.side.compiler.info.digest], self._path("flow.mlir")
+        (kit, _, runtime), flow = self.tools[plan.side.compiler.info.digest], self.scratch / "flow.mlir"
         if (failed := self._compiled(first, flow, flow_of)) is not None:
             return failed
         signature = interface_of(kit.bindings, flow)
@@ -401,7 +385,7 @@ class _Bench:
             data,
             self.cancel,
             timeout_seconds=RUN_SECONDS,
-            names=(f"{first.plan.name}'s artifact", "its artifact"),
+            names=(f"{plan.name}'s artifact", "its artifact"),
             runtimes=self.runtimes,
             compiled=lambda artifact, text: module_of(self.kits[artifact], artifact, text),
         )
@@ -409,30 +393,29 @@ class _Bench:
         return before if isinstance(before, str) else (runner, before)
 
     def _artifact(self, row: _Row) -> Path | str:
-        out = self._path("vmfb")
-        self.kits[out], _, self.runtimes[out] = self.tools[row.plan.side.compiler.info.digest]
+        self.files += 1
+        out = self.scratch / f"{self.files}.vmfb"
+        self.kits[out], _, self.runtimes[out] = self.tools[row[0].side.compiler.info.digest]
         failed = self._compiled(row, out, artifact_of)
         return out if failed is None else failed
 
     def _compiled(self, row: _Row, out: Path, by: Callable[..., Failure | None]) -> str | None:
-        """Compile a row's model to a file; why that fails, None where it does not."""
-        kit, importer, _ = self.tools[row.plan.side.compiler.info.digest]
-        source = importer.source(row.planned.model)
+        """Compile a row's model to a file, the stack limit lifted where needed; why that fails, None else."""
+        (plan, cell), lifted = row, (LIFTED_LIMIT_FLAG,) if row[1].status == "over-stack-limit" else ()
+        (kit, importer, _), planned = self.tools[plan.side.compiler.info.digest], plan.planned(cell.key)
+        source = importer.source(planned.model)
         if isinstance(source, Failure):
             return source.first_line
-        failed = by(kit, row.argv, Source(row.planned.model.name, source), out)
+        failed = by(kit, (*planned.argv, *lifted), Source(planned.model.name, source), out)
         return failed.first_line if failed else None
 
-    def _path(self, suffix: str) -> Path:
-        self.files += 1
-        return self.scratch / f"{self.files}.{suffix}"
-
     def _ran(self, first: _Row, row: _Row, runner: Runner, before: Path, known: Run | None) -> Run:
-        if row.plan.variant.folded:
+        (plan, cell), (reference, other) = row, first
+        if plan.variant.folded:
             return _not_run(known, "instructions of a folded program are not counted")
-        if row.planned.model.digest != first.planned.model.digest:
-            return _not_run(known, f"another program than {first.plan.name}'s: its inputs are its own")
-        if row.cell.artifact_digest == first.cell.artifact_digest:
+        if plan.planned(cell.key).model.digest != reference.planned(cell.key).model.digest:
+            return _not_run(known, f"another program than {reference.name}'s: its inputs are its own")
+        if cell.artifact_digest == other.artifact_digest:
             return _not_run(Run(equal=True, equal_note=SAME), SAME)
         after = self._artifact(row)
         if isinstance(after, str):
