@@ -80,6 +80,21 @@ def test_sites_are_split_by_what_bounds_them_and_by_when_they_run() -> None:
     assert fusion(unread, failed) is None
 
 
+@given(
+    st.lists(st.sampled_from(["matmul", "conv", "attention", "reduction", "copy", "other"]), min_size=1, max_size=6),
+    st.data(),
+)
+def test_the_parts_sum_to_the_sites(kinds: list[str], data: st.DataObject) -> None:
+    rows = tuple(Dispatch(f"e{i}", f"d{i}", kind) for i, kind in enumerate(kinds))
+    site = st.builds(Site, st.sampled_from([row.name for row in rows]), st.none(), st.booleans())
+    sites = tuple(data.draw(st.lists(site, max_size=12)))
+    counts = fusion_counts(snapshot(replace(BERT, dispatches=rows, program=Program(sites=sites)))).get("bert")
+    assert counts is not None
+    assert counts.compute_bound_sites + counts.memory_bound_sites + counts.initializer_sites == len(sites)
+    heavy = sum(kinds[int(site.entry_point[1:])] in COMPUTE_BOUND for site in sites if not site.initializer)
+    assert counts.compute_bound_sites == heavy
+
+
 # Folding: what deduplication left behind.
 
 CELL = Cell(
@@ -135,6 +150,17 @@ def test_whole_executables_count_where_each_entry_point_has_one_of_its_own(
     larger = Dispatch("b", "b0", code_bytes=1000)
     counts = fold_counts(replace(CELL, dispatches=(*rows, larger), families=(Family("constants", ("a", "b")),)))
     assert counts is not None and counts.surplus_bytes == size_bytes
+
+
+@given(st.lists(st.integers(0, 999), min_size=2, max_size=9), st.permutations(range(9)))
+def test_surplus_and_representative_sum_to_the_family_in_any_order(sizes: list[int], order: list[int]) -> None:
+    names = [f"e{i}" for i in range(len(sizes))]
+    found = tuple(Dispatch(name, name, code_bytes=size) for name, size in zip(names, sizes, strict=True))
+    members = tuple(f"e{i}" for i in order if i < len(sizes))
+    counts = fold_counts(replace(CELL, dispatches=found, families=(Family("offsets", members),)))
+    assert counts is not None and counts.surplus_bytes is not None
+    assert counts.surplus_bytes + max(sizes) == sum(sizes)
+    assert counts.surplus_executables == len(sizes) - 1
 
 
 # Pairs, and the whole overview.

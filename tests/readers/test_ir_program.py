@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -279,6 +280,36 @@ def test_any_text_gives_a_line_or_nothing(text: str) -> None:
 
 
 # Arguments of launches, and what is bound to an entry point.
+
+
+def assumed_by_compiler(stream: str) -> dict[tuple[str, int], list[dict[str, int]]]:
+    """(entry point, scalar argument) → what the compiler itself assumes of it, a row per site."""
+    found = {}
+    for function in re.split(r"(?=func\.func )", stream)[1:]:
+        name, signature = re.findall(r"func\.func @([\w$]+)\((.*)\) \{", function)[0]
+        scalars = re.findall(r"(%\w+): [a-z]\w+", signature)
+        casts = dict(re.findall(r"(%\w+) = arith\.index_castui (%\w+) : i32 to index", function))
+        for value, ranges in re.findall(r"(%\w+)(?:<[^<>]*>)?\[\s*((?:<[^<>]*>(?:,\s*)?)+)\]", function):
+            rows = [dict(re.findall(r"(\w+) = (\d+)", row)) for row in re.findall(r"<([^<>]*)>", ranges)]
+            if casts.get(value, value) in scalars:
+                index = scalars.index(casts.get(value, value))
+                found[name, index] = [{key: int(figure) for key, figure in row.items()} for row in rows]
+    return found
+
+
+@pytest.mark.parametrize("prepared", ["tiny.7.stream.mlir", None])
+def test_arguments_are_what_the_compiler_assumes(worker: Child, dumps: Path, prepared: str | None) -> None:
+    stream = HERE / prepared if prepared else Path(paths(dumps)["stream"])
+    answer = ask(worker, dumps, stream=str(stream))
+    expected = assumed_by_compiler(stream.read_text())
+    arguments = {(row["entry_point"], row["index"]): row for row in answer["arguments"]}
+    assert expected and arguments.keys() == expected.keys()
+    for key, sites in expected.items():
+        values = {site["umin"] for site in sites}
+        assert all(site["umax"] == site["umin"] == site.get("udiv", 0) for site in sites)
+        assert arguments[key]["values"] == sorted(values)
+        assert (arguments[key]["distinct"], arguments[key]["type"]) == (len(values), "i32")
+        assert (arguments[key]["divisor"], arguments[key]["unknown_sites"]) == (math.gcd(*values), 0)
 
 
 ARGUMENTS = """
