@@ -137,7 +137,7 @@ def test_what_has_the_same_operations_to_the_end_has_no_such_pass() -> None:
         (None, "not traced"),
         (DispatchTrace((), "no time was left to trace it"), "no time was left to trace it"),
         (DispatchTrace((), "ended by SIGSEGV"), "base: ended by SIGSEGV"),
-        (DispatchTrace(trace(("a", {"x": 1})).steps, same_code=False), "compiled alone, it has other code"),
+        (DispatchTrace(trace(("a", {"x": 1})).steps, same_code=False), "no pass is named, as its code is another one"),
         (DispatchTrace(trace(("a", {"x": 1})).steps, "not finished after 9 s"), "not finished after 9 s"),
     ],
 )
