@@ -123,7 +123,7 @@ def knob_values(text: str) -> dict[str, list[str]]:
                 depth += {"[": 1, "]": -1}.get(text[end], 0)
                 end += 1
         else:
-            end = at + len(re.compile(r"[\w.+-]*").match(text, at)[0])  # type: ignore[index] # may be empty
+            end = at + len(re.compile(r"#?[\w.+-]*").match(text, at)[0])  # type: ignore[index] # may be empty
         if end > at:
             values[word[0]].append(text[at:end])
         at = max(end, at)

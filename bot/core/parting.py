@@ -116,8 +116,8 @@ def _formed_at(rows: Sequence[TraceRow]) -> int | None:
 def _first_jump(rows: Sequence[TraceRow], least_left: float) -> int | None:
     """The place after which by far more differs than before it, a good part of the end's, and most of it for good.
 
-    Of LLVM's passes one that both sides print: it prints none that deletes its loop, and in some releases none of the
-    last ones before instruction selection, so that what these do is seen after the next pass of that side.
+    Of LLVM's passes one of the middle end that both sides print: it prints none that deletes its loop, and of the code
+    generator's passes over IR (`consthoist`) only some, so that what others of these do is seen after the next one.
 
     Args:
         least_left: of the end's difference, what is never gone again; LLVM undoes much of what MLIR's last passes do.
@@ -125,7 +125,8 @@ def _first_jump(rows: Sequence[TraceRow], least_left: float) -> int | None:
     shares = [row.share for row in rows]
     least_later = list(accumulate(reversed(shares), min))[::-1]
     for at in range(1, len(shares)):
-        is_seen = rows[at].level != LLVM or (rows[at].base is not None and rows[at].head is not None)
+        row = rows[at]
+        is_seen = row.level != LLVM or (row.name.endswith("Pass") and row.base is not None and row.head is not None)
         is_jump = shares[at - 1] <= MOST_BEFORE * shares[at] and shares[at] >= LEAST_SHARE * shares[-1]
         if is_seen and is_jump and least_later[at] >= max(MOST_BEFORE * shares[at], least_left * shares[-1]):
             return at
