@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from cause_reading import Function, functions, same
-from places import ROOT
+from evidence_work import home_of
 
 SIDES = ("base", "head")
 KNOB = re.compile(r"(\w+) (.+? → .+?|.+ in \d+ configurations? (?:fewer|more))(?:, with ([\w, ]+))?")
@@ -255,8 +255,7 @@ class Compilers:
             with tempfile.TemporaryDirectory(dir=self.scratch) as name:
                 made = f"{binary} - --compile-to={phase} {option}={name}/dump"
                 line = line.replace("iree-compile -", made, 1).replace(f"-o {cell['model']}.vmfb", "-o /dev/null")
-                model = shlex.split(line.rpartition(" < ")[2])[0]
-                home = next(home for home in (self.homes[side], ROOT) if (home / model).is_file())
+                home = home_of(line, self.homes[side])
                 subprocess.run(["sh", "-c", line], cwd=home, capture_output=True, check=True)
                 (Path(name) / "dump").rename(out)
         return out

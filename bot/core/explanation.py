@@ -76,6 +76,8 @@ class PassChange(Record, frozen=True):
 
 
 PASS_OPERATIONS = 8
+EARLY_CAUSES = frozenset({"input", "fusion"})
+"""Of dispatches that are others before their target's code generation: passes over the whole program make them so."""
 
 
 class DispatchDelta(Small, frozen=True):

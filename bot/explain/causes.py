@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from bot.core.delta import CellDelta
 from bot.core.explanation import (
+    EARLY_CAUSES,
     PASS_OPERATIONS,
     PHASES,
     UNATTRIBUTED,
@@ -156,8 +157,7 @@ MOST_NOTES = 200
 MOST_DIFFS = 5
 _NAMED = 3
 _REGIONAL = ("input", "fusion", "dedup-lost", "dedup-won")
-_EARLY = frozenset({"input", "fusion"})
-_TRACED = frozenset({"strategy", "codegen"}) | _EARLY
+_TRACED = frozenset({"strategy", "codegen"}) | EARLY_CAUSES
 """Causes that a pass can have; some of them one before code generation."""
 _OTHER_VALUES = "the same region with different constants, shapes or offsets"
 _FORMED = {
@@ -273,7 +273,7 @@ def _pass(match: Match, compared: Compared, cause: str | None) -> tuple[PassChan
     if place is None:
         return None, apart.why
     row, operations = apart.rows[place], apart.operations_at(place)
-    if cause in _EARLY and REGION not in operations and base and head and strategy_differs(base, head):
+    if cause in EARLY_CAUSES and REGION not in operations and base and head and strategy_differs(base, head):
         return None, f"traced: apart after {row.name}, and its configuration differs, too"
     more = row.head.total - row.base.total if row.head and row.base else 0
     named = dict(islice(operations.items(), PASS_OPERATIONS))
@@ -333,7 +333,7 @@ def _lone(match: Match, cause: str, story: _Story) -> str:
     if cause == "input" and not compared.same_model:
         return "the model itself changed"
     source = story.sources(match)[added]
-    if cause not in _EARLY:
+    if cause not in EARLY_CAUSES:
         words = of_one_region(compared, source, added)
     elif elsewhere := elsewhere_named(compared, source, added):
         words = f"another executable of the region that {elsewhere}"

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from bot.core.delta import CellDelta
 from bot.core.explanation import (
+    EARLY_CAUSES,
     UNKNOWN,
     DispatchDelta,
     Example,
@@ -110,7 +111,7 @@ def _described(cause: str, what: Any, traits: Counter[Any]) -> str:
         return _turned_words(what, traits)
     if cause == "codegen":
         return f"other code; {what or NOT_TRACED}"
-    if cause not in ("input", "fusion"):
+    if cause not in EARLY_CAUSES:
         return what or _WORDS.get(cause, "")
     first, why = what
     if cause == "input" and not traits[True]:

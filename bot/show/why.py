@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from bot.core.explanation import (
+    EARLY_CAUSES,
     UNATTRIBUTED,
     ComponentDelta,
     DispatchDelta,
@@ -226,7 +227,7 @@ def _root_said(facts: Facts, root: RootCause, number: int, limits: Limits) -> Ph
 
 def _is_shared(root: RootCause) -> bool:
     """Whether some of its dispatches have a pass that was printed for another target only."""
-    return root.cause in ("input", "fusion") and root.passed is not None and root.traced[0] < root.dispatches
+    return root.cause in EARLY_CAUSES and root.passed is not None and root.traced[0] < root.dispatches
 
 
 def _named(names: Iterable[str], count: int, noun: str) -> Phrase:

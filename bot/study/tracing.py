@@ -26,7 +26,7 @@ from bot.compiler.diagnostics import failure, unknown_option
 from bot.compiler.schedule import Task, run_all
 from bot.compiler.toolchain import UNTHREADED
 from bot.core.delta import diff
-from bot.core.explanation import DispatchDelta, Explanation, RootCause, moved_bytes
+from bot.core.explanation import EARLY_CAUSES, DispatchDelta, Explanation, RootCause, moved_bytes
 from bot.core.parting import (
     NO_PLACES,
     NO_TIME,
@@ -337,7 +337,7 @@ def _whole_ms(one: Moved) -> int:
 
 def is_formed(delta: DispatchDelta) -> bool:
     """Whether earlier passes than those of its target made it another one, or one that the other side lacks."""
-    return delta.cause in ("input", "fusion") and (is_lone(delta) or delta.matched != "same-source")
+    return delta.cause in EARLY_CAUSES and (is_lone(delta) or delta.matched != "same-source")
 
 
 def is_lone(delta: DispatchDelta) -> bool:
@@ -410,7 +410,7 @@ class Budget:
         if self._left_ms is None or self._whole_ms is None:
             return list(moved)
         chosen = list[Moved]()
-        while self._rounds and not chosen:
+        while not chosen:
             part = self._rounds.pop(0) if len(self._rounds) > 1 else self._rounds[0]
             for key, delta in moved:
                 if self._left_ms <= self._whole_ms * (1 - part):
