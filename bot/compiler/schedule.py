@@ -7,7 +7,9 @@ which they complete never shows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import NamedTuple, Protocol
 
 
@@ -34,31 +36,38 @@ def run_all(tasks: Iterable[Task], jobs: int, interrupt: Callable[[], None], wat
 
     Ctrl-C (or a SIGTERM turned into an exception) calls `interrupt`, waits for the threads, and is raised again.
     """
-    errors = list[BaseException]()
+    rest = sorted(tasks, key=lambda task: (-task.cost, task.name))[::-1]
+    running, changed, errors = set[int](), SimpleQueue[None](), list[BaseException]()
 
-    def work(task: Task) -> None:
-        if errors:
-            return
-        try:
-            watcher.started(task.name)
+    def work(number: int) -> None:
+        running.add(number)
+        while not errors:
             try:
-                task.run()
-            finally:
-                watcher.ended(task.name)
-        except BaseException as error:
-            errors.append(error)
-
-    rest, waiting = sorted(tasks, key=lambda task: (-task.cost, task.name))[::-1], set[Future[None]]()
-    interruptions = list[BaseException]()
-    with ThreadPoolExecutor(max(1, jobs)) as pool:
-        while rest or waiting:
+                task = rest.pop()
+            except IndexError:
+                break
             try:
-                while rest:
-                    waiting.add(pool.submit(work, rest.pop()))
-                waiting = wait(waiting, 0.2).not_done  # in short waits, so that an interruption is seen at once
-            except BaseException as error:  # what runs is waited for after a second one, too
+                watcher.started(task.name)
+                try:
+                    task.run()
+                finally:
+                    watcher.ended(task.name)
+            except BaseException as error:
                 errors.append(error)
-                interruptions.append(error)
-                interrupt()
+        running.remove(number)
+        changed.put(None)
+
+    unstarted = [Thread(target=work, args=(number,)) for number in range(min(max(1, jobs), len(rest)))]
+    interruptions = list[BaseException]()
+    while running or (rest and not errors):
+        try:
+            while unstarted:
+                unstarted.pop().start()
+            with suppress(Empty):
+                changed.get(timeout=0.2)  # in short waits, so that an interruption is seen at once
+        except BaseException as error:  # what runs is waited for after a second one, too
+            errors.append(error)
+            interruptions.append(error)
+            interrupt()
     for ended in (*interruptions, *errors):
         raise ended

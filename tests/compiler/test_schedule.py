@@ -107,11 +107,13 @@ def test_a_watcher_that_fails_ends_the_run() -> None:
         run_all([task(1, "a"), task(1, "b")], 2, never, Broken())
 
 
-def test_an_interruption_calls_interrupt_and_waits() -> None:
-    log, stop, ended = Log(), threading.Event(), []
+@pytest.mark.parametrize("both_interrupt", [False, True])
+def test_an_interruption_calls_interrupt_and_waits(both_interrupt: bool) -> None:
+    """One of two, or two that come as close together as two threads can send them."""
+    log, stop, ended, both_run = Log(), threading.Event(), [], threading.Barrier(2)
 
     def patient() -> None:
-        if len(log.running) == 2:
+        if both_run.wait(10) == 0 or both_interrupt:
             _thread.interrupt_main()
         assert stop.wait(10)
         time.sleep(0.05)
