@@ -12,8 +12,8 @@ from typing import Any
 import needs
 import pytest
 import yaml
+from github_runner import git
 from places import ROOT
-from test_repository import git
 
 from bot.cli.init import IN_PKGCI, PLACEHOLDER, WORKFLOWS, workflow
 from bot.cli.main import main

@@ -62,13 +62,6 @@ def test_a_worker_is_started_on_first_use_and_only_once(tmp_path: Path) -> None:
     assert wait_until(lambda: not any(map(is_alive, starts(tmp_path))))
 
 
-def test_no_bindings() -> None:
-    one = Bindings(None, "not for this Python", Cancel())
-    assert one.ask("program") is None
-    assert one.reason == "not for this Python"
-    one.close()
-
-
 @pytest.mark.parametrize(
     "body", ['print(\'{"error": "no module named iree"}\', flush=True)\nsys.exit(1)', "sys.exit(1)", "os.abort()"]
 )

@@ -9,11 +9,9 @@ from fake_compiler import ROCM, TARGETS, VMVX, X86, FakeCompiler, cells_of, inst
 
 from bot.compiler.iree import (
     MEASURING_OPTIONS,
-    OTHER_NAME,
     RENAMED,
     in_its_words,
     known_measuring_options,
-    known_names,
     unknown_option_of,
 )
 from bot.core.planned import COMMON_FLAGS, PlannedCell, Target
@@ -27,15 +25,6 @@ OLD, NEW = ([names[at] for names in RENAMED] for at in (0, 1))
 def in_words_of(fake: FakeCompiler, home: Path, target: Target, flags: tuple[str, ...] = ()) -> PlannedCell:
     [cell] = in_its_words(fake.toolchain, cells_of(home, ["alpha"], [target], flags), Cancel())
     return cell
-
-
-def test_flags_get_the_name_that_is_known() -> None:
-    assert len(OTHER_NAME) == 2 * len(RENAMED) == len({*OLD, *NEW}), "every option has one other name"
-    flags = ("--iree-rocm-target=gfx942", "--iree-other=1", "--iree-hip-bc-dir")
-    assert known_names(flags, lambda flag: "rocm" in flag) == (flags[0], flags[1], "--iree-rocm-bc-dir")
-    assert known_names(flags, lambda flag: "hip" in flag) == ("--iree-hip-target=gfx942", flags[1], flags[2])
-    assert known_names(flags, lambda _flag: True) == flags
-    assert known_names(flags, lambda _flag: False) == flags  # then the compiler says what it does not know
 
 
 @pytest.mark.parametrize("written", [ROCM, HIP], ids=["new name", "old name"])

@@ -70,12 +70,6 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
         installed.cache_clear()
 
 
-def test_only_cuda_depends_on_it() -> None:
-    assert assembler_of("llvm-cpu") == assembler_of("rocm") == ""
-    one = Assembler(Cancel(), 20, Ptxas(Path("ptxas"), "1.2.3"))
-    assert (one.name_for("cuda"), one.name_for("rocm")) == ("ptxas 1.2.3 -O3", None)
-
-
 @pytest.mark.parametrize(
     ("body", "said"),
     [

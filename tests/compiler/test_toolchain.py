@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 from fake_compiler import BINARIES, FakeCompiler, install, install_native
 from fake_wheels import DIST_INFO, LIBRARIES, LIBRARY, entries, wheel_name, write_wheel
-from hypothesis import given
-from hypothesis import strategies as st
 
-from bot.compiler.toolchain import Toolchain, compiler_digest, release_home, resolve
+from bot.compiler.toolchain import Toolchain, compiler_digest, resolve
 from bot.errors import CompilerUnavailable
 from bot.system.processes import Cancel
 
@@ -80,14 +78,6 @@ def test_a_binary(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
     assert (found.bindings, found.no_bindings) == (None, "no MLIR Python bindings beside this compiler")
 
 
-def test_a_binary_without_a_library_is_its_own_identity(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
-    binary = install_native(tmp_path / "iree-compile", fake)
-    (tmp_path / "libIREECompiler.so").unlink()
-    first = resolved(binary, cache).info.digest
-    binary.write_bytes(binary.read_bytes() + b"\0")
-    assert resolved(binary, cache).info.digest != first
-
-
 def test_a_path_however_it_is_written(
     tmp_path: Path, cache: Path, fake: FakeCompiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,7 +108,10 @@ def test_a_build_directory(tmp_path: Path, cache: Path, fake: FakeCompiler) -> N
     assert found.binary == top / "tools" / "iree-compile"
     (top / "lib" / "libIREECompiler.so").write_bytes(b"\x7fELF rebuilt")
     assert resolved(top, cache).info.digest != found.info.digest
-    assert found.info.spec == "iree-build"
+    assert found.info.spec == "iree-build" and found.bindings is None
+    root = top / "compiler" / "bindings" / "python"
+    (root / "iree" / "compiler" / "_mlir_libs" / f"_mlir.{OWN}-x86_64-linux-gnu.so").write_bytes(b"\x7fELF")
+    assert resolved(top, cache).bindings == root
 
 
 def test_a_wheel_alone_or_in_a_directory(tmp_path: Path, fake: FakeCompiler, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,24 +122,6 @@ def test_a_wheel_alone_or_in_a_directory(tmp_path: Path, fake: FakeCompiler, mon
         toolchain = resolved(spec, Path("cache"))
         assert toolchain.binary.is_relative_to(tmp_path / "cache") and toolchain.binary.match(f"*/{NATIVE}")
         assert (toolchain.info.spec, toolchain.info.version) == (shown, "3.13.0rc1")
-
-
-def test_a_directory_with_two_wheels(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
-    for version in ("3.12.0", "3.13.0"):
-        write_wheel(tmp_path / "dist" / wheel_name(version), entries(fake))
-    line = refused(tmp_path / "dist", cache)
-    assert line.startswith("dist: several wheels fit this machine: iree_base_compiler-3.12.0-")
-    assert line.endswith("(name one wheel)")
-
-
-@pytest.mark.parametrize("spec", ["3.13.0", "iree-base-compiler==3.13.0", " iree-base-compiler == 3.13.0 "])
-def test_a_release(tmp_path: Path, cache: Path, fake: FakeCompiler, spec: str) -> None:
-    wheel = write_wheel(tmp_path / wheel_name(), entries(fake))
-    home = release_home("3.13.0", cache)
-    resolved(wheel, cache).binary.parents[3].rename(home)
-    found = resolved(spec, cache)
-    assert found.binary == home / NATIVE
-    assert found.info.spec == "iree-base-compiler==3.13.0"
 
 
 # What is no compiler
@@ -171,13 +146,6 @@ def test_nonsense(cache: Path, spec: str) -> None:
     hint = "did you mean 3.13.0?" if spec.endswith("3.13.0") else "give a release such as 3.13.0"
     line = refused(spec, cache)
     assert f"is no compiler: no such file, directory or release ({hint}" in line
-
-
-@given(spec=st.text(max_size=40))
-def test_any_text_is_a_compiler_or_refused(tmp_path_factory: pytest.TempPathFactory, spec: str) -> None:
-    if Path(spec.strip("\0") or ".").exists() or any(letter.isdigit() for letter in spec):
-        return
-    refused(spec, tmp_path_factory.getbasetemp() / "cache")
 
 
 def test_directories_and_dead_links_in_the_places_of_a_binary(tmp_path: Path, cache: Path) -> None:
@@ -207,16 +175,15 @@ def test_a_file_that_cannot_be_run(tmp_path: Path, cache: Path) -> None:
     assert "(it must be an executable for this machine)" in refused(tmp_path / "iree-compile", cache)
 
 
-def test_another_program(cache: Path) -> None:
-    line = refused(shutil.which("git") or "", cache)
-    assert "is no iree-compile: --version does not name an IREE compiler (it said: git version" in line
-    assert "is no iree-compile" in refused(shutil.which("false") or "", cache)
-
-
-def test_a_compiler_that_crashes_when_asked(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
+def test_another_program_and_a_compiler_that_crashes_when_asked(
+    tmp_path: Path, cache: Path, fake: FakeCompiler
+) -> None:
     binary = install_native(tmp_path / "iree-compile", fake)
     fake.binary.write_text("import os\nprint('IREE compiler version 3.13.0', flush=True)\nos.abort()\n")
     assert "is no iree-compile" in refused(binary, cache)
+    line = refused(shutil.which("git") or "", cache)
+    assert "is no iree-compile: --version does not name an IREE compiler (it said: git version" in line
+    assert "is no iree-compile" in refused(shutil.which("false") or "", cache)
 
 
 # Identity
@@ -249,12 +216,6 @@ def test_every_file_that_runs_is_part_of_the_identity_and_no_other(
     assert (other != first) is (part not in ("record", "other"))
 
 
-def test_what_a_record_claims_is_not_believed(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
-    honest = release(of=fake)
-    lying = {**release(of=fake, library=b"\x7fELF evil"), f"{DIST_INFO}/RECORD": entries(fake)[f"{DIST_INFO}/RECORD"]}
-    assert digest_of_wheel(tmp_path / "a", cache, honest) != digest_of_wheel(tmp_path / "b", cache, lying)
-
-
 def test_the_same_compiler_elsewhere_is_the_same(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
     first = resolved(write_wheel(tmp_path / wheel_name(), release(of=fake)), cache)
     shutil.copytree(first.binary.parents[3], tmp_path / "site-packages", dirs_exist_ok=True)
@@ -277,10 +238,15 @@ def test_digests_are_remembered_until_a_file_changes(tmp_path: Path, cache: Path
     os.utime(library, ns=(before.st_atime_ns, before.st_mtime_ns))  # same name, size and time of change
     assert library.stat().st_mtime_ns == before.st_mtime_ns
     second = resolved(binary, cache).info.digest
-    assert second not in (first, "ee" * 32)
-
     (tmp_path / "iree-lld").write_bytes(b"\x7fELF")
-    assert resolved(binary, cache).info.digest not in (first, second, "ee" * 32)
+    third = resolved(binary, cache).info.digest
+    library.unlink()
+    binary.write_bytes(binary.read_bytes() + b"\0")
+    digests = {first, second, third, resolved(binary, cache).info.digest, "ee" * 32}
+    assert len(digests) == 5
+    for memo in (cache / "digests").iterdir():
+        memo.write_text("ee" * 31)
+    assert resolved(binary, cache).info.digest in digests - {"ee" * 32}, "a torn memo is ignored"
 
 
 def test_a_change_right_after_the_digest_is_seen(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
@@ -302,15 +268,6 @@ def test_a_compiler_that_is_being_built_is_refused(
     assert not (cache / "digests").exists()
 
 
-@pytest.mark.parametrize("torn", ["", "ee" * 31, "zz" * 32, "ä"])
-def test_a_torn_memo_is_ignored(tmp_path: Path, cache: Path, fake: FakeCompiler, torn: str) -> None:
-    binary = install_native(tmp_path / "iree-compile", fake)
-    first = resolved(binary, cache).info.digest
-    [memo] = (cache / "digests").iterdir()
-    memo.write_text(torn)
-    assert resolved(binary, cache).info.digest == first == memo.read_text()
-
-
 # Bindings
 
 
@@ -321,11 +278,3 @@ def test_bindings_are_those_that_a_python_here_loads(tmp_path: Path, cache: Path
     why = "on this machine: no Python on PATH can load this compiler's MLIR bindings"
     expected = (toolchain.binary.parents[3], "") if tag == OWN else (None, why)
     assert (toolchain.bindings, toolchain.no_bindings) == expected
-
-
-def test_bindings_of_a_build(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
-    top = build_directory(tmp_path / "build", fake)
-    root = top / "compiler" / "bindings" / "python"
-    assert resolved(top, cache).bindings is None
-    (root / "iree" / "compiler" / "_mlir_libs" / f"_mlir.{OWN}-x86_64-linux-gnu.so").write_bytes(b"\x7fELF")
-    assert resolved(top, cache).bindings == root

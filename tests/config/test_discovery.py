@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from test_repository import git
+from github_runner import git
 
 from bot.config.starter import MOST_BYTES, MOST_MODELS, Offer, discover
 from bot.system.git import Git

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_repository import git
+from github_runner import git
 
 from bot.config.configuration import CONFIG_NAMES, chosen_config, find_config
 from bot.config.targets import parse_flags

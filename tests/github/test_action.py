@@ -94,11 +94,6 @@ def test_without_a_token_that_may_write_everything_is_measured_and_written(stage
     assert stage.hub.comments(1) == [] and stage.hub.check_runs == []
 
 
-def test_a_wrong_input_is_one_line(stage: Stage) -> None:
-    ran = stage.push(stage.main(), shard="nine")
-    assert ran.code == 2 and ran.error.startswith("input shard: ") and "\n" not in ran.error
-
-
 @pytest.mark.parametrize(
     ("inputs", "line"),
     [
@@ -150,25 +145,6 @@ def test_a_token_that_is_missing_is_told(stage: Stage) -> None:
     run["head_repository"].update(full_name="mallory/repo")
     ran = stage.run("workflow_run", payload, stage.main(), ref="refs/heads/main", github_token="")
     assert_told(ran, "input github-token: is missing")
-
-
-@pytest.mark.parametrize("conclusion", ["timed_out", "cancelled"])
-def test_a_forks_run_that_left_nothing_reaches_its_pull_request(stage: Stage, conclusion: str) -> None:
-    main = stage.main()
-    stage.hub.add_pull(3, "a" * 40, head_repo="mallory/repo", base_sha=main, merge_sha="b" * 40)
-    stage.hub.add_run(77, head_sha="a" * 40, conclusion=conclusion)
-    payload = event("workflow_run.completed")
-    run = payload["workflow_run"]
-    run.update(id=77, head_sha="a" * 40, head_branch="topic", event="pull_request", conclusion=conclusion)
-    run.update(created_at="2026-06-01T00:00:00Z")
-    run["head_repository"].update(full_name="mallory/repo")
-    ran = stage.run("workflow_run", payload, main, ref="refs/heads/main")
-    assert ran.code == 2 and ran.outputs["verdict"] == "unknown"
-    (body,) = stage.comments(number=3)
-    assert f"the run ended with {conclusion.replace('_', ' ')}: run 77: has no artifact code-size-default" in body
-    assert [(check["name"], check["conclusion"]) for check in stage.hub.check_runs] == [("code size (main)", "failure")]
-    assert ran.summary.count("Code size: not known") == 1
-    stage.hub.assert_contract()
 
 
 @pytest.mark.parametrize(

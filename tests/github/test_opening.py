@@ -64,20 +64,6 @@ def test_each_side_has_its_own_pin(stage: Stage) -> None:
     assert "3.12.0" in body and "3.13.0" in body
 
 
-def test_a_model_that_is_renamed_is_removed_and_new(stage: Stage) -> None:
-    stage.main({"models/b.mlir": MODEL.format("b")})
-    ran = stage.pull(*stage.open_pull({"models/a.mlir": None, "models/c.mlir": MODEL.format("c")}))
-    assert ran.states == {"a on vmvx": "removed", "b on vmvx": "same", "c on vmvx": "new"}
-    assert (ran.outputs["removed"], ran.outputs["new"], ran.outputs["same"]) == ("1", "1", "1")
-
-
-def test_a_configuration_without_models_measures_the_packaged_suite(stage: Stage) -> None:
-    plain = stage.config()
-    stage.main({"code-size.yml": plain.replace("models:\n- models/*.mlir\n", "")})
-    ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}), models="mobilenet_v1_f32_224")
-    assert ran.code == 0 and ran.states == {"mobilenet_v1_f32_224 on vmvx": "same"}, ran.error
-
-
 def test_a_requirements_file_is_named_from_the_top_of_the_repository(stage: Stage) -> None:
     """As the README has it: the configuration is in .github, and the pin is not."""
     install_release(stage, "3.12.0")
@@ -113,16 +99,6 @@ def test_a_broken_file_is_named_as_the_repository_has_it(stage: Stage, what: str
     ran = stage.pull(*stage.open_pull(change))
     assert ran.code == 2 and ran.error.startswith(line), ran.error
     assert line.strip(": ") in stage.comments()[0] and stage.conclusions == ["failure"]
-
-
-def test_without_a_configuration_no_compiler_is_made_up(stage: Stage) -> None:
-    stage.origin.push_main("Nothing yet", {"README.md": "# Hello\n"})
-    pull = stage.open_pull({"notes.txt": "one\n"})
-    one = stage.spec("one")
-    ran = stage.pull(*pull, models="mobilenet_v1_f32_224", targets="vmvx", base=one)
-    assert ran.code == 2 and ran.error.startswith("there is no .github/code-size.yml and no code-size.yml"), ran.error
-    ran = stage.pull(*pull, models="mobilenet_v1_f32_224", targets="vmvx", base=one, head=one)
-    assert ran.code == 0 and ran.states == {"mobilenet_v1_f32_224 on vmvx": "same"}, ran.error
 
 
 @pytest.mark.parametrize("name", ["3.13.x", "3.13-fixes", "v3.13.0"])
@@ -305,32 +281,11 @@ def test_a_commit_that_begins_with_a_digit_is_no_release(stage: Stage) -> None:
     assert ran.code == 0 and ran.report.base.source.sha == sha, ran.error
 
 
-def test_two_compilers_are_compared_on_the_same_models(stage: Stage) -> None:
-    stage.compiler("two", [{"do": "differ"}], version="3.14.0")
-    stage.main()
-    ran = stage.dispatch(base=stage.spec("one"), head=stage.spec("two"))
-    assert ran.code == 0, ran.error
-    assert (ran.report.base.compiler.version, ran.report.head.compiler.version) == ("3.13.0rc1", "3.14.0")
-    assert ran.states == {"a on vmvx": "changed"} and not stage.hub.check_runs
-
-
 def test_a_release_is_a_side(stage: Stage) -> None:
     install_release(stage, "3.12.0")
     stage.main()
     ran = stage.dispatch(base="3.12.0", head="iree-base-compiler==3.12.0")
     assert ran.code == 0 and ran.states == {"a on vmvx": "same"}, ran.error
-
-
-def test_snapshots_are_sides(stage: Stage) -> None:
-    history(stage)
-    before = stage.dispatch()
-    calls = stage.home / "one" / "calls.jsonl"
-    count = len(calls.read_text().splitlines())
-    ran = stage.dispatch(base=str(before.out / "base.json"), head=str(before.out / "head.json"))
-    assert ran.code == 0 and ran.states == {"a on vmvx": "changed"}, ran.error
-    assert len(calls.read_text().splitlines()) == count
-    ran = stage.dispatch(base=str(before.out / "base.json"))
-    assert ran.code == 0 and ran.states == {"a on vmvx": "changed"}, ran.error
 
 
 def test_models_targets_and_flags_are_selected(stage: Stage) -> None:

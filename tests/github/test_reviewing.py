@@ -102,16 +102,6 @@ def test_a_damaged_baseline_is_skipped_for_an_older_one_or_the_base_and_the_next
     assert stage.pull(*pull).report.baseline.distance == 0
 
 
-def test_the_default_branch_is_no_store_and_stays_as_it_is(stage: Stage) -> None:
-    main = stage.main(baseline={"store": "data-branch", "branch": "main"})
-    ran = stage.push(main)
-    assert ran.code == 2 and "branch main is the default branch, and is left alone" in ran.error
-    assert "baseline: branch" in ran.error and compiles(stage) == 0
-    assert git(stage.origin.bare, "rev-parse", "main") == main and "is left alone" in ran.summary
-    ran = stage.pull(*stage.open_pull({"models/a.mlir": longer("a")}))
-    assert ran.code == 0 and any("is the default branch" in note for note in ran.report.notes), ran.error
-
-
 def test_of_several_baselines_of_one_commit_the_newest_stands_for_an_unknown_compiler(stage: Stage) -> None:
     main = stage.main()
     stage.push(main)
@@ -206,19 +196,6 @@ def test_a_repository_that_went_away_ends_the_run(stage: Stage) -> None:
     stage.before_act = leave
     ran = stage.pull(head, merge)
     assert ran.code == 3 and "cannot reach origin" in ran.error, ran.error
-
-
-def test_a_store_that_went_away_is_noted(stage: Stage) -> None:
-    """Both sides are the workspace's commit, so only the data branch needs the repository."""
-    main = stage.main(baseline={"store": "data-branch"})
-
-    def leave() -> None:
-        stage.origin.bare.rename(stage.home / "gone.git")
-
-    stage.before_act = leave
-    ran = stage.dispatch(main, base=main)
-    assert ran.code == 0 and ran.states == {"a on vmvx": "same"}, ran.error
-    assert any("stored baselines could not be read" in note for note in ran.report.notes)
 
 
 # --- rules -----------------------------------------------------------------------------------------------------------

@@ -12,12 +12,12 @@ import history_factory as make
 import pytest
 from fake_compiler import TEMPLATES, install, write_model
 from fake_wheels import entries, wheel_name, write_wheel
+from github_runner import git
 from growth import steps
 from links_page import no_other_source
 from replacing import replace
 from report_factory import snapshot
 from series import write
-from test_repository import git
 
 from bot.cli.main import main
 from bot.core.baseline import Entry

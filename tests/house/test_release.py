@@ -14,9 +14,9 @@ from types import ModuleType
 
 import needs
 import pytest
+from github_runner import git
 from packaging.version import Version
 from places import ROOT
-from test_repository import git
 
 from bot import __version__
 

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from github_runner import git
 from replacing import replace
 from report_factory import snapshot
-from test_repository import git
 
 from bot.core.baseline import Entry
 from bot.errors import ConfigError, InputError, NetworkError

@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 from fake_compiler import wait_until
-from test_repository import git
+from github_runner import git
+from places import ROOT
 
+from bot.core.snapshot import SourceInfo
 from bot.errors import InputError, Interrupted, NetworkError, UsageError
-from bot.system.git import Git, credentials
+from bot.system.git import Git, Repository, credentials, repository_of
 from bot.system.processes import Cancel
 
 TOKEN = "ghs_0123456789abcdef"
@@ -199,19 +201,16 @@ def server() -> Iterator[tuple[str, list[list[str]]]]:
 
 
 @pytest.mark.parametrize("persisted", [False, True])
-def test_exactly_one_header(shallow: Git, server: tuple[str, list[list[str]]], persisted: bool) -> None:
+def test_one_header_and_none_elsewhere(shallow: Git, server: tuple[str, list[list[str]]], persisted: bool) -> None:
     url, seen = server
     if persisted:
         git(shallow.directory, "config", f"http.{url}/.extraheader", "AUTHORIZATION: basic b2xk")
     Git(shallow.directory, Cancel(), credentials(TOKEN, url))("ls-remote", f"{url}/octo/repo.git")
     expected = "basic eC1hY2Nlc3MtdG9rZW46Z2hzXzAxMjM0NTY3ODlhYmNkZWY="
     assert seen and all(headers == [expected] for headers in seen)
-
-
-def test_another_server_sees_no_token(shallow: Git, server: tuple[str, list[list[str]]]) -> None:
-    url, seen = server
+    seen.clear()
     Git(shallow.directory, Cancel(), credentials(TOKEN, "https://github.com"))("ls-remote", f"{url}/octo/repo.git")
-    assert seen and not any(seen)
+    assert seen and all(headers == (["basic b2xk"] if persisted else []) for headers in seen)
 
 
 SECRET = "eC1hY2Nlc3MtdG9rZW46Z2hzXzAxMjM0NTY3ODlhYmNkZWY="
@@ -221,17 +220,6 @@ def fake_git(directory: Path, text: str) -> None:
     program = directory / "git"
     program.write_text(f"#!/bin/sh\n{text}\n")
     program.chmod(0o755)
-
-
-def test_no_child_is_told_the_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_git(tmp_path, "tr '\\0' '\\n' < /proc/$$/cmdline\ntr '\\0' '\\n' < /proc/$$/environ")
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
-    auth = credentials(TOKEN, "https://github.com")
-    output = Git(tmp_path, Cancel(), auth)("fetch").output
-    assert "include.path=/dev/fd/" in output and "PATH=" in output
-    assert TOKEN not in output and SECRET not in output
-    assert SECRET not in repr(auth)
 
 
 _KILLED = """
@@ -324,3 +312,59 @@ def test_the_files_that_differ_between_two_commits_whatever_their_names(tmp_path
 def test_what_a_shallow_clone_lacks_is_fetched_to_say_what_differs(shallow: Git) -> None:
     old, new = shallow.ancestors(shallow.text("rev-parse", "HEAD"), 60)[::59]
     assert shallow.touched(old, new) == ["a.txt"]
+
+
+# The repository of a side
+
+
+@pytest.fixture
+def top(tmp_path: Path) -> Path:
+    path = tmp_path / "ein Projekt"
+    path.mkdir()
+    git(path, "init", "--initial-branch=main")
+    (path / "models").mkdir()
+    (path / "models" / "a.mlir").write_text("module {}\n")
+    git(path, "add", ".")
+    git(path, "commit", "-m", "first")
+    return path
+
+
+def test_a_repository_as_its_state_changes(top: Path, tmp_path: Path) -> None:
+    def source() -> SourceInfo:
+        return repository_of(top, Cancel()).source
+
+    sha = git(top, "rev-parse", "HEAD")
+    assert repository_of(top, Cancel()) == Repository(top.resolve(), SourceInfo(sha, "main", False))
+    assert repository_of(top / "models", Cancel()) == repository_of(top, Cancel())
+    (top / "comment.md").write_text("a file that git does not know")
+    assert not source().dirty
+    (top / "models" / "a.mlir").write_text("module { }\n")
+    assert source().dirty
+    git(top, "add", "models")
+    assert source().dirty
+    git(top, "commit", "-m", "second")
+    assert not source().dirty
+    git(top, "switch", "-c", "users/ada/faster")
+    assert source().ref == "users/ada/faster"
+    git(top, "checkout", "--detach", sha)
+    assert source() == SourceInfo(sha, None, False)
+    git(top, "worktree", "add", "-b", "other", str(tmp_path / "other"))
+    other = repository_of(tmp_path / "other", Cancel())
+    assert other.top == (tmp_path / "other").resolve() and other.source.ref == "other"
+
+
+def test_no_commit_yet(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--initial-branch=trunk")
+    assert repository_of(tmp_path, Cancel()) == Repository(tmp_path.resolve(), SourceInfo(None, "trunk", False))
+
+
+def test_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # the variables of a hook would name another repository, and must not reach git
+    monkeypatch.setenv("GIT_DIR", str(ROOT / ".git"))
+    assert repository_of(tmp_path, Cancel()) == Repository(None, SourceInfo())
+    assert repository_of(tmp_path / "missing", Cancel()) == Repository(None, SourceInfo())
+
+
+def test_no_git(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(top))
+    assert repository_of(top, Cancel()) == Repository(None, SourceInfo())
