@@ -1,17 +1,80 @@
-"""The search: the right place, in as few looks as there can be; what is skipped; what is bad."""
+"""Which candidates stand between two ends, and the search: the right place, in as few looks as there can be."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from math import ceil, log2
+from pathlib import Path
 
+import pytest
+from fake_wheels import wheel_name
 from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
 from report_factory import MODELS, TARGETS, cell, failed, with_metrics
 
-from bot.core.bisecting import Bound, Bracket, Candidate, Judged, bracket, half_way, other_moves, values_of
+from bot.core.bisecting import Bound, Bracket, Judged, bracket, half_way, values_of
 from bot.core.snapshot import CellKey, Outcome
+from bot.core.spec import Places
+from bot.study.bisect import expanded, row_of
+from bot.system.processes import Cancel
+
+RELEASES = ("3.8.0", "3.9.0", "3.10.0", "3.11.0")
+
+
+@pytest.fixture
+def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
+    """A page of wheels, read by pip itself."""
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    for release in (*RELEASES, "3.10.0rc20260101"):
+        (tmp_path / wheel_name(release)).touch()
+    return Places((str(tmp_path),))
+
+
+def row(good: str, bad: str, *among: str, places: Places | None = None) -> tuple[tuple[str, ...], bool]:
+    found = row_of(good, bad, among, places or Places(), Cancel())
+    return found.names, found.backward
+
+
+def test_between_releases_are_those_that_are_offered_either_way(offered: Places) -> None:
+    assert row("3.8.0", "iree-base-compiler==3.11.0", places=offered) == (RELEASES, False)
+    assert row("3.11.0", "3.8.0", places=offered) == (RELEASES[::-1], True)
+    assert row("3.9.0", "latest", places=offered) == (RELEASES[1:], False)
+    assert row("3.9.0", "3.10.0rc20260101", places=offered) == (("3.9.0", "3.10.0rc20260101"), False)
+
+
+def test_what_has_versions_is_ordered_by_them_however_it_is_named() -> None:
+    assert row("3.8.0", "3.11.0", "3.10.0", "3.9.0", "3.12.0", "3.8.0") == (RELEASES, False)
+    assert row("3.11.0", "3.8.0", "3.9.0", "3.10.0") == (RELEASES[::-1], True)
+
+
+def test_what_has_none_keeps_its_order_and_the_ends_cut_it(tmp_path: Path) -> None:
+    names = [str(tmp_path / f"{name}.json") for name in ("1", "2", "2²", "10", "11")]
+    for name in names:
+        Path(name).touch()
+    assert expanded(str(tmp_path)) == names and expanded(str(tmp_path / "1*.json")) == [names[0], *names[3:]]
+    assert row(names[1], names[3], str(tmp_path)) == (tuple(names[1:4]), False)
+    assert row(names[3], names[1], str(tmp_path)) == (tuple(names[1:4][::-1]), True)
+    assert row("a.json", names[2], str(tmp_path)) == (("a.json", *names[:3]), False)
+    assert row(names[2], "b.json", str(tmp_path)) == ((*names[2:], "b.json"), False)
+    assert row("a.json", "b.json", names[3], names[0]) == (("a.json", names[3], names[0], "b.json"), False)
+
+
+def test_builds_of_commits_share_a_version_and_keep_their_order(tmp_path: Path) -> None:
+    commits = [f"{number}-{letters}" for number, letters in ((9, "b"), (10, "a"), (11, "c"))]
+    for commit in commits:
+        (tmp_path / commit).mkdir()
+        for python in ("cp310", "cp311", "cp313"):
+            (tmp_path / commit / wheel_name("3.14.0.dev0", python=python)).touch()
+    found = expanded(str(tmp_path / "*" / "*.whl"))
+    assert [Path(one).parent.name for one in found] == commits, "one wheel of each commit"
+    assert row(found[0], found[2], *found) == (tuple(found), False)
+    local = [str(tmp_path / wheel_name(f"3.14.0+{letters}")) for letters in ("b", "a", "c")]
+    for one in local:
+        Path(one).touch()
+    assert row(local[0], local[1], *local) == (tuple(local[:2]), False), "b is not newer than a"
+    assert row(local[0], local[2], *local) == (tuple(local), False)
+
 
 KEY = CellKey(MODELS[0], "vmvx")
 CELL = cell(KEY, TARGETS["vmvx"])
@@ -68,14 +131,6 @@ def test_values_that_disagree_are_skipped_and_a_band_widens_each() -> None:
     assert [tenth.judged([value]) for value in (90, 91, 100, 110, 111)] == ["good", *["skipped"] * 3, "bad"]
 
 
-def test_a_cell_has_all_values_that_its_command_gave() -> None:
-    other = Outcome("ok", {**CELL.metrics, "artifact_bytes": 7}, "d" * 64)
-    size = CELL.value("artifact_bytes")
-    assert values_of(replace(CELL, others=(other,)), CELL, "artifact_bytes") == ((7, size), "")
-    same = replace(other, metrics=CELL.metrics)
-    assert values_of(replace(CELL, others=(same,)), CELL, "artifact_bytes") == ((size,), "")
-
-
 def test_what_has_no_value_says_why() -> None:
     assert values_of(None, CELL, "executables") == ((), "has no such cell")
     assert values_of(failed(CELL, "error: no\nmore"), CELL, "executables") == ((), "failed: error: no")
@@ -90,16 +145,3 @@ def test_what_another_assembler_made_is_not_held_against_it() -> None:
     assert values_of(good, good, "sass_bytes") == ((9,), "")
     values, reason = values_of(other, good, "sass_bytes")
     assert values == () and reason.startswith("not compared: ")
-
-
-def test_what_moves_beside_the_step_is_told() -> None:
-    looks = [
-        Candidate("a", "good", (5,)),
-        Candidate("b", "good", (3,)),
-        Candidate("c", "skipped", (), "gone"),
-        Candidate("d", "bad", (9,)),
-        Candidate("e", "bad", (9,)),
-        Candidate("f", "bad", (8,)),
-    ]
-    moved = other_moves(looks, ("b", "d"))
-    assert [(one.name, other.name) for one, other in moved] == [("a", "b"), ("e", "f")]

@@ -12,6 +12,7 @@ from bot.explain.matching import index_both
 from bot.explain.phases import MOST_PARTS, WINDOW_SITES, merges
 
 MATMUL, RELU, ADD, NORM = 11, 2**53 - 3, 500, 7_000
+WHOLE = (MATMUL + RELU) % 2**53
 
 
 def _row(structure: str, operations: int, kind: str = "elementwise", *places: str | None) -> Row:
@@ -22,77 +23,56 @@ def _merges(base: Cell, head: Cell) -> tuple[str, ...]:
     return merges(*index_both(base, head))
 
 
-APART = made(_row("m", MATMUL, "matmul"), _row("r", RELU), order=(0, 1, 0, 1))
-TOGETHER = made(_row("mr", (MATMUL + RELU) % 2**53, "matmul", "e.0", "e.0"))
+M, R, MR = _row("m", MATMUL, "matmul"), _row("r", RELU), _row("mr", WHOLE, "matmul")
+TWO = _row("mr", WHOLE, "matmul", "e.0", "e.0")
+OTHER = tuple(_row(f"o{i}", 10**8 + i, "pack") for i in range(WINDOW_SITES))
+PARTS = [_row(f"s{i}", 10**i, "reduction") for i in range(MOST_PARTS + 1)]
+APART, TOGETHER = made(M, R, order=(0, 1, 0, 1)), made(TWO)
+MERGED = "(matmul + elementwise) → matmul"
 
 
-def test_two_that_became_one_and_one_that_became_two() -> None:
-    assert _merges(APART, TOGETHER) == ("2 × (matmul + elementwise) → matmul in e.0",)
-    assert _merges(TOGETHER, APART) == ("2 × matmul → (matmul + elementwise) in e.0",)
-
-
-@pytest.mark.parametrize("parts", range(2, MOST_PARTS + 2))
-def test_up_to_four_parts(parts: int) -> None:
-    rows = [_row(f"s{i}", 10**i, "reduction") for i in range(parts)]
-    found = _merges(made(*rows), made(_row("all", sum(10**i for i in range(parts)), "reduction")))
-    expected = (f"1 × ({' + '.join(['reduction'] * parts)}) → reduction in e.0",) if parts <= MOST_PARTS else ()
-    assert found == expected
-
-
-def test_places_are_named_only_where_there_is_one() -> None:
-    base = made(_row("m", MATMUL, "matmul", "e.0"), _row("r", RELU, "elementwise", "e.1"))
-    head = made(_row("mr", (MATMUL + RELU) % 2**53, "matmul"))
-    assert _merges(base, head) == ("1 × (matmul + elementwise) → matmul",)
-
-
-def test_what_is_on_both_sides_is_no_part_of_anything() -> None:
-    kept = (_row("m", MATMUL, "matmul"), _row("r", RELU))
-    assert _merges(made(*kept), made(*kept, _row("mr", (MATMUL + RELU) % 2**53, "matmul"))) == ()
-    assert _merges(made(*kept), made(*kept)) == ()
-
-
-def test_a_part_is_used_once_and_no_more_merge_than_there_are_wholes() -> None:
-    one_relu = made(_row("m", MATMUL, "matmul"), _row("r", RELU), order=(0, 1, 0))
-    assert _merges(one_relu, TOGETHER) == ("1 × (matmul + elementwise) → matmul in e.0",)
-    one_whole = made(_row("mr", (MATMUL + RELU) % 2**53, "matmul"))
-    assert _merges(APART, one_whole) == ("1 × (matmul + elementwise) → matmul in e.0",)
-
-
-def test_parts_far_from_each_other_do_not_count() -> None:
-    between = [_row(f"b{i}", 10**8 + i, "pack") for i in range(WINDOW_SITES)]
-    head = made(_row("mr", (MATMUL + RELU) % 2**53, "matmul"))
-    near = made(_row("m", MATMUL, "matmul"), *between[: WINDOW_SITES - 2], _row("r", RELU))
-    far = made(_row("m", MATMUL, "matmul"), *between[: WINDOW_SITES - 1], _row("r", RELU))
-    assert (len(_merges(near, head)), _merges(far, head)) == (1, ())
-
-
-def test_wholes_of_other_shapes_but_the_same_operations_all_count() -> None:
-    whole = (MATMUL + RELU) % 2**53
-    head = made(_row("mr", whole, "matmul"), _row("mr wide", whole, "matmul"))
-    assert _merges(APART, head) == ("2 × (matmul + elementwise) → matmul in e.0",)
-
-
-def test_regions_that_compute_nothing_are_part_of_nothing() -> None:
-    base = made(_row("t", 0, "transpose"), _row("u", 0, "transpose"), _row("m", MATMUL, "matmul"))
-    assert _merges(base, made(_row("g", 0, "gather"))) == ()
-    assert _merges(base, made(_row("n", MATMUL, "matmul"))) == ()
-
-
-def test_merges_that_the_number_of_sites_does_not_bear_out_are_not_said() -> None:
-    """As many sites as before: parts that became one would leave fewer."""
-    other = tuple(_row(f"o{i}", 10**8 + i, "pack") for i in range(2))
-    assert len(_merges(APART, TOGETHER)) == 1
-    assert _merges(APART, made(_row("mr", (MATMUL + RELU) % 2**53, "matmul", "e.0", "e.0"), *other)) == ()
-    assert _merges(made(_row("mr", (MATMUL + RELU) % 2**53, "matmul", "e.0", "e.0"), *other), APART) == ()
-
-
-def test_most_frequent_first() -> None:
-    base = made(_row("a", ADD), _row("n", NORM, "reduction"), _row("m", MATMUL, "matmul"), order=(0, 1, 0, 2, 0, 2))
-    head = made(_row("an", ADD + NORM, "reduction"), _row("am", ADD + MATMUL, "matmul", "e.0", "e.0"))
-    assert _merges(base, head) == (
-        "2 × (elementwise + matmul) → matmul in e.0",
-        "1 × (elementwise + reduction) → reduction in e.0",
-    )
+@pytest.mark.parametrize(
+    ("base", "head", "lines"),
+    [
+        (APART, TOGETHER, (f"2 × {MERGED} in e.0",)),
+        (TOGETHER, APART, ("2 × matmul → (matmul + elementwise) in e.0",)),
+        *(
+            (
+                made(*PARTS[:count]),
+                made(_row("all", sum(10**i for i in range(count)), "reduction")),
+                (f"1 × ({' + '.join(['reduction'] * count)}) → reduction in e.0",) if count <= MOST_PARTS else (),
+            )
+            for count in range(2, MOST_PARTS + 2)
+        ),
+        # places are named only where there is one
+        (made(M, _row("r", RELU, "elementwise", "e.1")), made(MR), (f"1 × {MERGED}",)),
+        # what is on both sides is no part of anything
+        (made(M, R), made(M, R, MR), ()),
+        (made(M, R), made(M, R), ()),
+        # a part is used once, and no more merge than there are wholes
+        (made(M, R, order=(0, 1, 0)), TOGETHER, (f"1 × {MERGED} in e.0",)),
+        (APART, made(MR), (f"1 × {MERGED} in e.0",)),
+        # parts far from each other do not count
+        (made(M, *OTHER[: WINDOW_SITES - 2], R), made(MR), (f"1 × {MERGED} in e.0",)),
+        (made(M, *OTHER[: WINDOW_SITES - 1], R), made(MR), ()),
+        # wholes of other shapes but the same operations all count
+        (APART, made(MR, _row("mr wide", WHOLE, "matmul")), (f"2 × {MERGED} in e.0",)),
+        # regions that compute nothing are part of nothing
+        (made(_row("t", 0, "transpose"), _row("u", 0, "transpose"), M), made(_row("g", 0, "gather")), ()),
+        (made(_row("t", 0, "transpose"), _row("u", 0, "transpose"), M), made(_row("n", MATMUL, "matmul")), ()),
+        # as many sites as before: parts that became one would leave fewer
+        (APART, made(TWO, *OTHER[:2]), ()),
+        (made(TWO, *OTHER[:2]), APART, ()),
+        # the most frequent first
+        (
+            made(_row("a", ADD), _row("n", NORM, "reduction"), M, order=(0, 1, 0, 2, 0, 2)),
+            made(_row("an", ADD + NORM, "reduction"), _row("am", ADD + MATMUL, "matmul", "e.0", "e.0")),
+            ("2 × (elementwise + matmul) → matmul in e.0", "1 × (elementwise + reduction) → reduction in e.0"),
+        ),
+    ],
+)
+def test_what_merged_and_what_split(base: Cell, head: Cell, lines: tuple[str, ...]) -> None:
+    assert _merges(base, head) == lines
 
 
 @given(cells(), cells())

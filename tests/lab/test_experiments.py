@@ -8,7 +8,6 @@ import pytest
 
 from bot.config.configuration import load_config
 from bot.config.experiments import COLUMNS, chosen_experiment, load_experiments
-from bot.core.metrics import METRIC_IDS
 from bot.core.planned import Target
 from bot.errors import ConfigError, UsageError
 
@@ -122,7 +121,3 @@ def test_a_file_that_is_not_there_says_so(tmp_path: Path) -> None:
 def test_an_experiment_that_is_not_there_has_near_ones() -> None:
     with pytest.raises(UsageError, match=r"no experiment is called 'opt-levle' \(did you mean 'opt-level'"):
         chosen_experiment("opt-levle")
-
-
-def test_columns_are_the_metrics_and_two_more() -> None:
-    assert set(COLUMNS) == {*METRIC_IDS, "linalg_ops_before", "folded_away"}

@@ -1,4 +1,4 @@
-"""What an experiment gave, as Markdown, on a terminal and as values of pictures: exact, told with its reasons."""
+"""What an experiment gave: sums over what all variants measured, ratios, lines; drawn exact, with its reasons."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import Any
 import lab_factory as make
 import pytest
 from golden_files import check_golden
+from hypothesis import given
+from hypothesis import strategies as st
 from replacing import replace
 from rich.cells import cell_len
 from rich.console import Console
@@ -43,24 +45,6 @@ def words(text: str) -> str:
 @pytest.mark.parametrize(("name", "lab"), [("timed", make.timed()), ("along", make.along())])
 def test_golden(name: str, lab: Lab) -> None:
     check_golden(f"{name}.lab.md", render_lab(lab))
-
-
-def test_the_answer_leads_with_what_changed_and_what_did_not() -> None:
-    text = render_lab(make.timed())
-    assert (
-        "- On `llvm-cpu-x86_64`, 2 models, against `a`: `b` artifact −10.0 %, executables −10.0 %, "
-        "folded away 75.0 % → 77.5 %, CPU time × 1.25; no change with `c`." in text
-    )
-    assert "- On `cuda`, 2 models, against `a`: no change with `b`, `c`." in text
-    assert "| `b` | 1,800 (−10.0 %) | 18 (−10.0 %) |" in text
-
-
-def test_a_line_tells_its_slope_and_how_well_it_fits() -> None:
-    text = render_lab(make.along())
-    assert (
-        "`net` on `vmvx`, for each layer: 100 B artifact (exact), 0 executables (exact), 10.7 B stack frame (off by"
-        in text
-    )
 
 
 def test_what_needs_more_stack_is_named_with_the_variants_that_need_it() -> None:
@@ -163,11 +147,6 @@ def test_chance_and_other_outputs_are_told() -> None:
     assert "Outputs equal in 0 of 1 build that was run" in text
 
 
-def test_one_model_has_no_second_table_and_its_interval() -> None:
-    text = render_lab(make.only(make.timed(), "m1"))
-    assert "Every model" not in text and "× 1.25 \\[1.23, 1.27\\]" in text and "Every model" in render_lab(make.timed())
-
-
 def test_pictures_have_the_numbers_of_the_tables() -> None:
     shown = [json.loads(numbers) for _, numbers in pictures(make.timed(), sums(make.timed()), [])]
     of, time = "artifact, B, more than a", "CPU time, percent more than a"
@@ -226,3 +205,46 @@ def test_a_template_of_the_user_draws_one_block_in_the_place_of_the_default_one(
     assert "<p>On <code>cuda</code>, 2 models" in shown and "What it says</h2>" not in shown
     (tmp_path / "lab.md.j2").write_text("{% for one in blocks %}{{ one.kind }} {% endfor %}")
     assert render_lab(make.timed(), tmp_path).startswith("sentence fold ")
+
+
+def test_sums_are_over_the_models_that_every_variant_measured() -> None:
+    cells = [make.cell(model, "vmvx", name, {"artifact_bytes": size}) for model, name, size in (
+        ("m1", "a", 100), ("m1", "b", 150), ("m2", "a", 300), ("m2", "b", 200), ("m3", "a", 7)
+    )]  # fmt: skip
+    (found,) = sums(make.lab(*cells, make.failed("m3", "vmvx", "b")))
+    assert found.models == ("m1", "m2") and found.more == 1
+    assert (found.value("a", "artifact_bytes"), found.value("b", "artifact_bytes")) == (400, 350)
+
+
+def test_a_variant_that_measured_nothing_takes_no_model_from_the_others() -> None:
+    (found,) = sums(make.lab(make.cell("m", "vmvx", "a"), make.failed("m", "vmvx", "b", status="unsupported")))
+    assert found.models == ("m",) and found.value("b", "artifact_bytes") is None
+
+
+def test_of_a_largest_value_the_largest_is_told_and_what_is_not_known_is_in_no_sum() -> None:
+    cells = [
+        make.cell("m1", "vmvx", "a", {"stack_max_bytes": 10, "copies": 1}),
+        make.cell("m2", "vmvx", "a", {"stack_max_bytes": 70, "copies": None}),
+    ]
+    (found,) = sums(make.lab(*cells))
+    assert found.value("a", "stack_max_bytes") == 70 and found.value("a", "copies") is None
+
+
+def test_ratios_of_time_are_geometric_means_in_which_the_same_artifact_counts_as_one() -> None:
+    cuda, host = sums(make.timed())
+    assert cuda.time("b") is None and host.time("a") is None
+    slower, same = host.time("b"), host.time("c")
+    assert slower is not None and slower.models == 2 and slower.ratio == pytest.approx(1.25)
+    assert same == (1.0, 2)
+    counted = host.instructions("b")
+    assert counted is not None and counted.ratio == pytest.approx(1.5) and host.instructions("c") is None
+
+
+@given(st.integers(-1000, 1000), st.integers(-1000, 1000), st.sets(st.integers(0, 50), min_size=2, max_size=6))
+def test_least_squares_finds_every_line(slope: int, start: int, places: set[int]) -> None:
+    lowest = min(slope * at + start for at in places)
+    names = [f"v{at}" for at in sorted(places)]
+    cells = [make.cell("m", "vmvx", f"v{at}", {"artifact_bytes": slope * at + start - lowest}) for at in places]
+    told = tuple(replace(variant, at=at) for variant, at in zip(make.variants(*names), sorted(places), strict=True))
+    (found,) = fits(make.lab(*cells, variants=told, columns=("artifact_bytes",), axis="layer"))
+    assert found.is_exact and found.slope == slope and found.start == start - lowest

@@ -95,16 +95,6 @@ def lab(
 _variants = variants
 
 
-def only(found: Lab, model: str) -> Lab:
-    """The result with the cells of one model alone."""
-    sides = []
-    for one in found.study.variants:
-        assert one.snapshot
-        cells = tuple(cell for cell in one.snapshot.cells if cell.key.model == model)
-        sides.append(replace(one, snapshot=replace(one.snapshot, cells=cells)))
-    return replace(found, study=Study(tuple(sides)))
-
-
 def price(ratio: float) -> Price:
     """A price around this ratio."""
     return Price(1000, round(1000 * ratio), 12, ratio, ratio - 0.02, ratio + 0.02)

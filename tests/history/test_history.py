@@ -1,0 +1,262 @@
+"""A history: what came twice, what is told of each release, totals, its JSON; drawn exact, bounded and harmless."""
+
+from __future__ import annotations
+
+import io
+import json
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+
+import history_factory as make
+import pytest
+from golden_files import check_golden
+from history_factory import BERT, BERT_CUDA, MOBILENET
+from hypothesis import given
+from hypothesis import strategies as st
+from replacing import replace
+from report_factory import snapshot
+from rich.console import Console
+from test_comment import assert_harmless
+
+from bot.config.configuration import load_config
+from bot.core.delta import sizes_of
+from bot.core.history import TRACKED, History, Move, history_lines, totals_of
+from bot.core.metrics import METRIC_BY_ID
+from bot.core.planned import LIFTED_LIMIT_FLAG
+from bot.core.policy import Ratio
+from bot.core.snapshot import Cell, CellKey, CompilerInfo, Outcome, Snapshot, SourceInfo
+from bot.core.study import Study, Variant, named_apart, united
+from bot.errors import InputError, TemplateError
+from bot.show.blocks import TERMINAL
+from bot.show.history import HISTORY_LIMIT_BYTES, history_blocks
+from bot.show.renderers import markdown, print_blocks
+from bot.study.history import explained_history
+
+
+def study(*sides: Snapshot) -> Study:
+    return Study(tuple(Variant(f"3.{at}.0", f"3.{at}.0", side) for at, side in enumerate(sides)))
+
+
+def three(*sizes: int | None) -> Study:
+    return study(*(make.side(f"3.{at}.0", {BERT: size, MOBILENET: 50_000 + at}) for at, size in enumerate(sizes)))
+
+
+def moves(history: History, key: CellKey) -> list[Move | None]:
+    """What moved of a cell, release after release."""
+    return [history.moves.get((one.name, key)) for one in history.study.variants]
+
+
+def test_what_a_snapshot_does_not_have_is_no_failure() -> None:
+    cell = make.eventful().study.rows[replace(BERT_CUDA, model=MOBILENET.model)][0]
+    assert (cell.status, cell.reason, dict(cell.metrics)) == ("unmeasured", "not in this snapshot", {})
+
+
+def timed(milliseconds: int, version: str) -> Snapshot:
+    found = make.side(version, {BERT: 64_920})
+    cells = (replace(cell, metrics={**cell.metrics, "compile_cpu_ms": milliseconds}) for cell in found.cells)
+    return replace(found, cells=tuple(cells))
+
+
+def test_compile_time_moves_where_its_noise_is_known_and_exceeded() -> None:
+    sides = study(*(timed(ms, f"3.{at}.0") for at, ms in enumerate((3_000, 3_200, 5_000))))
+    unknown = explained_history(sides, load_config())
+    assert not unknown.number_moves and "compile CPU time: no move is told" in unknown.notes[0]
+    config = replace(load_config(), noise={"compile_cpu_ms": Ratio(Fraction(1, 10), "10%")})
+    known = explained_history(sides, config)
+    assert not known.notes
+    assert [dict(move.changes) if move else {} for move in moves(known, BERT)] == [{}, {}, {"compile_cpu_ms": 1_800}]
+
+
+def test_a_cell_that_does_not_repeat_itself_has_all_its_sizes() -> None:
+    first, second = make.side("3.0.0", {BERT: 82_408}), make.side("3.1.0", {BERT: 86_872})
+    cell = second.cells[0]
+    other = Outcome("ok", {**cell.metrics, "artifact_bytes": 82_408}, "e" * 64)
+    second = replace(second, cells=(replace(cell, compiles=2, others=(other,)),))
+    history = make.history_of(study(first, second))
+    assert sizes_of(history.rows[BERT][1]) == (82_408, 86_872)
+    assert not any(moves(history, BERT)), "the pair that differs least does not"
+
+
+def with_command(found: Snapshot, command: str) -> Snapshot:
+    return replace(found, cells=tuple(replace(cell, command=command) for cell in found.cells))
+
+
+def test_a_move_says_that_the_flags_are_others_and_not_that_one_has_another_name() -> None:
+    commands = (
+        "iree-compile - --iree-hip-target=gfx942 --iree-old -o m.vmfb < m.mlir",
+        f"iree-compile - --iree-rocm-target=gfx942 --iree-old {LIFTED_LIMIT_FLAG} -o m.vmfb < m.mlir",
+        "iree-compile - --iree-rocm-target=gfx942 --iree-new=1 -o m.vmfb < m.mlir",
+    )
+    sides = [with_command(make.side(f"3.{at}.0", {BERT: 100 + at}), command) for at, command in enumerate(commands)]
+    whys = [move.why if move else "" for move in moves(make.history_of(study(*sides)), BERT)]
+    assert "flags" not in whys[1]
+    assert whys[2].startswith("compiled with other flags (without --iree-old, --iree-new=1)")
+
+
+def test_a_release_that_compiles_nothing_keeps_the_reasons_of_its_cells_and_takes_part_in_no_total() -> None:
+    sides = [make.side(f"3.{at}.0", {BERT: size, MOBILENET: size}) for at, size in enumerate((100, None, 120))]
+    history = make.history_of(study(*sides))
+    assert [(cell.status, cell.reason) for cell in history.rows[BERT]][1] == ("failed", "error: failed to distribute")
+    move = moves(history, BERT)[2]
+    assert move and move.since == "3.0.0"
+    assert {total.compiler for total in history.totals} == {"3.0.0", "3.2.0"}
+    assert history.totals[0].metrics["artifact_bytes"] == 200
+
+
+def render_history(history: History, templates: Path | None = None) -> str:
+    """As the command writes it."""
+    return markdown("history", partial(history_blocks, history), HISTORY_LIMIT_BYTES, templates)
+
+
+def printed(history: History, width: int = 160) -> str:
+    out = io.StringIO()
+    print_blocks(history_blocks(history, TERMINAL), Console(file=out, width=width, legacy_windows=False))
+    return out.getvalue()
+
+
+def test_goldens() -> None:
+    check_golden("history.measured.md", render_history(make.measured()))
+    check_golden("history.eventful.md", render_history(make.eventful()))
+
+
+def test_the_largest_move_is_so_by_its_amount_and_of_equal_ones_the_first() -> None:
+    sizes = (100_000, 110_000, 60_000, 110_000, 100_000)
+    found = make.study_of(*(make.side(f"3.{at}.0", {make.BERT: size}) for at, size in enumerate(sizes)))
+    for text in (render_history(make.history_of(found)), printed(make.history_of(found), 240)):
+        told = next(line for line in text.replace("\\", "").splitlines() if "3.1.0: +10,000 (+10.0 %)" in line)
+        assert "3.2.0: −50,000 (−45.5 %)" in told and "3.3.0" not in told.partition("3.1.0: ")[2]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 160, 240])
+def test_a_terminal_of_any_width_breaks_no_number(width: int) -> None:
+    told = printed(make.measured(), width)
+    assert "64,920" in told and "47,704" in told
+    assert all(len(line.rstrip()) <= width for line in told.splitlines())
+    assert ("no room for " in told) is (width < 160)
+
+
+def test_many_releases_have_as_many_columns_as_there_is_room_for() -> None:
+    text = render_history(make.long())
+    assert len(text.encode()) <= HISTORY_LIMIT_BYTES
+    assert "48 releases have no column here" in text
+    header = next(line for line in text.splitlines() if line.startswith("| model"))
+    assert header.count("|") == 12 + 4 + 1
+
+
+def test_hostile_texts_are_harmless() -> None:
+    text = render_history(make.hostile())
+    assert_harmless(text)
+    assert len(text.encode()) <= HISTORY_LIMIT_BYTES
+    assert "\x1b" not in printed(make.hostile()) and "\u202e" not in printed(make.hostile())
+
+
+def test_a_template_of_the_user_comes_first(tmp_path: Path) -> None:
+    (tmp_path / "history.md.j2").write_text("mine: {{ blocks[0].said|phrase }}", encoding="utf-8")
+    assert render_history(make.measured(), tmp_path).startswith("mine: Code size from ")
+    (tmp_path / "history.md.j2").write_text("{{ blocks.nothing }}", encoding="utf-8")
+    with pytest.raises(TemplateError):
+        render_history(make.measured(), tmp_path)
+
+
+def text(history: History) -> bytes:
+    return b"".join(history_lines(history))
+
+
+def sized(size: int, version: str = "3.13.0") -> Snapshot:
+    """One release with two cells."""
+    return make.side(version, {BERT: size, MOBILENET: 50_438})
+
+
+def test_a_snapshot_and_a_release_that_are_the_same_compiler_are_one_point_with_the_cells_of_both() -> None:
+    whole, part = sized(64_920), make.side("3.13.0", {BERT: 64_920, BERT_CUDA: 282_332})
+    (found,) = united([Variant("3.13.0", "3.13.0", whole), Variant("3.13.0", "part.json", part)]).variants
+    assert found.repeats == ("part.json",) and found.snapshot
+    assert [cell.key for cell in found.snapshot.cells] == sorted({BERT, MOBILENET, BERT_CUDA})
+
+
+def test_where_the_compiler_does_not_repeat_itself_both_are_shown_and_that_is_said() -> None:
+    twice = [Variant("3.13.0", "3.13.0", sized(64_920)), Variant("3.13.0", "head.json", sized(64_984))]
+    found = united(twice).variants
+    assert [one.name for one in found] == ["3.13.0", "3.13.0 (2)"]
+    assert not found[0].notes
+    assert found[1].notes == (f"the same compiler as 3.13.0 gave something else for {BERT}: it does not repeat itself",)
+
+
+def _with_cells(found: Snapshot, **changes: object) -> Snapshot:
+    cells: list[Cell] = [replace(cell, **changes) for cell in found.cells]
+    return replace(found, cells=tuple(cells))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        sized(64_920, "3.12.0"),
+        replace(sized(64_920), models=dict.fromkeys(make.MODELS, "f" * 64)),
+        _with_cells(sized(64_920), command="iree-compile - --iree-opt-level=O3 -o x.vmfb < x.mlir"),
+        replace(sized(64_920), compiler=replace(sized(64_920).compiler, digest="")),
+    ],
+    ids=["another compiler", "another model", "other flags", "no digest"],
+)
+def test_what_was_asked_for_something_else_is_no_repeat(other: Snapshot) -> None:
+    found = united([Variant("a", "a", sized(64_920)), Variant("b", "b", other)]).variants
+    assert [(one.name, one.repeats, one.notes) for one in found] == [("a", (), ()), ("b", (), ())]
+
+
+def test_a_timeout_is_nobodys_word_against_a_measurement() -> None:
+    late = _with_cells(sized(64_920), status="timeout", metrics={}, artifact_digest=None)
+    for order in ((late, sized(64_920)), (sized(64_920), late)):
+        (found,) = united(Variant("x", "x", one) for one in order).variants
+        assert found.snapshot and all(cell.measured for cell in found.snapshot.cells)
+
+
+@given(st.lists(st.sampled_from(["a", "b", "a (2)"]), max_size=8))
+def test_names_are_told_apart(names: list[str]) -> None:
+    told = [one.name for one in named_apart([Variant(name) for name in names]).variants]
+    assert len(set(told)) == len(told) == len(names)
+    assert all(new.startswith(old) for new, old in zip(told, names, strict=True))
+
+
+@given(
+    st.lists(
+        st.lists(st.one_of(st.none(), st.integers(0, 1_000)), min_size=3, max_size=3),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_totals_add_up_and_take_nothing_from_gaps(rows: list[list[int | None]]) -> None:
+    variants = []
+    for at in range(3):
+        cells = (
+            Cell(CellKey(f"m{index}", "t"), "failed" if row[at] is None else "ok", dict.fromkeys(TRACKED, row[at]))
+            for index, row in enumerate(rows)
+        )
+        variants.append(Variant(str(at), "", Snapshot(CompilerInfo("", "", ""), SourceInfo(), tuple(cells))))
+    columns = [at for at in range(3) if any(row[at] is not None for row in rows)]
+    whole = [row for row in rows if all(row[at] is not None for at in columns)]
+    found = totals_of(Study(tuple(variants)))
+    assert {int(total.compiler) for total in found} == set(columns), "what measured nothing has no part in it"
+    for total in found:
+        for metric in TRACKED:
+            values = [value for row in whole if (value := row[int(total.compiler)]) is not None]
+            wanted = None if not values else max(values) if METRIC_BY_ID[metric].over == "largest" else sum(values)
+            assert total.metrics[metric] == wanted and total.cells[metric] == len(whole)
+
+
+def test_the_contract() -> None:
+    plain = json.loads(text(make.eventful()))
+    assert plain["schema"] == "code-size-history/1"
+    for point in plain["points"]:
+        assert {"compiler", "model", "target", "status", "metrics"} <= point.keys()
+        assert point["status"] in ("ok", "failed", "unmeasured") and (point["status"] == "ok") == bool(point["metrics"])
+    assert [release["order"] for release in plain["releases"]] == list(range(5)) and "/tmp" not in str(plain)
+    missing = [point for point in plain["points"] if point["compiler"] == "3.12.0"]
+    assert len(missing) == 4 and all("no such release" in point["reason"] for point in missing)
+
+
+def test_a_snapshot_is_told_from_a_history() -> None:
+    from bot.core.snapshot import from_json
+
+    with pytest.raises(InputError, match="is a history, a snapshot is wanted"):
+        from_json(text(make.eventful()).decode())
+    assert snapshot("1").cells
