@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from growth import LINEAR, cpu_growth
 from hypothesis import given
 from hypothesis import strategies as st
 from reader_checks import fixture, outcome
@@ -137,34 +136,6 @@ def test_any_arrangement_of_words(pieces: list[str]) -> None:
     outcome(METAL.read, TOP + "".join(pieces).encode())
 
 
-def test_many_kernels_and_many_arrays_take_linear_time() -> None:
-    def module(size: int) -> bytes:
-        arrays = b"".join(b".shared .b8 a%d[4];\n" % number for number in range(size))
-        return HEAD + arrays + b".entry k() { a7 }\n" * size
-
-    assert read_ptx(module(2_000)).entry_points[-1].workgroup_bytes == 4
-    assert cpu_growth(module, read_ptx, 2_000) < LINEAR
-
-
-PIECES = (
-    *(b".func (", b".entry k(){}", b".shared .b8 x[4];", b".const x =", b".global x[", b".func f(){a}.entry k(){f}"),
-    *(b".local", b".visible ", b".entry a {x.shared .b8 y;}"),
-)
-METAL_PIECES = (b"kernel void k(){}", b"threadgroup ", b"struct a{float x;};", b"kernel  ", b"threadgroup float x;")
-
-
-@pytest.mark.parametrize("piece", [*PIECES, *METAL_PIECES])
-def test_time_is_linear_in_the_length(piece: bytes) -> None:
-    def read(pieces: bytes) -> None:
-        if piece in PIECES:
-            outcome(read_ptx, HEAD + pieces)
-        else:
-            outcome(METAL.read, TOP + b"kernel void k() {" + pieces + b"}")
-            outcome(METAL.read, TOP + pieces)
-
-    assert cpu_growth(lambda size: piece * (size // len(piece)), read, 50_000) < LINEAR
-
-
 # Metal.
 
 MATMUL, REDUCTION = fixture("dense.metal-spirv.0.metal"), fixture("dense.metal-spirv.1.metal")
@@ -266,10 +237,3 @@ def test_sizes(declaration: str, expected: int | None) -> None:
 def test_any_declaration(text: str) -> None:
     size = sizes().declared(text)
     assert size is None or size.size_bytes >= 0
-
-
-@pytest.mark.parametrize("piece", ["spvUnsafeArray<", "float<x,1> ", "a ", "[1]", "<,1", "::", "=", ", 1"])
-def test_time_is_linear_in_the_length_of_a_declaration(piece: str) -> None:
-    types = sizes()
-    assert cpu_growth(lambda size: piece * size, types.declared, 20_000) < LINEAR
-    assert cpu_growth(lambda size: "spvUnsafeArray<" * (3 * size) + piece * size, types.declared, 20) < LINEAR

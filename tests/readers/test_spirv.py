@@ -6,7 +6,6 @@ import struct
 from array import array
 
 import pytest
-from growth import LINEAR, cpu_growth
 from hypothesis import given
 from hypothesis import strategies as st
 from reader_checks import fixture, outcome
@@ -51,14 +50,6 @@ def entry(function_id: int, name: str, *interface: int) -> tuple[int, ...]:
 
 def function(function_id: int, *body: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     return ((FUNCTION, 1, function_id, 0, 2), *body, (FUNCTION_END,))
-
-
-def test_the_variables_of_real_modules() -> None:
-    # The compiler's IR of the two: a Function vector of 12 f32, and a Workgroup array of 3 f32.
-    memory = [
-        [(e.stack_bytes, e.workgroup_bytes) for e in READ(fixture(name)).entry_points] for name in (MATMUL, REDUCTION)
-    ]
-    assert memory == [[(48, 0)], [(0, 12)]]
 
 
 def test_memory_of_variables() -> None:
@@ -181,15 +172,6 @@ def test_impossible_word_counts_are_refused(word: int) -> None:
 ), max_size=30))  # fmt: skip
 def test_any_instructions(instructions: list[tuple[int, ...]]) -> None:
     outcome(READ, module(V1_4, *instructions))
-
-
-def test_many_entry_points_and_variables_take_linear_time() -> None:
-    def many(size: int) -> bytes:
-        variables = [(VARIABLE, 4, 100 + number, WORKGROUP) for number in range(size)]
-        return module(V1_3, *[entry(20, "k")] * size, *TYPES, *variables, *function(20))
-
-    assert READ(many(2_000)).entry_points[-1].workgroup_bytes == 2_000 * 64
-    assert cpu_growth(many, READ, 2_000) < LINEAR
 
 
 def code(data: bytes) -> str | None:
