@@ -103,6 +103,8 @@ def test_the_code_is_the_bytecode_of_the_function() -> None:
     data = fixture(MODULE)
     matmul, reduction = (entry.code for entry in VM_MODULE.read(data).entry_points)
     assert matmul != reduction
+    names = [entry.name for entry in VM_MODULE.read(fixture(SMALLEST)).entry_points]
+    assert names == ["main"], "functions of the loader are none"
     renamed = data.replace(b"main_dispatch_1_reduction", b"main_dispatch_2_something")
     assert renamed != data
     assert [entry.code for entry in VM_MODULE.read(renamed).entry_points] == [matmul, reduction]

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from places import FIXTURES
+from reader_checks import check_golden
 from replacing import replace
 
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_IDS
@@ -27,10 +28,7 @@ from bot.core.snapshot import Dispatch
 from bot.errors import MalformedBinary
 from bot.readers.assemble import (
     NO_ENTRY,
-    OF_CODE_OBJECTS,
     OF_MACHINE_CODE,
-    ONLY_AMD,
-    ONLY_NVIDIA,
     Frame,
     measure,
     read_stack_usage,
@@ -80,83 +78,31 @@ def check(measurement: Measurement) -> Measurement:
     return measurement
 
 
-def test_a_real_cpu_cell() -> None:
-    found = check(measure(CPU))
-    assert found.metrics == {
-        "artifact_bytes": 12_616,
-        "executable_bytes": 6_536,
-        "vm_bytes": found.metrics["vm_bytes"],
-        **{name: found.metrics[name] for name in ("rodata_bytes", "unattributed_bytes")},
-        "executables": 4,
-        "dispatch_sites": 5,
-        "dispatch_regions": 5,
-        "entry_points": 4,
-        "linalg_ops": 13,
-        "stack_max_bytes": 152,
-        "stack_alloca_bytes": 128,
-        "workgroup_memory_max_bytes": None,
-        "memory_bound_sites": 2,
-        "steady_sites": 5,
-        "initializer_sites": 0,
-        "submissions": 1,
-        "awaits": 1,
-        "fills": 0,
-        "copies": 0,
-        "program_memory_bytes": 26_016,
-        "transient_memory_bytes": 10_816,
-        "variable_bytes": 0,
-        "dynamic_buffers": 0,
-        "constant_bytes": 0,
-        "compile_cpu_ms": 120,
-        "compile_peak_rss_kib": 90_000,
-        **dict.fromkeys((*OF_CODE_OBJECTS, *OF_MACHINE_CODE)),
-    }
-    assert found.reasons == {
-        "workgroup_memory_max_bytes": "the target has no workgroup memory",
-        **dict.fromkeys(OF_CODE_OBJECTS, ONLY_AMD),
-        **dict.fromkeys(OF_MACHINE_CODE, ONLY_NVIDIA),
-    }
-    matmul, _, _, conv = found.dispatches
-    assert (matmul.kind, matmul.sites, matmul.stack_bytes, matmul.alloca_bytes) == ("matmul", 2, 8, 0)
-    assert (conv.name, conv.stack_bytes, conv.stack_kind, conv.alloca_bytes) == (CONV, 8, "static", 128)
-    assert all(dispatch.code_bytes and dispatch.workgroup_bytes is None for dispatch in found.dispatches)
-    assert len({dispatch.code for dispatch in found.dispatches} - {None}) == 4
+BINARIES = FIXTURES / "binaries"
+ASSEMBLED = Assembled((BINARIES / "dense.cuda.cubin").read_bytes(), (BINARIES / "dense.cuda.ptxas.txt").read_text())
+CUDA = Products((BINARIES / "dense.cuda.vmfb").read_bytes(), "cuda", assembled=(ASSEMBLED,))
+CELLS = {
+    "llvm-cpu": CPU,
+    "rocm": on("rocm"),
+    "rocm-alone": replace(on("rocm"), program=None),
+    "metal-spirv": replace(on("metal-spirv"), strategies={CONV: "tiles 4x4"}),
+    "cuda": CUDA,
+}
 
 
-def test_a_real_rocm_cell_has_registers_from_the_code_object() -> None:
-    """With or without the program's IR."""
-    for products in (on("rocm"), replace(on("rocm"), program=None)):
-        found = check(measure(products))
-        assert found.metrics["stack_max_bytes"] == 0
-        assert found.metrics["entry_points"] == len(found.dispatches) == 4
-        largest = max(dispatch.workgroup_bytes or 0 for dispatch in found.dispatches)
-        assert found.metrics["workgroup_memory_max_bytes"] == largest
-        assert all(each.vgprs and each.sgprs and each.code_bytes and len(each.code or "") == 43
-                   for each in found.dispatches)  # fmt: skip
-        assert "llvm-cpu" in found.reasons["stack_alloca_bytes"]
-        assert found.metrics["executable_bytes"] is not None
-    assert {(dispatch.executable, dispatch.sites) for dispatch in found.dispatches} == {("", None)}
+@pytest.mark.parametrize("name", CELLS)
+def test_real_cells(name: str) -> None:
+    """With or without the program's IR; Metal's kernels, too, which cannot have a dollar in their names."""
+    measurement = check(measure(CELLS[name]))
+    check_golden(f"../ir/measured.{name}", measurement)
+    rows = measurement.dispatches
+    assert all(row.code_bytes and len(row.code or "") == 43 for row in rows)
+    assert len({row.code for row in rows}) == len(rows) == (2 if name == "cuda" else 4)
 
 
-def test_a_real_metal_cell_finds_kernels_that_cannot_have_a_dollar_in_their_names() -> None:
-    found = check(measure(replace(on("metal-spirv"), strategies={CONV: "tiles 4x4"})))
-    assert [dispatch.name for dispatch in found.dispatches] == [MATMUL, SOFTMAX, REDUCTION, CONV]
-    assert all(dispatch.code_bytes and len(dispatch.code or "") == 43 for dispatch in found.dispatches)
-    assert [dispatch.strategy for dispatch in found.dispatches] == [None, None, None, "tiles 4x4"]
-    assert found.metrics["stack_max_bytes"] is None and "device" in found.reasons["stack_max_bytes"]
-    assert found.metrics["workgroup_memory_max_bytes"] is not None
-
-
-def test_machine_code_of_cuda() -> None:
-    binaries = FIXTURES / "binaries"
-    said, cubin = (binaries / "dense.cuda.ptxas.txt").read_text(), (binaries / "dense.cuda.cubin").read_bytes()
-    products = Products((binaries / "dense.cuda.vmfb").read_bytes(), "cuda", assembled=(Assembled(cubin, said),))
-    found = check(measure(products))
-    assert [found.metrics[name] for name in OF_MACHINE_CODE] == [
-        max(row.registers or 0 for row in found.dispatches), 0, sum(row.sass_bytes or 0 for row in found.dispatches)
-    ]  # fmt: skip
-    assert check(measure(replace(products, assembled=()))).reasons["registers_max"] == NO_ENTRY
-    missing = check(measure(replace(products, assembled=None, reasons={"assembled": "no ptxas"})))
+def test_what_ptxas_did_not_say_has_its_reason() -> None:
+    assert check(measure(replace(CUDA, assembled=()))).reasons["registers_max"] == NO_ENTRY
+    missing = check(measure(replace(CUDA, assembled=None, reasons={"assembled": "no ptxas"})))
     assert {missing.reasons[name] for name in OF_MACHINE_CODE} == {"no ptxas"}
 
 
@@ -350,18 +296,7 @@ def test_strategies_are_found_by_name_or_spelling(strategies: dict[str, str] | N
 # What the compiler itself reports: real lines, missing keys, and anything else refused.
 
 
-USAGE = (FIXTURES / "ir" / "tiny.stack-usage.txt").read_text()
 STATISTICS = (FIXTURES / "ir" / "tiny.statistics.json").read_text()
-
-
-def test_the_real_reports() -> None:
-    frames = read_stack_usage(USAGE)
-    assert len(frames) == len(USAGE.splitlines()) == 49
-    assert frames["tiny$net_dispatch_1_softmax_16x48xf32_dispatch_tensor_store"] == Frame(152, "static")
-    assert frames["iree_hal_executable_library_query"] == Frame(0, "static")
-    zeros = {"fills": 0, "copies": 0, "constant_bytes": 0, "awaits": 1, "submissions": 1}
-    counts = {"dispatch_sites": 5, "executables": 4, "transient_memory_bytes": 10_816, **zeros}
-    assert read_statistics(STATISTICS) == counts
 
 
 @pytest.mark.parametrize(
