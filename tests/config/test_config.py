@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 from growth import steps
@@ -88,19 +90,6 @@ def test_requirements_replace_both_sides_and_places_of_wheels(load: Load, tmp_pa
         assert load(SCHEMA + f"compiler: {{head: nightly, find_links: {text}}}\n").compiler.find_links == links
     also = load(SCHEMA + f"compiler: {{requirements: requirements.txt, find_links: {page}}}\n").compiler
     assert also == CompilerChoice(requirements="requirements.txt", find_links=(page,))
-
-
-def test_a_place_of_wheels_that_is_refused(load: Load) -> None:
-    for link, why in (
-        ("http://iree.dev/links.html", "is neither an HTTPS page nor a directory"),
-        ("https://me:hunter2@iree.dev/links.html", "has credentials in it"),
-        ("https://iree.dev/links.html?token=hunter2", "has a query, which may be a credential"),
-        ("nowhere", "'nowhere' is no directory"),
-    ):
-        with pytest.raises(ConfigError) as caught:
-            load(SCHEMA + f"compiler:\n  find_links: '{link}'\n")
-        assert f"c.yml:3: compiler.find_links: {why} (name an HTTPS page or a directory; " in caught.value.line
-        assert "hunter2" not in caught.value.line
 
 
 def test_targets_by_name_keep_the_defaults_and_a_mapping_replaces_them(load: Load) -> None:
@@ -211,199 +200,190 @@ def test_rules_that_need_no_noise(load: Load, rules: str) -> None:
 
 # What a bad one is told: the whole line.
 
-OWN = SCHEMA + "compiler: {kind: command, run: [x], artifacts: [y], metrics: {%s}}\nmodels: ['*']\ntargets: {a: {}}\n"
-BAD = {
-    "a typo in a key": (SCHEMA + "complier: {base: a}\n", "2: complier: unknown key (did you mean 'compiler'?)"),
-    "a typo in a nested key": (
-        RULES + "  - {metric: [vm_bytes]}\n" + CATCH_ALL,
-        "3: thresholds[0].metric: unknown key (did you mean 'metrics'?)",
-    ),
-    "a key that is like no other": (
-        SCHEMA + "compiler: {q: 1}\n",
-        "2: compiler.q: unknown key (known: artifacts, base, find_links, head, kind, metrics, package, repository, "
-        "requirements, run, sources, stages)",
-    ),
-    "a metric that there is": (
-        OWN % "vm_bytes: {unit: bytes}",
-        "2: compiler.metrics.vm_bytes: vm_bytes is a metric of this program (give yours another id, or leave it out)",
-    ),
-    "a metric of no unit": (
-        OWN % "peak: {unit: B}",
-        "2: compiler.metrics.peak.unit: is 'B', must be one of KiB, bytes, count, ms (did you mean 'bytes'?)",
-    ),
-    "a metric with a rule that is none": (
-        OWN % "peak: {unit: bytes, rule: memory of a program}",
-        "2: compiler.metrics.peak.rule: no rule is called 'memory of a program' (did you mean "
-        "'memory of the program'?)",
-    ),
-    "a metric with a rule for another unit": (
-        OWN % "peak: {unit: count, rule: code size}",
-        "2: compiler.metrics.peak.rule: 'code size' is for another unit: '4KiB' is no count (name another "
-        "rule, or write one)",
-    ),
-    "a metric of IREE's": (
-        SCHEMA + "compiler: {metrics: {peak: {unit: bytes}}}\n",
-        "2: compiler.metrics: is for a compiler that is a command (write kind: command beside it, or leave it out)",
-    ),
-    "no schema": ("flags: []\n", "1: the key 'schema' is missing"),
-    "a word that is none": (
-        SCHEMA + "baseline: {store: branch}\n",
-        "2: baseline.store: is 'branch', must be one of artifact, auto, data-branch, directory (did you mean "
-        "'data-branch'?)",
-    ),
-    "an empty mapping": (
-        SCHEMA + "baseline: {}\n",
-        "2: baseline: is empty (leave the key out, or give it a value)",
-    ),
-    "another schema": (
-        "schema: code-size-config/2\n",
-        "1: schema: is 'code-size-config/2', must be 'code-size-config/1'",
-    ),
-    "no mapping": ("[1]\n", "1: is a list, must be a mapping"),
-    "text for a list": (SCHEMA + "models: m/*.mlir\n", "2: models: is text, must be a list (write [m/*.mlir])"),
-    "text for a number": (SCHEMA + "timeout_seconds: 30m\n", "2: timeout_seconds: is text, must be a whole number"),
-    "a value forgotten": (SCHEMA + "flags:\n", "2: flags: is empty, must be a list"),
-    "an empty list": (SCHEMA + "models: []\n", "2: models: is empty (leave the key out, or give it a value)"),
-    "out of range": (SCHEMA + "timeout_seconds: 0\n", "2: timeout_seconds: is 0, must be at least 1"),
-    "far too much": (SCHEMA + "timeout_seconds: 100000\n", "2: timeout_seconds: is 100000, must be at most 86400"),
-    "requirements beside base": (
-        SCHEMA + "compiler: {requirements: r.txt, base: x}\n",
-        "2: compiler.base: cannot stand beside 'requirements' (keep one of them)",
-    ),
-    "no flag": (
-        SCHEMA + "flags: [-O2]\n",
-        "2: flags[0]: '-O2' does not fit: a flag begins with -- and is on one line (for example --iree-opt-level=O2)",
-    ),
-    "a target that is none": (
-        SCHEMA + "targets: [llvm-cpu-x86]\n",
-        "2: targets[0]: no default target is called 'llvm-cpu-x86' (did you mean 'llvm-cpu-x86_64'?)",
-    ),
-    "a target twice": (SCHEMA + "targets:\n- vmvx\n- vmvx\n", "4: targets[1]: 'vmvx' is in the list twice"),
-    "a target without backend": (SCHEMA + "targets: {a: {flags: []}}\n", "2: targets.a: the key 'backend' is missing"),
-    "a backend that is none": (
-        SCHEMA + "targets:\n  mine:\n    backend: llvm-cpuu\n",
-        "4: targets.mine.backend: no backend is called 'llvm-cpuu' (did you mean 'llvm-cpu'?)",
-    ),
-    "a target that is a number": (
-        SCHEMA + "targets: [5]\n",
-        "2: targets[0]: is a whole number, must be text (put it in quotes)",
-    ),
-    "a glob of no metric": (
-        RULES + "  - {metrics: ['artefact*']}\n" + CATCH_ALL,
-        "3: thresholds[0].metrics[0]: no metric is called 'artefact*' (did you mean 'artifact_bytes'?)",
-    ),
-    "a target's odd name": (
-        SCHEMA + "targets: {'a|b': {backend: cuda}}\n",
-        "2: targets.a|b: 'a|b' does not fit: a target's name has letters, digits, '_', '.' and '-' only"
-        " (for example llvm-cpu-x86_64 or vmvx)",
-    ),
-    "an odd report id": (
-        SCHEMA + 'report_id: "a\\n"\n',
-        "2: report_id: 'a\\n' does not fit: a report id has letters, digits, '_', '.' and single '-' only, and begins"
-        " with a letter or digit"
-        " (for example default)",
-    ),
-    "an unknown state": (
-        SCHEMA + "states: {newly-borken: fail}\n",
-        "2: states.newly-borken: unknown key (did you mean 'newly-broken'?)",
-    ),
-    "no catch-all": (
-        RULES + "  - {metrics: [vm_bytes]}\n",
-        "3: thresholds[0]: the last rule, 'rule 1', is no catch-all"
-        ' (end with {metrics: ["*"]} and no models or targets)',
-    ),
-    "an unreachable rule": (
-        RULES + "  - {metrics: ['*_bytes']}\n  - {name: x, metrics: [vm_bytes], models: ['b*']}\n" + CATCH_ALL,
-        "4: thresholds[1]: 'x' can never be reached: 'rule 1' (line 3) above it match all that it could"
-        " (put the special rule above the general one)",
-    ),
-    "a size for a count": (
-        RULES + "  - metrics: [executables]\n    warn:\n      absolute: 4KiB\n" + CATCH_ALL,
-        "5: thresholds[0].warn.absolute: '4KiB' is no count, which 'executables' needs"
-        " (write a plain number, or give metrics of different units rules of their own)",
-    ),
-    "a time for memory": (
-        RULES + '  - {metrics: ["compile_*"], limit: 500ms}\n' + CATCH_ALL,
-        "3: thresholds[0].limit: '500ms' is no number of KiB, which 'compile_peak_rss_kib' needs"
-        " (write a plain number, or give metrics of different units rules of their own)",
-    ),
-    "a rule for what varies, without noise": (
-        RULES + "  - {metrics: [vm_bytes], warn: 1%}\n  - {metrics: [compile_cpu_ms], limit: 9s}\n" + CATCH_ALL,
-        "4: thresholds[1].metrics: compile_cpu_ms varies from run to run"
-        " (set noise.compile_cpu_ms, which `code-size-bot calibrate` measures)",
-    ),
-    "a rule for what varies, with noise of the other": (
-        SCHEMA + "noise: {compile_cpu_ms: 8%}\nthresholds:\n  - {metrics: ['compile_*'], warn: 1%}\n" + CATCH_ALL,
-        "4: thresholds[0].metrics: compile_peak_rss_kib varies from run to run"
-        " (set noise.compile_peak_rss_kib, which `code-size-bot calibrate` measures)",
-    ),
-    "a rule for what varies, above it one for other models": (
-        RULES + "  - {metrics: ['compile_*'], models: [a]}\n  - {metrics: ['compile_c*'], warn: 1}\n" + CATCH_ALL,
-        "4: thresholds[1].metrics: compile_cpu_ms varies from run to run"
-        " (set noise.compile_cpu_ms, which `code-size-bot calibrate` measures)",
-    ),
-    "noise of no metric": (
-        SCHEMA + "noise: {compile_cpu: 8%}\n",
-        "2: noise.compile_cpu: no metric that varies is called 'compile_cpu' (did you mean 'compile_cpu_ms'?)",
-    ),
-    "noise that is no share": (
-        SCHEMA + "noise: {compile_cpu_ms: 80ms}\n",
-        "2: noise.compile_cpu_ms: '80ms' does not fit: a relative level is a number, not negative, with %"
-        " (for example 1.5%)",
-    ),
-    "noise too long for a number": (
-        SCHEMA + f"noise: {{compile_cpu_ms: {'1' * 41}%}}\n",
-        f"2: noise.compile_cpu_ms: '{'1' * 40}' is no number with a unit, such as 4KiB, 120, 500ms or 1.5%",
-    ),
-    "half a pair": (SCHEMA + "pairs: [{static: a}]\n", "2: pairs[0]: the key 'dynamic' is missing"),
-    "a pair of one": (
-        SCHEMA + "pairs:\n- {static: a, dynamic: b}\n- {static: a, dynamic: a}\n",
-        "4: pairs[1]: 'a' is paired with itself (name a static and a dynamic model)",
-    ),
-    "warn looser than fail": (
-        RULES + "  - {metrics: [vm_bytes], warn: 4KiB, fail: 2KiB}\n" + CATCH_ALL,
-        "3: thresholds[0].warn: its absolute level is looser than that of 'fail':"
-        " it would fail before it warns (let 'warn' be the smaller one)",
-    ),
-    "a relative warn looser than fail": (
-        RULES + "  - {metrics: [vm_bytes], warn: 4%, fail: {relative: 2%, absolute: 1}}\n" + CATCH_ALL,
-        "3: thresholds[0].warn: its relative level is looser than that of 'fail':"
-        " it would fail before it warns (let 'warn' be the smaller one)",
-    ),
-    "warn equal to fail": (
-        RULES + "  - {metrics: [vm_bytes], warn: 4KiB, fail: 4096B}\n" + CATCH_ALL,
-        "3: thresholds[0].warn: is the same as 'fail': it can never warn (keep one of them)",
-    ),
-    "a negative number": (
-        RULES + "  - {metrics: [vm_bytes], warn: -4}\n" + CATCH_ALL,
-        "3: thresholds[0].warn: is -4, must be at least 0",
-    ),
-    "a fraction of a byte": (
-        RULES + "  - {metrics: [vm_bytes], limit: 0.1KiB}\n" + CATCH_ALL,
-        "3: thresholds[0].limit: '0.1KiB' is no whole number of bytes: write 102B or 103B",
-    ),
-    "a level without a key": (
-        RULES + "  - {metrics: [vm_bytes], warn: {}}\n" + CATCH_ALL,
-        "3: thresholds[0].warn: is empty (leave the key out, or give it a value)",
-    ),
-    "two limits": (
-        RULES + "  - {metrics: [vm_bytes], limit: 4KiB, fail: {limit: 5KiB}}\n" + CATCH_ALL,
-        "3: thresholds[0].limit: the rule has a second limit in 'fail' (keep one of them)",
-    ),
-    "the first of two problems": (
-        SCHEMA + "flags: 3\nmodel: []\n",
-        "2: flags: is a whole number, must be a list (write [3])",
-    ),
-}
+# Below a text, after `! `, the line with which it is refused; where that ends with … it goes on. Rules alone stand
+# below `thresholds`, before a catch-all.
+REFUSED = r"""
+complier: {base: a}
+! 2: complier: unknown key (did you mean 'compiler'?)
+compiler: {q: 1}
+! 2: compiler.q: unknown key (known: artifacts, base, find_links, head, kind, metrics, package, repository,
+! requirements, run, sources, stages)
+compiler: {kind: command, run: [x], artifacts: [y], metrics: {vm_bytes: {unit: bytes}}}
+models: ['*']
+targets: {a: {}}
+! 2: compiler.metrics.vm_bytes: vm_bytes is a metric of this program (give yours another id, or leave it out)
+compiler: {kind: command, run: [x], artifacts: [y], metrics: {peak: {unit: B}}}
+models: ['*']
+targets: {a: {}}
+! 2: compiler.metrics.peak.unit: is 'B', must be one of KiB, bytes, count, ms (did you mean 'bytes'?)
+compiler: {kind: command, run: [x], artifacts: [y], metrics: {peak: {unit: bytes, rule: memory of a program}}}
+models: ['*']
+targets: {a: {}}
+! 2: compiler.metrics.peak.rule: no rule is called 'memory of a program' (did you mean 'memory of the program'?)
+compiler: {kind: command, run: [x], artifacts: [y], metrics: {peak: {unit: count, rule: code size}}}
+models: ['*']
+targets: {a: {}}
+! 2: compiler.metrics.peak.rule: 'code size' is for another unit: '4KiB' is no count (name another rule, or write one)
+compiler: {metrics: {peak: {unit: bytes}}}
+! 2: compiler.metrics: is for a compiler that is a command (write kind: command beside it, or leave it out)
+baseline: {store: branch}
+! 2: baseline.store: is 'branch', must be one of artifact, auto, data-branch, directory (did you mean 'data-branch'?)
+baseline: {}
+! 2: baseline: is empty (leave the key out, or give it a value)
+models: m/*.mlir
+! 2: models: is text, must be a list (write [m/*.mlir])
+flags:
+! 2: flags: is empty, must be a list
+models: []
+! 2: models: is empty (leave the key out, or give it a value)
+timeout_seconds: 0
+! 2: timeout_seconds: is 0, must be at least 1
+compiler: {requirements: r.txt, base: x}
+! 2: compiler.base: cannot stand beside 'requirements' (keep one of them)
+flags: [-O2]
+! 2: flags[0]: '-O2' does not fit: a flag begins with -- and is on one line (for example --iree-opt-level=O2)
+targets: [llvm-cpu-x86]
+! 2: targets[0]: no default target is called 'llvm-cpu-x86' (did you mean 'llvm-cpu-x86_64'?)
+targets: {a: {flags: []}}
+! 2: targets.a: the key 'backend' is missing
+- {metrics: ['artefact*']}
+! 3: thresholds[0].metrics[0]: no metric is called 'artefact*' (did you mean 'artifact_bytes'?)
+report_id: "a\n"
+! 2: report_id: 'a\n' does not fit: a report id has letters, digits, '_', '.' and single '-' only, and begins with a
+! letter or digit (for example default)
+thresholds:
+  - {metrics: [vm_bytes]}
+! 3: thresholds[0]: the last rule, 'rule 1', is no catch-all (end with {metrics: ["*"]} and no models or targets)
+- {metrics: ['*_bytes']}
+- {name: x, metrics: [vm_bytes], models: ['b*']}
+! 4: thresholds[1]: 'x' can never be reached: 'rule 1' (line 3) above it match all that it could (put the special rule
+! above the general one)
+- metrics: [executables]
+  warn:
+    absolute: 4KiB
+! 5: thresholds[0].warn.absolute: '4KiB' is no count, which 'executables' needs (write a plain number, or give metrics
+! of different units rules of their own)
+- {metrics: ["compile_*"], limit: 500ms}
+! 3: thresholds[0].limit: '500ms' is no number of KiB, which 'compile_peak_rss_kib' needs (write a plain number, or
+! give metrics of different units rules of their own)
+noise: {compile_cpu_ms: 8%}
+thresholds:
+  - {metrics: ['compile_*'], warn: 1%}
+  - {metrics: ["*"]}
+! 4: thresholds[0].metrics: compile_peak_rss_kib varies from run to run (set noise.compile_peak_rss_kib, which
+! `code-size-bot calibrate` measures)
+- {metrics: ['compile_*'], models: [a]}
+- {metrics: ['compile_c*'], warn: 1}
+! 4: thresholds[1].metrics: compile_cpu_ms varies from run to run (set noise.compile_cpu_ms, which `code-size-bot
+! calibrate` measures)
+noise: {compile_cpu: 8%}
+! 2: noise.compile_cpu: no metric that varies is called 'compile_cpu' (did you mean 'compile_cpu_ms'?)
+noise: {compile_cpu_ms: 11111111111111111111111111111111111111111%}
+! 2: noise.compile_cpu_ms: '1111111111111111111111111111111111111111' is no number with a unit, such as 4KiB, 120,
+! 500ms or 1.5%
+pairs: [{static: a}]
+! 2: pairs[0]: the key 'dynamic' is missing
+pairs:
+- {static: a, dynamic: b}
+- {static: a, dynamic: a}
+! 4: pairs[1]: 'a' is paired with itself (name a static and a dynamic model)
+- {metrics: [vm_bytes], warn: 4KiB, fail: 2KiB}
+! 3: thresholds[0].warn: its absolute level is looser than that of 'fail': it would fail before it warns (let 'warn' be
+! the smaller one)
+- {metrics: [vm_bytes], warn: 4KiB, fail: 4096B}
+! 3: thresholds[0].warn: is the same as 'fail': it can never warn (keep one of them)
+- {metrics: [vm_bytes], limit: 0.1KiB}
+! 3: thresholds[0].limit: '0.1KiB' is no whole number of bytes: write 102B or 103B
+- {metrics: [vm_bytes], limit: 4KiB, fail: {limit: 5KiB}}
+! 3: thresholds[0].limit: the rule has a second limit in 'fail' (keep one of them)
+flags: 3
+model: []
+! 2: flags: is a whole number, must be a list (write [3])
+targets:
+  mine: {extends: bases}
+  base: {backend: vmvx}
+! 3: targets.mine.extends: no target is called 'bases' (did you mean 'base'?)
+targets:
+  cuda-90: {extends: cuda-90}
+! 3: targets.cuda-90.extends: extends itself: no packaged target is called 'cuda-90' (did you mean 'cuda'?)
+targets:
+  z: {extends: a}
+  a: {extends: b}
+  b: {extends: c}
+  c:
+    extends: a
+! 7: targets.c.extends: extends itself: a → b → c → a (give one of them a backend)
+targets:
+  mine: {extends: ''}
+! 3: targets.mine.extends: '' does not fit: a target's name has letters, digits, '_', '.' and '-' only (for example
+! llvm-cpu-x86_64 or vmvx)
+targets:
+  a: {extends: b}
+  b: {backend: vulkan-spirvv}
+! 4: targets.b.backend: no backend is called 'vulkan-spirvv' (did you mean 'vulkan-spirv'?)
+components:
+  a: x
+  b: [y, 3]
+  c: 3
+! 4: components.b[1]: is a whole number, must be text (put it…
+targets:
+  a: {backend: x}
+  b: {backend: x}
+  c: {backend: x, flags: [x]}
+  d: {flags: [x]}
+! 5: targets.c.flags[0]: 'x' does not fit…
+targets:
+  a: {backend: x}
+  'b|': {backend: x}
+  'c|': {backend: x}
+! 4: targets.b|: 'b|' does not fit…
+targets:
+  a: {backend: x, releases: {'<3': [--a], '': []}}
+! 3: targets.a.releases.: is empty…
+targets:
+  a: {backend: x, releases: {'<3': [--a], '<4': [b]}}
+! 3: targets.a.releases.<4[0]: 'b' does…
+states: {removed: [], new: no}
+! 2: states.new: …
+repeats: {a: [b], c: [d, d]}
+! 2: repeats.c[1]: 'd' is in the list twice…
+'x` - at `$.flags': 1
+! 2: x` - at `$.flags: unknown key…
+report_id: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+! 2: report_id: has 65 characters, must have at most 64…
+timeout_seconds: 1.5
+! 2: timeout_seconds: is a number, must be a whole number…
+timeout_seconds: 99999999999999999999999
+! 2: timeout_seconds: is 99999999999999999999999, must be at…
+thresholds: [{metrics: [x], warn: [1]}]
+! 2: thresholds[0].warn: is a list, must be a whole number or text or a mapping…
+compiler:
+  find_links: 'http://iree.dev/links.html'
+! 3: compiler.find_links: is neither an HTTPS page nor a directory (name an HTTPS page or a directory; …
+compiler:
+  find_links: 'https://me:hunter2@iree.dev/links.html'
+! 3: compiler.find_links: has credentials in it (name an HTTPS page or a directory; …
+compiler:
+  find_links: 'https://iree.dev/links.html?token=hunter2'
+! 3: compiler.find_links: has a query, which may be a credential (name an HTTPS page or a directory; …
+compiler: {find_links: nowhere}
+! 2: compiler.find_links: 'nowhere' is no directory (name an HTTPS page or a directory; …
+"""
+REFUSALS = [
+    *re.findall(r"((?:(?!! ).+\n)+)((?:! .+\n)+)", REFUSED),
+    ("schema: code-size-config/2\n", "1: schema: is 'code-size-config/2', must be 'code-size-config/1'"),
+]
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_bad(load: Load, tmp_path: Path, name: str) -> None:
-    text, line = BAD[name]
+@pytest.mark.parametrize(("text", "said"), REFUSALS)
+def test_refused(load: Load, tmp_path: Path, text: str, said: str) -> None:
+    rules = f"thresholds:\n{indent(text, '  ')}{CATCH_ALL}" if text.startswith("- ") else text
     with pytest.raises(ConfigError) as caught:
-        load(text)
-    assert caught.value.line == f"{tmp_path / 'c.yml'}:{line}"
-    assert caught.value.exit_code == 2
+        load(rules if text.startswith("schema") else SCHEMA + rules)
+    words = said.removeprefix("! ").replace("\n! ", " ").strip()
+    line = caught.value.line.removeprefix(f"{tmp_path / 'c.yml'}:")
+    assert line.startswith(words[:-1]) if words.endswith("…") else line == words
+    assert (caught.value.exit_code, "\n" in line, "hunter2" in line) == (2, False, False)
 
 
 def test_a_glob_that_was_meant_from_the_top_of_the_repository(tmp_path: Path) -> None:

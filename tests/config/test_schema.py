@@ -130,32 +130,6 @@ def refusal(folder: Path, text: str) -> str:
     return caught.value.line.removeprefix(f"{path}:")
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("components:\n  a: x\n  b: [y, 3]\n  c: 3\n", "4: components.b[1]: is a whole number, must be text (put it"),
-        ("components:\n  a: 3\n  b: 3\n", "3: components.a: is a whole number"),
-        ("targets:\n  a: {backend: x}\n  b: {backend: x}\n  c: {backend: x, flags: [x]}\n  d: {flags: [x]}\n",
-         "5: targets.c.flags[0]: 'x' does not fit"),
-        ("targets:\n  a: {backend: x}\n  'b|': {backend: x}\n  'c|': {backend: x}\n",
-         "4: targets.b|: 'b|' does not fit"),
-        ("targets:\n  a: {backend: x, releases: {'<3': [--a], '': []}}\n", "3: targets.a.releases.: is empty"),
-        ("targets:\n  a: {backend: x, releases: {'<3': [--a], '<4': [b]}}\n", "3: targets.a.releases.<4[0]: 'b' does"),
-        ("states: {removed: [], new: no}\n", "2: states.new: "),
-        ("repeats: {a: [b], c: [d, d]}\n", "2: repeats.c[1]: 'd' is in the list twice"),
-        ("'x` - at `$.flags': 1\n", "2: x` - at `$.flags: unknown key"),
-        ("'x - at `$.flags': 1\nflags: []\n", "2: x - at `$.flags: unknown key"),
-        (f"report_id: {'x' * 65}\n", "2: report_id: has 65 characters, must have at most 64"),
-        ("timeout_seconds: 1.5\n", "2: timeout_seconds: is a number, must be a whole number"),
-        ("timeout_seconds: 99999999999999999999999\n", "2: timeout_seconds: is 99999999999999999999999, must be at"),
-        ("thresholds: [{metrics: [x], warn: [1]}]\n",
-         "2: thresholds[0].warn: is a list, must be a whole number or text or a mapping"),
-    ],
-)  # fmt: skip
-def test_where_and_what(tmp_path: Path, text: str, said: str) -> None:
-    assert refusal(tmp_path, text).startswith(said)
-
-
 def test_finding_the_wrong_entry_of_a_mapping_does_not_read_the_file_once_for_each(tmp_path: Path) -> None:
     def work(number: int) -> int:
         entries = "".join(f"  a{index}: x\n" for index in range(number))

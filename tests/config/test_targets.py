@@ -99,51 +99,10 @@ def test_its_own_name_means_the_packaged_target_and_other_names_the_files_own_fi
 
 CHAIN = "  t0: {backend: vmvx}\n" + "".join(f"  t{i}: {{extends: t{i - 1}}}\n" for i in range(1, LONGEST_CHAIN + 2))
 
-BAD = {
-    "no such target": (
-        "  mine:\n    extends: llvm-cpu-x86\n",
-        "4: targets.mine.extends: no target is called 'llvm-cpu-x86' (did you mean 'llvm-cpu-x86_64' or"
-        " 'llvm-cpu-aarch64' or 'llvm-cpu-riscv64'?)",
-    ),
-    "no such target, one of the file is near": (
-        "  mine: {extends: bases}\n  base: {backend: vmvx}\n",
-        "3: targets.mine.extends: no target is called 'bases' (did you mean 'base'?)",
-    ),
-    "its own name, which is no packaged one": (
-        "  cuda-90: {extends: cuda-90}\n",
-        "3: targets.cuda-90.extends: extends itself: no packaged target is called 'cuda-90' (did you mean 'cuda'?)",
-    ),
-    "a circle": (
-        "  z: {extends: a}\n  a: {extends: b}\n  b: {extends: c}\n  c:\n    extends: a\n",
-        "7: targets.c.extends: extends itself: a → b → c → a (give one of them a backend)",
-    ),
-    "too long a chain": (
-        CHAIN,
-        f"20: targets.t17.extends: more than {LONGEST_CHAIN} targets are derived one from the other"
-        " (give one of them a backend)",
-    ),
-    "a backend beside it": (
-        "  mine: {extends: cuda, backend: cuda}\n",
-        "3: targets.mine.backend: cannot stand beside 'extends' (keep one of them)",
-    ),
-    "neither": ("  mine: {flags: []}\n", "3: targets.mine: the key 'backend' is missing"),
-    "a typo": ("  mine: {extend: cuda}\n", "3: targets.mine.extend: unknown key (did you mean 'extends'?)"),
-    "no name": ("  mine: {extends: [cuda]}\n", "3: targets.mine.extends: is a list, must be text"),
-    "a name that none can have": (
-        "  mine: {extends: ''}\n",
-        "3: targets.mine.extends: '' does not fit: a target's name has letters, digits, '_', '.' and '-' only"
-        " (for example llvm-cpu-x86_64 or vmvx)",
-    ),
-    "a misspelled backend below": (
-        "  a: {extends: b}\n  b: {backend: vulkan-spirvv}\n",
-        "4: targets.b.backend: no backend is called 'vulkan-spirvv' (did you mean 'vulkan-spirv'?)",
-    ),
-}
 
-
-@pytest.mark.parametrize("name", BAD)
-def test_bad(load: Load, tmp_path: Path, name: str) -> None:
-    text, line = BAD[name]
-    with pytest.raises(ConfigError) as caught:
-        load(text)
-    assert caught.value.line == f"{tmp_path / 'c.yml'}:{line}"
+def test_too_long_a_chain(load: Load) -> None:
+    words = f"more than {LONGEST_CHAIN} targets are derived one from the other"
+    with pytest.raises(
+        ConfigError, match=rf"c\.yml:20: targets\.t17\.extends: {words} \(give one of them a backend\)$"
+    ):
+        load(CHAIN)

@@ -12,7 +12,6 @@ import pytest
 import report_factory as make
 from hypothesis import given
 from hypothesis import strategies as st
-from json_texts import report_to_json
 from replacing import replace
 
 from bot.core.policy import Accepted, Budget, Finding, Verdict, judge
@@ -29,7 +28,7 @@ from bot.core.publication import (
     seen,
     wants_comment,
 )
-from bot.core.report import Baseline, Report
+from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey, Outcome, Snapshot
 
 CELL = CellKey("bert", "vmvx")
@@ -115,17 +114,6 @@ def test_accepting_a_cell_over_a_limit_accepts_neither_a_crash_nor_a_larger_figu
         assert status(OVER, acceptance(later)) == ("warn" if later.head == 73_729 else "fail")
     smaller = replace(OVER, head=40_000, base=1, outcomes=("absent", "over-stack-limit: stack-limit"))
     assert status(smaller, acceptance(OVER)) == "warn"
-
-
-def test_the_report_says_who_and_why() -> None:
-    small = make.small()
-    half = acceptance(*[f for f in small.verdict.findings if f.metric is None])
-    verdict = accept(small.verdict, [half])
-    report = Report(small.base, small.head, Baseline("x"), small.deltas, verdict, broke="a shard was lost")
-    plain = json.loads(report_to_json(report))
-    by_metric = {finding["metric"]: finding["accepted"] for finding in plain["verdict"]["findings"]}
-    assert by_metric == {None: {"who": "octocat", "why": "better fusion"}, "artifact_bytes": None}
-    assert plain["notes"] == ["the analysis broke: a shard was lost"]
 
 
 # What a comment remembers.
