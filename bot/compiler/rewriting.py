@@ -124,7 +124,6 @@ def _read(answer: str | None, kind: type[_Answer], bindings: Bindings) -> _Answe
 
 STAGE = "import"
 """The stage of the failure of a model that cannot be constrained: it is refused before anything is compiled."""
-_SHAPING = "shaping"
 
 Dimension = tuple[Count, Count]  # An input of the model, and a dimension of it, both counted from 0
 
@@ -148,14 +147,10 @@ def constrained(
     """
     fields = {"model": str(model), "out": str(out), "dimensions": dimensions}
     answer = bindings.ask("constrain", constraint=msgspec.to_builtins(constraint), **fields)
-    if answer is None:
-        return Failure(STAGE, f"cannot constrain its dimensions: {bindings.reason or 'there are no MLIR bindings'}")
     try:
-        if error := decoded(answer, dict[str, object], _SHAPING).get("error"):
-            return Failure(STAGE, f"cannot constrain its dimensions: {error}"[:500])
-        result = decoded(answer, _Constrained, _SHAPING)
+        result = _read(answer, _Constrained, bindings)
         if result.refused is None:
             require_bounded(out, "the constrained model")
-    except InputError as error:
+    except (InputError, MalformedBinary) as error:
         return Failure(STAGE, f"cannot constrain its dimensions: {error.what}")
     return result.dimensions if result.refused is None else Failure(STAGE, f"not constrained: {result.refused}")

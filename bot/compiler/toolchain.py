@@ -17,7 +17,7 @@ import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -31,12 +31,7 @@ from bot.core.policy import here
 from bot.core.snapshot import CompilerInfo
 from bot.core.spec import MOVING, NIGHTLY, PROJECT, RESOLVED, Places, release_of, without_secrets
 from bot.errors import CompilerUnavailable, OutputError
-from bot.system.files import (
-    open_to_others,
-    temporary_directory,
-    whole_or_nothing,
-    write_atomically,
-)
+from bot.system.files import open_to_others, temporary_directory, whole_or_nothing, write_atomically
 from bot.system.processes import Cancel, Outcome, run
 
 UNTHREADED = "--mlir-disable-threading"  # Whole compiles fill the cores, so that threads inside one only cost
@@ -319,11 +314,8 @@ class Toolchain:
     read_by: str = ""  # who reads its IR, in words
 
 
-@dataclass(frozen=True, slots=True)
-class _Located:
-    binary: Path
-    bindings: Path | None
-    shown: str
+_Located = tuple[Path, Path | None, str]
+"""A native binary, the directory of its Python bindings, and the SPEC as it is shown."""
 
 
 def resolve(
@@ -340,8 +332,7 @@ def resolve(
     question.
     """
     cache = cache.absolute()  # compiles run in directories of their own
-    named = _locate(spec, cache) or _locate_release(spec, cache, cancel, say, places)
-    binary, bindings, no_bindings = named.binary, named.bindings, ""
+    (binary, bindings, shown), no_bindings = _locate(spec, cache, cancel, say, places), ""
     patience = min(timeout_seconds, PATIENCE_SECONDS)
     answer = _ask(binary, "--version", cancel, spec, patience)
     stated = _VERSION.search(answer.output)
@@ -349,7 +340,7 @@ def resolve(
         said = answer.output.strip().splitlines()[:1]
         detail = f" (it said: {said[0][:120]})" if said else ""
         raise CompilerUnavailable(f"is no iree-compile: --version does not name an IREE compiler{detail}", where=spec)
-    info = CompilerInfo(stated[1], stated[2] or "", compiler_digest(binary, bindings, cache), named.shown)
+    info = CompilerInfo(stated[1], stated[2] or "", compiler_digest(binary, bindings, cache), shown)
     python = interpreter(bindings, cancel) if bindings else None
     if bindings is None or python is None:
         bindings, no_bindings = None, "no MLIR Python bindings beside this compiler"
@@ -393,26 +384,20 @@ def interpreter(root: Path, cancel: Cancel) -> str | None:
     return "" if libraries else None
 
 
-def _locate(spec: str, cache: Path) -> _Located | None:
-    """What a path names; None where there is nothing."""
+def _locate(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None], places: Places) -> _Located:
+    """What a path names; where there is nothing, a release."""
     try:
         path = Path(spec).expanduser()
-        if not spec.strip():
-            return None
-        if path.is_file() and path.suffix == ".whl":
-            root = unpack(path, cache)
-            return _Located(root / NATIVE_BINARY, root, path.name)
-        if path.is_file():
-            return _from_binary(path.resolve(), spec[:200])
-        return _from_directory(path.resolve(), cache, spec[:200]) if path.is_dir() else None
+        if spec.strip() and path.is_file():
+            is_wheel = path.suffix == ".whl"
+            return _unpacked(unpack(path, cache), path.name) if is_wheel else _from_binary(path.resolve(), spec[:200])
+        if spec.strip() and path.is_dir():
+            return _from_directory(path.resolve(), cache, spec[:200])
     except (RuntimeError, ValueError):  # `~nobody`, a null character
-        return None
+        pass
     except OSError as error:
         what = f"cannot be read: {error.strerror or error}"
         raise CompilerUnavailable(what, where=spec[:200], hint=SPEC_HINT) from None
-
-
-def _locate_release(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None], places: Places) -> _Located:
     moving = spec.strip() if spec.strip() in MOVING else ""
     release = newest(moving, places, cancel) if moving else release_of(spec)
     if release is None:
@@ -424,8 +409,11 @@ def _locate_release(spec: str, cache: Path, cancel: Cancel, say: Callable[[str],
     if moving:
         shown = f"{moving}{RESOLVED}{shown}"
         say(shown)
-    root = fetch_release(release, cache, cancel, say, places)
-    return _Located(root / NATIVE_BINARY, root, shown)
+    return _unpacked(fetch_release(release, cache, cancel, say, places), shown)
+
+
+def _unpacked(root: Path, shown: str) -> _Located:
+    return root / NATIVE_BINARY, root, shown
 
 
 def _from_binary(binary: Path, where: str) -> _Located:
@@ -436,9 +424,9 @@ def _from_binary(binary: Path, where: str) -> _Located:
             what = "is a script, and no native iree-compile is where its virtual environment or build would have it"
             raise CompilerUnavailable(what, where=where, hint=SPEC_HINT) from None
     if binary.match(f"*/{NATIVE_BINARY}"):
-        return _Located(binary, binary.parents[3], binary.name)
+        return binary, binary.parents[3], binary.name
     places = (binary.parent.parent / place for place in _BINDINGS_PLACES)
-    return _Located(binary, next((place for place in places if (place / "iree/compiler").is_dir()), None), binary.name)
+    return binary, next((place for place in places if (place / "iree/compiler").is_dir()), None), binary.name
 
 
 def _is_script(path: Path) -> bool:
@@ -448,14 +436,11 @@ def _is_script(path: Path) -> bool:
 
 def _from_directory(directory: Path, cache: Path | None, where: str) -> _Located:
     if cache is not None and (wheel_files := sorted(directory.glob("iree_base_compiler-*.whl"))):
-        root = unpack(only_fitting(wheel_files, directory), cache)
-        return _Located(root / NATIVE_BINARY, root, directory.name)
-    for place in _BINARY_PLACES:
-        for binary in sorted(directory.glob(place)):
-            if binary.is_file() and not _is_script(binary):
-                return replace(_from_binary(binary, where), shown=directory.name)
-    scripts = [place for place in _BINARY_PLACES for binary in directory.glob(place) if binary.is_file()]
-    what = "holds an iree-compile that is a script" if scripts else "holds no iree-compile"
+        return _unpacked(unpack(only_fitting(wheel_files, directory), cache), directory.name)
+    binaries = [path for place in _BINARY_PLACES for path in sorted(directory.glob(place)) if path.is_file()]
+    if native := next((path for path in binaries if not _is_script(path)), None):
+        return *_from_binary(native, where)[:2], directory.name
+    what = "holds an iree-compile that is a script" if binaries else "holds no iree-compile"
     raise CompilerUnavailable(f"{what}, and no iree_base_compiler wheel", where=where, hint=SPEC_HINT)
 
 

@@ -25,7 +25,7 @@ from bot.github.repository import unfinished_push
 from bot.show.blocks import plain
 from bot.show.filters import plural
 from bot.show.report import gap_words
-from bot.store.entries import Store
+from bot.store.entries import Store, by_commit
 from bot.study.run import SidePlan
 
 _MOST_LOADED = 5
@@ -68,10 +68,7 @@ def stored(
 
     Raises NetworkError where the store cannot be asked.
     """
-    at: dict[str, list[Entry]] = {}
-    for entry in store.entries():
-        if entry.report_id == config.report_id and is_wanted(entry):
-            at.setdefault(entry.sha, []).append(entry)
+    at = by_commit(store, config.report_id, is_wanted)
 
     def readable(distance: int, entries: list[Entry]) -> Iterator[Standing]:
         for entry in reversed(store.in_order(entries) if len(entries) > 1 else entries):

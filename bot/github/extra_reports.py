@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import islice
 
-from bot.config.configuration import load_config
 from bot.config.experiments import chosen_experiment
 from bot.core.fold import FoldOptions
 from bot.core.report import Baseline, report_lines
@@ -23,7 +22,7 @@ from bot.github.delivering import as_bot_error
 from bot.github.opening import (
     Opened,
     Services,
-    config_named,
+    configuration_of,
     dispatched_head,
     named_from_top,
     opened,
@@ -125,11 +124,9 @@ def pages(services: Services) -> None:
     if context.pull or context.command or not is_default:
         what = f"pages are made of the default branch alone, not of {context.ref or context.event}"
         raise UsageError(what, where="event", hint="start it by push, schedule, workflow_run or by hand there")
-    given, top = services.inputs.config, services.git.directory
-    name = config_named(given, top)
+    config, name = configuration_of(services, services.at(""))
     if not name:
-        require_configuration(given, top, services.cancel, is_named=False)
-    config = load_config(services.at(name) if name else None, models=False)
+        require_configuration(services.inputs.config, services.git.directory, services.cancel, is_named=False)
     line = stored(services, store_of(services, config), config, context.sha, a_commit=1)
     sides = [(one.entry.sha, one.snapshot) for one in islice(line, MOST_BASELINES)]
     if not sides:

@@ -301,10 +301,7 @@ def _under_heads(base: Opened, head: Opened) -> Opened:
 def _open(services: Services, stack: ExitStack, wanted: Wanted) -> Opened:
     tree = stack.enter_context(services.git.worktree(wanted.sha or services.context.sha))
     stack.enter_context(named_from_top(tree))
-    name = config_named(services.inputs.config, tree)
-    if name:
-        _require_inside(tree, [tree / name])
-    config = load_config(tree / name if name else None)
+    config, name = configuration_of(services, tree, models=True)
     if name:
         templates = [config.templates, *config.templates.rglob("*")] if config.templates else []
         wheels = [Path(link) for link in config.compiler.find_links if not is_address(link)]
@@ -338,10 +335,8 @@ def workspace_rules(services: Services) -> tuple[Config, str]:
     In a trusted run that is the default branch's: a pull request's own rules are not looked at. One that cannot be read
     is as good as none here.
     """
-    top = Path(services.git.directory)
-    name = config_named(services.inputs.config, top)
     try:
-        return load_config(top / name if name else None, models=False), name
+        return configuration_of(services, services.at(""))
     except ConfigError as error:
         services.show.say(f"the packaged configuration is used: {error.line}")
         return load_config(None, models=False), ""
@@ -356,9 +351,9 @@ def judging_rules(services: Services) -> tuple[Config, str]:
         base = wanted_sides(services)[0].sha if services.context.pull else ""
         if base:
             with services.git.worktree(base) as tree, named_from_top(tree):
-                if name := config_named(services.inputs.config, tree):
-                    _require_inside(tree, [tree / name])
-                    return load_config(tree / name, models=False), name
+                config, name = configuration_of(services, tree)
+                if name:
+                    return config, name
     except Interrupted:
         raise
     except BotError as error:
@@ -366,14 +361,16 @@ def judging_rules(services: Services) -> tuple[Config, str]:
     return workspace_rules(services)
 
 
-def config_named(given: str, top: Path) -> str:
-    """The configuration's path below `top`; empty where there is none, or the packaged one is asked for.
+def configuration_of(services: Services, top: Path, *, models: bool = False) -> tuple[Config, str]:
+    """The configuration below `top` and its path there; the packaged one, and no path, where there is none.
 
-    `given`: the input config; empty: the usual names are looked for.
+    The input config names it; without it the usual names are looked for.
     """
-    if given:
-        return given if (top / given).is_file() else ""
-    return config_in(top)
+    given = services.inputs.config
+    name = (given if (top / given).is_file() else "") if given else config_in(top)
+    if name:
+        _require_inside(top, [top / name])
+    return load_config(top / name if name else None, models=models), name
 
 
 def require_configuration(given: str, top: Path, cancel: Cancel, *, is_named: bool) -> None:

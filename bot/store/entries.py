@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import lzma
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -57,11 +57,13 @@ class Store(Protocol):
         """Store for good; False where the entry was there already, and can be read: it then stays as it is."""
 
 
-def by_commit(store: Store, report_id: str) -> dict[str, list[Entry]]:
+def by_commit(
+    store: Store, report_id: str, is_wanted: Callable[[Entry], bool] = lambda _: True
+) -> dict[str, list[Entry]]:
     """Commit → what is stored of it under this report id."""
     at: dict[str, list[Entry]] = {}
     for entry in store.entries():
-        if entry.report_id == report_id:
+        if entry.report_id == report_id and is_wanted(entry):
             at.setdefault(entry.sha, []).append(entry)
     return at
 
