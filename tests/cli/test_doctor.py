@@ -110,22 +110,15 @@ def test_what_is_missing_is_said_with_its_mend(
     assert mark == "missing" and text.endswith("-> choose another one with --cache or CODE_SIZE_CACHE")
 
 
-def test_a_machine_without_ptxas_is_sound_and_told_how_to_get_it(
+def test_a_machine_without_ptxas_or_runtime_is_sound_and_told_how_to_get_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bot.compiler.ptxas.installed", lambda: None)
-    examine(tmp_path / "cache", Cancel())
-    mark, found = rows(capsys.readouterr().out)["ptxas (cuda)"]
-    assert mark == "ok" and found.endswith("pip install 'code-size-bot[cuda]'")
-
-
-def test_a_machine_without_a_runtime_is_sound_and_told_how_to_get_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr("bot.running.runner.installed", lambda: None)
     examine(tmp_path / "cache", Cancel())
-    mark, found = rows(capsys.readouterr().out)["runtime (run)"]
-    assert mark == "ok" and found.endswith("pip install 'code-size-bot[run]'")
+    found = rows(capsys.readouterr().out)
+    for what, extra in (("ptxas (cuda)", "cuda"), ("runtime (run)", "run")):
+        assert found[what][0] == "ok" and found[what][1].endswith(f"pip install 'code-size-bot[{extra}]'")
 
 
 def test_the_pages_of_nightly_releases_are_told_without_anybody_s_login(

@@ -92,14 +92,6 @@ def test_a_sum_stands_below_several_models_only(count: int) -> None:
     assert len(rows) == (count + 1 if count > 1 else 1), rows
 
 
-def test_nothing_is_called_unchanged_that_was_not_compared() -> None:
-    text = render_comment(first())
-    assert not re.search(r"nothing changed|identical|What changed|No artifact to compare|within the rules", text)
-    text = render_comment(first_with_base())
-    assert text.splitlines()[1].endswith("24 builds compared with base: 24 of 32 builds bit-identical")
-    assert re.search(r"for the other 8 base has nothing to compare with", text)
-
-
 def test_no_finding_of_a_cell_that_base_has_not_fails_it() -> None:
     report = first()
     assert report.verdict.status == "warn" and {one.level for one in report.verdict.findings} == {"warn"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
-from fractions import Fraction
 
 import pytest
 import report_factory as make
@@ -14,39 +13,28 @@ from hypothesis import strategies as st
 from replacing import replace
 from strategies import snapshots
 
-from bot.core.explanation import RootCause
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.policy import Accepted, Budget, Finding, Verdict, judge
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot
-from bot.show.blocks import Code, Fold, Limits, List, Sentence, Table, fair, fair_in_order, plain
+from bot.show.blocks import Code, Fold, Limits, Sentence, fair, fair_in_order, plain
 from bot.show.comment import TIERS
-from bot.show.facts import Facts, build_facts, cells_phrase, short_names
+from bot.show.facts import Facts, build_facts, cells_phrase
 from bot.show.report import (
     BROKEN,
-    WARNED,
     Alarm,
     AlarmGroup,
     alarms,
-    build_grid,
     changes,
     close,
     compared,
     compiler_name,
-    failures,
-    finding_table,
-    finding_words,
-    first_screen,
     folding_table,
-    known_lines,
-    over_table,
-    report_blocks,
     settled,
     suite,
     trimmed,
     unmeasured,
 )
-from bot.show.why import root_lines
 
 ROOMY = Limits(5_000, 10_000, 500, 50, 40, 5_000, 5_000, 50_000, 5_000, 5_000)
 
@@ -140,21 +128,6 @@ def test_a_part_of_an_artifact_is_told_where_its_whole_is_not_as_bad() -> None:
     assert lines(with_(accepted, part))[0].startswith("❌ VM bytecode, "), "what fails is told before what is accepted"
 
 
-def test_what_base_had_alarms_nobody() -> None:
-    facts = build_facts(with_(replace(GROWN, known=True)))
-    assert (alarms(facts, ROOMY), known_lines(facts, ROOMY).total) == ((), 1)
-
-
-def test_each_level_has_its_heading() -> None:
-    found = [replace(GROWN, key=CellKey(model, "vmvx")) for model in MODELS]
-    shown = groups(with_(replace(found[0], accepted=Accepted("a", "")), found[1], replace(found[2], level="warn")))
-    assert [(title, group.cells) for title, group in shown.items()] == [
-        ("Over the limit", 1),
-        ("Accepted", 1),
-        (WARNED, 1),
-    ]
-
-
 # Newly broken cells.
 
 
@@ -168,18 +141,6 @@ def failing(**messages: Failure) -> make.Edit:
 
 def newly(report: Report) -> list[str]:
     return lines(replace(report, verdict=judge(report.deltas, [])))
-
-
-def test_newly_broken_cells_come_first_each_with_its_diagnostic_in_one_line() -> None:
-    said = lines(MANY)
-    assert [line[0] for line in said[:3]] == ["💥", "💥", "❌"] and groups(MANY)[BROKEN].cells == 2
-    assert said[0] == (
-        "💥 jax_mlp_train_step_f32 on aarch64: over the compiler's stack limit, a function needs 36,864 B"
-    )
-    assert said[1].endswith(
-        "does not compile (exit code 1): "
-        "whisper_tiny_encoder_f32.mlir:214:12: error: failed to distribute: type mismatch"
-    )
 
 
 def test_alike_are_told_once_and_only_what_is_true_of_all() -> None:
@@ -235,14 +196,6 @@ def test_every_alarming_cell_has_a_line_where_there_is_room(base: Snapshot, head
         assert group.lines.more == 0 and len({key for line in group.lines for key in line.cells}) == group.cells
 
 
-def test_failures_alike_are_told_once() -> None:
-    shown = failures(build_facts(make.broken()), "newly-broken", TIERS[0])
-    assert [(group.cell_count, plain(group.cells)) for group in shown] == [
-        (91, "every model on cuda, aarch64, riscv64, x86_64, metal, vmvx, vulkan"),
-        (13, "every model on rocm"),
-    ]
-
-
 def test_diagnostics_are_trimmed_and_lose_absolute_paths() -> None:
     message = '/home/me/work/m.mlir:1:2: error: x\n\n"C:\\Users\\me\\m.mlir"\n--opt=/opt/a/b.so and/or 1/2 https://a.b/c/d\nmore'
     assert trimmed(message, 3) == (
@@ -263,13 +216,6 @@ def test_cells_that_compile_now_are_grouped_by_what_refused_them() -> None:
         "6 builds compile now: bert, gpt2 on every target; on base: does not compile (exit code 1)",
         "1 build compiles now: vit on x86_64; on base: over the compiler's stack limit, a function needs 40,000 B",
     ]
-
-
-def test_figures_of_cells_that_compile_now_are_a_range() -> None:
-    needs = {"bert": 40_000, "gpt2": 73_728, "vit": 50_000}
-    report = of(lambda key, c: make.over(c, needs[key.model]) if "x86" in key.target else c, same)
-    (line,) = map(plain, settled(build_facts(report), TIERS[0]))
-    assert line.endswith("; on base: over the compiler's stack limit, a function needs 40,000 B to 73,728 B")
 
 
 # Root causes.
@@ -295,18 +241,6 @@ def test_a_cause_that_is_not_shown_is_not_named_by_its_number() -> None:
     assert not any(" cause " in line for line in lines(replace(report, root_causes=())))
     assert not re.search(r" cause \d", " ".join(lines(report, replace(TIERS[0], causes=0))))
     assert {*re.findall(r" cause (\d+)", " ".join(lines(report, replace(TIERS[0], causes=1))))} <= {"1"}
-
-
-def test_root_causes_that_hold_nine_tenths_are_shown_and_counted() -> None:
-    report = make.why()
-    roots: tuple[RootCause, ...] = report.root_causes
-    shares = [Fraction(root.share or 0) for root in roots]
-    facts, limits = build_facts(report), replace(ROOMY, causes=1_000)
-    count = len(root_lines(facts, limits).items)
-    assert sum(shares[:count]) >= Fraction("0.9") > sum(shares[: count - 1])
-    (title,) = (one.title for one in first_screen(facts, limits) if one.name == "causes" and isinstance(one, Fold))
-    share = f"{float(sum(shares[:count])) * 100:.0f} % of moved bytes"
-    assert not isinstance(title, str) and plain(title) == f"Root causes ({count} of {len(roots)}, {share})"
 
 
 # Budgets.
@@ -347,11 +281,6 @@ def test_an_alarm_that_was_not_repeated_says_so() -> None:
     assert "once" not in lines(with_(GROWN))[0]
 
 
-def test_the_words_of_a_finding_are_those_of_the_annotation() -> None:
-    (alarm,) = told(with_(GROWN))
-    assert plain(alarm.said) == plain(finding_words(build_facts(with_(GROWN)), GROWN))
-
-
 # Below the first screen: fair selections, commands, sides, what is left out.
 
 
@@ -379,35 +308,6 @@ def test_missing_cells_are_told_in_one_place_and_those_on_purpose_come_last() ->
     assert ": not measured on head" in first and ": it makes no executables of its own" in last
 
 
-def test_whole_unmeasured_columns_are_told_in_a_line() -> None:
-    facts = build_facts(make.usual())
-    assert all("inline" not in name for headers, _ in build_grid(facts, TIERS[0]).blocks for name in headers)
-    (line,) = unmeasured(facts, TIERS[0])
-    assert plain(line).startswith("vmvx-inline (13 builds): it makes no executab")
-
-
-def test_over_the_gate_on_both_sides_shows_the_figures() -> None:
-    facts = build_facts(make.usual())
-    over, known = over_table(facts, TIERS[0]), [one for one in facts.report.verdict.findings if one.known]
-    assert over.rows.total == 9 and over.about.endswith("it allows 32,768 B.")
-    assert {plain(row[2]) for row in over.texts if plain(row[0]) == "bert_l4_f32_s128"} == {"73,728 B"}
-    assert not alarms(facts, TIERS[0]) and not facts.report.verdict.news
-    table = finding_table(facts, known, TIERS[0])
-    assert (table.rows.total, {plain(row[-1])[0] for row in table.texts}) == (9, {"◽"})
-
-
-def test_every_alarming_cell_has_its_commands() -> None:
-    report = make.many()
-    shown = commands_of(build_facts(report))
-    alarming = {f"{f.key.model} on {f.key.target}" for f in report.verdict.news}
-    alarming |= {f"{d.key.model} on {d.key.target}" for d in report.deltas if d.state == "newly-broken"}
-    assert shown.keys() == alarming
-    text = shown["whisper_tiny_encoder_f32 on rocm"]
-    assert make.command(CellKey("whisper_tiny_encoder_f32", "rocm"), "rocm") in text
-    assert "base: IREE 3.11.0" in text
-    assert "head: IREE 3.13.0" in text
-
-
 def test_both_commands_where_they_differ() -> None:
     def head(_key: CellKey, found: Cell) -> Cell:
         return replace(make.failed(found, "error"), command="iree-compile --new")
@@ -419,28 +319,11 @@ def test_both_commands_where_they_differ() -> None:
 def test_what_was_compared() -> None:
     base, head = make.snapshot("3.11.0"), make.snapshot("3.13.0")
     changed = {**head.models, "vit_l4_f32_224": "other", "extra": "x"}
-    report = make.report(base, replace(head, models=changed, flags=("--a", "--b")))
+    report = make.report(base, replace(head, models=changed))
     assert plain(suite(report)) == (
         "14 models on 8 targets; 1 with another text on head, by SHA-256: vit_l4_f32_224 5b76cc30 → other; "
         "1 only on head: extra"
     )
-    table = next(one for one in compared(build_facts(report), TIERS[0]).blocks if isinstance(one, Table))
-    rows = {plain(what): (plain(base), plain(head)) for what, base, head in table.texts}
-    assert rows["flags"] == (" ".join(make.COMMON), "--a --b")
-    assert rows["compiler version"] == ("3.11.0rc20261016", "3.13.0rc20261016")
-    assert rows["compiler SHA-256"][0] == make.digest("3.11.0")[:16]
-
-
-@pytest.mark.parametrize(
-    ("targets", "short"),
-    [
-        ({"llvm-cpu-x86_64": "llvm-cpu", "vulkan-spirv": "vulkan-spirv"}, ["x86_64", "vulkan"]),
-        ({"llvm-cpu-x": "llvm-cpu", "rocm-x": "rocm"}, ["llvm-cpu-x", "rocm-x"]),
-        ({"cuda": "cuda", "cuda-spirv": "other"}, ["cuda", "cuda-spirv"]),
-    ],
-)
-def test_short_names_are_unambiguous(targets: dict[str, str], short: list[str]) -> None:
-    assert list(short_names(targets, targets).values()) == short
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 99)), max_size=30), st.integers(0, 30))
@@ -465,18 +348,6 @@ def test_cells_in_words_account_for_all(limit: int) -> None:
         told += int(rest[1]) if rest else (models.count(",") + 1) * (targets.count(",") + 1)
     assert told == len(keys)
     assert sum(span.kind == "code" for span in spans) <= 2 * limit + 8
-
-
-def test_explained_cells_are_told_alarms_first_and_counted() -> None:
-    report = make.why()
-    blocks = report_blocks(build_facts(report), replace(TIERS[0], whys=5))
-    (changed,) = (one.blocks for one in blocks if isinstance(one, Fold) and one.name == "changed")
-    titles = [plain(one.title) for one in changed if isinstance(one, Fold) and one.name == "story"]
-    both = {delta.key for delta in report.deltas if delta.state in ("changed", "same")}
-    hidden = next(one.lines.total for one in changed if isinstance(one, List) and one.lines.noun == "explained build")
-    assert len(titles) == 5 and 5 + hidden == len(report.explanations.keys() & both)
-    alarming = {finding.key.model for finding in report.verdict.findings}
-    assert {title.partition(" on ")[0] for title in titles} <= alarming
 
 
 def test_a_deduplication_of_other_bytes_is_no_other_deduplication() -> None:
@@ -635,12 +506,6 @@ def test_models_and_targets_that_were_edited_came_or_went() -> None:
     assert said_changes(changed, base)[-1] == "target vmvx removed"
     many = replace(head, models=dict.fromkeys("abcdef", ""))
     assert said_changes(replace(base, models={}), many) == ["models a, b, c and 3 more new"]
-
-
-def test_the_order_is_compiler_flags_models() -> None:
-    head = side(lambda _: "--x")
-    head = replace(head, compiler=CompilerInfo("3.14.0", "", "e", "3.14.0"), models={**head.models, "bert": "other"})
-    assert said_changes(side(), head) == ["compiler IREE 3.13.0 → IREE 3.14.0", "flag --x added", "model bert edited"]
 
 
 FLAG_WORDS = st.lists(st.lists(st.sampled_from(["--a", "--b=1", "--b=2", "x"]), max_size=3), min_size=3, max_size=3)

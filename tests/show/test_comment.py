@@ -88,7 +88,6 @@ def test_golden(name: str) -> None:
 
 RUN = (("workflow run", "https://github.com/octo/repo/actions/runs/7"),)
 STATE = "<!-- code-size-bot-state:1:eNqLVkokEijpmOuUFJWm6kTHQlAsAJYjFSA= -->"  # another zlib gives other bytes
-ASK = "To accept: comment `/code-size accept"
 
 
 def pulled(report: Report) -> Report:
@@ -129,12 +128,6 @@ def test_golden_of_a_pull_request(name: str) -> None:
     assert text.splitlines()[:2] == [MARKER, STATE]
     assert decode(text) == CommentState("a" * 40, 7, True)
     check_golden(f"pull_{name}.comment.md", text)
-
-
-def test_it_says_how_to_accept_where_that_is_possible() -> None:
-    asked = {name for name, report in PULLS.items() if ASK in render_comment(report)}
-    assert asked == {"fail", "partly_accepted", "fork"}
-    assert ASK not in render_comment(make.small())
 
 
 def test_acceptances_are_grouped_and_capped() -> None:
@@ -205,14 +198,6 @@ def test_what_broke_is_harmless(words: str) -> None:
     assert_harmless(render_broken("default", BotError(words), ((words, words),)))
 
 
-def test_a_fold_holds_markdown_only_after_a_blank_line() -> None:
-    lines = render_comment(make.many()).splitlines()
-    opened = [index for index, line in enumerate(lines) if line.startswith("<details>")]
-    assert len(opened) >= 3
-    assert all(not lines[index + 1] for index in opened)
-    assert not any("\n\n\n" in render_comment(report) for report in (make.many(), make.none(), make.broken()))
-
-
 @pytest.mark.parametrize("cells", [800, 5_000])
 def test_many_cells_fit_and_say_what_is_missing(cells: int) -> None:
     report = make.huge(cells)
@@ -248,10 +233,6 @@ def test_any_words_fit_and_are_harmless(words: list[str]) -> None:
     text = render_comment(report)
     assert_sound(report, text)
     assert_harmless(text)
-
-
-def test_the_same_report_gives_the_same_bytes() -> None:
-    assert render_comment(make.many()) == render_comment(make.many())
 
 
 @pytest.mark.parametrize("report_id", ["", "a b", "x-->", "a--b", "-a", "é", "x" * 65, "a\n"])
