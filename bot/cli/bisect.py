@@ -48,8 +48,8 @@ def run(arguments: Arguments) -> None:
     from bot.show.comment import write_report
     from bot.show.renderers import print_blocks
     from bot.show.searches import bisect_blocks
-    from bot.study.between import named_file
     from bot.study.bisect import BisectOptions, bisect, metric_of
+    from bot.study.specs import named_file
     from bot.system.files import write_atomically
 
     work = work_of(arguments, models=not arguments.stored)

@@ -49,7 +49,8 @@ def run(arguments: Arguments) -> None:
     from bot.show.blocks import TERMINAL
     from bot.show.history import history_blocks, write_history
     from bot.show.renderers import print_blocks
-    from bot.study.history import asked_for, explained_history, last_stored, release_study
+    from bot.study.history import explained_history, last_stored, release_study
+    from bot.study.specs import releases_of
 
     if bool(arguments.releases) == bool(arguments.store):
         hint = "such as --releases 3.8.0..3.13.0, or --store for the stored baselines"
@@ -58,7 +59,7 @@ def run(arguments: Arguments) -> None:
     if arguments.store:
         study = last_stored(arguments.store, arguments.last, work)
     else:
-        specs = asked_for(tuple(arguments.releases), work.places, work.cancel, work.show.say)
+        specs = releases_of(tuple(arguments.releases), work.places, work.cancel, work.show.say)
         study = release_study(specs, work)
     answer = explained_history(study, work.config, work.texts)
     files = write_history(answer, work.config.templates, work.request.out)

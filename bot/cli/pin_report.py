@@ -37,8 +37,8 @@ def run(arguments: Arguments) -> int:
     from bot.config.configuration import load_config
     from bot.core.spec import MOVING, Sought, release_in
     from bot.errors import UsageError
-    from bot.study.between import way_between
-    from bot.study.comparison import both_sides, reported, stepped
+    from bot.study.between import with_steps
+    from bot.study.comparison import both_sides, reported
     from bot.study.prepare import is_snapshot
     from bot.study.tracing import traced
 
@@ -68,5 +68,4 @@ def run(arguments: Arguments) -> int:
     def plan(release: str) -> SidePlan:
         return work.prepare("head", Sought(f"{work.places.project}=={release}"))
 
-    way, between = way_between(work, known, most, work.places, plan)
-    return publish(stepped(report, way, between, work.config, work.texts), work)
+    return publish(with_steps(report, known, work, most, work.places, plan), work)

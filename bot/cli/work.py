@@ -12,9 +12,9 @@ from bot.config.configuration import chosen_config, load_config
 from bot.core.sharding import agreed
 from bot.errors import InputError
 from bot.github.runner import hide_secrets
-from bot.study.between import named_file
 from bot.study.cache_limit import limit_of_environment, limited
 from bot.study.prepare import Request, Work, require_writable
+from bot.study.specs import named_file
 from bot.system.files import sweep_temporary, write_atomically
 from bot.system.processes import Cancel, require_none_left
 

@@ -23,9 +23,9 @@ from bot.github.repository import all_artifacts, download
 from bot.store.artifact_store import ArtifactStore
 from bot.store.data_branch import DataBranch
 from bot.store.entries import DirectoryStore, Store
-from bot.study.between import named_file
 from bot.study.prepare import Request, Show, Work, is_snapshot
 from bot.study.run import SidePlan
+from bot.study.specs import named_file
 from bot.system.defaults import cores, default_cache
 from bot.system.git import Git, credentials, repository_of
 from bot.system.hub import Hub, connect

@@ -34,8 +34,8 @@ from bot.show.filters import plural
 from bot.show.report import changes
 from bot.store.artifact_store import ArtifactStore, artifact_name, file_name
 from bot.store.entries import Store, pack
-from bot.study.between import way_between
-from bot.study.comparison import adopting, reported, stepped
+from bot.study.between import with_steps
+from bot.study.comparison import adopting, reported
 from bot.study.prepare import Work, load_snapshot, plan_digest, require_writable
 from bot.study.run import SidePlan, suspects
 from bot.study.tracing import traced, with_largest_traced
@@ -172,8 +172,7 @@ def _with_steps(report: Report, services: Services, head: Opened, work: Work) ->
         return report
     pinned = structs.replace(report, pin=True)
     try:
-        way, offered = way_between(work, sides, most, head.places, lambda release: head.plan("head", release))
-        return stepped(pinned, way, offered, work.config, work.texts)
+        return with_steps(pinned, sides, work, most, head.places, lambda release: head.plan("head", release))
     except Interrupted:
         raise
     except BotError as error:

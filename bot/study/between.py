@@ -1,29 +1,32 @@
-"""The releases between the compilers of two sides: which there are, which are looked at, and their snapshots."""
+"""The releases between two sides: which are looked at, and what each step over them adds to a report."""
 
 from __future__ import annotations
 
-import glob
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
-from packaging.version import InvalidVersion, Version
+from msgspec import structs
+from packaging.version import Version
 
-from bot.compiler.toolchain import between, only_fitting
+from bot.compiler.toolchain import between
+from bot.core.explanation import Step
 from bot.core.planned import SIDES
+from bot.core.report import Baseline, Report
 from bot.core.snapshot import Snapshot
-from bot.core.spec import Places, release_in, release_of
+from bot.core.spec import Places, release_in
 from bot.errors import CompilerUnavailable, UsageError
+from bot.show.facts import build_facts
 from bot.show.filters import plural
-from bot.study.comparison import Release
+from bot.show.report import everything
+from bot.study.comparison import reported
 from bot.study.prepare import Work
 from bot.study.run import SidePlan
 from bot.study.tracing import traced
 
 Steps = int | None  # How many of them are looked at; None for all
+_CAUSES = 2
 
 
 def spread(names: Sequence[str], most: Steps) -> tuple[str, ...]:
@@ -33,107 +36,55 @@ def spread(names: Sequence[str], most: Steps) -> tuple[str, ...]:
     return tuple(names[(number + 1) * (len(names) + 1) // (most + 1) - 1] for number in range(most))
 
 
-Way = list[tuple[Release, Release]]
-"""Each step from base to head: a release and the next that is looked at, with what was traced of what moved."""
+def with_steps(
+    report: Report,
+    sides: Mapping[str, Snapshot],
+    work: Work,
+    most: Steps,
+    places: Places,
+    plan: Callable[[str], SidePlan],
+) -> Report:
+    """The report, with what each step over the releases between base and head adds to it; each is traced.
 
-
-def way_between(
-    work: Work, sides: Mapping[str, Snapshot], most: Steps, places: Places, plan: Callable[[str], SidePlan]
-) -> tuple[Way, tuple[str, ...]]:
-    """The steps from base to head over the releases that are looked at, and all that are offered between the two.
+    A root cause is found in a step where that step's own report has one of the same cause, the same words and the same
+    targets. Its words hold its sums, so that what is made of several steps is in none of them, and that is told.
+    Without a release between that was measured, the one step is the report itself.
 
     `sides`: both of a release (`release_in`); `plan`: a release → the side, ready to be measured, as `head`.
-
     Raises CompilerUnavailable where there is no list of releases.
     """
     first, last = (release_in(sides[side].compiler.spec) or "" for side in SIDES)
     offered = between(first, last, places, work.cancel)
     names = spread(offered, most)
     work.show.say(f"{plural(len(offered), 'release')} between {first} and {last}, {len(names)} measured")
-    middle: list[Release] = []
+    way = [(first, sides["base"])]
     for name in names:
-        before = middle[-1][1] if middle else sides["base"]  # each is doubted against the one before
         try:
             ready = plan(name)
         except (CompilerUnavailable, UsageError) as error:  # gone from the page, or without an option of the flags
             work.show.say(f"left out: {error.line}")
             continue
-        middle.append((name, work.measured([ready], {"base": before})["head"]))
-    way = [(first, sides["base"]), *middle, (last, sides["head"])]
-    if not middle:
-        return [(way[0], way[1])], offered
-    plans: dict[str, SidePlan] = {}
+        way.append((name, work.measured([ready], {"base": way[-1][1]})["head"]))  # doubted against the one before
+    if len(way) == 1:
+        return report
+    way.append((last, sides["head"]))
+    plans = dict[str, SidePlan]()
     for name, _ in way:
         with suppress(CompilerUnavailable, UsageError):  # a snapshot at an end, whose compiler is gone
             plans[name] = plan(name)
-    steps = Way()
+    steps, seen = list[Step](), list[tuple[str, set[tuple[object, ...]]]]()
     for (old, base), (new, head) in pairwise(way):
-        named = {"base": old, "head": new}
-        here = [replace(plans[name], label=side) for side, name in named.items() if name in plans]
+        here = [replace(plans[name], label=side) for side, name in zip(SIDES, (old, new), strict=True) if name in plans]
         pair = traced(here, {"base": base, "head": head}, work)
-        steps.append(((old, pair["base"]), (new, pair["head"])))
-    return steps, offered
-
-
-# Which file is meant by the SPEC of a side that is a glob, or a directory with a snapshot in it.
-
-SNAPSHOT = "snapshot.json"  # The name under which a directory's snapshot is looked for
-_WHEELS = "iree_base_compiler-*.whl"
-_HINT = "name one wheel of iree-base-compiler, one snapshot.json, or a directory that holds one"
-
-
-def named_file(spec: str) -> str:
-    """The SPEC with a glob replaced by the one path that it matches, and a directory by the snapshot that it holds.
-
-    Of several wheels the compiler's counts, and of several of these the one for this machine. Any other SPEC is
-    returned as it is.
-
-    Raises UsageError where a glob matches nothing, or several things that could be meant; CompilerUnavailable: of
-    several wheels of the compiler none is for this machine, or more than one is.
-    """
-    is_glob = set("*?[") & set(spec) and release_of(spec) is None and not exists(spec)
-    path = _matched(spec) if is_glob else spec
-    if not exists(path) or not (Path(path) / SNAPSHOT).is_file():
-        return path
-    if any(Path(path).glob(_WHEELS)):
-        raise UsageError(f"holds a {SNAPSHOT} and a wheel of the compiler", where=path, hint="name one of them")
-    return str(Path(path) / SNAPSHOT)
-
-
-def in_order(paths: Iterable[Path]) -> list[Path]:
-    """By their versions where all in one directory are named by these, else by the numbers in names: 9 before 10."""
-    named = sorted(paths, key=_numbers)
-    try:
-        return (
-            sorted(named, key=lambda path: Version(path.stem)) if len({path.parent for path in named}) == 1 else named
-        )
-    except InvalidVersion:
-        return named
-
-
-def _numbers(path: Path) -> list[tuple[int, str]]:
-    parts = re.split(r"([0-9]+)", str(path))
-    return [(int(part), "") if at % 2 else (-1, part) for at, part in enumerate(parts)]
-
-
-def exists(spec: str) -> bool:
-    """Whether a text is the path of something; no text is too odd for that."""
-    try:
-        return Path(spec).exists()
-    except (OSError, ValueError):  # too long, a null character
-        return False
-
-
-def _matched(pattern: str) -> str:
-    paths = [Path(name) for name in sorted(glob.glob(pattern, recursive=True))]
-    wheels = [path for path in paths if path.match(_WHEELS)]
-    if len(wheels) > 1:
-        return str(only_fitting(wheels, Path(pattern)))
-    meant = wheels or [path for path in paths if path.suffix != ".whl"]
-    if len(meant) == 1:
-        return str(meant[0])
-    names = ", ".join(map(str, meant[:4])) + (" …" if len(meant) > 4 else "")
-    if meant:
-        raise UsageError(f"matches {len(meant)} paths: {names}", where=pattern, hint=_HINT)
-    what = f"matches {plural(len(paths), 'wheel')}, and none of the compiler" if paths else "matches no file"
-    raise UsageError(what, where=pattern, hint=_HINT)
+        one = reported(work.config, pair["base"], pair["head"], Baseline(old), work.texts)
+        low, high = sorted((Version(old), Version(new)))
+        skipped, total = sum(low < Version(name) < high for name in offered), everything(build_facts(one))
+        broken = sum(delta.state == "newly-broken" for delta in one.deltas)
+        moved = [(root.what, root.total.net_bytes) for root in one.root_causes[:_CAUSES] if root.total.absolute_bytes]
+        steps.append(Step(old, new, skipped, total.base, total.head, total.larger, total.smaller, broken, tuple(moved)))
+        seen.append((steps[-1].name, {(root.cause, root.what, root.targets) for root in one.root_causes}))
+    roots = (
+        structs.replace(root, seen=tuple(name for name, keys in seen if (root.cause, root.what, root.targets) in keys))
+        for root in report.root_causes
+    )
+    return structs.replace(report, root_causes=tuple(roots), steps=tuple(steps))

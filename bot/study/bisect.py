@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -11,10 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from msgspec.structs import replace
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
-from packaging.version import Version
 
-from bot.compiler.toolchain import between, newest, only_fitting
 from bot.config.configuration import Config
 from bot.config.units import parse_amount, parse_ratio
 from bot.core.bisecting import (
@@ -33,19 +29,18 @@ from bot.core.metrics import METRIC_BY_ID, Metric
 from bot.core.planned import SIDES, narrowed, near_or_known
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import CellKey, Snapshot
-from bot.core.spec import MOVING, Places, release_in
+from bot.core.spec import release_in
 from bot.core.study import Variant
 from bot.errors import BotError, CompilerUnavailable, InputError, Interrupted, NoVerdict, UsageError
 from bot.explain.suspects import UNFINISHED, Source, with_suspects
 from bot.show.escape import clip
 from bot.show.filters import amount, plural
 from bot.show.searches import candidate_words, moved_words
-from bot.study.between import in_order
 from bot.study.comparison import reported, source_of
 from bot.study.history import stored_line
 from bot.study.prepare import Show, Work, is_snapshot, load_snapshot
+from bot.study.specs import candidates_of
 from bot.study.tracing import traced
-from bot.system.processes import Cancel
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,112 +105,6 @@ def _steps(option: str, text: str, metric: Metric, good: int | None = None) -> i
     except ValueError as error:
         hint = "" if is_share else f"{metric.id} is in {metric.unit}"
         raise UsageError(str(error), where=option, hint=hint) from None
-
-
-# Which candidates stand between GOOD and BAD, and in which order: releases, wheels of a directory, or snapshots.
-
-_WHEELS = "iree_base_compiler-*.whl"
-_AMONG = "name those between with --among: a directory of wheels, or snapshots in their order"
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """The candidates, from GOOD to BAD, both with them."""
-
-    specs: tuple[str, ...]  # what names the compiler or the snapshot of each
-    backward: bool = False  # True where GOOD is the newer end
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """As they are shown: a release by its version alone."""
-        return tuple(release_in(spec) or spec for spec in self.specs)
-
-
-def row_of(good: str, bad: str, among: Sequence[str], places: Places, cancel: Cancel) -> Row:
-    """The candidates between two SPECs; raises UsageError where nobody says which there are.
-
-    `among`: those between, in their order: SPECs, globs, directories of wheels or snapshots; () to find them out.
-    """
-    good, bad = (newest(spec, places, cancel) if spec in MOVING else spec for spec in (good, bad))
-    if _same(good, bad):
-        raise UsageError("GOOD and BAD are the same", where=bad, hint="name two between which the value moved")
-    ends = _ordering((good, bad))
-    backward = ends is not None and ends[good] > ends[bad]
-    first, last = places.release(good), places.release(bad)
-    if not among and first and last:
-        middle = between(first, last, places, cancel)
-        return Row(tuple(f"{places.project}=={release}" for release in (first, *middle, last)), backward)
-    folders = [Path(end).parent.resolve() if end.endswith(".whl") else None for end in (good, bad)]
-    if not among and folders[0] and folders[0] == folders[1]:
-        among = (str(Path(good).parent),)
-    if not among:
-        raise UsageError("nothing says what lies between the two", where=f"{good} and {bad}", hint=_AMONG)
-    specs = list(dict.fromkeys(spec for place in among for spec in expanded(place)))
-    # What lies between the ends: by version where that orders all, else by place, where the ends have one.
-    inner = [spec for spec in specs if not _same(spec, good) and not _same(spec, bad)]
-    if (versions := _ordering([good, *inner, bad])) is not None:
-        low, high = sorted((versions[good], versions[bad]))
-        inside = {spec for spec in inner if low < versions[spec] < high}
-        return Row((good, *sorted(inside, key=versions.__getitem__, reverse=backward), bad), backward)
-    begin, end = (next((at for at, spec in enumerate(specs) if _same(spec, one)), None) for one in (good, bad))
-    if begin is not None and end is not None and begin > end:
-        return Row((good, *specs[end + 1 : begin][::-1], bad), backward=True)
-    return Row((good, *specs[0 if begin is None else begin + 1 : end], bad), backward)
-
-
-def _ordering(specs: Sequence[str]) -> dict[str, Version] | None:
-    """The versions, where each has one of its own; None else: builds of commits may share one, or add letters to it."""
-    versions = {spec: version for spec in specs if (version := _version(spec)) is not None and version.local is None}
-    return versions if len(set(versions.values())) == len(specs) else None
-
-
-def _same(one: str, other: str) -> bool:
-    if release_in(one) or release_in(other):
-        return release_in(one) == release_in(other)
-    return Path(one).absolute() == Path(other).absolute()
-
-
-def _version(spec: str) -> Version | None:
-    """Of a release or a wheel file; None where the name does not tell."""
-    if release := release_in(spec):
-        return Version(release)
-    try:
-        return parse_wheel_filename(Path(spec).name)[1] if spec.endswith(".whl") else None
-    except InvalidWheelFilename:
-        return None
-
-
-def expanded(place: str) -> list[str]:
-    """The SPECs that a word of the command line stands for, in their order; raises UsageError for none."""
-    path = Path(place)
-    if path.is_dir():
-        paths = _fitting(in_order(path.glob(_WHEELS)))
-        paths = paths or [str(one) for one in in_order(path.glob("*.json"))]
-        if not paths:
-            raise UsageError(f"holds no {_WHEELS} and no snapshot", where=place, hint=_AMONG)
-        return paths
-    if release_in(place) or path.exists():
-        return [str(path) if path.exists() else place]
-    matched = in_order(map(Path, glob.glob(str(path), recursive=True)))
-    if not matched:
-        raise UsageError("is no release, file or directory, and matches none", where=place, hint=_AMONG)
-    return _fitting([one for one in matched if one.match(_WHEELS)]) or [str(one) for one in matched]
-
-
-def _fitting(wheels: Sequence[Path]) -> list[str]:
-    """Of each version in each directory the wheel for this machine; by version where that orders all."""
-    same: dict[tuple[Path, Version], list[Path]] = {}
-    for wheel in wheels:
-        if (version := _version(str(wheel))) is not None:
-            same.setdefault((wheel.parent, version), []).append(wheel)
-    fitting = []
-    for (directory, _), each in same.items():
-        try:
-            fitting.append(str(only_fitting(each, directory)))
-        except CompilerUnavailable:  # of another platform
-            continue
-    versions = _ordering(fitting)
-    return sorted(fitting, key=versions.__getitem__) if versions else fitting
 
 
 # The search: the first bad one among variants that are measured when they are asked for, in as few as there can be.
@@ -324,20 +213,21 @@ def _named(
     options: BisectOptions, work: Work
 ) -> tuple[list[Variant], dict[str, Snapshot], Callable[[int], Snapshot], bool]:
     """Compilers and snapshots that SPECs name, and how each is had; both ends are measured at once."""
-    row = row_of(options.good, options.bad, options.among, work.places, work.cancel)
-    ends = {"base": row.specs[0], "head": row.specs[-1]}
+    specs, backward = candidates_of(options.good, options.bad, options.among, work.places, work.cancel)
+    names = [release_in(spec) or spec for spec in specs]  # a release by its version alone
+    ends = {"base": specs[0], "head": specs[-1]}
     known = {side: load_snapshot(Path(spec)) for side, spec in ends.items() if is_snapshot(spec)}
     if len(known) < len(ends):
         _only_cell({cell.key for cell in work.planned().cells})
-    work.show.say(f"{len(row.specs)} candidates from {row.names[0]} to {row.names[-1]}")
+    work.show.say(f"{len(specs)} candidates from {names[0]} to {names[-1]}")
     sides = work.measured([work.prepare(side, spec) for side, spec in ends.items() if side not in known], known)
 
     def measure(place: int) -> Snapshot:
-        if is_snapshot(spec := row.specs[place]):
+        if is_snapshot(spec := specs[place]):
             return load_snapshot(Path(spec))
         return work.measured([work.prepare("head", spec)], {"base": sides["base"]})["head"]
 
-    return [Variant(name, spec) for name, spec in zip(row.names, row.specs, strict=True)], sides, measure, row.backward
+    return list(map(Variant, names, specs)), sides, measure, backward
 
 
 def _only_cell(keys: Collection[CellKey]) -> CellKey:

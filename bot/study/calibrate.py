@@ -30,9 +30,9 @@ from bot.show.blocks import Block
 from bot.show.escape import clean
 from bot.show.filters import plural
 from bot.show.searches import replay_blocks
-from bot.study.bisect import expanded
 from bot.study.prepare import Work, load_snapshot
 from bot.study.run import Resources, SidePlan
+from bot.study.specs import expanded
 from bot.system.files import whole_or_nothing
 
 FEW = 4  # So many cells are compiled where none were selected

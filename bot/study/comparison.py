@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import structs
-from packaging.version import Version
 
 from bot.config.configuration import Config, load_config, top_above
 from bot.config.requirements import requirements_file, sought_compiler
 from bot.core.delta import CellDelta, diff
-from bot.core.explanation import Explanation, Step
+from bot.core.explanation import Explanation
 from bot.core.planned import SIDES
 from bot.core.policy import Verdict, VerdictStatus, judge, status_of
 from bot.core.report import ONCE, Adoption, Baseline, Report
@@ -32,8 +31,6 @@ from bot.explain.root_causes import root_causes
 from bot.explain.suspects import Source, clone_source, github_source
 from bot.explain.texts import Texts, no_texts
 from bot.explain.whole_models import model_edits, overview
-from bot.show.facts import build_facts
-from bot.show.report import everything
 from bot.study.prepare import Request, Show, Work, is_snapshot, load_snapshot, require_writable
 from bot.study.run import SidePlan
 from bot.system.processes import Cancel
@@ -43,7 +40,6 @@ _LEAST = "told and judged as a range"
 _OF_FIRST = "all sizes and counts are the same each time, cause and parts are those of one compile of each side"
 _REPEATABLE = frozenset({"ok", "over-stack-limit", "failed"})
 _NAMED = 3
-_CAUSES = 2
 
 
 def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline, texts: Texts = no_texts) -> Report:
@@ -118,42 +114,6 @@ def _notes(
     if once := [str(key) for key in dict.fromkeys(finding.key for finding in verdict.news) if key in single]:
         rest = f" and {len(once) - _NAMED} more" if len(once) > _NAMED else ""
         yield f"{ONCE}{', '.join(once[:_NAMED])}{rest}"
-
-
-Release = tuple[str, Snapshot]
-
-
-def stepped(
-    report: Report,
-    way: Sequence[tuple[Release, Release]],
-    offered: Sequence[str],
-    config: Config,
-    texts: Texts = no_texts,
-) -> Report:
-    """The report, with what each step over the releases between base and head adds to it.
-
-    A root cause is found in a step where that step's own report has one of the same cause, the same words and the same
-    targets. Its words hold its sums, so that what is made of several steps is in none of them, and that is told.
-
-    `way`: each step over the releases measured between, in order; without one of these the step is the report itself;
-    `offered`: all releases that there are between base and head.
-    """
-    if len(way) == 1:
-        return report
-    steps, seen = list[Step](), list[tuple[str, set[tuple[object, ...]]]]()
-    for (old, base), (new, head) in way:
-        one = reported(config, base, head, Baseline(old), texts)
-        first, last = sorted((Version(old), Version(new)))
-        skipped, total = sum(first < Version(name) < last for name in offered), everything(build_facts(one))
-        broken = sum(delta.state == "newly-broken" for delta in one.deltas)
-        moved = [(root.what, root.total.net_bytes) for root in one.root_causes[:_CAUSES] if root.total.absolute_bytes]
-        steps.append(Step(old, new, skipped, total.base, total.head, total.larger, total.smaller, broken, tuple(moved)))
-        seen.append((steps[-1].name, {(root.cause, root.what, root.targets) for root in one.root_causes}))
-    roots = (
-        structs.replace(root, seen=tuple(name for name, keys in seen if (root.cause, root.what, root.targets) in keys))
-        for root in report.root_causes
-    )
-    return structs.replace(report, root_causes=tuple(roots), steps=tuple(steps))
 
 
 class BothSides(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,7 +12,6 @@ from packaging.version import InvalidVersion, Version
 
 from bot.compiler.compiler import Session
 from bot.compiler.iree import flags_of
-from bot.compiler.toolchain import between, newest
 from bot.config.configuration import BaselineChoice, Config
 from bot.core.delta import MetricDelta
 from bot.core.history import TRACKED, History, HistoryStep, Move, StepCause, totals_of
@@ -22,7 +20,7 @@ from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.record import difference, lowest, range_of
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import Cell, CellKey, Snapshot
-from bot.core.spec import MOVING, Places, release_in
+from bot.core.spec import release_in
 from bot.core.study import SHORT, Study, Variant, named_apart, neighbours, of_commit, united
 from bot.errors import CompilerUnavailable, InputError, UsageError
 from bot.explain.texts import Texts, no_texts
@@ -30,52 +28,14 @@ from bot.show.facts import build_facts
 from bot.show.report import everything
 from bot.store.data_branch import DataBranch
 from bot.store.entries import DirectoryStore, Store, by_commit
-from bot.study.between import exists, in_order, named_file
 from bot.study.comparison import reported
 from bot.study.prepare import Work, is_snapshot, load_snapshot
 from bot.study.run import SidePlan, measure_sides, recheck, repeat_unsteady
 from bot.system.files import temporary_directory
 from bot.system.git import Git
-from bot.system.processes import Cancel, Meter
+from bot.system.processes import Meter
 
 _SHOWN_DIGITS = 12
-_HINT = "write both ends, the older one first: 3.8.0..3.13.0"
-_WHERE = "--releases"
-
-
-def asked_for(texts: Sequence[str], places: Places, cancel: Cancel, say: Callable[[str], None]) -> tuple[str, ...]:
-    """SPECs: each range with all releases offered between its ends, each glob with all snapshots that it matches.
-
-    Raises UsageError for a range without two ends in order, CompilerUnavailable where there is no list of releases.
-    """
-    words = [part for text in texts for part in ([text] if exists(text) else map(str.strip, text.split(","))) if part]
-    if not words:
-        raise UsageError("names no release", where=_WHERE, hint=_HINT)
-    specs = [spec for word in words for spec in _specs(word, places, cancel)]
-    if len(specs) > len(words):
-        say(f"releases: {', '.join(release_in(spec) or Path(spec).name for spec in specs)}")
-    return tuple(specs)
-
-
-def _specs(word: str, places: Places, cancel: Cancel) -> Iterator[str]:
-    """What one word stands for."""
-    first, dots, last = word.partition("..")
-    are_ends = [end in MOVING or places.release(end) is not None for end in (first, last)]
-    if dots and any(are_ends) and not exists(word):
-        if not all(are_ends):
-            raise UsageError("is no range of releases", where=f"{_WHERE} {word}", hint=_HINT)
-        ends = (newest(end, places, cancel) if end in MOVING else places.release(end) or end for end in (first, last))
-        old, new = ends
-        if Version(old) > Version(new):
-            what = "goes from a newer release to an older one"
-            raise UsageError(what, where=f"{_WHERE} {word}", hint=f"write {last}..{first}")
-        yield from dict.fromkeys((old, *between(old, new, places, cancel), new))
-        return
-    paths = in_order(map(Path, glob.glob(word, recursive=True))) if set(word) & set("*?[") else []
-    if paths and all(path.suffix == ".json" for path in paths):
-        yield from map(str, paths)
-    else:
-        yield named_file(word)
 
 
 def release_study(specs: Sequence[str], work: Work) -> Study:

@@ -15,8 +15,8 @@ from report_factory import MODELS, TARGETS, cell, failed, with_metrics
 
 from bot.core.bisecting import Bound, Bracket, Judged, bracket, half_way, values_of
 from bot.core.snapshot import CellKey, Outcome
-from bot.core.spec import Places
-from bot.study.bisect import expanded, row_of
+from bot.core.spec import Places, release_in
+from bot.study.specs import candidates_of, expanded
 from bot.system.processes import Cancel
 
 RELEASES = ("3.8.0", "3.9.0", "3.10.0", "3.11.0")
@@ -32,8 +32,8 @@ def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
 
 
 def row(good: str, bad: str, *among: str, places: Places | None = None) -> tuple[tuple[str, ...], bool]:
-    found = row_of(good, bad, among, places or Places(), Cancel())
-    return found.names, found.backward
+    specs, backward = candidates_of(good, bad, among, places or Places(), Cancel())
+    return tuple(release_in(spec) or spec for spec in specs), backward
 
 
 def test_between_releases_are_those_that_are_offered_either_way(offered: Places) -> None:

@@ -8,7 +8,7 @@ import pytest
 from fake_wheels import wheel_name
 
 from bot.errors import BotError, CompilerUnavailable, UsageError
-from bot.study.between import named_file
+from bot.study.specs import named_file
 
 RUNTIME = "iree_base_runtime-3.13.0-py3-none-any.whl"
 
