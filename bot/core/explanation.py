@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+import msgspec
+
 from bot.core.record import Amount, Count, Record, Small, Value
 from bot.core.snapshot import CellKey, Dispatch, differ, is_whole
 from bot.core.trace import operation_words
@@ -122,13 +124,14 @@ class Explanation(Small, frozen=True):
     # of the largest absolute part of the waterfall, `mixed` where that is under half of them all; where it has no part
     # but the artifacts differ, that of the first phase in which they do. None where it is not known.
     cause: str | None
-    phase: str | None  # the first phase in which the sides differ, one of PHASES
+    # the first phase in which the sides differ, one of PHASES
+    phase: str | None = msgspec.field(name="first")
     why: str
     dispatches: tuple[DispatchDelta, ...] = ()  # those that are not the same, largest change of code first
-    unchanged: int = 0  # how many entry points are the same on both sides
+    unchanged: Count | None = 0  # how many entry points are the same on both sides; None of what has no explanation
     # how many have the same numbers, source and configuration, and other code for what the program around them binds
     # there, which differs
-    rebased: int = 0
+    rebased: Count | None = 0
     # code (head − base) of those not among `dispatches` whose code is the same and only spells longer or shorter names
     renamed_bytes: int = 0
     components: tuple[ComponentDelta, ...] = ()  # those that moved, largest change of code first
@@ -141,7 +144,7 @@ class Explanation(Small, frozen=True):
     # told here is of each side's first
     first_compiles: bool = False
     # cause, or `unknown`, → bytes; sums to the change of the artifact. Without those of 0.
-    waterfall: Mapping[str, int] = {}
+    waterfall: Mapping[str, Amount] = {}
     parts: tuple[PartDelta, ...] = ()  # what of it is no dispatch's code, largest change first
 
     @property
@@ -226,21 +229,33 @@ class RootCause(Small, frozen=True):
     suspects: tuple[Suspect, ...] = ()  # at most three commits that may have done it, the likeliest first
 
 
+class StepCause(Record, frozen=True):
+    """One root cause of a step: what changed, where, and by how many bytes (signed, and their amounts added up)."""
+
+    cause: str | None
+    what: str
+    models: tuple[str, ...]
+    targets: tuple[str, ...]
+    net_bytes: Amount
+    absolute_bytes: Count
+
+
 class Step(Small, frozen=True):
-    """From one release to a later one, on the way from base to head."""
+    """From one release that was measured to the next."""
 
     base: str
     head: str
-    skipped: int  # how many releases between the two were not measured
-    # base_bytes, head_bytes: artifacts of the cells that both measured, a range where some do not repeat themselves;
-    # None without such a cell
+    gaps: tuple[str, ...]  # releases between the two that were not measured
+    cells: int  # how many cells both have measured; sizes, larger and smaller are of these
+    # base_bytes, head_bytes: artifacts, a range where some cells do not repeat themselves; None without such a cell
     base_bytes: Value
     head_bytes: Value
-    # larger, smaller, broken: how many cells grew, shrank and are newly refused
     larger: int
     smaller: int
+    # broken, fixed: how many cells are newly refused, or compile again
     broken: int
-    causes: tuple[tuple[str, int], ...]  # what and net bytes of the root causes with most bytes
+    fixed: int
+    causes: tuple[StepCause, ...]  # the root causes with most bytes
 
     @property
     def name(self) -> str:

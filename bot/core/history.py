@@ -8,6 +8,7 @@ from functools import cached_property
 import msgspec
 
 from bot.core.delta import seen_values, sizes_of, value_of
+from bot.core.explanation import Step
 from bot.core.metrics import METRIC_BY_ID, METRICS
 from bot.core.record import Amount, Count, Name, Record, Small, Spread, Value, largest, lowest, range_of, spread, total
 from bot.core.snapshot import Cell, CellKey, Metrics, filled, lines
@@ -35,49 +36,6 @@ class Move(Record, frozen=True, omit_defaults=True):
         """The difference as it is told; None where the metric did not move."""
         ends = self.ranges.get(metric) if metric in self.changes else None
         return spread(ends) if ends else self.changes.get(metric)
-
-
-class StepCause(Record, frozen=True):
-    """One root cause of a step: what changed, where, and by how many bytes (signed, and their amounts added up)."""
-
-    cause: Name | None
-    what: str
-    models: tuple[Name, ...]
-    targets: tuple[Name, ...]
-    net_bytes: Amount
-    absolute_bytes: Count
-
-
-class HistoryStep(Record, frozen=True):
-    """From one release that was measured to the next."""
-
-    base: Name
-    head: Name
-    gaps: tuple[Name, ...]  # releases between the two that could not be had
-    cells: Count  # how many cells both have measured; sizes, larger and smaller are of these
-    # base_bytes, head_bytes: artifacts, at the least; None without such a cell
-    base_bytes: Count | None
-    head_bytes: Count | None
-    larger: Count
-    smaller: Count
-    # broken, fixed: how many cells are newly refused, or compile again
-    broken: Count
-    fixed: Count
-    causes: tuple[StepCause, ...]
-    # base_range, head_range: the same where cells that do not repeat themselves leave a range; else None
-    base_range: tuple[Count, Count] | None = None
-    head_range: tuple[Count, Count] | None = None
-
-    @property
-    def sides(self) -> tuple[Value, Value]:
-        """Artifacts of base and head as they are told."""
-        base, head = self.base_range, self.head_range
-        return spread(base) if base else self.base_bytes, spread(head) if head else self.head_bytes
-
-    @property
-    def name(self) -> str:
-        """`3.12.0 → 3.13.0`."""
-        return f"{self.base} → {self.head}"
 
 
 class HistoryTotal(Record, frozen=True):
@@ -116,7 +74,7 @@ class History(Small, frozen=True, dict=True, gc=True):
     study: Study
     # release and cell → that it has other numbers there than in the release before that measured it
     moves: Mapping[tuple[str, CellKey], Move] = {}
-    steps: tuple[HistoryStep, ...] = ()
+    steps: tuple[Step, ...] = ()
     totals: tuple[HistoryTotal, ...] = ()  # for all targets, then for each, in the order of the releases
     notes: tuple[str, ...] = ()
 
@@ -200,7 +158,12 @@ def history_lines(history: History) -> Iterator[bytes]:
         "targets": history.study.targets,
         "releases": [_release(order, one) for order, one in enumerate(variants)],
         "points": (),
-        "steps": history.steps,
+        "steps": [
+            {name: getattr(step, name) for name in step.__struct_fields__}
+            | {"base_bytes": lowest(step.base_bytes), "head_bytes": lowest(step.head_bytes)}
+            | {"base_range": range_of(step.base_bytes), "head_range": range_of(step.head_bytes)}
+            for step in history.steps
+        ],
         "totals": history.totals,
         "planned": len(history.rows),
         "notes": history.notes,

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from bot.core.delta import CellDelta
-from bot.core.explanation import ComponentDelta, Explanation, PartDelta, RootCause, Step
+from bot.core.explanation import DispatchDelta, Explanation, RootCause, Step, Tally
 from bot.core.json_text import decoded, require_schema
 from bot.core.policy import Rule, Verdict
 from bot.core.program import Family
@@ -16,7 +16,6 @@ from bot.core.record import Amount, Count, Record, Small, always, lowest, range_
 from bot.core.snapshot import (
     CellKey,
     CompilerInfo,
-    Dispatch,
     Failure,
     FoldCounts,
     ModelEdit,
@@ -100,7 +99,7 @@ class Report(Small, frozen=True):
 
 
 _SIDE = ("compiler", "source", "flags", "targets", "models", "notes")
-_UNEXPLAINED = Explanation(None, None, "")
+_UNEXPLAINED = Explanation(None, None, "", unchanged=None, rebased=None)
 
 
 def report_lines(report: Report) -> Iterator[bytes]:
@@ -135,7 +134,8 @@ def report_lines(report: Report) -> Iterator[bytes]:
     }
     if report.steps:
         record["steps"] = [
-            _flat(step)
+            _flat(step, "gaps", "cells", "fixed")
+            | {"skipped": len(step.gaps), "causes": [(one.what, one.net_bytes) for one in step.causes]}
             | {"base_bytes": lowest(step.base_bytes), "head_bytes": lowest(step.head_bytes)}
             | filled(base_range=range_of(step.base_bytes), head_range=range_of(step.head_bytes))
             for step in report.steps
@@ -172,8 +172,6 @@ def _cell(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
         **{name: {side: getattr(one, name, None) for side, one in sides.items()} for name in of_sides},
         "metrics": {one.id: {"base": one.base, "head": one.head} for one in delta.metrics.values()},
         "first": told.phase,
-        "unchanged": told.unchanged if explanation else None,
-        "rebased": told.rebased if explanation else None,
         "dispatches": dispatches,
         "arguments": program.arguments if program else (),
         "phases_ms": {side: one.phases_ms if explanation and one else {} for side, one in sides.items()},
@@ -207,23 +205,15 @@ class Both(msgspec.Struct, Generic[_T], frozen=True):
     head: _T | None
 
 
-class DispatchRow(msgspec.Struct, frozen=True):
-    """One entry point that is not the same; None where a side does not have it."""
+class DispatchRow(DispatchDelta, frozen=True):
+    """One entry point that is not the same; in place of `passed` the pass by its name."""
 
-    cause: str | None
-    component: str
-    base: Dispatch | None
-    head: Dispatch | None
-    matched: str
-    note: str = ""
-    diff: tuple[str, ...] = ()
-    passed: str | None = msgspec.field(default=None, name="pass")
+    pass_name: str | None = msgspec.field(default=None, name="pass")
     operations: Mapping[str, Amount] = {}
-    untraced: str = ""
 
 
-class CellRow(msgspec.Struct, frozen=True):
-    """One cell; the fields from `cause` on are those of its explanation."""
+class CellRow(Explanation, frozen=True, kw_only=True):
+    """One cell, with its explanation."""
 
     model: str
     target: str
@@ -233,17 +223,7 @@ class CellRow(msgspec.Struct, frozen=True):
     status: Both[str]
     failure: Both[Failure]
     command: Both[str]
-    cause: str | None = None
-    first: str | None = None
-    why: str = ""
-    waterfall: Mapping[str, Amount] = {}
-    parts: tuple[PartDelta, ...] = ()
     dispatches: tuple[DispatchRow, ...] = ()
-    unchanged: Count | None = None
-    rebased: Count | None = None
-    short_digests: bool = False
-    first_compiles: bool = False
-    components: tuple[ComponentDelta, ...] = ()
     families: tuple[Family, ...] = ()
     seen: Mapping[str, Both[tuple[Count, ...]]] = {}
 
@@ -268,15 +248,11 @@ class _Verdict(msgspec.Struct, frozen=True):
     findings: tuple[_Finding, ...]
 
 
-class _Bytes(msgspec.Struct, frozen=True):
-    net: Amount
-
-
 class _Root(msgspec.Struct, frozen=True):
     cause: str | None
     what: str
     cells: tuple[CellKey, ...]
-    bytes: _Bytes
+    bytes: Tally
 
 
 class ReportRow(msgspec.Struct, frozen=True):

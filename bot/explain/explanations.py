@@ -105,7 +105,7 @@ def headlined(explanation: Explanation, delta: CellDelta, only_model: bool = Fal
         why = explanation.why if explanation.cause is None else f"{shown[0]} could not be told apart"
         return replace(fallen, cause=None, why=why)
     if cause in _COUNTED:
-        every = len(dispatches) + explanation.unchanged + explanation.rebased
+        every = len(dispatches) + (explanation.unchanged or 0) + (explanation.rebased or 0)
         words = f"{sum(one.cause == cause for one in dispatches)} of {every} dispatches {_COUNTED[cause]}"
         return replace(fallen, cause=cause, why=explanation.why if cause == explanation.cause else words)
     own = [f"{part.what} {part.change_bytes:+,} B" for part in parts if part.cause == cause]

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
 from rich.console import Console
 
 from bot.core.delta import MetricDelta
@@ -108,9 +109,8 @@ def _chosen(what: str, wanted: str, names: Sequence[str], short: Mapping[str, st
 
 def _delta(row: DispatchRow) -> DispatchDelta:
     operations = dict(sorted(row.operations.items(), key=lambda one: (-abs(one[1]), one[0])))
-    passed = PassChange(row.passed, operations, others=None) if row.passed else None
-    facts = row.base, row.head, row.matched, row.cause, row.component, row.note, row.diff
-    return DispatchDelta(*facts, passed=passed, untraced=row.untraced)
+    passed = PassChange(row.pass_name, operations, others=None) if row.pass_name else None
+    return replace(row, passed=passed)
 
 
 def _state_words(state: str) -> str:
@@ -140,21 +140,8 @@ def _cell(report: ReportRow, cell: CellRow, deltas: tuple[DispatchDelta, ...], b
             text = "\n".join(clean_block(failure.message).split("\n")[:_MESSAGE_LINES])
             title = f"{side}: {_ends_words(status.get(side) or 'failed')}"
             yield section(title, Code(text, language="text"), name="failure")
-    explanation = Explanation(
-        cell.cause,
-        cell.first,
-        cell.why,
-        deltas,
-        unchanged=cell.unchanged or 0,
-        rebased=cell.rebased or 0,
-        short_digests=cell.short_digests,
-        first_compiles=cell.first_compiles,
-        components=cell.components,
-        waterfall=cell.waterfall,
-        parts=cell.parts,
-    )
     if cell.cause or cell.why or deltas or cell.components:
-        yield from _story(explanation, backend)
+        yield from _story(replace(cell, dispatches=deltas), backend)
     elif cell.state == "changed":
         yield Sentence((Span("the report does not say why", "warn"),))
     own, rows = own_metrics(report.base.compiler.metrics, report.head.compiler.metrics), []
@@ -168,7 +155,7 @@ def _cell(report: ReportRow, cell: CellRow, deltas: tuple[DispatchDelta, ...], b
     yield Table(("metric", "base → head", "change"), listed(rows), caption=phrase("Metrics that changed"))
     key = CellKey(cell.model, cell.target)
     causes = [
-        phrase(strong(cause_words(root.cause)), f": {clean(root.what)}: {signed(root.bytes.net)}")
+        phrase(strong(cause_words(root.cause)), f": {clean(root.what)}: {signed(root.bytes.net_bytes)}")
         for root in report.root_causes
         if key in root.cells
     ]

@@ -273,7 +273,7 @@ def _steps(facts: _Facts, room: Room) -> Table:
     rows = []
     for step in (step for step in steps if step.name in largest):
         causes = (f"{clip(clean(one.what), _WHAT)} ({signed(one.net_bytes)})" for one in step.causes[:most])
-        moved = UNKNOWN if step.base_bytes is None else change(*step.sides)
+        moved = UNKNOWN if step.base_bytes is None else change(step.base_bytes, step.head_bytes)
         counts = (f"{n:,}" for n in (step.larger, step.smaller, step.broken, step.fixed))
         name = f"{_name(step.base)} → {_name(step.head)}"
         rows.append((name, joined(causes, "; ") or _GAP, str(step.cells), moved, *counts))

@@ -332,8 +332,8 @@ def step_lines(facts: Facts, limits: Limits) -> Listing[Line]:
     lines = []
     for step in steps:
         if step.name in names:
-            skipped = f" (with {plural(step.skipped, 'release')} between that nobody measured)" if step.skipped else ""
-            causes = "; ".join(f"{clean(what, _STEP_WHAT)} ({signed(net_bytes)})" for what, net_bytes in step.causes)
+            skipped = f" (with {plural(len(step.gaps), 'release')} between that nobody measured)" if step.gaps else ""
+            causes = "; ".join(f"{clean(one.what, _STEP_WHAT)} ({signed(one.net_bytes)})" for one in step.causes)
             most = phrase(f"most of it: {causes}" if causes else "")
             lines.append(Line(phrase(strong(step.name), f"{skipped}: {_moved(step)}"), most))
     return listing(lines, len(steps), "step")

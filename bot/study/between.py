@@ -17,10 +17,8 @@ from bot.core.report import Baseline, Report
 from bot.core.snapshot import Snapshot
 from bot.core.spec import Places, release_in
 from bot.errors import CompilerUnavailable, UsageError
-from bot.show.facts import build_facts
 from bot.show.filters import plural
-from bot.show.report import everything
-from bot.study.comparison import reported
+from bot.study.comparison import reported, step_of
 from bot.study.prepare import Work
 from bot.study.run import SidePlan
 from bot.study.tracing import traced
@@ -78,10 +76,8 @@ def with_steps(
         pair = traced(here, {"base": base, "head": head}, work)
         one = reported(work.config, pair["base"], pair["head"], Baseline(old), work.texts)
         low, high = sorted((Version(old), Version(new)))
-        skipped, total = sum(low < Version(name) < high for name in offered), everything(build_facts(one))
-        broken = sum(delta.state == "newly-broken" for delta in one.deltas)
-        moved = [(root.what, root.total.net_bytes) for root in one.root_causes[:_CAUSES] if root.total.absolute_bytes]
-        steps.append(Step(old, new, skipped, total.base, total.head, total.larger, total.smaller, broken, tuple(moved)))
+        gaps = tuple(name for name in offered if low < Version(name) < high)
+        steps.append(step_of(one, old, new, gaps, _CAUSES))
         seen.append((steps[-1].name, {(root.cause, root.what, root.targets) for root in one.root_causes}))
     roots = (
         structs.replace(root, seen=tuple(name for name, keys in seen if (root.cause, root.what, root.targets) in keys))

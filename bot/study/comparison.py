@@ -18,7 +18,7 @@ from msgspec import structs
 from bot.config.configuration import Config, load_config, top_above
 from bot.config.requirements import requirements_file, sought_compiler
 from bot.core.delta import CellDelta, diff
-from bot.core.explanation import Explanation
+from bot.core.explanation import Explanation, Step, StepCause
 from bot.core.planned import SIDES
 from bot.core.policy import Verdict, VerdictStatus, judge, status_of
 from bot.core.report import ONCE, Adoption, Baseline, Report
@@ -31,6 +31,8 @@ from bot.explain.root_causes import root_causes
 from bot.explain.suspects import Source, clone_source, github_source
 from bot.explain.texts import Texts, no_texts
 from bot.explain.whole_models import model_edits, overview
+from bot.show.facts import build_facts
+from bot.show.report import everything
 from bot.study.prepare import Request, Show, Work, is_snapshot, load_snapshot, require_writable
 from bot.study.run import SidePlan
 from bot.system.processes import Cancel
@@ -114,6 +116,17 @@ def _notes(
     if once := [str(key) for key in dict.fromkeys(finding.key for finding in verdict.news) if key in single]:
         rest = f" and {len(once) - _NAMED} more" if len(once) > _NAMED else ""
         yield f"{ONCE}{', '.join(once[:_NAMED])}{rest}"
+
+
+def step_of(report: Report, base: str, head: str, gaps: tuple[str, ...], most_causes: int) -> Step:
+    """What a report says of the step from one release to the next."""
+    total, states = everything(build_facts(report)), [delta.state for delta in report.deltas]
+    causes = tuple(
+        StepCause(one.cause, one.what, one.models, one.targets, one.total.net_bytes, one.total.absolute_bytes)
+        for one in [one for one in report.root_causes if one.total.absolute_bytes][:most_causes]
+    )
+    sizes = (total.cells, total.base, total.head, total.larger, total.smaller)
+    return Step(base, head, gaps, *sizes, states.count("newly-broken"), states.count("fixed"), causes)
 
 
 class BothSides(NamedTuple):

@@ -14,21 +14,20 @@ from bot.compiler.compiler import Session
 from bot.compiler.iree import flags_of
 from bot.config.configuration import BaselineChoice, Config
 from bot.core.delta import MetricDelta
-from bot.core.history import TRACKED, History, HistoryStep, Move, StepCause, totals_of
+from bot.core.explanation import Step
+from bot.core.history import TRACKED, History, Move, totals_of
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import LIFTED_LIMIT_FLAG
-from bot.core.record import difference, lowest, range_of
+from bot.core.record import difference, range_of
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.spec import release_in
 from bot.core.study import SHORT, Study, Variant, named_apart, neighbours, of_commit, united
 from bot.errors import CompilerUnavailable, InputError, UsageError
 from bot.explain.texts import Texts, no_texts
-from bot.show.facts import build_facts
-from bot.show.report import everything
 from bot.store.data_branch import DataBranch
 from bot.store.entries import DirectoryStore, Store, by_commit
-from bot.study.comparison import reported
+from bot.study.comparison import reported, step_of
 from bot.study.prepare import Work, is_snapshot, load_snapshot
 from bot.study.run import SidePlan, measure_sides, recheck, repeat_unsteady
 from bot.system.files import temporary_directory
@@ -247,18 +246,10 @@ Moves = dict[tuple[str, CellKey], Move]  # Release and cell → what moved
 
 def explained_history(study: Study, config: Config, texts: Texts = no_texts) -> History:
     """What happened between neighbours that were measured, and in each cell since it was measured before."""
-    steps, moves = list[HistoryStep](), Moves()
+    steps, moves = list[Step](), Moves()
     for (before, base), (name, head), gaps, across in neighbours(study.variants, lambda cell: cell.measured):
         report = reported(config, base, head, Baseline(before), texts)
-        total, states = everything(build_facts(report)), [delta.state for delta in report.deltas]
-        roots = [one for one in report.root_causes if one.total.absolute_bytes][:_CAUSES]
-        causes = tuple(
-            StepCause(one.cause, one.what, one.models, one.targets, one.total.net_bytes, one.total.absolute_bytes)
-            for one in roots
-        )
-        sizes = (total.cells, lowest(total.base), lowest(total.head), total.larger, total.smaller)
-        counts = (states.count("newly-broken"), states.count("fixed"), causes)
-        steps.append(HistoryStep(before, name, gaps, *sizes, *counts, range_of(total.base), range_of(total.head)))
+        steps.append(step_of(report, before, name, gaps, _CAUSES))
         moves |= _moves(before, name, report, config)
         for (earlier, side), keys in across:
             old, new = (
