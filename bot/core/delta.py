@@ -314,7 +314,7 @@ def _sizes(outcomes: Sequence[Outcome]) -> str:
     known = [one.metrics.get("artifact_bytes") for one in outcomes]
     sizes = ["a failure" if size is None else f"{size:,} B" for size in known]
     alike = len(set(sizes)) == 1 and all(one.artifact_digest for one in outcomes)
-    return f"{len(sizes)} artifacts of {sizes[0]}" if alike else " or ".join(sizes)
+    return f"{len(sizes)} artifacts of {sizes[0]}" if alike else " or ".join(dict.fromkeys(sizes))
 
 
 def diff(base: Snapshot, head: Snapshot) -> tuple[CellDelta, ...]:

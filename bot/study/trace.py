@@ -45,7 +45,7 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
     deltas = diff(both.sides["base"], both.sides["head"])
     causes = explanations(both.sides["base"], both.sides["head"], deltas, both.work.config.sections)
     changed = causes[keys[0]].dispatches if keys[0] in causes else ()
-    delta = _chosen(dispatch, cells, changed)
+    delta = _chosen(dispatch, cells, changed, deltas[0].noise)
     with both.work.resources() as resources:
         sides = with_traces(both.plans, both.sides, [(keys[0], delta)], resources)
     rows = {name: row for name, row in (("base", delta.base), ("head", delta.head)) if row is not None}
@@ -88,8 +88,12 @@ def _clue(traced: Traced, delta: DispatchDelta, backend: str) -> Clue | None:
     return Clue(passed, " ".join(knobs[0]) if knobs else "", [traced.key.target], [backend], delta.name)
 
 
-def _chosen(wanted: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDelta]) -> DispatchDelta:
-    """The dispatch on both sides: as they were matched where it changed, else by its name; or one formed otherwise."""
+def _chosen(wanted: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDelta], noise: str) -> DispatchDelta:
+    """The dispatch on both sides: as they were matched where it changed, else by its name; or one formed otherwise.
+
+    `noise`: why nothing was matched, where the same command gives several artifacts.
+    Raises UsageError where several are meant, or none; NoVerdict for one that has nothing to be held against.
+    """
     pairs = [delta for delta in changed if is_formed(delta) or not is_lone(delta)]
     paired = {row.name for delta in pairs for row in (delta.base, delta.head) if row}
     heads = {row.name: row for row in cells["head"].dispatches}
@@ -103,6 +107,12 @@ def _chosen(wanted: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDe
         what = f"{wanted!r} matches several: {shown}{', …' if len(meant) > _SHOWN else ''}"
         raise UsageError(what, where="--dispatch", hint="name one of them")
     if not meant:
+        for side, cell in cells.items():
+            rows = [row.name for row in cell.dispatches]
+            if alone := matching(rows, wanted, None) or beginning(rows, wanted):
+                raise NoVerdict(
+                    f"is on {side} alone, with nothing to hold it against{noise and f'; {noise}'}", where=alone[0]
+                )
         hint = near_or_known(wanted, names, None)
         raise UsageError(f"no dispatch that can be traced is {wanted!r}", where="--dispatch", hint=hint)
     return meant[0]

@@ -207,6 +207,17 @@ def test_the_pass_that_forms_other_dispatches_is_named(tmp_path: Path, capsys: p
         assert (told["parts_at"], told["operations"]) == (root["pass"], {REGION: 1})
         assert all("--mlir-print-ir-tree-dir=passes" in line for lines in told["commands"].values() for line in lines)
 
+    base = tmp_path / "out/base.json"
+    stored = json.loads(base.read_text(encoding="utf-8"))
+    (cell,) = stored["cells"]
+    cell["others"] = [{"status": "ok", "artifact_digest": "0" * 64, "metrics": cell["metrics"] | {"artifact_bytes": 1}}]
+    base.write_text(json.dumps(stored), encoding="utf-8")
+    lone = next(row["name"] for row in report.cells[0].dispatches if not row["base"])
+    model = ["--model", "minus", "--target", "vmvx", "--dispatch", lone]
+    assert main(["trace", "--base", str(base), "--head", "3.13.0", flags, *work[3:], *model]) == 5
+    said = capsys.readouterr().err
+    assert f"{lone}: is on head alone, with nothing to hold it against; not deterministic: " in said
+
 
 @pytest.mark.parametrize("release", ["3.11.0", "3.13.0"])
 def test_counts_are_those_of_the_compilers_own_parser(tmp_path: Path, release: str) -> None:
