@@ -22,6 +22,7 @@ from strategies import snapshots
 from bot.core.baseline import Entry
 from bot.core.snapshot import CompilerInfo, Dispatch, Snapshot, SourceInfo
 from bot.store.entries import pack, path_of
+from bot.system.processes import SCRIPT
 
 
 @pytest.fixture
@@ -47,39 +48,24 @@ def test_the_report_of_a_fork_is_told_by_the_trusted_half(stage: Stage) -> None:
     assert [one["authorization"] for one in stage.hub.blob_requests] == [None]
 
 
-def test_the_event_names_the_pull_request_and_not_the_artifact(stage: Stage) -> None:
+def test_the_event_names_the_pull_request_and_not_the_artifact_of_which_the_newest_counts(stage: Stage) -> None:
     stage.hub.add_pull(8, FOREIGN, merge_sha=OLDER, base_sha=BASE)
+    stage.upload(b"of the first attempt")
     stage.upload(sides(side(BASE), side(MERGE, 2_000_000), report_json='{"pull": 8}', comment_md="#8 octo/repo#8"))
-    assert stage.post().code == 0
-    assert stage.body and stage.hub.comments(8) == []
+    stage.pull(HEAD, "1" * 40)  # GitHub has merged anew since
+    assert stage.post().code == 0 and "2,000,000" in stage.body and stage.hub.comments(8) == []
 
 
-def _newer_head(stage: Stage) -> None:
-    stage.pull(FOREIGN)
-
-
-def _closed(stage: Stage) -> None:
-    stage.hub.set_pull(NUMBER, state="closed")
-
-
-@pytest.mark.parametrize("change", [_newer_head, _closed])
-def test_a_report_that_is_about_no_open_pull_request_is_dropped(stage: Stage, change: Any) -> None:
+@pytest.mark.parametrize("change", [{"head_sha": FOREIGN}, {"state": "closed"}])
+def test_a_report_that_is_about_no_open_pull_request_is_dropped(stage: Stage, change: dict[str, str]) -> None:
     stage.grown()
-    change(stage)
-    ran = stage.post()
-    assert ran.code == 0 and "dropped" in ran.said
-    assert stage.writes == [] and not ran.out.exists()
-
-
-def test_a_head_that_comes_meanwhile_keeps_its_comment(stage: Stage) -> None:
-    stage.grown()
-    stage.hub.before("GET", r"/artifacts$", _moved(stage))
-    ran = stage.post()
-    assert ran.code == 0 and stage.bodies == [] and "newer head" in ran.said
-
-
-def _moved(stage: Stage) -> Any:
-    return lambda: stage.hub.set_pull(NUMBER, head_sha=FOREIGN)
+    if "head_sha" in change:  # it comes meanwhile
+        stage.hub.before("GET", r"/artifacts$", lambda: stage.hub.set_pull(NUMBER, **change))
+        ran = stage.post()
+        assert ran.code == 0 and stage.bodies == [] and "newer head" in ran.said
+    stage.hub.set_pull(NUMBER, **change)
+    before, ran = stage.writes, stage.post()
+    assert ran.code == 0 and "dropped" in ran.said and stage.writes == before and not ran.out.exists()
 
 
 # --- post: what the artifact says of itself --------------------------------------------------------------------------
@@ -121,12 +107,6 @@ def test_an_artifact_about_other_commits_is_refused(stage: Stage, lie: str) -> N
     assert stage.conclusions == ["failure"] and not ran.news.reports
 
 
-def test_an_earlier_merge_onto_the_base_branch_is_as_good(stage: Stage) -> None:
-    stage.grown()
-    stage.pull(HEAD, "1" * 40)  # GitHub has merged anew since
-    assert stage.post().code == 0 and "2,000,000" in stage.body
-
-
 def test_a_stored_base_is_preferred_to_the_artifact_s_where_it_is_of_that_compiler(stage: Stage) -> None:
     stage.save(side(BASE, 70_000, compiler=CompilerInfo("1", "r", "9" * 64, "1")))
     stage.grown()
@@ -138,9 +118,6 @@ def test_a_stored_base_is_preferred_to_the_artifact_s_where_it_is_of_that_compil
     ran = stage.post()
     assert ran.report.base.cells[0].value("artifact_bytes") == 50_000
     assert ran.outputs["verdict"] == "fail" and "stored snapshot" in ran.report.baseline.rule
-
-
-def test_a_stored_ancestor_stands_for_the_base(stage: Stage) -> None:
     stage.save(side(OLDER, 60_000))
     stage.upload(sides(side(OLDER), side(MERGE)))
     ran = stage.post()
@@ -177,17 +154,22 @@ def test_a_damaged_baseline_is_skipped_and_is_no_news(stage: Stage) -> None:
     assert stage.bodies == [] and stage.conclusions == ["success"]
     stage.save(side(BASE, 50_000))
     assert stage.post().report.base.cells[0].value("artifact_bytes") == 50_000
-
-
-def test_a_damaged_baseline_stands_for_no_ancestor(stage: Stage) -> None:
     path = stage.home / "store" / path_of(Entry("default", OLDER, "e" * 64))
     path.parent.mkdir(parents=True)
     path.write_bytes(pack(side(OLDER))[:-9])
     stage.upload(sides(side(OLDER), side(MERGE)))
-    assert stage.post().code == 2 and "not about the base" in stage.body
+    assert stage.post().code == 2 and "not about the base" in stage.body, "it stands for no ancestor"
 
 
-def test_the_data_branch_is_read_with_git(stage: Stage, tmp_path: Path) -> None:
+def test_the_data_branch_is_read_with_git_and_nothing_else_is_run(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs, start = list[str](), subprocess.Popen.__init__
+
+    def noted(child: Any, argv: Any, *rest: Any, **named: Any) -> None:
+        programs.extend([Path(argv[0]).name] if SCRIPT not in argv else [])  # which ends children with this process
+        start(child, argv, *rest, **named)
+
     origin = Origin.create(tmp_path)
     packed = origin.work / path_of(Entry("default", BASE, "e" * 64))
     packed.parent.mkdir(parents=True)
@@ -199,27 +181,13 @@ def test_the_data_branch_is_read_with_git(stage: Stage, tmp_path: Path) -> None:
     git(stage.workspace, "init", "-q")
     git(stage.workspace, "remote", "add", "origin", origin.bare.as_uri())
     stage.grown()
-    ran = stage.post()
-    assert ran.code == 0 and ran.report.base.cells[0].value("artifact_bytes") == 40_000
+    with monkeypatch.context() as patched:
+        patched.setattr(subprocess.Popen, "__init__", noted)
+        ran = stage.post()
+    assert ran.code == 0 and ran.report.base.cells[0].value("artifact_bytes") == 40_000 and set(programs) == {"git"}
     git(stage.workspace, "remote", "set-url", "origin", (tmp_path / "gone.git").as_uri())
     ran = stage.post()
     assert ran.code == 0 and "could not be read" in stage.body
-
-
-def test_nothing_but_git_is_run(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    programs, start = [], subprocess.Popen.__init__
-
-    def noted(child: Any, argv: Any, *rest: Any, **named: Any) -> None:
-        programs.append(Path(argv[0]).name)
-        start(child, argv, *rest, **named)
-
-    (stage.workspace / "code-size.yml").write_text("schema: code-size-config/1\nbaseline: {store: data-branch}\n")
-    git(stage.workspace, "init", "-q")
-    git(stage.workspace, "remote", "add", "origin", (stage.home / "gone.git").as_uri())
-    monkeypatch.setattr(subprocess.Popen, "__init__", noted)
-    stage.grown()
-    assert stage.post().code == 0 and "2,000,000" in stage.body
-    assert set(programs) == {"git"}
 
 
 def _packs() -> dict[str, tuple[bytes, str]]:
@@ -272,12 +240,6 @@ def test_an_artifact_that_cannot_be_fetched_is_told(stage: Stage, kind: str, sai
     ran = stage.post()
     assert ran.code == (3 if kind == "meanwhile" else 2) and said in ran.error and said in stage.body
     assert "not known" in stage.body and stage.hub.blob_requests == []
-
-
-def test_the_newest_artifact_of_a_run_counts(stage: Stage) -> None:
-    stage.upload(b"of the first attempt")
-    stage.grown()
-    assert stage.post().code == 0 and "2,000,000" in stage.body
 
 
 def test_rules_and_words_are_not_the_artifact_s(stage: Stage) -> None:
@@ -356,23 +318,23 @@ def test_for_others_nothing_happens_at_all(failing: Stage, login: str, body: str
     assert failing.hub.reactions == [] and failing.hub.reruns == [] and not ran.out.exists() and ran.outputs == {}
 
 
-def test_help_and_what_is_no_command(stage: Stage) -> None:
-    assert stage.comment("alice", "/code-size help").code == 0
+def test_help_asks_little_and_so_does_what_is_no_command(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the shortest job costs once its image is there."""
+    started: list[object] = []
+    before = len(stage.hub.traffic)
+    with monkeypatch.context() as patched:
+        patched.setattr(subprocess.Popen, "__init__", lambda *given, **_named: started.append(given))
+        assert stage.comment("alice", "/code-size help").code == 0
+    assert started == [] and len(stage.hub.traffic) - before <= 4
     assert stage.comment("alice", "/code-size explode @everyone").code == 0
     told, refused = stage.bodies
     assert told.startswith("Comments of people with write access") and "/code-size accept" in told
     assert refused.startswith("unknown command, known are") and "everyone" not in refused and told in refused
     assert [one["content"] for one in stage.hub.reactions] == ["+1", "confused"]
-
-
-def test_help_starts_no_program_and_asks_little(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the shortest job costs once its image is there."""
-    started: list[object] = []
-    monkeypatch.setattr(subprocess.Popen, "__init__", lambda *given, **_named: started.append(given))
-    before = len(stage.hub.traffic)
-    assert stage.comment("alice", "/code-size help").code == 0
-    asked = [(one["method"], one["path"].rpartition("/")[2]) for one in stage.hub.traffic[before:]]
-    assert started == [] and len(asked) <= 4, asked
+    stage.hub.fail_next("POST", "/reactions$", 403)
+    ran = stage.comment("alice", "/code-size help")
+    assert ran.code == 0 and "(give the job `permissions: issues: write`)" in ran.said
+    assert "pull-requests" not in ran.said
 
 
 def test_rerun_repeats_the_run_of_the_report_else_the_newest_of_the_head(stage: Stage) -> None:
@@ -394,17 +356,6 @@ def test_what_github_refuses_is_answered(stage: Stage) -> None:
     ran = stage.comment("alice", "/code-size rerun")
     assert ran.code == 3 and "already running" in stage.bodies[0]
     assert [one["content"] for one in stage.hub.reactions] == ["confused"]
-
-
-def test_a_reaction_that_is_refused_names_the_permission_that_is_missing(stage: Stage) -> None:
-    stage.hub.fail_next("POST", "/reactions$", 403)
-    ran = stage.comment("alice", "/code-size help")
-    assert ran.code == 0 and "(give the job `permissions: issues: write`)" in ran.said
-    assert "pull-requests" not in ran.said
-
-
-def test_the_first_error_is_told_where_it_cannot_be_answered(stage: Stage) -> None:
-    stage.hub.add_run(RUN, head_sha=HEAD, status="in_progress", conclusion=None)
     stage.hub.fail_next("POST", "/comments$", 403)
     ran = stage.comment("alice", "/code-size rerun")
     assert ran.code == 3 and "already running" in ran.error and "pull-requests: write" in ran.said
@@ -461,7 +412,7 @@ def test_what_cannot_be_accepted_is_answered_and_changes_nothing(failing: Stage,
     elif change == "expired":
         failing.grown(expired=True)
     else:
-        failing.hub.before("GET", r"/zip$", _moved(failing))
+        failing.hub.before("GET", r"/zip$", lambda: failing.hub.set_pull(NUMBER, head_sha=FOREIGN))
     ran = failing.comment("alice", '/code-size accept "x"')
     assert ran.code == 2 and failing.body == body and failing.conclusions[0] == "failure"
     assert said in failing.bodies[-1] and "\n" not in failing.bodies[-1]
