@@ -13,6 +13,8 @@ from github_runner import Runner, git
 from places import ROOT
 
 from bot.config.events import COMMANDS
+from bot.core.baseline import kept
+from bot.store.entries import unpack
 
 NAMES = set(yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))["outputs"])
 
@@ -41,18 +43,15 @@ def test_a_push_is_no_review(stage: Stage, command: str) -> None:
         assert ran.code == 2, ran.error
         assert ran.error.startswith(f"event: this event asks for 'baseline', not for {command!r}: push to the default")
         assert ran.outputs["verdict"] == "unknown" and list(stage.store.entries()) == []
+    if command == "post":
+        assert asked(stage, main, "baseline").code == 0 and len(stage.store.entries()) == 1
+        assert "nothing to measure" in stage.push(main, command="baseline").said
 
 
 def asked(stage: Stage, sha: str, command: str) -> Ran:
     """As `code-size-bot COMMAND` instead of the input."""
     payload = event("push.branch") | {"ref": "refs/heads/main", "after": sha, "deleted": False}
     return stage.run("push", payload, sha, ref="refs/heads/main", asked=command)
-
-
-def test_a_push_is_a_baseline_by_any_name(stage: Stage) -> None:
-    main = stage.main()
-    assert asked(stage, main, "baseline").code == 0 and len(stage.store.entries()) == 1
-    assert "nothing to measure" in stage.push(main, command="baseline").said
 
 
 def test_outputs_of_a_review_are_those_of_the_table(stage: Stage) -> None:
@@ -74,6 +73,7 @@ def test_outputs_of_the_other_stories_are_in_the_table(stage: Stage) -> None:
     report_id, _, rest = file.name.partition("--")
     digest = rest.split(".")[1]
     assert pushed.outputs["baseline-artifact"] == f"code-size-baseline-{report_id}-{digest}"
+    assert unpack(file.read_bytes(), "x") == kept(pushed.snapshot("head.json")) and file.name in pushed.said
     planned = stage.push(main, command="plan", shards="3")
     assert set(planned.outputs) == {"matrix"} and json.loads(planned.outputs["matrix"]) == {
         "include": [{"shard": "1/3", "cells": 1}]
@@ -123,28 +123,21 @@ def assert_told(ran: Ran, line: str) -> None:
     assert ran.summary.count("Code size: not known") == 1 and f"`{line}" in ran.summary
 
 
-def test_inputs_that_are_not_for_a_pull_request_are_told_on_its_run(stage: Stage) -> None:
-    stage.main()
+def test_events_and_inputs_that_do_not_go_together_are_told_on_their_run(stage: Stage) -> None:
+    main = stage.main()
+    ran = stage.run("push", {"ref": "refs/heads/main"}, main, ref="refs/heads/main")
+    assert_told(ran, "event payload: repository: is missing")
+    payload = event("workflow_run.completed")
+    payload["workflow_run"].update(event="pull_request")
+    payload["workflow_run"]["head_repository"].update(full_name="mallory/repo")
+    ran = stage.run("workflow_run", payload, main, ref="refs/heads/main", github_token="")
+    assert_told(ran, "input github-token: is missing")
     head = stage.open_pull({"notes.txt": "one\n"})
     assert_told(stage.pull(*head, lab="depth"), "input lab: is for runs by hand (workflow_dispatch)")
     assert_told(stage.pull(*head, fold="true"), "input fold: is for reports by hand or on a schedule")
     pages = "event: pages are made of the default branch alone, not of refs/pull/1/merge"
     assert_told(stage.pull(*head, command="pages"), pages)
     assert stage.comments() == [] and stage.conclusions == []
-
-
-def test_an_event_that_cannot_be_read_is_told(stage: Stage) -> None:
-    ran = stage.run("push", {"ref": "refs/heads/main"}, stage.main(), ref="refs/heads/main")
-    assert_told(ran, "event payload: repository: is missing")
-
-
-def test_a_token_that_is_missing_is_told(stage: Stage) -> None:
-    payload = event("workflow_run.completed")
-    run = payload["workflow_run"]
-    run.update(event="pull_request")
-    run["head_repository"].update(full_name="mallory/repo")
-    ran = stage.run("workflow_run", payload, stage.main(), ref="refs/heads/main", github_token="")
-    assert_told(ran, "input github-token: is missing")
 
 
 @pytest.mark.parametrize(

@@ -266,14 +266,6 @@ def test_the_data_branch_is_the_store_under_actions(stage: Stage) -> None:
     assert "stored snapshot" in ran.report.baseline.rule and ran.states == {"a on vmvx": "changed"}
 
 
-def test_an_artifact_is_written_for_upload(stage: Stage) -> None:
-    ran = stage.push(stage.main(baseline={"store": "artifact"}))
-    assert ran.code == 0, ran.error
-    (path,) = (ran.out / "baseline").iterdir()
-    assert unpack(path.read_bytes(), path.name) == kept(ran.snapshot("head.json"))
-    assert ran.outputs["baseline-artifact"].startswith("code-size-baseline-default-") and path.name in ran.said
-
-
 def test_a_push_elsewhere_is_nothing_to_do(stage: Stage) -> None:
     main = stage.main()
     git(stage.origin.work, "push", "-q", "origin", "main:other")
