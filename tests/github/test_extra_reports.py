@@ -106,10 +106,8 @@ def test_the_input_goes_before_the_configuration(
 
 
 def test_the_packaged_suite_can_be_folded_by_hand(stage: Stage, audits: Stub) -> None:
-    sides = {side: stage.spec("one") for side in ("base", "head")}
-    ran = by_hand(
-        stage, {"config": "default", "models": "mobilenet_v1_f32_224", "targets": "vmvx", "fold": "true", **sides}
-    )
+    inputs = {"config": "default", "models": "mobilenet_v1_f32_224", "targets": "vmvx", "fold": "true"}
+    ran = by_hand(stage, {**inputs, "base": stage.spec("one"), "head": stage.spec("one")})
     assert ran.code == 0 and [one[1].config for one in audits.asked] == [None], ran.error
 
 
