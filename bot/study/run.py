@@ -12,6 +12,7 @@ always be repeated): first what is newly broken or fails, then the largest of ea
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -128,75 +129,6 @@ class Resources:
         return meter
 
 
-class _Collector:
-    """Gathers the cells of all sides; a cell that two sides share is measured once."""
-
-    def __init__(self, plans: Sequence[SidePlan], resources: Resources) -> None:
-        self._resources, self._assembler = resources, resources.assembler
-        self.cells: dict[str, dict[CellKey, Cell]] = {plan.label: {} for plan in plans}
-        self.wanted: dict[str, list[tuple[str, PlannedCell]]] = {}
-        self.costs_ms: dict[str, int] = {}
-        self._digests = {plan.label: plan.compiler.info.digest for plan in plans}
-        timed: list[tuple[float, int]] = []
-        for plan in plans:
-            for planned in plan.cells:
-                if planned.hindered:
-                    self.cells[plan.label][planned.key] = hindered_cell(planned)
-                    continue
-                key = cell_key(plan.compiler.info.digest, planned)
-                if (
-                    key not in self.wanted
-                    and (known := resources.cache.load(key, plan.compiler.info.metrics)) is not None
-                ):
-                    self.cells[plan.label][planned.key] = _labelled(known, planned)
-                    if cpu_ms := known.value("compile_cpu_ms"):
-                        timed.append((planned.cost, cpu_ms))
-                else:
-                    self.wanted.setdefault(key, []).append((plan.label, planned))
-        self._announce(timed)
-
-    def _announce(self, timed: Sequence[tuple[float, int]]) -> None:
-        """How much there is to do; `timed`: cost and CPU time of what is cached."""
-        cached = [key for cells in self.cells.values() for key, cell in cells.items() if cell.command]
-        waiting = [planned.key for wanted in self.wanted.values() for _, planned in wanted]
-        missing, labels = [wanted[0][1] for wanted in self.wanted.values()], list(self.cells)
-        sides = "sides" if set(labels) <= set(SIDES) else "variants"
-        builds, cost = plural(len({*cached, *waiting}), "build"), sum(cell.cost for cell in missing)
-        about = f" ({builds} on {len(labels)} {sides})" if len(labels) > 1 else ""
-        expected = self._expected(missing, timed) if missing else ""
-        self._resources.progress.plan(len(cached) + len(waiting), len(cached), cost, about, expected)
-
-    def _expected(self, missing: Sequence[PlannedCell], cached: Sequence[tuple[float, int]]) -> str:
-        """How long these compiles may take, and from where that is known."""
-        costs, cost = self._resources.cache.costs(), sum(cell.cost for cell in missing)
-        before = [(cell.cost, costs[key]) for cell in missing if (key := cost_key(cell)) in costs]
-        timed = [*cached, *before]
-        is_few = sum(known for known, _ in timed) * _FEW_SHARE < cost
-        rate = _MS_OF_COST if is_few else sum(ms for _, ms in timed) / sum(known for known, _ in timed)
-        cpu_ms = sum(ms for _, ms in before) + rate * (cost - sum(known for known, _ in before))
-        seconds = cpu_ms / 1000 / self._resources.jobs
-        time = f"{seconds:.0f} s" if seconds < _LONG_SECONDS else f"{seconds / 60:.0f} min"
-        if len(before) == len(missing):
-            basis = "what they took here before"
-        elif before:
-            basis = f"what {len(before)} of them took here before, and the models' sizes"
-        else:
-            known = "such compiles took elsewhere" if is_few else f"{plural(len(timed), 'cached compile')} took"
-            basis = f"the models' sizes and what {known}"
-        return f"; the others may take {time} on {plural(self._resources.jobs, 'thread')}, by {basis}"
-
-    def finish(self, label: str, planned: PlannedCell, result: Result) -> None:
-        """Measure, keep, and hand out one finished compile."""
-        cell = cell_of(planned, result, self._resources.texts, self._assembler)
-        key = cell_key(self._digests[label], planned)
-        self._resources.cache.store(key, cell)
-        if cpu_ms := cell.value("compile_cpu_ms"):
-            self.costs_ms[cost_key(planned)] = cpu_ms
-        for other, same in self.wanted[key]:
-            self.cells[other][same.key] = _labelled(cell, same)
-            self._resources.progress.measured(other, cell, same.cost if other == label else 0.0)
-
-
 def _labelled(cell: Cell, planned: PlannedCell) -> Cell:
     """A cached cell under the names of this run; what was traced of it belongs to another comparison.
 
@@ -207,18 +139,55 @@ def _labelled(cell: Cell, planned: PlannedCell) -> Cell:
 
 
 def measure_sides(plans: Sequence[SidePlan], resources: Resources) -> dict[str, Snapshot]:
-    """Measure all sides together, so that no core waits for the end of one; label → snapshot."""
-    collector = _Collector(plans, resources)
-    first = [wanted[0] for wanted in collector.wanted.values()]
-    missing = [(plan, [planned for label, planned in first if label == plan.label]) for plan in plans]
-    meter = resources.compile(missing, collector.finish)
-    resources.progress.spent(meter.cpu_ms, resources.jobs)
-    resources.cache.keep_costs(collector.costs_ms)
+    """Measure all sides together, so that no core waits for the end of one; label → snapshot.
+
+    A cell that two sides share is compiled once.
+    """
+    cache, assembler, progress = resources.cache, resources.assembler, resources.progress
+    cells: dict[str, dict[CellKey, Cell]] = {plan.label: {} for plan in plans}
+    wanted = dict[str, list[tuple[SidePlan, PlannedCell]]]()  # key in the cache → who waits for it
+    timed, costs_ms = list[tuple[float, int]](), dict[str, int]()
+    for plan in plans:
+        info, own = plan.compiler.info, cells[plan.label]
+        for planned in plan.cells:
+            if planned.hindered:
+                own[planned.key] = hindered_cell(planned)
+                continue
+            key = cell_key(info.digest, planned)
+            if key not in wanted and (known := cache.load(key, info.metrics)) is not None:
+                own[planned.key] = _labelled(known, planned)
+                if cpu_ms := known.value("compile_cpu_ms"):
+                    timed.append((planned.cost, cpu_ms))
+            else:
+                wanted.setdefault(key, []).append((plan, planned))
+    first = [some[0] for some in wanted.values()]
+    missing, cost = [planned for _, planned in first], sum(planned.cost for _, planned in first)
+    cached = [key for own in cells.values() for key, cell in own.items() if cell.command]
+    waiting = [planned.key for some in wanted.values() for _, planned in some]
+    sides = "sides" if set(cells) <= set(SIDES) else "variants"
+    about = f" ({plural(len({*cached, *waiting}), 'build')} on {len(cells)} {sides})" if len(cells) > 1 else ""
+    expected = _expected(missing, timed, resources) if missing else ""
+    progress.plan(len(cached) + len(waiting), len(cached), cost, about, expected)
+    digests = {plan.label: plan.compiler.info.digest for plan in plans}
+
+    def finish(label: str, planned: PlannedCell, result: Result) -> None:
+        """Measure, keep, and hand out one finished compile."""
+        cell, key = cell_of(planned, result, resources.texts, assembler), cell_key(digests[label], planned)
+        cache.store(key, cell)
+        if cpu_ms := cell.value("compile_cpu_ms"):
+            costs_ms[cost_key(planned)] = cpu_ms
+        for other, same in wanted[key]:
+            cells[other.label][same.key] = _labelled(cell, same)
+            progress.measured(other.label, cell, same.cost if other.label == label else 0.0)
+
+    meter = resources.compile([(plan, [one for other, one in first if other is plan]) for plan in plans], finish)
+    progress.spent(meter.cpu_ms, resources.jobs)
+    cache.keep_costs(costs_ms)
     return {
         plan.label: Snapshot(
             compiler=plan.compiler.info,
             source=plan.source,
-            cells=tuple(cell for _, cell in sorted(collector.cells[plan.label].items())),
+            cells=tuple(cell for _, cell in sorted(cells[plan.label].items())),
             flags=plan.flags if plan.flags is not None else plan.cells[0].flags if plan.cells else COMMON_FLAGS,
             targets={target.name: target.backend for target in plan.targets},
             backends=plan.compiler.backends,
@@ -227,6 +196,26 @@ def measure_sides(plans: Sequence[SidePlan], resources: Resources) -> dict[str, 
         )
         for plan in plans
     }
+
+
+def _expected(missing: Sequence[PlannedCell], cached: Sequence[tuple[float, int]], resources: Resources) -> str:
+    """How long these compiles may take, and from where that is known; `cached`: cost and CPU time of what is cached."""
+    costs, cost = resources.cache.costs(), sum(cell.cost for cell in missing)
+    before = [(cell.cost, costs[key]) for cell in missing if (key := cost_key(cell)) in costs]
+    timed = [*cached, *before]
+    is_few = sum(known for known, _ in timed) * _FEW_SHARE < cost
+    rate = _MS_OF_COST if is_few else sum(ms for _, ms in timed) / sum(known for known, _ in timed)
+    cpu_ms = sum(ms for _, ms in before) + rate * (cost - sum(known for known, _ in before))
+    seconds = cpu_ms / 1000 / resources.jobs
+    time = f"{seconds:.0f} s" if seconds < _LONG_SECONDS else f"{seconds / 60:.0f} min"
+    if len(before) == len(missing):
+        basis = "what they took here before"
+    elif before:
+        basis = f"what {len(before)} of them took here before, and the models' sizes"
+    else:
+        known = "such compiles took elsewhere" if is_few else f"{plural(len(timed), 'cached compile')} took"
+        basis = f"the models' sizes and what {known}"
+    return f"; the others may take {time} on {plural(resources.jobs, 'thread')}, by {basis}"
 
 
 Sides = Mapping[str, Snapshot]
@@ -238,12 +227,10 @@ def suspects(base: Snapshot, head: Snapshot, rules: Config) -> tuple[CellKey, ..
     changed = [delta for delta in deltas if delta.state == "changed"]
     changed.sort(key=lambda delta: (-abs(delta.metrics["artifact_bytes"].change or 0), delta.key))
     # states first; then the largest of each metric and kind, the second largest of each, and so on
-    ranks: dict[tuple[str | None, str], int] = {}
-    ranked = []
+    seen, ranked = Counter[tuple[str | None, str]](), list[tuple[int, int, CellKey]]()
     for place, finding in enumerate(_alarms(deltas, rules)):
-        kind = (finding.metric, finding.kind)
-        ranks[kind] = ranks.get(kind, -1) + 1
-        ranked.append((0 if finding.metric is None else 1 + ranks[kind], place, finding.key))
+        seen[finding.metric, finding.kind] += 1
+        ranked.append((seen[finding.metric, finding.kind] * (finding.metric is not None), place, finding.key))
     keys = [*(key for _, _, key in sorted(ranked)), *(delta.key for delta in changed)]
     measured = {cell.key for cell in head.cells}
     return tuple(key for key in dict.fromkeys(keys) if key in measured)
@@ -296,18 +283,17 @@ class _Budget:
     """What may still be compiled again, in milliseconds of CPU time."""
 
     def __init__(self, plans: Sequence[SidePlan], sides: Sides) -> None:
-        self._pairs: dict[CellKey, list[tuple[PlannedCell, Cell]]] = {}
-        for planned, known in _planned(plans, sides, {cell.key for side in sides.values() for cell in side.cells}):
-            self._pairs.setdefault(known.key, []).append((planned, known))
-        every = [pair for pairs in self._pairs.values() for pair in pairs]
+        every = list(_planned(plans, sides, {cell.key for side in sides.values() for cell in side.cells}))
         timed = [(planned.cost, cost_ms) for planned, known in every if (cost_ms := _cost_ms(known)) is not None]
-        self._rate = sum(ms for _, ms in timed) / (sum(cost for cost, _ in timed) or 1) if timed else 1.0
-        self._left, self._few = LARGEST_SHARE * sum(map(self._spends, every)), FEW
-
-    def _spends(self, pair: tuple[PlannedCell, Cell]) -> float:
-        planned, known = pair
-        cost_ms = _cost_ms(known)
-        return planned.cost * self._rate if cost_ms is None else cost_ms
+        rate = sum(ms for _, ms in timed) / (sum(cost for cost, _ in timed) or 1) if timed else 1.0
+        # of each cell what one compile of all its sides costs, and how often the one that is known least was compiled
+        self._cells: dict[CellKey, tuple[float, int]] = {}
+        for planned, known in every:
+            cost_ms, compiles = self._cells.get(known.key, (0.0, known.compiles))
+            own_ms = _cost_ms(known)
+            cost_ms += planned.cost * rate if own_ms is None else own_ms
+            self._cells[known.key] = cost_ms, min(compiles, known.compiles)
+        self._left, self._few = LARGEST_SHARE * sum(cost_ms for cost_ms, _ in self._cells.values()), FEW
 
     def admit(self, keys: Iterable[CellKey], times: int) -> frozenset[CellKey]:
         """Those of the cells that can be repeated for what is left.
@@ -318,12 +304,11 @@ class _Budget:
         `times`: how often a cell was compiled before it is repeated.
         """
         chosen = set()
-        for key in keys:
-            pairs = self._pairs.get(key, [])
-            cost_ms = sum(map(self._spends, pairs))
-            if pairs and (cost_ms <= self._left or self._few > 0):
+        for key in filter(self._cells.__contains__, keys):
+            cost_ms, compiles = self._cells[key]
+            if cost_ms <= self._left or self._few > 0:
                 self._left, self._few = self._left - cost_ms, self._few - 1
-                if any(known.compiles <= times for _, known in pairs):
+                if compiles <= times:
                     chosen.add(key)
         return frozenset(chosen)
 
