@@ -1,31 +1,366 @@
-"""The explanation of every changed cell: dispatches and components, waterfall, and the headline that it gives.
+"""The explanation of every cell that changed or broke: its dispatches with causes, its waterfall, and the headline.
 
-The headline is the cause of most of the cell's bytes, and one sentence that is true of this cell.
+Of a cell that head fails the compiler's own words are said, and nothing beyond them: phase, dispatch and component only
+where the diagnostics tell them, by words that one phase alone uses, by an operation of a dialect that only the input
+has, by a name. A place in a file of the model's framework stays one.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from operator import attrgetter
+from sys import intern
+from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
 from bot.core.delta import CellDelta
 from bot.core.explanation import (
     CAUSES,
+    EARLY_CAUSES,
     MIXED,
+    PASS_OPERATIONS,
+    PHASES,
+    UNATTRIBUTED,
     UNKNOWN,
+    DispatchDelta,
     Explanation,
     PartDelta,
+    PassChange,
+    code_differs,
     moved_bytes,
     named_bytes,
     whole_bytes,
 )
 from bot.core.metrics import CODE, CONSTANTS, EXECUTABLES, TABLES, VM, part_words
-from bot.core.snapshot import Cell, CellKey, Snapshot
-from bot.explain.causes import broken, explain
+from bot.core.parting import parting
+from bot.core.program import Source
+from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot, is_whole
+from bot.core.trace import PROGRAM, REGION, operation_words
 from bot.explain.components import Sections, components, naming, where
-from bot.explain.texts import Texts, no_texts
+from bot.explain.matching import Match, Side, index_both, is_opaque, match_sides, sources_of
+from bot.explain.phases import (
+    SAME_CODE,
+    SHORT_IR,
+    Cause,
+    Compared,
+    apart,
+    as_told,
+    bound_otherwise,
+    cause_of,
+    compare,
+    dispatch_cause,
+    dispatch_diff,
+    elsewhere_named,
+    of_one_region,
+    rebound,
+    same_numbers,
+    strategy_differs,
+    strategy_note,
+    unconfigured,
+)
+from bot.explain.texts import Texts, no_texts, uncut
+
+QUOTED_CHARACTERS = 120
+_ERROR = re.compile(r"^(?P<place>\S.*?): ?error: (?P<words>.*)$")
+_BARE = re.compile(r"^(?:error: |iree-compile: |LLVM ERROR: )(?P<words>.*)$")
+_POSITION = re.compile(r"^(?P<file>[^\s\"]+?):(?P<line>\d+)(?::\d+)?$")
+_NAMED_PLACE = re.compile(r'^loc\("(?P<name>[^"\\]+)"')
+_DISPATCH = re.compile(r"[A-Za-z_][\w$]*_dispatch_\d+(?:_[\w$]+)?")
+_OPERATION = re.compile(r"'([a-z][a-z0-9_]*)\.[\w.]+'")
+_IN_INPUT = frozenset({"tosa", "stablehlo", "chlo", "vhlo", "mhlo", "torch", "onnx", "tf", "tfl"})
+_WORDS = (
+    ("failed to run translation of source executable", "code"),
+    ("failed to distribute", "code"),
+    ("exceeded stack allocation limit of", "code"),
+    (" bytes of shared memory; exceeded the limit", "code"),
+    ("error: Capability '", "code"),
+    ("custom op '", "input"),
+    ("use of undeclared SSA value", "input"),
+    ("use of undefined SSA value", "input"),
+)
+"""Words that the compiler says in one phase only."""
+_SAID = {"code": "in code generation", "input": "while it reads the model"}
+
+
+def broken(base: Cell | None, head: Cell | None) -> Explanation | None:
+    """Why head has no artifact; None where it did not fail, or says nothing that it did not say on base."""
+    failure = head.failure if head is not None and not head.measured else None
+    if failure is None or head is None or head.status != "failed":
+        return None
+    if base is None or base.failure is None or base.measured:
+        phase, place, words = phase_of(failure), _place(failure), next(_words(failure), "")
+        where = (f" {_SAID[phase]}" if phase else "") + (f" at {place}" if place else "")
+        where += f"{_dispatch(failure, base)}: {_quoted(words)}" if words else ""
+        return Explanation(None, phase, f"head fails{where}")
+    first = _differing(failure, base.failure)
+    if base.status != "failed" or first is None:
+        return None
+    said = _differing(base.failure, failure)
+    before = f", base says {_quoted(said)}" if said else ", base says nothing of the kind"
+    phases = [phase for each in (base.failure, failure) if (phase := phase_of(each))]
+    phase = min(phases, key=PHASES.index) if len(phases) == 2 else None
+    return Explanation(None, phase, f"base fails too, with a different message: head says {_quoted(first)}{before}")
+
+
+def phase_of(failure: Failure) -> str | None:
+    """The phase that the words belong to; None where they do not tell."""
+    phases = [phase for words, phase in _WORDS if words in failure.message]
+    dialects = set(_OPERATION.findall(failure.message))
+    return phases[0] if phases else "input" if dialects & _IN_INPUT else None
+
+
+def _words(failure: Failure) -> Iterator[str]:
+    for line in failure.message.splitlines():
+        error = _ERROR.match(line) or _BARE.match(line)
+        yield error["words"] if error else line
+
+
+def _quoted(words: str) -> str:
+    return f"“{words if len(words) <= QUOTED_CHARACTERS else words[: QUOTED_CHARACTERS - 1] + '…'}”"
+
+
+def _place(failure: Failure) -> str:
+    """Where the first diagnostic points: a name of the model, or file and line; a line of 0 is a place of none."""
+    first = _ERROR.match(failure.message.partition("\n")[0])
+    if first is None:
+        return ""
+    if named := _NAMED_PLACE.match(first["place"]):
+        return named["name"]
+    position = _POSITION.match(first["place"])
+    known = position is not None and position["file"] != "<unknown>" and position["line"] != "0"
+    return f"{position['file']}:{position['line']}" if position is not None and known else ""
+
+
+def _dispatch(failure: Failure, base: Cell | None) -> str:
+    """The dispatch that the words name, with its component on base; else base's where the first diagnostic points.
+
+    Nothing is said of base where there is more than one.
+    """
+    dispatch = _DISPATCH.search(failure.message)
+    sites = base.program.sites if base is not None and base.program else ()
+    if dispatch is None:
+        place = _place(failure)
+        names = {site.entry_point for site in sites if place and site.component == place}
+        return f", on base the place of {names.pop()}" if len(names) == 1 else ""
+    places = {site.component for site in sites if site.entry_point == dispatch[0]} - {None}
+    known = f", which on base is in {places.pop()}" if len(places) == 1 else ""
+    return f" in {dispatch[0]}{known}"
+
+
+def _differing(one: Failure, other: Failure) -> str | None:
+    """The first words of one that the other does not say, whatever the figures and numbers of values in them."""
+    known = {_unnumbered(words) for words in _words(other)}
+    return next((words for words in _words(one) if _unnumbered(words) not in known), None)
+
+
+def _unnumbered(words: str) -> str:
+    return re.sub(r"\d+", "#", words)
+
+
+# The explanation of a changed cell: its matched dispatches that are not the same, with cause, note and diff.
+
+MOST_NOTES = 200
+MOST_DIFFS = 5
+_NAMED = 3
+_REGIONAL = ("input", "fusion", "dedup-lost", "dedup-won")
+_TRACED = frozenset({"strategy", "codegen"}) | EARLY_CAUSES
+"""Causes that a pass can have; some of them one before code generation."""
+_OTHER_VALUES = "the same region with different constants, shapes or offsets"
+_FORMED = {
+    "same-structure": _OTHER_VALUES,
+    "same-structure-and-place": _OTHER_VALUES,
+    "same-short-structure": SHORT_IR + _OTHER_VALUES,
+    "same-short-structure-and-place": SHORT_IR + _OTHER_VALUES,
+    "same-kind-and-component": "different IR, of the same kind in the same place",
+    "same-description": "different IR, which the compiler describes in the same words",
+}
+
+
+def explain(
+    delta: CellDelta,
+    same_model: bool,
+    same_command: bool,
+    texts: Texts = no_texts,
+    components: Sequence[Mapping[str, str]] = ({}, {}),
+) -> Explanation:
+    """Say why a cell changed; how its components did is the caller's to add.
+
+    `same_model`: the model's text is the same on both sides; `same_command`: compiler and flags are; `texts`: whole
+    digest of a source → its IR as people read it, and of a program → its JSON; `components`: entry point → its
+    component, on base and on head.
+    """
+    base, head = delta.base, delta.head
+    if base is None or head is None or not base.measured or not head.measured:
+        missing = [name for name, cell in (("base", base), ("head", head)) if cell is None or not cell.measured]
+        why = f"nothing was measured on {' and '.join(missing)} to compare with"
+        return broken(base, head) or Explanation(None, None, why)
+    sides = index_both(
+        *(cell if cell.program is None else replace(cell, program=uncut(cell.program, texts)) for cell in (base, head))
+    )
+    matches = match_sides(*sides)
+    compared = compare(*sides, matches, same_model, same_command)
+    cause, siblings = cause_of(compared), dict[str, tuple[Source, Source]]()
+    for row, other in compared.pairs if compared.left is not None else ():
+        left, right = compared.base.source(row), compared.head.source(other)
+        if left and right and left.structure == right.structure:
+            siblings.setdefault(left.structure, (left, right))
+    kinds = [_kind(match, compared) for match in matches]
+    changed = [match for match, kind in zip(matches, kinds, strict=True) if kind == "changed"]
+    changed.sort(key=lambda match: -abs(_code_bytes(match.head) - _code_bytes(match.base)))
+    story = _Story(compared, cause, texts, components, siblings)
+    return Explanation(
+        cause.cause,
+        cause.phase,
+        cause.why,
+        dispatches=tuple(_delta(rank, match, story) for rank, match in enumerate(changed)),
+        unchanged=kinds.count("same"),
+        rebased=kinds.count("rebased"),
+        short_digests=compared.short_code or compared.short_ir,
+        renamed_bytes=sum(named_bytes(one) for one, kind in zip(matches, kinds, strict=True) if kind != "changed"),
+    )
+
+
+def _kind(match: Match, compared: Compared) -> Literal["same", "rebased", "changed"]:
+    """Whether nothing that was read of the entry point differs, another place in memory alone (a shift), or more.
+
+    Of known code its numbers decide, else its source too. A short digest of code needs more beside it: a size that was
+    read, the structure of the IR and the configuration.
+    """
+    base, head = match.base, match.head
+    if base is None or head is None or base.sites != head.sites or not same_numbers(base, head):
+        return "changed"
+    differs, strategies = code_differs(base, head), strategy_differs(base, head)
+    if differs is not None and not (compared.short_code and differs is False):
+        same = not differs
+    else:
+        left, right = compared.base.source(base), compared.head.source(head)
+        what = attrgetter("source" if differs is None else "structure")
+        same = (left and what(left)) == (right and what(right)) and not strategies
+    return "same" if same else "rebased" if rebound(compared, base, head) and not strategies else "changed"
+
+
+def _code_bytes(row: Dispatch | None) -> int:
+    return (row.code_bytes if row else None) or 0
+
+
+class _Story(NamedTuple):
+    """What all dispatches of a cell share; `siblings`: structure → sources of its pairs on base and on head."""
+
+    compared: Compared
+    cause: Cause
+    texts: Texts
+    components: Sequence[Mapping[str, str]]
+    siblings: dict[str, tuple[Source, Source]]
+
+    def sources(self, match: Match) -> tuple[Source | None, Source | None]:
+        base, head = self.compared.base, self.compared.head
+        return base.source(match.base) if match.base else None, head.source(match.head) if match.head else None
+
+
+def _delta(rank: int, match: Match, story: _Story) -> DispatchDelta:
+    row = match.head or match.base
+    component = story.components[match.head is not None].get(row.name if row else "", UNATTRIBUTED)
+    cause = dispatch_cause(match, story.compared, story.cause)
+    note = intern(_note(match, cause, story)) if rank < MOST_NOTES else ""  # many say the same
+    difference = _difference(match, cause, story) if rank < MOST_DIFFS else ()
+    traced = _pass(match, story.compared, cause) if cause in _TRACED else (None, "")
+    return DispatchDelta(match.base, match.head, match.passed, cause, component, note, difference, *traced)
+
+
+def _pass(match: Match, compared: Compared, cause: str | None) -> tuple[PassChange | None, str]:
+    """The pass that parts the two, or why none can be named; of another configuration that which does most with it."""
+    base, head = match.base, match.head
+    left = compared.base.cell.traces.get(base.name) if base else None
+    right = compared.head.cell.traces.get(head.name) if head else None
+    if not (left or right):
+        return None, ""
+    apart = parting(left, right)
+    place = apart.named(cause)
+    if place is None:
+        return None, apart.why
+    row, operations = apart.rows[place], apart.operations_at(place)
+    if cause in EARLY_CAUSES and REGION not in operations and base and head and strategy_differs(base, head):
+        return None, f"traced: apart after {row.name}, and its configuration differs, too"
+    more = row.head.total - row.base.total if row.head and row.base else 0
+    named = dict(islice(operations.items(), PASS_OPERATIONS))
+    others = (one.printed_for for one in (left, right) if one and row.level == PROGRAM)
+    printed_for = next(filter(None, others), "")
+    return PassChange(row.name, named, more, len(operations) - len(named), row.class_name, printed_for), ""
+
+
+def _difference(match: Match, cause: str | None, story: _Story) -> tuple[str, ...]:
+    (left, right), (base, head) = story.sources(match), (story.compared.base, story.compared.head)
+    known = left or right
+    sibling = story.siblings.get(known.structure) if known else None
+    pair = (_whole(base, left), _whole(head, right))
+    if sibling and cause == "dedup-lost" and right:
+        pair = (_whole(head, sibling[1]), pair[1])  # two of head that were one on base
+    elif sibling and cause == "dedup-won" and left:
+        pair = (pair[0], _whole(base, sibling[0]))
+    elif left and right and left.source == right.source:
+        pair = (None, None)
+    return dispatch_diff(match, pair, story.texts)
+
+
+def _whole(side: Side, source: Source | None) -> str | None:
+    """The digest that the text is kept by, where the cell itself has it: a short one names nothing."""
+    program = side.cell.program
+    own = sources_of(program).get(source.executable) if program and source else None
+    return own.source if own and is_whole(own.source) else None
+
+
+def _note(match: Match, cause: str | None, story: _Story) -> str:
+    base, head, compared = match.base, match.head, story.compared
+    if base is None or head is None:
+        if cause in _REGIONAL:
+            return _lone(match, cause or "", story)
+    elif cause == "strategy":
+        return "" if base.strategy is None or head.strategy is None else strategy_note(base.strategy, head.strategy)
+    elif cause == "codegen":
+        return _coded(match, base, head, compared)
+    elif cause == "packaging":
+        return SAME_CODE[compared.short_code]
+    left, right = story.sources(match)
+    if base is None or head is None or left is None or right is None or left.source != right.source:
+        if cause in _REGIONAL:
+            return _FORMED.get(match.passed, "")
+        return story.cause.why if story.cause.cause is None else "its IR was not read on both sides"
+    counts = ["?" if row.sites is None else str(row.sites) for row in (base, head)]
+    sites = "" if base.sites == head.sites else f"{counts[0]} → {counts[1]} dispatch sites"
+    if cause in _REGIONAL:
+        return sites or _coded(match, base, head, compared)
+    differs = code_differs(base, head)
+    return "its code could not be compared" if differs is None else unconfigured(base, head) if differs else sites
+
+
+def _lone(match: Match, cause: str, story: _Story) -> str:
+    """Of an executable that one side alone has: deduplication folded it on the other, or fusion formed it."""
+    compared, added = story.compared, match.head is not None
+    if cause == "input" and not compared.same_model:
+        return "the model itself changed"
+    source = story.sources(match)[added]
+    if cause not in EARLY_CAUSES:
+        words = of_one_region(compared, source, added)
+    elif elsewhere := elsewhere_named(compared, source, added):
+        words = f"another executable of the region that {elsewhere}"
+    else:
+        return "the other side has no region of this IR"
+    pair = story.siblings.get(source.structure) if source else None
+    return as_told(compared, words) + apart(compared, source, added, pair[added] if pair else None)
+
+
+def _coded(match: Match, base: Dispatch, head: Dispatch, compared: Compared) -> str:
+    words = "the same source, different code" if is_opaque(compared.head) else "the same configuration, different code"
+    if bound := bound_otherwise(compared, base, head):
+        return as_told(compared, f"{words}, {bound}")
+    passed, untraced = _pass(match, compared, "codegen")
+    if passed is not None:
+        return f"{words}: {passed.name}: {operation_words(passed.operations, _NAMED, passed.others)}"
+    return f"{words}; {untraced}" if untraced else words
 
 
 def explanations(

@@ -11,7 +11,7 @@ from places import FIXTURES
 from bot.compiler.diagnostics import trim
 from bot.core.explanation import PHASES, Explanation
 from bot.core.snapshot import Cell, Failure
-from bot.explain.causes import broken, phase_of
+from bot.explain.explanations import broken, phase_of
 
 SAID = FIXTURES / "diagnostics"
 DISTRIBUTE = "torch/nn/modules/normalization.py:228:0: error: 'func.func' op failed to distribute"
@@ -91,16 +91,13 @@ def test_a_dispatch_that_the_words_name_has_the_place_that_base_knows() -> None:
     assert ", which on base" not in _why(two, None)
 
 
-def test_a_place_of_the_model_names_base_s_dispatch_there() -> None:
+def test_a_place_of_the_model_names_base_s_dispatch_there_and_what_is_no_place_is_not_said() -> None:
     why = _why('loc("net.layer.0.dense"("dense.py":7:1)): error: cannot be tiled')
     assert why == (
         "head fails at net.layer.0.dense, on base the place of main_dispatch_0_matmul_8x16_f32: “cannot be tiled”"
     )
-
-
-@pytest.mark.parametrize("place", ["<unknown>:0", "m.tflite:0:0", "loc(unknown)", "iree-lld"])
-def test_what_is_no_place_is_not_said(place: str) -> None:
-    assert _why(f"{place}: error: no") == "head fails: “no”"
+    for place in ("<unknown>:0", "m.tflite:0:0", "loc(unknown)", "iree-lld"):
+        assert _why(f"{place}: error: no") == "head fails: “no”"
 
 
 def test_where_base_failed_too_the_words_that_differ_are_said() -> None:
@@ -115,18 +112,11 @@ def test_where_base_failed_too_the_words_that_differ_are_said() -> None:
     assert more is not None and more.why.endswith(", base says nothing of the kind")
     unknown = broken(failed("a.py:1:0: error: one"), failed(DISTRIBUTE))
     assert unknown is not None and unknown.phase is None
-
-
-def test_the_same_words_with_other_figures_are_no_news() -> None:
+    # the same words with other figures are no news
     assert broken(failed(DISTRIBUTE), failed(DISTRIBUTE.replace("228", "230"))) is None
     assert broken(failed("a.py:1:0: error: %4 = x"), failed("a.py:1:0: error: %12 = x")) is None
-
-
-@pytest.mark.parametrize(
-    "head", [None, BASE, Cell(KEY, "failed"), failed("late", "timeout"), failed("over", "over-stack-limit")]
-)
-def test_what_did_not_fail_has_no_such_story(head: Cell | None) -> None:
-    assert broken(BASE, head) is None
+    for head in (None, BASE, Cell(KEY, "failed"), failed("late", "timeout"), failed("over", "over-stack-limit")):
+        assert broken(BASE, head) is None
 
 
 @given(st.text(), st.none() | st.text())

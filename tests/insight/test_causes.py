@@ -19,7 +19,7 @@ from bot.core.explanation import PHASES as ALL_PHASES
 from bot.core.program import BOUND_PARTS, Family
 from bot.core.reading import EntryPoint, Reader
 from bot.core.snapshot import Cell, Dispatch
-from bot.explain.causes import MOST_DIFFS, MOST_NOTES, explain
+from bot.explain.explanations import MOST_DIFFS, MOST_NOTES, explain
 from bot.explain.matching import Match
 from bot.explain.phases import keeps_apart, same_numbers
 from bot.readers.kernel_text import METAL, PTX

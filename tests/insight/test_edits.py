@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from string import ascii_lowercase
 
-import pytest
 from hypothesis import given
 from replacing import replace
 from strategies import snapshots
@@ -49,42 +49,30 @@ def only(base: Snapshot, head: Snapshot) -> ModelEdit:
     return edit
 
 
-def test_what_came_is_told_with_its_place() -> None:
+def test_what_came_is_told_with_its_place_and_what_went_the_other_way_round() -> None:
     assert only(BASE, HEAD) == ModelEdit("net", "1" * 64, "2" * 64, CAME, {"classifier": 1})
+    back = only(HEAD, BASE)
+    assert back.operations == {"arith.maximumf": -1, "linalg.generic": -1} and back.components == {"classifier": -1}
+    assert model_edits(BASE, replace(HEAD, models=BASE.models)) == (), "the text is the same"
+    none = only(BASE, replace(BASE, models=HEAD.models))
+    assert (none.operations, none.components) == ({}, {}), "an edit of no operation is one all the same"
+    stored = unpack(pack(BASE), "stored")
+    assert stored == kept(BASE) and only(stored, HEAD) == only(BASE, HEAD)
+    (named,) = model_edits(BASE, HEAD, (("the end", "*.classifier"),))
+    assert named.components == {"the end": 1}
+    many = (replace(side(), models=dict.fromkeys("cab", digit * 64)) for digit in "12")
+    assert [edit.model for edit in model_edits(*many)] == ["a", "b", "c"]
 
 
-def test_what_went_is_told_the_other_way_round() -> None:
-    edit = only(HEAD, BASE)
-    assert edit.operations == {"arith.maximumf": -1, "linalg.generic": -1} and edit.components == {"classifier": -1}
-
-
-def test_a_model_that_is_the_same_is_no_edit() -> None:
-    assert model_edits(BASE, BASE) == ()
-    assert model_edits(BASE, replace(HEAD, models=BASE.models)) == ()
-
-
-def test_an_edit_of_no_operation_is_one_all_the_same() -> None:
-    edit = only(BASE, replace(BASE, models=HEAD.models))
-    assert (edit.operations, edit.components) == ({}, {})
-
-
-@pytest.mark.parametrize(
-    ("base", "head"),
-    [
-        pytest.param(None, EDITED, id="base did not compile"),
-        pytest.param(NET, None, id="head did not compile"),
-        pytest.param(replace(NET, operations=None, places={}), EDITED, id="base of an earlier version"),
-        pytest.param(NET, replace(EDITED, operations="2 arith.addf"), id="no counts"),
-    ],
-)
-def test_what_a_side_does_not_say_is_not_known(base: Program | None, head: Program | None) -> None:
-    edit = only(side(cell("net", base), net="1" * 64), side(cell("net", head), net="2" * 64))
-    assert (edit.base, edit.head, edit.operations, edit.components) == ("1" * 64, "2" * 64, None, None)
-
-
-def test_another_compiler_may_read_the_same_text_otherwise() -> None:
-    other = replace(COMPILER, digest="d" * 64)
-    assert only(BASE, replace(HEAD, compiler=other)).operations is None
+def test_what_a_side_does_not_say_is_not_known() -> None:
+    earlier, uncounted = replace(NET, operations=None, places={}), replace(EDITED, operations="2 arith.addf")
+    for base, head in ((None, EDITED), (NET, None), (earlier, EDITED), (NET, uncounted)):
+        edit = only(side(cell("net", base), net="1" * 64), side(cell("net", head), net="2" * 64))
+        assert (edit.base, edit.head, edit.operations, edit.components) == ("1" * 64, "2" * 64, None, None)
+    untold = side(cell("net", NET))  # which text it measured
+    assert model_edits(untold, HEAD) == () == model_edits(HEAD, untold)
+    # another compiler may read the same text otherwise
+    assert only(BASE, replace(HEAD, compiler=replace(COMPILER, digest="d" * 64))).operations is None
     unknown = replace(COMPILER, digest="")
     assert only(replace(BASE, compiler=unknown), replace(HEAD, compiler=unknown)).operations is None
 
@@ -100,10 +88,6 @@ def test_a_model_of_one_side_alone_came_or_went_as_a_whole() -> None:
     assert only(without, side(cell("net", None), net="2" * 64)).operations is None
 
 
-def test_a_side_that_does_not_say_which_text_it_measured_shows_no_edit() -> None:
-    assert model_edits(side(cell("net", NET)), HEAD) == () == model_edits(HEAD, side(cell("net", NET)))
-
-
 def test_the_programs_are_of_one_target_and_of_one_command_if_there_is_one() -> None:
     """Flags may decide what is read: on `cuda` they changed, and `rocm` is on one side alone."""
     odd = replace(NET, operations="tosa.add 99")
@@ -115,24 +99,9 @@ def test_the_programs_are_of_one_target_and_of_one_command_if_there_is_one() -> 
 
 def test_places_are_called_what_the_components_of_cells_are_called() -> None:
     """A tree of all places would be cut above `stem.conv`, as there are so many that no dispatch is named after."""
-    places = {f"m.net.{letter}.part": 1 for letter in "abcdefghijklmnopqrstuvwxyz"}
+    places = {f"m.net.{letter}.part": 1 for letter in ascii_lowercase}
     edit = only(BASE, side(cell("net", replace(NET, places={**PLACES, **places, STEM: 3})), net="2" * 64))
-    assert edit.components == {**dict.fromkeys("abcdefghijklmnopqrstuvwxyz", 1), "stem.conv": 1}
-
-
-def test_sections_of_the_configuration_name_places() -> None:
-    (edit,) = model_edits(BASE, HEAD, (("the end", "*.classifier"),))
-    assert edit.components == {"the end": 1}
-
-
-def test_a_stored_baseline_says_as_much() -> None:
-    stored = unpack(pack(BASE), "stored")
-    assert stored == kept(BASE) and only(stored, HEAD) == only(BASE, HEAD)
-
-
-def test_models_are_sorted() -> None:
-    base, head = (replace(side(), models=dict.fromkeys("cab", digit * 64)) for digit in "12")
-    assert [edit.model for edit in model_edits(base, head)] == ["a", "b", "c"]
+    assert edit.components == {**dict.fromkeys(ascii_lowercase, 1), "stem.conv": 1}
 
 
 def negated(changes: Mapping[str, int] | None) -> dict[str, int] | None:

@@ -18,22 +18,15 @@ def _numbers(found: tuple[Match, ...]) -> list[tuple[str | None, str | None, str
     return [(ordinal(m.base), ordinal(m.head), m.passed) for m in found]
 
 
-def _swapped(found: tuple[Match, ...]) -> Counter[tuple[Dispatch | None, Dispatch | None, str]]:
-    other = {ADDED: REMOVED, REMOVED: ADDED}
-    return Counter((m.head, m.base, other.get(m.passed, m.passed)) for m in found)
-
-
 @given(cells(), cells())
-def test_every_entry_point_is_in_exactly_one_match(base: Cell, head: Cell) -> None:
+def test_every_entry_point_is_in_one_match_and_swapping_the_sides_swaps_the_pairs(base: Cell, head: Cell) -> None:
     found = match(base, head)
     assert Counter(m.base for m in found if m.base) == Counter(base.dispatches)
     assert [m.head for m in found if m.head] == list(head.dispatches)
     assert all((m.passed == ADDED) == (m.base is None) and (m.passed == REMOVED) == (m.head is None) for m in found)
-
-
-@given(cells(), cells())
-def test_swapping_the_sides_swaps_the_pairs(base: Cell, head: Cell) -> None:
-    assert _swapped(match(base, head)) == Counter((m.base, m.head, m.passed) for m in match(head, base))
+    other = {ADDED: REMOVED, REMOVED: ADDED}
+    swapped = Counter((m.head, m.base, other.get(m.passed, m.passed)) for m in found)
+    assert swapped == Counter((m.base, m.head, m.passed) for m in match(head, base))
 
 
 @given(cells(), st.integers(0, 90))
@@ -68,29 +61,19 @@ def test_each_pass_finds_what_it_is_for(name: str, base: Row, head: Row) -> None
     assert _numbers(match(made(base), made(head, first=7))) == [("0", "7", name)]
 
 
-def test_equal_code_of_another_source_is_no_identical_binary() -> None:
-    base = made(Row("s", places=("e.0",)), Row("r", places=("e.1",)))
-    head = made(Row("r", places=("e.1",)), Row("s", places=("e.0",)))
-    assert _numbers(match(base, head)) == [("1", "0", "identical-binary"), ("0", "1", "identical-binary")]
-
-
-def test_among_equals_the_component_decides_and_then_the_order() -> None:
+def test_among_equals_the_source_the_component_and_then_the_order_decide() -> None:
+    s, r = Row("s", places=("e.0",)), Row("r", places=("e.1",))
+    assert _numbers(match(made(s, r), made(r, s))) == [("1", "0", "identical-binary"), ("0", "1", "identical-binary")]
     base = made(Row("s", places=("e.1",)), Row("s", places=("e.2",)))
     head = made(Row("s", places=("e.0",)), Row("s", places=("e.1",)), Row("s", places=("e.2",)))
-    assert _numbers(match(base, head)) == [
-        (None, "0", ADDED),
-        ("0", "1", "identical-binary"),
-        ("1", "2", "identical-binary"),
-    ]
+    same = "identical-binary"
+    assert _numbers(match(base, head)) == [(None, "0", ADDED), ("0", "1", same), ("1", "2", same)]
     nowhere = [replace(row, places=(None,)) for row in (Row("s"), Row("s"))]
     assert [m[:2] for m in _numbers(match(made(*nowhere), made(*nowhere, first=3)))] == [("0", "3"), ("1", "4")]
-
-
-def test_layers_keep_their_numbers() -> None:
     rows = [Row(f"b{i}", places=(f"encoder.{i}",), code=f"b{i}", words=f"{i}") for i in range(3)]
     others = [Row(f"h{i}", places=(f"encoder.{i}",), code=f"h{i}", words="x") for i in (2, 0, 1)]
-    found = match(made(*rows), made(*others))
-    assert _numbers(found) == [(base, head, "same-kind-and-component") for head, base in zip("012", "201", strict=True)]
+    layers = _numbers(match(made(*rows), made(*others)))
+    assert layers == [(base, head, "same-kind-and-component") for head, base in zip("012", "201", strict=True)]
 
 
 def test_without_one_sides_ir_equal_code_still_pairs_and_words_are_the_last_resort() -> None:

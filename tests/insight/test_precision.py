@@ -20,7 +20,7 @@ from bot.core.delta import CellDelta
 from bot.core.explanation import Explanation
 from bot.core.program import Program, Source
 from bot.core.snapshot import Cell, name_of
-from bot.explain.causes import explain
+from bot.explain.explanations import explain
 from bot.explain.matching import index_both
 from bot.explain.texts import Texts, alike, kept_program, no_texts, uncut
 from bot.show.why import rest

@@ -64,7 +64,7 @@ def found_in(explanations: dict[CellKey, Explanation]) -> tuple[RootCause, ...]:
 
 
 @given(st.dictionaries(st.sampled_from(KEYS), told))
-def test_clusters_partition_the_deltas(explanations: dict[CellKey, Explanation]) -> None:
+def test_clusters_partition_the_deltas_and_swapping_the_sides_negates(explanations: dict[CellKey, Explanation]) -> None:
     roots = found_in(explanations)
     dispatches = [delta for one in explanations.values() for delta in one.dispatches]
     rest = [part for one in explanations.values() for part in one.parts]
@@ -77,11 +77,6 @@ def test_clusters_partition_the_deltas(explanations: dict[CellKey, Explanation])
     assert Counter(d.cause for d in dispatches) + Counter(p.cause for p in rest) == sum(
         (Counter({root.cause: root.total.deltas}) for root in roots), Counter()
     )
-
-
-@given(st.dictionaries(st.sampled_from(KEYS), told))
-def test_targets_sum_and_shares_are_parts_of_one(explanations: dict[CellKey, Explanation]) -> None:
-    roots = found_in(explanations)
     for root in roots:
         assert tuple(root.by_target) == root.targets
         assert sum(tally.net_bytes for tally in root.by_target.values()) == root.total.net_bytes
@@ -90,13 +85,8 @@ def test_targets_sum_and_shares_are_parts_of_one(explanations: dict[CellKey, Exp
     assert not shares or abs(sum(shares) - 1) < 1e-9
     amounts = [root.total.absolute_bytes for root in roots]
     assert amounts == sorted(amounts, reverse=True)
-
-
-@given(st.dictionaries(st.sampled_from(KEYS), told))
-def test_swapping_the_sides_negates(explanations: dict[CellKey, Explanation]) -> None:
-    swapped = {key: _swapped(one) for key, one in explanations.items()}
-    there, back = found_in(explanations), found_in(swapped)
-    assert Counter((r.cause, r.total.net_bytes, r.dispatches) for r in there) == Counter(
+    back = found_in({key: _swapped(one) for key, one in explanations.items()})
+    assert Counter((r.cause, r.total.net_bytes, r.dispatches) for r in roots) == Counter(
         (r.cause, -r.total.net_bytes, r.dispatches) for r in back
     )
 
@@ -127,6 +117,9 @@ def test_other_values_of_one_knob_are_other_root_causes() -> None:
         ("vector_common_parallel 1 → 8", 2),
         ("vector_common_parallel 1 → 16", 1),
     }
+    one, two = (f"Tile | {'; '.join(['vector_reduction = [0, 8]'] * times)}" for times in (1, 2))
+    (root,) = found_in({KEYS[0]: Explanation(None, None, "", (pair("strategy", 1, 2, one, two),))})
+    assert root.what == "vector_reduction [0, 8] in 1 configuration more"
 
 
 def test_a_knob_of_a_cpu_is_not_that_of_a_gpu() -> None:
@@ -138,12 +131,6 @@ def test_a_knob_of_a_cpu_is_not_that_of_a_gpu() -> None:
     apart = root_causes(deltas, told, backends={"cpu": "llvm-cpu", "gpu": "rocm"})
     assert [root.targets for root in alike] == [("cpu", "gpu")]
     assert sorted(root.targets for root in apart) == [("cpu",), ("gpu",)]
-
-
-def test_an_entry_that_one_operation_more_has_is_a_knob() -> None:
-    one, two = (f"Tile | {'; '.join(['vector_reduction = [0, 8]'] * times)}" for times in (1, 2))
-    (root,) = found_in({KEYS[0]: Explanation(None, None, "", (pair("strategy", 1, 2, one, two),))})
-    assert root.what == "vector_reduction [0, 8] in 1 configuration more"
 
 
 def test_other_code_is_told_by_the_pass_that_makes_it_and_only_where_it_was_traced() -> None:
@@ -175,7 +162,9 @@ def test_what_another_target_s_passes_show_is_counted_apart_from_what_was_traced
     assert (root.dispatches, root.traced) == (2, (1, 60))
 
 
-def test_knobs_of_a_configuration() -> None:
+@given(st.text(alphabet="ab =[],1{}|", max_size=200), st.text(alphabet="ab =[],1{}|", max_size=200))
+def test_knobs_of_a_configuration(base: str, head: str) -> None:
+    assert set(turned(base, head)) == set(turned(head, base))
     assert knobs(BASE) == {
         "pipeline": ("DoubleTilingExpert",),
         "enable_loop_peeling": ("set",),
@@ -185,8 +174,3 @@ def test_knobs_of_a_configuration() -> None:
     assert turned(BASE, STRATEGIES[4])["pipeline"] == "DoubleTilingExpert → Distribute"
     assert turned(BASE, BASE.replace(" {enable_loop_peeling}", "")) == {"enable_loop_peeling": "set → not set"}
     assert turned(BASE, BASE) == {}
-
-
-@given(st.text(alphabet="ab =[],1{}|", max_size=200), st.text(alphabet="ab =[],1{}|", max_size=200))
-def test_any_text_is_a_configuration(base: str, head: str) -> None:
-    assert set(turned(base, head)) == set(turned(head, base))
