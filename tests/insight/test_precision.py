@@ -66,18 +66,14 @@ def at_hand(*texts: str, programs: tuple[Program | None, ...] = ()) -> Callable[
 # Two fresh sides: whole digests decide
 
 
-def test_other_ir_that_shares_30_bits_is_other_ir_and_shown_as_it_is() -> None:
-    left, right = colliding_sources()
+def test_of_two_fresh_sides_whole_digests_decide() -> None:
+    left, right = colliding_sources()  # which share 30 bits
     base, head = (sourced(made(Row("s", code=None)), source_of(text)) for text in (left, right))
     found = told(base, head, at_hand(left, right))
     assert (found.cause, found.unchanged, found.short_digests) == ("fusion", 0, False)
     (one,) = found.dispatches
     assert one.diff[3:] == (f"-shown {left}", f"+shown {right}")
-
-
-def test_other_code_that_shares_24_bits_is_other_code() -> None:
-    left, right = colliding_code()
-    base, head = (coded(made(Row("s")), code) for code in (left, right))
+    base, head = (coded(made(Row("s")), code) for code in colliding_code())  # which share 24
     found = told(base, head)
     assert (found.cause, found.phase, found.unchanged, found.short_digests) == ("codegen", "code", 0, False)
     assert found.why == "1 of 1 dispatches have the same configuration and different code"
@@ -87,14 +83,11 @@ def test_other_code_that_shares_24_bits_is_other_code() -> None:
 # A baseline, and a fresh side with the same program: its name says that its IR is the same
 
 
-def test_the_same_program_is_recognised_by_its_whole_name() -> None:
+def test_the_same_program_is_recognised_by_its_whole_name_and_other_code_of_it_is_told_without_doubt() -> None:
     base, head = stored(made(Row("s"), Row("t"))), made(Row("s"), Row("t"))
     left, right = index_both(base, head)
     assert left.program is right.program is head.program
     assert (left.short_ir, left.short_code) == (right.short_ir, right.short_code) == (False, True)
-
-
-def test_of_the_same_program_other_code_is_told_without_doubt() -> None:
     rows = (Row("s", code="s"), Row("t", code="t"))
     found = told(stored(made(*rows)), made(replace(rows[0], code="T", code_bytes=120), rows[1]))
     assert (found.cause, found.unchanged) == ("codegen", 1)
@@ -110,70 +103,43 @@ def test_a_name_that_the_program_contradicts_is_no_evidence() -> None:
     left, right = index_both(forged, head)
     assert left.short_ir and right.short_ir
     assert told(forged, head).unchanged == 0
+    other = made(Row("q", kind="conv"), phases={**PHASES, "input": whole("j")})
+    assert told(base, other).why == "the same model text is read differently by the compiler", "proved, so no doubt"
 
 
 # A baseline, and a fresh side with another program: beginnings are compared, and the words say so
 
 
-@pytest.mark.parametrize("turned", [False, True])
-def test_code_that_shares_24_bits_is_never_called_the_same(turned: bool) -> None:
-    left, right = colliding_code()
-    pair = (stored(coded(made(Row("s")), left)), coded(made(Row("s")), right))
-    found = told(*(reversed(pair) if turned else pair))
-    why = "the code of every dispatch has the same size, up to names, and short digest, its layout differs"
-    assert (found.cause, found.why) == ("packaging", why)
-    assert (found.unchanged, found.short_digests) == (1, True)
-    assert rest(found) == "1 other dispatch did not change, as far as short digests tell."
-
-
-@pytest.mark.parametrize(
-    "changed", [{"code_bytes": 101}, {"stack_bytes": 99}, {"vgprs": 7}, {"strategy": "Other"}, {"sites": 2}]
-)
-def test_beside_a_short_digest_everything_that_was_measured_must_be_equal(changed: dict[str, Any]) -> None:
+def test_code_that_shares_24_bits_is_never_called_the_same() -> None:
     left, right = colliding_code()
     base, head = stored(coded(made(Row("s")), left)), coded(made(Row("s")), right)
-    head = replace(head, dispatches=(replace(head.dispatches[0], **changed),))
-    assert told(base, head).unchanged == 0
-
-
-def test_a_short_digest_of_code_without_a_size_says_nothing() -> None:
-    row = Row("s", code_bytes=None)
-    found = told(stored(made(row, STRANGE)), made(row, Row("r", kind="conv", code="r")))
+    why = "the code of every dispatch has the same size, up to names, and short digest, its layout differs"
+    for found in (told(base, head), told(head, base)):
+        assert (found.cause, found.why) == ("packaging", why)
+        assert (found.unchanged, found.short_digests) == (1, True)
+        assert rest(found) == "1 other dispatch did not change, as far as short digests tell."
+    others: list[dict[str, Any]] = [{"code_bytes": 101}, {"stack_bytes": 99}, {"vgprs": 7}, {"strategy": "Other"}]
+    for changed in (*others, {"sites": 2}):  # everything that was measured beside it must be equal
+        assert told(base, replace(head, dispatches=(replace(head.dispatches[0], **changed),))).unchanged == 0
+    row = Row("s", code_bytes=None)  # without a size it says nothing
     assert "could not be compared" in told(stored(made(row)), made(replace(row, stack_bytes=9))).why
-    assert found.cause == "fusion"
+    assert told(stored(made(row, STRANGE)), made(row, Row("r", kind="conv", code="r"))).cause == "fusion"
 
 
 def test_ir_that_shares_30_bits_is_never_called_the_same_and_no_ir_is_shown() -> None:
     left, right = (source_of(text) for text in colliding_sources())
-    right = replace(right, structure=left.structure)
-    base, head = (sourced(made(Row("s")), source) for source in (left, right))
+    base, head = (sourced(made(Row("s")), one) for one in (left, replace(right, structure=left.structure)))
     found = told(stored(base), coded(head, whole("other")), at_hand(*colliding_sources()))
     assert (found.cause, found.short_digests) == ("codegen", True)
     assert found.why == "by short digests of IR, 1 of 1 dispatches have the same configuration and different code"
     (one,) = found.dispatches
     assert (one.matched, one.diff) == ("same-short-source", ())
-
-
-def test_a_short_digest_of_ir_is_not_believed_where_its_structure_differs() -> None:
-    left, right = (source_of(text) for text in colliding_sources())
-    right = replace(right, structure=whole("other"))
-    base, head = (sourced(made(Row("s", code=None)), source) for source in (left, right))
+    # nor is it believed where its structure differs
+    uncoded = (sourced(made(Row("s", code=None)), one) for one in (left, replace(right, structure=whole("other"))))
+    base, head = uncoded
     found = told(stored(base), head)
     assert (found.cause, found.unchanged) == ("fusion", 0)
-    assert [one.matched for one in found.dispatches] == ["same-kind-and-component"]
-    assert found.dispatches[0].cause == "fusion"
-
-
-def test_of_a_baseline_no_ir_is_shown_by_its_short_name() -> None:
-    asked: list[str] = []
-
-    def texts(digest: str) -> str | None:
-        asked.append(digest)
-        return "whose?"
-
-    found = told(stored(made(Row("p1", "p"))), made(Row("p2", "p", code="d")), texts)
-    assert found.cause == "fusion" and found.dispatches[0].diff == ()
-    assert asked and all(len(digest) in (43, 64) for digest in asked)
+    assert [(one.matched, one.cause) for one in found.dispatches] == [("same-kind-and-component", "fusion")]
 
 
 def test_two_of_head_that_were_one_on_the_baseline_are_shown_by_heads_own_names() -> None:
@@ -210,12 +176,12 @@ def test_every_sentence_that_rests_on_equal_ir_says_how_it_was_compared(
     assert told(base, stored(head)).why == f"by short digests of IR, {words}"
 
 
-@pytest.mark.parametrize("relu", [4, 2**32 - 3, 2**53 - 3])
-def test_regions_that_merged_are_named_by_what_both_sides_keep_of_their_sums(relu: int) -> None:
-    base = made(Row("m", operations=11), Row("r", kind="elementwise", operations=relu), Row("k", code="k"))
-    head = made(Row("mr", operations=(11 + relu) % 2**53, code="n"), Row("k", code="k"))
-    for pair in ((stored(base), head), (base, stored(head)), (stored(base), stored(head)), (base, head)):
-        assert "2 of 3 dispatch sites became 1; 1 × (matmul + elementwise) → matmul" in told(*pair).why
+def test_regions_that_merged_are_named_by_what_both_sides_keep_of_their_sums() -> None:
+    for relu in (4, 2**32 - 3, 2**53 - 3):
+        base = made(Row("m", operations=11), Row("r", kind="elementwise", operations=relu), Row("k", code="k"))
+        head = made(Row("mr", operations=(11 + relu) % 2**53, code="n"), Row("k", code="k"))
+        for pair in ((stored(base), head), (base, stored(head)), (stored(base), stored(head)), (base, head)):
+            assert "2 of 3 dispatch sites became 1; 1 × (matmul + elementwise) → matmul" in told(*pair).why
 
 
 def test_buffers_at_other_offsets_are_told_by_short_digests_too() -> None:
@@ -230,12 +196,6 @@ def test_buffers_at_other_offsets_are_told_by_short_digests_too() -> None:
     (one,) = told(base, bound(made(Row("s", code="S", code_bytes=104)), "there")).dispatches
     words = "the same configuration, different code, for buffers that the program binds at different offsets"
     assert one.note == f"by short digests of IR, {words}"
-
-
-def test_a_difference_that_is_proved_needs_no_doubt() -> None:
-    base, head = made(Row("p1")), made(Row("q", kind="conv"), phases={**PHASES, "input": whole("j")})
-    found = told(stored(base), head)
-    assert (found.cause, found.why) == ("input", "the same model text is read differently by the compiler")
 
 
 def test_without_ir_short_code_pairs_only_beside_numbers_and_words() -> None:
@@ -306,12 +266,8 @@ def test_a_baseline_never_takes_more_for_the_same_and_no_text_is_asked_by_a_shor
     assert (short.unchanged or 0) <= (fresh.unchanged or 0) and len(short.dispatches) >= len(fresh.dispatches)
     assert short.cause in (fresh.cause, "strategy", None)
     assert all(len(digest) in (43, 64) for digest in asked)
-
-
-@given(cells())
-def test_a_cell_beside_its_own_baseline_lists_nothing(cell: Cell) -> None:
-    found = told(stored(cell), cell)
-    assert (found.dispatches, found.unchanged) == ((), len(cell.dispatches))
+    own = told(stored(base), base)
+    assert (own.dispatches, own.unchanged) == ((), len(base.dispatches))
 
 
 def test_both_sides_of_a_comparison_are_cut_alike() -> None:
