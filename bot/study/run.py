@@ -289,10 +289,10 @@ class _Budget:
         # of each cell what one compile of all its sides costs, and how often the one that is known least was compiled
         self._cells: dict[CellKey, tuple[float, int]] = {}
         for planned, known in every:
-            cost_ms, compiles = self._cells.get(known.key, (0.0, known.compiles))
+            others_ms, compiles = self._cells.get(known.key, (0.0, known.compiles))
             own_ms = _cost_ms(known)
-            cost_ms += planned.cost * rate if own_ms is None else own_ms
-            self._cells[known.key] = cost_ms, min(compiles, known.compiles)
+            all_ms = others_ms + (planned.cost * rate if own_ms is None else own_ms)
+            self._cells[known.key] = all_ms, min(compiles, known.compiles)
         self._left, self._few = LARGEST_SHARE * sum(cost_ms for cost_ms, _ in self._cells.values()), FEW
 
     def admit(self, keys: Iterable[CellKey], times: int) -> frozenset[CellKey]:

@@ -60,8 +60,8 @@ def test_what_came_is_told_with_its_place_and_what_went_the_other_way_round() ->
     assert stored == kept(BASE) and only(stored, HEAD) == only(BASE, HEAD)
     (named,) = model_edits(BASE, HEAD, (("the end", "*.classifier"),))
     assert named.components == {"the end": 1}
-    many = (replace(side(), models=dict.fromkeys("cab", digit * 64)) for digit in "12")
-    assert [edit.model for edit in model_edits(*many)] == ["a", "b", "c"]
+    one, other = (replace(side(), models=dict.fromkeys("cab", digit * 64)) for digit in "12")
+    assert [edit.model for edit in model_edits(one, other)] == ["a", "b", "c"]
 
 
 def test_what_a_side_does_not_say_is_not_known() -> None:
