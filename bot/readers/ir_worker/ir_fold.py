@@ -730,8 +730,8 @@ class _Rewriting:
         self._ir, self._member, self._varying, self._location = ir, member, varying, member.function.location
         counts = collect(ir, member.export, lambda name: name.endswith(_COUNTS))
         self._count: Any = counts[0] if counts else None
-        self._dims: dict[Any, dict[int, Any]] = {}
-        self._sizes: dict[Any, list[str]] = {}
+        # What takes the place of each dimension of a value, and of each entry of an operation's array.
+        self._dims, self._sizes = dict[Any, dict[int, Any]](), dict[Any, list[str]]()
         self._entries: list[tuple[Any, str, int, Any]] = []
 
     def check(self) -> None:
@@ -764,12 +764,21 @@ class _Rewriting:
             for slot in one.slots:
                 if slot.constant is not None:
                     slot.op.operands[slot.place] = value
-        self._gather(self._workload(first, values), moved)
+        for one, value in zip(self._varying, self._workload(first, values), strict=True):
+            for slot in (slot for slot in one.slots if slot.constant is None):
+                owner, at = slot.place
+                if isinstance(owner, str):
+                    self._entries.append((slot.op, owner, at, value))
+                else:
+                    owner = moved.get(owner, owner)
+                    self._sizes.setdefault(owner, sizes_in(str(owner.type)))
+                    self._dims.setdefault(owner, {})[at] = value
         for value, dims in self._dims.items():
             sizes = ("?" if at in dims else size for at, size in enumerate(self._sizes[value]))
             value.set_type(self._ir.Type.parse(with_sizes(str(value.type), sizes)))
+        operations = collect(self._ir, self._member.function, _OPERATIONS)  # without the ties that are made now
         self._tie(first)
-        for op in [op for op in collect(self._ir, self._member.function, _OPERATIONS) if self._concerns(op)]:
+        for op in operations:
             self._remake(op)
         function_type = self._ir.FunctionType.get([argument.type for argument in block.arguments], [])
         self._member.function.attributes["function_type"] = self._ir.TypeAttr.get(function_type)
@@ -815,18 +824,6 @@ class _Rewriting:
                 operands[at] = self._make(_ORDINAL, [index], [values[at]], ordinal, location).results[0]
         return operands
 
-    def _gather(self, values: Sequence[Any], moved: Mapping[Any, Any]) -> None:
-        """What takes the place of each dimension and entry."""
-        for one, value in zip(self._varying, values, strict=True):
-            for slot in (slot for slot in one.slots if slot.constant is None):
-                owner, at = slot.place
-                if isinstance(owner, str):
-                    self._entries.append((slot.op, owner, at, value))
-                else:
-                    owner = moved.get(owner, owner)
-                    self._sizes.setdefault(owner, sizes_in(str(owner.type)))
-                    self._dims.setdefault(owner, {})[at] = value
-
     def _tie(self, first: Any) -> None:
         """Say of the function's arguments what their dimensions are, where nothing says it yet."""
         for argument in self._member.arguments:
@@ -839,26 +836,10 @@ class _Rewriting:
             self._dims[tied.results[0]], self._sizes[tied.results[0]] = dims, self._sizes[argument]
             argument.replace_all_uses_except(tied.results[0], tied)
 
-    def _concerns(self, op: Any) -> bool:
-        """Whether an operation has an operand more now."""
-        for whose in _OPERATIONS[op.name][1].values():
-            if isinstance(whose, str) and whose != _RESULT:
-                if self._new_entries(op, whose):
-                    return True
-            elif _value_of(op, whose) in self._dims:
-                if op.name != _TIE or op.results[0] not in self._dims:
-                    return True
-                # A tie may have been made just now, with operands for all dynamic dimensions of its result.
-                return str(op.results[0].type).count("?") != len(op.operands) - 1
-        return False
-
-    def _new_entries(self, op: Any, array: str) -> dict[int, Any]:
-        """What becomes dynamic of an array; operations are equal where they are one, but have no such hash."""
-        return {at: value for owner, name, at, value in self._entries if name == array and owner == op}
-
     def _remake(self, op: Any) -> None:
+        """Give an operation the operands more that it needs now; it stays as it is where it needs none."""
         leading, whose = _OPERATIONS[op.name]
-        operands, attributes, at = list(op.operands), dict[str, Any](), 0
+        operands, attributes, at, is_changed = list(op.operands), dict[str, Any](), 0, False
         parts = [operands[:leading], operands[leading:]] if leading else [operands]
         if "operandSegmentSizes" in op.attributes:
             parts = []
@@ -867,12 +848,18 @@ class _Rewriting:
                 at += size
         for segment, owner in whose.items():
             if isinstance(owner, str) and owner != _RESULT:
-                new, entries = self._new_entries(op, owner), list(op.attributes[owner])
-                parts[segment] = _merged(parts[segment], entries, new)
+                # Operations are equal where they are one, but have no such hash.
+                new = {at: value for of, name, at, value in self._entries if name == owner and of == op}
+                entries = list(op.attributes[owner])
                 values = [DYNAMIC if at in new else entry for at, entry in enumerate(entries)]
                 attributes[owner] = self._ir.DenseI64ArrayAttr.get(values)
-            elif dims := self._dims.get(value := _value_of(op, owner)):
-                parts[segment] = _merged(parts[segment], self._sizes[value], dims)
+            else:
+                value = op.results[0] if owner == _RESULT else op.operands[owner]
+                new, entries = self._dims.get(value, {}), self._sizes.get(value, [])
+            if new:
+                parts[segment], is_changed = _merged(parts[segment], entries, new), True
+        if not is_changed:
+            return
         if "operandSegmentSizes" in op.attributes:
             attributes["operandSegmentSizes"] = self._ir.DenseI32ArrayAttr.get([len(part) for part in parts])
         with self._ir.InsertionPoint(op):
@@ -901,10 +888,6 @@ class _Rewriting:
 
 def _is_tensor(type_: Any) -> bool:
     return str(type_).startswith("tensor<")
-
-
-def _value_of(op: Any, whose: int | str) -> Any:
-    return op.results[0] if whose == _RESULT else op.operands[whose]
 
 
 def _merged(known: Sequence[Any], entries: Sequence[Any], new: Mapping[int, Any]) -> list[Any]:
