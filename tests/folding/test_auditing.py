@@ -293,40 +293,32 @@ IDS = "tensor<64xi32>"
 Audit = Callable[[str, str], FoldCell]
 
 
+def two(type_: str, body: str, low: object, high: object, held: str = "", head: str = "") -> str:
+    """Two executables whose bodies differ in the constant `{}`."""
+    both = mapped("%x", "%a", type_, body.format(low)) + barrier("%y", "%x", type_)
+    both += mapped("%y", "%b", type_, body.format(high))
+    given = f"  return %a, %b : {type_}, {type_}\n"
+    return f"{held}func.func @main(%x: {type_}) -> ({type_}, {type_}) {{\n{head}{both}\n{given}}}\n"
+
+
 def capped(kind: str, operation: str, low: str, high: str) -> str:
-    """Two executables that let nothing through that is above a cap of their own."""
-    type_ = f"tensor<64x{kind}>"
-
-    def body(cap: str) -> str:
-        return f"""
-      %cap = arith.constant {cap} : {kind}
-      %1 = arith.{operation} %in, %cap : {kind}
-      linalg.yield %1 : {kind}"""
-
-    both = mapped("%x", "%a", type_, body(low)) + barrier("%y", "%x", type_) + mapped("%y", "%b", type_, body(high))
-    return f"func.func @main(%x: {type_}) -> ({type_}, {type_}) {{{both}\n  return %a, %b : {type_}, {type_}\n}}\n"
+    """They let nothing through that is above a cap of their own."""
+    body = f"\n  %cap = arith.constant {{}} : {kind}\n  %1 = arith.{operation} %in, %cap : {kind}\n"
+    return two(f"tensor<64x{kind}>", f"{body}  linalg.yield %1 : {kind}", low, high)
 
 
 def gathered() -> str:
     """The same of what token ids find in a table of sixteen rows."""
-
-    def body(cap: int) -> str:
-        return f"""
-      %cap = arith.constant {cap} : i32
+    body = """
+      %cap = arith.constant {} : i32
       %at = arith.index_cast %in : i32 to index
       %row = tensor.extract %table[%at] : tensor<16xi32>
       %1 = arith.minsi %row, %cap : i32
       linalg.yield %1 : i32"""
-
-    both = mapped("%x", "%a", IDS, body(105)) + barrier("%y", "%x", IDS) + mapped("%y", "%b", IDS, body(107))
-    return f"""
-util.global private @rows = dense<[{", ".join(str(100 + at) for at in range(16))}]> : tensor<16xi32>
-func.func @main(%x: {IDS}) -> ({IDS}, {IDS}) {{
-  %rows = util.global.load @rows : tensor<16xi32>
-  %table = util.optimization_barrier %rows : tensor<16xi32>{both}
-  return %a, %b : {IDS}, {IDS}
-}}
-"""
+    head = "  %rows = util.global.load @rows : tensor<16xi32>\n"
+    head += "  %table = util.optimization_barrier %rows : tensor<16xi32>"
+    held = f"util.global private @rows = dense<{list(range(100, 116))}> : tensor<16xi32>\n"
+    return two(IDS, body, 105, 107, held, head)
 
 
 def remembering() -> str:
@@ -350,21 +342,14 @@ func.func @main(%x: {IDS}) -> ({IDS}, {IDS}, {IDS}) {{
 """
 
 
-def constant() -> str:
-    """Two executables that give the same numbers whatever they are given, another one in each place."""
-
-    def body(term: int) -> str:
-        return f"""
+CONSTANT = """
       %at = linalg.index 0 : index
       %place = arith.index_cast %at : index to i32
-      %term = arith.constant {term} : i32
+      %term = arith.constant {} : i32
       %most = arith.addi %place, %term : i32
       %1 = arith.maxsi %in, %most : i32
       linalg.yield %1 : i32"""
-
-    both = mapped("%x", "%a", IDS, body(2147483000)) + barrier("%y", "%x", IDS)
-    both += mapped("%y", "%b", IDS, body(2147483500))
-    return f"func.func @main(%x: {IDS}) -> ({IDS}, {IDS}) {{{both}\n  return %a, %b : {IDS}, {IDS}\n}}\n"
+"""The same numbers whatever is given, another one in each place."""
 
 
 @pytest.fixture
@@ -420,7 +405,7 @@ def test_what_is_the_same_says_on_what(audit_of: Audit, home: Path, tmp_path: Pa
 def test_what_is_the_same_whatever_the_input_is_no_evidence_and_has_no_price(
     audit_of: Audit, home: Path, tmp_path: Path
 ) -> None:
-    cell = audit_of("constant", constant())
+    cell = audit_of("constant", two(IDS, CONSTANT, 2147483000, 2147483500))
     why = "nothing to compare: it is the same whatever the input, on 3 random inputs"
     assert (cell.state, cell.equal, cell.price) == ("folded", None, None) and why in cell.equal_note
     assert cell.price_note == "outputs are not known to be equal"

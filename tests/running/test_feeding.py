@@ -192,6 +192,8 @@ def test_programs_that_nobody_knows_how_to_call() -> None:
     said = "the program's function has a name that cannot be given to the runtime"
     assert called(Interface("module", (Function("a\0b", (), (), ()),), (), (), remembers=False)) == said
     assert called(Interface("module", (), (), (), remembers=False)) == "which of 0 public functions to run is not known"
+    two = Interface("module", (program().functions[0], Function("step", (), (), ())), (), (), remembers=False)
+    assert called(two) == "which of 2 public functions to run is not known: main, step"
     assert called(program("tensor<1x?xi32>")) == (program("tensor<1x?xi32>").functions[0], True)
 
 

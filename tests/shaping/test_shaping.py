@@ -18,11 +18,8 @@ from bot.compiler.compiler import Session
 from bot.compiler.compiling import Kit, Source, compile_to
 from bot.compiler.rewriting import constrained
 from bot.compiler.toolchain import resolve
-from bot.core.json_text import canonical, converted, decoded
-from bot.core.record import Record
 from bot.core.snapshot import Failure
 from bot.core.study import Constraint, Divisible, Dynamic, Range, Static, misfit
-from bot.errors import InputError
 from bot.running.runner import DYNAMIC_SIZES, Runner, Runtime
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel, Meter
@@ -316,48 +313,6 @@ def test_the_code_generator_of_a_gpu_makes_use_of_divisibility(
         assert constrained(bindings, model, LENGTHS[name], out) == ((0, 0),)
         code[name] = programs.artifact(name, out.read_text(encoding="utf-8"), "cuda").read_bytes()
     assert VECTOR_LOAD not in code["range"] and VECTOR_LOAD in code["divisible"]
-
-
-# What can be said of a dimension, and one clear line for what cannot.
-
-
-class Experiment(Record, frozen=True):
-    """What has a constraint."""
-
-    constraint: Constraint
-
-
-@pytest.mark.parametrize(
-    ("plain", "value"),
-    [
-        ({"kind": "dynamic"}, Dynamic()),
-        ({"kind": "static", "size": 128}, Static(128)),
-        ({"kind": "range", "min": 16, "max": 512}, Range(16, 512)),
-        ({"kind": "range", "min": 7, "max": 7}, Range(7, 7)),
-        ({"kind": "divisible", "by": 16, "min": 16, "max": 512}, Divisible(16, 16, 512)),
-    ],
-)
-def test_each_kind_is_read_and_written(plain: dict[str, object], value: Constraint) -> None:
-    assert converted({"constraint": plain}, Experiment, "experiment").constraint == value
-    assert decoded(canonical(value), dict[str, object], "experiment") == plain
-
-
-@pytest.mark.parametrize(
-    ("plain", "what"),
-    [
-        ({"kind": "odd"}, "odd"),
-        ({"size": 128}, "kind"),
-        ({"kind": "static"}, "size"),
-        ({"kind": "static", "size": 0}, ">= 1"),
-        ({"kind": "static", "size": 1 << 31}, "<= 2147483647"),
-        ({"kind": "static", "size": 128, "max": 512}, "max"),
-        ({"kind": "divisible", "by": 0, "min": 16, "max": 512}, ">= 1"),
-    ],
-)
-def test_what_cannot_be_said_is_one_line(plain: dict[str, object], what: str) -> None:
-    with pytest.raises(InputError) as refused:
-        converted({"constraint": plain}, Experiment, "experiment")
-    assert what in str(refused.value) and "\n" not in str(refused.value)
 
 
 def test_sizes_that_no_model_can_have() -> None:
