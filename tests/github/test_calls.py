@@ -114,13 +114,6 @@ def test_the_comment_is_created_left_updated_and_found_among_others(world: World
     assert [one.id for one in find(replace(world.hub, login="my-app[bot]"), 12, MARKER)] == [app]
 
 
-def test_the_longest_comment_is_written_and_a_longer_one_is_our_mistake(world: World) -> None:
-    longest = f"{MARKER}\n".ljust(65_536, "ü")
-    assert world.put(longest) and [len(body) for body in world.bodies] == [65_536]
-    with pytest.raises(ValueError, match="has at most"):
-        world.put(longest + "x")
-
-
 def test_younger_duplicates_of_ours_are_deleted_also_where_another_run_is_faster(world: World) -> None:
     world.ours("one")
     world.github.add_comment(12, "mallory", f"{MARKER}\nnot ours")
@@ -182,14 +175,6 @@ def test_a_creation_whose_answer_got_lost_is_done_once(world: World, fault: int,
     world.github.fail_next("POST", COMMENTS, fault)
     done = world.put()
     assert done and done.action == "created" and world.bodies == [BODY]
-
-
-def test_a_creation_that_timed_out_is_looked_for(world: World) -> None:
-    world.github.delay_next("POST", COMMENTS, 1.1)
-    world.github.before("POST", COMMENTS, lambda: world.ours(BODY))
-    done = world.put(hub=world.connect(timeout_seconds=1))
-    assert done and done.action == "created"
-    assert BODY in world.bodies and world.requests("GET", "/comments") == 2
 
 
 def test_an_update_is_tried_again_within_bounds(world: World) -> None:
@@ -339,13 +324,6 @@ def test_runs_are_found_by_commit_and_workflow_and_started_again(world: World) -
     world.github.fail_next("POST", "/rerun$", 502)
     assert "502" in world.error(lambda: rerun(hub, 9))
     assert world.requests("POST", "/rerun") == asked + 1, "it may have begun"
-
-
-def test_a_dispatch_that_github_cannot_carry_out(world: World) -> None:
-    said = {"message": "Workflow does not have 'workflow_dispatch' trigger"}
-    world.github.fail_next("POST", "/dispatches$", 422, body=said)
-    line = world.error(lambda: repository.dispatch(world.hub, "code-size.yml", "main", {}))
-    assert line == "cannot start the workflow code-size.yml: 422 Workflow does not have 'workflow_dispatch' trigger"
 
 
 def test_artifacts_over_all_pages(world: World) -> None:

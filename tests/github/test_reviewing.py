@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from action_stage import MARKER, MODEL, Ran, Stage, event
+from action_stage import MARKER, MODEL, Stage, event
 from github_runner import git
 from replacing import replace
 
@@ -202,20 +202,15 @@ def test_a_repository_that_went_away_ends_the_run(stage: Stage) -> None:
 
 
 def test_a_pull_request_that_changes_thresholds_is_judged_by_the_bases(stage: Stage) -> None:
-    rule = {"metrics": ["artifact_bytes"], "fail": "500%"}
+    rules = [{"metrics": ["artifact_bytes"], "fail": "500%"}, {"metrics": ["*"]}]
     stage.main()
-    changed = stage.config(thresholds=[rule, {"metrics": ["*"]}])
+    changed = stage.config(thresholds=rules)
     ran = stage.pull(*stage.open_pull({"code-size.yml": changed}))
     assert ran.code == 0, ran.error
     assert any("changes the thresholds" in note for note in ran.report.notes)
     assert "judged by those of its base" in stage.comments()[0]
-
-
-def test_thresholds_that_only_moved_in_the_file_are_the_same(stage: Stage) -> None:
-    rules = [{"metrics": ["artifact_bytes"], "fail": "500%"}, {"metrics": ["*"]}]
-    stage.main(thresholds=rules)
-    text = stage.config(thresholds=rules)
-    ran = stage.pull(*stage.open_pull({"code-size.yml": f"# moved\n\n{text}"}))
+    stage.origin.push_main("The same", {"code-size.yml": changed})
+    ran = stage.pull(*stage.open_pull({"code-size.yml": f"# moved\n\n{changed}"}, 2), number=2)
     assert ran.code == 0 and not any("thresholds" in note for note in ran.report.notes), ran.error
 
 
@@ -236,8 +231,12 @@ def test_templates_of_the_base_are_at_hand_when_the_report_is_drawn(stage: Stage
 # --- pushes ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_push_is_stored_once(stage: Stage) -> None:
+def test_a_push_is_stored_once_and_one_elsewhere_not_at_all(stage: Stage) -> None:
     main = stage.main()
+    git(stage.origin.work, "push", "-q", "origin", "main:other")
+    payload = event("push.branch") | {"ref": "refs/heads/other", "after": main, "deleted": False}
+    ran = stage.run("push", payload, main, ref="refs/heads/other")
+    assert ran.code == 0 and "nothing to do" in ran.said and list(stage.store.entries()) == []
     ran = stage.push(main)
     (entry,) = stage.store.entries()
     assert ran.code == 0 and entry.sha == main and entry.report_id == "default" and "stored" in ran.said
@@ -264,14 +263,6 @@ def test_the_data_branch_is_the_store_under_actions(stage: Stage) -> None:
     assert "nothing to measure" in stage.push(main).said and git(stage.origin.bare, "rev-parse", "sizes") == tip
     ran = stage.pull(*stage.open_pull({"models/a.mlir": longer("a")}))
     assert "stored snapshot" in ran.report.baseline.rule and ran.states == {"a on vmvx": "changed"}
-
-
-def test_a_push_elsewhere_is_nothing_to_do(stage: Stage) -> None:
-    main = stage.main()
-    git(stage.origin.work, "push", "-q", "origin", "main:other")
-    payload = event("push.branch") | {"ref": "refs/heads/other", "after": main, "deleted": False}
-    ran = stage.run("push", payload, main, ref="refs/heads/other")
-    assert ran.code == 0 and "nothing to do" in ran.said and list(stage.store.entries()) == []
 
 
 # --- shards ----------------------------------------------------------------------------------------------------------
@@ -344,15 +335,6 @@ def test_a_lost_shard_is_named_and_its_cells_are_unmeasured(stage: Stage) -> Non
     assert f"{same} of 8 builds compared: {len(lost.cells)} not measured on head" in stage.comments()[0]
 
 
-def test_a_shard_that_the_plan_has_not_is_refused(stage: Stage) -> None:
-    suite(stage)
-    pull = stage.open_pull({"notes.txt": "one\n"})
-    plan = stage.pull(*pull, command="plan", shards="2").outputs["matrix"]
-    ran = stage.pull(*pull, command="measure", shard="1/8", plan=plan)
-    assert ran.code == 2 and ran.error.startswith("the plan: is over 2 shards, and 1/8 is not one of them"), ran.error
-    assert not ran.out.exists() or not list(ran.out.iterdir())
-
-
 def test_a_shard_names_the_cells_that_failed(stage: Stage) -> None:
     stage.compiler("one", [{"do": "fail", "model": "// model b", "kind": "direct"}])
     suite(stage)
@@ -366,7 +348,10 @@ def test_parts_and_plans_that_do_not_fit_are_one_line(stage: Stage) -> None:
     stage.main()
     pull = stage.open_pull({"notes.txt": "one\n"})
     part = str(stage.pull(*pull).out / "head.json")
+    planned = stage.pull(*pull, command="plan", shards="1").outputs["matrix"]
+    of_others = "the plan: is over 1 shards, and 1/8 is not one of them"
     said: list[tuple[dict[str, Any], str]] = [
+        ({"command": "measure", "shard": "1/8", "plan": planned}, of_others),
         ({"parts": "parts/*.json", "plan": '{"include": []}'}, "input parts: match no file"),
         ({"command": "plan"}, "input shards: is missing"),
         ({"command": "measure"}, "input shard: '' is not I/N"),
@@ -395,38 +380,25 @@ def test_a_push_is_joined_from_its_parts(stage: Stage) -> None:
     main = suite(stage)
     plan = stage.push(main, command="plan", shards="2").outputs["matrix"]
     parts = [stage.push(main, command="measure", shard=f"{index}/2", plan=plan).out for index in (1, 2)]
+    ran = stage.push(main, plan=plan, parts=f"{parts[0]}/head-*.json")
+    assert ran.code == 2 and re.search(r"^input parts: lack \d of 8 cells, such as .* on ", ran.error), ran.error
+    assert stage.store.entries() == [], "a baseline that lacks a shard is not stored"
     ran = stage.push(main, plan=plan, parts=" ".join(f"{part}/head-*.json" for part in parts))
     (entry,) = stage.store.entries()
     assert ran.code == 0 and isinstance(entry, Entry) and len(stage.store.load(entry).cells) == 8, ran.error
 
 
-def test_a_baseline_that_lacks_a_shard_is_not_stored(stage: Stage) -> None:
-    main = suite(stage)
-    plan = stage.push(main, command="plan", shards="2").outputs["matrix"]
-    part = stage.push(main, command="measure", shard="1/2", plan=plan).out
-    ran = stage.push(main, plan=plan, parts=f"{part}/head-*.json")
-    assert ran.code == 2 and re.search(r"^input parts: lack \d of 8 cells, such as .* on ", ran.error), ran.error
-    assert stage.store.entries() == []
-
-
 # --- by hand, with an audience ---------------------------------------------------------------------------------------
 
 
-def manual(stage: Stage, **inputs: str) -> Ran:
+def test_a_run_by_hand_goes_to_the_summary_or_has_its_own_comment_on_a_pull_request(stage: Stage) -> None:
     stage.main()
     stage.origin.push_main("Second", {"models/a.mlir": longer("a")})
     stage.open_pull({"notes.txt": "one\n"})
-    return stage.dispatch(**inputs)
-
-
-def test_a_run_by_hand_goes_to_the_summary_alone(stage: Stage) -> None:
-    ran = manual(stage)
+    ran = stage.dispatch()
     assert ran.code == 0 and ran.outputs["changed"] == "1" and "vmvx" in ran.summary, ran.error
     assert stage.hub.comments(1) == [] and stage.hub.check_runs == []
-
-
-def test_a_run_by_hand_has_its_own_comment_on_a_pull_request(stage: Stage) -> None:
-    ran = manual(stage, pull_request="1")
+    ran = stage.dispatch(pull_request="1")
     assert ran.code == 0, ran.error
     marker = MARKER.replace("default", "default.manual")
     assert len(stage.comments(marker)) == 1 and stage.comments() == [] and stage.hub.check_runs == []

@@ -31,12 +31,9 @@ def test_names() -> None:
     assert path_of(ENTRY) == PATH and entry_of(PATH) == ENTRY
     foreign = "README.md", PATH + "x", PATH.replace("/ab/", "/ac/"), PATH.replace("default", ".."), "", "x/" + PATH
     assert not any(map(entry_of, foreign))
-
-
-@pytest.mark.parametrize("report_id", ["", "..", "a/b", "a--b", "-a", "a\n", "ä", "a" * 65])
-def test_report_ids_that_are_no_names(report_id: str) -> None:
-    with pytest.raises(UsageError, match="report_id"):
-        path_of(Entry(report_id, ENTRY.sha, ENTRY.digest))
+    for report_id in ("", "..", "a/b", "a--b", "-a", "a\n", "ä", "a" * 65):
+        with pytest.raises(UsageError, match="report_id"):
+            path_of(Entry(report_id, ENTRY.sha, ENTRY.digest))
 
 
 @given(snapshots())
@@ -106,12 +103,6 @@ def test_a_changed_byte(at: int, change: int) -> None:
         unpack(bytes(data), "x")
 
 
-@given(st.binary(max_size=100))
-def test_any_bytes(data: bytes) -> None:
-    with pytest.raises(InputError):
-        unpack(data, "x")
-
-
 @pytest.mark.parametrize(
     ("data", "why"),
     [
@@ -146,9 +137,6 @@ def test_a_directory(tmp_path: Path) -> None:
     assert not list(store.root.rglob(".part-*"))
     with pytest.raises(InputError, match="No such file"):
         DirectoryStore(tmp_path).load(ENTRY)
-
-
-def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot be written"):
         DirectoryStore(tmp_path / "file").save(ENTRY, LARGE)
