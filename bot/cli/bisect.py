@@ -53,7 +53,7 @@ def run(arguments: Arguments) -> None:
     from bot.system.files import write_atomically
 
     work = work_of(arguments, models=not arguments.stored)
-    metric = metric_of(arguments.metric, own_metrics(work.config.compiler.metrics))
+    metric = metric_of(arguments.metric, own_metrics(work.config.metrics))
     out = work.request.out
     good, bad = (end if arguments.stored else named_file(end) for end in (arguments.good, arguments.bad))
     options = BisectOptions(

@@ -80,7 +80,7 @@ def _sources(cancel: Cancel, here: Path | None) -> Iterator[Check]:
         mend = "check the network and PIP_INDEX_URL; compilers that are on this machine work without it"
         yield "package index", error.what, mend
     try:
-        config = load_config(here).compiler.find_links
+        config = load_config(here).places.find_links
     except BotError:  # told in a line of its own
         config = ()
     links = [without_secrets(link) for link in (*os.environ.get("PIP_FIND_LINKS", "").split(), *config)]

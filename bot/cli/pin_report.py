@@ -52,7 +52,7 @@ def run(arguments: Arguments) -> int:
             raise UsageError(what, where=options[side], hint="leave out --steps")
 
     if most != 0:  # found out before the two ends are measured: without releases there are no steps
-        places = load_config(request.config, models=False).compiler.places
+        places = load_config(request.config, models=False).places
         for side, spec in request.specs.items():
             require_release(side, spec in MOVING or is_snapshot(spec) or bool(places.release(spec)))
         offered(places, arguments.cancel)

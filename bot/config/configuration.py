@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 import msgspec
 import yaml
 from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import replace
 
 from bot.config.targets import Targets, packaged_targets, parse_targets
 from bot.config.thresholds import A_METRIC, RuleKeys, parse_rules, parsed
@@ -333,32 +334,12 @@ class Configuration(Keys, frozen=True):
     fold: Annotated[FoldKeys, examples({"max_slowdown": "1%"})] | UnsetType = UNSET
 
 
-class CompilerChoice(Small, frozen=True):
-    """Where the compilers of the two sides come from; `requirements` excludes `base` and `head`."""
-
-    base: str | None = None  # a SPEC, as written, as is `head`; None where the file does not say
-    head: str | None = None
-    requirements: str | None = None  # path in the repository of a requirements file to read on each side
-    find_links: tuple[str, ...] = ()  # where wheels are looked for beside the index: HTTPS pages and directories
-    # `owner/name` of the compiler's source on GitHub; empty where its commits are not to be looked up
-    repository: str = "iree-org/iree"
-    command: Command | None = None  # what the compiler is where it is not IREE
-
-    @property
-    def places(self) -> Places:
-        """Where its wheels are looked for."""
-        return Places(self.find_links, project=(self.command and self.command.package) or PROJECT)
-
-    @property
-    def metrics(self) -> OwnMetrics:
-        """Those of its own."""
-        return self.command.metrics if self.command else ()
-
-
 class Config(Small, frozen=True):
-    """Everything that can be configured; the fields are the keys of the file, `sections` being its `components`."""
+    """Everything that can be configured: the keys of the file and, beside `compiler`, what that means."""
 
-    compiler: CompilerChoice
+    compiler: CompilerKeys  # as it is written; `repository` empty where nobody can look commits up
+    places: Places  # where its wheels are looked for: HTTPS pages, and directories from here
+    command: Command | None  # what the compiler is where it is not IREE
     models: tuple[Path, ...]  # files with unique stems, sorted by stem; relative where the configuration's own path is
     targets: tuple[Target, ...]  # in the order of the file
     suites: tuple[SuiteModule, ...]  # modules of suites, sorted by name: cells with a target of their own each
@@ -374,13 +355,18 @@ class Config(Small, frozen=True):
     fail_job: bool
     page_url: str
     baseline: BaselineChoice
-    sections: tuple[tuple[str, str], ...]  # name and glob of parts of the models; the first that matches decides
+    components: tuple[tuple[str, str], ...]  # name and glob of parts of the models; the first that matches decides
     # a model with static and the same with dynamic shapes; they need not be among the models
     pairs: tuple[tuple[str, str], ...]
     noise: Mapping[str, Ratio]  # inexact metric → what share of itself it varies by; only metrics in it are judged
     fold: FoldOptions | None = None  # how folds are judged; None where no report is to have a fold audit
     # globs of model and target of cells whose compiler is known not to repeat itself
     repeats: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def metrics(self) -> OwnMetrics:
+        """Those of the compiler's own."""
+        return self.command.metrics if self.command else ()
 
 
 def configs_dir() -> Path:
@@ -458,9 +444,12 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
             raise file.error(("noise", id_), f"no metric that varies is called {id_!r}", did_you_mean(id_, INEXACT))
     noise = {id_: parsed(file, ("noise", id_), parse_ratio, written) for id_, written in own.noise.items()}
     judged = (file, own) if own.thresholds else (default, packaged)
-    compiler = _compiler(file, own.compiler) if path else CompilerChoice()
-    rules = parse_rules(judged[0], judged[1].thresholds, own_metrics(compiler.metrics))
-    _check_own(file, compiler.metrics, rules)
+    entry = own.compiler if path else CompilerKeys()
+    links = _find_links(file, entry)
+    command = _command(file, entry) if is_command else None
+    own_ones = command.metrics if command else ()
+    rules = parse_rules(judged[0], judged[1].thresholds, own_metrics(own_ones))
+    _check_own(file, own_ones, rules)
     _check_noise(judged[0], rules, noise)
     measured = (file, own) if own.models else (default, packaged)
     paths = (
@@ -481,28 +470,24 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
             what = f"{pair.static!r} is paired with itself"
             raise file.error(("pairs", index), what, "name a static and a dynamic model")
     globs = {name: (one,) if isinstance(one, str) else one for name, one in own.components.items()}
-    return Config(
-        compiler=compiler,
-        models=paths,
-        targets=chosen,
-        suites=suites,
-        flags=own.flags,
-        import_flags=own.import_flags,
-        timeout_seconds=own.timeout_seconds,
-        thresholds=(*(rule for module in suites for rule in module.rules), *rules),
-        states=msgspec.to_builtins(own.states),
-        templates=templates,
-        report_id=own.report_id,
-        comment=own.comment,
-        fail_job=own.fail_job,
-        page_url=own.page_url,
-        baseline=own.baseline,
-        sections=tuple((name, glob) for name, listed in globs.items() for glob in listed),
-        pairs=tuple((pair.static, pair.dynamic) for pair in own.pairs) if "pairs" in file.data else pairs,
-        noise=noise,
-        fold=FoldOptions(max_slowdown) if own.fold is not UNSET else None,
-        repeats=_repeats(own.repeats) if "repeats" in file.data else repeats,
-    )
+    made = {
+        "compiler": replace(entry, repository="") if command else entry,
+        "places": Places(links, project=entry.package or PROJECT),
+        "command": command,
+        "models": paths,
+        "targets": chosen,
+        "suites": suites,
+        "thresholds": (*(rule for module in suites for rule in module.rules), *rules),
+        "states": msgspec.to_builtins(own.states),
+        "templates": templates,
+        "components": tuple((name, glob) for name, listed in globs.items() for glob in listed),
+        "pairs": tuple((pair.static, pair.dynamic) for pair in own.pairs) if "pairs" in file.data else pairs,
+        "noise": noise,
+        "fold": FoldOptions(max_slowdown) if own.fold is not UNSET else None,
+        "repeats": _repeats(own.repeats) if "repeats" in file.data else repeats,
+    }
+    as_written = {name: getattr(own, name) for name in Config.__struct_fields__ if name not in made}
+    return Config(**as_written, **made)
 
 
 def read_configuration(path: Path) -> tuple[YamlFile, Configuration]:
@@ -532,8 +517,8 @@ def configuration_schema() -> dict[str, Any]:
     return {"title": "Configuration of the code size review bot", **schema}
 
 
-def _compiler(file: YamlFile, entry: CompilerKeys) -> CompilerChoice:
-    """With a page as it is written, which is never told again when refused; a directory from this file's own."""
+def _find_links(file: YamlFile, entry: CompilerKeys) -> tuple[str, ...]:
+    """Pages as they are written, which are never told again when refused; directories from this file's own."""
     places = []
     for link in (entry.find_links,) if isinstance(entry.find_links, str) else entry.find_links:
         place = link if is_address(link) else str(file.path.parent / link)
@@ -544,9 +529,10 @@ def _compiler(file: YamlFile, entry: CompilerKeys) -> CompilerChoice:
             hint = "what needs a login belongs into PIP_FIND_LINKS of the environment"
             raise file.error(("compiler", "find_links"), why, f"name an HTTPS page or a directory; {hint}")
         places.append(place)
-    choice = entry.base or None, entry.head or None, entry.requirements or None
-    if entry.kind == "iree":
-        return CompilerChoice(*choice, tuple(places), entry.repository)
+    return tuple(places)
+
+
+def _command(file: YamlFile, entry: CompilerKeys) -> Command:
     if taken := next((id_ for id_ in entry.metrics if id_ in METRIC_BY_ID), None):
         what, hint = f"{taken} is a metric of this program", "give yours another id, or leave it out"
         raise file.error(("compiler", "metrics", taken), what, hint)
@@ -555,8 +541,7 @@ def _compiler(file: YamlFile, entry: CompilerKeys) -> CompilerChoice:
         for id_, one in sorted(entry.metrics.items())
     )
     words = entry.package, entry.sources, entry.stages, metrics
-    command = Command(entry.run, entry.artifacts, str(file.path.parent.absolute()), *words)
-    return CompilerChoice(*choice, tuple(places), "", command)
+    return Command(entry.run, entry.artifacts, str(file.path.parent.absolute()), *words)
 
 
 def _check_own(file: YamlFile, own: OwnMetrics, rules: Sequence[Rule]) -> None:

@@ -265,7 +265,7 @@ def configuration(root: Path, name: str, offer: Offer) -> str:
 
 def packaged_compiler() -> str:
     """The release that the packaged configuration has on its head side."""
-    return load_config(configs_dir() / "default.yml", models=False).compiler.head or ""
+    return load_config(configs_dir() / "default.yml", models=False).compiler.head
 
 
 def _globs(root: Path, models: Sequence[str]) -> Iterator[str]:

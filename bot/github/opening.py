@@ -156,10 +156,10 @@ class Opened:
             return Sought(self.wanted.spec)
         try:
             choice = self.config.compiler
-            if choice.requirements is not None:
+            if choice.requirements:
                 path = requirements_file(choice.requirements, self.tree, (self.tree / self.config_name).parent)
                 _require_inside(self.tree, [path])
-                pin = sought_compiler(path, self.tree, choice.places.project)
+                pin = sought_compiler(path, self.tree, self.config.places.project)
                 return structs.replace(pin, notes=tuple(note.replace(f"{self.tree}/", "") for note in pin.notes))
             if spec := choice.head or choice.base:
                 return Sought(spec)
@@ -304,7 +304,7 @@ def _open(services: Services, stack: ExitStack, wanted: Wanted) -> Opened:
     config, name = configuration_of(services, tree, models=True)
     if name:
         templates = [config.templates, *config.templates.rglob("*")] if config.templates else []
-        wheels = [Path(link) for link in config.compiler.find_links if not is_address(link)]
+        wheels = [Path(link) for link in config.places.find_links if not is_address(link)]
         suites = [path for module in config.suites for path in module.files]
         own = [model for model in config.models if not is_packaged(model)]
         _require_inside(tree, [*own, *suites, *templates, *wheels])

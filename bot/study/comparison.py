@@ -48,7 +48,7 @@ def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline,
     """Compare, judge and explain two sides; `texts`: as `bot.explain.texts` has it."""
     deltas = diff(base, head)
     verdict = judge(deltas, config.thresholds, config.states, config.noise)
-    causes = explanations(base, head, deltas, config.sections, texts)
+    causes = explanations(base, head, deltas, config.components, texts)
     return Report(
         base=base,
         head=head,
@@ -60,7 +60,7 @@ def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline,
         explanations=causes,
         root_causes=root_causes(deltas, causes, changed_models(base, head), {**base.targets, **head.targets}),
         overview=overview(base, head, config.pairs),
-        edits=model_edits(base, head, config.sections),
+        edits=model_edits(base, head, config.components),
     )
 
 
@@ -187,12 +187,12 @@ def _named(side: str, work: Work) -> tuple[Sought, str]:
 def _pinned(work: Work, side: str) -> Sought:
     """A side's compiler as the configuration names it; the SPEC is empty where it does not."""
     compiler, path = work.config.compiler, work.request.config
-    if compiler.requirements is not None:
+    if compiler.requirements:
         here = path.parent if path else Path()
         top = Path(os.path.relpath(top_above(here)))
         file = requirements_file(compiler.requirements, top, here)
-        return sought_compiler(file, project=compiler.places.project)
-    return Sought((compiler.head if side == "head" else compiler.base) or "")
+        return sought_compiler(file, project=work.config.places.project)
+    return Sought(compiler.head if side == "head" else compiler.base)
 
 
 def with_compiler(work: Work) -> Work:
@@ -212,9 +212,9 @@ def of_compiler(work: Work, sought: Sought) -> Work:
         work.show.say(note)
     if sought.places.no_index:
         work.show.say("--no-index of the requirements file is not followed here: the index counts as well")
-    compiler = work.config.compiler
-    links = tuple(dict.fromkeys((*sought.places.find_links, *compiler.find_links)))
-    config = structs.replace(work.config, compiler=structs.replace(compiler, find_links=links))
+    places = work.config.places
+    links = tuple(dict.fromkeys((*sought.places.find_links, *places.find_links)))
+    config = structs.replace(work.config, places=structs.replace(places, find_links=links))
     request = replace(work.request, specs={**work.request.specs, "head": sought.spec})
     return replace(work, request=request, config=config)
 

@@ -118,7 +118,7 @@ class Work:
     @property
     def places(self) -> Places:
         """Where the configuration looks for wheels, beside the index."""
-        return self.config.compiler.places
+        return self.config.places
 
     def planned(self) -> Planned:
         """The models, targets and cells that the request selects; models behind an address are not fetched yet.
@@ -154,9 +154,9 @@ class Work:
         for note in sought.notes:
             say(note)
         name = request.releases.get(sought.spec, sought.spec)
-        if self.config.compiler.command:
+        if self.config.command:
             moving = sought.spec if name != sought.spec else ""
-            return command_compiler(self.config.compiler.command, name, request.cache, places, say, cancel, moving)
+            return command_compiler(self.config.command, name, request.cache, places, say, cancel, moving)
         toolchain = resolve(name, request.cache, cancel, say, places, self.config.timeout_seconds)
         toolchain = with_reader(toolchain, request.cache, cancel, say)
         if name != sought.spec:

@@ -43,7 +43,7 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
             why = cell.failure.first_line if cell.failure else cell.status
             raise NoVerdict(f"was not compiled: {why}", where=f"{keys[0]}, {name}")
     deltas = diff(both.sides["base"], both.sides["head"])
-    causes = explanations(both.sides["base"], both.sides["head"], deltas, both.work.config.sections)
+    causes = explanations(both.sides["base"], both.sides["head"], deltas, both.work.config.components)
     changed = causes[keys[0]].dispatches if keys[0] in causes else ()
     delta = _chosen(dispatch, cells, changed, deltas[0].noise)
     with both.work.resources() as resources:

@@ -720,7 +720,7 @@ def _with_those(
 def traced(plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], work: Work) -> dict[str, Snapshot]:
     """Both sides, with traces of what moved most without a cause that is known otherwise."""
     deltas = diff(sides["base"], sides["head"])
-    causes = explanations(sides["base"], sides["head"], deltas, work.config.sections)
+    causes = explanations(sides["base"], sides["head"], deltas, work.config.components)
     backends = {**sides["base"].targets, **sides["head"].targets}
     moved = worth_tracing(
         causes, root_causes(deltas, causes, backends=backends), changed_models(sides["base"], sides["head"])

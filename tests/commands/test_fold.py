@@ -105,7 +105,7 @@ def test_a_requirements_file_names_the_compiler_and_where_its_wheels_are(asked: 
     _, _, said = fold("--config", "c.yml")
     request, config, _ = asked.asked[0]
     assert request.specs == {"head": "iree-base-compiler==3.12.0"}
-    assert config.compiler.find_links == ("https://example.com/wheels",)
+    assert config.places.find_links == ("https://example.com/wheels",)
     assert said == "--no-index of the requirements file is not followed here: the index counts as well"
 
 

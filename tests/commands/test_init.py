@@ -17,7 +17,7 @@ from places import ROOT
 
 from bot.cli.init import IN_PKGCI, PLACEHOLDER, WORKFLOWS, workflow
 from bot.cli.main import main
-from bot.config.configuration import CompilerChoice, Config, configs_dir, load_config
+from bot.config.configuration import CompilerKeys, Config, configs_dir, load_config
 from bot.config.requirements import pinned_compiler
 
 MODEL = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }\n"
@@ -160,7 +160,7 @@ def test_a_repository_that_builds_the_compiler_gets_a_job_of_its_own_ci(place: P
     assert wrote == [".github/code-size.yml", *places]
     config = place.config(".github/code-size.yml")
     assert config.models == load_config().models and [one.name for one in config.suites] == ["sdxl-clip_gfx942"]
-    assert config.compiler == CompilerChoice() and config.baseline.wait_minutes == 60
+    assert config.compiler == CompilerKeys() and config.baseline.wait_minutes == 60
     for words in ("DEFAULT_SCHEDULE_ONLY_JOBS", "ci-extra: code_size", "pkgci_summary", "pkgci.yml"):
         assert words in told
     called, post = ((place.top / name).read_text(encoding="utf-8") for name in places)

@@ -12,7 +12,7 @@ import pytest
 from growth import steps
 from replacing import replace
 
-from bot.config.configuration import BaselineChoice, CompilerChoice, Config, configs_dir, load_config, read_manifest
+from bot.config.configuration import BaselineChoice, CompilerKeys, Config, configs_dir, load_config, read_manifest
 from bot.core.planned import Target
 from bot.core.policy import DEFAULT_STATES, Amount, LevelSpec, Ratio, Rule, is_catch_all
 from bot.errors import ConfigError
@@ -44,7 +44,7 @@ def models(folder: Path, *names: str) -> None:
 
 def test_the_default_is_the_packaged_one() -> None:
     config = load_config()
-    assert config.compiler == CompilerChoice(), "its pins are an example's"
+    assert config.compiler == CompilerKeys(), "its pins are an example's"
     cpus = ["llvm-cpu-riscv64", "llvm-cpu-aarch64", "llvm-cpu-x86_64"]
     others = ["vulkan-spirv", "cuda", "rocm", "metal-spirv", "vmvx", "vmvx-inline"]
     assert [target.name for target in config.targets] == [*cpus, *others]
@@ -57,7 +57,7 @@ def test_the_default_is_the_packaged_one() -> None:
     assert config.states == DEFAULT_STATES
     assert is_catch_all(config.thresholds[-1])
     named = load_config(configs_dir() / "default.yml")
-    assert replace(named, compiler=CompilerChoice()) == config
+    assert replace(named, compiler=CompilerKeys()) == config
 
 
 def test_quick_differs_in_its_models_only() -> None:
@@ -66,7 +66,7 @@ def test_quick_differs_in_its_models_only() -> None:
     assert [model.stem for model in quick.models] == [*berts, "mobilenet_v1_f32_224", "mobilenet_v1_int8_tosa"]
     named = load_config(configs_dir() / "default.yml")
     assert named.compiler == quick.compiler
-    assert named.compiler == CompilerChoice("iree-base-compiler==3.11.0", "iree-base-compiler==3.13.0")
+    assert named.compiler == CompilerKeys(base="iree-base-compiler==3.11.0", head="iree-base-compiler==3.13.0")
     differs = {name for name in Config.__struct_fields__ if getattr(default, name) != getattr(quick, name)}
     assert differs == {"models", "compiler"}
 
@@ -76,20 +76,20 @@ def test_a_key_left_out_is_the_default_and_states_are_completed(load: Load) -> N
     default = load_config()
     assert config.states == {**DEFAULT_STATES, "removed": "pass"}
     assert config.flags == ("--x=1",)
-    assert config.compiler == CompilerChoice(None, "./build"), "a compiler key of the user's is taken whole"
+    assert config.compiler == CompilerKeys(head="./build"), "a compiler key of the user's is taken whole"
     same = ("models", "targets", "timeout_seconds", "thresholds", "report_id")
     assert [getattr(config, name) for name in same] == [getattr(default, name) for name in same]
 
 
 def test_requirements_replace_both_sides_and_places_of_wheels(load: Load, tmp_path: Path) -> None:
     config = load(SCHEMA + "compiler: {requirements: requirements.txt}\n")
-    assert config.compiler == CompilerChoice(requirements="requirements.txt")
+    assert config.compiler == CompilerKeys(requirements="requirements.txt")
     page, folder = "https://iree.dev/pip-release-links.html", str(tmp_path / "wheels")
     (tmp_path / "wheels").mkdir()
     for text, links in ((page, (page,)), (f"[{page}, wheels]", (page, folder))):
-        assert load(SCHEMA + f"compiler: {{head: nightly, find_links: {text}}}\n").compiler.find_links == links
-    also = load(SCHEMA + f"compiler: {{requirements: requirements.txt, find_links: {page}}}\n").compiler
-    assert also == CompilerChoice(requirements="requirements.txt", find_links=(page,))
+        assert load(SCHEMA + f"compiler: {{head: nightly, find_links: {text}}}\n").places.find_links == links
+    also = load(SCHEMA + f"compiler: {{requirements: requirements.txt, find_links: {page}}}\n")
+    assert (also.compiler.requirements, also.places.find_links) == ("requirements.txt", (page,))
 
 
 def test_targets_by_name_keep_the_defaults_and_a_mapping_replaces_them(load: Load) -> None:
@@ -152,8 +152,8 @@ def test_limit_joins_the_fail_level_of_its_rule_and_levels_may_share_a_number(lo
 def test_sections_keep_their_order_and_have_an_entry_per_glob(load: Load) -> None:
     text = "components:\n  norm: ['*.LayerNorm.*', '*.norm']\n  attention: '*.attention.*'\n"
     sections = (("norm", "*.LayerNorm.*"), ("norm", "*.norm"), ("attention", "*.attention.*"))
-    assert load(SCHEMA + text).sections == sections
-    assert load(SCHEMA).sections == ()
+    assert load(SCHEMA + text).components == sections
+    assert load(SCHEMA).components == ()
 
 
 def test_pairs_are_those_of_the_suite_unless_the_file_has_its_own(load: Load) -> None:
