@@ -39,35 +39,20 @@ FOLDER = "shaped"  # Of the constrained models, beside `lab.json`: the printed c
 Runs = dict[tuple[str, CellKey], Run]
 
 
-class Scope(NamedTuple):
-    """What an experiment is about."""
-
-    experiment: Experiment
-    work: Work
-    models: tuple[Model, ...]  # of the configuration; none of them where variants bring their own
-    targets: tuple[Target, ...]  # without the flags of variants
-
-
 class VariantPlan(NamedTuple):
     """One variant, ready to be measured; its `reason` says why none of its cells is."""
 
     variant: Variant
     side: SidePlan  # its cells are what it is about; without one it has no target here
-    flags: tuple[str, ...]  # of all its cells, beside the targets'
 
     @property
     def name(self) -> str:
         """The variant's."""
         return self.variant.name
 
-    @property
-    def cells(self) -> tuple[PlannedCell, ...]:
-        """What it is about."""
-        return self.side.cells
-
     def planned(self, key: CellKey) -> PlannedCell:
         """One of its cells."""
-        return next(one for one in self.cells if one.key == key)
+        return next(one for one in self.side.cells if one.key == key)
 
 
 def experimented(experiment: Experiment, work: Work) -> Lab:
@@ -75,23 +60,24 @@ def experimented(experiment: Experiment, work: Work) -> Lab:
 
     Raises UsageError where nothing is left to measure; CompilerUnavailable where a compiler could not be had.
     """
-    about = _scope(experiment, work)
-    plans = [_planned(about, each) for each in experiment.variants]
-    ready = [plan for plan in plans if plan.cells and not plan.variant.reason]
-    sides = _measured([plan for plan in ready if not plan.variant.folded], work)
-    unfolded = _study([plan for plan in ready if not plan.variant.folded], sides)
+    models, targets = _scope(experiment, work)
+    plans = [_planned(each, models, targets, work) for each in experiment.variants]
+    ready = [plan for plan in plans if plan.side.cells and not plan.variant.reason]
+    plain = [plan for plan in ready if not plan.variant.folded]
+    sides = _measured(plain, work)
+    unfolded = _study(plain, sides)
     runs, modules = Runs(), dict[tuple[str, CellKey], str]()
     for plan in ready:
         if plan.variant.folded:
-            audit = _audit(plan, about)
+            audit = _audit(plan, experiment.run, work)
             cells = tuple(sorted((_folded(cell, audit) for cell in audit.cells), key=lambda cell: cell.key))
             sides[plan.name] = Snapshot(plan.side.compiler.info, plan.side.source, cells)
             runs |= _compared(plan, audit, unfolded, ready)
             modules |= {(plan.name, CellKey(one.model, one.target)): one.module for one in audit.cells}
         elif plan.variant.shapes is not None:
-            shown = {cell.key: cell.model.shown for cell in plan.cells}
+            shown = {cell.key: cell.model.shown for cell in plan.side.cells}
             modules |= {(plan.name, cell.key): shown[cell.key] for cell in sides[plan.name].cells if cell.command}
-    idle = {f"{plan.name}: none of its targets is measured here" for plan in plans if not plan.cells}
+    idle = {f"{plan.name}: none of its targets is measured here" for plan in plans if not plan.side.cells}
     return Lab(
         experiment=experiment,
         machine=_timed(ready, _study(ready, sides), runs, work) if experiment.run else "",
@@ -99,7 +85,7 @@ def experimented(experiment: Experiment, work: Work) -> Lab:
         runs=runs,
         modules=modules,
         flags=(*COMMON_FLAGS, *work.config.flags, *work.request.flags),
-        targets={target.name: target.backend for target in about.targets},
+        targets={target.name: target.backend for target in targets},
         notes=tuple(sorted(idle | {f"{name}: {note}" for name, side in sides.items() for note in side.notes})),
     )
 
@@ -112,8 +98,11 @@ def require_measured(lab: Lab, out: Path) -> None:
         raise NoVerdict(what, where=str(out / "lab.json"), hint=reason[:200])
 
 
-def _scope(experiment: Experiment, work: Work) -> Scope:
-    """The models and targets that experiment, configuration and request agree on; raises UsageError for none."""
+def _scope(experiment: Experiment, work: Work) -> tuple[tuple[Model, ...], tuple[Target, ...]]:
+    """The models and targets that experiment, configuration and request agree on; raises UsageError for none.
+
+    Models that variants bring are there by name alone, and targets without the flags of variants.
+    """
     config, targets = work.config, experiment.own_targets
     if not targets:
         names = [target.name for target in config.targets]
@@ -129,24 +118,20 @@ def _scope(experiment: Experiment, work: Work) -> Scope:
         what = "models" if not models else "targets"
         hint = f"the configuration has none of its {what}: define one of your own in a file of experiments"
         raise UsageError(f"{experiment.name} has nothing to measure", where="lab", hint=hint)
-    selected = select(models, targets, model_globs=work.request.models, target_globs=work.request.targets)
-    return Scope(experiment, work, *selected)
+    return select(models, targets, model_globs=work.request.models, target_globs=work.request.targets)
 
 
-def _planned(about: Scope, variant: Variant) -> VariantPlan:
+def _planned(variant: Variant, models: tuple[Model, ...], targets: tuple[Target, ...], work: Work) -> VariantPlan:
     """One variant with its compiler; raises CompilerUnavailable."""
-    work = about.work
     compiler = work.compiler(variant.spec or work.request.specs["head"])
-    toolchain, flags = toolchain_of(compiler), (*work.config.flags, *work.request.flags, *variant.flags)
-    models, targets = about.models, list(about.targets)
+    toolchain, own = toolchain_of(compiler), list[Target]()
     if variant.targets is not None:  # those that have this variant, with the flags that only they have
-        targets = []
-        for target in about.targets:
-            own = [each for glob, each in variant.targets.items() if fnmatchcase(target.name, glob)]
-            if own:
-                targets.append(
-                    structs.replace(target, flags=merged(target.flags, [flag for some in own for flag in some]))
-                )
+        for target in targets:
+            flags = [each for glob, each in variant.targets.items() if fnmatchcase(target.name, glob)]
+            if flags:
+                more = [flag for some in flags for flag in some]
+                own.append(structs.replace(target, flags=merged(target.flags, more)))
+        targets = tuple(own)
     if variant.files:  # its own models, each under the name of its row
         rows = [model.name for model in models if model.name in variant.files]
         loaded = load_models([Path(variant.files[row]) for row in rows], work.repository.top)
@@ -158,11 +143,16 @@ def _planned(about: Scope, variant: Variant) -> VariantPlan:
             models = tuple(_shaped(model, variant, bindings, work.request.out) for model in models)
         finally:
             bindings.close()
-    cells = in_its_words(toolchain, plan_cells(models, targets, flags), work.cancel)
+    cells = in_its_words(toolchain, plan_cells(models, targets, _flags(variant, work)), work.cancel)
     if cells and (unknown := unknown_to_all(toolchain, cells, work.cancel)):
         reason = f"IREE {toolchain.info.version} does not know the option {unknown}"
         variant = structs.replace(variant, reason=reason)
-    return VariantPlan(variant, SidePlan(variant.name, compiler, cells, work.repository.source), flags)
+    return VariantPlan(variant, SidePlan(variant.name, compiler, cells, work.repository.source))
+
+
+def _flags(variant: Variant, work: Work) -> tuple[str, ...]:
+    """Of all its cells, beside the targets'."""
+    return *work.config.flags, *work.request.flags, *variant.flags
 
 
 def _shaped(model: Model, variant: Variant, bindings: Bindings, out: Path) -> Model:
@@ -182,9 +172,9 @@ def _study(plans: Sequence[VariantPlan], sides: Mapping[str, Snapshot]) -> Study
     variants = []
     for plan in plans:
         refused = Failure("option", plan.variant.reason)
-        cells = tuple(Cell(one.key, "unsupported", failure=refused) for one in plan.cells if plan.variant.reason)
+        cells = tuple(Cell(one.key, "unsupported", failure=refused) for one in plan.side.cells if plan.variant.reason)
         side = sides.get(plan.name) or Snapshot(plan.side.compiler.info, plan.side.source, cells)
-        files = {cell.key.model: cell.model.shown for cell in plan.cells} if plan.variant.files else {}
+        files = {cell.key.model: cell.model.shown for cell in plan.side.cells} if plan.variant.files else {}
         variants.append(structs.replace(plan.variant, files=files, snapshot=side))
     return Study(tuple(variants))
 
@@ -202,17 +192,16 @@ def _measured(plans: Sequence[VariantPlan], work: Work) -> dict[str, Snapshot]:
             work.show.say(f"variant {plan.name}")
             sides |= measure_sides([plan.side], resources)
         references, by_name = _study(plans, sides).references, {plan.name: plan for plan in plans}
-        beside = [(references.get(cell.key.target, plan.variant).name, plan) for plan in plans for cell in plan.cells]
-        for first, plan in {frozenset((first, plan.name)): (by_name[first], plan) for first, plan in beside}.values():
-            if first is not plan and not plan.variant.files:
-                pair = {"base": first, "head": plan}
-                again = recheck(
-                    [replace(one.side, label=side) for side, one in pair.items()],
-                    {side: sides[one.name] for side, one in pair.items()},
-                    work.config,
-                    resources,
-                )
-                sides |= {one.name: again[side] for side, one in pair.items()}
+        beside = {
+            frozenset((reference.name, plan.name)): {"base": by_name[reference.name], "head": plan}
+            for plan in plans
+            for cell in plan.side.cells
+            if (reference := references.get(cell.key.target)) and reference.name != plan.name and not plan.variant.files
+        }
+        for pair in beside.values():
+            both = [replace(one.side, label=side) for side, one in pair.items()]
+            again = recheck(both, {side: sides[one.name] for side, one in pair.items()}, work.config, resources)
+            sides |= {one.name: again[side] for side, one in pair.items()}
         sides = repeat_unsteady([plan.side for plan in plans], sides, work.config, resources)
     return {name: structs.replace(side, cells=tuple(map(_before_fusion, side.cells))) for name, side in sides.items()}
 
@@ -228,16 +217,14 @@ def _before_fusion(cell: Cell) -> Cell:
     )
 
 
-def _audit(plan: VariantPlan, about: Scope) -> FoldAudit:
+def _audit(plan: VariantPlan, runs: bool, work: Work) -> FoldAudit:
     """A variant folded on all of its targets together, and measured from the cache; under the names of its rows."""
-    work, paths = about.work, {cell.key.model: Path(cell.model.path) for cell in plan.cells}
-    targets = {cell.key.target: cell.target for cell in plan.cells}
-    config = structs.replace(
-        work.config, models=tuple(paths.values()), targets=tuple(targets.values()), suites=(), flags=plan.flags
-    )
+    paths = {cell.key.model: Path(cell.model.path) for cell in plan.side.cells}
+    targets = tuple({cell.key.target: cell.target for cell in plan.side.cells}.values())
+    own = {"models": tuple(paths.values()), "targets": targets, "suites": (), "flags": _flags(plan.variant, work)}
     spec = plan.variant.spec or work.request.specs["head"]
     request = replace(work.request, models=(), targets=(), flags=(), specs={"head": spec})
-    audit = audited(replace(work, request=request, config=config), FoldOptions(run=about.experiment.run))
+    audit = audited(replace(work, request=request, config=structs.replace(work.config, **own)), FoldOptions(run=runs))
     rows = {path.stem: row for row, path in paths.items()}
     return structs.replace(
         audit,
@@ -268,20 +255,23 @@ def _compared(plan: VariantPlan, audit: FoldAudit, unfolded: Study, plans: Seque
 
     An audit holds what was folded against its own unfolded program, which has to be that of the reference.
     """
-    by_name, own, runs = {one.name: one for one in plans}, {cell.key: cell for cell in plan.cells}, Runs()
+    by_name, runs = {one.name: one for one in plans}, Runs()
+
+    def program(of: VariantPlan, key: CellKey) -> object:
+        own = ((one.argv, one.model.digest) for one in of.side.cells if one.key == key)
+        return next(own, None), of.side.compiler.info
+
     for cell in audit.cells:
-        key = CellKey(cell.model, cell.target)
         if cell.state in ("unsupported", FAILED):
             continue
-        reference, why = unfolded.references.get(key.target), ""
-        first = by_name[reference.name] if reference else None
-        theirs = next((one for one in first.cells if one.key == key), None) if first else None
-        is_same = theirs is not None and (theirs.argv, theirs.model.digest) == (own[key].argv, own[key].model.digest)
-        if first is None or not is_same or first.side.compiler.info != plan.side.compiler.info:
-            name = f"{first.name}'s" if first else "that of a variant that others are compared with"
-            why = f"the program that was folded is not {name}"
+        key = CellKey(cell.model, cell.target)
+        reference = unfolded.references.get(key.target)
         run = Run(cell.equal, cell.equal_note, cell.price, cell.price_note)
-        runs[plan.name, key] = Run(equal_note=why, price_note=why) if why else run
+        if reference is None or program(by_name[reference.name], key) != program(plan, key):
+            name = f"{reference.name}'s" if reference else "that of a variant that others are compared with"
+            why = f"the program that was folded is not {name}"
+            run = Run(equal_note=why, price_note=why)
+        runs[plan.name, key] = run
     return runs
 
 
@@ -330,8 +320,7 @@ def _not_run(run: Run | None, why: str) -> Run:
 
 
 def _counted(run: Run, count: int | str) -> Run:
-    name = "instructions_note" if isinstance(count, str) else "instructions"
-    return structs.replace(run, **{name: count})
+    return structs.replace(run, **{"instructions_note" if isinstance(count, str) else "instructions": count})
 
 
 _Tools = tuple[Kit, Importer, Runtime]  # What only one compiler has

@@ -128,85 +128,62 @@ def test_an_entry_is_replaced(tmp_path: Path) -> None:
     assert CellCache(tmp_path).load(KEY) == CELL
 
 
-@pytest.mark.parametrize("cell", [failed("timeout"), failed("compile", "SIGSEGV"), failed("compile", "SIGKILL")])
-def test_what_may_be_the_moments_fault_is_not_kept(tmp_path: Path, cell: Cell) -> None:
-    CellCache(tmp_path).store(KEY, cell)
-    assert list(tmp_path.rglob("*")) == []
-
-
-def local_cells() -> list[Cell]:
+def test_the_moments_fault_and_what_is_true_of_this_machine_alone_are_not_kept(tmp_path: Path) -> None:
     reason = here("the IR reader ended without an answer")
-    return [
+    for cell in (
+        failed("timeout"),
+        failed("compile", "SIGSEGV"),
+        failed("compile", "SIGKILL"),
         replace(failed("import"), failure=Failure("import", here("needs the onnx package"), 1)),
         replace(failed("import"), failure=Failure("import", f"cannot import ONNX: {here('no bindings')}")),
         replace(CELL, reasons={"linalg_ops": f"IR worker: {reason}"}),
         replace(CELL, reasons={**CELL.reasons, "strategies": reason}),
-    ]
-
-
-@pytest.mark.parametrize("cell", local_cells(), ids=range(4))
-def test_what_is_true_of_this_machine_only_is_not_kept(tmp_path: Path, cell: Cell) -> None:
-    CellCache(tmp_path).store(KEY, cell)
-    assert list(tmp_path.rglob("*")) == []
-
-
-def test_the_script_beside_the_bot_says_it_in_the_same_words() -> None:
-    assert f'HERE = "{lasting.HERE}"  # ' in IR_WORKER.read_text()
-
-
-def test_a_model_that_is_imported_is_kept_under_what_imports_it(tmp_path: Path) -> None:
-    [mlir] = cells_of(tmp_path, ["m"], [X86])
-    onnx = replace(mlir, model=replace(mlir.model, path="m.onnx"))
-    keys = {cell_key("digest", mlir), cell_key("digest", onnx)}
-    with patch("bot.compiler.bindings.version", lambda _: "0.0.1"):
-        importing.importer_version.cache_clear()
-        keys |= {cell_key("digest", mlir), cell_key("digest", onnx)}
-    importing.importer_version.cache_clear()
-    assert len(keys) == 3
-
-
-def test_code_for_this_processor_is_kept_under_it(tmp_path: Path) -> None:
-    [one] = cells_of(tmp_path, ["m"], [X86])
-    [host] = cells_of(tmp_path, ["m"], [X86], ["--iree-llvmcpu-target-cpu=host"])
-    keys = {cell_key("digest", one), cell_key("digest", host)}
-    with patch("platform.machine", lambda: "another"):
-        keys |= {cell_key("digest", one), cell_key("digest", host)}
-    assert len(keys) == 3
-
-
-def test_a_cache_that_is_only_read(tmp_path: Path) -> None:
-    CellCache(tmp_path, keeps=False).store(KEY, CELL)
+    ):
+        CellCache(tmp_path).store(KEY, cell)
+        assert list(tmp_path.rglob("*")) == [], cell
+    CellCache(tmp_path, keeps=False).store(KEY, CELL)  # a cache that is only read
     TextStore(tmp_path, keeps=False).keep(digest_of("text"), "text")
     assert list(tmp_path.rglob("*")) == []
+    assert f'HERE = "{lasting.HERE}"  # ' in IR_WORKER.read_text(), "the script beside the bot uses the same words"
+
+
+def test_a_key_has_what_imports_the_model_and_the_processor_where_code_is_for_it(tmp_path: Path) -> None:
+    [mlir] = cells_of(tmp_path, ["m"], [X86])
+    onnx = replace(mlir, model=replace(mlir.model, path="m.onnx"))
+    [host] = cells_of(tmp_path, ["m"], [X86], ["--iree-llvmcpu-target-cpu=host"])
+
+    def keys() -> list[str]:
+        importing.importer_version.cache_clear()
+        return [cell_key("digest", cell) for cell in (mlir, onnx, host)]
+
+    usual = keys()
+    with patch("bot.compiler.bindings.version", lambda _: "0.0.1"):
+        assert [old == new for old, new in zip(usual, keys(), strict=True)] == [True, False, True]
+    with patch("platform.machine", lambda: "another"):
+        assert [old == new for old, new in zip(usual, keys(), strict=True)] == [True, True, False]
+    importing.importer_version.cache_clear()
 
 
 # What cannot be trusted is absent
-
-
-def test_torn_at_every_offset(tmp_path: Path) -> None:
-    path = stored(tmp_path)
-    whole = path.read_bytes()
-    for size in range(len(whole)):
-        path.write_bytes(whole[:size])
-        assert CellCache(tmp_path).load(KEY) is None
-    path.write_bytes(whole)
-    assert CellCache(tmp_path).load(KEY) == CELL
 
 
 @given(junk=st.binary(max_size=300))
 def test_junk(tmp_path_factory: pytest.TempPathFactory, junk: bytes) -> None:
     root = tmp_path_factory.mktemp("cache")
     path = stored(root)
-    path.write_bytes(junk)
-    assert CellCache(root).load(KEY) is None
-    path.write_bytes(hashlib.sha256(junk).hexdigest().encode() + b"\n" + junk)
-    assert CellCache(root).load(KEY) is None
+    for damaged in (junk, hashlib.sha256(junk).hexdigest().encode() + b"\n" + junk):
+        path.write_bytes(damaged)
+        assert CellCache(root).load(KEY) is None
 
 
-@pytest.mark.parametrize(
-    "plain",
-    [
-        {"key": digest_of("another key"), "cell": ROW},
+def test_torn_entries_foreign_ones_with_a_right_checksum_and_one_under_another_name(tmp_path: Path) -> None:
+    path, other = stored(tmp_path), digest_of("another key")
+    whole = path.read_bytes()
+    for size in range(len(whole)):
+        path.write_bytes(whole[:size])
+        assert CellCache(tmp_path).load(KEY) is None
+    for plain in (
+        {"key": other, "cell": ROW},
         {"cell": ROW},
         {"key": KEY},
         {"key": KEY, "cell": []},
@@ -217,25 +194,15 @@ def test_junk(tmp_path_factory: pytest.TempPathFactory, junk: bytes) -> None:
         {"key": KEY, "cell": {**ROW, "metrics": {"no_such_metric": 1}}},
         {"key": KEY, "cell": {**ROW, "new_field": 1}},
         {"key": KEY, "cell": {k: v for k, v in ROW.items() if k != "model"}},
-    ],
-)
-def test_foreign_entries_with_a_right_checksum(tmp_path: Path, plain: Any) -> None:
-    path = stored(tmp_path)
+    ):
+        forge(path, plain)
+        assert CellCache(tmp_path).load(KEY) is None, plain
     forge(path, {"key": KEY, "cell": ROW})
     assert CellCache(tmp_path).load(KEY) == CELL
-    forge(path, plain)
-    assert CellCache(tmp_path).load(KEY) is None
-
-
-def test_an_entry_under_another_name(tmp_path: Path) -> None:
-    path, other = stored(tmp_path), digest_of("another key")
     place = tmp_path / path.relative_to(tmp_path).parts[0] / other[:2] / f"{other}.json"
     place.parent.mkdir(parents=True, exist_ok=True)
     path.rename(place)
     assert CellCache(tmp_path).load(other) is None
-
-
-# Places that cannot be written
 
 
 # Two runs, one cache
@@ -264,9 +231,3 @@ def test_many_processes_write_one_key(tmp_path: Path) -> None:
     assert [worker.exitcode for worker in workers] == [0] * 8
     assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 1
     assert CellCache(tmp_path).load(KEY) in [version(number) for number in range(8)]
-
-
-def test_entries_are_text_that_can_be_read(tmp_path: Path) -> None:
-    head, _, body = stored(tmp_path).read_bytes().partition(b"\n")
-    assert head.decode() == hashlib.sha256(body).hexdigest()
-    assert json.loads(body)["cell"]["model"] == "bert"

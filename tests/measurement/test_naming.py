@@ -59,15 +59,10 @@ def test_what_means_nothing_or_several_is_one_line(spec: str, line: str, hint: s
     assert caught.value.line.startswith(line) and hint in caught.value.line
 
 
-def test_several_wheels_that_fit_this_machine_are_one_line() -> None:
-    with pytest.raises(CompilerUnavailable) as caught:
+def test_several_wheels_that_fit_this_machine_and_odd_globs_are_one_line() -> None:
+    with pytest.raises(CompilerUnavailable, match=r"several wheels fit this machine: iree_base_compiler-3\.12\.0"):
         named_file("two/*.whl")
-    assert "several wheels fit this machine: iree_base_compiler-3.12.0" in caught.value.line
-    assert "name one wheel" in caught.value.line and "\n" not in caught.value.line
-
-
-@pytest.mark.parametrize("spec", ["[", "**", "a\0b*", "*" * 300, "~/*", "[!a]?"])
-def test_odd_globs_are_one_line(spec: str) -> None:
-    with pytest.raises(BotError) as caught:
-        named_file(spec)
-    assert "\n" not in caught.value.line
+    for spec in ("two/*.whl", "[", "**", "a\0b*", "*" * 300, "~/*", "[!a]?"):
+        with pytest.raises(BotError) as caught:
+            named_file(spec)
+        assert "\n" not in caught.value.line
