@@ -142,7 +142,7 @@ Comments of people with write access whose first line begins with `{PREFIX}`:
 """The commands with an example each, as Markdown."""
 
 
-Kind = Literal["sha", "repository", "ref", "login", "word", "url", "moment", "text"]
+Kind = Literal["sha", "repository", "ref", "login", "word", "url", "number", "moment", "text"]
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w-]{0,99}/(?!\.{1,2}$)[\w.-]{1,100}", re.ASCII)
 # What git refuses in a ref name (git-check-ref-format), a leading dash, and whatever does not print.
@@ -154,69 +154,45 @@ _KINDS: dict[Kind, tuple[str, re.Pattern[str]]] = {
     "login": ("a login", re.compile(r"[A-Za-z0-9][\w-]{0,99}(?:\[bot\])?", re.ASCII)),
     "word": ("a word in lower case", re.compile(r"[a-z_]{1,60}")),
     "url": ("an http(s) address", re.compile(r"https?://[\w.:\[\]-]+(?:/[\w./~%@+-]*)?", re.ASCII)),
+    "number": ("a positive integer", re.compile(r"0{0,9}[1-9][0-9]{0,18}")),
     "moment": ("a moment in UTC", re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)),
     "text": ("text", re.compile(r".*", re.DOTALL)),
 }
 
 
-class Value(Small, frozen=True):
-    """One value of a document, with the place it was found at."""
+class Document(Small, frozen=True):
+    """A payload, or the environment: what is read of it stands at a path such as `pull_request.head.sha`."""
 
-    raw: object  # as it came; None where the key is missing or null
-    source: str  # the document (`event payload`)
-    path: str = ""  # keys from its top, with dots between them
+    raw: object
+    source: str
 
-    def at(self, *keys: str) -> Value:
-        """The value below; missing where a key is missing. InputError where something on the way has no keys."""
-        value = self
-        for key in keys:
-            if not isinstance(value.raw, Mapping):
-                raise value._error("is missing" if value.raw is None else "is no object")
-            value = Value(value.raw.get(key), self.source, f"{value.path}.{key}" if value.path else key)
+    def get(self, path: str) -> object:
+        """What is there, as it came; None where there is nothing, or null."""
+        value = self.raw
+        for key in path.split("."):
+            value = value.get(key) if isinstance(value, Mapping) else None
         return value
 
-    @property
-    def missing(self) -> bool:
-        """True where there is no such key, or null."""
-        return self.raw is None
+    def read(self, path: str, kind: Kind) -> str:
+        """The text, which is what its kind says; InputError otherwise, without the text."""
+        value, (words, pattern) = self.get(path), _KINDS[kind]
+        prints = isinstance(value, str) and (kind == "text" or value.isprintable())
+        if not isinstance(value, str) or not prints or not pattern.fullmatch(value):
+            what = "is missing" if value is None else f"is not {words}"
+            raise InputError(what, where=f"{self.source}: {path}")
+        return value
 
-    def read(self, kind: Kind) -> str:
-        """The text, which is what its kind says; InputError otherwise."""
-        if self.raw is None:
-            raise self._error("is missing")
-        words, pattern = _KINDS[kind]
-        prints = isinstance(self.raw, str) and (kind == "text" or self.raw.isprintable())
-        if not isinstance(self.raw, str) or not prints or not pattern.fullmatch(self.raw):
-            raise self._error(f"is not {words}")
-        return self.raw
-
-    def read_or_empty(self, kind: Kind) -> str:
+    def read_or_empty(self, path: str, kind: Kind) -> str:
         """The same, empty where it is missing or empty."""
-        return "" if self.raw is None or self.raw == "" else self.read(kind)
+        return "" if self.get(path) in (None, "") else self.read(path, kind)
 
-    def id(self) -> int:
+    def id(self, path: str) -> int:
         """A positive integer as GitHub counts things; InputError otherwise."""
-        if self.raw is None:
-            raise self._error("is missing")
-        if not isinstance(self.raw, int) or isinstance(self.raw, bool) or not 0 < self.raw < 1 << 63:
-            raise self._error("is not a positive integer")
-        return self.raw
-
-    def number(self) -> int:
-        """A positive integer written as decimal digits, as environment variables have it; InputError otherwise."""
-        digits = self.read("text")
-        if not re.fullmatch(r"[0-9]{1,19}", digits):
-            raise self._error("is not a positive integer")
-        return Value(int(digits), self.source, self.path).id()
-
-    def flag(self) -> bool:
-        """True or false, false where it is missing; InputError otherwise."""
-        if self.raw is not None and not isinstance(self.raw, bool):
-            raise self._error("is neither true nor false")
-        return bool(self.raw)
-
-    def _error(self, what: str) -> InputError:
-        return InputError(what, where=f"{self.source}: {self.path or 'top level'}")
+        value = self.get(path)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 < value < 1 << 63:
+            what = "is missing" if value is None else "is not a positive integer"
+            raise InputError(what, where=f"{self.source}: {path}")
+        return value
 
 
 _DEPENDABOT = "dependabot[bot]"
@@ -226,7 +202,7 @@ _POSTED = ("success", "failure", "timed_out", "cancelled", "startup_failure")
 # `owner/name/.github/workflows/FILE@REF`: the file is not the last part, as the ref has slashes too.
 _WORKFLOW = re.compile(r"[^@]*/\.github/workflows/([\w.+-]+)@.*", re.ASCII)
 
-_Rule = Callable[[RunContext, Value], RunContext]
+_Rule = Callable[[RunContext, Document], RunContext]
 
 
 def run_context(environ: Mapping[str, str], payload: Mapping[str, Any]) -> RunContext:
@@ -238,27 +214,26 @@ def run_context(environ: Mapping[str, str], payload: Mapping[str, Any]) -> RunCo
     event = environ.get("GITHUB_EVENT_NAME", "")
     if not event:
         return RunContext("nothing", "not a run of GitHub Actions")
-    env = Value(environ, "environment")
+    env = Document(environ, "environment")
     workflow = _WORKFLOW.fullmatch(environ.get("GITHUB_WORKFLOW_REF", ""))
-    attempt = env.at("GITHUB_RUN_ATTEMPT")
     known = RunContext(
         "nothing",
         "",
         event=event,
-        repository=env.at("GITHUB_REPOSITORY").read("repository"),
-        run_id=env.at("GITHUB_RUN_ID").number(),
-        run_attempt=attempt.number() if attempt.raw else 1,
+        repository=env.read("GITHUB_REPOSITORY", "repository"),
+        run_id=int(env.read("GITHUB_RUN_ID", "number")),
+        run_attempt=int(env.read_or_empty("GITHUB_RUN_ATTEMPT", "number") or 1),
         workflow=workflow[1] if workflow else "",
-        sha=env.at("GITHUB_SHA").read("sha"),
-        ref=env.at("GITHUB_REF").read_or_empty("ref"),
-        actor=env.at("GITHUB_ACTOR").read_or_empty("login"),
+        sha=env.read("GITHUB_SHA", "sha"),
+        ref=env.read_or_empty("GITHUB_REF", "ref"),
+        actor=env.read_or_empty("GITHUB_ACTOR", "login"),
     )
-    api, server = (env.at(f"GITHUB_{one}_URL").read_or_empty("url").rstrip("/") for one in ("API", "SERVER"))
+    api, server = (env.read_or_empty(f"GITHUB_{one}_URL", "url").rstrip("/") for one in ("API", "SERVER"))
     context = replace(known, api_url=api or known.api_url, server_url=server or known.server_url)
     rule = _RULES.get(event)
     if rule is None:
         return _nothing(context, f"nothing is done on {event}")
-    return rule(context, Value(payload, "event payload"))
+    return rule(context, Document(payload, "event payload"))
 
 
 def read_event(environ: Mapping[str, str]) -> Mapping[str, Any]:
@@ -283,8 +258,8 @@ def _nothing(context: RunContext, why: str) -> RunContext:
     return replace(context, story="nothing", why=why)
 
 
-def _on_default(context: RunContext, payload: Value) -> RunContext:
-    return replace(context, default_branch=payload.at("repository", "default_branch").read("ref"))
+def _on_default(context: RunContext, payload: Document) -> RunContext:
+    return replace(context, default_branch=payload.read("repository.default_branch", "ref"))
 
 
 def _same(one: str, other: str) -> bool:
@@ -292,26 +267,24 @@ def _same(one: str, other: str) -> bool:
     return one.casefold() == other.casefold()
 
 
-def _head_repository(holder: Value, key: str) -> str:
-    """Name of the repository that a head is in; empty where it was deleted, which GitHub shows as null."""
-    repository = holder.at(key)
-    return "" if repository.missing else repository.at("full_name").read("repository")
+def _name_of(payload: Document, repository: str) -> str:
+    """Empty where the repository was deleted, which GitHub shows as null."""
+    return "" if payload.get(repository) is None else payload.read(f"{repository}.full_name", "repository")
 
 
-def _pull_request(context: RunContext, payload: Value) -> RunContext:
+def _pull_request(context: RunContext, payload: Document) -> RunContext:
     context = _on_default(context, payload)
-    head = payload.at("pull_request", "head")
     pull = Pull(
-        number=payload.at("pull_request", "number").id(),
-        head_sha=head.at("sha").read("sha"),
-        base_ref=payload.at("pull_request", "base", "ref").read("ref"),
-        head_repository=_head_repository(head, "repo"),
+        number=payload.id("pull_request.number"),
+        head_sha=payload.read("pull_request.head.sha", "sha"),
+        base_ref=payload.read("pull_request.base.ref", "ref"),
+        head_repository=_name_of(payload, "pull_request.head.repo"),
     )
     foreign = not _same(pull.head_repository, context.repository) or _by_dependabot(context, payload)
     context = replace(context, pull=pull, read_only=foreign)
-    action = payload.at("action").read("word")
+    action = payload.read("action", "word")
     if action in ("labeled", "unlabeled"):
-        label = payload.at("label", "name").read("text")
+        label = payload.read("label.name", "text")
         if label != APPROVAL_LABEL:
             return _nothing(context, f"pull request {action}, with another label than {APPROVAL_LABEL}")
         why = f"pull request {action}: {APPROVAL_LABEL}"
@@ -320,30 +293,28 @@ def _pull_request(context: RunContext, payload: Value) -> RunContext:
         return replace(context, story="review", why=f"pull request {action}")
     if action != "edited":
         return _nothing(context, f"nothing is done on a pull request that was {action}")
-    changes = payload.at("changes")
-    if changes.missing or changes.at("base").missing:
+    if payload.get("changes.base") is None:
         return _nothing(context, "the pull request was edited, and its base is the same")
     return replace(context, story="review", why="pull request edited: its base changed")
 
 
-def _by_dependabot(context: RunContext, payload: Value) -> bool:
-    sender = payload.at("sender")
-    return _DEPENDABOT in (context.actor, "" if sender.missing else sender.at("login").read_or_empty("login"))
+def _by_dependabot(context: RunContext, payload: Document) -> bool:
+    return _DEPENDABOT in (context.actor, payload.get("sender.login"))
 
 
-def _push(context: RunContext, payload: Value) -> RunContext:
+def _push(context: RunContext, payload: Document) -> RunContext:
     context = replace(_on_default(context, payload), read_only=_by_dependabot(context, payload))
-    ref = payload.at("ref").read("ref")
-    if payload.at("deleted").flag():
+    ref = payload.read("ref", "ref")
+    if payload.get("deleted"):
         return _nothing(context, "a push that deleted its ref")
     if ref != _HEADS + context.default_branch:
         return _nothing(context, "a push to something else than the default branch")
     return replace(context, story="baseline", why="push to the default branch")
 
 
-def _schedule(context: RunContext, payload: Value) -> RunContext:
+def _schedule(context: RunContext, payload: Document) -> RunContext:
     """Payloads of schedules may lack the repository, but GitHub runs schedules on the default branch only."""
-    if not payload.at("repository").missing:
+    if payload.get("repository") is not None:
         context = _on_default(context, payload)
     elif context.ref.startswith(_HEADS):
         context = replace(context, default_branch=context.ref[len(_HEADS) :])
@@ -352,23 +323,21 @@ def _schedule(context: RunContext, payload: Value) -> RunContext:
     return replace(context, story="baseline", why="schedule on the default branch")
 
 
-def _workflow_run(context: RunContext, payload: Value) -> RunContext:
+def _workflow_run(context: RunContext, payload: Document) -> RunContext:
     context = _on_default(context, payload)
-    action, finished = payload.at("action").read("word"), payload.at("workflow_run")
-    event = finished.at("event").read("word")
+    action, event = payload.read("action", "word"), payload.read("workflow_run.event", "word")
     if action != "completed":
         return _nothing(context, f"the run is not completed, it is {action}")
     if event != "pull_request":
         return _nothing(context, f"the finished run is one of {event}, not of pull_request")
-    actor = finished.at("actor")
     run = WorkflowRun(
-        id=finished.at("id").id(),
-        head_sha=finished.at("head_sha").read("sha"),
-        head_branch=finished.at("head_branch").read_or_empty("ref"),
-        head_repository=_head_repository(finished, "head_repository"),
-        conclusion=finished.at("conclusion").read_or_empty("word"),
-        actor="" if actor.missing else actor.at("login").read("login"),
-        created_at=finished.at("created_at").read("moment"),
+        id=payload.id("workflow_run.id"),
+        head_sha=payload.read("workflow_run.head_sha", "sha"),
+        head_branch=payload.read_or_empty("workflow_run.head_branch", "ref"),
+        head_repository=_name_of(payload, "workflow_run.head_repository"),
+        conclusion=payload.read_or_empty("workflow_run.conclusion", "word"),
+        actor=payload.read_or_empty("workflow_run.actor.login", "login"),
+        created_at=payload.read("workflow_run.created_at", "moment"),
     )
     context = replace(context, run=run)
     if _same(run.head_repository, context.repository) and run.actor != _DEPENDABOT:
@@ -378,20 +347,20 @@ def _workflow_run(context: RunContext, payload: Value) -> RunContext:
     return replace(context, story="post", why="a pull request's run that could not write is finished")
 
 
-def _issue_comment(context: RunContext, payload: Value) -> RunContext:
+def _issue_comment(context: RunContext, payload: Document) -> RunContext:
     context = _on_default(context, payload)
-    action, issue, comment = payload.at("action").read("word"), payload.at("issue"), payload.at("comment")
+    action = payload.read("action", "word")
     if action != "created":
         return _nothing(context, f"a comment was {action}, not created")
-    if issue.at("pull_request").missing:
+    if payload.get("issue.pull_request") is None:
         return _nothing(context, "a comment on an issue, not on a pull request")
-    if comment.at("user", "type").read("text") == "Bot":
+    if payload.read("comment.user.type", "text") == "Bot":
         return _nothing(context, "a comment of a bot")
-    command = parse_command(comment.at("body").read_or_empty("text"))
+    command = parse_command(payload.read_or_empty("comment.body", "text"))
     if command is None:
         return _nothing(context, "a comment that is no /code-size command")
-    author, comment_id = comment.at("user", "login").read("login"), comment.at("id").id()
-    command = replace(command, author=author, comment_id=comment_id, pull_number=issue.at("number").id())
+    author, comment_id = payload.read("comment.user.login", "login"), payload.id("comment.id")
+    command = replace(command, author=author, comment_id=comment_id, pull_number=payload.id("issue.number"))
     return replace(context, story="command", why=f"/code-size {command.name}", command=command)
 
 
