@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -191,24 +191,17 @@ def in_its_words(toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: Can
         return tuple(cells)
     with temporary_directory("code-size-") as scratch:
         known = cache(lambda flag: unknown_option_of(toolchain, (flag,), scratch, cancel) is None)
-        return tuple(
-            replace(
-                cell,
-                target=replace(cell.target, flags=known_names(cell.target.flags, known)),
-                user_flags=known_names(cell.user_flags, known),
-            )
-            for cell in cells
-        )
 
+        def named(flag: str) -> str:  # one that is known under no name stays as it is
+            option, equals, value = flag.partition("=")
+            other = f"{OTHER_NAME.get(option, option)}{equals}{value}"
+            return flag if other == flag or known(flag) or not known(other) else other
 
-def known_names(flags: Iterable[str], known: Callable[[str], bool]) -> tuple[str, ...]:
-    """The flags, each under the name that is known; one that is known under no name stays as it is."""
-    names = []
-    for flag in flags:
-        option, equals, value = flag.partition("=")
-        other = f"{OTHER_NAME.get(option, option)}{equals}{value}"
-        names.append(flag if other == flag or known(flag) or not known(other) else other)
-    return tuple(names)
+        result = []
+        for cell in cells:
+            target = replace(cell.target, flags=tuple(map(named, cell.target.flags)))
+            result.append(replace(cell, target=target, user_flags=tuple(map(named, cell.user_flags))))
+        return tuple(result)
 
 
 def flags_of(command: str) -> list[str]:

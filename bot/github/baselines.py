@@ -184,10 +184,15 @@ def awaited(services: Services, side: Opened, look: Callable[[], _Result | None]
     limit, sha, result = 60 * side.config.baseline.wait_minutes, side.wanted.sha, None
     if not limit:
         return None, ""
-    waited, pause, run = 0, _FIRST_PAUSE_SECONDS, ""
+    waited, pause, run = 0, _FIRST_PAUSE_SECONDS, None
     try:
-        while result is None and waited < limit and (run := _push_run(services, sha)):
-            services.show.say(f"waiting for the baseline of {sha[:10]}: {run}; {waited} of at most {limit} s waited")
+        if services.hub is None:
+            raise NetworkError("there is no token", hint="give the action a token: it asks for the run")
+        if not (workflow := services.context.workflow):
+            raise NetworkError("the workflow is not known", where="environment: GITHUB_WORKFLOW_REF")
+        while result is None and waited < limit and (run := unfinished_push(services.hub, sha, workflow)):
+            words = f"run {run[0]} is {run[1].replace('_', ' ')}"
+            services.show.say(f"waiting for the baseline of {sha[:10]}: {words}; {waited} of at most {limit} s waited")
             services.cancel.wait(min(pause, limit - waited))
             waited, pause = waited + min(pause, limit - waited), min(2 * pause, _LONGEST_PAUSE_SECONDS)
             result = look()
@@ -195,16 +200,6 @@ def awaited(services: Services, side: Opened, look: Callable[[], _Result | None]
         services.show.say(line := f"the base commit's own run is not waited for: {error.line}")
         return look(), line
     if result is None:
-        over = f"{run} after {waited} s, which is enough" if run else "no run of it is going on"
+        over = f"{words} after {waited} s, which is enough" if run else "no run of it is going on"
         services.show.say(f"no baseline of {sha[:10]} to wait for: {over}")
     return result or look(), ""
-
-
-def _push_run(services: Services, sha: str) -> str:
-    """The run that is going on for the push of a commit, in words; empty for none."""
-    if services.hub is None:
-        raise NetworkError("there is no token", hint="give the action a token: it asks for the run")
-    if not services.context.workflow:
-        raise NetworkError("the workflow is not known", where="environment: GITHUB_WORKFLOW_REF")
-    run = unfinished_push(services.hub, sha, services.context.workflow)
-    return f"run {run[0]} is {run[1].replace('_', ' ')}" if run else ""

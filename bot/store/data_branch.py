@@ -12,13 +12,14 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import cached_property
 
 from bot.core.baseline import Entry
 from bot.core.snapshot import Snapshot
 from bot.errors import ConfigError, InputError, NetworkError
 from bot.store.entries import FOLDER, UNPACKED_LIMIT_BYTES, entry_of, is_whole, pack, path_of, unpack
 from bot.system.files import temporary_directory
-from bot.system.git import Git
+from bot.system.git import Git, first_line
 
 ATTEMPTS = 30
 TIP, HISTORY = "refs/code-size/tip", "refs/code-size/history"
@@ -59,7 +60,7 @@ class DataBranch:
     ) -> None:
         self._git, self._branch, self._default = git, branch, default_branch
         self._now, self._sleep = now, sleep
-        self._room, self._made = ExitStack(), dict[str, Git]()
+        self._room = ExitStack()
         self._tip: str | None = None
 
     def __enter__(self) -> DataBranch:
@@ -68,28 +69,25 @@ class DataBranch:
 
     def __exit__(self, *_: object) -> None:
         """Remove the bare repository, whatever happened."""
-        self._made.clear()
         self._room.close()
 
-    @property
+    @cached_property
     def repository(self) -> Git:
         """The bare repository, connected with the clone's origin.
 
         The clone's own `http` and `credential` settings go along: checkout actions leave their credentials there.
         """
-        if not self._made:
-            directory = self._room.enter_context(temporary_directory("data-"))
-            url, file, path = self._git.text("remote", "get-url", "origin"), directory / "settings", directory / "bare"
-            wanted = r"^(http|credential)\.|^core\.sshcommand$"
-            self._git("config", "--local", "--includes", "--null", "--get-regexp", wanted, stdout=file)
-            rows = file.read_text(encoding="utf-8", errors="replace").split("\0")
-            file.unlink()
-            settings = [(key, value) for key, _, value in (row.partition("\n") for row in rows) if key]
-            self._git.text("init", "--quiet", "--bare", str(path))
-            with (path / "config").open("a", encoding="utf-8") as written:
-                written.write("".join(_section(key, value) for key, value in (("remote.origin.url", url), *settings)))
-            self._made["bare"] = self._git.at(path)
-        return self._made["bare"]
+        directory = self._room.enter_context(temporary_directory("data-"))
+        url, file, path = self._git.text("remote", "get-url", "origin"), directory / "settings", directory / "bare"
+        wanted = r"^(http|credential)\.|^core\.sshcommand$"
+        self._git("config", "--local", "--includes", "--null", "--get-regexp", wanted, stdout=file)
+        rows = file.read_text(encoding="utf-8", errors="replace").split("\0")
+        file.unlink()
+        settings = [(key, value) for key, _, value in (row.partition("\n") for row in rows) if key]
+        self._git.text("init", "--quiet", "--bare", str(path))
+        with (path / "config").open("a", encoding="utf-8") as written:
+            written.write("".join(_section(key, value) for key, value in (("remote.origin.url", url), *settings)))
+        return self._git.at(path)
 
     def entries(self) -> Sequence[Entry]:
         """Everything on the branch now; empty where there is no such branch.
@@ -197,9 +195,7 @@ class DataBranch:
 def _refused(output: str, what: str) -> NetworkError:
     if any(mark in output for mark in ("403", "Permission to", "Write access to repository not granted")):
         return NetworkError(f"{what}: the token may not write", hint="give the job permissions: contents: write")
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    said = [line for line in lines if line.startswith(("fatal:", "error:", "remote:", "!"))]
-    return NetworkError(f"{what}: {(said or lines or ['git says nothing'])[0]}")
+    return NetworkError(f"{what}: {first_line(output, 'remote:', '!')}")
 
 
 def _section(key: str, value: str) -> str:

@@ -31,6 +31,7 @@ WHOLE_SECONDS = 1800.0  # For all pieces together
 _CHUNK_BYTES = 1 << 16
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _SHOWN_CHARACTERS = 200
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _PLATFORM = ipaddress.ip_address("168.63.129.16")
 """A public address that within Azure is the machine's own host ("What is IP address 168.63.129.16?", Azure's pages)."""
@@ -110,7 +111,10 @@ def _followed(url: str, private: frozenset[str], retry: _Retry) -> urllib3.BaseH
     """The answer that is no redirect."""
     at = url
     for _ in range(MOST_REDIRECTS + 1):
-        parts = _parts(url, at)
+        parts = safe_address(at)
+        if parts is None or parts.scheme != "https":
+            before = "" if at == url else f"redirects to {shown(at)}, which "
+            raise _error(url, f"{before}is no https address", "name a host, no user, and no other protocol")
         response: urllib3.BaseHTTPResponse = _pool(url, at, parts, private).urlopen(
             "GET",
             f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}",
@@ -129,16 +133,15 @@ def _followed(url: str, private: frozenset[str], retry: _Retry) -> urllib3.BaseH
     raise _error(url, f"redirects more than {MOST_REDIRECTS} times")
 
 
-def _parts(url: str, at: str) -> SplitResult:
-    before = "" if at == url else f"redirects to {shown(at)}, which "
+def safe_address(url: str) -> SplitResult | None:
+    """The parts of an https address, or of an http one on this machine, that names no user; None for any other."""
     try:
-        parts = urlsplit(at)
+        parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError:
-        parts, host = SplitResult("", "", "", "", ""), None
-    if parts.scheme != "https" or not host or "@" in parts.netloc or not parts.netloc.isascii():
-        raise _error(url, f"{before}is no https address", "name a host, no user, and no other protocol")
-    return parts
+        return None
+    is_safe = parts.scheme == "https" or (parts.scheme == "http" and host in _LOOPBACK)
+    return parts if is_safe and host and "@" not in parts.netloc and parts.netloc.isascii() else None
 
 
 def _pool(url: str, at: str, parts: SplitResult, private: frozenset[str]) -> Any:

@@ -11,14 +11,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from bot.core.snapshot import SourceInfo
 from bot.errors import InputError, NetworkError, UsageError
+from bot.system.downloads import safe_address
 from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Outcome, run
-
-_LOOPBACK = ("127.0.0.1", "localhost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +46,8 @@ def credentials(token: str, server_url: str) -> Credentials | None:
     """
     if not token:
         return None
-    parts = urlsplit("") if re.search(r"[^!-~]|[\"\\@\[\]]", server_url) else urlsplit(server_url)
-    is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
-    if not is_safe or not parts.netloc:
+    parts = None if re.search(r"[^!-~]|[\"\\@\[\]]", server_url) else safe_address(server_url)
+    if parts is None:
         raise UsageError(f"no server to send a token to: {server_url[:80]!r}", hint="give an https:// address")
     origin = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}/"
     secret = base64.b64encode(f"x-access-token:{token}".encode()).decode()
@@ -101,10 +98,10 @@ _UNREACHABLE = re.compile(r"unable to access|Could not read from remote|Could no
 _FIRST_STEP, _LARGEST_STEP = 50, 3200  # commits a deepening fetch asks for: doubled until it is enough
 
 
-def first_line(output: str) -> str:
-    """What a failed git says, as one line: its `fatal:` or `error:`, else whatever came first."""
+def first_line(output: str, *marks: str) -> str:
+    """What a failed git says, as one line: its `fatal:` or `error:`, or what begins so, else whatever came first."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    errors = [line for line in lines if line.startswith(("fatal:", "error:"))]
+    errors = [line for line in lines if line.startswith(("fatal:", "error:", *marks))]
     return (errors or lines or ["no message"])[0]
 
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from types import TracebackType
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import requests
 from github import Auth, Github, GithubException, GithubRetry, RateLimitExceededException, set_log_level
@@ -33,6 +32,7 @@ from urllib3.exceptions import ConnectTimeoutError, HTTPError, MaxRetryError, Pr
 
 from bot.core.json_text import parse_json
 from bot.errors import NetworkError
+from bot.system.downloads import safe_address
 
 ACTIONS_LOGIN = "github-actions[bot]"
 """Author of what a workflow's own `GITHUB_TOKEN` writes; that token may not ask for its user."""
@@ -43,7 +43,6 @@ PAGE_ITEMS = 100  # The most that GitHub gives a page ("Using pagination in the 
 _SAFE_TO_REPEAT = frozenset({"GET", "HEAD", "DELETE"})
 _USER_AGENT = "code-size-bot"
 _CHUNK_BYTES = 64 << 10
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _CLIP_CHARACTERS = 300
 # "GitHub's token formats": a server or proxy that echoes a request must not get one into a log.
 _TOKEN = re.compile(r"(gh[a-z]_|github_pat_|v1\.)\w{10,}|(?i:\b(bearer|token|basic)) [\w.~+/=-]{8,}")
@@ -231,7 +230,7 @@ class Hub:
         if status < 300:
             raise Unexpected("is no redirect to a storage")
         location = str(headers.get("location", ""))
-        if not _is_safe(location):
+        if safe_address(location) is None:
             raise Unexpected("redirects to an address that is not https")
         with requests.Session() as session:
             for scheme in ("https://", "http://"):
@@ -396,13 +395,3 @@ def _one_line(text: str) -> str:
     """Server's text as one clipped line without anything that looks like a token."""
     line = _TOKEN.sub("…", " ".join(text.split()))
     return line if len(line) <= _CLIP_CHARACTERS else f"{line[: _CLIP_CHARACTERS - 1]}…"
-
-
-def _is_safe(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname
-    except ValueError:
-        return False
-    plain = parts.scheme == "http" and host in _LOOPBACK
-    return bool(host) and "@" not in parts.netloc and (parts.scheme == "https" or plain)
