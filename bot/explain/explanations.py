@@ -265,14 +265,18 @@ def _delta(rank: int, match: Match, story: _Story) -> DispatchDelta:
     row = match.head or match.base
     component = story.components[match.head is not None].get(row.name if row else "", UNATTRIBUTED)
     cause = dispatch_cause(match, story.compared, story.cause)
-    note = intern(_note(match, cause, story)) if rank < MOST_NOTES else ""  # many say the same
-    difference = _difference(match, cause, story) if rank < MOST_DIFFS else ()
     traced = _pass(match, story.compared, cause) if cause in _TRACED else (None, "")
+    note = intern(_note(match, cause, story, traced)) if rank < MOST_NOTES else ""  # many say the same
+    difference = _difference(match, cause, story) if rank < MOST_DIFFS else ()
     return DispatchDelta(match.base, match.head, match.passed, cause, component, note, difference, *traced)
 
 
-def _pass(match: Match, compared: Compared, cause: str | None) -> tuple[PassChange | None, str]:
-    """The pass that parts the two, or why none can be named; of another configuration that which does most with it."""
+_Traced = tuple[PassChange | None, str]
+"""The pass that parts two dispatches, or why none can be named."""
+
+
+def _pass(match: Match, compared: Compared, cause: str | None) -> _Traced:
+    """Of another configuration the pass which does most with it."""
     base, head = match.base, match.head
     left = compared.base.cell.traces.get(base.name) if base else None
     right = compared.head.cell.traces.get(head.name) if head else None
@@ -313,7 +317,7 @@ def _whole(side: Side, source: Source | None) -> str | None:
     return own.source if own and is_whole(own.source) else None
 
 
-def _note(match: Match, cause: str | None, story: _Story) -> str:
+def _note(match: Match, cause: str | None, story: _Story, traced: _Traced) -> str:
     base, head, compared = match.base, match.head, story.compared
     if base is None or head is None:
         if cause in _REGIONAL:
@@ -321,7 +325,7 @@ def _note(match: Match, cause: str | None, story: _Story) -> str:
     elif cause == "strategy":
         return "" if base.strategy is None or head.strategy is None else strategy_note(base.strategy, head.strategy)
     elif cause == "codegen":
-        return _coded(match, base, head, compared)
+        return _coded(base, head, compared, traced)
     elif cause == "packaging":
         return SAME_CODE[compared.short_code]
     left, right = story.sources(match)
@@ -332,7 +336,7 @@ def _note(match: Match, cause: str | None, story: _Story) -> str:
     counts = ["?" if row.sites is None else str(row.sites) for row in (base, head)]
     sites = "" if base.sites == head.sites else f"{counts[0]} → {counts[1]} dispatch sites"
     if cause in _REGIONAL:
-        return sites or _coded(match, base, head, compared)
+        return sites or _coded(base, head, compared, _pass(match, compared, "codegen"))
     differs = code_differs(base, head)
     return "its code could not be compared" if differs is None else unconfigured(base, head) if differs else sites
 
@@ -353,11 +357,11 @@ def _lone(match: Match, cause: str, story: _Story) -> str:
     return as_told(compared, words) + apart(compared, source, added, pair[added] if pair else None)
 
 
-def _coded(match: Match, base: Dispatch, head: Dispatch, compared: Compared) -> str:
+def _coded(base: Dispatch, head: Dispatch, compared: Compared, traced: _Traced) -> str:
     words = "the same source, different code" if is_opaque(compared.head) else "the same configuration, different code"
     if bound := bound_otherwise(compared, base, head):
         return as_told(compared, f"{words}, {bound}")
-    passed, untraced = _pass(match, compared, "codegen")
+    passed, untraced = traced
     if passed is not None:
         return f"{words}: {passed.name}: {operation_words(passed.operations, _NAMED, passed.others)}"
     return f"{words}; {untraced}" if untraced else words
