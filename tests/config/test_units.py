@@ -18,12 +18,8 @@ from bot.core.policy import Amount, Dimension, Ratio
     [
         ("4KiB", 4096, "bytes"),
         ("1.5 KiB", 1536, "bytes"),
-        ("7.25KiB", 7424, "bytes"),
-        ("2MiB", 2 << 20, "bytes"),
         ("1GiB", 1 << 30, "bytes"),
-        ("120B", 120, "bytes"),
         ("500ms", 500, "ms"),
-        ("1s", 1000, "ms"),
         ("0.25s", 250, "ms"),
         ("120", 120, "own"),
         (120, 120, "own"),
@@ -39,7 +35,6 @@ def test_amounts(written: str | int, value: int, dimension: Dimension) -> None:
     [
         *((text, "has an unknown unit, known are B, KiB, MiB, GiB, ms, s") for text in ("4kB", "4%")),
         ("0.1KiB", "is no whole number of bytes: write 102B or 103B"),
-        ("7.2KiB", "is no whole number of bytes: write 7372B or 7373B"),
         ("0.0001s", "is no whole number of milliseconds: write 0ms or 1ms"),
         ("1.5", "is no whole number: write 1 or 2"),
         *(
@@ -47,7 +42,6 @@ def test_amounts(written: str | int, value: int, dimension: Dimension) -> None:
             for text in ("-4KiB", -4, "KiB", "", "1e9", "٤KiB", "0x10", "1_000", "9" * 60)
         ),
         ("0100", "has leading zeros, and numbers are decimal: write 100"),
-        ("010KiB", "has leading zeros, and numbers are decimal: write 10KiB"),
         ("00.5 KiB", "has leading zeros, and numbers are decimal: write 0.5KiB"),
     ],
 )

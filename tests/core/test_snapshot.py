@@ -203,50 +203,33 @@ def replaced(place: tuple[str | int, ...], value: Any) -> str:
     ("place", "value", "line"),
     [
         (("schema",), "code-size-snapshot/2", "schema is 'code-size-snapshot/2', not 'code-size-snapshot/1'"),
-        (("schema",), None, "schema: expected `str`, got `null`"),
         (("schema",), "", "schema is missing, not 'code-size-snapshot/1'"),
-        (("schema",), "x" * 5000, "...', not"),
         (("cells", 0, "metrics", "flops"), 1, "head.json: cells[0]: unknown metric 'flops'"),
         (("surplus",), 1, "head.json: object contains unknown field `surplus`"),
-        (("cells", 0, "metrics", "vm_bytes"), True, "cells[0].metrics[...]: expected `int | null`, got `bool`"),
         (("cells", 0, "metrics", "vm_bytes"), LARGEST + 1, "cells[0].metrics[...]: expected `int` <= 9007199254740992"),
         (("cells", 0, "metrics", "vm_bytes"), -1, "cells[0].metrics[...]: expected `int` >= 0"),
-        (("cells", 0, "metrics", "vm_bytes"), float("nan"), "is not JSON: JSON is malformed"),
         (
             ("cells", 0, "dispatches"),
             [{"name": "p"}],
             "cells[0].dispatches[0]: object missing required field `executable`",
         ),
         (("notes",), ["\ud800"], "is not JSON"),
-        (("cells", 0, "model"), "\udfff", "is not JSON"),
         (("cells", 0, "model"), "z", "head.json: cells are not sorted and unique"),
-        (("cells", 0, "model"), "b", "head.json: cells are not sorted and unique"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(place: tuple[str | int, ...], value: Any, line: str) -> None:
     assert line in refusal(replaced(place, value))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "null",
-        "NaN",
-        "\ufeff{}",
-        "not json",
-        to_json(SMALL) * 2,
-        "[" * 100_000,
-        '{"schema":' * 100_000,
-        '{"schema":' + "[" * 900 + "]" * 900 + "}",
+def test_foreign_text_is_refused_in_one_short_line() -> None:
+    deep = '{"schema":' + "[" * 900 + "]" * 900 + "}"
+    for text in (
+        *("", "null", "NaN", "\ufeff{}", "not json", to_json(SMALL) * 2, "[" * 100_000, '{"schema":' * 100_000, deep),
         ROOMY % "code-size-snapshot/1" + "x",
         '{"schema":"code-size-snapshot/1","cells":' + "9" * 5000 + "}",
         '{"schema":"code-size-report/1","cells":[]}',
-    ],
-    ids=range(12),
-)
-def test_foreign_text_is_refused_in_one_short_line(text: str) -> None:
-    refusal(text)
+    ):
+        refusal(text)
 
 
 def test_other_layouts_and_missing_fields_are_read() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from bot.core.spec import Places, is_compiler, refused_link, release_of, requirement_of, without_secrets
+from bot.core.spec import Places, refused_link, release_of, requirement_of, without_secrets
 
 
 @pytest.mark.parametrize(
@@ -47,13 +47,6 @@ def test_any_text_is_a_version_or_none(text: str) -> None:
 )
 def test_the_requirement_of_a_line(line: str, requirement: str) -> None:
     assert requirement_of(line) == requirement
-
-
-def test_names_are_equal_whatever_their_case_and_separators() -> None:
-    assert all(map(is_compiler, ("iree-base-compiler", "IREE.base__compiler>=3", "iree-base-compiler[x]==1")))
-    assert not any(
-        map(is_compiler, ("", "iree-base-compilers==1", "my-iree-base-compiler==1", "-e iree-base-compiler"))
-    )
 
 
 @given(st.text(max_size=60))

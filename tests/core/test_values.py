@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-from typing import get_args
 
 import fold_factory as make
 import pytest
@@ -17,9 +16,9 @@ from replacing import replace
 from bot import errors
 from bot.config.configuration import load_config
 from bot.core.fold import FoldAudit, fold_lines
-from bot.core.metrics import ARTIFACT_PARTS, METRIC_BY_ID, METRIC_IDS, METRICS, Unit, code_words, metric_words
+from bot.core.metrics import ARTIFACT_PARTS, METRIC_IDS, METRICS
 from bot.core.policy import any_match
-from bot.core.reading import ArtifactReading, ExecutableFacts, ProgramFacts, Reading
+from bot.core.reading import ArtifactReading, Reading
 from bot.errors import BotError
 
 CLASSES = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, BotError)]
@@ -55,22 +54,11 @@ def test_whatever_was_read_the_message_is_one_line(kind: type[BotError], what: s
 def test_what_the_table_of_metrics_says() -> None:
     rules = load_config(models=False).thresholds
     for metric in METRICS:
-        suffix = metric.id.rpartition("_")[2]
-        assert metric.unit == {"bytes": "bytes", "ms": "ms", "kib": "KiB"}.get(suffix, "count")
-        assert metric.unit in get_args(Unit)
-        assert metric.label and metric.about and "\n" not in metric.label + metric.about
         judging = next(rule for rule in rules if any_match(rule.metrics, metric.id) and rule.targets == ("*",))
         assert judging.name == metric.rule, metric.id
     assert len({metric.label for metric in METRICS}) == len(METRICS)
     assert {metric.id for metric in METRICS if not metric.exact} == {"compile_cpu_ms", "compile_peak_rss_kib"}
     assert set(ARTIFACT_PARTS) <= set(METRIC_IDS) - {"artifact_bytes"} and len(set(ARTIFACT_PARTS)) == 4
-
-
-def test_text_is_called_text() -> None:
-    size, words = METRIC_BY_ID["executable_bytes"], ["PTX text", "shader source", "device code", "device code"]
-    assert [metric_words(size, one) for one in ("cuda", "metal-spirv", "rocm", "")] == words
-    assert metric_words(METRIC_BY_ID["sass_bytes"], "cuda") == "SASS"
-    assert (code_words("code", "cuda"), code_words("code", "llvm-cpu")) == ("PTX text", "code")
 
 
 sizes = st.integers(0, 1 << 40)
@@ -91,13 +79,6 @@ def test_parts_that_do_not_sum_to_the_whole_are_no_reading() -> None:
     for figures in wrong:
         with pytest.raises(ValueError, match="the artifact has 10 bytes"):
             ArtifactReading(10, *figures, executables=())
-
-
-def test_sites_are_counted_by_launch_and_the_memory_bound_among_them_apart() -> None:
-    rows = (("matmul", False, 12), ("elementwise", True, 3), ("reduction", True, 4), ("elementwise", True, 0))
-    entries = tuple(ExecutableFacts(f"e{at}", kind, kind, bound, sites) for at, (kind, bound, sites) in enumerate(rows))
-    facts = ProgramFacts(dispatch_regions=20, linalg_ops=40, executables=3, entry_points=entries)
-    assert (facts.dispatch_sites, facts.memory_bound_sites) == (19, 7)
 
 
 def saved(audit: FoldAudit) -> str:
