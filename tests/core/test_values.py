@@ -16,7 +16,7 @@ from replacing import replace
 from bot import errors
 from bot.config.configuration import load_config
 from bot.core.fold import FoldAudit, fold_lines
-from bot.core.metrics import ARTIFACT_PARTS, METRIC_IDS, METRICS
+from bot.core.metrics import ARTIFACT_PARTS, METRIC_BY_ID, METRIC_IDS, METRICS, metric_words
 from bot.core.policy import any_match
 from bot.core.reading import ArtifactReading, Reading
 from bot.errors import BotError
@@ -59,6 +59,11 @@ def test_what_the_table_of_metrics_says() -> None:
     assert len({metric.label for metric in METRICS}) == len(METRICS)
     assert {metric.id for metric in METRICS if not metric.exact} == {"compile_cpu_ms", "compile_peak_rss_kib"}
     assert set(ARTIFACT_PARTS) <= set(METRIC_IDS) - {"artifact_bytes"} and len(set(ARTIFACT_PARTS)) == 4
+
+
+def test_text_is_called_text() -> None:
+    size, words = METRIC_BY_ID["executable_bytes"], ["PTX text", "shader source", "device code", "device code"]
+    assert [metric_words(size, one) for one in ("cuda", "metal-spirv", "rocm", "")] == words
 
 
 sizes = st.integers(0, 1 << 40)
