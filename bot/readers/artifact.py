@@ -25,7 +25,7 @@ from __future__ import annotations
 import re
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -380,9 +380,9 @@ def is_executable(data: bytes) -> bool:
     return any(reader.accepts(data) for reader in EMBEDDED)
 
 
-def read_executable(data: bytes) -> Reading:
+def read_executable(data: bytes, readers: Iterable[Reader] = READERS, where: str = "executable") -> Reading:
     """Read a binary of any known format; raises `MalformedBinary`, also for unknown ones."""
-    for reader in READERS:
+    for reader in readers:
         if reader.accepts(data):
             return reader.read(data)
-    raise MalformedBinary(f"{len(data)} bytes of an unknown format, starting {data[:8].hex(' ')}", where="executable")
+    raise MalformedBinary(f"{len(data)} bytes of an unknown format, starting {data[:8].hex(' ')}", where=where)

@@ -19,6 +19,7 @@ from bot.core.record import is_count
 from bot.core.snapshot import Dispatch
 from bot.core.trace import LLVM, MACHINE, MLIR, SOURCE, DispatchTrace, PassStep
 from bot.errors import InputError, MalformedBinary
+from bot.readers.artifact import read_executable
 from bot.readers.assemble import OF_ENTRY_POINT, Frame, of_entries, read_stack_usage
 from bot.readers.elf import CODE_OBJECT, CUBIN, ELF, function_codes
 from bot.readers.kernel_text import PTX
@@ -121,15 +122,11 @@ def measure_files(
 
 
 def _read(data: bytes) -> Reading:
-    for reader in READERS:
-        if reader.accepts(data):
-            reading = reader.read(data)
-            if reading.format == "elf" and data[_RELOCATABLE[1]] == _RELOCATABLE[0]:
-                codes = function_codes(data)
-                entries = (replace(one, code=codes[one.name].code) for one in reading.entry_points)
-                return replace(reading, entry_points=tuple(entries))
-            return reading
-    raise MalformedBinary(f"{len(data)} bytes of an unknown format, starting {data[:8].hex(' ')}", where="file")
+    reading = read_executable(data, READERS, "file")
+    if reading.format != "elf" or data[_RELOCATABLE[1]] != _RELOCATABLE[0]:
+        return reading
+    codes = function_codes(data)
+    return replace(reading, entry_points=tuple(replace(one, code=codes[one.name].code) for one in reading.entry_points))
 
 
 def _check(facts: Mapping[str, int | None], values: Mapping[str, int | None]) -> None:

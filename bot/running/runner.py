@@ -461,9 +461,10 @@ class Runner:
         return [(str(one), str(other)) for one, other in zip(ran, ran_after, strict=True)]
 
     def _timed(self, artifact: Path, fed: Feed) -> float | str:
+        runtime = self._runtimes.get(artifact, self._runtime)
+        argv = _benchmark(runtime, artifact, fed, f"{_SHORTEST_SECONDS}s")
         with temporary_directory("report-", self._directory) as directory:
-            report, runtime = directory / "report.json", self._runtimes.get(artifact, self._runtime)
-            argv = _benchmark(runtime, artifact, fed, f"{_SHORTEST_SECONDS}s")
+            report = directory / "report.json"
             ended = started(runtime, argv, fed, self._cancel, self._timeout_seconds, stdout=report)
             if isinstance(ended, Stopped):
                 return ended.why

@@ -332,9 +332,8 @@ def _resumed(facts: _Facts, room: Room) -> Listing[Phrase]:
     """Where the program that was written and resumed gives another artifact although nothing was folded."""
     groups: dict[int, list[FoldCell]] = {}
     for cell in facts.audit.cells:
-        before, resumed = cell.artifact_bytes.before, cell.resumed_bytes
-        if before is not None and resumed is not None and resumed != before:
-            groups.setdefault(resumed - before, []).append(cell)
+        if change := BeforeAfter(cell.artifact_bytes.before, cell.resumed_bytes).change:
+            groups.setdefault(change, []).append(cell)
     ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
     lines = [phrase(f"{signed(change)}: ", facts.cells(cells, room.names)) for change, cells in ordered[: room.lines]]
     return listing(lines, len(ordered), "such change")

@@ -233,16 +233,12 @@ def compiling(groups: Sequence[Group], attempt: Try) -> tuple[Attempt, dict[Grou
     second = [group for group in groups if group not in first]
     parts = [compiling(part, attempt) for part in (first, second) if part]
     failed = {group: reason for _, reasons in parts for group, reason in reasons.items()}
-    return _together([part for part, _ in parts], attempt, failed)
-
-
-def _together(parts: Sequence[Attempt], attempt: Try, failed: dict[Group, str]) -> tuple[Attempt, dict[Group, str]]:
-    """The groups of all parts; where they compile apart only, those of the first."""
-    whole = attempt([group for part in parts for group in part.groups])
+    whole = attempt([group for part, _ in parts for group in part.groups])
     if whole.cell.measured:
         return whole, failed
-    lost = {group: f"beside the other groups: {reason_of(whole)}" for part in parts[1:] for group in part.groups}
-    return parts[0], {**failed, **lost}
+    # Where they compile apart only, those of the first are left.
+    lost = {group: f"beside the other groups: {reason_of(whole)}" for part, _ in parts[1:] for group in part.groups}
+    return parts[0][0], {**failed, **lost}
 
 
 def reason_of(failed: Attempt) -> str:
@@ -469,13 +465,6 @@ class Bench(NamedTuple):
         return after if isinstance(after, str) else self.runner.price(self.before, after)
 
 
-def differing(bench: Bench, groups: Sequence[Group]) -> dict[Group, str]:
-    """Which groups, each folded alone, give other outputs, and how; all of them where only together they do."""
-    equalities = {group: bench.equal(bench.attempts.at([group])) for group in groups}
-    alone = {group: equality.equal_note for group, equality in equalities.items() if equality.equal is False}
-    return alone or dict.fromkeys(groups, "not alone, but together with the others")
-
-
 Cheap = tuple[float, Group]  # The ratio that was measured for a group alone, and the group
 
 
@@ -642,14 +631,21 @@ def _bench(one: Audited, runtime: Runtime, data: Path, work: Work) -> Bench | st
 
 
 def _compared(one: Audited, work: Work) -> Mapping[Group, str]:
-    """Compare outputs before and after folding; which groups change them, and how."""
-    if isinstance(one.bench, str) or one.best is None or not one.groups:
-        why = one.bench if isinstance(one.bench, str) else NOTHING_FOLDED
+    """Compare outputs before and after folding; which groups, each folded alone, change them, and how.
+
+    All of them where only together they do.
+    """
+    bench = one.bench
+    if isinstance(bench, str) or one.best is None or not one.groups:
+        why = bench if isinstance(bench, str) else NOTHING_FOLDED
         one.run = Run(None, why, None, why)
         return {}
     work.show.say(f"{one.cell.key}: runs before and after folding")
-    equality = one.bench.equal(one.best)
-    bad = differing(one.bench, one.groups) if equality.equal is False else {}
+    equality, bad = bench.equal(one.best), dict[Group, str]()
+    if equality.equal is False:
+        alone = {group: bench.equal(bench.attempts.at([group])) for group in one.groups}
+        bad = {group: each.equal_note for group, each in alone.items() if each.equal is False}
+        bad = bad or dict.fromkeys(one.groups, "not alone, but together with the others")
     for group, why in bad.items():
         work.show.say(f"{one.cell.key}: {group[0]} and {len(group) - 1} more give other outputs as one: {why}")
     one.run = Run(equality.equal, equality.equal_note, None, "outputs are not known to be equal")

@@ -787,8 +787,10 @@ class _Rewriting:
         """The new arguments in order, and those behind them, where results go, made anew: there is no inserting."""
         behind = list(block.arguments)[places:]
         for one in self._varying:
-            bound = self._ir.Type.parse(_TENSOR_OF.format(one.type)) if _is_tensor(one.type) else one.type
-            block.add_argument(bound, self._location)
+            is_tensor = str(one.type).startswith("tensor<")
+            block.add_argument(
+                self._ir.Type.parse(_TENSOR_OF.format(one.type)) if is_tensor else one.type, self._location
+            )
         moved = [block.add_argument(argument.type, self._location) for argument in behind]
         for old, argument in zip(behind, moved, strict=True):
             old.replace_all_uses_with(argument)
@@ -799,7 +801,7 @@ class _Rewriting:
 
     def _value(self, type_: Any, argument: Any) -> Any:
         """The value that the function uses: the argument, or all of the tensor that is passed."""
-        if not _is_tensor(type_):
+        if argument.type == type_:
             return argument
         sizes = list(type_.shape)
         arrays = {_OFFSETS: [0] * len(sizes), _SIZES: sizes, _STRIDES: [1] * len(sizes)}
@@ -884,10 +886,6 @@ class _Rewriting:
     ) -> Any:
         given = {"results": types, "operands": list(operands), "attributes": attributes, "regions": regions}
         return self._ir.Operation.create(name, **given, loc=location)
-
-
-def _is_tensor(type_: Any) -> bool:
-    return str(type_).startswith("tensor<")
 
 
 def _merged(known: Sequence[Any], entries: Sequence[Any], new: Mapping[int, Any]) -> list[Any]:

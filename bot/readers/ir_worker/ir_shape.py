@@ -68,7 +68,7 @@ def constrained(ir: Any, module: Any, constraint: dict[str, Any], dimensions: An
         function, inputs = _entry(ir, module)
         inputs = _chosen(inputs, dimensions)
         if constraint["kind"] != "dynamic":
-            _Rewriter(ir, module, function).constrain(inputs, constraint)
+            _constrain(ir, module, function, inputs, constraint)
     except _Refused as error:
         return {"dimensions": [], "refused": str(error)}
     return {"dimensions": [[one.number, place] for one in inputs for place in one.dynamic], "refused": None}
@@ -116,85 +116,81 @@ def _chosen(inputs: Sequence[_Input], dimensions: Sequence[Sequence[int]] | None
     return [one for one in narrowed if one.dynamic]
 
 
-class _Rewriter:
-    """Constrains inputs of one function of a module."""
-
-    def __init__(self, ir: Any, module: Any, function: Any) -> None:
-        self._ir, self._module, self._function = ir, module, function
-
-    def constrain(self, inputs: Sequence[_Input], constraint: dict[str, Any]) -> None:
-        """Do it in place; raises _Refused where the compiler does not take what came of it."""
-        ir, block, is_static = self._ir, self._function.regions[0].blocks[0], constraint["kind"] == "static"
-        try:
-            with self._module.context, ir.InsertionPoint.at_block_begin(block), ir.Location.unknown():
-                if is_static:
-                    self._fix(inputs, constraint["size"])
-                else:
-                    divisor = f", udiv = {constraint['by']}" if constraint["kind"] == "divisible" else ""
-                    limits = f"umin = {constraint['min']}, umax = {constraint['max']}{divisor}"
-                    assumption = ir.Attribute.parse(f"[[#util.int.assumption<{limits}>]]")
-                    for one in inputs:
-                        self._assume(one, assumption)
-            self._module.operation.verify()
-            if is_static and any(one.shape.is_torch for one in inputs):
-                self._refine()
-        except ir.MLIRError as error:
-            message = "; ".join(str(one.message) for one in error.error_diagnostics[:3]) or str(error)
-            one_line = " ".join(message.split())[:400]
-            raise _Refused(f"the compiler does not take the model with it: {one_line}") from None
-
-    def _assume(self, one: _Input, assumption: Any) -> None:
-        """All that used the input uses it with sizes of which something is known."""
-        whole = one.shape.builtin
-        tensor = self._make(_TO_BUILTIN, whole, one.value) if one.shape.is_torch else one.value
-        results, sizes = [tensor] if one.shape.is_torch else [], []
-        for place in (place for place, size in enumerate(one.shape.sizes) if size == DYNAMIC):
-            number = self._make("arith.constant", "index", value=self._ir.Attribute.parse(f"{place} : index"))
-            size = self._make("tensor.dim", "index", tensor, number)
-            results.append(size)
-            if place in one.dynamic:
-                size = self._make("util.assume.int", "index", size, assumptions=assumption)
-            sizes.append(size)
-        results.append(self._make("flow.tensor.tie_shape", whole, tensor, *sizes))
-        last = self._make(_FROM_BUILTIN, one.shape.text, results[-1]) if one.shape.is_torch else results[-1]
-        _put_between(one.value, last, results)
-
-    def _fix(self, inputs: Sequence[_Input], size: int) -> None:
-        """The inputs have the size in their types; all that used them uses what is cast to the types that they had."""
-        ir = self._ir
-        for one in inputs:
-            sizes = (str(size) if place in one.dynamic else old for place, old in enumerate(one.shape.sizes))
-            one.value.set_type(ir.Type.parse(one.shape._replace(sizes=tuple(sizes)).text))
-            cast = self._make(_TORCH_CAST if one.shape.is_torch else _BUILTIN_CAST, one.shape.text, one.value)
-            _put_between(one.value, cast, [cast])
-        old = self._function.attributes["function_type"].value
-        types = [argument.type for argument in self._function.regions[0].blocks[0].arguments]
-        self._function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, list(old.results)))
-
-    def _refine(self) -> None:
-        """The sizes reach the results; a cast that an operation is left with becomes one that every release lowers."""
-        ir, module = self._ir, self._module
-        passes = importlib.import_module("iree.compiler.passmanager")
-        with module.context:
-            passes.PassManager.parse(_REFINE).run(module.operation)
-        for cast in collect(ir, module, {_TORCH_CAST}):
-            if next(iter(cast.results[0].uses), None) is None:
-                cast.erase()
-                continue
-            # Where both types are known a builtin cast takes the place of torch's.
-            before, after = _shape_of(str(cast.operands[0].type)), _shape_of(str(cast.results[0].type))
-            if before is not None and after is not None:
-                with module.context, ir.InsertionPoint(cast), cast.location:
-                    tensor = self._make(_TO_BUILTIN, before.builtin, cast.operands[0])
-                    wide = self._make(_BUILTIN_CAST, after._replace(element=before.element).builtin, tensor)
-                    cast.results[0].replace_all_uses_with(self._make(_FROM_BUILTIN, after.text, wide))
-                cast.erase()
+def _constrain(ir: Any, module: Any, function: Any, inputs: Sequence[_Input], constraint: dict[str, Any]) -> None:
+    """Do it in place; raises _Refused where the compiler does not take what came of it."""
+    block, is_static = function.regions[0].blocks[0], constraint["kind"] == "static"
+    try:
+        with module.context, ir.InsertionPoint.at_block_begin(block), ir.Location.unknown():
+            if is_static:
+                _fix(ir, function, inputs, constraint["size"])
+            else:
+                divisor = f", udiv = {constraint['by']}" if constraint["kind"] == "divisible" else ""
+                limits = f"umin = {constraint['min']}, umax = {constraint['max']}{divisor}"
+                assumption = ir.Attribute.parse(f"[[#util.int.assumption<{limits}>]]")
+                for one in inputs:
+                    _assume(ir, one, assumption)
         module.operation.verify()
+        if is_static and any(one.shape.is_torch for one in inputs):
+            _refine(ir, module)
+    except ir.MLIRError as error:
+        message = "; ".join(str(one.message) for one in error.error_diagnostics[:3]) or str(error)
+        one_line = " ".join(message.split())[:400]
+        raise _Refused(f"the compiler does not take the model with it: {one_line}") from None
 
-    def _make(self, name: str, type_text: str, *operands: Any, **attributes: Any) -> Any:
-        """The result of a new operation."""
-        types = [self._ir.Type.parse(type_text)]
-        return self._ir.Operation.create(name, results=types, operands=list(operands), attributes=attributes).results[0]
+
+def _assume(ir: Any, one: _Input, assumption: Any) -> None:
+    """All that used the input uses it with sizes of which something is known."""
+    whole = one.shape.builtin
+    tensor = _make(ir, _TO_BUILTIN, whole, one.value) if one.shape.is_torch else one.value
+    results, sizes = [tensor] if one.shape.is_torch else [], []
+    for place in (place for place, size in enumerate(one.shape.sizes) if size == DYNAMIC):
+        number = _make(ir, "arith.constant", "index", value=ir.Attribute.parse(f"{place} : index"))
+        size = _make(ir, "tensor.dim", "index", tensor, number)
+        results.append(size)
+        if place in one.dynamic:
+            size = _make(ir, "util.assume.int", "index", size, assumptions=assumption)
+        sizes.append(size)
+    results.append(_make(ir, "flow.tensor.tie_shape", whole, tensor, *sizes))
+    last = _make(ir, _FROM_BUILTIN, one.shape.text, results[-1]) if one.shape.is_torch else results[-1]
+    _put_between(one.value, last, results)
+
+
+def _fix(ir: Any, function: Any, inputs: Sequence[_Input], size: int) -> None:
+    """The inputs have the size in their types; all that used them uses what is cast to the types that they had."""
+    for one in inputs:
+        sizes = (str(size) if place in one.dynamic else old for place, old in enumerate(one.shape.sizes))
+        one.value.set_type(ir.Type.parse(one.shape._replace(sizes=tuple(sizes)).text))
+        cast = _make(ir, _TORCH_CAST if one.shape.is_torch else _BUILTIN_CAST, one.shape.text, one.value)
+        _put_between(one.value, cast, [cast])
+    old = function.attributes["function_type"].value
+    types = [argument.type for argument in function.regions[0].blocks[0].arguments]
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, list(old.results)))
+
+
+def _refine(ir: Any, module: Any) -> None:
+    """The sizes reach the results; a cast that an operation is left with becomes one that every release lowers."""
+    passes = importlib.import_module("iree.compiler.passmanager")
+    with module.context:
+        passes.PassManager.parse(_REFINE).run(module.operation)
+    for cast in collect(ir, module, {_TORCH_CAST}):
+        if next(iter(cast.results[0].uses), None) is None:
+            cast.erase()
+            continue
+        # Where both types are known a builtin cast takes the place of torch's.
+        before, after = _shape_of(str(cast.operands[0].type)), _shape_of(str(cast.results[0].type))
+        if before is not None and after is not None:
+            with module.context, ir.InsertionPoint(cast), cast.location:
+                tensor = _make(ir, _TO_BUILTIN, before.builtin, cast.operands[0])
+                wide = _make(ir, _BUILTIN_CAST, after._replace(element=before.element).builtin, tensor)
+                cast.results[0].replace_all_uses_with(_make(ir, _FROM_BUILTIN, after.text, wide))
+            cast.erase()
+    module.operation.verify()
+
+
+def _make(ir: Any, name: str, type_text: str, *operands: Any, **attributes: Any) -> Any:
+    """The result of a new operation."""
+    types = [ir.Type.parse(type_text)]
+    return ir.Operation.create(name, results=types, operands=list(operands), attributes=attributes).results[0]
 
 
 def _put_between(value: Any, last: Any, results: Sequence[Any]) -> None:
