@@ -47,18 +47,21 @@ class Ptxas:
         return f"ptxas {self.version} {LEVEL}"
 
 
-@cache
-def installed() -> Ptxas | None:
-    """The assembler of this environment; None without the package, or where it has no program for this machine."""
+def program_of(package: str, pattern: str) -> tuple[Path, str] | None:
+    """A program of an installed package and its version; None without it, or where it has none for this machine."""
     try:
-        package = distribution(PACKAGE)
+        own = distribution(package)
     except PackageNotFoundError:
         return None
-    for file in package.files or ():
-        binary = Path(str(file.locate()))
-        if file.match("*/bin/ptxas") and binary.is_file():
-            return Ptxas(binary, package.version)
-    return None
+    files = (Path(str(file.locate())) for file in own.files or () if file.match(pattern))
+    return next(((file, own.version) for file in files if file.is_file()), None)
+
+
+@cache
+def installed() -> Ptxas | None:
+    """The assembler of this environment; None where it has none."""
+    program = program_of(PACKAGE, "*/bin/ptxas")
+    return Ptxas(*program) if program else None
 
 
 def assembler_of(backend: str) -> str:

@@ -14,12 +14,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import msgspec
 
+from bot.compiler.ptxas import program_of
 from bot.compiler.toolchain import RUNTIME, fetch_release
 from bot.core.backends import backend_of
 from bot.core.fold import Price
@@ -84,15 +84,8 @@ class Runtime(NamedTuple):
 @cache
 def installed() -> Runtime | None:
     """The runtime of this environment; None without the package, or where it has no programs for this machine."""
-    try:
-        package = distribution(PACKAGE)
-    except PackageNotFoundError:
-        return None
-    for file in package.files or ():
-        program = Path(str(file.locate()))
-        if str(file) == _NATIVE and program.is_file():
-            return Runtime(program.parent, package.version)
-    return None
+    program = program_of(PACKAGE, _NATIVE)
+    return Runtime(program[0].parent, program[1]) if program else None
 
 
 def of_release(version: str, cache: Path, cancel: Cancel, say: Callable[[str], None], places: Places) -> Runtime:

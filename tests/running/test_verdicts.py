@@ -117,10 +117,11 @@ def test_brain_floats_are_read_as_such(tmp_path: Path) -> None:
 
 
 def test_files_that_are_not_there_are_a_reason(tmp_path: Path) -> None:
-    said = compare([{"element": "f32", "draws": [["none", "none"]]}], tmp_path, Cancel())
-    assert isinstance(said, str) and "FileNotFoundError" in said and "\n" not in said
-    refused = fill([{"path": "none/none", "head": "", "tensors": []}], tmp_path, Cancel())
-    assert isinstance(refused, str) and "FileNotFoundError" in refused
+    for said in (
+        compare([{"element": "f32", "draws": [["none", "none"]]}], tmp_path, Cancel()),
+        fill([{"path": "none/none", "head": "", "tensors": []}], tmp_path, Cancel()),
+    ):
+        assert isinstance(said, str) and "FileNotFoundError" in said and "\n" not in said
 
 
 def covered(count: int, low: int) -> float:
