@@ -146,14 +146,6 @@ class _Search:
         good, cell = (next((one for one in self.snapshot(at).cells if one.key == self.key), None) for at in (0, place))
         return values_of(cell, good, self.metric.id)
 
-    def end_values(self, place: int, word: str) -> tuple[int, ...]:
-        """The values of an end (`word`: GOOD or BAD); raises NoVerdict where it has none."""
-        values, reason = self.values(place)
-        if not values:
-            what = f"{word} has no value: {reason[:200]}"
-            raise NoVerdict(what, where=self.variants[place].name, hint="name another one")
-        return values
-
     def judge(self, place: int) -> Judged:
         """How a variant is judged, with a line of news."""
         judged: Judged = "skipped"
@@ -195,8 +187,11 @@ def bisect(options: BisectOptions, work: Work) -> tuple[Bisection, Report]:
         variants[0] = replace(variants[0], snapshot=ends["base"])
         variants[-1] = replace(variants[-1], snapshot=ends["head"])
         search = _Search(options.metric, variants, load, backward, work.show)
-        values = search.end_values(0, "GOOD"), search.end_values(len(variants) - 1, "BAD")
-        search.bound, rule = bound_of(options, values, work.config)
+        values = [search.values(place) for place in search.step]
+        for word, (own, reason), end in zip(("GOOD", "BAD"), values, (variants[0], variants[-1]), strict=True):
+            if not own:
+                raise NoVerdict(f"{word} has no value: {reason[:200]}", where=end.name, hint="name another one")
+        search.bound, rule = bound_of(options, (values[0][0], values[1][0]), work.config)
         for place in search.step:
             search.judge(place)
         search.step = bracket(len(variants), search.judge)
@@ -216,11 +211,10 @@ def _named(
     specs, backward = candidates_of(options.good, options.bad, options.among, work.places, work.cancel)
     names = [release_in(spec) or spec for spec in specs]  # a release by its version alone
     ends = {"base": specs[0], "head": specs[-1]}
-    known = {side: load_snapshot(Path(spec)) for side, spec in ends.items() if is_snapshot(spec)}
-    if len(known) < len(ends):
+    if not all(map(is_snapshot, ends.values())):
         _only_cell({cell.key for cell in work.planned().cells})
     work.show.say(f"{len(specs)} candidates from {names[0]} to {names[-1]}")
-    sides = work.measured([work.prepare(side, spec) for side, spec in ends.items() if side not in known], known)
+    sides = work.sides(ends)
 
     def measure(place: int) -> Snapshot:
         if is_snapshot(spec := specs[place]):

@@ -30,7 +30,7 @@ from bot.errors import ConfigError, NoVerdict, UsageError
 from bot.show.escape import clean
 from bot.show.filters import amount
 from bot.study.comparison import reported
-from bot.study.prepare import Work, is_snapshot, load_snapshot
+from bot.study.prepare import Work, load_snapshot
 
 _LINE_CHARACTERS = 300
 _REPORT, _SNAPSHOTS = "report.json", ("head.json", "snapshot.json")
@@ -141,8 +141,7 @@ def goldens(work: Work) -> str:
         hint = "name a suite with compstat files: suites: [{torch_models: FOLDER}]"
         raise ConfigError("has no goldens", where=str(at or "the packaged configuration"), hint=hint)
     specs, alone = work.request.specs, replace(work, config=structs.replace(work.config, models=(), suites=held))
-    known = {side: load_snapshot(Path(spec)) for side, spec in specs.items() if is_snapshot(spec)}
-    sides = alone.measured([alone.prepare(side, spec) for side, spec in specs.items() if side not in known], known)
+    sides = alone.sides(specs)
     head, base = sides["head"], sides.get("base")
     values = [value for module in held for value in _values(module, head)]
     if not any(value.number is not None for value in values):

@@ -196,6 +196,11 @@ class Work:
             return structs.replace(model, missing=f"not fetched: {error.line}")
         return structs.replace(model, path=str(path), digest=path.stem, size_bytes=path.stat().st_size)
 
+    def sides(self, specs: Mapping[str, str]) -> dict[str, Snapshot]:
+        """Each side as its SPEC has it: a snapshot that was measured before, or measured now."""
+        known = {side: load_snapshot(Path(spec)) for side, spec in specs.items() if is_snapshot(spec)}
+        return self.measured([self.prepare(side, spec) for side, spec in specs.items() if side not in known], known)
+
     def measured(self, plans: Sequence[SidePlan], known: Mapping[str, Snapshot] | None = None) -> dict[str, Snapshot]:
         """Measure the planned sides, beside those that are known, and compile again what `recheck` says.
 
