@@ -94,30 +94,27 @@ def test_the_step_is_told_with_its_cause_and_commands_that_show_it(home: Path, b
     assert KEY.model in (home / "out/comment.md").read_text()
 
 
+@pytest.mark.parametrize(
+    ("values", "options", "first_bad"),
+    [
+        ((10, 10, 40, 40, 46, 50), [], "3.4.0"),
+        ((10, 10, 40, 40, 46, 50), ["--limit", "45"], "3.6.0"),
+        ((10, 10, 40, 40, 46, 50), ["--limit", "19B"], "3.4.0"),
+        ((10, 10, 40, 40, 46, 50), ["--change", "10%"], "3.4.0"),
+        ((10, 10, 40, 40, 46, 50), ["--change", "36"], "3.7.0"),
+        ((5, None, 5, 9, None, 9), [], "3.5.0"),  # what does not compile is skipped, and the answer is still one
+    ],
+)
+def test_bad_is_what_the_options_say(
+    home: Path, answer: Answer, values: tuple[Value, ...], options: list[str], first_bad: str
+) -> None:
+    found = answer(*options, "--among", "nightly", *series(home, *values))
+    assert Path(found["first_bad"]).stem == first_bad and found["could_be"] == []
+
+
 def test_another_metric_moves_at_another_place(home: Path, answer: Answer) -> None:
     ends = series(home, 3, 3, 3, 3, 9, metric="executables")
     assert Path(answer("--metric", "executables", "--among", "nightly", *ends)["first_bad"]).stem == "3.6.0"
-
-
-@pytest.mark.parametrize(
-    ("options", "first_bad"),
-    [
-        ([], "3.4.0"),
-        (["--limit", "45"], "3.6.0"),
-        (["--limit", "19B"], "3.4.0"),
-        (["--change", "10%"], "3.4.0"),
-        (["--change", "36"], "3.7.0"),
-    ],
-)
-def test_bad_is_what_the_options_say(home: Path, answer: Answer, options: list[str], first_bad: str) -> None:
-    ends = series(home, 10, 10, 40, 40, 46, 50)
-    assert Path(answer(*options, "--among", "nightly", *ends)["first_bad"]).stem == first_bad
-
-
-def test_what_does_not_compile_is_skipped_and_the_answer_is_still_one(home: Path, answer: Answer) -> None:
-    ends = series(home, 5, None, 5, 9, None, 9)
-    found = answer("--among", "nightly", *ends)
-    assert Path(found["first_bad"]).stem == "3.5.0" and found["could_be"] == []
 
 
 def test_a_range_is_left_where_what_lies_at_the_step_cannot_be_measured(home: Path, answer: Answer) -> None:
@@ -280,6 +277,14 @@ def test_commits_that_are_none_or_have_no_baseline_are_refused(home: Path, bisec
     assert code == 2 and "neither is a first parent of the other, within 250 commits" in err
 
 
+@pytest.fixture
+def among_wheels(home: Path, bisect: Bisect) -> Callable[..., tuple[int, str, str]]:
+    """Bisect between two of these files, for the one model on the one target."""
+    (home / "m.mlir").write_text("func.func @main()\n")
+    (home / "code-size.yml").write_text("schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [llvm-cpu-x86_64]\n")
+    return lambda good, bad: bisect(str(good), str(bad), cell=("--model", "m", "--target", "x86_64"))
+
+
 def wheels(home: Path, **does: str | bool) -> list[Path]:
     """Wheels of fake compilers: a version, and what it does; True: it makes larger artifacts."""
     found = []
@@ -292,33 +297,26 @@ def wheels(home: Path, **does: str | bool) -> list[Path]:
     return found
 
 
-def test_wheels_of_a_directory_are_candidates_by_version(home: Path, bisect: Bisect) -> None:
+def test_wheels_of_a_directory_are_candidates_by_version_and_one_that_is_none_is_skipped(
+    home: Path, among_wheels: Callable[..., tuple[int, str, str]]
+) -> None:
     found = wheels(home, v3_8_0=False, v3_9_0=False, v3_10_0=True, v3_11_0=True, v3_12_0=True, v3_13_0=True)
     (home / "dist" / wheel_name("3.9.5", platform="win_amd64")).touch()
-    (home / "m.mlir").write_text("func.func @main()\n")
-    (home / "code-size.yml").write_text("schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [llvm-cpu-x86_64]\n")
-    code, out, err = bisect(str(found[0]), str(found[4]), cell=("--model", "m", "--target", "x86_64"))
+    code, out, err = among_wheels(found[0], found[4])
     assert code == 0, err
     assert "5 candidates from " in err, "3.13.0 is newer than BAD, and one is for another platform"
     assert f"first bad: {found[2]} (4 of 5 candidates looked at)" in out
     assert f"--base {found[1]} --head {found[2]}" in " ".join(out.split())
+    found[2].write_bytes(b"no wheel")
+    code, out, err = among_wheels(found[1], found[3])
+    assert code == 5 and f"the first bad one is one of: {found[2]}, {found[3]}" in out, err
 
 
-def test_a_wheel_that_is_none_is_skipped(home: Path, bisect: Bisect) -> None:
-    found = wheels(home, v3_8_0=False, v3_9_0=False, v3_10_0=False, v3_11_0=True)
-    found[1].write_bytes(b"no wheel")
-    (home / "m.mlir").write_text("func.func @main()\n")
-    (home / "code-size.yml").write_text("schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [llvm-cpu-x86_64]\n")
-    code, out, err = bisect(str(found[0]), str(found[3]), cell=("--model", "m", "--target", "x86_64"))
-    assert code == 0, err
-    assert f"first bad: {found[3]}" in out
-
-
-def test_one_whose_alarm_does_not_hold_when_it_is_compiled_again_is_skipped(home: Path, bisect: Bisect) -> None:
+def test_one_whose_alarm_does_not_hold_when_it_is_compiled_again_is_skipped(
+    home: Path, among_wheels: Callable[..., tuple[int, str, str]]
+) -> None:
     found = wheels(home, v3_8_0=False, v3_9_0="flaky", v3_10_0=True)
-    (home / "m.mlir").write_text("func.func @main()\n")
-    (home / "code-size.yml").write_text("schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [llvm-cpu-x86_64]\n")
-    code, out, err = bisect(str(found[0]), str(found[2]), cell=("--model", "m", "--target", "x86_64"))
+    code, out, err = among_wheels(found[0], found[2])
     assert code == 5, out
     assert "skipped, its values lie on both sides of the limit" in out
     assert f"the first bad one is one of: {found[1]}, {found[2]}" in out
