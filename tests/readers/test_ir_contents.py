@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import difflib
 import re
-import subprocess
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ir_child import Child
+from ir_child import Child, compiled
 from places import ROOT
 
 STRUCTURE = ("builtin.", "func.", "util.", "hal.", "cf.")
@@ -32,17 +31,14 @@ def asked(child: Child, phase: Path) -> Any:
 @pytest.fixture
 def input_phase(compiler_root: Path, tmp_path: Path) -> Any:
     """The model's text → the file of its first phase, printed with places."""
-    binary = compiler_root / "iree/compiler/_mlir_libs/iree-compile"
     options = ["--iree-hal-target-backends=vmvx", "--mlir-disable-threading", "--mlir-print-debuginfo"]
 
-    def compiled(name: str, text: str) -> Path:
-        folder = tmp_path / name
-        until = ["--compile-to=input", f"--dump-compilation-phases-to={folder}", "-o", "/dev/null"]
-        subprocess.run([str(binary), "-", *options, *until], input=text.encode(), capture_output=True, check=True)
-        (found,) = folder.glob("*.1.input.mlir")
-        return found
+    def first(name: str, text: str) -> Path:
+        compiled(compiler_root, text, tmp_path / name, *options, "--compile-to=input")
+        (phase,) = (tmp_path / name).glob("*.1.input.mlir")
+        return phase
 
-    return compiled
+    return first
 
 
 def is_counted(name: str) -> bool:

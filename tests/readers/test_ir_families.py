@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 from family_texts import HERE, binary, function
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from ir_child import Child
+from ir_child import Child, compiled
 from places import ROOT
 from reader_checks import check_golden
 
@@ -51,13 +50,10 @@ def _executable(name: str, body: list[str], arguments: int = 4) -> str:
     return f"flow.executable private @{name} {{\n{export} : () -> ()\nbuiltin.module {{\n{text}\n}}\n}}\n"
 
 
-def compiled(compiler_root: Path, model: Path, folder: Path) -> Path:
+def flow_of(compiler_root: Path, model: Path, folder: Path) -> Path:
     """The program at the end of the flow phase."""
-    binary_ = compiler_root / "iree/compiler/_mlir_libs/iree-compile"
-    flags = ("--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=x86-64-v3")
-    options = ("--iree-dispatch-creation-enable-aggressive-fusion", "--compile-to=flow", "-o", "/dev/null")
-    command = [str(binary_), str(model), *flags, *options, f"--dump-compilation-phases-to={folder}"]
-    subprocess.run(command, capture_output=True, check=True)
+    flags = ("--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=x86-64-v3", "--compile-to=flow")
+    compiled(compiler_root, model.read_text(), folder, *flags, "--iree-dispatch-creation-enable-aggressive-fusion")
     (flow,) = folder.glob("*.6.flow.mlir")
     return flow
 
@@ -66,13 +62,13 @@ def compiled(compiler_root: Path, model: Path, folder: Path) -> Path:
 def test_what_keeps_the_executables_of_a_small_model_apart(
     find: Find, compiler_root: Path, tmp_path: Path, name: str
 ) -> None:
-    check_golden(f"../families/{name}.families", find(compiled(compiler_root, HERE / f"{name}.mlir", tmp_path)))
+    check_golden(f"../families/{name}.families", find(flow_of(compiler_root, HERE / f"{name}.mlir", tmp_path)))
 
 
 def test_layers_of_a_quantised_model_differ_in_constants_and_shapes(
     find: Find, compiler_root: Path, tmp_path: Path
 ) -> None:
-    families = find(compiled(compiler_root, ROOT / "configs/models/mobilenet_v1_int8_tosa.mlir", tmp_path))
+    families = find(flow_of(compiler_root, ROOT / "configs/models/mobilenet_v1_int8_tosa.mlir", tmp_path))
     five = next(one for one in families if "main_dispatch_5" in one["members"])
     assert (five["kind"], five["members"]) == ("static-shapes", [f"main_dispatch_{at}" for at in (5, 7, 9, 11)])
     shapes, constants, *_, more = five["varying"]

@@ -6,14 +6,13 @@ import json
 import math
 import re
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ir_child import Child
+from ir_child import Child, compiled
 from places import FIXTURES
 
 from bot.readers.ir_worker.ir_program import COMPONENT_CHARACTERS, component_of, parts_of
@@ -43,24 +42,12 @@ PHASES = {
 OPTIONAL = ("input", "global_optimization", "flow")
 
 
-def compiled(root: Path, model: str, folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
-    """A fixture's model, with the dumps of its phases in the folder."""
-    command = [str(root / "iree/compiler/_mlir_libs/iree-compile"), "-", "-o", str(folder / "artifact.vmfb"), *flags]
-    with (HERE / model).open() as text:
-        return subprocess.run(
-            [*command, f"--dump-compilation-phases-to={folder}"],
-            stdin=text,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-
 @pytest.fixture(scope="module")
 def dumps(compiler_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The dumps of the very compiler whose bindings read them: releases do not read each other's."""
     folder = tmp_path_factory.mktemp("x86")
-    assert compiled(compiler_root, "named.mlir", folder, *FLAGS, "--mlir-print-debuginfo").returncode == 0
+    text = (HERE / "named.mlir").read_text()
+    assert compiled(compiler_root, text, folder, *FLAGS, "--mlir-print-debuginfo").returncode == 0
     return folder
 
 
@@ -107,7 +94,7 @@ def test_the_answer_on_prepared_dumps(worker: Child) -> None:
 
 
 def test_the_digests_do_not_tell_targets_or_places(compiler_root: Path, worker: Child, tmp_path: Path) -> None:
-    compiled(compiler_root, "named.mlir", tmp_path, *CUDA, FLAGS[3], "--compile-to=stream")
+    compiled(compiler_root, (HERE / "named.mlir").read_text(), tmp_path, *CUDA, FLAGS[3], "--compile-to=stream")
     cuda = ask(worker, tmp_path)
     for key in ("phases", "sources", "linalg_ops_before", "operations"):
         assert cuda[key] == ANSWERS["program"][key]
@@ -518,11 +505,10 @@ def schedule(worker: Child, path: str) -> Any:
 
 @pytest.mark.parametrize("model", [VARIABLE, LOOP])
 def test_counts_are_the_compilers_own(worker: Child, compiler_root: Path, tmp_path: Path, model: str) -> None:
-    stream, counts = tmp_path / "stream.mlir", tmp_path / "counts.json"
+    counts = tmp_path / "counts.json"
     dump = ["--iree-scheduling-dump-statistics-format=json", f"--iree-scheduling-dump-statistics-file={counts}"]
-    flags = ["-", "--iree-hal-target-backends=vmvx", "--compile-to=stream", "-o", str(stream), *dump]
-    binary = compiler_root / "iree/compiler/_mlir_libs/iree-compile"
-    subprocess.run([str(binary), *flags], input=model, text=True, capture_output=True, check=True)
+    compiled(compiler_root, model, tmp_path, "--iree-hal-target-backends=vmvx", "--compile-to=stream", *dump)
+    (stream,) = tmp_path.glob("*.7.stream.mlir")
     groups = json.loads(counts.read_text())["stream-aggregate"].values()
     said = {key: value for group in groups for key, value in group.items()}
     found = schedule(worker, str(stream))
@@ -643,10 +629,11 @@ def test_the_rules_of_the_stack_allocation_gate(worker: Child, tmp_path: Path) -
 
 
 def test_stack_allocations_equal_the_compilers_diagnostic(worker: Child, compiler_root: Path, tmp_path: Path) -> None:
-    compiled(compiler_root, "tiny.mlir", tmp_path, *FLAGS)
+    text = (HERE / "tiny.mlir").read_text()
+    compiled(compiler_root, text, tmp_path, *FLAGS)
     (targets,) = tmp_path.glob("*.10.*.mlir")
     functions = worker.ask(op="allocas", executable_targets=str(targets))["functions"]
-    refused = compiled(compiler_root, "tiny.mlir", tmp_path, *FLAGS, "--iree-llvmcpu-stack-allocation-limit=1")
+    refused = compiled(compiler_root, text, tmp_path, *FLAGS, "--iree-llvmcpu-stack-allocation-limit=1")
     said = [int(figure) for figure in re.findall(r"Got (\d+) bytes", refused.stderr)]
     assert said and sorted(size for size in functions.values() if size) == sorted(said)
 

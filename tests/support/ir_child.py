@@ -35,6 +35,13 @@ def _release(root: Path) -> list[int]:
     return [int(number) for number in found.groups()] if found else []
 
 
+def compiled(root: Path, text: str, folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    """What the compiler does with a model's text, the dumps of its phases in the folder."""
+    command = [str(root / "iree/compiler/_mlir_libs/iree-compile"), "-", "-o", "/dev/null", *flags]
+    command.append(f"--dump-compilation-phases-to={folder}")
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+
+
 class Child:
     """The worker process and the two ends of its protocol."""
 
