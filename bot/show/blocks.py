@@ -100,12 +100,19 @@ def joined(phrases: Iterable[Words], separator: str) -> Phrase:
     return tuple(spans)
 
 
+def some(phrases: Iterable[Words], total: int) -> Phrase:
+    """Those that are named of `total`: `a, b and 3 more`."""
+    shown = [*phrases]
+    return phrase(joined(shown, ", "), f" and {total - len(shown)} more" if total > len(shown) else "")
+
+
 def plain(words: Words) -> str:
     """The words alone, unescaped: for lengths and tests."""
     return words if isinstance(words, str) else "".join(span.text for span in words)
 
 
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -145,6 +152,14 @@ def listed(items: Iterable[T], noun: str = "line") -> Listing[T]:
     """All of them."""
     every = tuple(items)
     return Listing(every, len(every), noun)
+
+
+def by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """The items by what `key` says of them, all in order."""
+    groups: dict[K, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def fair(items: Sequence[T], group: Callable[[T], Hashable], limit: int) -> list[T]:
@@ -232,32 +247,37 @@ class Footnotes:
         return listing(lines, len(self._numbers) + len(self._left_out), "note")
 
 
+class _Drawn:
+    """A block that is not drawn where its `content` is empty, shown or not."""
+
+    __slots__ = ()
+    content: ClassVar[str]
+
+    def __bool__(self) -> bool:
+        """True where there is something to draw."""
+        return bool(getattr(self, self.content))
+
+
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(_Drawn):
     """One paragraph; `small` for what explains the rest."""
 
     said: Words
     small: bool = False
     name: str = ""
     kind: ClassVar = "sentence"
-
-    def __bool__(self) -> bool:
-        """True where it says anything."""
-        return bool(self.said)
+    content: ClassVar = "said"
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class Code(_Drawn):
     """Lines as they are: a command to be copied, what a compiler says, a diff; `language` is what Markdown is told."""
 
     text: str
     language: Literal["sh", "diff", "text"] = "sh"
     name: str = ""
     kind: ClassVar = "code"
-
-    def __bool__(self) -> bool:
-        """True where there is a line."""
-        return bool(self.text)
+    content: ClassVar = "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +291,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class List:
+class List(_Drawn):
     """Lines, one below the other; `numbered` from that number on, 0 for none."""
 
     lines: Listing[Words | Line]
@@ -279,14 +299,11 @@ class List:
     numbered: int = 0
     name: str = ""
     kind: ClassVar = "list"
-
-    def __bool__(self) -> bool:
-        """True where the whole list has anything, shown or not."""
-        return bool(self.lines)
+    content: ClassVar = "lines"
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class Table(_Drawn):
     """One table."""
 
     headers: tuple[str, ...]  # as many as a row has cells; numbers begin at column `numbers_from`
@@ -303,6 +320,7 @@ class Table:
     css: str = ""  # its class on a page, by which styles and scripts find it
     name: str = ""
     kind: ClassVar = "table"
+    content: ClassVar = "rows"
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -318,22 +336,15 @@ class Table:
         """True for a column of numbers, which stand at its right edge."""
         return column >= self.numbers_from and column not in (self.sentences, *self.unnumbered)
 
-    def __bool__(self) -> bool:
-        """True where it has rows."""
-        return bool(self.rows)
-
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(_Drawn):
     """What scripts of a page draw, and nothing else shows: tables beside it say the same."""
 
     data: tuple[tuple[str, str], ...]  # title and numbers of each drawing, as JSON
     name: str = ""
     kind: ClassVar = "picture"
-
-    def __bool__(self) -> bool:
-        """True where there is something to draw."""
-        return bool(self.data)
+    content: ClassVar = "data"
 
 
 @dataclass(frozen=True, slots=True)

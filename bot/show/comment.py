@@ -16,7 +16,7 @@ from bot.core.publication import Annotation, AnnotationLevel, CheckRun, Conclusi
 from bot.core.report import Report, report_lines
 from bot.core.snapshot import Snapshot, lines, rows_of
 from bot.errors import BotError, InputError, NotConfigured, TemplateError
-from bot.show.blocks import Limits, plain
+from bot.show.blocks import Limits, by, plain
 from bot.show.escape import clean, clip
 from bot.show.facts import Facts, build_facts
 from bot.show.filters import plural
@@ -258,10 +258,7 @@ def _annotations(facts: Facts, config_path: str, paths: Mapping[str, str]) -> It
 
 def _merged(annotations: Iterator[Annotation]) -> Iterator[Annotation]:
     """One for every place and title, as bad as the worst of them; they come worst first."""
-    groups: dict[tuple[str, int, str], list[Annotation]] = {}
-    for one in annotations:
-        groups.setdefault((one.path, one.line, one.title), []).append(one)
-    for group in groups.values():
+    for group in by(annotations, lambda one: (one.path, one.line, one.title)).values():
         lines = [one.message for one in group[:_MESSAGE_LINES]]
         more = [f"and {plural(len(group) - len(lines), 'more finding')}"] if len(group) > len(lines) else []
         yield structs.replace(group[0], message="\n".join([*lines, *more]))

@@ -27,6 +27,7 @@ from bot.show.blocks import (
     Sentence,
     Span,
     Table,
+    by,
     code,
     joined,
     kind_of,
@@ -37,10 +38,10 @@ from bot.show.blocks import (
     strong,
 )
 from bot.show.escape import clean, clean_block
+from bot.show.facts import cause_words, component_row, dispatch_line, family_lines, rest, waterfall, why_words
 from bot.show.filters import change, plural, sides, signed
 from bot.show.renderers import print_blocks
 from bot.show.report import reproduction
-from bot.show.why import cause_words, component_row, dispatch_line, family_lines, rest, waterfall, why_words
 
 _HINT = "name the report.json of a compare"
 _NAMES_TOLD, _MESSAGE_LINES = 8, 12
@@ -173,9 +174,7 @@ def _story(why: Explanation, backend: str) -> Iterator[Block]:
     for cause, size, parts in waterfall(why):
         rows += [(name_cell(cause), "", size), *(("", *part) for part in parts)]
     yield Table(("cause", "part", "change"), listed(rows), numbers_from=2, caption="The artifact's change by cause")
-    alike: dict[tuple[str | None, str, bool, bool], list[DispatchDelta]] = {}
-    for delta in why.dispatches:
-        alike.setdefault((delta.cause, delta.note, delta.base is None, delta.head is None), []).append(delta)
+    alike = by(why.dispatches, lambda delta: (delta.cause, delta.note, delta.base is None, delta.head is None))
     title = f"Dispatches that changed ({len(why.dispatches):,}; --dispatch NAME tells more)"
     yield section(title, *(block for deltas in alike.values() for block in _change(deltas, backend)), name="dispatches")
     yield Sentence(rest(why), small=True)
@@ -207,12 +206,10 @@ def _change(alike: Sequence[DispatchDelta], backend: str) -> Iterator[Block]:
 
 
 def _label(label: str, backend: str) -> str:
-    """What a number of a dispatch is called there."""
     return code_words(label, backend) if label == "code" else label
 
 
 def _dispatch(report: ReportRow, key: CellKey, delta: DispatchDelta, backend: str) -> Iterator[Block]:
-    """Everything the report says of one dispatch of the cell."""
     line, known = dispatch_line(delta), delta.head or delta.base
     kind = f" ({clean(known.kind)}, in {clean(known.executable)})" if known else ""
     how = f"matched by {line.matched}" if delta.base and delta.head else line.matched

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from bot.core.record import Spread, Value, difference, ends
 
-_SUFFIX = {"count": "", "bytes": " B", "ms": " ms", "KiB": " KiB"}
+SUFFIX = {"count": "", "bytes": " B", "ms": " ms", "KiB": " KiB"}
 UNKNOWN = "n/a"
 MINUS = "−"
 _SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -15,8 +15,8 @@ _SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 def amount(value: Value, unit: str = "bytes") -> str:
     """The exact value with its unit: `83,990 B`, `36`, `54,168..55,288 B`; `n/a` for None."""
     if isinstance(value, Spread):
-        return f"{value.low:,}..{value.high:,}{_SUFFIX[unit]}"
-    return UNKNOWN if value is None else f"{value:,}{_SUFFIX[unit]}"
+        return f"{value.low:,}..{value.high:,}{SUFFIX[unit]}"
+    return UNKNOWN if value is None else f"{value:,}{SUFFIX[unit]}"
 
 
 def human(size_bytes: int | None) -> str:
@@ -41,10 +41,10 @@ def signed(change: Value, unit: str = "bytes") -> str:
     """A difference with its sign and unit: `+33,552 B`, `−304..+1,968 B`; `±0` for none, `n/a` for None."""
     if isinstance(change, Spread):
         low, high = (f"{end:+,}" if end else "0" for end in change)
-        return f"{low}..{high}{_SUFFIX[unit]}".replace("-", MINUS)
+        return f"{low}..{high}{SUFFIX[unit]}".replace("-", MINUS)
     if not change:
         return UNKNOWN if change is None else "±0"
-    return f"{change:+,}{_SUFFIX[unit]}".replace("-", MINUS)
+    return f"{change:+,}{SUFFIX[unit]}".replace("-", MINUS)
 
 
 def percent(ratio: float | None) -> str:

@@ -13,7 +13,6 @@ from bot.core.delta import sizes_of, value_of
 from bot.core.history import (
     TRACKED,
     History,
-    HistoryTotal,
     Move,
     OneMove,
     history_lines,
@@ -38,6 +37,7 @@ from bot.show.blocks import (
     Sentence,
     Span,
     Table,
+    by,
     code,
     fair_in_order,
     joined,
@@ -100,18 +100,14 @@ def history_blocks(history: History, room: Room) -> tuple[Block, ...]:
 
 
 class _Facts:
-    """A history, indexed: totals, names, models."""
+    """A history, indexed."""
 
     def __init__(self, history: History) -> None:
         self.history, self.rows = history, history.rows  # each cell that was tried, in the order of the releases
-        self.totals: dict[str | None, list[HistoryTotal]] = {}  # target, or None for all → release after release
-        for total in history.totals:
-            self.totals.setdefault(total.target, []).append(total)
+        self.totals = by(history.totals, lambda total: total.target)  # of a target, or None for all, by release
         self.names = tuple(one.name for one in history.study.variants)  # of all releases, gaps too
         self.shown = tuple(one.name for one in history.study.measured)  # of those that measured anything
-        self.models: dict[str, list[CellKey]] = {}  # with the cells that have a row
-        for key in self.rows:
-            self.models.setdefault(key.model, []).append(key)
+        self.models = by(self.rows, lambda key: key.model)  # with the cells that have a row
         self.targets = tuple(sorted({key.target for key in self.rows}))
 
     def metrics_of(self, key: CellKey) -> tuple[str, ...]:
@@ -144,7 +140,6 @@ class _Facts:
 
 
 def _label(metric: str) -> str:
-    """What a metric is called, with its unit."""
     return f"{METRIC_BY_ID[metric].label}{_UNITS[METRIC_BY_ID[metric].unit]}"
 
 
@@ -164,7 +159,6 @@ def _change(metric: str, moved: Value, base: int | None) -> str:
 
 
 def _gap(cell: Cell) -> str:
-    """Why a cell has no value, in one line."""
     words = clip(clean(cell.reason), NOTE_LIMIT) or "no reason is known"
     return words if cell.status == UNMEASURED else f"{cell.status}: {words}"
 

@@ -40,17 +40,19 @@ from bot.show.blocks import (
     Row,
     Sentence,
     Table,
+    by,
     code,
     first,
     joined,
     listing,
     phrase,
     section,
+    some,
     strong,
 )
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT
-from bot.show.filters import MINUS, UNKNOWN, amount, plural, relative
+from bot.show.filters import MINUS, SUFFIX, UNKNOWN, amount, plural, relative
 from bot.show.renderers import write_answer
 
 LAB_LIMIT_BYTES = 256 * 1024  # A quarter of what GitHub takes as the summary of one step, in UTF-8
@@ -100,8 +102,7 @@ def name(text: str) -> Phrase:
 
 
 def _names(texts: Sequence[str], most: int | None = None) -> Phrase:
-    more = f" and {len(texts) - most} more" if most is not None and len(texts) > most else ""
-    return phrase(joined(map(name, texts[:most]), ", "), more)
+    return some(map(name, texts[:most]), len(texts))
 
 
 def label(column: str) -> str:
@@ -110,9 +111,8 @@ def label(column: str) -> str:
 
 
 def _header(column: str) -> str:
-    """A column at the top of a table, with its unit."""
     unit = "count" if column == FOLDED_AWAY else COLUMN_BY_ID[column].unit
-    return label(column) + {"count": "", "bytes": ", B", "ms": ", ms", "KiB": ", KiB"}[unit]
+    return label(column) + SUFFIX[unit].replace(" ", ", ")
 
 
 def _valued(value: Value, reference: Value, *, is_first: bool) -> str:
@@ -123,7 +123,6 @@ def _valued(value: Value, reference: Value, *, is_first: bool) -> str:
 
 
 def _share(share: float | None) -> str:
-    """A share: `57.6 %`."""
     return UNKNOWN if share is None else f"{share:.1%}".replace("%", " %")
 
 
@@ -139,9 +138,8 @@ def _priced(price: Price) -> str:
 
 def number(value: float, column: str) -> str:
     """A number of a fitted line, with its unit: as many digits as say something."""
-    unit = {"count": "", "bytes": " B", "ms": " ms", "KiB": " KiB"}[COLUMN_BY_ID[column].unit]
     digits = 0 if value == round(value) else 1 if abs(value) >= 10 else 2
-    return f"{value:,.{digits}f}{unit}".replace("-", MINUS)
+    return f"{value:,.{digits}f}{SUFFIX[COLUMN_BY_ID[column].unit]}".replace("-", MINUS)
 
 
 def quality(fit: Fit) -> str:
@@ -174,11 +172,8 @@ def _answer(lab: Lab, one: Sums) -> Phrase:
     parts = [phrase(name(variant), " ", ", ".join(changes[variant])) for variant in moved[:_VARIANTS]]
     if len(moved) > _VARIANTS:
         parts.append(phrase(f"{len(moved) - _VARIANTS} more in the table"))
-    columns = [
-        column
-        for column in lab.experiment.columns
-        if column != FOLDED_AWAY and one.value(one.reference, column) is not None
-    ]
+    metrics = (column for column in lab.experiment.columns if column != FOLDED_AWAY)
+    columns = [column for column in metrics if one.value(one.reference, column) is not None]
     still: dict[bool, list[str]] = {True: [], False: []}
     for variant in others:
         if not changes[variant] and one.value(variant, "artifact_bytes") is not None:
@@ -233,24 +228,22 @@ def beyond_stack(lab: Lab, every: Sequence[Sums], names: int) -> Iterator[Phrase
 
 def _where(keys: Iterable[CellKey], names: int) -> Phrase:
     """Models by target."""
-    models: dict[str, list[str]] = {}
-    for key in sorted(set(keys)):
-        models.setdefault(key.target, []).append(key.model)
-    return joined((phrase(_names(models[target], names), " on ", name(target)) for target in sorted(models)), "; ")
+    targets = by(sorted(set(keys)), lambda key: key.target)
+    parts = ((phrase(_names([key.model for key in targets[at]], names), " on ", name(at))) for at in sorted(targets))
+    return joined(parts, "; ")
 
 
 def unmeasured(lab: Lab, limit: int, names: int) -> Listing[Phrase]:
     """What was not measured, and why: a line for each reason."""
-    groups: dict[tuple[str, str], list[tuple[str, CellKey]]] = {}
-    for variant, cell in lab.cells:
-        if not cell.measured:
-            why = clip(clean(cell.reason or cell.status), _WHY_LIMIT)
-            groups.setdefault((cell.status, why), []).append((variant, cell.key))
+    groups = by(
+        ((variant, cell) for variant, cell in lab.cells if not cell.measured),
+        lambda one: (one[1].status, clip(clean(one[1].reason or one[1].status), _WHY_LIMIT)),
+    )
     lines = [
         phrase(
             _names(list(dict.fromkeys(variant for variant, _ in cells)), names),
             f": {plural(len(cells), 'build')} {status.replace('-', ' ')}: {why}: ",
-            _where((key for _, key in cells), names),
+            _where((cell.key for _, cell in cells), names),
         )
         for (status, why), cells in sorted(groups.items())
     ]
@@ -335,11 +328,8 @@ def _total_table(lab: Lab, one: Sums) -> Table:
         values = [_total(one, variant.name, column) for column in (*lab.experiment.columns, *ratios)]
         rows.append((name(variant.name), *map(phrase, values)))
     missing = f" ({plural(one.more, 'model')} left out: not measured in every variant)" if one.more else ""
-    over = (
-        (f", {plural(len(one.models), 'model')} together",)
-        if several
-        else (", ", code(clip(one.models[0], NAME_LIMIT)))
-    )
+    alone = phrase(", ", code(clip(one.models[0], NAME_LIMIT)))
+    over = f", {plural(len(one.models), 'model')} together" if several else alone
     about = []
     metrics = [column for column in lab.experiment.columns if column != FOLDED_AWAY]
     if several and (highest := [label(column) for column in metrics if is_largest(column)]):
@@ -350,7 +340,7 @@ def _total_table(lab: Lab, one: Sums) -> Table:
     if varying := [label(column) for column in metrics if not COLUMN_BY_ID[column].exact]:
         about.append(f"What varies from run to run: {', '.join(varying)}.")
     headers = ("variant", *map(_header, lab.experiment.columns), *ratios)
-    caption = phrase(_on(one), *over, missing)
+    caption = phrase(_on(one), over, missing)
     return Table(headers, listing(rows, len(rows), "variant"), caption=caption, about=" ".join(about))
 
 
@@ -368,7 +358,6 @@ def _total(one: Sums, variant: str, column: str) -> str:
 
 
 def _model_table(lab: Lab, one: Sums, limit: int) -> Table:
-    """A row for each model and variant."""
     counted = any(one.run(*key).instructions is not None for key in one.cells)
     more = [_TIME, *[_INSTRUCTIONS] * counted, "outputs"] if _is_run(one) else []
     headers = ("model", "variant", *map(_header, lab.experiment.columns), *more)
@@ -403,15 +392,13 @@ def _model_row(one: Sums, model: str, variant: str, columns: Sequence[str]) -> R
 def fit_table(lab: Lab, lines: Sequence[Fit], limit: int) -> Table:
     """A line of its own for each model, target and column."""
     headers = ("model", "target", "column", f"for each {lab.experiment.axis}", f"at 0 {lab.experiment.axis}s", "fit")
-    rows = [
-        (
-            *(name(fit.model), name(fit.target), phrase(label(fit.column))),
-            *(phrase(number(fit.slope, fit.column)), phrase(number(fit.start, fit.column)), phrase(quality(fit))),
-        )
-        for fit in lines[:limit]
-    ]
-    caption = phrase("Lines fitted by least squares")
-    return Table(headers, listing(rows, len(lines), "line"), numbers_from=3, caption=caption)
+    rows = list[Row]()
+    for fit in lines[:limit]:
+        line = (number(value, fit.column) for value in (fit.slope, fit.start))
+        rows.append((name(fit.model), name(fit.target), label(fit.column), *line, quality(fit)))
+    return Table(
+        headers, listing(rows, len(lines), "line"), numbers_from=3, caption=phrase("Lines fitted by least squares")
+    )
 
 
 # Pictures, and how it was made.
@@ -484,7 +471,6 @@ def _code(text: str) -> Phrase:
 
 
 def _made(lab: Lab) -> Phrase:
-    """With what it was measured."""
     versions = dict.fromkeys(variant.compiler.version for variant in lab.study.variants if variant.compiler)
     flags = phrase(", flags ", _code(" ".join(lab.flags))) if lab.flags else ()
     ran = phrase(" Run on ", _code(lab.machine), ".") if lab.machine else ()

@@ -45,15 +45,25 @@ from bot.show.escape import clean, clip
 from bot.show.facts import (
     MARKS,
     NAME_LIMIT,
+    NUMBERS,
     STACK_LIMIT_BYTES,
     Facts,
     build_facts,
     cause_address,
+    cause_words,
     cell_address,
     component_address,
+    component_row,
+    diffs,
     dispatch_addresses,
+    dispatch_line,
     entry_points,
+    example_address,
+    family_lines,
     mark_of,
+    rest,
+    waterfall,
+    why_words,
 )
 from bot.show.filters import UNKNOWN, amount, change, percent, plural, relative, sides, signed
 from bot.show.renderers import data_element, draw, drawn, load, skeleton
@@ -69,18 +79,6 @@ from bot.show.report import (
     trimmed,
 )
 from bot.show.traces import TracedDispatch, largest_traced, trace_folds
-from bot.show.why import (
-    NUMBERS,
-    cause_words,
-    component_row,
-    diffs,
-    dispatch_line,
-    example_address,
-    family_lines,
-    rest,
-    waterfall,
-    why_words,
-)
 
 _LIMITS = Limits(400, 1_000_000, 200, 40, 40, 1_000, 1, 200, 60, 200, 0, 0, 0, 400, every=True)
 LARGEST_BYTES = 5_000_000  # Of a page: what does not fit is counted, and named with the file that has it

@@ -18,10 +18,10 @@ from typing import NamedTuple
 from rich.console import Console
 
 from bot.core.delta import CellDelta, exact_changes, outcome, value_of
-from bot.core.explanation import UNATTRIBUTED, DispatchDelta
+from bot.core.explanation import UNATTRIBUTED
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_BY_ID, METRICS, code_words, own_metrics
 from bot.core.planned import LIFTED_LIMIT_FLAG
-from bot.core.policy import OPEN, RAN_OUT, Accepted, Finding, LevelSpec, Rule, is_local
+from bot.core.policy import OPEN, RAN_OUT, Finding, LevelSpec, is_local
 from bot.core.record import Value, certain, difference, total
 from bot.core.record import total as summed
 from bot.core.report import ONCE, Adoption, Between, Report
@@ -53,6 +53,7 @@ from bot.show.blocks import (
     Span,
     Table,
     Words,
+    by,
     code,
     fair,
     fair_in_order,
@@ -65,6 +66,7 @@ from bot.show.blocks import (
     phrase,
     plain,
     section,
+    some,
     strong,
 )
 from bot.show.escape import clean, clean_block, clip, is_link
@@ -76,34 +78,33 @@ from bot.show.facts import (
     broken_alike,
     build_facts,
     builds,
+    by_cause,
     cause_address,
+    cause_words,
     cell_address,
     cells_phrase,
-    figure_bytes,
-    is_over,
-    leading,
-    mark_of,
-    shown_roots,
-    whole_of,
-    worst_first,
-)
-from bot.show.filters import UNKNOWN, amount, change, grid_relative, kib, percent, plural, relative, sides, signed
-from bot.show.renderers import print_blocks
-from bot.show.why import (
-    by_cause,
-    cause_words,
     component_row,
     diffs,
     dispatch_line,
     family_lines,
+    figure_bytes,
+    is_over,
+    leading,
+    mark_of,
     passed_words,
     rest,
     root_details,
     root_lines,
+    shown_roots,
     step_lines,
+    whole_of,
     why_words,
+    worst_first,
 )
+from bot.show.filters import UNKNOWN, amount, change, grid_relative, kib, percent, plural, relative, sides, signed
+from bot.show.renderers import print_blocks
 
+_UNTRUSTED = "Measured by the pull request's own workflow run; this report cannot check its numbers."
 _BROKE_CHARS, _LOUD, _LEADING = 1_000, 2, 4
 _NAME, _COMPONENT, _NOTE, _STILL = 42, 36, 160, 3
 Blocks = tuple[Block, ...]
@@ -196,12 +197,11 @@ def _verdict(facts: Facts) -> Fold:
 
 def _changes(facts: Facts, limits: Limits) -> Fold:
     nothing = phrase("nothing of what is measured: the same compiler, flags and models on both sides")
-    untrusted = "Measured by the pull request's own workflow run; this report cannot check its numbers."
     return section(
         "",
         Sentence(phrase(strong("What changed:"), " ", joined(changes(facts), " | ") or nothing)),
         Sentence(commits(facts.report) if limits.every or age(facts.report) else (), small=True),
-        Sentence(phrase(untrusted) if facts.report.untrusted else (), small=True),
+        Sentence(_UNTRUSTED if facts.report.untrusted else "", small=True),
         name="changes",
     )
 
@@ -384,7 +384,6 @@ def _changed(facts: Facts, limits: Limits) -> Fold:
 
 
 def _more(found: Listing[object]) -> List:
-    """How many there are that are not shown."""
     return List(Listing((), found.more, found.noun))
 
 
@@ -438,11 +437,9 @@ def _story(facts: Facts, key: CellKey, limits: Limits) -> Fold:
         numbers = (line.numbers[label].text for label in ("code", "stack frame"))
         about = (*(line.cause for _ in causes), _component(line.component, _COMPONENT))
         rows.append((name_cell(clip(line.name, _NAME)), *about, *numbers))
-    notes: dict[str, list[DispatchDelta]] = {}  # what differs, once; not what the cell's `why` said already
-    for delta in why.dispatches if most else ():
-        if (note := clean(delta.note, _NOTE)) and note != clean(why.why, _NOTE):
-            notes.setdefault(note, []).append(delta)
-    lines = []
+    notes, lines = by(why.dispatches if most else (), lambda delta: clean(delta.note, _NOTE)), list[Phrase]()
+    for told in ("", clean(why.why, _NOTE)):  # what differs, once; not what the cell's `why` said already
+        notes.pop(told, None)
     for note, (one, *others) in islice(notes.items(), min(4, most)):
         more, passed = f" and {plural(len(others), 'other dispatch')}" if others else "", passed_words(one)
         alone = "the first " if passed and others else ""
@@ -616,12 +613,8 @@ def totals(facts: Facts) -> Totals:
     for delta in facts.report.deltas:
         if delta.key.target in targets:
             targets[delta.key.target].append(delta)
-    news = worst_first(facts.report.verdict.news)
-    worst: dict[str, Finding] = {}
-    for finding in news:
-        if finding.key.target not in worst:
-            worst[finding.key.target] = whole_of(finding, news)
-    rows, still = [], []
+    news, rows, still = worst_first(facts.report.verdict.news), [], []
+    worst = {target: whole_of(ones[0], news) for target, ones in by(news, lambda one: one.key.target).items()}
     for target, deltas in targets.items():
         if one := worst.get(target):
             mark = "💥" if one.limit == "newly-broken" and not one.accepted else MARKS[mark_of(one)]
@@ -719,7 +712,15 @@ def _alarm_counts(facts: Facts) -> Iterator[str]:
     Each alarming cell is in one of them. Causes are counted where that of each cell is known.
     """
     lost = {delta.key for delta in _missing(facts)}
-    kinds = {delta.key: _kind(facts, delta, delta.key in lost) for delta in facts.report.deltas}
+    kinds = dict[CellKey, str]()
+    for delta in facts.report.deltas:
+        kind, worst_of = facts.mark(delta.key), facts.worst(delta.key)
+        about_state = worst_of is not None and worst_of.metric is None
+        if delta.key in lost and about_state:
+            kind = "lost" if kind == "fail" else ""  # `_partly` has them
+        elif delta.state == "newly-broken":
+            kind = "broken-accepted" if kind == "accepted" else "newly-broken"
+        kinds[delta.key] = "forbidden" if about_state and kind == "fail" else kind
     worst: dict[CellKey, tuple[str, int]] = {}
     for cause, findings in matters(facts):
         for one in findings:
@@ -734,16 +735,6 @@ def _alarm_counts(facts: Facts) -> Iterator[str]:
             known = causes.get(kind) or {0}
             of = "" if 0 in known else f"{plural(len(known), 'cause')} {words}, in "
             yield f"{of}{builds(facts, count)}{'' if of else f' {words}'}"
-
-
-def _kind(facts: Facts, delta: CellDelta, lost: bool) -> str:
-    mark, worst = facts.mark(delta.key), facts.worst(delta.key)
-    about_state = worst is not None and worst.metric is None
-    if lost and about_state:
-        return "lost" if mark == "fail" else ""  # `_partly` has them
-    if delta.state == "newly-broken":
-        return "broken-accepted" if mark == "accepted" else "newly-broken"
-    return "forbidden" if about_state and mark == "fail" else mark
 
 
 def _quiet(facts: Facts, total: Total) -> str:
@@ -929,12 +920,11 @@ def over_table(facts: Facts, limits: Limits) -> Table:
 
 def unmeasured(facts: Facts, limits: Limits) -> Listing[Phrase]:
     """The cells without a measurement, by reason, those on purpose last; whole targets are named as such."""
-    groups: dict[tuple[bool, str], list[CellKey]] = {}
-    for delta in facts.states["unmeasured"]:
-        groups.setdefault((delta.excused, delta.reason), []).append(delta.key)
+    groups = by(facts.states["unmeasured"], lambda delta: (delta.excused, delta.reason))
     ordered = sorted(groups.items(), key=lambda entry: (entry[0][0], -len(entry[1]), entry[0]))
     lines = []
-    for (_, reason), keys in ordered[: limits.findings]:
+    for (_, reason), deltas in ordered[: limits.findings]:
+        keys = [delta.key for delta in deltas]
         cells, targets = cells_phrase(facts, keys, limits.names), {key.target for key in keys}
         if len(targets) == 1 and not targets & facts.measured_targets:
             cells = phrase(code(clip(keys[0].target, NAME_LIMIT)), f" ({plural(len(keys), 'build')})")
@@ -1046,11 +1036,8 @@ def _newly_broken(facts: Facts, group: Sequence[CellDelta]) -> Alarm:
 def _dead(facts: Facts) -> Iterator[Alarm]:
     """Cells that are broken on both sides, where the rules do not allow it."""
     news = {finding.key for finding in facts.report.verdict.news if finding.kind == "state"}
-    models: dict[str, list[CellDelta]] = {}
-    for delta in facts.states["broken"]:
-        if delta.key in news:
-            models.setdefault(delta.key.model, []).append(delta)
-    for group in models.values():
+    broken = (delta for delta in facts.states["broken"] if delta.key in news)
+    for group in by(broken, lambda delta: delta.key.model).values():
         keys, mark = tuple(delta.key for delta in group), facts.mark(group[0].key)
         alike = len({outcome(delta.head) for delta in group}) == 1
         words = failure_words(*(delta.head for delta in group)) if alike else phrase("fails")
@@ -1104,9 +1091,8 @@ def _several(facts: Facts, findings: Sequence[Finding], most: int) -> Phrase:
     where = phrase(" on ", code(facts.short[one.key.target])) if len(targets) == 1 else ()
     of = phrase(" of ", code(clip(one.key.model, NAME_LIMIT))) if len(models) == 1 else ()
     shown = fair_in_order(findings, lambda finding: finding.key.model if len(models) > 1 else "", most)
-    cells = joined([_cell(facts, finding, len(targets) > 1, len(models) > 1) for finding in shown], ", ")
-    more = f" and {len(findings) - len(shown)} more" if len(findings) > len(shown) else ""
-    return phrase(f"{label}, {plural(len(keys), 'build')}", of, where, ": ", cells, more, allowed)
+    cells = some((_cell(facts, finding, len(targets) > 1, len(models) > 1) for finding in shown), len(findings))
+    return phrase(f"{label}, {plural(len(keys), 'build')}", of, where, ": ", cells, allowed)
 
 
 def _cell(facts: Facts, finding: Finding, targets: bool, models: bool) -> Phrase:
@@ -1171,11 +1157,8 @@ def finding_table(facts: Facts, findings: Sequence[Finding], limits: Limits) -> 
 
 def known_lines(facts: Facts, limits: Limits) -> Listing[Phrase]:
     """What base had and head is no worse in: ``stack allocations, limit 32 KiB: `m` on `cuda` ``."""
-    groups: dict[tuple[str, str, str], list[Finding]] = {}
-    for one in facts.report.verdict.findings:
-        if one.known and one.metric is not None:
-            groups.setdefault((one.metric, one.kind, one.limit), []).append(one)
-    lines = []
+    known = (one for one in facts.report.verdict.findings if one.known and one.metric is not None)
+    groups, lines = by(known, lambda one: (one.metric, one.kind, one.limit)), list[Phrase]()
     for group in groups.values():
         label = facts.label(group[0].quantity, group[0].key)
         cells = cells_phrase(facts, [one.key for one in group], min(_NAMES, limits.names))
@@ -1208,17 +1191,14 @@ def close(facts: Facts, limits: Limits, news: bool) -> Listing[Phrase]:
 
 def accepted(facts: Facts, limits: Limits) -> Listing[Phrase]:
     """What each person accepted for one reason, in that person's words, the worst first."""
-    groups: dict[Accepted, list[Finding]] = {}
-    for finding in facts.report.verdict.findings:
-        if finding.accepted is not None:
-            groups.setdefault(finding.accepted, []).append(finding)
-    lines = []
-    for by, findings in islice(groups.items(), _PEOPLE):
+    groups = by(facts.report.verdict.findings, lambda finding: finding.accepted)
+    taken, lines = [(given, findings) for given, findings in groups.items() if given], list[Phrase]()
+    for given, findings in taken[:_PEOPLE]:
         cells = cells_phrase(facts, sorted({one.key for one in findings}), min(_NAMES, limits.names))
-        why = clean(by.why, _WHY_CHARS)
-        who = phrase("☑️ Accepted by ", code(clean(by.who, NAME_LIMIT)), *(": ", code(why)) if why else ())
+        why = clean(given.why, _WHY_CHARS)
+        who = phrase("☑️ Accepted by ", code(clean(given.who, NAME_LIMIT)), *(": ", code(why)) if why else ())
         lines.append(phrase(who, f" ({plural(len(findings), 'finding')}: ", cells, ")"))
-    return listing(lines, len(groups), "acceptance")
+    return listing(lines, len(taken), "acceptance")
 
 
 # The grid model × target: the state of every cell at a glance.
@@ -1458,7 +1438,6 @@ _REQUIRED = (
     "If growth is to stop a merge, require the check in the branch protection. What is over a limit by then is known, "
     "and does not fail it."
 )
-_UNTRUSTED = "Measured by the pull request's own workflow run; this report cannot check its numbers."
 
 
 def adoption_blocks(facts: Facts, brought: Adoption, limits: Limits) -> tuple[Block, ...]:
@@ -1480,17 +1459,15 @@ def adoption_blocks(facts: Facts, brought: Adoption, limits: Limits) -> tuple[Bl
     for headers, shown in blocks([facts.short[name] for name in targets], rows, limits.grid_width):
         texts = [(name_cell(row) if row else phrase("all"), *(phrase(one.text) for one in each)) for row, each in shown]
         sizes.append(Table(("artifacts in KiB", *headers), listed(texts, "model"), small=True))
-    broken = "🚫 does not compile" if any(not cell.measured for cell in cells.values()) else ""
-    hidden = len(models) - limits.grid_models
-    more = f"…and {plural(hidden, 'more model')}." if hidden > 0 else ""
+    broken, hidden = any(not cell.measured for cell in cells.values()), len(models) - limits.grid_models
     return (
         section(
             "",
             Sentence(phrase("This pull request brings ", file, ". ", _compared(facts), " Compiler: ", version)),
-            Sentence(phrase(_UNTRUSTED) if facts.report.untrusted else (), small=True),
+            Sentence(_UNTRUSTED if facts.report.untrusted else "", small=True),
             *sizes,
-            Sentence(phrase(broken), small=True),
-            Sentence(phrase(more)),
+            Sentence("🚫 does not compile" if broken else "", small=True),
+            Sentence(f"…and {plural(hidden, 'more model')}." if hidden > 0 else ""),
             name="adoption",
         ),
     )
@@ -1502,15 +1479,22 @@ def after_adoption(facts: Facts, brought: Adoption, limits: Limits) -> tuple[Blo
     lines = [phrase(f"{_MERGED} {each}"), phrase(_REQUIRED)]
     title = f"Every build: artifact, executables and stack{'; thresholds in force' if brought.rules else ''}"
     cells = [cell for cell in facts.report.head.cells if cell.status != "unsupported"]
-    shown = fair_in_order(cells, lambda cell: cell.key.model, limits.findings)
+    rows = list[Row]()
+    for cell in fair_in_order(cells, lambda cell: cell.key.model, limits.findings):
+        why = cell.failure.first_line if cell.failure else cell.status
+        refused = phrase("does not compile: ", code(clip(why, 120))), ABSENT, ABSENT
+        values = (amount(value_of(cell, id_), METRIC_BY_ID[id_].unit) for id_ in _SIZED)
+        rows.append((*facts.names(cell.key), *(values if cell.measured else refused)))
     headers = ("model", "target", "artifact", "executables", "largest stack frame")
-    every = Table(headers, listing((_row(facts, cell) for cell in shown), len(cells), "build"), numbers_from=2)
+    every = Table(headers, listing(rows, len(cells), "build"), numbers_from=2)
     names = ("rule", "metrics", "warns above", "fails above")
-    rules = [
-        (phrase(code(clip(rule.name, 48))), _about(rule), _level(rule.warn), _level(rule.fail))
-        for rule in brought.rules
-    ]
-    table = Table(names, listing(rules[:_RULES], len(rules), "rule"), numbers_from=len(names))
+    rules = list[Row]()
+    for rule in brought.rules[:_RULES]:
+        about = [_globs(rule.metrics)]
+        about += [phrase("of ", _globs(rule.models))] if rule.models != ("*",) else []
+        about += [phrase("on ", _globs(rule.targets))] if rule.targets != ("*",) else []
+        rules.append((name_cell(clip(rule.name, 48)), joined(about, " "), _level(rule.warn), _level(rule.fail)))
+    table = Table(names, listing(rules, len(brought.rules), "rule"), numbers_from=len(names))
     return (
         section("What happens next", List(listed(lines)), name="after"),
         Fold(title, (every, section("Thresholds in force", table, name="rules")), name="cells"),
@@ -1535,27 +1519,8 @@ def _compared(facts: Facts) -> str:
     return f"The base commit has none: {builds} compared with its files under this one{also}."
 
 
-def _row(facts: Facts, cell: Cell) -> Row:
-    if not cell.measured:
-        why = cell.failure.first_line if cell.failure else cell.status
-        return (*facts.names(cell.key), phrase("does not compile: ", code(clip(why, 120))), ABSENT, ABSENT)
-    units = ("bytes", "count", "bytes")
-    return (
-        *facts.names(cell.key),
-        *(amount(value_of(cell, id_), unit) for id_, unit in zip(_SIZED, units, strict=True)),
-    )
-
-
-def _about(rule: Rule) -> Phrase:
-    said = [_globs(rule.metrics)]
-    said += [phrase("of ", _globs(rule.models))] if rule.models != ("*",) else []
-    said += [phrase("on ", _globs(rule.targets))] if rule.targets != ("*",) else []
-    return joined(said, " ")
-
-
 def _globs(globs: Sequence[str]) -> Phrase:
-    more = f" and {len(globs) - _GLOBS} more" if len(globs) > _GLOBS else ""
-    return phrase(joined([(code(clip(one, 48)),) for one in globs[:_GLOBS]], ", "), more)
+    return some((name_cell(clip(one, 48)) for one in globs[:_GLOBS]), len(globs))
 
 
 def _level(spec: LevelSpec | None) -> str:
@@ -1660,8 +1625,7 @@ def _flags_in(command: str) -> tuple[str, ...] | None:
 
 def _flag_words(change: FlagChange) -> Phrase:
     """``flag `--cpu=v3` → `v4` ``; what came or went alone is named as such."""
-    went, came = ({flag.partition("=")[0]: flag for flag in flags} for flags in change)
-    parts = []
+    (went, came), parts = ({flag.partition("=")[0]: flag for flag in flags} for flags in change), list[Phrase]()
     for name in {**went, **came}:
         old, new = went.get(name, ""), came.get(name, "")
         words = (" → ", code(clip(new.partition("=")[2] or new, _FLAG_CHARS))) if old and new else ()
@@ -1701,8 +1665,8 @@ def _edit(edit: ModelEdit) -> Phrase:
 def _operation_counts(changes: Mapping[str, int]) -> Phrase:
     """`` `classifier` +2, `pooler` −1 and 3 more``, the largest first."""
     ordered = sorted(changes.items(), key=lambda one: (-abs(one[1]), one[0]))
-    parts = [phrase(code(clip(name, 48)), f" {signed(count, 'count')}") for name, count in ordered[:_FEW]]
-    return phrase(joined(parts, ", "), f" and {len(ordered) - _FEW} more" if len(ordered) > _FEW else "")
+    parts = (phrase(code(clip(name, 48)), f" {signed(count, 'count')}") for name, count in ordered[:_FEW])
+    return some(parts, len(ordered))
 
 
 def _came_and_went(noun: str, base: Mapping[str, str], head: Mapping[str, str]) -> Iterator[Phrase]:
@@ -1712,9 +1676,8 @@ def _came_and_went(noun: str, base: Mapping[str, str], head: Mapping[str, str]) 
 
 
 def _named(names: Sequence[str], noun: str, what: str) -> Phrase:
-    shown = joined([(code(clip(name, NAME_LIMIT)),) for name in names[:_FEW]], ", ")
-    more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
-    return phrase(f"{noun if len(names) == 1 else noun + 's'} ", shown, more, f" {what}")
+    shown = some((name_cell(clip(name, NAME_LIMIT)) for name in names[:_FEW]), len(names))
+    return phrase(f"{noun if len(names) == 1 else noun + 's'} ", shown, f" {what}")
 
 
 # Both sides, and how to do it again.
@@ -1813,15 +1776,13 @@ def suite(report: Report) -> Phrase:
     targets = {*report.base.targets, *report.head.targets}
     parts = [phrase(f"{plural(len({*base, *head}), 'model')} on {plural(len(targets), 'target')}")]
     edited = [name for name in sorted(base.keys() & head.keys()) if base[name] != head[name]]
+    texts = {name: f" {base[name][:_SHORT_DIGEST]} → {head[name][:_SHORT_DIGEST]}" for name in edited}
     for words, names in (
         ("with another text on head, by SHA-256", edited),
         ("only on base", sorted(base.keys() - head.keys())),
         ("only on head", sorted(head.keys() - base.keys())),
     ):
-        shown = []
-        for name in names[:5]:
-            digests = f" {base[name][:_SHORT_DIGEST]} → {head[name][:_SHORT_DIGEST]}" if names is edited else ""
-            shown.append(phrase(code(clip(name, 48)), digests))
+        shown = (phrase(code(clip(name, 48)), texts.get(name, "")) for name in names[:5])
         more = " …" if len(names) > 5 else ""
         parts += [phrase(f"{len(names):,} {words}: ", joined(shown, ", "), more)] if names else []
     return joined(parts, "; ")
@@ -1829,19 +1790,18 @@ def suite(report: Report) -> Phrase:
 
 def _costs(facts: Facts) -> Table:
     """What it cost to compile the cells of each target that were measured on both sides."""
-    targets: dict[str, list[tuple[int, ...]]] = {}
+    targets, rows = dict[str, list[tuple[int, ...]]](), list[Row]()
     for delta in facts.report.deltas:
         pairs = [delta.metrics.get(id_) for id_ in ("compile_cpu_ms", "compile_peak_rss_kib")]
         values = tuple(value for pair in pairs if pair for value in (pair.base, pair.head) if value is not None)
         if len(values) == 4:
             targets.setdefault(delta.key.target, []).append(values)
-    rows = []
     for target, cells in sorted(targets.items()):
         cpu_base, cpu_head, memory_base, memory_head = zip(*cells, strict=True)
         cpu = sum(cpu_base), sum(cpu_head)
         memory = sides(max(memory_base), max(memory_head), "KiB")
         words = amount(len(cells), "count"), sides(*cpu, "ms"), relative(*cpu), memory
-        rows.append((name_cell(facts.short[target]), *map(phrase, words)))
+        rows.append((name_cell(facts.short[target]), *words))
     headers = ("target", "builds", "CPU time, base → head", "change", "peak memory, base → head")
     about = "Cost of compiling (informational: two runs of the same compile differ)"
     return Table(headers, listed(rows, "target"), about=about)

@@ -31,9 +31,8 @@ from bot.show.blocks import (
     strong,
 )
 from bot.show.escape import clean, clean_block, clip
-from bot.show.facts import Facts
+from bot.show.facts import Facts, suspect_words
 from bot.show.filters import percent, plural
-from bot.show.why import suspect_words
 
 _COLUMNS, _NAMES = 200, 120
 

@@ -23,7 +23,7 @@ from bot.core.snapshot import Cell, name_of
 from bot.explain.explanations import explain
 from bot.explain.matching import index_both
 from bot.explain.texts import Texts, alike, kept_program, no_texts, uncut
-from bot.show.why import rest
+from bot.show.facts import rest
 from bot.store.entries import pack, unpack
 from bot.study.cell import read_program
 
