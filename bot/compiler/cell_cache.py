@@ -26,7 +26,7 @@ from bot.core.planned import PlannedCell
 from bot.core.policy import lasts
 from bot.core.program import Program
 from bot.core.record import Record
-from bot.core.snapshot import Cell, CellRow, Programs, cell_of, is_whole, row_of
+from bot.core.snapshot import Cell, CellRow, cell_of, is_whole, key_of, row_of
 from bot.errors import BotError
 
 MEASURING = ("compiler", "explain", "readers", "study")
@@ -104,8 +104,8 @@ class CellCache:
         """Keep a cell, unless something that it says is true of this machine only."""
         if not (self.keeps and lasts(cell)):
             return
-        programs = Programs((cell,))
-        body = canonical(_Kept(key, row_of(cell, programs), programs.by_name))
+        programs = {key_of(cell.program): cell.program} if cell.program else {}
+        body = canonical(_Kept(key, row_of(cell, next(iter(programs), None)), programs))
         add(self.root, self._path(key), hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
 
     def costs(self) -> dict[str, int]:

@@ -424,32 +424,21 @@ def key_of(program: Program) -> str:
     return hashlib.sha256(canonical(program)).hexdigest()
 
 
-class Programs:
-    """The programs of cells by name; equal programs are one."""
-
-    def __init__(self, cells: Iterable[Cell]) -> None:
-        held = {id(cell.program): cell.program for cell in cells if cell.program is not None}
-        self._keys = {identity: key_of(program) for identity, program in held.items()}
-        self.by_name = {self._keys[identity]: program for identity, program in held.items()}
-
-    def key(self, program: Program | None) -> str | None:
-        """The name of one of them."""
-        return None if program is None else self._keys[id(program)]
-
-
-def row_of(cell: Cell, programs: Programs) -> CellRow:
-    """The cell as it is written."""
+def row_of(cell: Cell, program: str | None = None) -> CellRow:
+    """The cell as it is written; `program`: the name of its own."""
     shared: dict[str, Any] = {name: getattr(cell, name) for name in _AS_THEY_ARE}
     traces = cell.traces or msgspec.UNSET
-    return CellRow(cell.key.model, cell.key.target, program=programs.key(cell.program), traces=traces, **shared)
+    return CellRow(cell.key.model, cell.key.target, program=program, traces=traces, **shared)
 
 
 def rows_of(snapshot: Snapshot) -> SnapshotRow:
     """The snapshot as it is written; `lines` makes its text, the same one for the same snapshot."""
-    programs = Programs(snapshot.cells)
-    cells = tuple(row_of(cell, programs) for cell in snapshot.cells)
+    held = {id(cell.program): cell.program for cell in snapshot.cells if cell.program}
+    names = {identity: key_of(program) for identity, program in held.items()}
+    cells = tuple(row_of(cell, names.get(id(cell.program))) for cell in snapshot.cells)
     shared: dict[str, Any] = {name: getattr(snapshot, name) for name in _SIDE}
-    return SnapshotRow(SNAPSHOT_SCHEMA, cells=cells, programs=programs.by_name, **shared)
+    programs = {names[identity]: program for identity, program in held.items()}
+    return SnapshotRow(SNAPSHOT_SCHEMA, cells=cells, programs=programs, **shared)
 
 
 def lines(record: Record | Mapping[str, Any], cells: Iterable[Any] | None = None) -> Iterator[bytes]:

@@ -27,7 +27,7 @@ from bot.core import policy as lasting
 from bot.core.json_text import canonical
 from bot.core.metrics import METRIC_IDS
 from bot.core.policy import here
-from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, Programs, row_of
+from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, row_of
 
 KEY = digest_of("a key")
 CELL = Cell(
@@ -46,7 +46,7 @@ def failed(stage: str, signal: str | None = None) -> Cell:
     return Cell(CellKey("bert", "rocm"), status, failure=Failure(stage, "error: no", 1, signal))
 
 
-ROW: dict[str, Any] = json.loads(canonical(row_of(CELL, Programs((CELL,)))))
+ROW: dict[str, Any] = json.loads(canonical(row_of(CELL)))
 
 
 def entry(root: Path) -> Path:
