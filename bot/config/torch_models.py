@@ -20,6 +20,7 @@ import json
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -315,15 +316,10 @@ def patch(path: str, old: str, new: str) -> str:
     if old == new:
         return ""
     left, right = _quoted(f"a/{path}"), _quoted(f"b/{path}")
-    hunks = difflib.unified_diff(_lines(old), _lines(new), left, right)
+    # StringIO has lines as git has them: only a line feed ends one.
+    hunks = difflib.unified_diff(list(StringIO(old)), list(StringIO(new)), left, right)
     ended = (line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in hunks)
     return "".join((f"diff --git {left} {right}\n", *ended))
-
-
-def _lines(text: str) -> list[str]:
-    """Lines as git has them: only a line feed ends one."""
-    *whole, last = text.split("\n")
-    return [*(f"{line}\n" for line in whole), *([last] if last else [])]
 
 
 def _quoted(path: str) -> str:
