@@ -278,7 +278,7 @@ def test_the_pull_request_of_a_commit_is_of_that_branch_repository_and_commit(wo
     world.github.add_pull(25, mine, head_branch="fix")
     numbers = [one.number for one in open_pulls_with_head(world.hub, "fork/repo", "fix", mine)]
     assert numbers == [20] and open_pulls_with_head(world.hub, "", "", HEAD) == []
-    world.github.add_pull(13, "b" * 40, fork_deleted=True, state="closed")
+    world.github.add_pull(13, "b" * 40, head_repo=None, state="closed")
     info = pull(world.hub, 13)
     assert repository.head_repository_of(info) == "" and info.merge_commit_sha is None
 

@@ -53,11 +53,11 @@ def main(stage: Stage, minutes: int) -> str:
 
 def going_on(stage: Stage, sha: str, status: str = "in_progress", file: str = "pkgci.yml", event: str = "push") -> None:
     path = f".github/workflows/{file}"
-    stage.hub.add_run(RUN, sha, event, "main", status=status, conclusion=None, path=path)
+    stage.hub.add_run(RUN, sha, event, head_branch="main", status=status, conclusion=None, path=path)
 
 
 def ends(stage: Stage, sha: str) -> Callable[[], None]:
-    return lambda: stage.hub.add_run(RUN, sha, "push", "main", path=".github/workflows/pkgci.yml")
+    return lambda: stage.hub.add_run(RUN, sha, "push", head_branch="main", path=".github/workflows/pkgci.yml")
 
 
 def stores(stage: Stage, sha: str) -> Callable[[], None]:

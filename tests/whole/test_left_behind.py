@@ -137,7 +137,7 @@ def test_what_a_compiler_left_behind_ends_with_it_and_reads_no_token(left: Left,
 def test_on_github_it_does_not_read_what_git_is_given_afterwards(tmp_path: Path) -> None:
     with FakeGitHub("octo/repo") as hub:
         stage, secret = Stage.create(tmp_path, hub), f"ghs_{os.urandom(16).hex()}"
-        hub._state.tokens[secret] = hub._state.tokens.pop(stage.token)
+        hub.state.tokens[secret] = hub.state.tokens.pop(stage.token)
         left = Left(tmp_path, secret)
         left.compiler(name="one")
         sha = stage.main(baseline={"store": "data-branch"})

@@ -141,7 +141,7 @@ class Story:
     def open_pull(self, number: int, files: dict[str, str | None], *, fork: bool = False) -> tuple[str, str]:
         """A new state of a pull request's branch, known to git and to GitHub."""
         head, merge = self.origin.push_pull(number, files)
-        repo, branch = ("mallory/repo", "topic") if fork else (None, f"topic-{number}")
+        repo, branch = ("mallory/repo", "topic") if fork else ("octo/repo", f"topic-{number}")
         self.hub.add_commit(merge, [self.main, head])
         self.hub.add_pull(number, head, head_repo=repo, head_branch=branch, merge_sha=merge, base_sha=self.main)
         return head, merge

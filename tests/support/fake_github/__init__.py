@@ -1,5 +1,5 @@
 """A GitHub for tests: a real HTTP server with state, limits, permissions and faults on demand."""
 
-from .hub import FakeGitHub
+from .server import FakeGitHub
 
 __all__ = ["FakeGitHub"]

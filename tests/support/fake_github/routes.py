@@ -1,55 +1,202 @@
-"""What a route is, and the routes of the repository, users, pulls, commits and checks."""
+"""The API of the fake GitHub: one table of routes, each with its limits and the objects that it answers with.
+
+An object has what the description requires of it, filled in by type, and the state over that.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+import subprocess
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from urllib.parse import urlencode
 
 from api_description import skeleton
 
-from . import rendering as render
-from .replies import Refusal, Reply, Request, page_of
-from .state import CheckRun, State
+from .state import Artifact, CheckRun, Comment, LabelEvent, Pull, Run, State, Token
 
-Handler = Callable[..., Reply]
+Json = dict[str, Any]
+Thing = TypeVar("Thing")
 
+MAX_COMMENT_CHARACTERS = 65_536
 MAX_SUMMARY_CHARACTERS = 65_535
 MAX_ANNOTATIONS_PER_CALL = 50
+_DEFAULT_PAGE, _MAX_PAGE = 30, 100
+_ASSOCIATIONS = {"admin": "OWNER", "write": "COLLABORATOR", "read": "CONTRIBUTOR"}
+_REACTIONS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "eyes", "rocket")
+_ISSUES = "issues pull_requests"
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
-    """`pattern` is the path below the repository; `scopes` are the permissions of which one must allow the method."""
+class Request:
+    """`path` is below the API root; `url` is its address without the query."""
 
     method: str
-    pattern: re.Pattern[str]
-    scopes: tuple[str, ...]
-    handler: Handler
+    path: str
+    url: str
+    query: Mapping[str, str]
+    body: Any
+    token: Token
 
 
-def route(method: str, pattern: str, scopes: str, handler: Handler) -> Route:
-    return Route(method, re.compile(pattern), tuple(scopes.split()), handler)
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer: `body` is JSON, or None for none."""
+
+    status: int
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def get_repository(state: State, _request: Request) -> Reply:
-    return Reply(200, render.repository(state, state.repo, "full-repository"))
+class Refusal(Exception):
+    """An answer of 4xx in GitHub's form."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.reply = Reply(status, error(message))
+
+
+def error(message: str) -> dict[str, str]:
+    return {"message": message, "documentation_url": "https://docs.github.com/rest"}
+
+
+Handler = Callable[..., Reply]
+ROUTES: list[tuple[str, re.Pattern[str], Sequence[str], Handler]] = []
+"""Method, path below the repository, permissions of which one must allow the method, and what answers."""
+
+
+def route(method: str, pattern: str, scopes: str) -> Callable[[Handler], Handler]:
+    def add(handler: Handler) -> Handler:
+        ROUTES.append((method, re.compile(pattern), scopes.split(), handler))
+        return handler
+
+    return add
+
+
+def answered(state: State, request: Request) -> Reply:
+    """The answer of the first route that fits; a public repository can be read with any token."""
+    if (request.method, request.path) == ("GET", "/user"):
+        return get_user(state, request)
+    root = f"/repos/{state.repo}"
+    below = request.path[len(root) :] if request.path.lower().startswith(root.lower()) else "/elsewhere"
+    for method, pattern, scopes, handler in ROUTES:
+        found = pattern.fullmatch(below)
+        if found and method == request.method:
+            levels = ("read", "write") if method == "GET" else ("write",)
+            is_open = method == "GET" and (not state.private or scopes == ["metadata"])
+            if not (is_open or request.token.may(scopes, *levels)):
+                raise Refusal(403, "Resource not accessible by integration")
+            return handler(state, request, *found.groups())
+    raise Refusal(404, "Not Found")
+
+
+def known(things: dict[int, Thing], number: str) -> Thing:
+    """The thing of that number; Refusal 404 where there is none."""
+    if int(number) not in things:
+        raise Refusal(404, "Not Found")
+    return things[int(number)]
+
+
+def page_of(request: Request, items: Sequence[Any], envelope: str = "") -> Reply:
+    """The page asked for; with `envelope`, in an object with `total_count` and the items under that name."""
+    numbers = {name: int(text) for name, text in request.query.items() if text.isdigit()}
+    size, page = min(_MAX_PAGE, max(1, numbers.get("per_page", _DEFAULT_PAGE))), max(1, numbers.get("page", 1))
+    shown, last = list(items[(page - 1) * size : page * size]), max(1, -(-len(items) // size))
+    links = {"prev": page - 1, "first": 1} if page > 1 else {}
+    links |= {"next": page + 1, "last": last} if page < last else {}
+    texts = [f'<{request.url}?{urlencode({**request.query, "page": at})}>; rel="{rel}"' for rel, at in links.items()]
+    body = {"total_count": len(items), envelope: shown} if envelope else shown
+    return Reply(200, body, {"Link": ", ".join(texts)} if texts else {})
+
+
+def stable_id(name: str) -> int:
+    """An id for a thing that is known by name only."""
+    return zlib.crc32(name.encode())
+
+
+# The repository and its users
+
+
+def user(state: State, login: str) -> Json:
+    links = {"url": f"{state.url}/users/{login}", "html_url": f"https://github.com/{login}"}
+    kind = "Bot" if login.endswith("[bot]") else "User"
+    return skeleton("simple-user", login=login, id=stable_id(login), type=kind, **links)
 
 
 def get_user(state: State, request: Request) -> Reply:
     """Only a user has one: the token of a workflow belongs to an installation."""
     if request.token.kind != "user":
         raise Refusal(403, "Resource not accessible by integration")
-    known = render.user(state, request.token.login)
-    return Reply(200, skeleton("public-user", **{**known, "user_view_type": "public"}))
+    return Reply(200, skeleton("public-user", **{**user(state, request.token.login), "user_view_type": "public"}))
 
 
+def repository(state: State, full_name: str, schema: str = "minimal-repository") -> Json:
+    owner, _, name = full_name.partition("/")
+    return skeleton(
+        schema,
+        id=stable_id(full_name),
+        name=name,
+        full_name=full_name,
+        owner=user(state, owner),
+        private=state.private and full_name == state.repo,
+        fork=full_name != state.repo,
+        default_branch="main",
+        url=f"{state.url}/repos/{full_name}",
+        html_url=f"https://github.com/{full_name}",
+    )
+
+
+@route("GET", "", "metadata")
+def get_repository(state: State, _request: Request) -> Reply:
+    return Reply(200, repository(state, state.repo, "full-repository"))
+
+
+@route("GET", r"/collaborators/([^/]+)/permission", "metadata")
 def get_permission(state: State, _request: Request, login: str) -> Reply:
     if login not in state.users:
         raise Refusal(404, f"{login} is not a user")
-    return Reply(200, render.permission(state, login))
+    level = state.users[login]
+    person = skeleton("nullable-collaborator", role_name=level, **user(state, login))
+    return Reply(200, {"permission": level, "role_name": level, "user": person})
 
 
+# Pull requests
+
+
+def pull(state: State, one: Pull, schema: str = "pull-request-simple") -> Json:
+    def end(repo: str | None, branch: str, sha: str) -> Json:
+        owner = (repo or "ghost/gone").partition("/")[0]
+        whole = repository(state, repo, "repository") if repo else None
+        return {"label": f"{owner}:{branch}", "ref": branch, "sha": sha, "user": user(state, owner), "repo": whole}
+
+    issue_url = f"{state.root}/issues/{one.number}"
+    mergeable = {"mergeable": one.merge_sha is not None} if schema == "pull-request" else {}
+    return skeleton(
+        schema,
+        id=stable_id(f"pull {one.number}"),
+        number=one.number,
+        state=one.state,
+        title=one.title,
+        user=user(state, one.login),
+        author_association=_association(state, one.login),
+        url=f"{state.root}/pulls/{one.number}",
+        issue_url=issue_url,
+        comments_url=f"{issue_url}/comments",
+        html_url=f"https://github.com/{state.repo}/pull/{one.number}",
+        head=end(one.head_repo, one.head_branch, one.head_sha),
+        base=end(state.repo, one.base_ref, one.base_sha),
+        merge_commit_sha=one.merge_sha,
+        created_at=one.created_at,
+        merged_at=one.merged_at,
+        labels=[label(state, name) for name in state.labels.get(one.number, ())],
+        **mergeable,
+    )
+
+
+@route("GET", r"/pulls", "pull_requests")
 def list_pulls(state: State, request: Request) -> Reply:
     """Newest first; a `head` without an owner filters nothing, as on GitHub."""
     wanted, head, base = (request.query.get(key, "") for key in ("state", "head", "base"))
@@ -60,90 +207,274 @@ def list_pulls(state: State, request: Request) -> Reply:
         and (not base or one.base_ref == base)
         and (":" not in head or f"{(one.head_repo or '').partition('/')[0]}:{one.head_branch}" == head)
     ]
-    return page_of(request, [render.pull(state, one) for one in found])
+    return page_of(request, [pull(state, one) for one in found])
 
 
+@route("GET", r"/pulls/(\d+)", "pull_requests")
 def get_pull(state: State, _request: Request, number: str) -> Reply:
-    return Reply(200, render.pull(state, known(state.pulls, number), "pull-request"))
+    return Reply(200, pull(state, known(state.pulls, number), "pull-request"))
 
 
+@route("GET", r"/pulls/(\d+)/files", "pull_requests")
 def list_pull_files(state: State, request: Request, number: str) -> Reply:
     one = known(state.pulls, number)
-    return page_of(request, [render.pull_file(state, one, name) for name in one.files])
+    blob = f"https://github.com/{state.repo}/blob/{one.head_sha}"
+    rows = [skeleton("diff-entry", filename=name, status="modified", blob_url=f"{blob}/{name}") for name in one.files]
+    return page_of(request, rows)
 
 
-def known(things: dict[int, render.Thing], number: str) -> render.Thing:
-    """The thing of that number; Refusal 404 where there is none."""
-    if int(number) not in things:
-        raise Refusal(404, "Not Found")
-    return things[int(number)]
+# Issues
 
 
-def get_commit(state: State, _request: Request, ref: str) -> Reply:
-    if not state.commits:
-        raise Refusal(409, "Git Repository is empty.")
-    sha = state.commit_of(ref)
-    if sha is None:
-        raise Refusal(422, f"No commit found for SHA: {ref}")
-    return Reply(200, render.commit(state, sha))
-
-
-def list_pulls_of_commit(state: State, request: Request, sha: str) -> Reply:
-    """Merged ones whose merge it is; open ones are named too, where it is their head."""
-    of_commit = [one for one in state.pulls.values() if sha == (one.merge_sha if one.merged_at else one.head_sha)]
-    return page_of(request, [render.pull(state, one) for one in of_commit])
-
-
-def compare(state: State, request: Request, base: str, head: str) -> Reply:
-    """`ahead_by` and `behind_by` count the known commits of one side that the other lacks."""
-    shas = state.commit_of(base), state.commit_of(head)
-    if shas[0] is None or shas[1] is None:
-        raise Refusal(404, "Not Found")
-    before, after = state.ancestors(shas[0]), state.ancestors(shas[1])
-    shared = next((sha for sha in after if sha in before), None)
-    if shared is None:
-        raise Refusal(404, f"No common ancestor between {base} and {head}.")
-    ahead = [sha for sha in reversed(after) if sha not in before]
-    behind = [sha for sha in before if sha not in after]
-    return Reply(200, _comparison(state, (shas[0], shared), ahead, len(behind), request))
-
-
-def _comparison(state: State, ends: tuple[str, str], ahead: list[str], behind: int, request: Request) -> render.Json:
-    status = {(True, True): "diverged", (True, False): "ahead", (False, True): "behind"}
-    base_commit, merge_base_commit = (render.commit(state, sha) for sha in ends)
+def comment(state: State, one: Comment) -> Json:
+    contents = [each["content"] for each in state.reactions if each["comment_id"] == one.id]
+    url = f"{state.root}/issues/comments/{one.id}"
+    counts = {name: contents.count(name) for name in _REACTIONS}
     return skeleton(
-        "commit-comparison",
-        url=request.url,
-        status=status.get((bool(ahead), behind > 0), "identical"),
-        ahead_by=len(ahead),
-        behind_by=behind,
-        total_commits=len(ahead),
-        base_commit=base_commit,
-        merge_base_commit=merge_base_commit,
-        commits=page_of(request, [render.commit(state, sha) for sha in ahead]).body,
-        files=[],
+        "issue-comment",
+        id=one.id,
+        node_id=f"IC_{one.id}",
+        body=one.body,
+        user=user(state, one.login),
+        author_association=_association(state, one.login),
+        created_at=one.created_at,
+        updated_at=one.updated_at,
+        url=url,
+        issue_url=f"{state.root}/issues/{one.issue}",
+        html_url=f"https://github.com/{state.repo}/issues/{one.issue}#issuecomment-{one.id}",
+        reactions={**counts, "total_count": len(contents), "url": f"{url}/reactions"},
     )
 
 
+def _association(state: State, login: str) -> str:
+    return _ASSOCIATIONS.get(state.users.get(login, "none"), "NONE")
+
+
+@route("GET", r"/issues/(\d+)/comments", _ISSUES)
+def list_comments(state: State, request: Request, number: str) -> Reply:
+    known(state.pulls, number)
+    return page_of(request, [comment(state, one) for one in state.comments.values() if one.issue == int(number)])
+
+
+@route("POST", r"/issues/(\d+)/comments", _ISSUES)
+def create_comment(state: State, request: Request, number: str) -> Reply:
+    known(state.pulls, number)
+    one = state.add_comment(int(number), request.token.login, _checked_body(request))
+    return Reply(201, comment(state, one))
+
+
+def _checked_body(request: Request) -> str:
+    body: str = request.body.get("body") or ""
+    if not body.strip():
+        raise Refusal(422, "Validation Failed: body can't be blank")
+    if len(body) > MAX_COMMENT_CHARACTERS:
+        raise Refusal(422, f"Validation Failed: body is too long (maximum is {MAX_COMMENT_CHARACTERS} characters)")
+    return body
+
+
+@route("PATCH", r"/issues/comments/(\d+)", _ISSUES)
+def update_comment(state: State, request: Request, number: str) -> Reply:
+    one = known(state.comments, number)
+    one.body, one.updated_at = _checked_body(request), state.now()
+    return Reply(200, comment(state, one))
+
+
+@route("DELETE", r"/issues/comments/(\d+)", _ISSUES)
+def delete_comment(state: State, _request: Request, number: str) -> Reply:
+    del state.comments[known(state.comments, number).id]
+    return Reply(204)
+
+
+@route("POST", r"/issues/comments/(\d+)/reactions", _ISSUES)
+def create_reaction(state: State, request: Request, number: str) -> Reply:
+    """A second reaction of the same kind by the same user is the first one, answered with 200."""
+    login, content = request.token.login, request.body["content"]
+    given = {"comment_id": known(state.comments, number).id, "content": content, "user": login}
+    same = [one for one in state.reactions if {key: one[key] for key in given} == given]
+    if not same:
+        state.reactions.append({"id": state.next_id(), **given})
+    one = (same or state.reactions)[-1]
+    return Reply(200 if same else 201, skeleton("reaction", id=one["id"], content=content, user=user(state, login)))
+
+
+def label(state: State, name: str) -> Json:
+    fixed = {"color": "ededed", "description": ""}  # in a list of pull requests a description is never null
+    return skeleton("label", id=stable_id(f"label {name}"), name=name, url=f"{state.root}/labels/{name}", **fixed)
+
+
+@route("GET", r"/issues/(\d+)/labels", _ISSUES)
+def list_labels(state: State, request: Request, number: str) -> Reply:
+    known(state.pulls, number)
+    return page_of(request, [label(state, name) for name in state.labels.get(int(number), ())])
+
+
+@route("GET", r"/issues/(\d+)/events", _ISSUES)
+def list_events(state: State, request: Request, number: str) -> Reply:
+    known(state.pulls, number)
+    return page_of(request, [label_event(state, one) for one in state.events if one.issue == int(number)])
+
+
+def label_event(state: State, one: LabelEvent) -> Json:
+    schema = "labeled-issue-event" if one.label else "converted-note-to-issue-issue-event"  # the plainest of them
+    named = {"label": {"name": one.label, "color": "ededed"}} if one.label else {}
+    about = {"id": one.id, "event": one.event, "actor": user(state, one.login), "created_at": one.created_at}
+    return skeleton(schema, url=f"{state.root}/issues/events/{one.id}", **about, **named)
+
+
+# Workflow runs and their artifacts
+
+
+def run(state: State, one: Run) -> Json:
+    url = f"{state.root}/actions/runs/{one.id}"
+    return skeleton(
+        "workflow-run",
+        id=one.id,
+        head_branch=one.head_branch,
+        head_sha=one.head_sha,
+        event=one.event,
+        status=one.status,
+        conclusion=one.conclusion,
+        path=one.path,
+        run_attempt=one.run_attempt,
+        pull_requests=[],  # GitHub lists none for a run of a fork
+        repository=repository(state, state.repo),
+        head_repository=repository(state, one.head_repo),
+        created_at=one.created_at,
+        updated_at=one.created_at,
+        url=url,
+        html_url=f"https://github.com/{state.repo}/actions/runs/{one.id}",
+        artifacts_url=f"{url}/artifacts",
+        rerun_url=f"{url}/rerun",
+    )
+
+
+@route("GET", r"/actions/runs", "actions")
+def list_runs(state: State, request: Request) -> Reply:
+    """Newest first."""
+    filters = {"head_sha": "head_sha", "event": "event", "branch": "head_branch", "status": "status"}
+    wanted = {filters[key]: value for key, value in request.query.items() if key in filters}
+    newest_first = [state.runs[key] for key in sorted(state.runs, reverse=True)]
+    found = [one for one in newest_first if all(getattr(one, key) == value for key, value in wanted.items())]
+    return page_of(request, [run(state, one) for one in found], "workflow_runs")
+
+
+@route("GET", r"/actions/runs/(\d+)", "actions")
+def get_run(state: State, _request: Request, number: str) -> Reply:
+    return Reply(200, run(state, known(state.runs, number)))
+
+
+@route("POST", r"/actions/runs/(\d+)/rerun", "actions")
+def rerun(state: State, _request: Request, number: str) -> Reply:
+    one = known(state.runs, number)
+    if one.status != "completed":
+        raise Refusal(403, "This workflow is already running")
+    state.reruns.append(one.id)
+    one.run_attempt += 1
+    one.status, one.conclusion = "queued", None
+    return Reply(201, {})
+
+
+def artifact(state: State, one: Artifact) -> Json:
+    url = f"{state.root}/actions/artifacts/{one.id}"
+    home = state.repo if one.same_repository else state.runs[one.run_id].head_repo
+    return skeleton(
+        "artifact",
+        id=one.id,
+        name=one.name,
+        size_in_bytes=len(one.zip_bytes),
+        url=url,
+        archive_download_url=f"{url}/zip",
+        expired=one.expired,
+        created_at=one.created_at,
+        updated_at=one.created_at,
+        digest=f"sha256:{hashlib.sha256(one.zip_bytes).hexdigest()}",
+        workflow_run={
+            "id": one.run_id,
+            "repository_id": stable_id(state.repo),
+            "head_repository_id": stable_id(home),
+            "head_branch": one.head_branch,
+            "head_sha": one.head_sha,
+        },
+    )
+
+
+@route("GET", r"/actions/(?:runs/(\d+)/)?artifacts", "actions")
+def list_artifacts(state: State, request: Request, run_id: str | None) -> Reply:
+    """Newest first, as GitHub lists them; of one run, or of all."""
+    wanted, name = None if run_id is None else known(state.runs, run_id).id, request.query.get("name")
+    newest_first = [state.artifacts[key] for key in sorted(state.artifacts, reverse=True)]
+    found = [one for one in newest_first if wanted in (None, one.run_id) and name in (None, one.name)]
+    return page_of(request, [artifact(state, one) for one in found], "artifacts")
+
+
+@route("GET", r"/actions/artifacts/(\d+)", "actions")
+def get_artifact(state: State, _request: Request, number: str) -> Reply:
+    return Reply(200, artifact(state, known(state.artifacts, number)))
+
+
+@route("GET", r"/actions/artifacts/(\d+)/zip", "actions")
+def download_artifact(state: State, _request: Request, number: str) -> Reply:
+    """A redirect to another host, which needs no token and must not see one."""
+    one = known(state.artifacts, number)
+    if one.expired:
+        raise Refusal(410, "Artifact has expired")
+    return Reply(302, None, {"Location": f"{state.blob_url}/artifacts/{one.id}.zip?sig=signed"})
+
+
+@route("GET", r"/actions/workflows/([^/]+)", "actions")
+def get_workflow(state: State, _request: Request, file: str) -> Reply:
+    url = f"{state.root}/actions/workflows/{file}"
+    return Reply(
+        200, skeleton("workflow", id=stable_id(file), path=f".github/workflows/{file}", state="active", url=url)
+    )
+
+
+@route("POST", r"/actions/workflows/([^/]+)/dispatches", "actions")
+def dispatch(state: State, request: Request, file: str) -> Reply:
+    inputs = dict(request.body.get("inputs") or {})
+    state.dispatches.append({"workflow": file, "ref": request.body["ref"], "inputs": inputs})
+    return Reply(204)
+
+
+# Check runs
+
+
+def check_run(state: State, one: CheckRun) -> Json:
+    url, output = f"{state.root}/check-runs/{one.id}", one.fields.get("output") or {}
+    given = {key: value for key, value in one.fields.items() if key not in ("output", "actions")}
+    shown = {key: output.get(key) for key in ("title", "summary", "text")}
+    return skeleton(
+        "check-run",
+        id=one.id,
+        check_suite={"id": stable_id(one.fields["head_sha"])},
+        app=skeleton("nullable-integration", slug="github-actions", name="GitHub Actions"),
+        url=url,
+        html_url=f"https://github.com/{state.repo}/runs/{one.id}",
+        output={**shown, "annotations_count": len(one.annotations), "annotations_url": f"{url}/annotations"},
+        **given,
+    )
+
+
+@route("POST", r"/check-runs", "checks")
 def create_check_run(state: State, request: Request) -> Reply:
     if request.token.kind != "installation":
         raise Refusal(403, "You must authenticate via a GitHub App.")
     if state.commit_of(request.body["head_sha"]) is None:
         raise Refusal(422, f"No commit found for SHA: {request.body['head_sha']}")
-    fields = {"status": "queued", "started_at": state.now()}
-    one = CheckRun(state.next_id(), request.token.login, fields)
+    one = CheckRun(state.next_id(), {"status": "queued", "started_at": state.now()})
     _merge_check_run(state, one, request.body)
     state.checks[one.id] = one
-    return Reply(201, render.check_run(state, one))
+    return Reply(201, check_run(state, one))
 
 
+@route("PATCH", r"/check-runs/(\d+)", "checks")
 def update_check_run(state: State, request: Request, number: str) -> Reply:
     one = known(state.checks, number)
     _merge_check_run(state, one, request.body)
-    return Reply(200, render.check_run(state, one))
+    return Reply(200, check_run(state, one))
 
 
-def _merge_check_run(state: State, one: CheckRun, body: render.Json) -> None:
+def _merge_check_run(state: State, one: CheckRun, body: Json) -> None:
     """The call's fields over the earlier ones; its annotations behind the earlier ones."""
     output = dict(body.get("output") or {})
     annotations = output.pop("annotations", [])
@@ -158,31 +489,97 @@ def _merge_check_run(state: State, one: CheckRun, body: render.Json) -> None:
         one.fields.setdefault("completed_at", state.now())
 
 
+@route("GET", r"/commits/(.+)/check-runs", "checks")
 def list_check_runs(state: State, request: Request, ref: str) -> Reply:
     """Of each name the latest, unless `filter` is all."""
     sha, name = state.commit_of(ref) or ref, request.query.get("check_name")
     found = [one for one in state.checks.values() if one.fields["head_sha"] == sha]
     named = [one for one in found if name in (None, one.fields["name"])]
     latest = named if request.query.get("filter") == "all" else {one.fields["name"]: one for one in named}.values()
-    return page_of(request, [render.check_run(state, one) for one in latest], "check_runs")
+    return page_of(request, [check_run(state, one) for one in latest], "check_runs")
 
 
-def list_annotations(state: State, request: Request, number: str) -> Reply:
-    one = known(state.checks, number)
-    return page_of(request, [render.annotation(state, one, given) for given in one.annotations])
+# Commits and trees: those that a test named, and those of a clone
 
 
-ROUTES = (
-    route("GET", "", "metadata", get_repository),
-    route("GET", r"/collaborators/([^/]+)/permission", "metadata", get_permission),
-    route("GET", r"/pulls", "pull_requests", list_pulls),
-    route("GET", r"/pulls/(\d+)", "pull_requests", get_pull),
-    route("GET", r"/pulls/(\d+)/files", "pull_requests", list_pull_files),
-    route("GET", r"/compare/(.+?)\.\.\.(.+)", "contents", compare),
-    route("POST", r"/check-runs", "checks", create_check_run),
-    route("PATCH", r"/check-runs/(\d+)", "checks", update_check_run),
-    route("GET", r"/check-runs/(\d+)/annotations", "checks", list_annotations),
-    route("GET", r"/commits/(.+)/check-runs", "checks", list_check_runs),
-    route("GET", r"/commits/([0-9a-f]+)/pulls", "pull_requests", list_pulls_of_commit),
-    route("GET", r"/commits/(.+)", "contents", get_commit),
-)
+def commit(state: State, sha: str, *, is_cloned: bool = False) -> Json:
+    parents = [{"sha": one, "url": f"{state.root}/commits/{one}"} for one in state.commits.get(sha, ())]
+    owner = user(state, state.repo.partition("/")[0])
+    url = f"{state.root}/commits/{sha}"
+    made = skeleton("commit", sha=sha, url=url, parents=parents, author=owner, committer=owner)
+    if not is_cloned:
+        return made
+    date, message = _git(state, "show", "--no-patch", "--format=%cI%x00%B", sha).split("\0")
+    signed = {"name": "A", "email": "a@b.c", "date": date}
+    return made | {"commit": {**made["commit"], "message": message.strip(), "author": signed, "committer": signed}}
+
+
+def _git(state: State, *arguments: str) -> str:
+    if state.clone is None:
+        raise Refusal(404, "Not Found")
+    done = subprocess.run(["git", "-C", state.clone, *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Refusal(404, "Not Found")
+    return done.stdout
+
+
+@route("GET", r"/git/trees/([^/]+)", "contents")
+def get_tree(state: State, _request: Request, revision: str) -> Reply:
+    rows = (row.partition("\t") for row in _git(state, "ls-tree", "-r", "-t", revision).splitlines())
+    entries = [dict(zip(("mode", "type", "sha"), kind.split(), strict=True)) | {"path": path} for kind, _, path in rows]
+    url = f"{state.root}/git/trees/{revision}"
+    return Reply(200, skeleton("git-tree", sha=revision, url=url, tree=entries, truncated=state.truncated))
+
+
+@route("GET", r"/commits/([0-9a-f]+)/pulls", "pull_requests")
+def list_pulls_of_commit(state: State, request: Request, sha: str) -> Reply:
+    """Merged ones whose merge it is; open ones are named too, where it is their head."""
+    of_commit = [one for one in state.pulls.values() if sha == (one.merge_sha if one.merged_at else one.head_sha)]
+    return page_of(request, [pull(state, one) for one in of_commit])
+
+
+@route("GET", r"/commits", "contents")
+def list_commits(state: State, request: Request) -> Reply:
+    shas = _git(state, "log", "--format=%H", request.query["sha"], "--", request.query.get("path", ".")).split()
+    return page_of(request, [commit(state, sha, is_cloned=True) for sha in shas])
+
+
+@route("GET", r"/commits/(.+)", "contents")
+def get_commit(state: State, _request: Request, ref: str) -> Reply:
+    sha = state.commit_of(ref)
+    if state.clone is not None:
+        patch = _git(state, "show", "--format=", ref).partition("@@")
+        file = skeleton("diff-entry", filename="a", status="modified", patch=f"@@{patch[2]}")
+        return Reply(200, commit(state, sha or ref, is_cloned=sha is None) | {"files": [file]})
+    if not state.commits:
+        raise Refusal(409, "Git Repository is empty.")
+    if sha is None:
+        raise Refusal(422, f"No commit found for SHA: {ref}")
+    return Reply(200, commit(state, sha))
+
+
+@route("GET", r"/compare/(.+?)\.\.\.(.+)", "contents")
+def compare(state: State, request: Request, base: str, head: str) -> Reply:
+    """`ahead_by` and `behind_by` count the known commits of one side that the other lacks."""
+    base_sha, head_sha = state.commit_of(base), state.commit_of(head)
+    if base_sha is None or head_sha is None:
+        raise Refusal(404, "Not Found")
+    before, after = state.ancestors(base_sha), state.ancestors(head_sha)
+    shared = next((sha for sha in after if sha in before), None)
+    if shared is None:
+        raise Refusal(404, f"No common ancestor between {base} and {head}.")
+    ahead = [sha for sha in reversed(after) if sha not in before]
+    behind = sum(sha not in after for sha in before)
+    status = {(True, True): "diverged", (True, False): "ahead", (False, True): "behind"}
+    comparison = skeleton(
+        "commit-comparison",
+        url=request.url,
+        status=status.get((bool(ahead), behind > 0), "identical"),
+        ahead_by=len(ahead),
+        behind_by=behind,
+        total_commits=len(ahead),
+        base_commit=commit(state, base_sha),
+        merge_base_commit=commit(state, shared),
+        commits=page_of(request, [commit(state, sha) for sha in ahead]).body,
+    )
+    return Reply(200, comparison)

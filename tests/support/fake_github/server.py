@@ -1,23 +1,35 @@
-"""The HTTP of the fake GitHub: receives, lets the ordered faults happen, checks the token, answers and records."""
+"""FakeGitHub: what a test starts, sets up, breaks and looks at; and the HTTP of its two hosts."""
 
 from __future__ import annotations
 
+import copy
+import hashlib
 import json
+import re
 import sys
 import threading
 import time
 import traceback
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from . import action_routes, history_routes, issue_routes, routes
-from .faults import Fault, Faults
-from .replies import Refusal, Reply, Request, error
-from .state import State, Token
+from contract import violations
 
-_ROUTES = (*issue_routes.ROUTES, *action_routes.ROUTES, *history_routes.ROUTES, *routes.ROUTES)
+from . import routes
+from .routes import Refusal, Reply, Request, error
+from .state import Artifact, LabelEvent, Pull, Run, State, Token
+
+_WORKFLOW_PERMISSIONS = {
+    "contents": "read",
+    "issues": "write",
+    "pull_requests": "write",
+    "checks": "write",
+    "actions": "read",
+}
 _RATE_LIMIT = 5000
 _RATE_RESET_EPOCH_S = 1767229200
 _BROKEN_CONNECTION = 0
@@ -26,14 +38,311 @@ _CRASH = 418
 
 
 @dataclass(slots=True)
-class Hub:
-    """What both hosts share; `lock` guards all of it."""
+class Order:
+    """What the next `times` requests of a method ("*" is any) and a path (searched, without the query) meet.
 
-    state: State
-    faults: Faults = field(default_factory=Faults)
-    traffic: list[dict[str, Any]] = field(default_factory=list)
-    blob_requests: list[dict[str, Any]] = field(default_factory=list)
-    lock: threading.RLock = field(default_factory=threading.RLock)
+    `what` is a delay in seconds, a function that is called, or an answer in place of the real one; where an answer is
+    `served`, the request takes effect all the same.
+    """
+
+    method: str
+    path: re.Pattern[str]
+    times: int
+    what: Any
+    served: bool = False
+
+
+class FakeGitHub:
+    """GitHub with one repository, as two real HTTP servers: `url` is the API's root, `blob_url` the artifacts' host.
+
+    Reading is open to every known token unless `private`. Setting up and looking is safe while requests are served.
+    """
+
+    def __init__(self, repo: str = "octo/repo", private: bool = False) -> None:
+        self.state, self.lock = State(repo, private), threading.RLock()
+        self._orders: dict[str, list[Order]] = {"answer": [], "delay": [], "call": []}
+        self._traffic: list[dict[str, Any]] = []
+        self._blob_requests: list[dict[str, Any]] = []
+
+    def __enter__(self) -> FakeGitHub:
+        """Start both servers, on free ports."""
+        self._servers = [Server(self, ApiHandler), Server(self, BlobHandler)]
+        self.state.url = self.url = f"http://127.0.0.1:{self._servers[0].server_port}"
+        self.state.blob_url = f"http://localhost:{self._servers[1].server_port}"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop both servers, whatever happened."""
+        for server in self._servers:
+            server.shutdown()
+            server.server_close()
+
+    # Setting up
+
+    def token(
+        self,
+        login: str = "github-actions[bot]",
+        kind: str = "installation",
+        permissions: Mapping[str, str] = _WORKFLOW_PERMISSIONS,
+    ) -> str:
+        """A new token; `kind` is "installation" or "user"."""
+        with self.lock:
+            secret = f"ghs_{len(self.state.tokens):036d}"
+            self.state.tokens[secret] = Token(login, kind, dict(permissions))
+            self.state.users.setdefault(login, "none" if login.endswith("[bot]") else "write")
+            return secret
+
+    def add_user(self, login: str, permission: str = "write") -> None:
+        """`permission` is admin, write, read or none."""
+        with self.lock:
+            self.state.users[login] = permission
+
+    def add_commit(self, sha: str, parents: Sequence[str] = ()) -> None:
+        with self.lock:
+            self.state.add_commit(sha, parents)
+
+    def set_branch(self, name: str, sha: str) -> None:
+        with self.lock:
+            self.state.branches[name] = sha
+
+    def set_history(self, clone: Path, truncated: bool = False) -> None:
+        """Trees, commits and diffs are those of this clone; strangers may read them."""
+        with self.lock:
+            self.state.clone, self.state.truncated = clone, truncated
+
+    def add_pull(
+        self,
+        number: int,
+        head_sha: str,
+        base_ref: str = "main",
+        head_repo: str | None = "octo/repo",
+        base_sha: str = "",
+        **fields: Any,
+    ) -> None:
+        """A pull request, or a new state of a known one; its commits become known, where they are not.
+
+        A merge commit has the base as its first parent; `fields` are further ones of `Pull`.
+        """
+        base_sha = base_sha or hashlib.sha1(base_ref.encode(), usedforsecurity=False).hexdigest()
+        with self.lock:
+            one = self.state.pulls[number] = Pull(number, head_sha, base_ref, base_sha, head_repo, **fields)
+            self.state.users.setdefault(one.login, "read")
+            for sha, parents in ((base_sha, ()), (head_sha, (base_sha,)), (one.merge_sha, (base_sha, head_sha))):
+                self.state.add_commit(sha, parents, anew=False)
+
+    def set_pull(self, number: int, **changes: Any) -> None:
+        """Changes fields of a pull request: `head_sha`, `state`, `merge_sha`, ..."""
+        with self.lock:
+            one = self.state.pulls[number]
+            for name, value in changes.items():
+                setattr(one, name, value)
+            for sha in (changes.get("head_sha"), changes.get("merge_sha")):
+                self.state.add_commit(sha, [one.base_sha], anew=False)
+
+    def change_base(self, number: int, base_ref: str, at: str, **changes: Any) -> None:
+        """Somebody gives a pull request another base branch; `changes` as in `set_pull`."""
+        self.set_pull(number, base_ref=base_ref, **changes)
+        with self.lock:
+            login = self.state.pulls[number].login
+            self.state.events.append(LabelEvent(self.state.next_id(), number, "", login, "base_ref_changed", at))
+
+    def add_comment(self, issue: int, login: str, body: str) -> int:
+        """A comment written by hand; its id."""
+        with self.lock:
+            return self.state.add_comment(issue, login, body).id
+
+    def delete_comment(self, comment_id: int) -> None:
+        with self.lock:
+            del self.state.comments[comment_id]
+
+    def add_label(self, issue: int, label: str, by: str) -> int:
+        """The id of the labeled event."""
+        with self.lock:
+            self.state.labels.setdefault(issue, []).append(label)
+            return self._label_event(issue, label, by, "labeled")
+
+    def remove_label(self, issue: int, label: str) -> int:
+        """The id of the unlabeled event."""
+        with self.lock:
+            self.state.labels[issue].remove(label)
+            return self._label_event(issue, label, "octocat", "unlabeled")
+
+    def _label_event(self, issue: int, label: str, login: str, event: str) -> int:
+        one = LabelEvent(self.state.next_id(), issue, label, login, event, self.state.now())
+        self.state.events.append(one)
+        return one.id
+
+    def add_run(self, run_id: int, head_sha: str = "0" * 40, event: str = "pull_request", **fields: Any) -> None:
+        """A workflow run; `fields` are further ones of `Run`."""
+        with self.lock:
+            given = {"head_repo": self.state.repo, **fields}
+            self.state.runs[run_id] = Run(run_id, self.state.now(), head_sha=head_sha, event=event, **given)
+
+    def add_artifact(self, run_id: int, name: str, zip_bytes: bytes, **fields: Any) -> int:
+        """An artifact of a run, which becomes known where it is not; its id. `fields` are others of `Artifact`."""
+        with self.lock:
+            state = self.state
+            one = Artifact(state.next_id(), run_id, state.now(), name, zip_bytes, **fields)
+            if run_id not in state.runs:
+                event, home = ("push", state.repo) if one.same_repository else ("pull_request", "fork/repo")
+                self.add_run(run_id, one.head_sha, event, head_branch=one.head_branch, head_repo=home)
+            state.artifacts[one.id] = one
+            return one.id
+
+    # Breaking
+
+    def _order(self, kind: str, method: str, path_regex: str, times: int, what: Any, served: bool = False) -> None:
+        with self.lock:
+            self._orders[kind].append(Order(method, re.compile(path_regex), times, what, served))
+
+    def ordered(self, kind: str, method: str, path: str) -> Order | None:
+        """The oldest order for this request, used up by one; None where there is none."""
+        with self.lock:
+            for one in self._orders[kind]:
+                if one.times > 0 and one.method in ("*", method) and one.path.search(path):
+                    one.times -= 1
+                    return one
+        return None
+
+    def fail_next(
+        self,
+        method: str,
+        path_regex: str,
+        status: int,
+        times: int = 1,
+        headers: Mapping[str, str] | None = None,
+        body: object = None,
+        served: bool = False,
+    ) -> None:
+        """The next `times` requests get `status` instead; 0 breaks the connection. `body` is JSON, text or bytes.
+
+        With `served` the requests take effect before their answers are lost.
+        """
+        body = error("Fault ordered by the test") if body is None else body
+        self._order("answer", method, path_regex, times, Reply(status, body, headers or {}), served)
+
+    def forget_faults(self) -> None:
+        """No request fails any more."""
+        with self.lock:
+            self._orders["answer"].clear()
+
+    def delay_next(self, method: str, path_regex: str, seconds: float) -> None:
+        """The next request waits before it is served."""
+        self._order("delay", method, path_regex, 1, seconds)
+
+    def before(self, method: str, path_regex: str, callback: Callable[[], object], times: int = 1) -> None:
+        """`callback` runs just before the next such request is served: what somebody else does in between."""
+        self._order("call", method, path_regex, times, callback)
+
+    # Looking
+
+    @property
+    def traffic(self) -> list[dict[str, Any]]:
+        """All exchanges with the API, in the form that `contract.violations` takes."""
+        with self.lock:
+            return list(self._traffic)
+
+    @property
+    def blob_requests(self) -> list[dict[str, Any]]:
+        """What reached the artifacts' host: `path`, `authorization` (None is right), `headers`."""
+        with self.lock:
+            return list(self._blob_requests)
+
+    def comments(self, issue: int) -> list[dict[str, Any]]:
+        with self.lock:
+            return [routes.comment(self.state, one) for one in self.state.comments.values() if one.issue == issue]
+
+    @property
+    def check_runs(self) -> list[dict[str, Any]]:
+        """The fields of each check run's requests, its `id`, and all its `annotations`."""
+        with self.lock:
+            checks = self.state.checks.values()
+            return copy.deepcopy([{"id": one.id, **one.fields, "annotations": one.annotations} for one in checks])
+
+    @property
+    def reactions(self) -> list[dict[str, Any]]:
+        """`id`, `comment_id`, `content` and `user` of each."""
+        with self.lock:
+            return copy.deepcopy(self.state.reactions)
+
+    @property
+    def reruns(self) -> list[int]:
+        """The ids of the runs that were started again."""
+        with self.lock:
+            return list(self.state.reruns)
+
+    @property
+    def dispatches(self) -> list[dict[str, Any]]:
+        """`workflow`, `ref` and `inputs` of each."""
+        with self.lock:
+            return copy.deepcopy(self.state.dispatches)
+
+    def assert_contract(self) -> None:
+        """AssertionError with every violation of GitHub's API description in the traffic so far."""
+        found = violations(self.traffic)
+        assert not found, "\n".join(found)
+
+    # Serving, under the lock
+
+    def answer(self, method: str, path: str, headers: Mapping[str, str], text: str, order: Order | None) -> Reply:
+        """What the API answers to a request, all headers with it; recorded."""
+        split = urlsplit(path)
+        if order is None or order.served:
+            reply = self._reply(method, split.path, split.query, headers.get("Authorization") or "", text)
+        if order is not None:
+            reply = order.what
+        used = len(self._traffic) + 1
+        rate = {"Limit": _RATE_LIMIT, "Remaining": max(0, _RATE_LIMIT - used), "Used": used}
+        sent = {
+            "Content-Type": "application/json; charset=utf-8",
+            **{f"X-RateLimit-{name}": str(value) for name, value in rate.items()},
+            "X-RateLimit-Reset": str(_RATE_RESET_EPOCH_S),
+            "X-RateLimit-Resource": "core",
+            **reply.headers,
+        }
+        body = _encoded(reply.body)
+        exchange: dict[str, Any] = {
+            "method": method,
+            "path": split.path,
+            "query": split.query,
+            "req_headers": dict(headers),
+        }
+        exchange |= {"req_body": text, "status": reply.status, "res_headers": sent}
+        self._traffic.append({**exchange, "res_body": body.decode("utf-8", "replace"), "injected": order is not None})
+        return Reply(reply.status, body, sent)
+
+    def _reply(self, method: str, path: str, query: str, authorization: str, text: str) -> Reply:
+        try:
+            token = self._token(method, authorization)
+            body = json.loads(text or "{}")
+            words = dict(parse_qsl(query, keep_blank_values=True))
+            return routes.answered(
+                self.state, Request(method, unquote(path), f"{self.state.url}{path}", words, body, token)
+            )
+        except Refusal as refusal:
+            return refusal.reply
+        except Exception:
+            return Reply(_CRASH, error(traceback.format_exc()))
+
+    def _token(self, method: str, authorization: str) -> Token:
+        scheme, _, secret = authorization.partition(" ")
+        if not secret and method == "GET" and self.state.clone is not None:
+            return Token("", "stranger", {})
+        if not secret:
+            raise Refusal(401, "Requires authentication")
+        token = self.state.tokens.get(secret.strip())
+        if token is None or scheme.lower() not in ("token", "bearer"):
+            raise Refusal(401, "Bad credentials")
+        return token
+
+    def stored(self, path: str, headers: Mapping[str, str], order: Order | None) -> Reply:
+        """What the artifacts' host answers."""
+        sent = {"path": path, "authorization": headers.get("Authorization"), "headers": dict(headers)}
+        self._blob_requests.append(sent)
+        if order is not None:
+            return Reply(order.what.status, _encoded(order.what.body), order.what.headers)
+        number = urlsplit(path).path.removeprefix("/artifacts/").removesuffix(".zip")
+        return Reply(200, self.state.artifacts[int(number)].zip_bytes, {"Content-Type": "application/zip"})
 
 
 class Server(ThreadingHTTPServer):
@@ -42,7 +351,7 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, hub: Hub, handler: type[Handler]) -> None:
+    def __init__(self, hub: FakeGitHub, handler: type[Handler]) -> None:
         self.hub = hub
         super().__init__(("127.0.0.1", 0), handler)
         threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
@@ -52,17 +361,9 @@ class Server(ThreadingHTTPServer):
         if not isinstance(sys.exc_info()[1], ConnectionError):
             traceback.print_exc()
 
-    @property
-    def port(self) -> int:
-        return int(self.server_address[1])
-
-    def stop(self) -> None:
-        self.shutdown()
-        self.server_close()
-
 
 class Handler(BaseHTTPRequestHandler):
-    """A request of any method, up to its ordered faults; `answer` is left to the two hosts."""
+    """A request of any method, with what was ordered for it; `answer` is left to the two hosts."""
 
     server: Server
     protocol_version = "HTTP/1.1"
@@ -75,141 +376,42 @@ class Handler(BaseHTTPRequestHandler):
 
     def handle_any(self) -> None:
         text = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode("utf-8", "replace")
-        faults, path = self.server.hub.faults, urlsplit(self.path).path
-        callback = faults.callbacks.take(self.command, path)
-        if callback is not None:
-            callback()
-        time.sleep(faults.delays.take(self.command, path) or 0)
-        self.answer(text, faults.answers.take(self.command, path))
-
-    do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = handle_any  # noqa: N815 - the base class looks for these names
-
-    def answer(self, text: str, fault: Fault | None) -> None:
-        raise NotImplementedError
-
-    def send(self, status: int, headers: dict[str, str], body: bytes) -> None:
-        if status == _BROKEN_CONNECTION:
+        hub, asked = self.server.hub, (self.command, urlsplit(self.path).path)
+        if call := hub.ordered("call", *asked):
+            call.what()
+        if delay := hub.ordered("delay", *asked):
+            time.sleep(delay.what)
+        with hub.lock:
+            reply = self.answer(text, hub.ordered("answer", *asked))
+        if reply.status == _BROKEN_CONNECTION:
             self.close_connection = True
             return
-        self.send_response(status)
-        sent = {"Content-Length": str(len(body)), **headers}
-        self.close_connection |= int(sent["Content-Length"]) > len(body)  # ordered: an answer that breaks off
+        self.send_response(reply.status)
+        sent = {"Content-Length": str(len(reply.body)), **reply.headers}
+        self.close_connection |= int(sent["Content-Length"]) > len(reply.body)  # ordered: an answer that breaks off
         for name, value in sent.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(body)
+        self.wfile.write(reply.body)
+
+    do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = handle_any  # noqa: N815 - the base class looks for these names
+
+    def answer(self, text: str, order: Order | None) -> Reply:
+        raise NotImplementedError
 
 
 class BlobHandler(Handler):
     """The host that keeps the artifacts' bytes."""
 
-    def answer(self, _text: str, fault: Fault | None) -> None:
-        hub, path = self.server.hub, urlsplit(self.path).path
-        with hub.lock:
-            sent = {
-                "path": self.path,
-                "authorization": self.headers.get("Authorization"),
-                "headers": dict(self.headers),
-            }
-            hub.blob_requests.append(sent)
-            number = path.removeprefix("/artifacts/").removesuffix(".zip")
-            found = hub.state.artifacts.get(int(number)) if number.isdigit() else None
-        if fault is not None:
-            self.send(fault.status, dict(fault.headers), _encoded(fault.body))
-        elif found is None:
-            self.send(404, {}, b"")
-        else:
-            self.send(200, {"Content-Type": "application/zip"}, found.zip_bytes)
+    def answer(self, _text: str, order: Order | None) -> Reply:
+        return self.server.hub.stored(self.path, dict(self.headers), order)
 
 
 class ApiHandler(Handler):
     """The API's host."""
 
-    def answer(self, text: str, fault: Fault | None) -> None:
-        hub = self.server.hub
-        with hub.lock:
-            if fault is None or fault.served:
-                reply = self._reply(text)
-            if fault is not None:
-                reply = _ordered(fault)
-            headers = {"Content-Type": "application/json; charset=utf-8", **self._rate(), **reply.headers}
-            body = _encoded(reply.body)
-            self._record(text, reply.status, headers, body, fault is not None)
-        self.send(reply.status, headers, body)
-
-    def _rate(self) -> dict[str, str]:
-        used = len(self.server.hub.traffic) + 1
-        numbers = {"Limit": _RATE_LIMIT, "Remaining": max(0, _RATE_LIMIT - used), "Used": used}
-        rate = {f"X-RateLimit-{name}": str(value) for name, value in numbers.items()}
-        return {**rate, "X-RateLimit-Reset": str(_RATE_RESET_EPOCH_S), "X-RateLimit-Resource": "core"}
-
-    def _record(self, text: str, status: int, headers: dict[str, str], body: bytes, injected: bool) -> None:
-        split = urlsplit(self.path)
-        request = {"method": self.command, "path": split.path, "query": split.query}
-        sent = {"req_headers": dict(self.headers), "req_body": text}
-        answer = {"status": status, "res_headers": headers, "res_body": body.decode("utf-8", "replace")}
-        self.server.hub.traffic.append({**request, **sent, **answer, "injected": injected})
-
-    def _reply(self, text: str) -> Reply:
-        try:
-            return self._routed(self._token(), text)
-        except Refusal as refusal:
-            return refusal.reply
-        except Exception:
-            return Reply(_CRASH, error(traceback.format_exc()))
-
-    def _token(self) -> Token:
-        scheme, _, secret = (self.headers.get("Authorization") or "").partition(" ")
-        if not secret and self.command == "GET" and self.server.hub.state.clone is not None:
-            return Token("", "stranger", {})
-        if not secret:
-            raise Refusal(401, "Requires authentication")
-        token = self.server.hub.state.tokens.get(secret.strip())
-        if token is None or scheme.lower() not in ("token", "bearer"):
-            raise Refusal(401, "Bad credentials")
-        return token
-
-    def _routed(self, token: Token, text: str) -> Reply:
-        state, split = self.server.hub.state, urlsplit(self.path)
-        request = Request(
-            self.command,
-            unquote(split.path),
-            f"{state.url}{split.path}",
-            dict(parse_qsl(split.query, keep_blank_values=True)),
-            _decoded(text),
-            token,
-        )
-        if (self.command, request.path) == ("GET", "/user"):
-            return routes.get_user(state, request)
-        return _in_repository(state, request)
-
-
-def _in_repository(state: State, request: Request) -> Reply:
-    root = f"/repos/{state.repo}"
-    below = request.path.removeprefix(root) if request.path.lower().startswith(root.lower()) else "/elsewhere"
-    for route in _ROUTES:
-        found = route.pattern.fullmatch(below)
-        if found and route.method == request.method:
-            _check_permission(state, request, route.scopes)
-            return route.handler(state, request, *found.groups())
-    raise Refusal(404, "Not Found")
-
-
-def _check_permission(state: State, request: Request, scopes: tuple[str, ...]) -> None:
-    """A public repository can be read with any token."""
-    if request.method == "GET":
-        allowed = not state.private or scopes == ("metadata",) or request.token.may_read(*scopes)
-    else:
-        allowed = request.token.may_write(*scopes)
-    if not allowed:
-        raise Refusal(403, "Resource not accessible by integration")
-
-
-def _decoded(text: str) -> Any:
-    try:
-        return json.loads(text) if text else {}
-    except ValueError:
-        raise Refusal(400, "Problems parsing JSON") from None
+    def answer(self, text: str, order: Order | None) -> Reply:
+        return self.server.hub.answer(self.command, self.path, dict(self.headers), text, order)
 
 
 def _encoded(body: object) -> bytes:
@@ -217,8 +419,3 @@ def _encoded(body: object) -> bytes:
     if body is None or isinstance(body, bytes):
         return body or b""
     return body.encode() if isinstance(body, str) else json.dumps(body).encode()
-
-
-def _ordered(fault: Fault) -> Reply:
-    body = error("Fault ordered by the test") if fault.body is None else fault.body
-    return Reply(fault.status, body, fault.headers)

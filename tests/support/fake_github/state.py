@@ -21,11 +21,8 @@ class Token:
     kind: str
     permissions: Mapping[str, str]
 
-    def may_write(self, *scopes: str) -> bool:
-        return any(self.permissions.get(scope) == "write" for scope in scopes)
-
-    def may_read(self, *scopes: str) -> bool:
-        return any(self.permissions.get(scope) in ("read", "write") for scope in scopes)
+    def may(self, scopes: Sequence[str], *levels: str) -> bool:
+        return any(self.permissions.get(scope) in levels for scope in scopes)
 
 
 @dataclass(slots=True)
@@ -34,16 +31,16 @@ class Pull:
 
     number: int
     head_sha: str
-    base_sha: str
     base_ref: str
+    base_sha: str
     head_repo: str | None
-    head_branch: str
-    state: str
-    merge_sha: str | None
-    login: str
-    title: str
-    files: tuple[str, ...]
-    created_at: str
+    head_branch: str = "topic"
+    state: str = "open"
+    merge_sha: str | None = None
+    login: str = "octocat"
+    title: str = "A change"
+    files: Sequence[str] = ()
+    created_at: str = "2026-01-01T00:00:00Z"
     merged_at: str | None = None
 
 
@@ -71,38 +68,35 @@ class LabelEvent:
     created_at: str
 
 
+@dataclass(slots=True)
+class Run:
+    """A workflow run; `path` is the workflow's file."""
+
+    id: int
+    created_at: str
+    head_repo: str
+    head_sha: str = "0" * 40
+    event: str = "pull_request"
+    head_branch: str = "topic"
+    status: str = "completed"
+    conclusion: str | None = "success"
+    path: str = ".github/workflows/code-size.yml"
+    run_attempt: int = 1
+
+
 @dataclass(frozen=True, slots=True)
 class Artifact:
     """An artifact of a run; `same_repository` is False for a run of a fork's pull request."""
 
     id: int
     run_id: int
+    created_at: str
     name: str
     zip_bytes: bytes
-    head_sha: str
-    head_branch: str
-    same_repository: bool
-    expired: bool
-    created_at: str
-
-
-@dataclass(slots=True)
-class Run:
-    """A workflow run; `path` is the workflow's file."""
-
-    id: int
-    head_sha: str
-    event: str
-    head_branch: str
-    head_repo: str
-    status: str
-    conclusion: str | None
-    path: str
-    name: str
-    login: str
-    pull_numbers: tuple[int, ...]
-    run_attempt: int
-    created_at: str
+    head_sha: str = "0" * 40
+    head_branch: str = "main"
+    same_repository: bool = True
+    expired: bool = False
 
 
 @dataclass(slots=True)
@@ -110,7 +104,6 @@ class CheckRun:
     """A check run; `fields` are the request's, merged over all calls, without the annotations."""
 
     id: int
-    login: str
     fields: dict[str, Any]
     annotations: list[dict[str, Any]] = field(default_factory=list)
 
@@ -127,7 +120,6 @@ class State:
     truncated: bool = False
     users: dict[str, str] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
-    titles: dict[int, str] = field(default_factory=dict)
     pulls: dict[int, Pull] = field(default_factory=dict)
     comments: dict[int, Comment] = field(default_factory=dict)
     labels: dict[int, list[str]] = field(default_factory=dict)
@@ -156,23 +148,10 @@ class State:
 
     def add_comment(self, issue: int, login: str, body: str) -> Comment:
         self.users.setdefault(login, "read")
-        self.titles.setdefault(issue, f"Issue {issue}")
         moment = self.now()
         comment = Comment(self.next_id(), issue, login, body, moment, moment)
         self.comments[comment.id] = comment
         return comment
-
-    def change_label(self, issue: int, label: str, login: str, event: str) -> int | None:
-        """`event` is "labeled" or "unlabeled"; the event's id, or None where nothing changes."""
-        present = self.labels.setdefault(issue, [])
-        if (label in present) == (event == "labeled"):
-            return None
-        if event == "labeled":
-            present.append(label)
-        else:
-            present.remove(label)
-        self.events.append(LabelEvent(self.next_id(), issue, label, login, event, self.now()))
-        return self.events[-1].id
 
     def commit_of(self, ref: str) -> str | None:
         """The SHA that a SHA, branch or `owner:branch` names."""
@@ -190,5 +169,7 @@ class State:
                     waiting.append(parent)
         return list(seen)
 
-    def add_commit(self, sha: str, parents: Sequence[str]) -> None:
-        self.commits[sha] = tuple(parents)
+    def add_commit(self, sha: str | None, parents: Sequence[str], anew: bool = True) -> None:
+        """Its parents are set `anew`, or only where it is not known."""
+        if sha and (anew or sha not in self.commits):
+            self.commits[sha] = tuple(one for one in parents if one != sha)
