@@ -15,6 +15,7 @@ import pytest
 from fold_programs import barrier, layers, mapped
 from json_rows import fold_of
 from places import ROOT
+from real_compilers import own_cache
 
 from bot.cli.main import main
 from bot.compiler.bindings import IR_WORKER
@@ -53,9 +54,7 @@ Fold = Callable[..., FoldAudit]
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two small models, and a cache of their cells that all tests share."""
     home = tmp_path_factory.mktemp("audit")
-    resolve(RELEASE, default_cache(), Cancel(), print)
-    (home / "cache").mkdir()
-    (home / "cache/toolchains").symlink_to(default_cache() / "toolchains")
+    own_cache(home / "cache", RELEASE)
     write(home, "c.yml", layers=LAYERS, plain="func.func @main(%x: tensor<64xi32>) -> tensor<64xi32> {\n"
           "  %0 = arith.addi %x, %x : tensor<64xi32>\n  return %0 : tensor<64xi32>\n}\n")  # fmt: skip
     return home

@@ -14,11 +14,10 @@ from documents import PAGES, blocks, code, name_of
 from fake_compiler import TEMPLATES, install
 from fake_wheels import entries, wheel_name, write_wheel
 from places import ROOT
+from real_compilers import binary, own_cache
 
 from bot.cli.main import COMMANDS
-from bot.compiler.toolchain import NATIVE_BINARY, resolve
-from bot.system.defaults import default_cache
-from bot.system.processes import Cancel
+from bot.compiler.toolchain import NATIVE_BINARY
 
 RUN_ELSEWHERE = {
     "code-size-bot compare 3.6.0 3.9.0 --config triton": "tests/whole/test_recipes.py",  # two wheels of 1 GB
@@ -75,12 +74,7 @@ def small_make(home: Path, here: Path) -> str:
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty cell cache that shares the fetched compilers with everybody."""
-    cache = tmp_path_factory.mktemp("cache")
-    for version in RELEASES:
-        resolve(version, default_cache(), Cancel(), print)
-    (cache / "toolchains").symlink_to(default_cache() / "toolchains")
-    return cache
+    return own_cache(tmp_path_factory.mktemp("cache"), *RELEASES)
 
 
 @pytest.fixture
@@ -91,8 +85,7 @@ def here(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copy(ROOT / "tests/fixtures/e2e/models/tiny.mlir", here / f"models/{MODEL}.mlir")
     (here / "code-size.yml").write_text(CONFIG)
     write_wheel(here / "dist" / wheel_name(), entries(install(tmp_path / "fake", templates=TEMPLATES)))
-    binary = resolve(RELEASES[-1], cache, Cancel(), print).binary
-    (tmp_path / "iree-build").symlink_to(binary.parents[len(Path(NATIVE_BINARY).parts) - 1])
+    (tmp_path / "iree-build").symlink_to(binary(RELEASES[-1]).parents[len(Path(NATIVE_BINARY).parts) - 1])
     script(tmp_path / "bin/make", small_make(tmp_path, here))
     script(tmp_path / "bin/code-size-bot", PROGRAM)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")

@@ -11,11 +11,8 @@ from pathlib import Path
 
 import pytest
 from places import ROOT
+from real_compilers import own_cache
 from test_documented_commands import PROGRAM, script
-
-from bot.compiler.toolchain import resolve
-from bot.system.defaults import default_cache
-from bot.system.processes import Cancel
 
 pytestmark = pytest.mark.slow
 SCHEDULER = """\
@@ -51,10 +48,8 @@ def test_an_array_job_gives_what_one_machine_gives(tmp_path: Path, monkeypatch: 
     script(tmp_path / "bin/sbatch", SCHEDULER)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    resolve("3.13.0", default_cache(), Cancel(), print)
     for task in (*(f"node-{number}/code-size-cache" for number in range(1, 7)), "own"):
-        (tmp_path / task).mkdir(parents=True)
-        (tmp_path / task / "toolchains").symlink_to(default_cache() / "toolchains")
+        own_cache(tmp_path / task, "3.13.0")
     alone = "code-size-bot measure --compiler 3.13.0 --cache own --out base.json"
     for line in (alone, *commands.rstrip().splitlines()):
         done = subprocess.run(

@@ -3,46 +3,26 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from places import ROOT
+from places import FIXTURES, ROOT
+from real_compilers import bot, own_cache
 
-from bot.compiler.toolchain import resolve
 from bot.core.snapshot import Cell, from_json
-from bot.system.defaults import default_cache
-from bot.system.processes import Cancel
 
-REPOSITORY = ROOT
-FIXTURES = REPOSITORY / "tests/fixtures"
 LAYERS = (FIXTURES / "answers/layers.mlir").read_text(encoding="utf-8")
 X86 = ["--iree-llvmcpu-target-triple=x86_64-unknown-linux-gnu", "--iree-llvmcpu-target-cpu=x86-64-v3"]
 
 pytestmark = pytest.mark.compiler
 
 
-def bot(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """The program as its users run it; 0 or 1."""
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    argv = [sys.executable, "-m", "bot", *arguments]
-    run = subprocess.run(argv, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=600)
-    assert run.returncode in (0, 1), run.stderr
-    return run
-
-
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty cell cache that shares the fetched compilers with everybody."""
-    directory = tmp_path_factory.mktemp("cache")
-    resolve("3.13.0", default_cache(), Cancel(), print)
-    (directory / "toolchains").symlink_to(default_cache() / "toolchains")
-    return directory
+    return own_cache(tmp_path_factory.mktemp("cache"), "3.13.0")
 
 
 @dataclass(frozen=True)
@@ -52,7 +32,7 @@ class Lab:
     home: Path
     cache: Path
 
-    def measure(self, name: str, models: Mapping[str, str], version: str = "3.13.0", **config: Any) -> Path:
+    def measure(self, name: str, models: Mapping[str, str], **config: Any) -> Path:
         """The snapshot of these texts; `config` are keys of the configuration file."""
         folder = self.home / name
         for model, text in models.items():
@@ -62,24 +42,22 @@ class Lab:
         keys = {"schema": "code-size-config/1", "models": ["models/*.mlir"], "targets": ["llvm-cpu-x86_64"], **config}
         (folder / "config.yml").write_text(json.dumps(keys), encoding="utf-8")
         out = folder / "snapshot.json"
-        options = ["--compiler", version, "--config", str(folder / "config.yml"), "--cache", str(self.cache)]
-        bot("measure", *options, "--out", str(out))
+        bot("measure", "--compiler", "3.13.0", "--config", folder / "config.yml", "--cache", self.cache, "--out", out)
         return out
 
     def report(self, base: Path, head: Path) -> dict[str, Any]:
         """The `report.json` of two snapshots."""
         out = self.home / "out"
-        config = head.parent / "config.yml"
-        options = ["--config", str(config), "--cache", str(self.cache), "--out", str(out)]
-        bot("report", "--base", str(base), "--head", str(head), *options)
+        options = ("--config", head.parent / "config.yml", "--cache", self.cache, "--out", out)
+        bot("report", "--base", base, "--head", head, *options)
         plain: dict[str, Any] = json.loads((out / "report.json").read_text(encoding="utf-8"))
         return plain
 
 
 @pytest.fixture
-def lab(tmp_path: Path, cache: Path) -> Iterator[Lab]:
+def lab(tmp_path: Path, cache: Path) -> Lab:
     """A folder of its own for each test."""
-    yield Lab(tmp_path, cache)
+    return Lab(tmp_path, cache)
 
 
 def only_cell(report: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,25 +91,8 @@ def cells_of(*paths: Path) -> list[Cell]:
     return [from_json(path.read_text(encoding="utf-8")).cells[0] for path in paths]
 
 
-def test_a_newer_release_that_chooses_other_tiles(lab: Lab) -> None:
-    """mobilenet_v1: same regions, same executables, 66 % more bytes, because 3.13.0 chooses other tiles."""
-    text = (REPOSITORY / "configs/models/mobilenet_v1_f32_224.mlir").read_text(encoding="utf-8")
-    base = lab.measure("base", {"mobilenet": text}, "3.11.0")
-    head = lab.measure("head", {"mobilenet": text}, "3.13.0")
-    cell = only_cell(lab.report(base, head))
-    metrics = cell["metrics"]
-    assert metrics["artifact_bytes"] == {"base": 50438, "head": 83990}
-    assert change(cell, "executables") == change(cell, "dispatch_sites") == change(cell, "dispatch_regions") == 0
-    assert (cell["cause"], cell["first"]) == ("strategy", "configuration")
-    assert causes(cell) <= {"strategy", "codegen"} and "strategy" in causes(cell)
-    assert all(dispatch["base"] and dispatch["head"] for dispatch in cell["dispatches"])
-    grown = max(cell["dispatches"], key=lambda row: row["head"]["code_bytes"] - row["base"]["code_bytes"])
-    assert grown["cause"] == "strategy" and "→" in grown["note"]
-    assert_parts_sum_to_the_whole(cells_of(base, head), cell)
-
-
 def test_aggressive_fusion_off_and_on(lab: Lab) -> None:
-    text = (REPOSITORY / "configs/models/depths/bert_l1_f32_s128.mlir").read_text(encoding="utf-8")
+    text = (ROOT / "configs/models/depths/bert_l1_f32_s128.mlir").read_text(encoding="utf-8")
     off = lab.measure(
         "off", {"bert": text}, targets=["vmvx"], flags=["--iree-dispatch-creation-enable-aggressive-fusion=false"]
     )

@@ -15,15 +15,13 @@ from json_rows import JsonRow, read_json
 from lab_reading import read_lab
 from places import ROOT
 from product_model import PRODUCT
+from real_compilers import binary, own_cache
 
 from bot.cli.main import main
-from bot.compiler.toolchain import resolve
 from bot.config.experiments import load_experiments
 from bot.core.lab import fits
 from bot.running import runner as retiring
 from bot.running.runner import installed
-from bot.system.defaults import default_cache
-from bot.system.processes import Cancel
 
 pytestmark = pytest.mark.compiler
 
@@ -43,9 +41,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(ROOT / "tests/fixtures/e2e/models/tiny.mlir", home / "models/tiny.mlir")
     (home / "models/product_dyn.mlir").write_text(PRODUCT, encoding="utf-8")
     (home / "c.yml").write_text(CONFIG, encoding="utf-8")
-    resolve(COMPILER, default_cache(), Cancel(), print)
-    (home / "cache").mkdir()
-    (home / "cache/toolchains").symlink_to(default_cache() / "toolchains")
+    own_cache(home / "cache", COMPILER)
     return home
 
 
@@ -110,8 +106,7 @@ def test_depth_has_a_row_for_each_depth_and_a_line_through_them(home: Path) -> N
 def test_the_printed_command_gives_the_very_bytes(home: Path, name: str, model: str, variant: str) -> None:
     lab = asked(home, name, "--no-run", "--target", "x86_64", "--model", model)
     told = cell(lab, model, variant)
-    binary = resolve(COMPILER, default_cache(), Cancel(), print).binary
-    line = told.command.replace("iree-compile", shlex.quote(str(binary)), 1)
+    line = told.command.replace("iree-compile", shlex.quote(str(binary(COMPILER))), 1)
     where = home / f"out-{name}" if told.module else home
     assert not told.module or (where / told.module).is_file()
     subprocess.run(["sh", "-c", line], cwd=where, check=True, capture_output=True)

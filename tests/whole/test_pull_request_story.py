@@ -19,12 +19,10 @@ import pytest
 import yaml
 from fake_github import FakeGitHub
 from github_runner import REPOSITORY, Origin, Payload, Run, Runner, git
+from real_compilers import own_cache
 
-from bot.compiler.toolchain import resolve
 from bot.config.configuration import configs_dir
 from bot.core.snapshot import CellKey, from_json
-from bot.system.defaults import default_cache
-from bot.system.processes import Cancel
 
 pytestmark = pytest.mark.compiler
 
@@ -149,10 +147,7 @@ class Story:
 
 @pytest.fixture
 def story(tmp_path: Path) -> Iterator[Story]:
-    resolve("3.13.0", default_cache(), Cancel(), print)
-    cache = tmp_path / "cache"
-    cache.mkdir()
-    (cache / "toolchains").symlink_to(default_cache() / "toolchains")
+    cache = own_cache(tmp_path / "cache", "3.13.0")
     with FakeGitHub("octo/repo") as hub:
         hub.add_user("alice", permission="write")
         hub.add_user("mallory", permission="read")

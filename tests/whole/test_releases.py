@@ -1,98 +1,93 @@
-"""An old release on all default targets: what is measured is what the printed command and the release's own tools say.
-
-3.8.0 is the last one whose GPU executables have no header, and calls an option by its old name.
-"""
+"""Three real releases: the step of a model that is known, told alike by `history`, `bisect` and `pin-report`."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import re
 import shlex
 import subprocess
-import sys
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
-import needs
 import pytest
+from history_factory import MOBILENET, stored
 from places import ROOT
+from real_compilers import binary, bot, offered, own_cache
 
-from bot.compiler.toolchain import resolve
-from bot.core.delta import diff
-from bot.core.snapshot import Cell, Snapshot, from_json
-from bot.system.defaults import default_cache
-from bot.system.processes import Cancel
-
-REPOSITORY = ROOT
-MODEL = REPOSITORY / "tests/fixtures/binaries/dense.mlir"
-OLD, NEW = "3.8.0", "3.13.0"
-TARGETS = {
-    "cuda", "llvm-cpu-aarch64", "llvm-cpu-riscv64", "llvm-cpu-x86_64", "metal-spirv", "rocm", "vmvx", "vulkan-spirv",
-}  # fmt: skip
+RELEASES = ("3.11.0", "3.12.0", "3.13.0")
+STEPS = ("3.11.0 → 3.12.0", "3.12.0 → 3.13.0")
+CONFIG = 'schema: code-size-config/1\nmodels: ["*.mlir"]\ntargets: [llvm-cpu-x86_64, vmvx]\ncomponents: {}\n'
+CELL = ("--model", MOBILENET.model, "--target", MOBILENET.target)
 
 pytestmark = pytest.mark.compiler
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Snapshots of both releases, one model on the default targets."""
+    """Two models, compilers from everybody's cache, and a directory that offers their releases."""
     home = tmp_path_factory.mktemp("releases")
-    config = {"schema": "code-size-config/1", "models": [MODEL.name], "components": {}}
-    (home / MODEL.name).write_bytes(MODEL.read_bytes())
-    (home / "config.yml").write_text(json.dumps(config), encoding="utf-8")
-    for version in (OLD, NEW):
-        resolve(version, default_cache(), Cancel(), print)
-        cache = home / "cache"
-        cache.mkdir(exist_ok=True)
-        if not (cache / "toolchains").is_symlink():
-            (cache / "toolchains").symlink_to(default_cache() / "toolchains")
-        argv = ["measure", "--compiler", version, "--config", str(home / "config.yml"), "--cache", str(cache)]
-        command = [sys.executable, "-m", "bot", *argv, "--out", str(home / f"{version}.json")]
-        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-        subprocess.run(command, cwd=home, env=environment, check=True, capture_output=True, timeout=600)
+    for model in (f"configs/models/{MOBILENET.model}.mlir", "tests/fixtures/binaries/dense.mlir"):
+        (home / Path(model).name).write_bytes((ROOT / model).read_bytes())
+    (home / "code-size.yml").write_text(CONFIG)
+    own_cache(home / "cache", *RELEASES)
+    offered(home / "links", *RELEASES)
     return home
 
 
-def snapshot(home: Path, version: str) -> Snapshot:
-    return from_json((home / f"{version}.json").read_text(encoding="utf-8"))
+def run(home: Path, file: str, *words: str) -> dict[str, Any]:
+    """The file that a command writes."""
+    links = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(home / "links")}
+    bot(*words, "--quiet", "--cache", "cache", cwd=home, env=links)
+    found: dict[str, Any] = json.loads((home / "out" / file).read_bytes())
+    return found
 
 
-def measured(home: Path, version: str) -> dict[str, Cell]:
-    cells = {cell.key.target: cell for cell in snapshot(home, version).cells if cell.status != "unsupported"}
-    assert set(cells) == TARGETS
-    return cells
+def test_a_history_has_the_known_step_with_its_cause_and_the_artifacts_of_its_commands(home: Path) -> None:
+    history = run(home, "history.json", "history", "--releases", ",".join(RELEASES), *CELL)
+    points = [one for one in history["points"] if (one["model"], one["target"]) == (MOBILENET.model, MOBILENET.target)]
+    assert [point["metrics"]["artifact_bytes"] for point in points] == [50_438, 83_878, 83_990]
+    assert [point["metrics"]["executables"] for point in points] == [36, 36, 36]
+    move = next(point["move"] for point in points if "artifact_bytes" in point.get("move", {"changes": {}})["changes"])
+    assert move["cause"] == "strategy" and move["since"] == "3.11.0"
+    for point in points:
+        (cell,) = (cell for cell in stored(point["compiler"]).cells if cell.key == MOBILENET)
+        assert point["digest"] == cell.artifact_digest, "the stored baselines are of the same artifacts"
+    line = points[-1]["command"].replace("iree-compile", shlex.quote(str(binary(RELEASES[-1]))), 1)
+    subprocess.run(["sh", "-c", line], cwd=home.parent, check=True, capture_output=True, timeout=600)
+    assert (home.parent / f"{MOBILENET.model}.vmfb").stat().st_size == 83_990
 
 
-def artifact_of(home: Path, version: str, command: str) -> Path:
-    """What a person gets who runs the printed command."""
-    binary = resolve(version, default_cache(), Cancel(), print).binary
-    argv = shlex.split(command.partition(" < ")[0])
-    subprocess.run([str(binary), *argv[1:]], cwd=home, input=MODEL.read_bytes(), check=True, timeout=120)
-    return home / argv[-1]
+def test_a_bisection_finds_it_in_one_look_for_each_candidate(home: Path) -> None:
+    found = run(home, "bisect.json", "bisect", *CELL, RELEASES[0], RELEASES[-1])
+    assert (found["last_good"], found["first_bad"], found["could_be"]) == ("3.11.0", "3.12.0", [])
+    assert [look["values"][0] for look in found["looks"]][::2] == [50_438, 83_990]
+    assert found["cause"] == "strategy" and sum(root["bytes"] for root in found["root_causes"]) > 20_000
+    assert "--base iree-base-compiler==3.11.0 --head iree-base-compiler==3.12.0" in found["commands"][0]
 
 
-@pytest.mark.parametrize("target", sorted(TARGETS))
-def test_the_printed_command_of_an_old_release_gives_the_measured_bytes(home: Path, target: str) -> None:
-    cell = measured(home, OLD)[target]
-    assert cell.status == "ok"
-    artifact = artifact_of(home, OLD, cell.command)
-    assert hashlib.sha256(artifact.read_bytes()).hexdigest() == cell.artifact_digest
-    command = [needs.program("iree-dump-module"), "--output=metadata", artifact.name]
-    dump = subprocess.run(command, cwd=home, capture_output=True, text=True)
-    external = re.findall(r"^ +\.rodata\[ *\d+\] external +(\d+) bytes", dump.stdout, re.M)
-    assert cell.metrics["executable_bytes"] == sum(map(int, external)) > 1000
+def key(root: dict[str, Any]) -> tuple[Any, ...]:
+    return root["cause"], root["what"], tuple(root["targets"])
 
 
-def test_an_option_that_was_renamed_breaks_no_cell(home: Path) -> None:
-    flags = {version: measured(home, version)["rocm"].command.split() for version in (OLD, NEW)}
-    assert "--iree-hip-target=gfx942" in flags[OLD] and "--iree-rocm-target=gfx942" in flags[NEW]
-    states = {delta.key.target: delta.state for delta in diff(snapshot(home, OLD), snapshot(home, NEW))}
-    assert {states[target] for target in TARGETS} == {"changed"}
+def test_each_root_cause_of_a_pin_is_where_the_two_releases_of_a_step_have_it(home: Path) -> None:
+    def compared(old: str, new: str) -> dict[str, Any]:
+        return run(home, "report.json", "compare", "--base", old, "--head", new, "--model", "dense")
 
-
-def test_a_metric_of_an_old_release_is_known_or_has_its_reason(home: Path) -> None:
-    for target, cell in measured(home, OLD).items():
-        missing = {name for name, value in cell.metrics.items() if value is None}
-        assert missing == set(cell.reasons) - {"objects", "unread"}, target
-        assert not {"executable_bytes", "rodata_bytes", "entry_points", "executables", "linalg_ops"} & missing, target
+    alone = [compared(old, new) for old, new in pairwise(RELEASES)]
+    ends = compared(RELEASES[0], RELEASES[-1])
+    releases = ("--from", RELEASES[0], "--to", RELEASES[-1], "--steps", "all")
+    pin = run(home, "report.json", "pin-report", *releases, "--model", "dense")
+    assert [f"{step['base']} → {step['head']}" for step in pin["steps"]] == [*STEPS]
+    roots = [{name: value for name, value in root.items() if name != "seen"} for root in pin["root_causes"]]
+    assert roots == ends["root_causes"], "the ends are what compare says"
+    keys = [{key(root) for root in report["root_causes"]} for report in alone]
+    for root in pin["root_causes"]:
+        assert root["seen"] == [name for name, there in zip(STEPS, keys, strict=True) if key(root) in there]
+    assert {tuple(root["seen"]) for root in pin["root_causes"]} == {STEPS[:1]}, "3.13.0 changed nothing but code here"
+    for step, report in zip(pin["steps"], alone, strict=True):
+        sizes = [cell["metrics"]["artifact_bytes"] for cell in report["cells"] if cell["state"] in ("same", "changed")]
+        assert step["base_bytes"] == sum(size["base"] for size in sizes)
+        assert step["head_bytes"] == sum(size["head"] for size in sizes)
+    told = (home / "out" / "pin.md").read_text()
+    assert "first seen in 3.11.0 → 3.12.0" in told
+    assert told.index("**Root causes**") < told.index("**Releases between**") < told.index("| target | change |")

@@ -11,13 +11,11 @@ from pathlib import Path
 
 import pytest
 from https_site import Page, Site, serving
+from real_compilers import binary, own_cache
 from torch_models import CPU, HIP, TINY, compstat, configuration, module, suite
 
 from bot.cli.main import main
-from bot.compiler.toolchain import resolve
 from bot.core.snapshot import Cell, from_json
-from bot.system.defaults import default_cache
-from bot.system.processes import Cancel
 
 BASE, HEAD = "3.12.0", "3.13.0"
 MODELS = ("small-tiny_cpu", "small-tiny_vmvx")
@@ -38,8 +36,7 @@ def home(tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch) -> Path:
     site.put("/tiny.mlir", Page(TINY))
     suite(home / "suite", site.put("/latest.mlir", Page(status=307, headers={"Location": "/tiny.mlir"})))
     configuration(home)
-    (home / "cache").mkdir()
-    (home / "cache/toolchains").symlink_to(default_cache() / "toolchains")
+    own_cache(home / "cache")
     monkeypatch.chdir(home)
     subprocess.run(["git", "init", "-q", home], check=True)
     return home
@@ -51,11 +48,10 @@ def cells(path: Path) -> dict[str, Cell]:
 
 def plainly(cell: Cell, home: Path) -> bytes:
     """The artifact of the printed command, in another folder."""
-    binary = resolve(HEAD, home / "cache", Cancel(), print).binary
     there = home / "elsewhere" / cell.key.model
     there.mkdir(parents=True)
     command = cell.command.partition(" | ")[2]
-    subprocess.run([binary, *shlex.split(command)[1:]], input=TINY, cwd=there, capture_output=True, check=True)
+    subprocess.run([binary(HEAD), *shlex.split(command)[1:]], input=TINY, cwd=there, capture_output=True, check=True)
     return (there / f"{cell.key.model}.vmfb").read_bytes()
 
 

@@ -1,0 +1,49 @@
+"""The program as a process of its own, and real compilers from everybody's cache for caches of a test's own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from fake_wheels import wheel_name
+from places import ROOT
+
+from bot.compiler.toolchain import resolve
+from bot.system.defaults import default_cache
+from bot.system.processes import Cancel
+
+
+def binary(release: str) -> Path:
+    """The native program of a release, fetched where it is not there yet."""
+    return resolve(release, default_cache(), Cancel(), print).binary
+
+
+def own_cache(directory: Path, *releases: str) -> Path:
+    """An empty cell cache that shares the fetched compilers with everybody; these releases are among them."""
+    for release in releases:
+        binary(release)
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "toolchains").symlink_to(default_cache() / "toolchains")
+    return directory
+
+
+def offered(directory: Path, *releases: str) -> dict[str, str]:
+    """Variables with which pip is offered these releases and nothing else; their compilers are in the cache."""
+    directory.mkdir()
+    for release in releases:
+        (directory / wheel_name(release)).touch()
+    return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(directory)}
+
+
+def bot(
+    *words: str | Path, cwd: Path = ROOT, codes: Collection[int] = (0, 1), env: Mapping[str, str] = {}
+) -> subprocess.CompletedProcess[str]:
+    """The program as its users run it, with these environment variables besides; its exit code is one of `codes`."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **env}
+    argv = [sys.executable, "-m", "bot", *map(str, words)]
+    done = subprocess.run(argv, cwd=cwd, env=environment, capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode in codes, done.stdout + done.stderr
+    return done
