@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import yaml
-from action_stage import MODEL, Ran, Stage, event
-from github_runner import Runner, git
+from action_stage import MODEL, Ran, Stage
+from github_runner import Runner, event, git
 from places import ROOT
 
 from bot.config.events import COMMANDS

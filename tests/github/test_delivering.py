@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 from action_stage import Ran
-from posting_stage import BASE, HEAD, MARKER, MERGE, NUMBER, OURS, WRITER, Stage, side, sides
+from github_runner import MARKER
+from posting_stage import BASE, HEAD, MERGE, NUMBER, OURS, WRITER, Stage, side, sides
 from replacing import replace
 
 from bot.config.configuration import load_config

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from action_stage import Ran, Stage, event
+from action_stage import Ran, Stage
 from fake_github import FakeGitHub
 from fake_wheels import record_row, write_wheel
+from github_runner import event
 from places import FIXTURES
 from posting_stage import zipped
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from action_stage import MODEL, Ran, Stage, event
+from action_stage import MODEL, Ran, Stage
 from fake_github import FakeGitHub
 from fake_wheels import entries, wheel_name, write_wheel
-from github_runner import git
+from github_runner import event, git
 from posting_stage import zipped
 from replacing import replace
 from test_reviewing import longer

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from github_runner import Origin, git
+from github_runner import MARKER, Origin, git
 from hypothesis import HealthCheck, given, settings
 from json_texts import to_json
-from posting_stage import BASE, FOREIGN, HEAD, MARKER, MERGE, NUMBER, OLDER, RUN, Stage, side, sides, zipped
+from posting_stage import BASE, FOREIGN, HEAD, MERGE, NUMBER, OLDER, RUN, Stage, side, sides, zipped
 from replacing import replace
 from strategies import snapshots
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from action_stage import MARKER, MODEL, Stage, event
-from github_runner import git
+from action_stage import MODEL, Stage
+from github_runner import MARKER, event, git
 from replacing import replace
 
 from bot.core.baseline import Entry, kept

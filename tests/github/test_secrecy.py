@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from action_stage import Stage, event
+from action_stage import Stage
 from fake_github import FakeGitHub
-from github_runner import REPOSITORY, Runner
+from github_runner import REPOSITORY, Runner, event
 
 _LOOK = """
 from pathlib import Path

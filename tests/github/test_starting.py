@@ -6,7 +6,8 @@ import re
 from typing import Any
 
 import pytest
-from action_stage import MARKER, Ran, Stage
+from action_stage import Ran, Stage
+from github_runner import MARKER
 from golden_files import check_golden
 from test_comment import assert_harmless
 from test_opening import install_release

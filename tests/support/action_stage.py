@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import io
 import json
 import os
@@ -15,7 +14,17 @@ from typing import Any
 import yaml
 from fake_compiler import TEMPLATES, FakeCompiler, install, install_native
 from fake_github import FakeGitHub
-from github_runner import REPOSITORY, Origin, git, outputs
+from github_runner import (
+    MARKER,
+    Origin,
+    event,
+    git,
+    input_variables,
+    outputs,
+    pull_event,
+    push_event,
+    runner_variables,
+)
 
 from bot.core.report import Report
 from bot.core.snapshot import Snapshot, from_json
@@ -25,9 +34,7 @@ from bot.store.entries import DirectoryStore
 from bot.study.run import Progress
 from bot.system.processes import Cancel
 
-EVENTS = REPOSITORY / "tests/fixtures/events"
 MODEL = "// model {}\nfunc.func @main()\n"
-MARKER = "<!-- code-size-bot:default -->"
 Files = Mapping[str, str | None]
 
 
@@ -150,12 +157,11 @@ class Stage:
         workspace, out = home / "workspace", home / "out"
         workspace.mkdir(parents=True)
         if sha:
-            git(workspace, "init", "-q")
-            git(workspace, "remote", "add", "origin", self.origin.bare.as_uri())
-            git(workspace, "fetch", "-q", "--depth=1", "origin", sha)
-            git(workspace, "checkout", "-q", "--detach", sha)
+            self.origin.checkout(workspace, sha)
         (home / "event.json").write_text(json.dumps(payload))
-        environ = {**self._environ(home, event, sha, ref), **self._inputs(out, inputs), **self.environ}
+        given = {"github_token": self.token, "cache": str(self.home / "cache"), "out": str(out), "jobs": "2", **inputs}
+        told = runner_variables(home, self.hub, event, sha, ref, 100 + self.runs, workspace) if event else {}
+        environ = {**told, **input_variables(given), **self.environ}
         news, printed, back = News(), io.StringIO(), Path.cwd()
         self.before_act()
         os.chdir(workspace)
@@ -168,53 +174,24 @@ class Stage:
             os.chdir(back)
         summary = (home / "summary.md").read_text() if (home / "summary.md").exists() else ""
         ran = Ran(code, error, news, printed.getvalue(), outputs(home / "output"), summary, out)
-        assert (
-            "code-size-bot-tree-" not in ran.error + ran.summary + ran.said
-        )  # a name that is another one in every run
+        random_name = "code-size-bot-tree-"
+        assert random_name not in ran.error + ran.summary + ran.said
         assert not list((workspace / ".git" / "worktrees").glob("*"))
         assert self.token not in ran.error + ran.summary + ran.said + ran.printed
         assert not files_with(self.token, self.home)
         return ran
 
-    def _environ(self, home: Path, event: str, sha: str, ref: str) -> dict[str, str]:
-        if not event:
-            return {}
-        return {
-            "GITHUB_ACTIONS": "true",
-            "GITHUB_EVENT_NAME": event,
-            "GITHUB_EVENT_PATH": str(home / "event.json"),
-            "GITHUB_REPOSITORY": "octo/repo",
-            "GITHUB_SHA": sha,
-            "GITHUB_REF": ref,
-            "GITHUB_RUN_ID": str(100 + self.runs),
-            "GITHUB_API_URL": self.hub.url,
-            "GITHUB_SERVER_URL": "https://github.example",
-            "GITHUB_ACTOR": "octocat",
-            "GITHUB_WORKSPACE": str(home / "workspace"),
-            "GITHUB_OUTPUT": str(home / "output"),
-            "GITHUB_STEP_SUMMARY": str(home / "summary.md"),
-        }
-
-    def _inputs(self, out: Path, inputs: Mapping[str, str]) -> dict[str, str]:
-        given = {"github_token": self.token, "cache": str(self.home / "cache"), "out": str(out), "jobs": "2", **inputs}
-        return {f"INPUT_{name.replace('_', '-').upper()}": value for name, value in given.items()}
-
     # --- events ---
 
     def push(self, sha: str, **inputs: str) -> Ran:
-        payload = event("push.branch") | {"ref": "refs/heads/main", "after": sha, "deleted": False}
-        return self.run("push", payload, sha, ref="refs/heads/main", **inputs)
+        return self.run("push", push_event(sha), sha, ref="refs/heads/main", **inputs)
 
     def dispatch(self, sha: str = "", **inputs: str) -> Ran:
         sha = sha or git(self.origin.bare, "rev-parse", "main")
         return self.run("workflow_dispatch", event("workflow_dispatch.main"), sha, ref="refs/heads/main", **inputs)
 
     def pull(self, tip: str, merge: str, /, *, fork: bool = False, number: int = 1, **inputs: str) -> Ran:
-        payload = copy.deepcopy(event("pull_request.synchronize"))
-        payload["number"] = payload["pull_request"]["number"] = number
-        payload["pull_request"]["head"].update(sha=tip)
-        payload["pull_request"]["head"]["repo"].update(full_name="mallory/repo" if fork else "octo/repo")
-        payload["pull_request"]["base"].update(ref="main")
+        payload = pull_event(number, tip, "mallory/repo" if fork else "octo/repo")
         return self.run("pull_request", payload, merge, ref=f"refs/pull/{number}/merge", **inputs)
 
     def open_pull(self, files: Files, number: int = 1) -> tuple[str, str]:
@@ -231,10 +208,3 @@ class Stage:
     @property
     def conclusions(self) -> list[str]:
         return [str(check["conclusion"]) for check in self.hub.check_runs]
-
-
-def event(name: str) -> dict[str, Any]:
-    """An event as GitHub sends it, moved to our repository."""
-    payload: dict[str, Any] = json.loads((EVENTS / f"{name}.json").read_text())
-    payload["repository"].update(full_name="octo/repo", default_branch="main")
-    return payload

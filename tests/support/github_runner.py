@@ -14,10 +14,87 @@ from pathlib import Path
 from typing import Any
 
 from fake_github import FakeGitHub
-from places import ROOT
+from places import FIXTURES, ROOT
 
 REPOSITORY = ROOT
+MARKER = "<!-- code-size-bot:default -->"
+LATE = "2026-06-01T00:00:00Z"
+"""After everything else that happens on a stage."""
 Payload = dict[str, Any]
+
+
+def event(name: str) -> Payload:
+    """An event as GitHub sends it, moved to our repository."""
+    payload: Payload = json.loads((FIXTURES / f"events/{name}.json").read_text())
+    payload["repository"].update(full_name="octo/repo", default_branch="main")
+    return payload
+
+
+def push_event(sha: str) -> Payload:
+    return event("push.branch") | {"ref": "refs/heads/main", "after": sha, "deleted": False}
+
+
+def pull_event(number: int, head: str, repository: str, action: str = "synchronize") -> Payload:
+    payload = event("pull_request.labeled" if action == "labeled" else "pull_request.synchronize")
+    payload.update(action=action, number=number)
+    if action == "labeled":
+        payload["label"].update(name="code-size-approved")
+    pull = payload["pull_request"]
+    pull.update(number=number)
+    pull["head"].update(sha=head)
+    pull["head"]["repo"].update(full_name=repository)
+    pull["base"].update(ref="main")
+    return payload
+
+
+def run_event(
+    run_id: int, head: str, conclusion: str = "success", fork: str = "mallory/repo", started_at: str = LATE
+) -> Payload:
+    """A run of a pull request's workflow ended."""
+    payload = event("workflow_run.completed")
+    run = payload["workflow_run"]
+    run.update(id=run_id, head_sha=head, head_branch="topic", event="pull_request", conclusion=conclusion)
+    run["head_repository"].update(full_name=fork)
+    run["created_at"] = started_at
+    run["actor"].update(login="mallory")
+    return payload
+
+
+def comment_event(hub: FakeGitHub, number: int, login: str, body: str, comment_id: int = 0) -> Payload:
+    """Somebody wrote a comment; a new one, where it has no id."""
+    payload = event("issue_comment.created")
+    comment_id = comment_id or hub.add_comment(number, login, body)
+    payload["issue"].update(number=number, pull_request={"url": f"{hub.url}/repos/octo/repo/pulls/{number}"})
+    payload["comment"].update(id=comment_id, body=body)
+    for person in (payload["comment"]["user"], payload["sender"]):
+        person.update(login=login, type="User")
+    return payload
+
+
+def input_variables(inputs: Mapping[str, str]) -> dict[str, str]:
+    return {f"INPUT_{name.replace('_', '-').upper()}": value for name, value in inputs.items()}
+
+
+def runner_variables(
+    home: Path, hub: FakeGitHub, name: str, sha: str, ref: str, run_id: int, workspace: Path
+) -> dict[str, str]:
+    """What a runner sets for an event of that name; its files are in `home`."""
+    return {
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_EVENT_NAME": name,
+        "GITHUB_EVENT_PATH": str(home / "event.json"),
+        "GITHUB_REPOSITORY": "octo/repo",
+        "GITHUB_SHA": sha,
+        "GITHUB_REF": ref,
+        "GITHUB_RUN_ID": str(run_id),
+        "GITHUB_WORKFLOW_REF": "octo/repo/.github/workflows/code-size.yml@refs/heads/main",
+        "GITHUB_API_URL": hub.url,
+        "GITHUB_SERVER_URL": "https://github.example",
+        "GITHUB_ACTOR": "octocat",
+        "GITHUB_WORKSPACE": str(workspace),
+        "GITHUB_OUTPUT": str(home / "output"),
+        "GITHUB_STEP_SUMMARY": str(home / "summary.md"),
+    }
 
 
 def git(directory: Path, *arguments: str) -> str:
@@ -56,6 +133,14 @@ class Origin:
         git(self.work, "commit", "-q", "-m", message)
         return git(self.work, "rev-parse", "HEAD")
 
+    def checkout(self, workspace: Path, sha: str) -> None:
+        """A shallow clone of one commit, as actions/checkout makes it."""
+        workspace.mkdir(parents=True, exist_ok=True)
+        git(workspace, "init", "-q")
+        git(workspace, "remote", "add", "origin", self.bare.as_uri())
+        git(workspace, "fetch", "-q", "--depth=1", "origin", sha)
+        git(workspace, "checkout", "-q", "--detach", sha)
+
     def push_main(self, message: str, files: Mapping[str, str | None]) -> str:
         """A commit on main."""
         if git(self.work, "branch", "--list", "main"):
@@ -73,15 +158,8 @@ class Origin:
         git(self.work, "checkout", "-q", "--detach", "main")
         git(self.work, "merge", "-q", "--no-ff", "-m", f"Merge {head}", head)
         merge = git(self.work, "rev-parse", "HEAD")
-        git(
-            self.work,
-            "push",
-            "-q",
-            "-f",
-            "origin",
-            f"{head}:refs/pull/{number}/head",
-            f"{merge}:refs/pull/{number}/merge",
-        )
+        pull = f"refs/pull/{number}"
+        git(self.work, "push", "-q", "-f", "origin", f"{head}:{pull}/head", f"{merge}:{pull}/merge")
         return head, merge
 
 
@@ -120,49 +198,23 @@ class Runner:
         self.runs += 1
         home = self.home / f"run-{self.runs}"
         workspace = home / "workspace"
-        workspace.mkdir(parents=True)
-        git(workspace, "init", "-q")
-        git(workspace, "remote", "add", "origin", self.origin.bare.as_uri())
-        git(workspace, "fetch", "-q", "--depth=1", "origin", sha)
-        git(workspace, "checkout", "-q", "--detach", sha)
+        self.origin.checkout(workspace, sha)
         (home / "event.json").write_text(json.dumps(payload))
-        given = {
-            "github-token": token,
-            "cache": str(self.cache),
-            "command": "auto",
-            "out": "code-size-report",
-            **inputs,
-        }
+        given = {"github-token": token, "cache": str(self.cache), "out": "code-size-report", **inputs}
         environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_", "INPUT_"))},
-            **{f"INPUT_{name.replace('_', '-').upper()}": value for name, value in given.items()},
+            **input_variables(given),
+            **runner_variables(home, self.hub, event, sha, ref, run_id, workspace),
             "PYTHONPATH": str(REPOSITORY),
-            "GITHUB_ACTIONS": "true",
-            "GITHUB_EVENT_NAME": event,
-            "GITHUB_EVENT_PATH": str(home / "event.json"),
-            "GITHUB_REPOSITORY": "octo/repo",
-            "GITHUB_SHA": sha,
-            "GITHUB_REF": ref,
-            "GITHUB_RUN_ID": str(run_id),
-            "GITHUB_RUN_ATTEMPT": "1",
-            "GITHUB_WORKFLOW_REF": "octo/repo/.github/workflows/code-size.yml@refs/heads/main",
-            "GITHUB_API_URL": self.hub.url,
-            "GITHUB_SERVER_URL": "https://github.example",
-            "GITHUB_ACTOR": "octocat",
-            "GITHUB_WORKSPACE": str(workspace),
-            "GITHUB_OUTPUT": str(home / "output"),
-            "GITHUB_STEP_SUMMARY": str(home / "summary.md"),
             **self.environment,
         }
         argv = [sys.executable, "-m", "bot", "action"]
         done = subprocess.run(argv, cwd=workspace, env=environment, capture_output=True, text=True, timeout=900)
         log = done.stdout + done.stderr
         assert token not in log
-        summary = home / "summary.md"
-        report = workspace / given["out"]
-        made = Run(
-            done.returncode, log, outputs(home / "output"), summary.read_text() if summary.exists() else "", report
-        )
+        summary, report = home / "summary.md", workspace / given["out"]
+        words = summary.read_text() if summary.exists() else ""
+        made = Run(done.returncode, log, outputs(home / "output"), words, report)
         assert not any(token.encode() in path.read_bytes() for path in report.glob("*"))
         return made
 

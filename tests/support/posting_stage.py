@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import io
-import json
 import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +14,7 @@ from unittest.mock import patch
 
 from action_stage import News, Ran, files_with
 from fake_github import FakeGitHub
-from github_runner import REPOSITORY, outputs
+from github_runner import LATE, MARKER, comment_event, input_variables, outputs, run_event, runner_variables
 from json_texts import to_json
 from replacing import replace
 from strategies import plain_snapshot
@@ -37,27 +35,19 @@ from bot.system.processes import Cancel
 
 BASE, HEAD, MERGE, OLDER, FOREIGN = (letter * 40 for letter in "bacdf")
 NUMBER, RUN = 7, 500
-LATE = "2026-06-01T00:00:00Z"
-"""After everything else that happens on the stage."""
-MARKER = "<!-- code-size-bot:default -->"
 WRITER = {"contents": "read", **dict.fromkeys(("issues", "pull_requests", "checks", "actions"), "write")}
 OURS = "github-actions[bot]"
 CONFIG = 'schema: code-size-config/1\nbaseline: {store: directory, directory: "%s"}\n'
-_EVENTS = REPOSITORY / "tests/fixtures/events"
 
 
 def side(sha: str | None, size_bytes: int = 100_000, **changes: Any) -> Snapshot:
     """One model on one target."""
     made = plain_snapshot(("bert", "vmvx", "ok"), **{"source": SourceInfo(sha), **changes})
     cells = [
-        replace(c, metrics={**c.metrics, "artifact_bytes": size_bytes}, artifact_digest=_hex(size_bytes))
+        replace(c, metrics={**c.metrics, "artifact_bytes": size_bytes}, artifact_digest=f"{size_bytes:064x}")
         for c in made.cells
     ]
     return replace(made, cells=tuple(cells)) if "cells" not in changes else made
-
-
-def _hex(number: int) -> str:
-    return f"{number:064x}"
 
 
 def zipped(files: Mapping[str, str | bytes], packing: int = zipfile.ZIP_DEFLATED) -> bytes:
@@ -156,20 +146,10 @@ class Stage:
         started_at: str = LATE,
         **inputs: str,
     ) -> Ran:
-        payload = _event("workflow_run.completed")
-        run = payload["workflow_run"]
-        run.update(id=run_id, head_sha=head, head_branch="topic", event="pull_request", conclusion=conclusion)
-        run["head_repository"].update(full_name=fork)
-        run["created_at"] = started_at
-        run["actor"].update(login="mallory")
-        return self.run(post, "workflow_run", payload, **inputs)
+        return self.run(post, "workflow_run", run_event(run_id, head, conclusion, fork, started_at), **inputs)
 
     def comment(self, login: str, body: str, comment_id: int = 0, **inputs: str) -> Ran:
-        payload = _event("issue_comment.created")
-        comment_id = comment_id or self.hub.add_comment(NUMBER, login, body)
-        payload["issue"].update(number=NUMBER, pull_request={"url": f"{self.hub.url}/repos/octo/repo/pulls/{NUMBER}"})
-        payload["comment"].update(id=comment_id, body=body)
-        payload["comment"]["user"].update(login=login, type="User")
+        payload = comment_event(self.hub, NUMBER, login, body, comment_id)
         return self.run(command, "issue_comment", payload, **inputs)
 
     def run(self, story: Callable[[Services], int], event: str, payload: Mapping[str, Any], **inputs: str) -> Ran:
@@ -177,10 +157,9 @@ class Stage:
         self.runs += 1
         home = self.home / f"run-{self.runs}"
         home.mkdir()
-        environ = {
-            **self._environ(home, event),
-            **_inputs({"github_token": self.token, "out": str(home / "out"), **inputs}),
-        }
+        told = runner_variables(home, self.hub, event, BASE, "refs/heads/main", 900 + self.runs, self.workspace)
+        told.pop("GITHUB_EVENT_PATH")
+        environ = {**told, **input_variables({"github_token": self.token, "out": str(home / "out"), **inputs})}
         context, news, printed, back = run_context(environ, payload), Printed(), io.StringIO(), Path.cwd()
         os.chdir(self.workspace)
         try:
@@ -203,21 +182,6 @@ class Stage:
         assert self.token not in ran.error + ran.said + ran.printed and "\n" not in ran.error
         assert not files_with(self.token, self.home)
         return ran
-
-    def _environ(self, home: Path, event: str) -> dict[str, str]:
-        return {
-            "GITHUB_EVENT_NAME": event,
-            "GITHUB_REPOSITORY": "octo/repo",
-            "GITHUB_SHA": BASE,
-            "GITHUB_REF": "refs/heads/main",
-            "GITHUB_RUN_ID": str(900 + self.runs),
-            "GITHUB_WORKFLOW_REF": "octo/repo/.github/workflows/code-size.yml@refs/heads/main",
-            "GITHUB_API_URL": self.hub.url,
-            "GITHUB_SERVER_URL": "https://github.example",
-            "GITHUB_WORKSPACE": str(self.workspace),
-            "GITHUB_OUTPUT": str(home / "output"),
-            "GITHUB_STEP_SUMMARY": str(home / "summary.md"),
-        }
 
     @property
     def bodies(self) -> list[str]:
@@ -244,13 +208,3 @@ class Stage:
     def writes(self) -> list[str]:
         """What was asked of GitHub beside reading."""
         return [f"{one['method']} {one['path']}" for one in self.hub.traffic if one["method"] != "GET"]
-
-
-def _inputs(given: Mapping[str, str]) -> dict[str, str]:
-    return {f"INPUT_{name.replace('_', '-').upper()}": value for name, value in given.items()}
-
-
-def _event(name: str) -> dict[str, Any]:
-    payload: dict[str, Any] = copy.deepcopy(json.loads((_EVENTS / f"{name}.json").read_text()))
-    payload["repository"].update(full_name="octo/repo", default_branch="main")
-    return payload

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 from action_stage import Ran
+from github_runner import MARKER
 from hypothesis import HealthCheck, given, settings
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from posting_stage import BASE, HEAD, MARKER, MERGE, NUMBER, Stage, sides, zipped
+from posting_stage import BASE, HEAD, MERGE, NUMBER, Stage, sides, zipped
 from replacing import replace
 from report_factory import HOSTILE, explained, failed, grown, hostile
 from strategies import plain_snapshot

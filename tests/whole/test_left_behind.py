@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from action_stage import MODEL, Stage, event
+from action_stage import MODEL, Stage
 from fake_compiler import TEMPLATES, FakeCompiler, install, install_native, wait_until
 from fake_github import FakeGitHub
 from fake_wheels import LIBRARIES, PYTHON, entries, wheel_name, write_wheel
-from github_runner import REPOSITORY, Runner
+from github_runner import REPOSITORY, Runner, push_event
 
 CONFIG = "schema: code-size-config/1\nmodels: ['*.mlir']\ntargets: [llvm-cpu-x86_64, vmvx]\n"
 LEAVE = '''
@@ -141,9 +141,8 @@ def test_on_github_it_does_not_read_what_git_is_given_afterwards(tmp_path: Path)
         left = Left(tmp_path, secret)
         left.compiler(name="one")
         sha = stage.main(baseline={"store": "data-branch"})
-        payload = event("push.branch") | {"ref": "refs/heads/main", "after": sha, "deleted": False}
         runner = Runner(tmp_path, hub, stage.origin, tmp_path / "cache")
-        ran = runner.run("push", payload, sha=sha, ref="refs/heads/main", token=secret, run_id=7)
+        ran = runner.run("push", push_event(sha), sha=sha, ref="refs/heads/main", token=secret, run_id=7)
     assert ran.code == 0, ran.log
     left.require_gone()
 

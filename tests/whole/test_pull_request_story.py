@@ -5,9 +5,7 @@ One test tells it from the first push to the refused artifact, as each chapter s
 
 from __future__ import annotations
 
-import copy
 import io
-import json
 import re
 import zipfile
 from collections.abc import Iterator
@@ -18,7 +16,19 @@ from typing import Any
 import pytest
 import yaml
 from fake_github import FakeGitHub
-from github_runner import REPOSITORY, Origin, Payload, Run, Runner, git
+from github_runner import (
+    MARKER,
+    REPOSITORY,
+    Origin,
+    Payload,
+    Run,
+    Runner,
+    comment_event,
+    git,
+    pull_event,
+    push_event,
+    run_event,
+)
 from real_compilers import own_cache
 
 from bot.config.configuration import configs_dir
@@ -26,8 +36,6 @@ from bot.core.snapshot import CellKey, from_json
 
 pytestmark = pytest.mark.compiler
 
-EVENTS = REPOSITORY / "tests/fixtures/events"
-MARKER = "<!-- code-size-bot:default -->"
 WRITER = {"contents": "write", "issues": "write", "pull_requests": "write", "checks": "write", "actions": "write"}
 READER = dict.fromkeys(WRITER, "read")
 QUICK = ("bert_l4_f32_s128", "bert_l4_f32_dyn", "mobilenet_v1_f32_224", "mobilenet_v1_int8_tosa")
@@ -52,13 +60,6 @@ def files_of_main() -> dict[str, str | None]:
     return {**models, "code-size.yml": configuration("generic"), "requirements.txt": "iree-base-compiler==3.13.0\n"}
 
 
-def example(name: str) -> Payload:
-    """An event as GitHub sends it, moved to our repository."""
-    payload: Payload = json.loads((EVENTS / f"{name}.json").read_text())
-    payload["repository"].update(full_name="octo/repo", default_branch="main")
-    return payload
-
-
 @dataclass
 class Story:
     """The stage: a GitHub, a repository, a runner; and the events that can happen on it."""
@@ -73,11 +74,13 @@ class Story:
     def push(self, sha: str) -> Run:
         before = git(self.origin.bare, "rev-list", "--max-count=1", "--skip=1", sha)
         self.hub.add_commit(sha, [before] if before else [])
-        payload = example("push.branch") | {"ref": "refs/heads/main", "after": sha, "deleted": False}
-        return self._run("push", payload, sha, "refs/heads/main", self.token)
+        return self._run("push", push_event(sha), sha, "refs/heads/main", self.token)
 
     def pull(self, number: int, action: str, head: str, merge: str, *, fork: bool = False) -> Run:
-        payload = self._pull_payload(number, action, head, merge, "mallory/repo" if fork else "octo/repo")
+        payload = pull_event(number, head, "mallory/repo" if fork else "octo/repo", action)
+        payload["pull_request"].update(merge_commit_sha=merge)
+        payload["pull_request"]["head"].update(ref=f"topic-{number}")
+        payload["pull_request"]["base"].update(sha=self.main)
         run = self._run(
             "pull_request", payload, merge, f"refs/pull/{number}/merge", self.read_only if fork else self.token
         )
@@ -91,21 +94,11 @@ class Story:
         self.hub.add_artifact(self.run_id, "code-size-default", data, head_sha=head, head_branch="topic")
 
     def post(self, head: str) -> Run:
-        payload = copy.deepcopy(example("workflow_run.completed"))
-        run = payload["workflow_run"]
-        run.update(id=self.run_id, head_sha=head, head_branch="topic", event="pull_request", conclusion="success")
-        run["head_repository"].update(full_name="mallory/repo")
-        run["created_at"] = "2026-06-01T00:00:00Z"
-        run["actor"].update(login="mallory")
-        return self._run("workflow_run", payload | {"action": "completed"}, self.main, "refs/heads/main", self.token)
+        payload = run_event(self.run_id, head)
+        return self._run("workflow_run", payload, self.main, "refs/heads/main", self.token)
 
     def comment(self, number: int, login: str, body: str) -> Run:
-        payload = copy.deepcopy(example("issue_comment.created"))
-        comment_id = self.hub.add_comment(number, login, body)
-        payload["issue"].update(number=number, pull_request={"url": f"{self.hub.url}/repos/octo/repo/pulls/{number}"})
-        payload["comment"].update(id=comment_id, body=body)
-        payload["comment"]["user"].update(login=login, type="User")
-        payload["sender"].update(login=login, type="User")
+        payload = comment_event(self.hub, number, login, body)
         return self._run("issue_comment", payload, self.main, "refs/heads/main", self.token)
 
     @property
@@ -123,18 +116,6 @@ class Story:
     def _run(self, event: str, payload: Payload, sha: str, ref: str, token: str) -> Run:
         self.run_id += 1
         return self.runner.run(event, payload, sha=sha, ref=ref, token=token, run_id=self.run_id)
-
-    def _pull_payload(self, number: int, action: str, head: str, merge: str, repository: str) -> Payload:
-        payload = copy.deepcopy(example("pull_request.labeled" if action == "labeled" else "pull_request.synchronize"))
-        payload.update(action=action, number=number)
-        if action == "labeled":
-            payload["label"].update(name="code-size-approved")
-        pull = payload["pull_request"]
-        pull.update(number=number, merge_commit_sha=merge)
-        pull["head"].update(sha=head, ref=f"topic-{number}")
-        pull["head"]["repo"].update(full_name=repository)
-        pull["base"].update(ref="main", sha=self.main)
-        return payload
 
     def open_pull(self, number: int, files: dict[str, str | None], *, fork: bool = False) -> tuple[str, str]:
         """A new state of a pull request's branch, known to git and to GitHub."""
