@@ -44,17 +44,12 @@ EXECUTABLES = "executables/"
 
 @dataclass(frozen=True)
 class Compared:
-    """One figure, by the bot and by another.
+    """One figure, by the bot and by another."""
 
-    Attributes:
-        who: the tool.
-        what: metric or kind of figure.
-        bot, other: the values as text; equal or not.
-    """
-
-    who: str
-    what: str
+    who: str  # the tool
+    what: str  # metric or kind of figure
     where: str
+    # bot, other: the values as text; equal or not
     bot: str
     other: str
 

@@ -36,15 +36,10 @@ Answer = Literal["true", "false", "not judged"]
 
 @dataclass(frozen=True)
 class Anew:
-    """A side of a cell, run anew.
+    """A side of a cell, run anew."""
 
-    Attributes:
-        ran: whether the printed command gave an artifact, at the compiler's own limits.
-        figures: metric → value; None is not known.
-    """
-
-    ran: bool
-    figures: Mapping[str, int | None] = field(default_factory=dict)
+    ran: bool  # whether the printed command gave an artifact, at the compiler's own limits
+    figures: Mapping[str, int | None] = field(default_factory=dict)  # metric → value; None is not known
 
 
 @dataclass(frozen=True)

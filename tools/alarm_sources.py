@@ -15,8 +15,7 @@ from model_edits import EDITS, Edit
 
 from bot.core.planned import SIDES
 
-WANTED = 10
-"""Flags that change something; of the others only that they change nothing is told."""
+WANTED = 10  # Flags that change something; of the others only that they change nothing is told
 FLAGS = (
     "--iree-opt-level=O1",
     "--iree-opt-level=O2",
@@ -37,22 +36,14 @@ FLAGS = (
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sides that were compared.
+    """Two sides that were compared."""
 
-    Attributes:
-        kind: `release steps`, `flags` or `edits`.
-        out: the report's directory.
-        compilers: side → release.
-        words: side → what `measure` needs beside the compiler to measure that side.
-        homes: side → where the printed paths may be relative to.
-    """
-
-    kind: str
+    kind: str  # `release steps`, `flags` or `edits`
     name: str
-    out: Path
-    compilers: Mapping[str, str]
-    words: Mapping[str, Sequence[str]]
-    homes: Mapping[str, Path]
+    out: Path  # the report's directory
+    compilers: Mapping[str, str]  # side → release
+    words: Mapping[str, Sequence[str]]  # side → what `measure` needs beside the compiler to measure that side
+    homes: Mapping[str, Path]  # side → where the printed paths may be relative to
 
     def report(self) -> Mapping[str, Any]:
         """Its `report.json`."""

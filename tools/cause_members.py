@@ -82,23 +82,15 @@ class Member:
 
 @dataclass
 class Checked:
-    """A root cause, and what became of its members.
-
-    Attributes:
-        true: how many fit the words by what the report's files say.
-        compiled: how many of these were compiled anew, and fit.
-        alone: of the members of a knob, how many have no other knob that differs.
-        false: members that do not fit, and why.
-        open: members that could not be compiled anew, and why.
-    """
+    """A root cause, and what became of its members."""
 
     root: Mapping[str, Any]
     members: list[Member] = field(default_factory=list)
-    true: int = 0
-    compiled: int = 0
-    alone: int = 0
-    false: list[str] = field(default_factory=list)
-    open: list[str] = field(default_factory=list)
+    true: int = 0  # how many fit the words by what the report's files say
+    compiled: int = 0  # how many of these were compiled anew, and fit
+    alone: int = 0  # of the members of a knob, how many have no other knob that differs
+    false: list[str] = field(default_factory=list)  # members that do not fit, and why
+    open: list[str] = field(default_factory=list)  # members that could not be compiled anew, and why
 
 
 # Knobs
@@ -290,8 +282,7 @@ class Compilers:
                 raise ValueError(f"the traced compile of {side} ended with {process.returncode}")
 
 
-State = tuple[str, Counter[str]]
-"""A pass, and the operations with their types after it."""
+State = tuple[str, Counter[str]]  # A pass, and the operations with their types after it
 
 
 def mlir_states(lines: Iterable[str], function: str) -> Iterator[State]:
@@ -427,9 +418,8 @@ def _problem(
 def check(out: Path, compilers: Compilers, most: int, jobs: int = 1) -> list[Checked]:
     """All root causes of a report with a knob or a pass.
 
-    Args:
-        out: the directory with `report.json`.
-        most: so many members of passes are compiled anew, and as many of knobs: the largest of each cause first.
+    `out`: the directory with `report.json`; `most`: so many members of passes are compiled anew, and as many of knobs:
+    the largest of each cause first.
     """
     report = json.loads((out / "report.json").read_text(encoding="utf-8"))
     checked = members_of(report)

@@ -20,16 +20,11 @@ OLD_PIPELINE = re.compile(r"pipeline = (?:LLVMGPU|SPIRV|CPU)(\w+)")
 
 @dataclass(frozen=True)
 class Function:
-    """A dispatch function as the IR has it.
-
-    Attributes:
-        source: its operations and tensor types before configuration, counted.
-        settings: its configuration, spelled alike for both releases.
-    """
+    """A dispatch function as the IR has it."""
 
     name: str
-    source: frozenset[tuple[str, int]]
-    settings: tuple[str, ...]
+    source: frozenset[tuple[str, int]]  # its operations and tensor types before configuration, counted
+    settings: tuple[str, ...]  # its configuration, spelled alike for both releases
 
 
 def same(name: str) -> str:

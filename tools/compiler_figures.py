@@ -46,16 +46,11 @@ TOOLS = ("readelf", "llvm-readelf", "ptxas", "spirv-val")
 
 @dataclass(frozen=True)
 class Compiled:
-    """What a printed command gave.
+    """What a printed command gave."""
 
-    Attributes:
-        folder: has the artifact as `a.vmfb` and the dumps; nothing of it where the command failed.
-        figures: metric → the value by the tool that `TOOL_OF` names.
-    """
-
-    folder: Path
+    folder: Path  # has the artifact as `a.vmfb` and the dumps; nothing of it where the command failed
     digest: str = ""
-    figures: Mapping[str, int] = field(default_factory=dict)
+    figures: Mapping[str, int] = field(default_factory=dict)  # metric → the value by the tool that `TOOL_OF` names
 
     @property
     def ran(self) -> bool:
@@ -159,17 +154,12 @@ def kernels(path: Path) -> dict[str, dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Assembled:
-    """What `ptxas` says of a module.
+    """What `ptxas` says of a module."""
 
-    Attributes:
-        registers: entry point → how many it takes, for all that were compiled.
-        spill_bytes: of all functions, stores and loads.
-        complaint: why it refused the module; empty where it did not.
-    """
-
+    # entry point → how many it takes, for all that were compiled
     registers: Mapping[str, int] = field(default_factory=dict)
-    spill_bytes: int = 0
-    complaint: str = ""
+    spill_bytes: int = 0  # of all functions, stores and loads
+    complaint: str = ""  # why it refused the module; empty where it did not
 
 
 def assembled(path: Path) -> Assembled:

@@ -53,17 +53,12 @@ def edited(text: str, old: str, new: str) -> str:
 
 @dataclass(frozen=True)
 class State:
-    """One repository state and the compiler that it pins.
+    """One repository state and the compiler that it pins."""
 
-    Attributes:
-        models: name → text.
-        flags: of every cell.
-        targets: name → flags in place of the default configuration's.
-    """
-
-    models: Mapping[str, str]
+    models: Mapping[str, str]  # name → text
     compiler: str = NEW
-    flags: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()  # of every cell
+    # name → flags in place of the default configuration's
     targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 

@@ -26,8 +26,7 @@ from bot.system.processes import Cancel
 
 SUITES = {"quick": ROOT / "configs" / "quick.yml", "full": ROOT / "configs" / "default.yml"}
 RELEASES = ("3.8.0", "3.9.0", "3.10.0", "3.11.0", "3.12.0", "3.13.0")
-PAIR = ("3.11.0", "3.13.0")
-"""What most parts compare; a part that needs one compiler alone takes the second."""
+PAIR = ("3.11.0", "3.13.0")  # What most parts compare; a part that needs one compiler alone takes the second
 ANSWERED = (0, 1)
 CACHE_LIMIT = "50GiB"
 """A part must not lose its own cells while it runs; the next ordinary run prunes the cache to the usual limit."""
@@ -43,15 +42,10 @@ class Section:
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine as a process sees it; None is this one's own.
+    """A machine as a process sees it; None is this one's own."""
 
-    Attributes:
-        processors: how many it may use.
-        memory_bytes: of address space, for each process.
-    """
-
-    processors: int | None = None
-    memory_bytes: int | None = None
+    processors: int | None = None  # how many it may use
+    memory_bytes: int | None = None  # of address space, for each process
 
     def enter(self) -> None:
         """Make this process, and what it starts, one of that machine."""
@@ -63,20 +57,14 @@ class Machine:
 
 @dataclass(frozen=True)
 class Work:
-    """What was asked for, and where the work is done.
+    """What was asked for, and where the work is done."""
 
-    Attributes:
-        suite: its name in the page: `full`, `quick`, or a configuration's file name.
-        selectors: `--model` and `--target` with their globs.
-        home: a directory for each part, which stays until the part is done.
-    """
-
-    suite: str
+    suite: str  # its name in the page: `full`, `quick`, or a configuration's file name
     config: Path
-    selectors: tuple[str, ...]
+    selectors: tuple[str, ...]  # `--model` and `--target` with their globs
     releases: tuple[str, ...]
     cache: Path
-    home: Path
+    home: Path  # a directory for each part, which stays until the part is done
     jobs: int
 
     @property

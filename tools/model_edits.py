@@ -16,15 +16,11 @@ TRAINING, INT8 = "jax_mlp_train_step_f32", "mobilenet_v1_int8_tosa"
 
 @dataclass(frozen=True)
 class Edit:
-    """One edit of one model.
-
-    Attributes:
-        change: text → edited text; raises ValueError where the place is not there once.
-    """
+    """One edit of one model."""
 
     name: str
     model: str
-    change: Callable[[str], str]
+    change: Callable[[str], str]  # text → edited text; raises ValueError where the place is not there once
 
     @property
     def texts(self) -> tuple[str, str]:

@@ -21,8 +21,7 @@ from playwright.sync_api import Browser
 from bot.show.page import render_html
 
 CELLS, ROUNDS = 200, 9
-TIMES = 3
-"""The bound: the page's time as a multiple of the text's."""
+TIMES = 3  # The bound: the page's time as a multiple of the text's
 LARGEST_BYTES = 5_000_000
 _TEXT = "<p>main_dispatch_0_matmul_128x768x768_f32 1,234 → 5,678 B, as in a table that nobody laid out.</p>\n"
 _OPENED = """

@@ -72,29 +72,21 @@ FLAGS = (
 
 @dataclass(frozen=True)
 class Checked:
-    """One printed command, run once more.
-
-    Attributes:
-        outcome: `equal`; `noise` (what the cell names as another outcome, or comes now and then); `other`.
-    """
+    """One printed command, run once more."""
 
     where: str
-    outcome: str
+    outcome: str  # `equal`; `noise` (what the cell names as another outcome, or comes now and then); `other`
     said: str = ""
 
 
 @dataclass(frozen=True)
 class Side:
-    """Reported cells, and how to run their commands.
-
-    Attributes:
-        home: the directory that the printed paths are relative to.
-    """
+    """Reported cells, and how to run their commands."""
 
     name: str
     snapshot: Snapshot
     binary: Path
-    home: Path
+    home: Path  # the directory that the printed paths are relative to
 
 
 def ran(cell: Cell, side: Side, target: Path) -> tuple[str, str]:

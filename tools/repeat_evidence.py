@@ -97,17 +97,12 @@ def same(work: Work) -> Section:
 
 @dataclass(frozen=True)
 class Held:
-    """A report of a compiler against itself.
-
-    Attributes:
-        differing: `MODEL on TARGET` → what of the cell is not the same.
-        findings: `MODEL on TARGET` of each alarm.
-    """
+    """A report of a compiler against itself."""
 
     words: str
     states: Mapping[str, int]
-    differing: Mapping[str, str]
-    findings: Sequence[str]
+    differing: Mapping[str, str]  # `MODEL on TARGET` → what of the cell is not the same
+    findings: Sequence[str]  # `MODEL on TARGET` of each alarm
 
 
 def name_of(row: Mapping[str, Any]) -> str:

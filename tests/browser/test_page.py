@@ -27,8 +27,7 @@ OPEN_ALL = "document.querySelectorAll('details').forEach((one) => { one.open = t
 WIDTH = "document.documentElement.scrollWidth"
 TALLEST = "Math.max(...[...document.querySelectorAll('tr')].map((row) => row.getBoundingClientRect().height))"
 SHOWN = "[...document.querySelectorAll('.cell:not([hidden])')].map((cell) => cell.id)"
-MOST_HIGH = 190
-"""Pixels of a row: nobody reads a table whose rows fill a third of the screen."""
+MOST_HIGH = 190  # Pixels of a row: nobody reads a table whose rows fill a third of the screen
 
 
 @pytest.fixture(scope="module")

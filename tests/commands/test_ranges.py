@@ -22,8 +22,7 @@ targets: [vmvx]
 thresholds: [{name: size, metrics: [artifact_bytes], fail: {absolute: 64}}, {name: rest, metrics: ['*']}]
 """
 KNOWN = "repeats: {alpha: ['vm*']}\n"
-FLAKY = "grow grow flaky"
-"""s + 128 or s + 192 bytes, in turn, beginning with the larger."""
+FLAKY = "grow grow flaky"  # s + 128 or s + 192 bytes, in turn, beginning with the larger
 OVERLAPS, APART = "grow grow differ flaky", "grow grow grow grow grow grow flaky"
 """s + 129 or s + 193; s + 384 or s + 448."""
 Run = Callable[..., int]

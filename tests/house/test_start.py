@@ -12,10 +12,8 @@ from places import ROOT
 
 from bot.cli.main import COMMANDS
 
-LIGHT = ("bot.cli.", "bot.system.defaults")
-"""What reads the words of a command line, and where things are by default."""
-SIZES = {"bot.config", "bot.config.units"}
-"""Only who gives a size waits for what reads sizes."""
+LIGHT = ("bot.cli.", "bot.system.defaults")  # What reads the words of a command line, and where things are by default
+SIZES = {"bot.config", "bot.config.units"}  # Only who gives a size waits for what reads sizes
 SLOW = {"asyncio", "dataclasses", "http", "inspect", "json", "logging", "socket", "ssl", "subprocess", "tempfile"}
 """Of the standard library: what alone costs about as much as argparse."""
 SCRIPT = """

@@ -36,22 +36,15 @@ def sizes_of(type_: str) -> list[str]:
 
 
 class Region(NamedTuple):
-    """An executable from tensors to one tensor.
-
-    Attributes:
-        body: from `%x0`, `%x1`, which are loaded, to `%y`, which is stored.
-        extra: arguments behind the tensors, as (name, type).
-        tied: True where the result takes the place of `%x0`.
-        counting: what counts the workgroups.
-    """
+    """An executable from tensors to one tensor."""
 
     name: str
     inputs: Sequence[str]
     result: str
-    body: str
-    extra: Sequence[tuple[str, str]] = ()
-    tied: bool = False
-    counting: str = f"      %x, %y, %z = {COUNT}()\n"
+    body: str  # from `%x0`, `%x1`, which are loaded, to `%y`, which is stored
+    extra: Sequence[tuple[str, str]] = ()  # arguments behind the tensors, as (name, type)
+    tied: bool = False  # True where the result takes the place of `%x0`
+    counting: str = f"      %x, %y, %z = {COUNT}()\n"  # what counts the workgroups
     entry: str = ""
 
     @property
@@ -92,9 +85,8 @@ class Region(NamedTuple):
 def program(header: str, regions: Iterable[Region], more: str = "") -> str:
     """Each region launched once, on inputs of its own; all results are given.
 
-    Args:
-        header: the module's attributes and its device, as the compiler writes them for a target.
-        more: sites and executables beside them.
+    `header`: the module's attributes and its device, as the compiler writes them for a target; `more`: sites and
+    executables beside them.
     """
     called, arguments, body, results = list(regions), [], "", []
     for at, region in enumerate(called):

@@ -21,8 +21,7 @@ from bot.core.snapshot import CompilerInfo
 
 UNKNOWN = BeforeAfter(None, None)
 QUANTISED = ("mobilebert_l6_int8_tosa", "mobilenet_v1_int8_tosa")
-PLAIN = ("jax_mlp_train_step_f32", "mobilenet_v2_f32_224")
-"""Models without a family."""
+PLAIN = ("jax_mlp_train_step_f32", "mobilenet_v2_f32_224")  # Models without a family
 RUN = ("llvm-cpu-x86_64", "vmvx")
 RUN_NOTE = "equal bit by bit over 3 draws of random inputs"
 FLOAT_NOTE = "equal within 1e-5 relative, 1e-6 absolute over 3 draws of random inputs"

@@ -10,16 +10,11 @@ from typing import NamedTuple
 
 
 class Foldable(NamedTuple):
-    """A program.
+    """A program."""
 
-    Attributes:
-        level: the strictest at which its executables are one.
-        operands: the types that this takes.
-    """
-
-    level: str
+    level: str  # the strictest at which its executables are one
     source: str
-    operands: tuple[str, ...]
+    operands: tuple[str, ...]  # the types that this takes
     flags: tuple[str, ...] = ()
 
 

@@ -21,24 +21,18 @@ from bot.running.runner import Equality, Runner, Runtime
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel, Meter
 
-RUN = ("here", "vmvx")
-"""Targets whose artifacts run on this machine."""
+RUN = ("here", "vmvx")  # Targets whose artifacts run on this machine
 
 
 @dataclass
 class FoldStage:
-    """One release and a directory for its programs.
-
-    Attributes:
-        target: a name of `small_programs.FLAGS`.
-        flags: of every compile, beside the target's.
-    """
+    """One release and a directory for its programs."""
 
     kit: Kit
     folding: Bindings
     home: Path
-    target: str = "here"
-    flags: tuple[str, ...] = ()
+    target: str = "here"  # a name of `small_programs.FLAGS`
+    flags: tuple[str, ...] = ()  # of every compile, beside the target's
 
     def flow(self, source: str) -> Path:
         """The program at the end of the flow phase."""

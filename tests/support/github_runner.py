@@ -18,8 +18,7 @@ from places import FIXTURES, ROOT
 
 REPOSITORY = ROOT
 MARKER = "<!-- code-size-bot:default -->"
-LATE = "2026-06-01T00:00:00Z"
-"""After everything else that happens on a stage."""
+LATE = "2026-06-01T00:00:00Z"  # After everything else that happens on a stage
 Payload = dict[str, Any]
 
 

@@ -18,15 +18,11 @@ PAGE = "/pip-release-links.html"
 
 @dataclass
 class LinksPage:
-    """A page that names every wheel of a directory, and other files of releases, which pip passes over.
-
-    Attributes:
-        asked: the paths of all requests, in order.
-    """
+    """A page that names every wheel of a directory, and other files of releases, which pip passes over."""
 
     url: str
     wheels: Path
-    asked: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)  # the paths of all requests, in order
 
     def text(self) -> str:
         names = [*sorted(path.name for path in self.wheels.glob("*.whl")), "iree-dist-linux-x86_64.tar.xz"]

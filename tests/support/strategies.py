@@ -95,8 +95,7 @@ outcomes = st.builds(Outcome, st.just("ok"), metrics, digests) | st.just(Outcome
 def cells(draw: st.DrawFn, key: CellKey, others: bool = False) -> Cell:
     """A cell that holds what its status allows: numbers where it was measured, a failure where it was refused.
 
-    Args:
-        others: whether its command may have given something else as well.
+    `others`: whether its command may have given something else as well.
     """
     status = draw(st.sampled_from(STATUSES))
     measured = status in MEASURED
