@@ -6,6 +6,7 @@ import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import needs
 import pytest
@@ -16,6 +17,9 @@ from bot.compiler.toolchain import resolve
 from bot.running.runner import Runtime, installed
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # The same examples in every run, so that a red test is red for everyone.
 settings.register_profile("repeatable", derandomize=True, max_examples=60, deadline=None)
@@ -70,3 +74,12 @@ def worker(compiler_root: Path) -> Iterator[Child]:
 def runtime() -> Runtime:
     """What runs artifacts."""
     return installed() or needs.missing("the extra run is not installed")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One for all tests of a file."""
+    from browser import chromium  # only who opens pages has one
+
+    with chromium() as running:
+        yield running

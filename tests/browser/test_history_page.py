@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import history_factory as make
 import pytest
-from browser import chromium, opened, violations
+from browser import opened, violations
 from playwright.sync_api import Browser, Page
 
 from bot.core.history import History
@@ -18,12 +18,6 @@ from bot.show.renderers import page
 
 Written = Callable[[History], Path]
 CELL = "bert_l4_f32_s128/llvm-cpu-x86_64"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as running:
-        yield running
 
 
 @pytest.fixture

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import report_factory as make
-from browser import chromium, opened, violations
+from browser import opened, violations
 from playwright.sync_api import Browser
 from replacing import replace
 
@@ -45,12 +44,6 @@ def hostile() -> Report:
 
 
 REPORT = hostile()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

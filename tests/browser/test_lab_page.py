@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import lab_factory as make
 import pytest
-from browser import chromium, opened, violations
+from browser import opened, violations
 from playwright.sync_api import Browser
 
 from bot.core.lab import Lab
 from bot.show.lab import write_lab
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as running:
-        yield running
 
 
 def written(tmp_path: Path, lab: Lab) -> Path:

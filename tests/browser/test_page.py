@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import everyday
 import pytest
-from browser import chromium, opened, violations
+from browser import opened, violations
 from playwright.sync_api import Browser, Locator, Page
 from replacing import replace
 from trace_factory import looked_at, traced
@@ -28,12 +27,6 @@ WIDTH = "document.documentElement.scrollWidth"
 TALLEST = "Math.max(...[...document.querySelectorAll('tr')].map((row) => row.getBoundingClientRect().height))"
 SHOWN = "[...document.querySelectorAll('.cell:not([hidden])')].map((cell) => cell.id)"
 MOST_HIGH = 190  # Pixels of a row: nobody reads a table whose rows fill a third of the screen
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as running:
-        yield running
 
 
 def written(folder: Path, report: Report) -> Path:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import chromium, opened, violations
+from browser import opened, violations
 from playwright.sync_api import Browser
 
 from bot.errors import TemplateError
@@ -33,12 +32,6 @@ addEventListener("toggle", (event) => {
     datasets: [{ data: [1, 2], backgroundColor: colour("--fill-up") }] } }));
 }, true);
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as running:
-        yield running
 
 
 @pytest.fixture

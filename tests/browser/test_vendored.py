@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from browser import chromium, opened
+from browser import opened
 from places import ROOT
+from playwright.sync_api import Browser
 
 from bot.errors import TemplateError
 from bot.show.renderers import CHARTS, script_elements, sources, vendored
@@ -39,15 +40,17 @@ def test_a_script_that_would_end_its_element_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("is_allowed", [True, False])
-def test_a_page_runs_the_scripts_that_its_policy_names_and_no_others(tmp_path: Path, is_allowed: bool) -> None:
+def test_a_page_runs_the_scripts_that_its_policy_names_and_no_others(
+    browser: Browser, tmp_path: Path, is_allowed: bool
+) -> None:
     scripts = [*map(vendored, CHARTS), f"window.drawn = {DRAWING}"]
     policy = f"default-src 'none'; script-src {sources(scripts if is_allowed else scripts[:1])}"
     page = tmp_path / "page.html"
     meta = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}">'
     page.write_text(f"<!DOCTYPE html>{meta}<canvas></canvas>{script_elements(scripts)}", encoding="utf-8")
     if is_allowed:
-        with chromium() as browser, opened(browser, page) as shown:
+        with opened(browser, page) as shown:
             assert shown.evaluate("drawn.getDatasetMeta(0).data.length") == 3
     else:
-        with chromium() as browser, pytest.raises(AssertionError, match="script-src"), opened(browser, page) as shown:
+        with pytest.raises(AssertionError, match="script-src"), opened(browser, page) as shown:
             assert shown.evaluate("typeof drawn") == "undefined"

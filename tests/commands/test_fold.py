@@ -74,11 +74,8 @@ def test_it_writes_both_files_and_prints_the_tables(asked: Asked, fold: Ran) -> 
     assert Path("deep/out/fold.md").read_text(encoding="utf-8") == render_folds(asked.audit)
     assert "Fold audit: 3 of 6 builds folded" in " ".join(out.split())
     assert out.splitlines()[-1] == "written to deep/out: fold.json, fold.md"
-
-
-def test_quiet_says_only_where_the_files_are(asked: Asked, fold: Ran) -> None:
     assert fold("-q", "--config", "c.yml") == (0, "written to out: fold.json, fold.md\n", "")
-    assert len(asked.asked) == 1
+    assert len(asked.asked) == 2
 
 
 def test_what_is_asked_for_arrives(asked: Asked, fold: Ran) -> None:
@@ -91,12 +88,18 @@ def test_what_is_asked_for_arrives(asked: Asked, fold: Ran) -> None:
     assert [model.name for model in config.models] == ["small.mlir"]
 
 
-def test_without_options_every_fold_counts_and_the_head_of_the_configuration_compiles(asked: Asked, fold: Ran) -> None:
+def test_without_options_every_fold_counts_and_the_head_and_the_price_of_the_configuration(
+    asked: Asked, fold: Ran
+) -> None:
     fold("--config", "c.yml")
-    request, _, options = asked.asked[0]
-    assert request.specs == {"head": "3.13.0"} and options == FoldOptions(None, run=True)
     fold("--config", "c.yml", "--no-run")
-    assert asked.asked[1][2] == FoldOptions(None, run=False)
+    assert asked.asked[0][0].specs == {"head": "3.13.0"}
+    Path("c.yml").write_text(CONFIG + "fold: {max_slowdown: 2%}\n")
+    for words in ((), ("--max-slowdown", "1%"), ("--no-run",)):
+        assert fold("--config", "c.yml", *words)[0] == 0
+    untimed = FoldOptions(None, run=False)
+    priced = [FoldOptions(0.02), FoldOptions(0.01), untimed]
+    assert [options for *_, options in asked.asked] == [FoldOptions(None, run=True), untimed, *priced]
 
 
 def test_a_requirements_file_names_the_compiler_and_where_its_wheels_are(asked: Asked, fold: Ran) -> None:
@@ -126,6 +129,7 @@ def test_a_requirements_file_names_the_compiler_and_where_its_wheels_are(asked: 
             "no compiler is named (give --compiler SPEC, such as --compiler 3.13.0, or a --config that names compiler",
         ),
         (["--compiler", ""], "the SPEC is empty"),
+        (["--config", "priced.yml"], "code-size-bot: priced.yml:5: fold.max_slowdown: "),
         (["--config", "c.yml", "--out", "c.yml"], "c.yml: cannot be written to"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -133,6 +137,7 @@ def test_a_requirements_file_names_the_compiler_and_where_its_wheels_are(asked: 
 def test_what_is_wrong_is_one_line_before_anything_is_folded(
     asked: Asked, fold: Ran, arguments: list[str], words: str
 ) -> None:
+    Path("priced.yml").write_text(CONFIG + "fold: {max_slowdown: 0.01}\n")
     code, out, last = fold(*arguments)
     assert (code, out) == (2, "") and words in last
     assert asked.asked == []
@@ -150,10 +155,7 @@ def test_where_nothing_was_measured_the_files_are_written_and_it_ends_with_5(ask
     assert last == f"{where}nothing to fold: bert on cuda was not measured (error: unknown option)"
     asked.audit = replace(asked.audit, cells=())
     assert fold("--config", "c.yml")[0] == 5
-
-
-def test_cells_with_nothing_to_fold_are_an_answer(asked: Asked, fold: Ran) -> None:
-    asked.audit = make.nothing()
+    asked.audit = make.nothing()  # which is an answer
     code, out, _ = fold("--config", "c.yml")
     assert code == 0 and "Fold audit: nothing was folded in 16 builds" in out
 
@@ -165,20 +167,3 @@ def test_a_runner_of_actions_takes_no_name_for_a_command(
     asked.audit = make.hostile(("::error::taken", "##[error]taken", *HOSTILE))
     out = fold("--config", "c.yml")[1]
     assert not [line for line in out.splitlines() if line.lstrip().startswith("::") or "##[" in line]
-
-
-def test_the_price_of_the_configuration_counts_where_no_other_is_named(asked: Asked, fold: Ran) -> None:
-    Path("c.yml").write_text(CONFIG + "fold: {max_slowdown: 2%}\n")
-    for words in ((), ("--max-slowdown", "1%"), ("--no-run",)):
-        assert fold("--config", "c.yml", *words)[0] == 0
-    assert [options for *_, options in asked.asked] == [
-        FoldOptions(0.02),
-        FoldOptions(0.01),
-        FoldOptions(None, run=False),
-    ]
-
-
-def test_a_price_that_is_none_is_one_line_that_names_its_place(asked: Asked, fold: Ran) -> None:
-    Path("c.yml").write_text(CONFIG + "fold: {max_slowdown: 0.01}\n")
-    code, _, last = fold("--config", "c.yml")
-    assert code == 2 and last.startswith("code-size-bot: c.yml:5: fold.max_slowdown: ") and asked.asked == []

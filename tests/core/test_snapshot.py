@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from collisions import colliding_code, colliding_sources, source_of
+from everyday import measured
 from hypothesis import given
 from hypothesis import strategies as st
 from json_texts import to_json
 from matched_cells import Row, made, whole
-from measured import measured
 from replacing import replace
 from strategies import LARGEST, plain_snapshot, snapshots
 

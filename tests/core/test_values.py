@@ -90,7 +90,7 @@ def saved(audit: FoldAudit) -> str:
     return b"".join(fold_lines(audit)).decode()
 
 
-@given(audits())
+@given(audits)
 def test_of_a_fold_audit_what_is_read_is_what_was_written(audit: FoldAudit) -> None:
     assert fold_of(saved(audit)) == audit
 

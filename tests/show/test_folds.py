@@ -74,7 +74,7 @@ def test_it_is_harmless_whatever_the_names_are(name: str) -> None:
     assert text.startswith("**Fold audit: ")
 
 
-@given(audits())
+@given(audits)
 @settings(max_examples=40)
 def test_any_audit_can_be_shown(audit: FoldAudit) -> None:
     assert_harmless(render_folds(audit))

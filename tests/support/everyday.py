@@ -42,6 +42,13 @@ def sides(case: str) -> tuple[Snapshot, Snapshot]:
 
 
 @lru_cache
+def measured() -> Snapshot:
+    """The quick suite as 3.13.0 gave it, without the cells that gave nothing: all that real cells have."""
+    side, _ = sides("nothing_changed")
+    return replace(side, cells=tuple(cell for cell in side.cells if cell.measured))
+
+
+@lru_cache
 def report(case: str) -> Report:
     """The report of a case, as `report` makes it with the packaged default configuration."""
     base, head = sides(case)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from replacing import replace
 from report_factory import COMMON, HOSTILE, MODELS, TARGETS, digest
 
 from bot.core.fold import (
@@ -157,7 +158,7 @@ def many() -> FoldAudit:
         for model in found.models
     ]
     every = tuple(sorted((*found.cells, *cells), key=lambda one: (one.model, one.target)))
-    return FoldAudit(FOLD_SCHEMA, found.compiler, found.flags, found.machine, 0.01, found.models, every)
+    return replace(found, cells=every)
 
 
 def small() -> FoldAudit:
@@ -184,26 +185,10 @@ def hostile(words: tuple[str, ...] = HOSTILE) -> FoldAudit:
         for target in ("cuda", names[-number - 1]):
             usual = cell(MODELS[number % len(MODELS)], "llvm-cpu-x86_64" if number % 2 else "cuda")
             plain = failed(word, target, word) if number % 5 == 4 else usual
-            found = FoldCell(
-                word,
-                target,
-                plain.state,
-                plain.executables,
-                plain.artifact_bytes,
-                plain.executable_bytes,
-                plain.equal,
-                tuple(FoldedFamily(f.kind, (word, *names[:2]), (word,)) for f in plain.folded),
-                (LeftFamily(word, (word,), word),),
-                plain.resumed_bytes,
-                plain.bound,
-                word,
-                plain.price,
-                word,
-                word,
-                word,
-                word,
-            )
-            cells.append(found)
+            folded_of_it = tuple(FoldedFamily(f.kind, (word, *names[:2]), (word,)) for f in plain.folded)
+            said = dict.fromkeys(("model", "equal_note", "price_note", "command", "module", "note"), word)
+            rest = {"folded": folded_of_it, "left": (LeftFamily(word, (word,), word),), "target": target}
+            cells.append(replace(plain, **said, **rest))
     unique = {(one.model, one.target): one for one in cells}
     info = CompilerInfo(words[0], words[-1], words[0], words[0])
     told = tuple(FoldModel(name, 9, 8, None, 7, 6, 5, 4) for name in names)
