@@ -10,8 +10,8 @@ from typing import Any
 import fold_factory
 import lab_factory
 import pytest
-from action_stage import MODEL, Ran, Stage, event
-from github_runner import git
+from action_stage import MODEL, Ran, Stage
+from github_runner import event, git
 from json_rows import fold_of
 
 from bot.config.configuration import Config
