@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import msgspec
-import yaml
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
@@ -51,10 +50,7 @@ CONFIG_NAMES = (".github/code-size.yml", "code-size.yml")  # where one is looked
 PACKAGED = Path("default")  # asks for the packaged configuration where a file would be named
 SUITES = {"quick": "quick.yml", "full": None, "triton": "triton/code-size.yml", str(PACKAGED): None}
 """What asks for a packaged suite on a command line → its file; None for the packaged configuration."""
-MANIFEST_SCHEMA = "code-size-suite/1"
 _T = TypeVar("_T")
-Pairs = tuple[tuple[str, str], ...]  # static and dynamic model of each
-Repeats = tuple[tuple[str, str], ...]  # globs of model and target
 
 
 class MetricKeys(Keys, frozen=True):
@@ -458,14 +454,14 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
         else ()
     )
     require_own_names(file, suites, paths)
-    pairs, repeats = read_manifest(configs_dir() / "models" / "suite.yml")
+    pairs, repeats = (getattr(own if name in file.data else packaged, name) for name in ("pairs", "repeats"))
     templates = file.path.parent / own.templates if own.templates else None
     if templates and not templates.is_dir():
         raise file.error(("templates",), f"{str(templates)!r} is no directory", "the path is relative to this file")
     max_slowdown = None
     if own.fold is not UNSET and own.fold.max_slowdown:
         max_slowdown = parsed(file, ("fold", "max_slowdown"), parse_share, own.fold.max_slowdown)
-    for index, pair in enumerate(own.pairs):
+    for index, pair in enumerate(pairs):
         if pair.static == pair.dynamic:
             what = f"{pair.static!r} is paired with itself"
             raise file.error(("pairs", index), what, "name a static and a dynamic model")
@@ -481,10 +477,10 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
         "states": msgspec.to_builtins(own.states),
         "templates": templates,
         "components": tuple((name, glob) for name, listed in globs.items() for glob in listed),
-        "pairs": tuple((pair.static, pair.dynamic) for pair in own.pairs) if "pairs" in file.data else pairs,
+        "pairs": tuple((pair.static, pair.dynamic) for pair in pairs),
         "noise": noise,
         "fold": FoldOptions(max_slowdown) if own.fold is not UNSET else None,
-        "repeats": _repeats(own.repeats) if "repeats" in file.data else repeats,
+        "repeats": tuple((model, target) for model, listed in repeats.items() for target in listed),
     }
     as_written = {name: getattr(own, name) for name in Config.__struct_fields__ if name not in made}
     return Config(**as_written, **made)
@@ -581,22 +577,6 @@ def _check_command(file: YamlFile, own: Configuration) -> None:
         if not value:
             at = name if name in ("models", "targets") else "compiler"
             raise file.error((at,), f"{name} is missing: a compiler that is a command has no default")
-
-
-def read_manifest(path: Path) -> tuple[Pairs, Repeats]:
-    """The static-dynamic pairs and the repeats of a suite's manifest; raises ConfigError where it is none."""
-    try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError("cannot be read", where=str(path), hint="install the bot again") from error
-    if not isinstance(data, dict) or data.get("schema") != MANIFEST_SCHEMA:
-        raise ConfigError(f"is no manifest {MANIFEST_SCHEMA!r}", where=str(path), hint="install the bot again")
-    pairs = ((pair["static"], pair["dynamic"]) for pair in data["pairs"] if pair["kind"] == "static-dynamic")
-    return tuple(pairs), _repeats(data.get("repeats", {}))
-
-
-def _repeats(plain: Mapping[str, Sequence[str]]) -> Repeats:
-    return tuple((model, target) for model, targets in plain.items() for target in targets)
 
 
 def _check_noise(file: YamlFile, rules: Sequence[Rule], noise: Mapping[str, Ratio]) -> None:

@@ -13,6 +13,8 @@ import pytest
 import yaml
 from places import ROOT
 
+from bot.config.configuration import load_config
+
 CONFIGS = ROOT / "configs"
 MODELS = CONFIGS / "models"
 EXPORT = CONFIGS / "export"
@@ -71,13 +73,10 @@ def test_an_entry_is_complete_and_made_with_what_the_requirements_pin() -> None:
 
 
 def test_pairs_name_models_and_differ_in_what_they_say() -> None:
-    for pair in MANIFEST["pairs"]:
-        kind, *sides = pair.values()
-        assert set(sides) <= set(ENTRIES) and len(set(sides)) == 2
-        first, second = (main_signature(side) for side in sides)
-        changed = {"static-dynamic": "?", "float-int8": "i8"}[kind]
-        assert changed not in first
-        assert changed in (second if kind == "static-dynamic" else text_of(pair["int8"]))
+    for static, dynamic in load_config(models=False).pairs:
+        assert "?" not in main_signature(static) and "?" in main_signature(dynamic)
+    for _kind, plain, small in map(dict.values, MANIFEST["pairs"]):
+        assert {plain, small} <= set(ENTRIES) and "i8" not in main_signature(plain) and "i8" in text_of(small)
 
 
 def test_depths_are_one_model_with_more_and_more_layers() -> None:
