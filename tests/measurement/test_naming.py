@@ -1,4 +1,4 @@
-"""bot.study.between: globs and directories that name a side."""
+"""bot.study.specs: globs and directories that name a side."""
 
 from __future__ import annotations
 
