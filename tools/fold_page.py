@@ -12,6 +12,7 @@ from places import ROOT
 from replacing import replace
 
 from bot.core.fold import FoldAudit, FoldCell, FoldModel
+from bot.show.filters import plural
 
 PART = "fold"
 UNKNOWN = "n/a"
@@ -72,7 +73,7 @@ def others(audit: FoldAudit) -> Iterator[str]:
     for state in ("nothing-to-fold", "unsupported", "failed"):
         named = [f"{cell.model} on {cell.target}" for cell in audit.cells if cell.state == state]
         if named:
-            yield f"- {state.replace('-', ' ')}: {len(named)} cells: {', '.join(named)}"
+            yield f"- {state.replace('-', ' ')}: {plural(len(named), 'build')}: {', '.join(named)}"
 
 
 def page_lines(audit: FoldAudit) -> list[str]:
@@ -84,7 +85,7 @@ def page_lines(audit: FoldAudit) -> list[str]:
     every = "On each target, over the models that compile there and have something to fold:"
     totals = table(["target", "models", "executables", "folded", "bytes", "change", "outputs equal"], targets(audit))
     found = table(head, cells(audit), 2)
-    return [about, "", *steps(audit.models), "", every, "", *totals, "", "Each cell:", "", *found, "", *others(audit)]
+    return [about, "", *steps(audit.models), "", every, "", *totals, "", "Each build:", "", *found, "", *others(audit)]
 
 
 def targets(audit: FoldAudit) -> Iterator[list[str]]:
