@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -19,7 +20,7 @@ import bot
 from bot.compiler.bindings import importer_version
 from bot.compiler.diagnostics import processor
 from bot.compiler.ptxas import assembler_of
-from bot.compiler.storage import add, touch
+from bot.compiler.storage import add, read, touch
 from bot.core.json_text import canonical, decoded
 from bot.core.metrics import OwnMetrics
 from bot.core.planned import PlannedCell
@@ -87,18 +88,15 @@ class CellCache:
 
         `own`: the metrics that its compiler declares.
         """
-        try:
-            head, _, body = self._path(key).read_bytes().partition(b"\n")
-            if hashlib.sha256(body).hexdigest().encode() != head:
-                return None
-            stored = decoded(body, _Kept, "cell")
-            if stored.key != key:
-                return None
-            cell = cell_of(stored.cell, stored.programs, "cell", {one.id for one in own})
-        except (OSError, ValueError, BotError):
+        head, _, body = read(self._path(key)).partition(b"\n")
+        if hashlib.sha256(body).hexdigest().encode() != head:
             return None
-        touch(self._path(key))
-        return cell
+        try:
+            stored = decoded(body, _Kept, "cell")
+            own_ids = {one.id for one in own}
+            return cell_of(stored.cell, stored.programs, "cell", own_ids) if stored.key == key else None
+        except (ValueError, BotError):
+            return None
 
     def store(self, key: str, cell: Cell) -> None:
         """Keep a cell, unless something that it says is true of this machine only."""
@@ -138,14 +136,9 @@ class TextStore:
 
     def load(self, digest: str) -> str | None:
         """The text; None where it is not at hand."""
-        if not is_whole(digest):
-            return None
-        try:
-            text = self._path(digest).read_text(encoding="utf-8")
-        except (OSError, ValueError):
-            return None
-        touch(self._path(digest))
-        return text
+        with suppress(ValueError):
+            return (read(self._path(digest)).decode() if is_whole(digest) else "") or None
+        return None
 
     def keep(self, digest: str, text: str) -> None:
         """Keep a text, unless it is there; ValueError for a digest that is not whole."""

@@ -54,6 +54,16 @@ def touch(path: Path) -> None:
         os.utime(path)
 
 
+def read(path: Path) -> bytes:
+    """What is in an entry, which is noted as used; empty where there is none."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return b""
+    touch(path)
+    return data
+
+
 def add(root: Path, path: Path, data: bytes) -> None:
     """Write an entry of the cache, unless there was no room for one before: it is needed by no run.
 

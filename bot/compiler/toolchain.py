@@ -25,7 +25,7 @@ from packaging.tags import Tag, platform_tags, sys_tags
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from bot.compiler.storage import filled, hold, touch
+from bot.compiler.storage import filled, hold, read
 from bot.core.json_text import mistaken
 from bot.core.policy import here
 from bot.core.snapshot import CompilerInfo
@@ -49,11 +49,9 @@ def compiler_digest(binary: Path, bindings: Path | None, cache: Path) -> str:
     files = dict(_files(binary, bindings))
     identity = _identity(files)
     memo = cache / "digests" / hashlib.sha256(identity.encode()).hexdigest()
-    with contextlib.suppress(OSError, ValueError):
-        known = memo.read_text(encoding="ascii")
-        if re.fullmatch(r"[0-9a-f]{64}", known):
-            touch(memo)
-            return known
+    known = read(memo).decode("ascii", "replace")
+    if re.fullmatch(r"[0-9a-f]{64}", known):
+        return known
     time.sleep(_TICK_SECONDS)
     digest = hashlib.sha256("".join(f"{name}\0{hashed(path)}\n" for name, path in files.items()).encode()).hexdigest()
     if _identity(dict(_files(binary, bindings))) != identity:

@@ -91,11 +91,9 @@ def standing_for(services: Services, store: Store, side: Opened, digest: str | N
     One counts whose digest (of compiler, suite, targets and flags) is the side's. Where that is not known, as its
     compiler cannot be had any more, only those of the commit itself do.
     """
-
-    def is_alike(entry: Entry) -> bool:
-        return entry.digest == digest or (digest is None and entry.sha == side.wanted.sha)
-
-    return next(stored(services, store, side.config, side.wanted.sha, is_alike), None)
+    sha = side.wanted.sha
+    is_alike = (lambda entry: entry.sha == sha) if digest is None else (lambda entry: entry.digest == digest)
+    return next(stored(services, store, side.config, sha, is_alike), None)
 
 
 def nearest_costs(services: Services, store: Store, side: Opened) -> Costs | None:
