@@ -133,20 +133,12 @@ class _Constrained(Record, frozen=True):
     refused: str | None
 
 
-def constrained(
-    bindings: Bindings,
-    model: Path,
-    constraint: Constraint,
-    out: Path,
-    dimensions: Sequence[Dimension] | None = None,
-) -> tuple[Dimension, ...] | Failure:
-    """Write the model with its dynamic dimensions constrained; which these are, or why it cannot be had.
+def constrained(bindings: Bindings, model: Path, constraint: Constraint, out: Path) -> tuple[Dimension, ...] | Failure:
+    """Write the model with all dynamic dimensions of its inputs constrained; which these are, or why it cannot be had.
 
-    `model`: a file of MLIR, before any phase of the compiler; of an ONNX model what its import gave; `dimensions`:
-    those to constrain; None for all dynamic ones of all inputs.
+    `model`: a file of MLIR, before any phase of the compiler; of an ONNX model what its import gave.
     """
-    fields = {"model": str(model), "out": str(out), "dimensions": dimensions}
-    answer = bindings.ask("constrain", constraint=msgspec.to_builtins(constraint), **fields)
+    answer = bindings.ask("constrain", model=str(model), out=str(out), constraint=msgspec.to_builtins(constraint))
     try:
         result = _read(answer, _Constrained, bindings)
         if result.refused is None:

@@ -120,11 +120,7 @@ class Git:
         return Git(directory, self._cancel, self._auth)
 
     def __call__(
-        self,
-        *arguments: str,
-        stdin: Path | None = None,
-        stdout: Path | None = None,
-        environment: Mapping[str, str] | None = None,
+        self, *arguments: str, stdout: Path | None = None, environment: Mapping[str, str] | None = None
     ) -> Outcome:
         """Run one git command, whatever its outcome; raises InputError where there is no git."""
         with self._auth.handed() if self._auth else nullcontext() as secret:
@@ -134,7 +130,6 @@ class Git:
                 return run(
                     ["git", "-C", str(self.directory), *options, *arguments],
                     cancel=self._cancel,
-                    stdin=stdin,
                     stdout=stdout,
                     environment={**_ENVIRONMENT, **(environment or {})},
                     timeout_seconds=TIMEOUT_SECONDS,

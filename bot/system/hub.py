@@ -215,13 +215,13 @@ class Hub:
                     return ACTIONS_LOGIN
                 raise
 
-    def call(self, verb: str, path: str, body: dict[str, Any] | None = None, **query: Any) -> Any:
+    def call(self, verb: str, path: str, **query: Any) -> Any:
         """One request that PyGithub has no method for; its answer is JSON, or nothing (None).
 
         `path`: from the root of the API with a slash, or from the repository without.
         """
         rooted = path if path.startswith("/") else f"/repos/{self.repository}/{path}"
-        text = self.requester.requestJson(verb, rooted, query, input=body)[2]
+        text = self.requester.requestJson(verb, rooted, query)[2]
         return json.loads(text, object_hook=_Answer) if text else None
 
     def download(self, path: str, max_bytes: int) -> bytes:

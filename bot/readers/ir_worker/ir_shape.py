@@ -2,8 +2,8 @@
 
 CONSTRAINT is `{"kind": "dynamic"}` (the very bytes of the model), `{"kind": "static", "size"}`,
 `{"kind": "range", "min", "max"}` or `{"kind": "divisible", "by", "min", "max"}`. Inputs and dimensions count from 0;
-without `dimensions` all that are dynamic are constrained, each for itself: that two of them are one is nothing that a
-constraint says. The results of a static model have the types that they had where the operations are builtin ones.
+all that are dynamic are constrained, each for itself: that two of them are one is nothing that a constraint says. The
+results of a static model have the types that they had where the operations are builtin ones.
 
 An assumption is put between an input and all that uses it, in the form that the compiler itself gives the symbolic
 dimensions of an exporter. A fixed size goes into the type of the input, and a cast gives all that uses it the type that
@@ -54,7 +54,7 @@ class _Shape(NamedTuple):
 
 
 class _Input(NamedTuple):
-    """An input of the entry function that has dynamic dimensions; `dynamic`: places of those to be constrained."""
+    """An input of the entry function that has dynamic dimensions; `dynamic`: their places."""
 
     number: int
     value: Any
@@ -62,11 +62,10 @@ class _Input(NamedTuple):
     dynamic: tuple[int, ...]
 
 
-def constrained(ir: Any, module: Any, constraint: dict[str, Any], dimensions: Any) -> dict[str, Any]:
+def constrained(ir: Any, module: Any, constraint: dict[str, Any]) -> dict[str, Any]:
     """The model with its dimensions constrained, in place; or why it has none that could be."""
     try:
         function, inputs = _entry(ir, module)
-        inputs = _chosen(inputs, dimensions)
         if constraint["kind"] != "dynamic":
             _constrain(ir, module, function, inputs, constraint)
     except _Refused as error:
@@ -101,19 +100,6 @@ def _entry(ir: Any, module: Any) -> tuple[Any, list[_Input]]:
     if not inputs:
         raise _Refused("no input of the model has a dynamic dimension")
     return functions[0], inputs
-
-
-def _chosen(inputs: Sequence[_Input], dimensions: Sequence[Sequence[int]] | None) -> list[_Input]:
-    """The inputs with the dimensions that were asked for alone; all where none were."""
-    dynamic = [(one.number, place) for one in inputs for place in one.dynamic]
-    wanted = {(number, place) for number, place in dynamic if dimensions is None}
-    wanted |= {(number, place) for number, place in dimensions or ()}
-    if strange := sorted(wanted - set(dynamic)):
-        known = ", ".join(f"{place} of input {number}" for number, place in dynamic)
-        number, place = strange[0]
-        raise _Refused(f"dimension {place} of input {number} is not dynamic; these are: {known}")
-    narrowed = [one._replace(dynamic=tuple(at for at in one.dynamic if (one.number, at) in wanted)) for one in inputs]
-    return [one for one in narrowed if one.dynamic]
 
 
 def _constrain(ir: Any, module: Any, function: Any, inputs: Sequence[_Input], constraint: dict[str, Any]) -> None:

@@ -26,8 +26,7 @@ all {"ready": true}, or {"error": "one line"} and the end:
         → {"folded": [{"members": [executable], "operands": [type]}],
            "left": [{"members": [executable], "why": text}], "executables": how many there are now}:
            `out` has the program with each group made one, verified; where nothing was folded, the very text of `flow`
-    {"op": "constrain", "model": PATH, "out": PATH, "constraint": as `ir_shape` has it,
-     "dimensions": [[input, dimension]] or null}
+    {"op": "constrain", "model": PATH, "out": PATH, "constraint": as `ir_shape` has it}
         → {"dimensions": [[input, dimension]], "refused": null}: `out` has the model, verified, with these constrained
         → {"dimensions": [], "refused": "one line"} where that cannot be said of this model; there is no `out` then
     anything that goes wrong → {"error": "one line"}; the worker lives until its input ends
@@ -130,7 +129,7 @@ class Worker:
     def _constrain(self, request: Answer) -> Answer:
         text = Path(request["model"]).read_bytes()
         module = self._module(text)
-        answer = constrained(self.ir, module, request["constraint"], request["dimensions"])
+        answer = constrained(self.ir, module, request["constraint"])
         if answer["refused"] is None:
             if request["constraint"]["kind"] != "dynamic":
                 text = f"{module.operation.get_asm(enable_debug_info=True)}\n".encode()
