@@ -13,7 +13,7 @@ EXAMPLES = (
 
 def arguments(parser: Parser) -> None:
     parser.description = (
-        f"{parser.description}. Without --model and --target a few cheap cells are taken. "
+        f"{parser.description}. Without --model and --target a few cheap builds are taken. "
         "Prints a table, and the lines for the configuration. With --replay: what the thresholds would have said of "
         "changes that were measured before."
     )
@@ -26,7 +26,7 @@ def arguments(parser: Parser) -> None:
     one.add_argument("--replay", type=path, nargs="+", default=[], metavar="FILE", help=about)
     about = "with --replay: tell for each rule the smallest level that alarms in so many of the steps at most"
     parser.add_argument("--alarms", type=count, metavar="N", help=about)
-    about = "compiles of each cell, at least 2 (default: %(default)s)"
+    about = "compiles of each build, at least 2 (default: %(default)s)"
     parser.add_argument("--runs", type=positive, default=5, metavar="N", help=about)
     add_selectors(parser)
 

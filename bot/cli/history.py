@@ -13,9 +13,9 @@ EXAMPLES = (
 
 def arguments(parser: Parser) -> None:
     parser.description = (
-        f"{parser.description}: when each number of each cell moved, by how much and why. Measures what the cache does "
-        "not have, and writes history.json, history.md and history.html. Where a model does not compile there is a "
-        "gap with its reason."
+        f"{parser.description}: when each number of each build moved, by how much and why. Measures what the cache "
+        "does not have, and writes history.json, history.md and history.html. Where a model does not compile there is "
+        "a gap with its reason."
     )
     about = (
         "a range of releases with all that are offered between (3.8.0..3.13.0, 3.11.0..latest), or any SPECs and "

@@ -13,7 +13,7 @@ EXAMPLES = (
 
 def arguments(parser: Parser) -> None:
     parser.description = (
-        f"{parser.description}. Its variants are measured as any cell is, and compared with the first of them; where "
+        f"{parser.description}. Its variants are measured as any build is, and compared with the first of them; where "
         "the experiment asks for it, artifacts are run and timed. Writes lab.json, lab.md and lab.html."
     )
     about = "the experiment; without one, they are listed"

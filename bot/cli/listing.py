@@ -32,7 +32,7 @@ def run(arguments: Arguments) -> None:
     rows, lines = list[dict[str, object]](), list[tuple[str, ...]]()
     if arguments.command == "models":
         packaged, cells = configs_dir().resolve(), Counter(key.model for key in compiled)
-        lines = [("model", "cells", "size", "from")]
+        lines = [("model", "builds", "size", "from")]
         for model in chosen.models:
             place = "the packaged suite" if Path(model.path).is_relative_to(packaged) else model.shown
             size = model.size_bytes if model.digest else None  # of one that is not fetched it is a guess
@@ -41,7 +41,7 @@ def run(arguments: Arguments) -> None:
     else:
         named = {target.name: target.backend for target in (*work.config.targets, *chosen.targets)}
         short, cells = short_names(named, named), Counter(key.target for key in compiled)
-        lines = [("target", "cells", "short name", "extends", "backend", "flags")]
+        lines = [("target", "builds", "short name", "extends", "backend", "flags")]
         for t in chosen.targets:
             rows.append(
                 {
@@ -68,7 +68,7 @@ def run(arguments: Arguments) -> None:
     else:
         lines = [tuple(map(clean, line)) for line in lines]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        numbers = {at for at, header in enumerate(lines[0]) if header in ("cells", "size")}
+        numbers = {at for at, header in enumerate(lines[0]) if header in ("builds", "size")}
         text = "\n".join(
             "  ".join(
                 word.rjust(width) if at in numbers else word.ljust(width)

@@ -43,7 +43,7 @@ GROUPS = {
     "ask": {
         "compare": (compare, "measure two sides and report what changed"),
         "report": (report, "compare two snapshots"),
-        "explain": (explain, "tell why one cell changed"),
+        "explain": (explain, "tell why one build changed"),
         "trace": (trace, "follow one dispatch through the passes of both compilers"),
         "history": (history, "tell what each release did to the code of the suite"),
         "bisect": (bisect, "find where a number moved, among releases, wheels or snapshots"),
@@ -59,7 +59,7 @@ GROUPS = {
     "set up": {
         "init": (init, "write a configuration and workflows for a repository"),
         "doctor": (doctor, "say what is here, what is missing and how to fix it"),
-        "models": (listing, "list the models, where they come from and their cells"),
+        "models": (listing, "list the models, where they come from and their builds"),
         "targets": (listing, "list the targets, their short names, backends and flags"),
         "cache": (cache, "show what the cache holds, and prune it"),
         "completion": (completion, "print what completes commands and options in a shell"),
@@ -93,7 +93,7 @@ Nightly releases need compiler.find_links of a configuration, or PIP_FIND_LINKS.
 exit codes: 0 pass or warn, 1 the verdict is fail, 2 bad usage, configuration or input, 3 GitHub or network,
 4 a compiler could not be had, 5 no verdict: nothing could be compared, or an internal error, 130 interrupted
 """
-_AGAIN = "run the same command again: finished cells are in the cache"
+_AGAIN = "run the same command again: finished builds are in the cache"
 
 
 def build_parser(*, listed: bool = False) -> argparse.ArgumentParser:

@@ -11,7 +11,7 @@ def arguments(parser: Parser) -> None:
     add_compiler(parser, "the compiler", required=True)
     parser.add_argument("--out", type=path, required=True, metavar="FILE", help="the snapshot to write")
     parser.add_argument("--shard", type=shard, default=(1, 1), metavar="I/N", help="measure only part I of N")
-    about = "what `plan --shards N` printed; without it, cells are spread by the models' sizes"
+    about = "what `plan --shards N` printed; without it, builds are spread by the models' sizes"
     parser.add_argument("--plan", type=path, metavar="FILE", help=about)
     add_flags(parser)
     add_selectors(parser)

@@ -169,9 +169,9 @@ def add_globs(parser: Parser) -> None:
 
 def add_cell(parser: Parser) -> None:
     """--model and --target, of which each means one."""
-    about = "the cell's model: its name, its beginning, or a glob of it"
+    about = "the build's model: its name, its beginning, or a glob of it"
     parser.add_argument("--model", required=True, metavar="M", help=about)
-    parser.add_argument("--target", required=True, metavar="T", help=f"the cell's target: likewise; {SHORT_NAMES}")
+    parser.add_argument("--target", required=True, metavar="T", help=f"the build's target: likewise; {SHORT_NAMES}")
 
 
 def add_sides(parser: Parser, what: str) -> None:
@@ -193,7 +193,7 @@ def add_config(parser: Parser) -> None:
     parser.add_argument("--config", type=path, metavar="FILE", help=CONFIG_HELP)
 
 
-def add_cache(parser: Parser, about: str = "cells and compilers") -> None:
+def add_cache(parser: Parser, about: str = "builds and compilers") -> None:
     """--cache."""
     help_text = f"{about} (default: %(default)s)"
     parser.add_argument("--cache", type=directory, default=default_cache(), metavar="DIR", help=help_text)
@@ -234,7 +234,7 @@ def add_patch(parser: Parser) -> None:
     parser.add_argument("--out", dest="file", type=path, metavar="FILE", help=about)
 
 
-def add_flags(parser: Parser, where: str = "for every cell", dest: str = "flags") -> None:
+def add_flags(parser: Parser, where: str = "for every build", dest: str = "flags") -> None:
     """--flags; `where`: for which cells."""
     about = f"more compiler flags {where}, quoted as in a shell; repeatable: --flags='--iree-opt-level=O2'"
     parser.add_argument("--flags", dest=dest, type=flags, action="extend", default=[], metavar="FLAGS", help=about)

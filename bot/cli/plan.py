@@ -9,7 +9,7 @@ EXAMPLES = ("--shards 4",)
 
 def arguments(parser: Parser) -> None:
     parser.add_argument("--shards", type=positive, required=True, metavar="N", help="how many")
-    about = "an earlier snapshot: spread the cells by what each cost to compile then"
+    about = "an earlier snapshot: spread the builds by what each cost to compile then"
     parser.add_argument("--costs", type=path, metavar="FILE", help=about)
     add_selectors(parser)
 

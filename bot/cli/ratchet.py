@@ -10,7 +10,7 @@ EXAMPLES = ("out/head.json --config code-size.yml --headroom 2% --out limits.pat
 def arguments(parser: Parser) -> None:
     parser.description = (
         f"{parser.description}: text for a commit message, and below it a patch for `git apply`. No limit gets looser, "
-        "and none is changed for which a cell is not measured or not deterministic: these are listed."
+        "and none is changed for which a build is not measured or not deterministic: these are listed."
     )
     about = "what is measured now: a snapshot, or the report.json or directory of a compare, of which it is the head"
     parser.add_argument("measured", type=path, metavar="FILE", help=about)

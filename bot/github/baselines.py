@@ -104,7 +104,7 @@ def nearest_costs(services: Services, store: Store, side: Opened) -> Costs | Non
     except Interrupted:
         raise
     except BotError as error:
-        services.show.say(f"cells are spread by size, as stored costs could not be read: {error.line}")
+        services.show.say(f"builds are spread by size, as stored costs could not be read: {error.line}")
         return None
 
 

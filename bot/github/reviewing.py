@@ -187,7 +187,7 @@ def _asked_twice(work: Work, head: Opened, sides: dict[str, Snapshot]) -> dict[s
         return sides
     plan, why = _plan_or_reason("head", head)
     if plan is None:
-        work.show.say(f"changed cells are not compiled twice: {why}")
+        work.show.say(f"changed builds are not compiled twice: {why}")
         return sides
     return work.measured([plan], sides)
 

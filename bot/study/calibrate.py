@@ -109,7 +109,7 @@ def spread_lines(runs: Runs, say: Callable[[str], None]) -> Iterator[str]:
     if not bands:
         raise InputError("no cell could be compiled in every run", hint="choose others with --model and --target")
     for id_ in (id_ for id_ in INEXACT if id_ not in bands):
-        say(f"{id_} is left out: the kernel did not report it for every run of any cell")
+        say(f"{id_} is left out: the kernel did not report it for every run of any build")
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         texts = zip(line, widths, strict=True)

@@ -539,7 +539,7 @@ def test_a_signal_ends_with_130_and_one_line(bench: Bench, number: signal.Signal
     sender.join()
     assert (found.code, found.out) == (130, "")
     assert "interrupted" in found.line or "SIGTERM" in found.line
-    assert "finished cells are in the cache" in found.line
+    assert "finished builds are in the cache" in found.line
 
 
 # Merge.

@@ -46,15 +46,15 @@ def test_models_and_targets_are_in_the_order_of_the_configuration(capsys: pytest
     out, err = told(capsys, "models")
     assert err == "configuration: code-size.yml\n"
     assert out.splitlines() == [
-        "model  cells     size  from",
-        "large      2  8.8 KiB  models/large.mlir",
-        "small      2      9 B  models/small.mlir",
+        "model  builds     size  from",
+        "large       2  8.8 KiB  models/large.mlir",
+        "small       2      9 B  models/small.mlir",
     ]
     assert told(capsys, "targets")[0].splitlines() == [
-        "target           cells  short name  backend   flags",
-        "vmvx                 2  vmvx        vmvx",
-        "llvm-cpu-x86_64      2  x86_64      llvm-cpu  --iree-llvmcpu-target-cpu=x86-64-v3",
-        "hip                  0  hip         rocm      needs a vendor's linker",
+        "target           builds  short name  backend   flags",
+        "vmvx                  2  vmvx        vmvx",
+        "llvm-cpu-x86_64       2  x86_64      llvm-cpu  --iree-llvmcpu-target-cpu=x86-64-v3",
+        "hip                   0  hip         rocm      needs a vendor's linker",
     ]
 
 
@@ -102,12 +102,12 @@ def test_what_was_derived_is_told_with_all_its_flags(repository: Path, capsys: p
     (repository / "code-size.yml").write_text(CONFIG + derived)
     cpu = "--iree-llvmcpu-target-cpu=x86-64-v3"
     assert told(capsys, "targets")[0].splitlines() == [
-        "target           cells  short name  extends          backend   flags",
-        "vmvx                 2  vmvx                         vmvx",
-        f"llvm-cpu-x86_64      2  x86_64                       llvm-cpu  {cpu}",
-        "hip                  0  hip                          rocm      needs a vendor's linker",
-        f"x86_64-O3            2  x86_64-O3   llvm-cpu-x86_64  llvm-cpu  {cpu} --iree-opt-level=O3",
-        "cuda                 2  cuda                         cuda      --iree-cuda-target=sm_80",
+        "target           builds  short name  extends          backend   flags",
+        "vmvx                  2  vmvx                         vmvx",
+        f"llvm-cpu-x86_64       2  x86_64                       llvm-cpu  {cpu}",
+        "hip                   0  hip                          rocm      needs a vendor's linker",
+        f"x86_64-O3             2  x86_64-O3   llvm-cpu-x86_64  llvm-cpu  {cpu} --iree-opt-level=O3",
+        "cuda                  2  cuda                         cuda      --iree-cuda-target=sm_80",
     ]
     listed = as_json(capsys, "targets")["targets"]
     assert [row["extends"] for row in listed] == ["", "", "", "llvm-cpu-x86_64", ""]

@@ -314,7 +314,7 @@ def test_a_compiler_that_only_the_matrix_has_is_not_missed(stage: Stage) -> None
     plan, files = measured_parts(stage, head, merge, 2)
     (stage.home / "two" / "bin" / "iree-compile").unlink()
     joined = stage.pull(head, merge, plan=plan, parts=" ".join(map(str, files)))
-    assert joined.code == 0 and "changed cells are not compiled twice" in joined.said, joined.error
+    assert joined.code == 0 and "changed builds are not compiled twice" in joined.said, joined.error
     assert sum(state == "changed" for state in joined.states.values()) == 2
 
 
