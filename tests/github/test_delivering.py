@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import stat
@@ -338,4 +339,6 @@ def test_no_child_sees_the_token(stage: Stage, monkeypatch: pytest.MonkeyPatch) 
     (stage.workspace / "code-size.yml").write_text("schema: code-size-config/1\nbaseline: {store: data-branch}\n")
     ran = told(stage, GROWN)
     assert ran.code == 0 and "could not be read" in stage.body
-    assert "PATH=" in seen.read_text() and stage.token not in seen.read_text()
+    encoded = base64.b64encode(f"x-access-token:{stage.token}".encode()).decode()
+    assert "include.path=/dev/fd/" in seen.read_text() and "PATH=" in seen.read_text()
+    assert stage.token not in seen.read_text() and encoded not in seen.read_text()
