@@ -126,7 +126,7 @@ def assert_told(ran: Ran, line: str) -> None:
 def test_events_and_inputs_that_do_not_go_together_are_told_on_their_run(stage: Stage) -> None:
     main = stage.main()
     ran = stage.run("push", {"ref": "refs/heads/main"}, main, ref="refs/heads/main")
-    assert_told(ran, "event payload: repository: is missing")
+    assert_told(ran, "event payload: repository.default_branch: is missing")
     payload = event("workflow_run.completed")
     payload["workflow_run"].update(event="pull_request")
     payload["workflow_run"]["head_repository"].update(full_name="mallory/repo")
