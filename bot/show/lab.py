@@ -395,7 +395,7 @@ def fit_table(lab: Lab, lines: Sequence[Fit], limit: int) -> Table:
     rows = list[Row]()
     for fit in lines[:limit]:
         line = (number(value, fit.column) for value in (fit.slope, fit.start))
-        rows.append((name(fit.model), name(fit.target), label(fit.column), *line, quality(fit)))
+        rows.append((name(fit.model), name(fit.target), *map(phrase, (label(fit.column), *line, quality(fit)))))
     return Table(
         headers, listing(rows, len(lines), "line"), numbers_from=3, caption=phrase("Lines fitted by least squares")
     )

@@ -201,7 +201,7 @@ def _changes(facts: Facts, limits: Limits) -> Fold:
         "",
         Sentence(phrase(strong("What changed:"), " ", joined(changes(facts), " | ") or nothing)),
         Sentence(commits(facts.report) if limits.every or age(facts.report) else (), small=True),
-        Sentence(_UNTRUSTED if facts.report.untrusted else "", small=True),
+        Sentence(phrase(_UNTRUSTED) if facts.report.untrusted else (), small=True),
         name="changes",
     )
 
@@ -1464,10 +1464,10 @@ def adoption_blocks(facts: Facts, brought: Adoption, limits: Limits) -> tuple[Bl
         section(
             "",
             Sentence(phrase("This pull request brings ", file, ". ", _compared(facts), " Compiler: ", version)),
-            Sentence(_UNTRUSTED if facts.report.untrusted else "", small=True),
+            Sentence(phrase(_UNTRUSTED) if facts.report.untrusted else (), small=True),
             *sizes,
-            Sentence("🚫 does not compile" if broken else "", small=True),
-            Sentence(f"…and {plural(hidden, 'more model')}." if hidden > 0 else ""),
+            Sentence(phrase("🚫 does not compile" if broken else ""), small=True),
+            Sentence(phrase(f"…and {plural(hidden, 'more model')}." if hidden > 0 else "")),
             name="adoption",
         ),
     )
@@ -1801,7 +1801,7 @@ def _costs(facts: Facts) -> Table:
         cpu = sum(cpu_base), sum(cpu_head)
         memory = sides(max(memory_base), max(memory_head), "KiB")
         words = amount(len(cells), "count"), sides(*cpu, "ms"), relative(*cpu), memory
-        rows.append((name_cell(facts.short[target]), *words))
+        rows.append((name_cell(facts.short[target]), *map(phrase, words)))
     headers = ("target", "builds", "CPU time, base → head", "change", "peak memory, base → head")
     about = "Cost of compiling (informational: two runs of the same compile differ)"
     return Table(headers, listed(rows, "target"), about=about)
