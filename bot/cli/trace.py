@@ -19,7 +19,7 @@ def arguments(parser: Parser) -> None:
         "end, and the commands that print all of it."
     )
     add_cell(parser)
-    about = "the dispatch: its name on either side, its beginning (dispatch_9), or a glob"
+    about = "the dispatch: its name on either side, its beginning (dispatch_9), or a glob; base:NAME is base's alone"
     parser.add_argument("--dispatch", required=True, metavar="D", help=about)
     add_sides(parser, "compiler")
     add_suspects(parser)

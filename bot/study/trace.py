@@ -8,7 +8,7 @@ from dataclasses import replace
 from bot.core.delta import diff
 from bot.core.explanation import DispatchDelta, PassChange
 from bot.core.parting import Traced, parting, texts_around
-from bot.core.planned import beginning, matching, near_or_known
+from bot.core.planned import SIDES, beginning, matching, near_or_known
 from bot.core.snapshot import Cell
 from bot.core.trace import PROGRAM
 from bot.errors import NoVerdict, UsageError
@@ -26,7 +26,8 @@ _SHOWN = 8
 def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced:
     """Measure one cell on both sides where it is not known yet, and trace one of its dispatches.
 
-    `dispatch`: its name on either side, as it is shown, its beginning, or a glob.
+    `dispatch`: its name on either side, as it is shown, its beginning, or a glob; `base:` or `head:` before it: that
+    side's, where base's and head's of one name are no pair.
     Raises UsageError where several cells or dispatches are meant, or none; NoVerdict where a side could not be
     compiled.
     """
@@ -99,17 +100,23 @@ def _chosen(wanted: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDe
     heads = {row.name: row for row in cells["head"].dispatches}
     same = [row for row in cells["base"].dispatches if row.name in heads and row.name not in paired]
     pairs += [DispatchDelta(row, heads[row.name], "same-name", None) for row in same]
-    names = list(dict.fromkeys(row.name for delta in pairs for row in (delta.head, delta.base) if row))
+    one_side, _, wanted = wanted.rpartition(":")
+    places = [(side, row.name, delta) for delta in pairs for side in SIDES if (row := getattr(delta, side))]
+    places = [one for one in places if one_side in ("", one[0])]
+    names = list(dict.fromkeys(name for _, name, _ in places))
     fitting = matching(names, wanted, None) or beginning(names, wanted)
-    meant = [delta for delta in pairs if any(row and row.name in fitting for row in (delta.base, delta.head))]
+    meant = list({id(delta): delta for _, name, delta in places if name in fitting}.values())
     if len(meant) > 1:
         shown = ", ".join(delta.name for delta in meant[:_SHOWN])
         what = f"{wanted!r} matches several: {shown}{', …' if len(meant) > _SHOWN else ''}"
-        raise UsageError(what, where="--dispatch", hint="name one of them")
+        apart = len(fitting) == 1  # base's and head's of that name are no pair
+        hint = f"base:{fitting[0]} or head:{fitting[0]}" if apart else "name one of them"
+        raise UsageError(what, where="--dispatch", hint=hint)
     if not meant:
         for side, cell in cells.items():
             rows = [row.name for row in cell.dispatches]
-            if alone := matching(rows, wanted, None) or beginning(rows, wanted):
+            alone = matching(rows, wanted, None) or beginning(rows, wanted)
+            if alone and one_side in ("", side):
                 raise NoVerdict(
                     f"is on {side} alone, with nothing to hold it against{noise and f'; {noise}'}", where=alone[0]
                 )

@@ -197,12 +197,8 @@ def test_the_pass_that_forms_other_dispatches_is_named(tmp_path: Path, capsys: p
     assert "the sides part" in (tmp_path / "out/report.html").read_text(encoding="utf-8")
     capsys.readouterr()
     for row in report.cells[0].dispatches:
-        assert (
-            main(
-                ["trace", *work, "--model", "minus", "--target", "vmvx", "--dispatch", row["name"], "--format", "json"]
-            )
-            == 0
-        )
+        model = ["--model", "minus", "--target", "vmvx", "--dispatch", f"head:{row['name']}"]
+        assert main(["trace", *work, *model, "--format", "json"]) == 0
         told = json.loads(capsys.readouterr().out)
         assert (told["parts_at"], told["operations"]) == (root["pass"], {REGION: 1})
         assert all("--mlir-print-ir-tree-dir=passes" in line for lines in told["commands"].values() for line in lines)
