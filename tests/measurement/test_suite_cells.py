@@ -191,7 +191,7 @@ def test_selectors_and_lists_know_suites(
     told = {model["name"]: model for model in json.loads(capsys.readouterr().out)["models"]}
     assert told["a-one"] == {"name": "a-one", "file": f"{site.url}/m.mlir", "size_bytes": None, "cells": 1}
     assert main(["targets", "--config", "code-size.yml", "--target", "suite-*"]) == 0
-    assert "suite-vmvx      2" in capsys.readouterr().out
+    assert "suite-vmvx       2" in capsys.readouterr().out
     assert not site.asked, "only what is measured is fetched"
 
 
