@@ -466,7 +466,7 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
             what = f"{pair.static!r} is paired with itself"
             raise file.error(("pairs", index), what, "name a static and a dynamic model")
     globs = {name: (one,) if isinstance(one, str) else one for name, one in own.components.items()}
-    made = {
+    resolved = {
         "compiler": replace(entry, repository="") if command else entry,
         "places": Places(links, project=entry.package or PROJECT),
         "command": command,
@@ -482,8 +482,8 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
         "fold": FoldOptions(max_slowdown) if own.fold is not UNSET else None,
         "repeats": tuple((model, target) for model, listed in repeats.items() for target in listed),
     }
-    as_written = {name: getattr(own, name) for name in Config.__struct_fields__ if name not in made}
-    return Config(**as_written, **made)
+    as_written = {name: getattr(own, name) for name in Config.__struct_fields__ if name not in resolved}
+    return Config(**as_written, **resolved)
 
 
 def read_configuration(path: Path) -> tuple[YamlFile, Configuration]:
