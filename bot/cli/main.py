@@ -160,6 +160,6 @@ def _complain(error: BotError) -> int:
     if isinstance(error, InternalError) and os.environ.get("CODE_SIZE_TRACEBACK"):
         lines = traceback.format_exception(error.__cause__ or error)
         print(for_log("".join(lines)), end="", file=sys.stderr)
-    console = Console(stderr=True, soft_wrap=True)
+    console = Console(stderr=True, soft_wrap=True, emoji=False)
     console.print(for_log(f"code-size-bot: {error.line}"), style="bold red", markup=False, highlight=False)
     return error.exit_code

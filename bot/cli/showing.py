@@ -28,7 +28,7 @@ class TerminalShow:
 
     def __init__(self, *, quiet: bool, as_json: bool = False) -> None:
         self._quiet, self._as_json = quiet, as_json
-        self._news, self._out = Console(stderr=True, quiet=quiet), Console()
+        self._news, self._out = Console(stderr=True, quiet=quiet, emoji=False), Console(emoji=False)
 
     def say(self, line: str) -> None:
         """One line of news."""

@@ -100,7 +100,8 @@ def _chosen(wanted: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDe
     heads = {row.name: row for row in cells["head"].dispatches}
     same = [row for row in cells["base"].dispatches if row.name in heads and row.name not in paired]
     pairs += [DispatchDelta(row, heads[row.name], "same-name", None) for row in same]
-    one_side, _, wanted = wanted.rpartition(":")
+    one_side, _, name = wanted.partition(":")
+    one_side, wanted = (one_side, name) if one_side in SIDES else ("", wanted)  # a function's name may have a colon
     places = [(side, row.name, delta) for delta in pairs for side in SIDES if (row := getattr(delta, side))]
     places = [one for one in places if one_side in ("", one[0])]
     names = list(dict.fromkeys(name for _, name, _ in places))

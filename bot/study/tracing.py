@@ -66,7 +66,7 @@ _PROGRAM = (
 _TREE = "--mlir-print-ir-tree-dir="
 """Into files, as the compiler writes standard error unbuffered, in four times the CPU seconds."""
 _OBJECTS = "--iree-llvmcpu-keep-linker-artifacts"
-_NAMED = re.compile(rb"hal\.executable (?:public |private )?@([\w$.-]+)")
+_NAMED = re.compile(rb'hal\.executable (?:public |private )?@("?)([^"\s{]+)\1')
 
 
 _NAME_WITHIN_BYTES = 4096
@@ -113,7 +113,7 @@ def executable_sources(kit: Kit, argv: Sequence[str], source: Source, out: Path)
         if path.is_file():  # no pipe, that is
             with path.open("rb") as file:
                 if name := _NAMED.search(file.read(_NAME_WITHIN_BYTES)):
-                    sources[name[1].decode()] = path
+                    sources[name[2].decode()] = path
     return sources
 
 

@@ -215,6 +215,19 @@ def test_the_pass_that_forms_other_dispatches_is_named(tmp_path: Path, capsys: p
     assert f"{lone}: is on head alone, with nothing to hold it against; not deterministic: " in said
 
 
+@pytest.mark.parametrize("wanted", ["a:b*", "head:a:b*", "base:dispatch_0"])
+def test_a_colon_in_a_name_is_no_side(tmp_path: Path, capsys: pytest.CaptureFixture[str], wanted: str) -> None:
+    """Nor an emoji; the compiler prints no pass over such a name, and that is what is said."""
+    function = 'func.func @"a:b"(%x: tensor<8xf32>) -> tensor<8xf32> {\n  %y = math.exp %x : tensor<8xf32>\n'
+    (tmp_path / "m.mlir").write_text(f"{function}  return %y : tensor<8xf32>\n}}\n", encoding="utf-8")
+    (tmp_path / "c.yml").write_text("schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [vmvx]\n", encoding="utf-8")
+    cell = ("--model", "m", "--target", "vmvx", "--dispatch", wanted)
+    assert main(["trace", *SIDES, "--config", str(tmp_path / "c.yml"), *cell]) == 5
+    shown = capsys.readouterr()
+    assert "a:b_dispatch_0" in shown.out
+    assert f"{wanted} of m on vmvx: was not traced: base: the compiler printed no pass over it" in shown.err
+
+
 @pytest.mark.parametrize("release", ["3.11.0", "3.13.0"])
 def test_counts_are_those_of_the_compilers_own_parser(tmp_path: Path, release: str) -> None:
     toolchain = resolve(release, default_cache(), Cancel(), print)
