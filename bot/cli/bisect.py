@@ -1,4 +1,4 @@
-"""`bisect`: the first bad one among releases, wheels, snapshots or stored baselines."""
+"""`bisect`: the first bad one among releases, wheels or snapshots."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def arguments(parser: Parser) -> None:
         "to BAD's than to GOOD's. Between two releases all that are offered are candidates, between two wheels those "
         "of their directory. What cannot be measured is skipped."
     )
-    parser.add_argument("good", type=spec, metavar="GOOD", help="a SPEC, or with --stored a commit: here it is good")
+    parser.add_argument("good", type=spec, metavar="GOOD", help="a SPEC: here it is good")
     parser.add_argument("bad", type=spec, metavar="BAD", help="likewise: here it is bad")
     about = "what moved, by its id (default: %(default)s)"
     parser.add_argument("--metric", default="artifact_bytes", metavar="ID", help=about)
@@ -25,14 +25,11 @@ def arguments(parser: Parser) -> None:
     bad = parser.add_mutually_exclusive_group()
     bad.add_argument("--limit", type=spec, metavar="VALUE", help="bad is what is above it: 64KiB, 120")
     bad.add_argument("--change", type=spec, metavar="VALUE", help="bad is what grew by more since GOOD: 10%%, 4KiB, 3")
-    where = parser.add_mutually_exclusive_group()
     about = (
         "what lies between, from GOOD to BAD: a SPEC, a glob, or a directory of wheels or of snapshots; repeatable "
         "(default: what is offered)"
     )
-    where.add_argument("--among", type=spec, action="append", default=[], metavar="SPEC", help=about)
-    about = "the stored baselines of the configuration, along first parents; GOOD and BAD are commits then"
-    where.add_argument("--stored", action="store_true", help=about)
+    parser.add_argument("--among", type=spec, action="append", default=[], metavar="SPEC", help=about)
     add_config(parser)
     add_work(parser)
     add_suspects(parser)
@@ -52,13 +49,11 @@ def run(arguments: Arguments) -> None:
     from bot.study.specs import named_file
     from bot.system.files import write_atomically
 
-    work = work_of(arguments, models=not arguments.stored)
+    work = work_of(arguments)
     metric = metric_of(arguments.metric, own_metrics(work.config.metrics))
     out = work.request.out
-    good, bad = (end if arguments.stored else named_file(end) for end in (arguments.good, arguments.bad))
-    options = BisectOptions(
-        metric, good, bad, arguments.limit, arguments.change, tuple(arguments.among), arguments.stored
-    )
+    good, bad = named_file(arguments.good), named_file(arguments.bad)
+    options = BisectOptions(metric, good, bad, arguments.limit, arguments.change, tuple(arguments.among))
     result, report = bisect(options, work)
     write_report(report, work.config.templates, out)
     write_atomically(out / "bisect.json", canonical(result) + b"\n")

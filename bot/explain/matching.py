@@ -201,7 +201,9 @@ def _pairs(
         if len(left) == len(right) == 1 or not finer:
             yield from zip(left, right)  # noqa: B905 - the longer side's rest is for a later pass
             continue
-        for one in finer if right else ():
+        for one in finer:
+            if not left or not right:
+                break
             pairs = list(_pairs((one,), (base[0], left), (head[0], right)))
             yield from pairs
             left, right = _unpaired(pairs, left, right)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -37,7 +36,6 @@ from bot.show.escape import clip
 from bot.show.filters import amount, plural
 from bot.show.searches import candidate_words, moved_words
 from bot.study.comparison import reported, source_of
-from bot.study.history import stored_line
 from bot.study.prepare import Show, Work, is_snapshot, load_snapshot
 from bot.study.specs import candidates_of
 from bot.study.tracing import traced
@@ -48,14 +46,12 @@ class BisectOptions:
     """What is looked for."""
 
     metric: Metric
-    # good, bad: SPECs; with `stored`, commits
-    good: str
-    bad: str
+    good: str  # a SPEC
+    bad: str  # likewise
     # limit, change: what is bad, as it was written: a value above it, or more growth since GOOD than it
     limit: str | None = None
     change: str | None = None
     among: tuple[str, ...] = ()  # what lies between, in order; () where that can be found out
-    stored: bool = False  # True for the stored baselines of the configuration
 
 
 def metric_of(name: str, own: Mapping[str, Metric]) -> Metric:
@@ -172,33 +168,22 @@ def bisect(options: BisectOptions, work: Work) -> tuple[Bisection, Report]:
         UsageError: the ends are the same, swapped, or of no row; or not one cell is selected.
         NoVerdict: an end has no value.
     """
-    with ExitStack() as stack:
-        if options.stored:  # baselines, which no command line names
-            top = work.repository.top
-            if top is None:
-                hint = "run it in the repository of the baselines"
-                raise UsageError("is in no git repository", where="--stored", hint=hint)
-            names, load, backward = stack.enter_context(stored_line(work, top, options.good, options.bad))
-            work.show.say(f"{len(names)} stored commits from {names[0]} to {names[-1]}")
-            ends = work.selected({"base": load(0), "head": load(len(names) - 1)})
-            variants = [Variant(name) for name in names]
-        else:
-            variants, ends, load, backward = _named(options, work)
-        variants[0] = replace(variants[0], snapshot=ends["base"])
-        variants[-1] = replace(variants[-1], snapshot=ends["head"])
-        search = _Search(options.metric, variants, load, backward, work.show)
-        values = [search.values(place) for place in search.step]
-        for word, (own, reason), end in zip(("GOOD", "BAD"), values, (variants[0], variants[-1]), strict=True):
-            if not own:
-                raise NoVerdict(f"{word} has no value: {reason[:200]}", where=end.name, hint="name another one")
-        search.bound, rule = bound_of(options, (values[0][0], values[1][0]), work.config)
-        for place in search.step:
-            search.judge(place)
-        search.step = bracket(len(variants), search.judge)
-        sides = {side: search.snapshot(place) for side, place in zip(SIDES, search.step, strict=True)}
-        specs = {side: variants[place].spec for side, place in zip(SIDES, search.step, strict=True)}
-        plans = [work.prepare(side, spec) for side, spec in specs.items() if spec and not is_snapshot(spec)]
-        sides = traced(plans, sides, work)
+    variants, ends, load, backward = _named(options, work)
+    variants[0] = replace(variants[0], snapshot=ends["base"])
+    variants[-1] = replace(variants[-1], snapshot=ends["head"])
+    search = _Search(options.metric, variants, load, backward, work.show)
+    values = [search.values(place) for place in search.step]
+    for word, (own, reason), end in zip(("GOOD", "BAD"), values, (variants[0], variants[-1]), strict=True):
+        if not own:
+            raise NoVerdict(f"{word} has no value: {reason[:200]}", where=end.name, hint="name another one")
+    search.bound, rule = bound_of(options, (values[0][0], values[1][0]), work.config)
+    for place in search.step:
+        search.judge(place)
+    search.step = bracket(len(variants), search.judge)
+    sides = {side: search.snapshot(place) for side, place in zip(SIDES, search.step, strict=True)}
+    specs = {side: variants[place].spec for side, place in zip(SIDES, search.step, strict=True)}
+    plans = [work.prepare(side, spec) for side, spec in specs.items() if spec and not is_snapshot(spec)]
+    sides = traced(plans, sides, work)
     for side, place in zip(SIDES, search.step, strict=True):
         variants[place] = replace(variants[place], snapshot=sides[side])
     return _result(search, rule, work)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -26,15 +26,13 @@ from bot.core.study import SHORT, Study, Variant, named_apart, neighbours, of_co
 from bot.errors import CompilerUnavailable, InputError, UsageError
 from bot.explain.texts import Texts, no_texts
 from bot.store.data_branch import DataBranch
-from bot.store.entries import DirectoryStore, Store, by_commit
+from bot.store.entries import DirectoryStore, Store
 from bot.study.comparison import reported, step_of
 from bot.study.prepare import Work, is_snapshot, load_snapshot
 from bot.study.run import SidePlan, measure_sides, recheck, repeat_unsteady
 from bot.system.files import temporary_directory
 from bot.system.git import Git
 from bot.system.processes import Meter
-
-_SHOWN_DIGITS = 12
 
 
 def release_study(specs: Sequence[str], work: Work) -> Study:
@@ -137,7 +135,7 @@ def last_stored(where: str, last: int, work: Work) -> Study:
         directory = choice.directory if where == "directory" else where
         choice = structs.replace(choice, store="directory", directory=directory)
     git = Git(config.resolve().parent if config else Path.cwd(), work.cancel)
-    with _opened_store(choice, git, "--store") as store:
+    with _opened_store(choice, git) as store:
         name = git.default_branch()
         newest_sha = (git.resolve(f"origin/{name}") or git.resolve(name)) if name else None
         line = (newest_sha, *git.ancestors(newest_sha, choice.ancestors)) if newest_sha else ()
@@ -180,57 +178,20 @@ def _held_once(side: Snapshot, held: dict[CellKey, Cell]) -> Snapshot:
 
 
 @contextmanager
-def _opened_store(chosen: BaselineChoice, git: Git, option: str) -> Iterator[Store]:
+def _opened_store(chosen: BaselineChoice, git: Git) -> Iterator[Store]:
     """The store that is chosen; `auto` is the directory where it is there, else the data branch.
 
-    Raises UsageError, with the option that asks for it, where only a run on GitHub can read it.
+    Raises UsageError where only a run on GitHub can read it.
     """
     if chosen.store == "artifact":
         hint = "download them, and name the files or their directory instead"
-        raise UsageError("baselines that are workflow artifacts can only be read on GitHub", where=option, hint=hint)
+        raise UsageError("baselines that are workflow artifacts can only be read on GitHub", where="--store", hint=hint)
     directory = Path(chosen.directory)
     if chosen.store == "directory" or (chosen.store == "auto" and directory.is_dir()):
         yield DirectoryStore(directory)
         return
     with DataBranch(git, chosen.branch, default_branch=git.default_branch()) as store:
         yield store
-
-
-Line = tuple[list[str], Callable[[int], Snapshot], bool]
-"""The commits, shortened; what loads the baseline at a place; True where the first of them is the newer end."""
-
-
-@contextmanager
-def stored_line(work: Work, top: Path, good: str, bad: str) -> Iterator[Line]:
-    """The commits with a stored baseline from GOOD to BAD, both refs of the repository at `top`.
-
-    Raises UsageError where a ref names no commit, has no baseline, or neither is a first-parent ancestor of the other.
-    """
-    git, choice, ends = Git(top, work.cancel), work.config.baseline, []
-    for ref in (good, bad):
-        ends.append(git.resolve(ref) or "")
-        if not ends[-1]:
-            raise UsageError("is no commit, branch or tag here", where=ref, hint="with --stored, name commits")
-    if ends[0] == ends[1]:
-        raise UsageError("GOOD and BAD are the same commit", where=bad, hint="name two between which the value moved")
-    for newer, older in (ends[::-1], ends):
-        line = [newer, *git.ancestors(newer, choice.ancestors)]
-        if older in line:
-            break
-    else:
-        what = f"neither is a first parent of the other, within {choice.ancestors} commits"
-        where = " and ".join(end[:_SHOWN_DIGITS] for end in ends)
-        raise UsageError(what, where=where, hint="see baseline.ancestors")
-    backward = newer == ends[0]
-    way = line[: line.index(older) + 1][:: 1 if backward else -1]
-    with _opened_store(choice, git, "--stored") as store:
-        at = by_commit(store, work.config.report_id)
-        for ref, sha in zip((good, bad), ends, strict=True):
-            if sha not in at:
-                hint = "name commits of the default branch whose run has stored one"
-                raise UsageError("no baseline is stored for this commit", where=ref, hint=hint)
-        entries = [each[0] if len(each) == 1 else store.in_order(each)[-1] for sha in way if (each := at.get(sha))]
-        yield [entry.sha[:_SHOWN_DIGITS] for entry in entries], lambda place: store.load(entries[place]), backward
 
 
 # What moved in each release, and why, as the report of each step tells it.

@@ -1,4 +1,4 @@
-"""`bisect` over snapshots, stored baselines and wheels: the answer, what it costs, and what it refuses."""
+"""`bisect` over snapshots and wheels: the answer, what it costs, and what it refuses."""
 
 from __future__ import annotations
 
@@ -11,15 +11,9 @@ from typing import Any
 import pytest
 from fake_compiler import TEMPLATES, install
 from fake_wheels import entries, wheel_name, write_wheel
-from github_runner import git
-from series import CELL, KEY, Value, side, write_series
+from series import CELL, KEY, Value, write_series
 
 from bot.cli.main import main
-from bot.core.baseline import Entry
-from bot.store.data_branch import DataBranch
-from bot.store.entries import DirectoryStore
-from bot.system.git import Git
-from bot.system.processes import Cancel
 
 Bisect = Callable[..., tuple[int, str, str]]
 Answer = Callable[..., dict[str, Any]]
@@ -198,7 +192,6 @@ def test_the_row_has_to_be_known_and_its_ends_two(home: Path, bisect: Bisect) ->
         "GOOD and BAD are the same (": ["--among", "nightly", bad, f"./{bad}"],
         "holds no iree_base_compiler-*.whl and no snapshot": ["--among", ".", good, bad],
         "is no release, file or directory, and matches none": ["--among", "n*/x", good, bad],
-        "not allowed with argument": ["--among", "nightly", "--stored", good, bad],
     }.items():
         try:
             code, _, err = bisect("--config", "default", *arguments)
@@ -213,68 +206,6 @@ def test_one_cell_has_to_be_meant(home: Path, bisect: Bisect) -> None:
     assert code == 2 and "2 builds are meant: bert_l4_f32_s128 on vmvx, mobilenet_v1_f32_224 on vmvx" in err
     code, _, err = bisect("--config", "default", "--among", "nightly", *ends, cell=("--model", "x", "--target", "vmvx"))
     assert code == 2 and "--model x: matches no model" in err
-
-
-def stored(home: Path, values: Sequence[Value]) -> list[str]:
-    """A repository with a commit for each value; of every three the second has no stored baseline."""
-    git(home, "init", "-q", "-b", "main")
-    (home / "code-size.yml").write_text("schema: code-size-config/1\nbaseline: {store: directory}\n")
-    store = DirectoryStore(home / ".code-size/baselines")
-    commits = []
-    for number, value in enumerate(values):
-        git(home, "commit", "-q", "--allow-empty", "-m", str(number))
-        commits.append(git(home, "rev-parse", "HEAD"))
-        if number % 3 != 1:
-            store.save(Entry("default", commits[-1], "d" * 64), side(f"3.{number}.0", value))
-    return commits
-
-
-def test_stored_baselines_are_bisected_along_first_parents(home: Path, bisect: Bisect) -> None:
-    commits = stored(home, [5, 5, 5, 5, 9, 9, 9])
-    git(home, "tag", "better", commits[0])
-    code, out, err = bisect("--stored", "better", "HEAD")
-    assert code == 0 and "5 stored commits" in err
-    assert f"first bad: {commits[5][:12]} (4 of 5 candidates looked at)" in out
-    assert f"the one before, {commits[3][:12]}, is good" in out
-    (report, _) = [line.strip() for line in out.splitlines() if line.startswith("code-size-bot ")]
-    assert "--base out/base.json --head out/head.json" in report and main(report.split()[1:]) in (0, 1)
-
-
-def test_going_back_the_last_bad_one_is_found(home: Path, bisect: Bisect) -> None:
-    commits = stored(home, [9, 9, 9, 5, 5, 5, 5])
-    code, out, _ = bisect("--stored", commits[6], commits[0])
-    assert code == 0 and f"first bad: {commits[2][:12]}" in out
-    assert "note: GOOD is the newer one: the first bad one is the last in time that is bad" in out
-    head = json.loads((home / "out/head.json").read_text())
-    assert head["compiler"]["version"].startswith("3.3.0"), "the report goes from the older to the newer"
-
-
-def test_the_data_branch_of_origin_is_read(home: Path, bisect: Bisect) -> None:
-    commits = stored(home, [5, 5, 5, 9])
-    git(home, "init", "-q", "--bare", "-b", "main", "origin.git")
-    git(home, "remote", "add", "origin", (home / "origin.git").as_uri())
-    git(home, "push", "-q", "origin", "main")
-    (home / "code-size.yml").write_text("schema: code-size-config/1\nbaseline: {store: data-branch, branch: sizes}\n")
-    with DataBranch(Git(home, Cancel()), "sizes", default_branch="main") as store:
-        for number in (0, 2, 3):
-            assert store.save(Entry("default", commits[number], "d" * 64), side(f"3.{number}.0", 9 if number else 5))
-    code, out, _ = bisect("--stored", commits[0], commits[3])
-    assert code == 0 and f"first bad: {commits[2][:12]}" in out
-
-
-def test_commits_that_are_none_or_have_no_baseline_are_refused(home: Path, bisect: Bisect) -> None:
-    commits = stored(home, [5, 5, 9])
-    for words, ends in {
-        "is no commit, branch or tag here": ("nowhere", "HEAD"),
-        "no baseline is stored for this commit": (commits[1], "HEAD"),
-        "GOOD and BAD are the same commit": (commits[0], commits[0]),
-    }.items():
-        code, _, err = bisect("--stored", *ends)
-        assert code == 2 and words in err
-    git(home, "checkout", "-q", "--orphan", "other")
-    git(home, "commit", "-q", "--allow-empty", "-m", "other")
-    code, _, err = bisect("--stored", commits[0], "other")
-    assert code == 2 and "neither is a first parent of the other, within 250 commits" in err
 
 
 @pytest.fixture
