@@ -81,8 +81,6 @@ class Run(Small, frozen=True):
     # CPU time of the reference's artifact (before) and of its own (after); None with `price_note`
     price: Price | None = None
     price_note: str = ""
-    instructions: int | None = None  # user-mode instructions of one run; None with `instructions_note`
-    instructions_note: str = ""
 
 
 class Bound(Record, frozen=True):

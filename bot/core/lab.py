@@ -138,15 +138,6 @@ class Sums:
         same = first is not None and first is not cell and cell.artifact_digest == first.artifact_digest is not None
         return 1.0 if same and run.equal else None
 
-    def instructions(self, variant: str) -> Mean | None:
-        """Ratios of instructions; None where none were counted."""
-        pairs = (
-            (self.run(model, self.reference).instructions, self.run(model, name).instructions)
-            for model, name in self.cells
-            if name == variant and (model, self.reference) in self.cells
-        )
-        return _mean([after / before for before, after in pairs if before and after])
-
 
 def _mean(ratios: Sequence[float]) -> Mean | None:
     positive = [ratio for ratio in ratios if ratio > 0]

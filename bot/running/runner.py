@@ -13,7 +13,7 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -48,8 +48,6 @@ _DIRECTORIES = re.compile(r"(?<![\w.])/(?:[^\s/:'\"]+/)+")
 _NOT_ITS_FAULT = {"SIGILL": ": this processor lacks an instruction", "SIGKILL": ": memory ran out, most likely"}
 """Signals that tell more of the machine than of what ran on it."""
 _RAN_OUT = re.compile(r"RESOURCE_EXHAUSTED|out of memory|bad_alloc|Cannot allocate memory|No space left", re.IGNORECASE)
-PERF = "perf"
-_FEW, _MORE = 1, 5
 DYNAMIC_SIZES = (16, 64, 128, 1)
 """What dimensions are made that are not fixed: the first of these with which the artifact before runs."""
 DRAWS, PAIRS = 3, 12
@@ -213,61 +211,6 @@ def _argv(runtime: Runtime, program: str, artifact: Path, feed: Feed, draw: int)
     return [path, f"--device={DEVICE}", f"--module={artifact.absolute()}", *feed.draws[draw]]
 
 
-def _benchmark(runtime: Runtime, artifact: Path, feed: Feed, least: str) -> list[str]:
-    argv = _argv(runtime, "iree-benchmark-module", artifact, feed, 0)
-    return [*argv, "--benchmark_format=json", f"--benchmark_min_time={least}"]
-
-
-def retired(runtime: Runtime, artifact: Path, fed: Feed, cancel: Cancel, timeout_seconds: float) -> int | str:
-    """User-mode instructions of one run, or why they are not known: the kernel counts none, or `perf` is not there.
-
-    A count hardly depends on what else the machine does, as a time does. What starting the program and loading the
-    artifact take is in every run alike: it is measured once with few repetitions and once with more.
-    """
-    if why := _refusal(cancel):
-        return why
-    counts = []
-    for repetitions in (_FEW, _MORE):
-        argv = _benchmark(runtime, artifact, fed, f"{repetitions}x")
-        count = _counted(argv, fed.directory, cancel, timeout_seconds)
-        if isinstance(count, str):
-            return count
-        counts.append(count)
-    count = (counts[1] - counts[0]) // (_MORE - _FEW)
-    return count if count > 0 else here(f"instructions are not counted: {_MORE} runs took no more than {_FEW}")
-
-
-@lru_cache(maxsize=1)
-def _refusal(cancel: Cancel) -> str:
-    """Why nothing is counted here; empty where it is. Asked once, of a program that does nothing."""
-    with temporary_directory("perf-") as directory:
-        count = _counted(["true"], directory, cancel, 60)
-    return count if isinstance(count, str) else ""
-
-
-def _counted(argv: list[str], cwd: Path, cancel: Cancel, timeout_seconds: float) -> int | str:
-    with temporary_directory("perf-") as directory:
-        counts, heard = directory / "counts.csv", directory / "output.txt"
-        command = [PERF, "stat", "-x,", "-e", "instructions:u", "-o", str(counts), "--", *argv]
-        try:
-            outcome = run(command, cancel=cancel, cwd=cwd, stdout=heard, timeout_seconds=timeout_seconds)
-        except OSError:
-            return here("perf, which counts instructions, is not installed")
-        if not outcome.ok or not counts.is_file():
-            said = " ".join(outcome.output.split())[:120]
-            return here(f"instructions are not counted: {said or 'perf failed'}")
-        return count_of(counts.read_text(encoding="utf-8", errors="replace"))
-
-
-def count_of(report: str) -> int | str:
-    """The count in what `perf stat -x,` writes: value, unit, event, and more; or why there is none."""
-    rows = [line.split(",") for line in report.splitlines() if line and not line.startswith("#")]
-    counts = [row[0].strip() for row in rows if len(row) > 2 and row[2].startswith("instructions")]
-    if len(counts) == 1 and counts[0].isdecimal():
-        return int(counts[0])
-    return here(f"instructions are not counted: the kernel says {counts[0][:40] if counts else 'nothing'}")
-
-
 class Runner:
     """Runs artifacts of one program on one machine.
 
@@ -386,13 +329,6 @@ class Runner:
             times.append((pair[0], pair[1]))
         return price_of(times[1:])
 
-    def instructions(self, before: Path, artifact: Path) -> int | str:
-        """Instructions of one run of an artifact, on what the artifact before runs on; or why they are not counted."""
-        fed = self._feed(before)
-        if isinstance(fed, str):
-            return fed
-        return retired(self._runtimes.get(artifact, self._runtime), artifact, fed, self._cancel, self._timeout_seconds)
-
     def _unless_long(self, most: int, fewest: int) -> Iterator[int]:
         start = time.monotonic()
         for number in range(most):
@@ -455,7 +391,8 @@ class Runner:
 
     def _timed(self, artifact: Path, fed: Feed) -> float | str:
         runtime = self._runtimes.get(artifact, self._runtime)
-        argv = _benchmark(runtime, artifact, fed, f"{_SHORTEST_SECONDS}s")
+        argv = _argv(runtime, "iree-benchmark-module", artifact, fed, 0)
+        argv += ["--benchmark_format=json", f"--benchmark_min_time={_SHORTEST_SECONDS}s"]
         with temporary_directory("report-", self._directory) as directory:
             report = directory / "report.json"
             ended = started(runtime, argv, fed, self._cancel, self._timeout_seconds, stdout=report)

@@ -56,7 +56,7 @@ from bot.show.filters import MINUS, SUFFIX, UNKNOWN, amount, plural, relative
 from bot.show.renderers import write_answer
 
 LAB_LIMIT_BYTES = 256 * 1024  # A quarter of what GitHub takes as the summary of one step, in UTF-8
-_TIME, _INSTRUCTIONS = "CPU time", "instructions"
+_TIME = "CPU time"
 _VARIANTS, _COLUMNS, _CELLS = 10, 4, 8
 _TEXT_LIMIT, _WHY_LIMIT = 400, 300
 _EQUAL = {True: "equal", False: "⚠️ differ", None: UNKNOWN}
@@ -266,7 +266,7 @@ def remarks(lab: Lab, limit: int) -> Listing[Phrase]:
 
 
 def _ran(lab: Lab) -> Iterator[str]:
-    """In how many cells outputs are equal; and why times or instructions of cells are not known, each reason once."""
+    """In how many cells outputs are equal; and why times of cells are not known, each reason once."""
     runs = [lab.run(*pair) for pair in lab.cells]
     unknown = _reasons(run.equal_note for run in runs if run.equal is None and run.equal_note != run.price_note)
     if compared := [run for run in runs if run.price or (run.equal is not None and run.equal_note != SAME)]:
@@ -277,8 +277,6 @@ def _ran(lab: Lab) -> Iterator[str]:
         yield f"Outputs not known to be equal: {unknown}."
     if untimed := _reasons(run.price_note for run in runs):
         yield f"Not timed: {untimed}."
-    if uncounted := _reasons(run.instructions_note for run in runs):
-        yield f"No instructions: {uncounted}."
 
 
 def _reasons(notes: Iterable[str]) -> str:
@@ -309,7 +307,7 @@ def tables(lab: Lab, every: Sequence[Sums], limit: int) -> tuple[list[Table], li
 
 def _is_run(one: Sums) -> bool:
     """True where artifacts were run, so that there is something to say of time."""
-    return any(run.price or run.instructions is not None for run in (one.run(*key) for key in one.cells))
+    return any(one.run(*key).price for key in one.cells)
 
 
 def _on(one: Sums) -> Phrase:
@@ -321,8 +319,7 @@ def _on(one: Sums) -> Phrase:
 def _total_table(lab: Lab, one: Sums) -> Table:
     """A row for each variant: sums over the models that all of them measured."""
     timed, several = _is_run(one), len(one.models) > 1
-    counted = timed and any(one.instructions(variant.name) for variant in one.variants)
-    ratios = [_TIME] * timed + [_INSTRUCTIONS] * counted
+    ratios = [_TIME] * timed
     rows = []
     for variant in one.variants:
         values = [_total(one, variant.name, column) for column in (*lab.experiment.columns, *ratios)]
@@ -349,8 +346,6 @@ def _total(one: Sums, variant: str, column: str) -> str:
     is_first = variant == one.reference
     if column == FOLDED_AWAY:
         return _share(one.away(variant))
-    if column == _INSTRUCTIONS:
-        return _mean_ratio(one.instructions(variant), is_first=is_first)
     if column != _TIME:
         return _valued(one.value(variant, column), one.value(one.reference, column), is_first=is_first)
     price = one.run(one.models[0], variant).price if len(one.models) == 1 else None
@@ -358,8 +353,7 @@ def _total(one: Sums, variant: str, column: str) -> str:
 
 
 def _model_table(lab: Lab, one: Sums, limit: int) -> Table:
-    counted = any(one.run(*key).instructions is not None for key in one.cells)
-    more = [_TIME, *[_INSTRUCTIONS] * counted, "outputs"] if _is_run(one) else []
+    more = [_TIME, "outputs"] if _is_run(one) else []
     headers = ("model", "variant", *map(_header, lab.experiment.columns), *more)
     order = {variant.name: place for place, variant in enumerate(one.variants)}
     keys = sorted(one.cells, key=lambda key: (key[0], order[key[1]]))
@@ -377,7 +371,6 @@ def _model_row(one: Sums, model: str, variant: str, columns: Sequence[str]) -> R
     special: dict[str, Callable[[], str]] = {
         FOLDED_AWAY: lambda: _share(share_away(cell)),
         _TIME: lambda: "× 1" if is_first else _priced(run.price) if run.price else same,
-        _INSTRUCTIONS: lambda: amount(run.instructions, "count"),
         "outputs": lambda: ABSENT if is_first else _EQUAL[run.equal],
     }
     values = (

@@ -275,7 +275,7 @@ def _compared(plan: VariantPlan, audit: FoldAudit, unfolded: Study, plans: Seque
     return runs
 
 
-# Artifacts of variants run on this machine beside that of the reference: outputs, CPU time, instructions.
+# Artifacts of variants run on this machine beside that of the reference: outputs and CPU time.
 
 
 def _timed(plans: Sequence[VariantPlan], study: Study, runs: Runs, work: Work) -> str:
@@ -307,7 +307,7 @@ def _timed(plans: Sequence[VariantPlan], study: Study, runs: Runs, work: Work) -
                 say(f"{key} is run")
                 rows = [(plan, cells[plan.name, key]) for plan in plans if (plan.name, key) in cells]
                 runs |= {(plan.name, key): run for plan, run in bench.all(rows, reference, runs)}
-    ran = any(run.price or run.equal is not None or run.instructions is not None for run in runs.values())
+    ran = any(run.price or run.equal is not None for run in runs.values())
     others = sorted({of.name for _, _, of in tools.values()} - {runtime.name})
     return ", ".join((machine(runtime), *others)) if ran else ""
 
@@ -316,11 +316,7 @@ def _not_run(run: Run | None, why: str) -> Run:
     """That a cell is not run; what folding found out of its own stays."""
     run = run or Run()
     price_note = "" if run.price else run.price_note or why
-    return structs.replace(run, equal_note=run.equal_note or why, price_note=price_note, instructions_note=why)
-
-
-def _counted(run: Run, count: int | str) -> Run:
-    return structs.replace(run, **{"instructions_note" if isinstance(count, str) else "instructions": count})
+    return structs.replace(run, equal_note=run.equal_note or why, price_note=price_note)
 
 
 _Tools = tuple[Kit, Importer, Runtime]  # What only one compiler has
@@ -349,7 +345,6 @@ class _Bench:
             yield from ((plan, _not_run(runs.get((plan.name, cell.key)), str(prepared))) for plan, cell in measured)
             return
         runner, before = prepared
-        yield first[0], _counted(Run(), runner.instructions(before, before))
         for row in measured:
             if row is not first:
                 yield row[0], self._ran(first, row, runner, before, runs.get((row[0].name, row[1].key)))
@@ -401,7 +396,7 @@ class _Bench:
     def _ran(self, first: _Row, row: _Row, runner: Runner, before: Path, known: Run | None) -> Run:
         (plan, cell), (reference, other) = row, first
         if plan.variant.folded:
-            return _not_run(known, "instructions of a folded program are not counted")
+            return known or Run()
         if plan.planned(cell.key).model.digest != reference.planned(cell.key).model.digest:
             return _not_run(known, f"another program than {reference.name}'s: its inputs are its own")
         if cell.artifact_digest == other.artifact_digest:
@@ -411,5 +406,4 @@ class _Bench:
             return _not_run(known, after)
         equality, price = runner.outputs_equal(before, after), runner.price(before, after)
         cost = price if isinstance(price, Price) else None
-        run = Run(equality.equal, equality.equal_note, cost, "" if cost else str(price))
-        return _counted(run, runner.instructions(before, after))
+        return Run(equality.equal, equality.equal_note, cost, "" if cost else str(price))

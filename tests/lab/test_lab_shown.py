@@ -81,12 +81,12 @@ def test_a_mean_over_fewer_models_says_over_how_many() -> None:
 def test_a_mean_of_ratios_is_geometric_as_half_and_double_are_no_change() -> None:
     cells = []
     for model, ratio in (("m1", 0.5), ("m2", 8.0)):
-        cells.append(make.cell(model, "vmvx", "a", instructions=1000))
+        cells.append(make.cell(model, "vmvx", "a"))
         price = Price(100, round(100 * ratio), 12, ratio, ratio, ratio)
-        cells.append(make.cell(model, "vmvx", "b", price=price, instructions=round(1000 * ratio)))
+        cells.append(make.cell(model, "vmvx", "b", price=price))
     for text in (render_lab(make.lab(*cells, run=True)), printed(make.lab(*cells, run=True), 200)):
         assert "CPU time × 2.00" in text and "4.25" not in text
-        assert len(re.findall(r"× 2\.00", text)) == 3, "the answer, and both columns of the table"
+        assert len(re.findall(r"× 2\.00", text)) == 2, "the answer, and the column of the table"
 
 
 @pytest.mark.parametrize("bent", [2, 3])
@@ -236,8 +236,6 @@ def test_ratios_of_time_are_geometric_means_in_which_the_same_artifact_counts_as
     slower, same = host.time("b"), host.time("c")
     assert slower is not None and slower.models == 2 and slower.ratio == pytest.approx(1.25)
     assert same == (1.0, 2)
-    counted = host.instructions("b")
-    assert counted is not None and counted.ratio == pytest.approx(1.5) and host.instructions("c") is None
 
 
 @given(st.integers(-1000, 1000), st.integers(-1000, 1000), st.sets(st.integers(0, 50), min_size=2, max_size=6))

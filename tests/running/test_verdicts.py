@@ -1,4 +1,4 @@
-"""bot.running.runner: verdicts, prices, counts of instructions, and how a run that gives nothing is told."""
+"""bot.running.runner: verdicts, prices, and how a run that gives nothing is told."""
 
 from __future__ import annotations
 
@@ -11,18 +11,15 @@ import numpy as np
 import pytest
 
 from bot.core.fold import Price
-from bot.running import runner as retiring
 from bot.running.feeding import Feed, compare, fill
 from bot.running.runner import (
     FEWEST_PAIRS,
     Equality,
     Runtime,
     Stopped,
-    count_of,
     judged,
     microseconds,
     price_of,
-    retired,
     started,
     within,
 )
@@ -164,54 +161,6 @@ def test_times_have_units(unit: str, time: float) -> None:
     text = f'{{"context": {{}}, "benchmarks": [{{"name": "x", "cpu_time": 2.0e0, "time_unit": "{unit}"}}]}}'
     assert microseconds(text.encode()) == pytest.approx(time)
     assert isinstance(microseconds(b"\xff"), str)
-
-
-STARTING, ONE_RUN = 5000, 700
-PERF = f"""#!/bin/sh
-# Counts {STARTING} for starting, and {ONE_RUN} for each repetition that is asked for.
-while [ "$1" != -o ]; do shift; done
-out=$2
-times=0
-for word; do case "$word" in --benchmark_min_time=*x) times="${{word#*=}}"; times="${{times%x}}";; esac; done
-echo "# started" > "$out"
-echo "$(({STARTING} + {ONE_RUN} * times)),,instructions:u,100,100.00,," >> "$out"
-"""
-
-
-def test_instructions_without_what_starting_takes_or_the_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fed = Feed(tmp_path, (("--function=main",),), ("f32 of about 0.25",), True, ("f32",), None)
-    program = tmp_path / "perf"
-    said = "on this machine: instructions are not counted: No permission to enable events."
-    refuses = "#!/bin/sh\necho 'No permission to enable events.' >&2\nexit 255\n"
-    missing = "on this machine: perf, which counts instructions, is not installed"
-    for text, expected in ((PERF, ONE_RUN), (refuses, said), (None, missing)):
-        program.unlink(missing_ok=True)
-        if text is not None:
-            program.write_text(text)
-            program.chmod(0o755)
-        monkeypatch.setattr(retiring, "PERF", str(program))
-        retiring._refusal.cache_clear()
-        assert retired(Runtime(tmp_path, "3.13.0"), tmp_path / "a.vmfb", fed, Cancel(), 60) == expected
-    retiring._refusal.cache_clear()
-
-
-@pytest.mark.parametrize(
-    ("report", "count"),
-    [
-        ("# started\n\n1234,,instructions:u,5,100.00,,\n", 1234),
-        ("1234,,instructions,5,100.00,,\n", 1234),
-        ("<not supported>,,instructions:u,0,100.00,,\n", "the kernel says <not supported>"),
-        ("<not counted>,,instructions:u,0,0.00,,\n", "the kernel says <not counted>"),
-        ("", "the kernel says nothing"),
-        ("1,,instructions:u,1,1,,\n2,,instructions:u,1,1,,\n", "the kernel says 1"),
-        ("-5,,instructions:u,1,1,,\n", "the kernel says -5"),
-    ],
-)
-def test_what_perf_says_is_a_count_or_a_reason(report: str, count: int | str) -> None:
-    told = count_of(report)
-    assert told == count or told == f"on this machine: instructions are not counted: {count}"
 
 
 SAID = "iree/vm/module.c:12: INVALID_ARGUMENT; bytecode version mismatch; loading module at '/tmp/fold-x1/4.vmfb'; a/b"

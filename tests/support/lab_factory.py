@@ -105,7 +105,7 @@ def timed() -> Lab:
     cells = []
     for model in ("m1", "m2"):
         cells += [cell(model, "cuda", name) for name in ("a", "b", "c")]
-        cells.append(cell(model, "llvm-cpu-x86_64", "a", artifact_digest="d", instructions=1000))
+        cells.append(cell(model, "llvm-cpu-x86_64", "a", artifact_digest="d"))
         smaller = {"artifact_bytes": 900, "executables": 9}
         cells.append(
             cell(
@@ -116,7 +116,6 @@ def timed() -> Lab:
                 equal=True,
                 equal_note="on 3 random inputs",
                 price=price(1.25),
-                instructions=1500,
             )
         )
         cells.append(

@@ -13,7 +13,7 @@ from bot.core.lab import Experiment, Lab
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Outcome, Snapshot, SourceInfo
 from bot.core.study import Constraint, Study, Variant
 
-_RUN = ("equal", "equal_note", "price_note", "instructions", "instructions_note")
+_RUN = ("equal", "equal_note", "price_note")
 
 
 def read_lab(path: Path) -> Lab:
