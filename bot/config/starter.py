@@ -70,19 +70,17 @@ def discover(top: Path, git: Git | None) -> Offer:
     """Look through a directory: through what git tracks or would track, else through all that is not hidden."""
     if all((top / name).is_file() for name in _BUILDS):
         return Offer((), {}, builds=True, suite=_TORCH_MODELS if (top / _TORCH_MODELS).is_dir() else "")
-    listed: Iterable[str] = _of_folder(top)
+    listed = list[str]()
     if git:
         text = git.text("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *_LOOKED_FOR)
         listed = sorted(set(text.split("\0")) - {""})
+    else:
+        for directory, folders, files in os.walk(top):
+            folders[:] = sorted(folder for folder in folders if not _FOREIGN.fullmatch(folder))
+            listed += [Path(directory, file).relative_to(top).as_posix() for file in sorted(files)]
     names = [name for name in listed if (top / name).is_file()]
     models, left_out = _models(top, [name for name in names if name.endswith(MODEL_SUFFIXES)])
     return Offer(models, left_out, *_pin(top, names, models))
-
-
-def _of_folder(top: Path) -> Iterator[str]:
-    for directory, folders, files in os.walk(top):
-        folders[:] = sorted(folder for folder in folders if not _FOREIGN.fullmatch(folder))
-        yield from (Path(directory, file).relative_to(top).as_posix() for file in sorted(files))
 
 
 def _models(top: Path, names: Iterable[str]) -> tuple[tuple[str, ...], dict[str, str]]:
@@ -118,19 +116,16 @@ def _unfit(top: Path, name: str) -> str:
     if path.stat().st_size > MOST_BYTES:
         return f"larger than {MOST_BYTES >> 20} MiB: keep weights out of the file, as parameters or arguments"
     try:
-        return _no_model(path.read_bytes(), is_text=name.endswith(".mlir"))
+        data = path.read_bytes()
     except OSError as error:
         return f"cannot be read: {error.strerror}"
-
-
-def _no_model(data: bytes, *, is_text: bool) -> str:
     if not data.strip():
         return "empty"
     if data.startswith(_LFS):
         return "a pointer of Git LFS, and the bot fetches no large files"
     if data.startswith(_BYTECODE):
         return ""
-    if not is_text:
+    if not name.endswith(".mlir"):
         return "not MLIR bytecode"
     if _LIT_TEST.search(data[:_HEAD_BYTES]):
         return "a test of a compiler: it has RUN lines"

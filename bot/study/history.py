@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from packaging.version import InvalidVersion, Version
 
 from bot.compiler.compiler import Session
 from bot.compiler.iree import flags_of
-from bot.config.configuration import BaselineChoice, Config
+from bot.config.configuration import Config
 from bot.core.delta import MetricDelta
 from bot.core.explanation import Step
 from bot.core.history import TRACKED, History, Move, totals_of
@@ -26,7 +26,7 @@ from bot.core.study import SHORT, Study, Variant, named_apart, neighbours, of_co
 from bot.errors import CompilerUnavailable, InputError, UsageError
 from bot.explain.texts import Texts, no_texts
 from bot.store.data_branch import DataBranch
-from bot.store.entries import DirectoryStore, Store
+from bot.store.entries import DirectoryStore
 from bot.study.comparison import reported, step_of
 from bot.study.prepare import Work, is_snapshot, load_snapshot
 from bot.study.run import SidePlan, measure_sides, recheck, repeat_unsteady
@@ -126,17 +126,28 @@ def last_stored(where: str, last: int, work: Work) -> Study:
     these, all are in the order in which they were stored.
 
     `where`: CONFIGURED, `data-branch`, `directory`, or a directory.
-    Raises UsageError where there is none or a selector matches nothing, NetworkError where the store cannot be asked.
+    `auto` is the directory of the configuration where that is there, else the data branch.
+    Raises UsageError where there is none, only a run on GitHub can read it, or a selector matches nothing; NetworkError
+    where the store cannot be asked.
     """
     choice, config, say = work.config.baseline, work.request.config, work.show.say
     if where == "data-branch":
         choice = structs.replace(choice, store="data-branch")
     elif where != CONFIGURED:
-        directory = choice.directory if where == "directory" else where
-        choice = structs.replace(choice, store="directory", directory=directory)
+        choice = structs.replace(
+            choice, store="directory", directory=choice.directory if where == "directory" else where
+        )
+    if choice.store == "artifact":
+        hint = "download them, and name the files or their directory instead"
+        raise UsageError("baselines that are workflow artifacts can only be read on GitHub", where="--store", hint=hint)
+    directory = Path(choice.directory)
+    in_directory = choice.store == "directory" or (choice.store == "auto" and directory.is_dir())
     git = Git(config.resolve().parent if config else Path.cwd(), work.cancel)
-    with _opened_store(choice, git) as store:
-        name = git.default_branch()
+    name = git.default_branch()
+    opened = (
+        nullcontext(DirectoryStore(directory)) if in_directory else DataBranch(git, choice.branch, default_branch=name)
+    )
+    with opened as store:
         newest_sha = (git.resolve(f"origin/{name}") or git.resolve(name)) if name else None
         line = (newest_sha, *git.ancestors(newest_sha, choice.ancestors)) if newest_sha else ()
         report_id = work.config.report_id
@@ -175,23 +186,6 @@ def _held_once(side: Snapshot, held: dict[CellKey, Cell]) -> Snapshot:
         same = {name: old for name in _OF_CELLS if (old := getattr(last, name)) == getattr(cell, name)}
         held[cell.key] = last if len(same) == len(_OF_CELLS) else structs.replace(cell, **same)
     return structs.replace(side, cells=tuple(held[cell.key] for cell in side.cells))
-
-
-@contextmanager
-def _opened_store(chosen: BaselineChoice, git: Git) -> Iterator[Store]:
-    """The store that is chosen; `auto` is the directory where it is there, else the data branch.
-
-    Raises UsageError where only a run on GitHub can read it.
-    """
-    if chosen.store == "artifact":
-        hint = "download them, and name the files or their directory instead"
-        raise UsageError("baselines that are workflow artifacts can only be read on GitHub", where="--store", hint=hint)
-    directory = Path(chosen.directory)
-    if chosen.store == "directory" or (chosen.store == "auto" and directory.is_dir()):
-        yield DirectoryStore(directory)
-        return
-    with DataBranch(git, chosen.branch, default_branch=git.default_branch()) as store:
-        yield store
 
 
 # What moved in each release, and why, as the report of each step tells it.
