@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -127,8 +126,9 @@ class Sums:
 
     def time(self, variant: str) -> Mean | None:
         """Ratios of CPU time; None where nothing was timed."""
-        models = (model for model, name in self.cells if name == variant)
-        return _mean([ratio for model in models if (ratio := self.time_ratio(model, variant)) is not None])
+        known = (self.time_ratio(model, variant) for model, name in self.cells if name == variant)
+        ratios = [ratio for ratio in known if ratio]
+        return Mean(statistics.geometric_mean(ratios), len(ratios)) if ratios else None
 
     def time_ratio(self, model: str, variant: str) -> float | None:
         """CPU time against the reference's: 1 for the very same artifact; None where it is not known."""
@@ -137,11 +137,6 @@ class Sums:
             return run.price.ratio
         same = first is not None and first is not cell and cell.artifact_digest == first.artifact_digest is not None
         return 1.0 if same and run.equal else None
-
-
-def _mean(ratios: Sequence[float]) -> Mean | None:
-    positive = [ratio for ratio in ratios if ratio > 0]
-    return Mean(math.exp(statistics.fmean(map(math.log, positive))), len(positive)) if positive else None
 
 
 def sums(lab: Lab) -> list[Sums]:

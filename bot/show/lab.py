@@ -17,7 +17,6 @@ from bot.core.lab import (
     SAME,
     Fit,
     Lab,
-    Mean,
     Sums,
     fits,
     is_largest,
@@ -124,11 +123,6 @@ def _valued(value: Value, reference: Value, *, is_first: bool) -> str:
 
 def _share(share: float | None) -> str:
     return UNKNOWN if share is None else f"{share:.1%}".replace("%", " %")
-
-
-def _mean_ratio(mean: Mean | None, *, is_first: bool) -> str:
-    """A ratio over several models: `× 0.98`; `× 1` for what it is a ratio to."""
-    return "× 1" if is_first else UNKNOWN if mean is None else f"× {mean.ratio:.2f}"
 
 
 def _priced(price: Price) -> str:
@@ -349,7 +343,9 @@ def _total(one: Sums, variant: str, column: str) -> str:
     if column != _TIME:
         return _valued(one.value(variant, column), one.value(one.reference, column), is_first=is_first)
     price = one.run(one.models[0], variant).price if len(one.models) == 1 else None
-    return _priced(price) if price else _mean_ratio(one.time(variant), is_first=is_first)
+    if price or is_first:
+        return _priced(price) if price else "× 1"
+    return UNKNOWN if (mean := one.time(variant)) is None else f"× {mean.ratio:.2f}"
 
 
 def _model_table(lab: Lab, one: Sums, limit: int) -> Table:
