@@ -42,9 +42,9 @@ def run(arguments: Arguments) -> None:
     from bot.core.json_text import canonical
     from bot.core.metrics import own_metrics
     from bot.errors import NoVerdict
+    from bot.show.bisect import bisect_blocks
     from bot.show.comment import write_report
     from bot.show.renderers import print_blocks
-    from bot.show.searches import bisect_blocks
     from bot.study.bisect import BisectOptions, bisect, metric_of
     from bot.study.specs import named_file
     from bot.system.files import write_atomically

@@ -40,13 +40,6 @@ def positive(text: str) -> int:
     return int(text)
 
 
-def count(text: str) -> int:
-    """A number from 0 on."""
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of 0 or more")
-    return int(text)
-
-
 def limit(text: str) -> int:
     """A size with its unit, in bytes."""
     from bot.config.units import parse_size  # only those who give a limit wait for it

@@ -10,7 +10,7 @@ nobody's neighbour and nobody's reference: what was measured after it is held ag
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, NamedTuple
 
@@ -154,11 +154,6 @@ def is_outcome(cell: Cell) -> bool:
     return cell.status not in ("timeout", UNMEASURED) and not cell.unfetched
 
 
-def is_gap(side: Snapshot, key: CellKey, cell: Cell | None) -> bool:
-    """True where it was to be measured, and nobody knows how it ends."""
-    return side.plans(key) if cell is None else not is_outcome(cell)
-
-
 Side = tuple[str, Snapshot]  # a variant's name, and what was measured
 
 
@@ -172,18 +167,15 @@ class Neighbours(NamedTuple):
     across: tuple[tuple[Side, frozenset[CellKey]], ...]
 
 
-def neighbours(variants: Iterable[Variant], is_known: Callable[[Cell], bool]) -> Iterator[Neighbours]:
-    """Each variant that could be had with the one before, in their order; of two at a time alone snapshots are held.
-
-    `is_known`: whether a cell is no gap: what is asked for may be its numbers, or how it ended.
-    """
+def neighbours(variants: Iterable[Variant]) -> Iterator[Neighbours]:
+    """Each variant that could be had with the one before, in their order; a cell without an artifact is a gap."""
     last, before, gaps = dict[CellKey, Side](), list[Side](), list[str]()
     for one in variants:
         if one.snapshot is None:
             gaps.append(one.name)
             continue
         head = (one.name, one.snapshot)
-        known = frozenset(cell.key for cell in one.snapshot.cells if is_known(cell))
+        known = frozenset(cell.key for cell in one.snapshot.cells if cell.measured)
         if before:
             across: dict[str, tuple[Side, set[CellKey]]] = {}
             for key in known & last.keys():

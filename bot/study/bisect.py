@@ -32,9 +32,9 @@ from bot.core.spec import release_in
 from bot.core.study import Variant
 from bot.errors import BotError, CompilerUnavailable, InputError, Interrupted, NoVerdict, UsageError
 from bot.explain.suspects import UNFINISHED, Source, with_suspects
+from bot.show.bisect import candidate_words, moved_words
 from bot.show.escape import clip
 from bot.show.filters import amount, plural
-from bot.show.searches import candidate_words, moved_words
 from bot.study.comparison import reported, source_of
 from bot.study.prepare import Show, Work, is_snapshot, load_snapshot
 from bot.study.specs import candidates_of

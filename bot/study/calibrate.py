@@ -8,32 +8,20 @@ cells, rounded up to whole percent, and never less than 1 %: a few equal runs pr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import ceil
-from pathlib import Path
 from statistics import median_low
 
-import msgspec
-from msgspec import structs
-
 from bot.compiler.compiler import Result
-from bot.core.history import HISTORY_SCHEMA
-from bot.core.json_text import Headed
 from bot.core.metrics import INEXACT
 from bot.core.planned import PlannedCell
 from bot.core.snapshot import Cell, CellKey, Failure
-from bot.core.study import Variant
-from bot.core.thresholds import counts, least_levels, replayed, variants_of
 from bot.errors import InputError, UsageError
-from bot.show.blocks import Block
 from bot.show.escape import clean
 from bot.show.filters import plural
-from bot.show.searches import replay_blocks
-from bot.study.prepare import Work, load_snapshot
+from bot.study.prepare import Work
 from bot.study.run import Resources, SidePlan
-from bot.study.specs import expanded
-from bot.system.files import whole_or_nothing
 
 FEW = 4  # So many cells are compiled where none were selected
 LEAST_RUNS = 2
@@ -116,58 +104,3 @@ def spread_lines(runs: Runs, say: Callable[[str], None]) -> Iterator[str]:
         yield "  ".join(text.rjust(width) if at > 1 else text.ljust(width) for at, (text, width) in enumerate(texts))
     yield ""
     yield f"noise: {{{', '.join(f'{id_}: {bands[id_]}%' for id_ in INEXACT if id_ in bands)}}}"
-
-
-# `calibrate --replay`: what the thresholds of a configuration would have said of changes that were measured before.
-
-UNSEEN = "a history has statuses and metrics alone: other bytes of the same size and edited models are not seen"
-
-
-def replay(work: Work, files: Sequence[Path], most: int | None) -> list[Block]:
-    """What to print; nothing is compiled.
-
-    `files`: snapshots in their order, directories of them, or one history; `most`: in how many steps a rule may alarm
-    at most, for the smallest level that does so; None to leave that out.
-    """
-    variants, config, gaps = _variants(files, work), work.config, list[str]()
-    steps = list(replayed(_selected(variants, work, gaps), config.thresholds, config.states, config.noise))
-    least = [] if most is None else least_levels(steps, most)
-    return list(replay_blocks(steps, gaps, counts(steps), least, most))
-
-
-def _selected(variants: Iterable[Variant], work: Work, gaps: list[str]) -> Iterator[Variant]:
-    """Each with the selected cells; names of those that could not be had go to `gaps`."""
-    must_match = True
-    for one in variants:
-        if one.snapshot is None:
-            gaps.append(one.name)
-            yield one
-        else:
-            yield structs.replace(one, snapshot=work.selected({"": one.snapshot}, must_match=must_match)[""])
-            must_match = False
-
-
-def _variants(files: Sequence[Path], work: Work) -> Iterable[Variant]:
-    """Of a history, or of snapshots one at a time: one of many cells is large."""
-    try:
-        is_history = msgspec.json.decode(whole_or_nothing(files[0]), type=Headed).schema == HISTORY_SCHEMA
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        is_history = False
-    where, hint = str(files[0]), "name more snapshots"
-    if not is_history:
-        names = [spec for file in files for spec in expanded(str(file))]
-        where = " ".join(names)
-    elif len(files) > 1:
-        raise UsageError("a history is replayed alone", where=f"--replay {where}", hint="leave out the other files")
-    else:
-        try:
-            variants = variants_of(files[0].read_bytes(), where)
-        except UnicodeDecodeError:
-            raise InputError("is not UTF-8 text, so no history", where=where) from None
-        names = [one.name for one in variants if one.snapshot]
-    if len(names) < 2:
-        raise UsageError(f"holds {len(names)} of the two that a step has", where=where, hint=hint)
-    if is_history:
-        work.show.say(UNSEEN)
-        return variants
-    return (Variant(name, name, load_snapshot(Path(name))) for name in names)

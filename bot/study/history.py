@@ -202,7 +202,7 @@ Moves = dict[tuple[str, CellKey], Move]  # Release and cell → what moved
 def explained_history(study: Study, config: Config, texts: Texts = no_texts) -> History:
     """What happened between neighbours that were measured, and in each cell since it was measured before."""
     steps, moves = list[Step](), Moves()
-    for (before, base), (name, head), gaps, across in neighbours(study.variants, lambda cell: cell.measured):
+    for (before, base), (name, head), gaps, across in neighbours(study.variants):
         report = reported(config, base, head, Baseline(before), texts)
         steps.append(step_of(report, before, name, gaps, _CAUSES))
         moves |= _moves(before, name, report, config)
