@@ -47,11 +47,10 @@ class VariantKeys(Keys, frozen=True):
             it, all have.
         shapes: What is said of the dynamic dimensions of the models: one size (static, with size), a range (with min
             and max), or multiples within one (divisible, with by, min and max).
-        folded: Whether executables that deduplication left apart are folded, as fold does it.
         at: Where the variant stands on the experiment's axis.
     """
 
-    keywords: ClassVar[Plain] = except_beside(models=("shapes", "folded"), shapes=("folded",))
+    keywords: ClassVar[Plain] = except_beside(models=("shapes",))
     flags: Flags = ()
     targets: (
         Annotated[Mapping[str, Flags], examples({"cuda": ["--iree-cuda-target=sm_90"]}, min_length=1)] | UnsetType
@@ -69,7 +68,6 @@ class VariantKeys(Keys, frozen=True):
         ]
         | UnsetType
     ) = UNSET
-    folded: Annotated[bool, examples(True)] = False
     at: Annotated[int, examples(4, ge=0, le=1_000_000_000)] | UnsetType = UNSET
 
 
@@ -175,9 +173,6 @@ def _experiment(name: str, file: YamlFile, entry: ExperimentKeys, packaged: Mapp
         hint = "give the experiment an axis, and every variant its place"
         where = ("axis",) if "axis" in file.data else ("variants", (placed or variants)[0].name)
         raise file.error(where, "an axis needs the place ('at') of every variant, and a place needs an axis", hint)
-    if variants[0].folded:
-        what = "the first variant is what the others are compared with, and cannot be folded"
-        raise file.error(("variants", variants[0].name, "folded"), what, "put another one first")
     return Experiment(
         name=name,
         question=entry.question,
@@ -207,7 +202,6 @@ def _variant(file: YamlFile, name: str, entry: VariantKeys) -> Variant:
         spec=entry.compiler,
         files=files,
         shapes=entry.shapes or None,
-        folded=entry.folded,
         targets=None if entry.targets is UNSET else entry.targets,
         at=None if entry.at is UNSET else entry.at,
     )

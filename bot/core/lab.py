@@ -56,7 +56,7 @@ class Lab(Small, frozen=True, dict=True, gc=True):
     experiment: Experiment
     study: Study  # the experiment's variants, measured; their cells know `linalg_ops_before`, too
     runs: Mapping[tuple[str, CellKey], Run]  # variant and cell → what running it gave; of those that were to be run
-    # variant and cell → the folded program or the constrained model, relative to `lab.json`'s directory
+    # variant and cell → the constrained model, relative to `lab.json`'s directory
     modules: Mapping[tuple[str, CellKey], str]
     machine: str  # what ran them, in one line; empty where none was run
     flags: tuple[str, ...]  # of every cell, beside the targets' and the variants'
@@ -198,7 +198,7 @@ def lab_lines(lab: Lab) -> Iterator[bytes]:
     asked = lab.experiment
     variants = (
         {"name": one.name, "compiler": one.compiler, "flags": one.flags}
-        | filled(targets=one.targets, files=one.files, shapes=one.shapes, folded=one.folded or None)
+        | filled(targets=one.targets, files=one.files, shapes=one.shapes)
         | filled(at=one.at, reason=one.reason)
         for one in lab.study.variants
     )

@@ -90,7 +90,6 @@ class Variant(Small, frozen=True):
     targets: Mapping[str, tuple[str, ...]] | None = None
     files: Mapping[str, str] = {}  # row → its model's file; empty where the rows are models of their own
     shapes: Constraint | None = None  # what is said of the dynamic dimensions of its models; None where nothing is
-    folded: bool = False  # True where its executables are folded as `fold` does it
     at: int | None = None  # where it stands on the study's axis; None without one
 
     @property
@@ -137,12 +136,9 @@ class Study(Small, frozen=True, dict=True, gc=True):
 
     @cached_property
     def references(self) -> Mapping[str, Variant]:
-        """Target → what the other variants are compared with there: the first that has an artifact there.
-
-        A folded one only where no other has: it was made of its own unfolded program, and is compared with that.
-        """
+        """Target → what the other variants are compared with there: the first that has an artifact there."""
         first: dict[str, Variant] = {}
-        for one in sorted(self.measured, key=lambda one: one.folded):
+        for one in self.measured:
             for cell in one.snapshot.cells if one.snapshot else ():
                 if cell.measured:
                     first.setdefault(cell.key.target, one)

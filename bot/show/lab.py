@@ -203,14 +203,11 @@ def _difference(one: Sums, variant: str, column: str) -> str:
 
 
 def beyond_stack(lab: Lab, every: Sequence[Sums], names: int) -> Iterator[Phrase]:
-    """Which models need the compiler's stack limit raised: a line for all variants with which the same do.
-
-    Not of folded ones: where a model is over the limit, that is lifted for all that is tried of it.
-    """
+    """Which models need the compiler's stack limit raised: a line for all variants with which the same do."""
     measured = [(name, cell) for one in every for (_, name), cell in one.cells.items() if cell.measured]
     over = [(name, cell.key) for name, cell in measured if cell.status == "over-stack-limit"]
     groups: dict[frozenset[CellKey], list[str]] = {}
-    for variant in (one.name for one in lab.study.variants if not one.folded):
+    for variant in (one.name for one in lab.study.variants):
         mine = frozenset(key for name, key in over if name == variant)
         if mine or (over and any(name == variant for name, _ in measured)):
             groups.setdefault(mine, []).append(variant)
@@ -439,8 +436,6 @@ def _variant(lab: Lab, variant: Variant) -> Phrase:
         parts.append(phrase("on ", _code(target), " ", _code(" ".join(flags)) if flags else ""))
     if variant.shapes:
         parts.append(phrase(f"dynamic dimensions: {_shape_words(variant.shapes)}"))
-    if variant.folded:
-        parts.append(phrase("folded as fold does it"))
     parts += [phrase(name(row), " is ", _code(file)) for row, file in sorted(variant.files.items())]
     return phrase(name(variant.name), ": ", joined(parts or [phrase("as the configuration has it")], "; "))
 

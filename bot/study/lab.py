@@ -1,4 +1,4 @@
-"""An experiment: a side for each of its variants planned and measured, folded, and run beside the reference's."""
+"""An experiment: a side for each of its variants planned and measured, and run beside the reference's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bot.compiler.iree import in_its_words, open_kit, toolchain_of, unknown_to_a
 from bot.compiler.rewriting import constrained, flow_of
 from bot.config.targets import merged
 from bot.core.backends import backend_of
-from bot.core.fold import FAILED, FoldAudit, FoldCell, FoldOptions, Price, Run
+from bot.core.fold import Price, Run
 from bot.core.lab import BEFORE_FUSION, SAME, Experiment, Lab
 from bot.core.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG, Model, PlannedCell, Target, kept, select, short_names
 from bot.core.planned import plan as plan_cells
@@ -29,7 +29,7 @@ from bot.core.spec import release_in
 from bot.core.study import Study, Variant
 from bot.errors import CompilerUnavailable, NoVerdict, UsageError
 from bot.running.runner import MISSING, Runner, Runtime, installed, machine, of_release
-from bot.study.folding import RUN_SECONDS, audited, interface_of
+from bot.study.folding import RUN_SECONDS, interface_of
 from bot.study.prepare import Work, load_models
 from bot.study.run import SidePlan, measure_sides, recheck, repeat_unsteady
 from bot.system.files import make_directory, temporary_directory
@@ -63,18 +63,10 @@ def experimented(experiment: Experiment, work: Work) -> Lab:
     models, targets = _scope(experiment, work)
     plans = [_planned(each, models, targets, work) for each in experiment.variants]
     ready = [plan for plan in plans if plan.side.cells and not plan.variant.reason]
-    plain = [plan for plan in ready if not plan.variant.folded]
-    sides = _measured(plain, work)
-    unfolded = _study(plain, sides)
+    sides = _measured(ready, work)
     runs, modules = Runs(), dict[tuple[str, CellKey], str]()
     for plan in ready:
-        if plan.variant.folded:
-            audit = _audit(plan, experiment.run, work)
-            cells = tuple(sorted((_folded(cell, audit) for cell in audit.cells), key=lambda cell: cell.key))
-            sides[plan.name] = Snapshot(plan.side.compiler.info, plan.side.source, cells)
-            runs |= _compared(plan, audit, unfolded, ready)
-            modules |= {(plan.name, CellKey(one.model, one.target)): one.module for one in audit.cells}
-        elif plan.variant.shapes is not None:
+        if plan.variant.shapes is not None:
             shown = {cell.key: cell.model.shown for cell in plan.side.cells}
             modules |= {(plan.name, cell.key): shown[cell.key] for cell in sides[plan.name].cells if cell.command}
     idle = {f"{plan.name}: none of its targets is measured here" for plan in plans if not plan.side.cells}
@@ -217,64 +209,6 @@ def _before_fusion(cell: Cell) -> Cell:
     )
 
 
-def _audit(plan: VariantPlan, runs: bool, work: Work) -> FoldAudit:
-    """A variant folded on all of its targets together, and measured from the cache; under the names of its rows."""
-    paths = {cell.key.model: Path(cell.model.path) for cell in plan.side.cells}
-    targets = tuple({cell.key.target: cell.target for cell in plan.side.cells}.values())
-    own = {"models": tuple(paths.values()), "targets": targets, "suites": (), "flags": _flags(plan.variant, work)}
-    spec = plan.variant.spec or work.request.specs["head"]
-    request = replace(work.request, models=(), targets=(), flags=(), specs={"head": spec})
-    audit = audited(replace(work, request=request, config=structs.replace(work.config, **own)), FoldOptions(run=runs))
-    rows = {path.stem: row for row, path in paths.items()}
-    return structs.replace(
-        audit,
-        cells=tuple(structs.replace(cell, model=rows[cell.model]) for cell in audit.cells),
-        models=tuple(structs.replace(model, model=rows[model.model]) for model in audit.models),
-    )
-
-
-def _folded(cell: FoldCell, audit: FoldAudit) -> Cell:
-    """A folded cell as one of the experiment's."""
-    key, failure = CellKey(cell.model, cell.target), Failure("fold", cell.note) if cell.note else None
-    status = {"unsupported": "unsupported", FAILED: "failed"}.get(cell.state, "ok")
-    if status != "ok":
-        return Cell(key, status, failure=failure)
-    after = {
-        "executables": cell.executables.after,
-        "artifact_bytes": cell.artifact_bytes.after,
-        "executable_bytes": cell.executable_bytes.after,
-        "dispatch_regions": next((model.regions for model in audit.models if model.model == cell.model), None),
-    }
-    reasons = {name: "is not measured of a folded program" for name, value in after.items() if value is None}
-    failure = None if cell.state == "folded" else Failure("fold", "nothing to fold")
-    return Cell(key, status, after, failure=failure, command=cell.command, reasons=reasons)
-
-
-def _compared(plan: VariantPlan, audit: FoldAudit, unfolded: Study, plans: Sequence[VariantPlan]) -> Runs:
-    """What the audit says of outputs and time: nothing of the experiment's where it folded another program.
-
-    An audit holds what was folded against its own unfolded program, which has to be that of the reference.
-    """
-    by_name, runs = {one.name: one for one in plans}, Runs()
-
-    def program(of: VariantPlan, key: CellKey) -> object:
-        own = ((one.argv, one.model.digest) for one in of.side.cells if one.key == key)
-        return next(own, None), of.side.compiler.info
-
-    for cell in audit.cells:
-        if cell.state in ("unsupported", FAILED):
-            continue
-        key = CellKey(cell.model, cell.target)
-        reference = unfolded.references.get(key.target)
-        run = Run(cell.equal, cell.equal_note, cell.price, cell.price_note)
-        if reference is None or program(by_name[reference.name], key) != program(plan, key):
-            name = f"{reference.name}'s" if reference else "that of a variant that others are compared with"
-            why = f"the program that was folded is not {name}"
-            run = Run(equal_note=why, price_note=why)
-        runs[plan.name, key] = run
-    return runs
-
-
 # Artifacts of variants run on this machine beside that of the reference: outputs and CPU time.
 
 
@@ -286,7 +220,7 @@ def _timed(plans: Sequence[VariantPlan], study: Study, runs: Runs, work: Work) -
     cells = {(one.name, cell.key): cell for one in study.variants if one.snapshot for cell in one.snapshot.cells}
     runtime, say = installed(), work.show.say
     if runtime is None:
-        runs |= {key: _not_run(runs.get(key), MISSING) for key, cell in cells.items() if cell.measured}
+        runs |= {key: _not_run(MISSING) for key, cell in cells.items() if cell.measured}
         return ""
     with temporary_directory("lab-") as scratch, ExitStack() as stack:
         tools = dict[str, _Tools]()
@@ -306,17 +240,14 @@ def _timed(plans: Sequence[VariantPlan], study: Study, runs: Runs, work: Work) -
             if reference := study.references.get(key.target):
                 say(f"{key} is run")
                 rows = [(plan, cells[plan.name, key]) for plan in plans if (plan.name, key) in cells]
-                runs |= {(plan.name, key): run for plan, run in bench.all(rows, reference, runs)}
+                runs |= {(plan.name, key): run for plan, run in bench.all(rows, reference)}
     ran = any(run.price or run.equal is not None for run in runs.values())
     others = sorted({of.name for _, _, of in tools.values()} - {runtime.name})
     return ", ".join((machine(runtime), *others)) if ran else ""
 
 
-def _not_run(run: Run | None, why: str) -> Run:
-    """That a cell is not run; what folding found out of its own stays."""
-    run = run or Run()
-    price_note = "" if run.price else run.price_note or why
-    return structs.replace(run, equal_note=run.equal_note or why, price_note=price_note)
+def _not_run(why: str) -> Run:
+    return Run(equal_note=why, price_note=why)
 
 
 _Tools = tuple[Kit, Importer, Runtime]  # What only one compiler has
@@ -334,20 +265,20 @@ class _Bench:
     kits: dict[Path, Kit] = field(default_factory=dict)
     files: int = 0
 
-    def all(self, rows: Sequence[_Row], reference: Variant, runs: Runs) -> Iterator[tuple[VariantPlan, Run]]:
+    def all(self, rows: Sequence[_Row], reference: Variant) -> Iterator[tuple[VariantPlan, Run]]:
         if len(rows) < 2:
             return
         measured = [row for row in rows if row[1].measured]
-        first = next((row for row in measured if row[0].name == reference.name and not reference.folded), None)
+        first = next((row for row in measured if row[0].name == reference.name), None)
         data = self.scratch / "data"
-        prepared = self._runner(first, data) if first else f"{reference.name} has no unfolded artifact here"
+        prepared = self._runner(first, data) if first else f"{reference.name} has no artifact here"
         if first is None or isinstance(prepared, str):
-            yield from ((plan, _not_run(runs.get((plan.name, cell.key)), str(prepared))) for plan, cell in measured)
+            yield from ((plan, _not_run(str(prepared))) for plan, _ in measured)
             return
         runner, before = prepared
         for row in measured:
             if row is not first:
-                yield row[0], self._ran(first, row, runner, before, runs.get((row[0].name, row[1].key)))
+                yield row[0], self._ran(first, row, runner, before)
         shutil.rmtree(data, ignore_errors=True)
 
     def _runner(self, first: _Row, data: Path) -> tuple[Runner, Path] | str:
@@ -393,17 +324,15 @@ class _Bench:
         failed = by(kit, (*planned.argv, *lifted), Source(planned.model.name, source), out)
         return failed.first_line if failed else None
 
-    def _ran(self, first: _Row, row: _Row, runner: Runner, before: Path, known: Run | None) -> Run:
+    def _ran(self, first: _Row, row: _Row, runner: Runner, before: Path) -> Run:
         (plan, cell), (reference, other) = row, first
-        if plan.variant.folded:
-            return known or Run()
         if plan.planned(cell.key).model.digest != reference.planned(cell.key).model.digest:
-            return _not_run(known, f"another program than {reference.name}'s: its inputs are its own")
+            return _not_run(f"another program than {reference.name}'s: its inputs are its own")
         if cell.artifact_digest == other.artifact_digest:
-            return _not_run(Run(equal=True, equal_note=SAME), SAME)
+            return Run(equal=True, equal_note=SAME, price_note=SAME)
         after = self._artifact(row)
         if isinstance(after, str):
-            return _not_run(known, after)
+            return _not_run(after)
         equality, price = runner.outputs_equal(before, after), runner.price(before, after)
         cost = price if isinstance(price, Price) else None
         return Run(equality.equal, equality.equal_note, cost, "" if cost else str(price))

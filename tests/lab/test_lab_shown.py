@@ -56,9 +56,6 @@ def test_what_needs_more_stack_is_named_with_the_variants_that_need_it() -> None
     assert "- With `b` 2 builds need the stack limit raised: `m1`, `m2` on `vmvx`." in text
     text = render_lab(make.lab(*cells[1:2], make.cell("m2", "vmvx", "b")))
     assert "- With `b` no build needs the stack limit raised." in text
-    lifted = replace(make.variants("b")[0], folded=True)
-    text = render_lab(make.lab(*cells[1:2], make.cell("m2", "vmvx", "b"), variants=(*make.variants("a"), lifted)))
-    assert "stack limit raised" in text and "With `b`" not in text, "all that is folded has the limit lifted"
 
 
 def test_no_change_is_said_of_what_is_known() -> None:

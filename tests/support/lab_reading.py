@@ -25,7 +25,7 @@ def read_lab(path: Path) -> Lab:
         own = (_cell(row) for row in rows if row["variant"] == one["name"])
         side = Snapshot(msgspec.convert(one["compiler"], CompilerInfo), SourceInfo(), tuple(own))
         shapes = msgspec.convert(one.get("shapes"), Constraint | None)
-        named = {name: one[name] for name in ("name", "targets", "files", "folded", "at", "reason") if name in one}
+        named = {name: one[name] for name in ("name", "targets", "files", "at", "reason") if name in one}
         variants.append(Variant(**named, flags=tuple(one["flags"]), shapes=shapes, snapshot=side))
     columns = tuple(plain["columns"])
     asked = Experiment(plain["experiment"], plain["question"], columns, (), run=plain["run"], axis=plain["axis"])

@@ -143,8 +143,6 @@ experiments:
     variants:
       unknown: {flags: [--no-such-option]}
       plain: {flags: [--enable-gvn-sink]}
-      same: {folded: true, flags: [--enable-gvn-sink]}
-      narrow: {folded: true, flags: [--enable-gvn-sink], targets: {'*': [--iree-llvmcpu-target-cpu=x86-64-v2]}}
       slow: {targets: {'*': [--iree-llvmcpu-target-cpu=x86-64-v2]}}
 """
 
@@ -158,12 +156,8 @@ def test_what_is_held_against_the_reference_is_its_own_program_and_what_is_not_s
     )
     told = {each.variant: each for each in lab.cells}
     assert told["unknown"].status == "unsupported" and told["plain"].price is None
-    assert told["slow"].price and told["same"].price and told["same"].equal is True
-    other = "the program that was folded is not plain's"
-    assert (told["narrow"].equal, told["narrow"].equal_note) == (told["narrow"].price, told["narrow"].price_note)
-    assert told["narrow"].price_note == other and told["narrow"].price is None
-    for name in ("plain", "same", "narrow"):
-        assert "--enable-gvn-hoist --enable-gvn-sink" in told[name].command
+    assert told["slow"].price
+    assert "--enable-gvn-hoist --enable-gvn-sink" in told["plain"].command
     page = (home / "out-held/lab.md").read_text(encoding="utf-8")
     assert "On `llvm-cpu-x86_64`, 1 model, against `plain`: " in page and "against `unknown`" not in page
-    assert f"{other} (1 build)" in page and "| `plain` |" in page
+    assert "| `plain` |" in page
