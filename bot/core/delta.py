@@ -254,7 +254,7 @@ def exact_changes(metrics: Iterable[MetricDelta]) -> list[MetricDelta]:
 _NOTHING: Metrics = {}
 
 
-def diff_cell(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]) -> CellDelta:
+def _diff_cell(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]) -> CellDelta:
     """Compare one cell of two sides; `cells` are its values there, None where a side does not have it.
 
     Where the compiler does not repeat itself, the cell is compared as the pair of outcomes that differ least.
@@ -321,4 +321,4 @@ def diff(base: Snapshot, head: Snapshot) -> tuple[CellDelta, ...]:
     """All cells of both sides, sorted by key; what was planned and has no cell is `unmeasured`."""
     left, right = ({cell.key: cell for cell in side.cells} for side in (base, head))
     keys = left.keys() | right.keys() | base.planned | head.planned
-    return tuple(diff_cell(base, head, key, (left.get(key), right.get(key))) for key in sorted(keys))
+    return tuple(_diff_cell(base, head, key, (left.get(key), right.get(key))) for key in sorted(keys))

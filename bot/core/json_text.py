@@ -58,14 +58,14 @@ _SCHEMA_OF_YAML = re.compile(rb"^schema: *[\"']?(code-size-[a-z]+)/", re.MULTILI
 _YAML_HEAD_BYTES = 1 << 16
 
 
-class Headed(msgspec.Struct):
+class _Headed(msgspec.Struct):
     """The fields by which a file says what it is."""
 
     schema: str = ""
     include: msgspec.Raw = msgspec.Raw()
 
 
-_decoder_of = msgspec.json.Decoder(Headed)
+_decoder_of = msgspec.json.Decoder(_Headed)
 
 
 def kind_of(text: bytes | str) -> str:
@@ -181,7 +181,7 @@ def require_schema(
     text: bytes | str, schema: str, noun: str, where: str, hint: str, size_bytes: int | None = None
 ) -> None:
     """Raises InputError for text of another schema: its other fields are none that anybody has to look at."""
-    own = decoded(text, Headed, where, hint, noun, size_bytes).schema
+    own = decoded(text, _Headed, where, hint, noun, size_bytes).schema
     if own != schema:
         if other := mistaken(text, noun):
             raise InputError(other[0], where=where, hint=other[1])

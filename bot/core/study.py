@@ -3,8 +3,8 @@
 Every command that measures asks one question of it. A comparison has two variants, an experiment as many as its
 question needs, a history one a release or stored commit; a bisection asks for them one by one.
 
-A gap is no measurement: a variant that could not be had, and of a cell one in which nothing is known of it. It is
-nobody's neighbour and nobody's reference: what was measured after it is held against what was measured before it.
+A gap is no measurement: a variant that could not be had, and a cell without an artifact. It is nobody's neighbour
+and nobody's reference: what was measured after it is held against what was measured before it.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Study(Small, frozen=True, dict=True, gc=True):
         return dict(sorted(first.items()))
 
 
-def is_outcome(cell: Cell) -> bool:
+def _is_outcome(cell: Cell) -> bool:
     """True where how it ended is the compiler's own doing: with more time, or with the model, it may end otherwise."""
     return cell.status not in ("timeout", UNMEASURED) and not cell.unfetched
 
@@ -202,8 +202,8 @@ def united(variants: Iterable[Variant]) -> Study:
         elif differing := [
             cell.key
             for cell, other in _pairs(result[at].snapshot, one.snapshot)
-            if is_outcome(cell)
-            and is_outcome(other)
+            if _is_outcome(cell)
+            and _is_outcome(other)
             and (cell.status, cell.artifact_digest) != (other.status, other.artifact_digest)
         ]:
             more = f" and {len(differing) - _NAMED} more" if len(differing) > _NAMED else ""
@@ -258,7 +258,7 @@ def _joined(first: Variant, second: Variant) -> Variant:
     if left is None or right is None:
         return first
     cells = {cell.key: cell for cell in right.cells}
-    cells |= {cell.key: cell for cell in left.cells if cell.key not in cells or is_outcome(cell)}
+    cells |= {cell.key: cell for cell in left.cells if cell.key not in cells or _is_outcome(cell)}
     both = replace(
         left,
         cells=tuple(cells[key] for key in sorted(cells)),

@@ -207,7 +207,7 @@ def beyond_stack(lab: Lab, every: Sequence[Sums], names: int) -> Iterator[Phrase
     measured = [(name, cell) for one in every for (_, name), cell in one.cells.items() if cell.measured]
     over = [(name, cell.key) for name, cell in measured if cell.status == "over-stack-limit"]
     groups: dict[frozenset[CellKey], list[str]] = {}
-    for variant in (one.name for one in lab.study.variants):
+    for variant in [one.name for one in lab.study.variants]:
         mine = frozenset(key for name, key in over if name == variant)
         if mine or (over and any(name == variant for name, _ in measured)):
             groups.setdefault(mine, []).append(variant)

@@ -64,7 +64,8 @@ def experimented(experiment: Experiment, work: Work) -> Lab:
     plans = [_planned(each, models, targets, work) for each in experiment.variants]
     ready = [plan for plan in plans if plan.side.cells and not plan.variant.reason]
     sides = _measured(ready, work)
-    runs, modules = Runs(), dict[tuple[str, CellKey], str]()
+    ran_on, runs = _timed(ready, _study(ready, sides), work) if experiment.run else ("", {})
+    modules = dict[tuple[str, CellKey], str]()
     for plan in ready:
         if plan.variant.shapes is not None:
             shown = {cell.key: cell.model.shown for cell in plan.side.cells}
@@ -72,7 +73,7 @@ def experimented(experiment: Experiment, work: Work) -> Lab:
     idle = {f"{plan.name}: none of its targets is measured here" for plan in plans if not plan.side.cells}
     return Lab(
         experiment=experiment,
-        machine=_timed(ready, _study(ready, sides), runs, work) if experiment.run else "",
+        machine=ran_on,
         study=_study(plans, sides),
         runs=runs,
         modules=modules,
@@ -135,16 +136,12 @@ def _planned(variant: Variant, models: tuple[Model, ...], targets: tuple[Target,
             models = tuple(_shaped(model, variant, bindings, work.request.out) for model in models)
         finally:
             bindings.close()
-    cells = in_its_words(toolchain, plan_cells(models, targets, _flags(variant, work)), work.cancel)
+    own_flags = (*work.config.flags, *work.request.flags, *variant.flags)
+    cells = in_its_words(toolchain, plan_cells(models, targets, own_flags), work.cancel)
     if cells and (unknown := unknown_to_all(toolchain, cells, work.cancel)):
         reason = f"IREE {toolchain.info.version} does not know the option {unknown}"
         variant = structs.replace(variant, reason=reason)
     return VariantPlan(variant, SidePlan(variant.name, compiler, cells, work.repository.source))
-
-
-def _flags(variant: Variant, work: Work) -> tuple[str, ...]:
-    """Of all its cells, beside the targets'."""
-    return *work.config.flags, *work.request.flags, *variant.flags
 
 
 def _shaped(model: Model, variant: Variant, bindings: Bindings, out: Path) -> Model:
@@ -212,16 +209,16 @@ def _before_fusion(cell: Cell) -> Cell:
 # Artifacts of variants run on this machine beside that of the reference: outputs and CPU time.
 
 
-def _timed(plans: Sequence[VariantPlan], study: Study, runs: Runs, work: Work) -> str:
-    """Add to `runs` what running the cells gives; the machine in one line, empty where nothing was run.
+def _timed(plans: Sequence[VariantPlan], study: Study, work: Work) -> tuple[str, Runs]:
+    """The machine in one line, empty where nothing was run, and what running the cells gave.
 
     Nothing else runs beside it, as it takes times.
     """
     cells = {(one.name, cell.key): cell for one in study.variants if one.snapshot for cell in one.snapshot.cells}
     runtime, say = installed(), work.show.say
     if runtime is None:
-        runs |= {key: _not_run(MISSING) for key, cell in cells.items() if cell.measured}
-        return ""
+        return "", {key: _not_run(MISSING) for key, cell in cells.items() if cell.measured}
+    runs = Runs()
     with temporary_directory("lab-") as scratch, ExitStack() as stack:
         tools = dict[str, _Tools]()
         for plan in plans:
@@ -243,7 +240,7 @@ def _timed(plans: Sequence[VariantPlan], study: Study, runs: Runs, work: Work) -
                 runs |= {(plan.name, key): run for plan, run in bench.all(rows, reference)}
     ran = any(run.price or run.equal is not None for run in runs.values())
     others = sorted({of.name for _, _, of in tools.values()} - {runtime.name})
-    return ", ".join((machine(runtime), *others)) if ran else ""
+    return ", ".join((machine(runtime), *others)) if ran else "", runs
 
 
 def _not_run(why: str) -> Run:

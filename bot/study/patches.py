@@ -23,9 +23,9 @@ from bot.config.yaml_file import KeyPath, YamlFile, parse_yaml, read_as, read_ya
 from bot.core.explanation import Explanation
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import LIFTED_LIMIT_FLAG, Model, PlannedCell
+from bot.core.ratcheting import Evidence, Kept, Tighter, ratcheted
 from bot.core.report import Baseline
 from bot.core.snapshot import Cell, CellKey, Snapshot
-from bot.core.thresholds import Evidence, Kept, Tighter, ratcheted
 from bot.errors import ConfigError, NoVerdict, UsageError
 from bot.show.escape import clean
 from bot.show.filters import amount

@@ -22,8 +22,8 @@ from bot.config.units import in_style, parse_amount
 from bot.config.yaml_file import KeyPath, with_values
 from bot.core.planned import PlannedCell
 from bot.core.policy import Amount, LevelSpec, Rule
+from bot.core.ratcheting import Evidence, Kept, Tighter, ratcheted
 from bot.core.snapshot import Cell, CellKey, Outcome, Snapshot
-from bot.core.thresholds import Evidence, Kept, Tighter, ratcheted
 from bot.study.prepare import Request, Work
 from bot.system.processes import Cancel
 
