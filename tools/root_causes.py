@@ -71,8 +71,7 @@ def moved_of(comparison: Comparison) -> dict[str, Moved]:
         for cell in json.loads((comparison.out / f"{side}.json").read_text(encoding="utf-8"))["cells"]:
             targets[cell["target"]].compile_ms += cell["metrics"].get("compile_cpu_ms") or 0
             traces = cell.get("traces", {}).values()
-            printed = [one for trace in traces for one in (trace, trace.get("around", {}))]
-            targets[cell["target"]].trace_ms += sum(one.get("cpu_ms", 0) for one in printed)
+            targets[cell["target"]].trace_ms += sum(trace.get("cpu_ms", 0) for trace in traces)
     for name, target in targets.items():
         if (known := target.named.total() + target.unnamed.total()) != target.bytes:
             raise ValueError(f"{comparison.name}, {name}: causes have {known:,} of {target.bytes:,} B")

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import accumulate
 
-from msgspec import structs
-
 from bot.core.explanation import LookedUp, Suspect
 from bot.core.snapshot import CellKey, Dispatch
-from bot.core.trace import LLVM, MACHINE, PROGRAM, REGION, DispatchTrace, IrAround, Parting, PassState, TraceRow
+from bot.core.trace import LLVM, MACHINE, PROGRAM, REGION, DispatchTrace, Parting, PassState, TraceRow
 
 TRACE_SCHEMA = "code-size-trace/1"
 
@@ -29,8 +27,6 @@ class Traced:
     traces: Mapping[str, DispatchTrace]
     commands: Mapping[str, tuple[str, ...]]
     parting: Parting
-    # the IR around the pass that is named, on base and on head; none where no pass is
-    around: tuple[IrAround, ...] = ()
     # looked_up, suspects: which commits may have done it, as in a root cause
     looked_up: LookedUp | None = None
     suspects: tuple[Suspect, ...] = ()
@@ -55,8 +51,6 @@ NO_PLACES = "the compiler's earlier passes have no place in the model for it"
 OTHER_DISPATCHES = "compiled once more, it has other dispatches than in the artifact"
 OTHER_MODEL = "the model is another text on either side, so that its places are not comparable"
 NOT_STORED = "one side's compiler is gone, and its stored baseline has no trace of it"
-NO_TIME_AROUND = "no time was left to print it"
-_NO_TEXT = "the compiler of this side is gone, and a stored baseline has no IR"
 _OTHER_CODE = "no pass is named, as its code is another one when it is compiled alone"
 SAME = "traced: the same operations after each pass that was looked at"
 _SAME_STAGES = "the same operations at each stage that the compiler left"
@@ -133,26 +127,15 @@ def _first_jump(rows: Sequence[TraceRow], least_left: float) -> int | None:
     return None
 
 
-def texts_around(apart: Parting, place: int, *traces: DispatchTrace | None) -> tuple[IrAround, ...]:
-    """The IR around a pass as the traces of base and head have it; none where neither was looked at there."""
-    runs = [
-        (run, trace.around if trace and trace.around and trace.around.run == run.run else None)
-        for run, trace in zip(apart.around(place), traces, strict=True)
-    ]
-    return tuple(text or structs.replace(run, why=_NO_TEXT) for run, text in runs) if any(t for _, t in runs) else ()
-
-
 def _rows(base: Sequence[PassState], head: Sequence[PassState]) -> Iterator[TraceRow]:
     """Where a pass changed one side alone, the other is as it was before."""
     left = right = None
-    at = to = 0
     for i, j in _aligned(base, head):
         one, other = (None if i is None else base[i]), (None if j is None else head[j])
         left, right = one or left, other or right
-        at, to = (at if i is None else i), (to if j is None else j)
         named = other or one
         if left and right and named and left.level == right.level:
-            yield TraceRow(named.name, one, other, _apart(left, right), _share(left, right), (at, to))
+            yield TraceRow(named.name, one, other, _apart(left, right), _share(left, right))
 
 
 def _aligned(base: Sequence[PassState], head: Sequence[PassState]) -> Iterator[tuple[int | None, int | None]]:

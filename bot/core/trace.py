@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 
 from bot.core.record import Amount, Record
 
@@ -17,8 +16,6 @@ REGION = "flow.dispatch.region"
 """Of a program, one dispatch that has been formed, in whatever operation it stands."""
 SOURCE = "source"
 """What is before the first stage that a compiler leaves: it has no operations."""
-SHOWN_LINES, SOUGHT = 12, 3
-"""So many lines of a function, and one more at most, are shown around a pass, and hold so many operations."""
 
 
 class PassStep(Record, frozen=True):
@@ -32,40 +29,6 @@ class PassStep(Record, frozen=True):
     changes: Mapping[str, Amount]
 
 
-class IrLines(Record, frozen=True, omit_defaults=True):
-    """Of a function as the compiler prints it, the lines that matter."""
-
-    lines: tuple[tuple[Amount, str], ...]  # number within the function, from 1, and text
-    total: Amount
-    # what the lines were chosen for; none where it has nothing of what was looked for: its first lines
-    operations: tuple[str, ...] = ()
-    holding: Amount = 0  # lines that have them, those shown included
-
-
-class IrAround(Record, frozen=True, omit_defaults=True):
-    """The function just before and just after one run of a pass, on one side."""
-
-    name: str
-    step: int  # place of the trace's step that is this run; of the last one before it where it changes no operation
-    operations: tuple[str, ...]  # those that part the sides, by which lines are chosen
-    idle: bool = False  # whether it changes no operation there
-    # before, after: None with the reason in `why`
-    before: IrLines | None = None
-    after: IrLines | None = None
-    why: str = ""
-    cpu_ms: int = 0  # what printing it cost
-
-    @property
-    def run(self) -> tuple[str, int, tuple[str, ...], bool]:
-        """Which run it is, and what is looked for."""
-        return self.name, self.step, self.operations, self.idle
-
-    @property
-    def size(self) -> int:
-        """Characters."""
-        return sum(len(text) for one in (self.before, self.after) if one for _, text in one.lines)
-
-
 class DispatchTrace(Record, frozen=True, omit_defaults=True):
     """One dispatch on one side."""
 
@@ -73,9 +36,7 @@ class DispatchTrace(Record, frozen=True, omit_defaults=True):
     why: str = ""  # why there are none, or why they end early; empty where the trace is whole
     # whether the traced compile made the code that is in the artifact; None where that is not known
     same_code: bool | None = None
-    cpu_ms: int = 0  # what tracing cost, the compiler alone, without the IR around a pass
-    # the IR around the pass that is named, of dispatches that are examples of a root cause
-    around: IrAround | None = None
+    cpu_ms: int = 0  # what tracing cost, the compiler alone
     # of a dispatch that the other side lacks, what that side's passes did at the same places of the model
     across: tuple[PassStep, ...] = ()
     # the target for which the passes over the program were printed, where that is another one with the same dispatches
@@ -89,9 +50,8 @@ class DispatchTrace(Record, frozen=True, omit_defaults=True):
     @property
     def size(self) -> int:
         """What it takes to look at: steps times operations that there ever are; real ones have up to 100,000."""
-        texts = self.around.size if self.around else 0
         steps = self.steps + self.across
-        return len(steps) * len({name for step in steps for name in step.changes}) + texts
+        return len(steps) * len({name for step in steps for name in step.changes})
 
     @property
     def is_whole(self) -> bool:
@@ -142,7 +102,6 @@ class TraceRow:
     # operation → how many more on head after this pass, largest first; with types where only these differ
     apart: Mapping[str, int]
     share: float  # how many of the larger side's operations the other does not have (0.5 is half of them)
-    steps: tuple[int, int]  # place of the last step on base and on head, this pass or one before it
 
     @property
     def level(self) -> str:
@@ -180,14 +139,6 @@ class Parting:
     def named(self, cause: str | None) -> int | None:
         """Place of the pass that is told of a dispatch of this cause: with another configuration, the one with most."""
         return self.most if cause == "strategy" else self.at
-
-    def around(self, place: int) -> tuple[IrAround, ...]:
-        """What to look for around a pass, on base and on head."""
-        row, operations = self.rows[place], tuple(islice(self.operations_at(place), SOUGHT))
-        return tuple(
-            IrAround(state.name if state else row.name, step, operations, state is None)
-            for state, step in zip((row.base, row.head), row.steps, strict=True)
-        )
 
     @property
     def shown(self) -> list[int]:

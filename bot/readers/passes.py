@@ -9,18 +9,15 @@ machine function with `# *** IR Dump After Greedy Register Allocator (greedy) **
 from __future__ import annotations
 
 import re
-import textwrap
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 
-from bot.core.trace import LLVM, MACHINE, MLIR, SHOWN_LINES, SOUGHT, DispatchTrace, IrAround, IrLines, PassStep
+from bot.core.trace import LLVM, MACHINE, MLIR, PassStep
 
 LONGEST_LINE_BYTES = 1 << 16  # Of a line, what is read: a constant of a million elements is one
 _HEADERS = (
-    re.compile(rb"// -----// IR Dump (?P<when>After|Before) (?P<class>\S+?):? \(?(?P<name>[\w-]+)[){ ].*//----- //"),
-    re.compile(
-        rb"(?:# )?\*\*\* IR Dump (?P<when>After|Before) (?P<class>.+?)(?: \((?P<name>[\w-]*)\))?(?: on .*)? \*\*\*"
-    ),
+    re.compile(rb"// -----// IR Dump After (?P<class>\S+?):? \(?(?P<name>[\w-]+)[){ ].*//----- //"),
+    re.compile(rb"(?:# )?\*\*\* IR Dump After (?P<class>.+?)(?: \((?P<name>[\w-]*)\))?(?: on .*)? \*\*\*"),
 )
 _FUNCTIONS = {
     MLIR: re.compile(rb" *(?:func|llvm|spirv|vm)\.func\b[^@]*@([\w$.-]+)\(.*\{$"),
@@ -63,13 +60,13 @@ def _operation(item: bytes, line: bytes, level: str) -> Iterator[str]:
     yield f"{name} {types.decode()}" if types else name
 
 
-def header_of(line: bytes) -> tuple[tuple[str, str], bool]:
-    """Of a dump's first line: the pass and what implements it, both empty where it is none; whether it is after it."""
+def header_of(line: bytes) -> tuple[str, str]:
+    """Of a dump's first line: the pass and what implements it, both empty where it is none."""
     header = next(filter(None, (form.match(line) for form in _HEADERS)), None)
     if header is None:
-        return ("", ""), False
+        return "", ""
     class_name, name = (header[part].decode(errors="replace") if header[part] else "" for part in ("class", "name"))
-    return (name or class_name, class_name), header["when"] == b"After"
+    return name or class_name, class_name
 
 
 class PassReader:
@@ -86,7 +83,6 @@ class PassReader:
         self._function = function.encode()
         self._rest = b""
         self._pass = ("", "")
-        self._is_after = False
         self._level, self._end = "", b""
         self._typed: Counter[str] = Counter()
         self._before: tuple[str, Counter[str]] = ("", Counter())
@@ -101,20 +97,17 @@ class PassReader:
     def _line(self, line: bytes) -> None:
         if line.startswith((b"// -----//", b"*** ", b"# *** ")):
             self._ended()
-            self._pass, self._is_after = header_of(line)
+            self._pass = header_of(line)
         elif self._level:
             if line.startswith(self._end):
                 self._ended()
             else:
-                self._counted(line)
+                self._typed.update(operations_of(line, self._level))
         elif self._pass[0]:
             for level, form in _FUNCTIONS.items():
                 if (function := form.match(line)) and function[1] == self._function:
                     indent = line[: len(line) - len(line.lstrip())]
                     self._level, self._end = level, _ENDS.get(level, indent + b"}")
-
-    def _counted(self, line: bytes) -> None:
-        self._typed.update(operations_of(line, self._level))
 
     def _ended(self) -> None:
         """Keep what was counted of the function, where that is something else than before."""
@@ -126,101 +119,3 @@ class PassReader:
                 self.steps.append(PassStep(*self._pass, self._level, changed))
                 self._before = self._level, self._typed
         self._typed, self._level = Counter(), ""
-
-
-_EVERYWHERE = (".constant", ".yield")  # What a pass makes or takes away of these says nothing of what it does
-_COLUMNS = 160  # Of a line that is shown, so much about
-
-
-class _Lines:
-    """The first lines that hold some operations, each with its neighbours; without operations, the first lines."""
-
-    def __init__(self, operations: Collection[str]) -> None:
-        self._operations = operations
-        self._lines: list[tuple[int, bytes]] = []
-        self._before, self._last = (0, b""), -1
-        self.total = self.holding = 0
-        self.names = set[str]()
-
-    def add(self, line: bytes, names: Sequence[str]) -> None:
-        """The next line, with the operations on it."""
-        self.total += 1
-        held = {one for name in names for one in (name, name.partition(" ")[0]) if one in self._operations}
-        self.names |= held
-        self.holding += bool(held)
-        if len(self._lines) < SHOWN_LINES:
-            if held and self._before[0] and self._before not in self._lines:
-                self._lines.append(self._before)
-            if held or self._last == self.total - 1 or not self._operations:
-                self._lines.append((self.total, line))
-        self._last = self.total if held else self._last
-        self._before = self.total, line
-
-    def cut(self) -> IrLines:
-        """What is shown."""
-        texts = textwrap.dedent("\n".join(line.decode(errors="replace").expandtabs(2) for _, line in self._lines))
-        third = _COLUMNS // 3
-        shown = (
-            text if len(text) <= _COLUMNS else f"{text[: 2 * third]} … {text[-third:]}" for text in texts.split("\n")
-        )
-        lines = tuple(zip((number for number, _ in self._lines), shown, strict=False))
-        return IrLines(lines, self.total, tuple(name for name in self._operations if name in self.names), self.holding)
-
-
-class AroundReader(PassReader):
-    """Finds one run of a pass, by what the function consists of before and after it, and cuts both texts.
-
-    What it reads has the function before and after each run of the pass, or after each pass that changed it.
-
-    Attributes:
-        texts: before and after; None as long as the run has not come.
-    """
-
-    def __init__(self, function: str, trace: DispatchTrace, run: IrAround) -> None:
-        super().__init__(function)
-        self.texts: tuple[IrLines, IrLines] | None = None
-        states, place = list(trace.states()), run.step
-        ends = [
-            (one.name, last.typed if last and last.level == one.level else None, one.typed)
-            for last, one in zip((None, *states), states, strict=False)
-        ]
-        own = (run.name, states[place].typed, states[place].typed) if run.idle else ends[place]
-        self._own, self._own_level = own, states[place].level
-        self._earlier = 0 if run.idle else ends[:place].count(own)
-        changes = Counter[str]()
-        for name, change in () if run.idle else trace.steps[place].changes.items():
-            if not name.partition(" ")[0].endswith(_EVERYWHERE):
-                changes[name.partition(" ")[0]] += change
-        by_change = sorted(changes, key=lambda name: (changes[name], name))
-        gone, new = by_change[:SOUGHT], by_change[: -SOUGHT - 1 : -1]
-        self._sought: tuple[Collection[str], ...] = (
-            dict.fromkeys((*run.operations, *(name for name in gone if changes[name] < 0))),
-            run.operations,
-            [name for name in new if changes[name] > 0],
-            (),
-        )
-        self._lines = [_Lines(one) for one in self._sought]
-        self._last: tuple[Counter[str], list[_Lines]] | None = None
-
-    def _counted(self, line: bytes) -> None:
-        names = list(operations_of(line, self._level))
-        self._typed.update(names)
-        for one in self._lines:
-            one.add(line, names)
-
-    def _ended(self) -> None:
-        name, before, after = self._own
-        is_run = (
-            self._typed
-            and self._is_after
-            and (self._pass[0], self._level, self._typed) == (name, self._own_level, after)
-        )
-        if is_run and self._last and before in (None, self._last[0]) and self.texts is None:
-            if self._earlier == 0:
-                (old, *_, old_start), (_, new, own, start) = self._last[1], self._lines
-                shown = next((one for one in (new, own) if one.holding), start)
-                self.texts = (old if old.holding else old_start).cut(), shown.cut()
-            self._earlier -= 1
-        if self._typed:
-            self._last = self._typed, self._lines
-        self._typed, self._level, self._lines = Counter(), "", [_Lines(one) for one in self._sought]

@@ -53,7 +53,7 @@ class ProgramReader:
         total = Counted()
         for path, is_whole in _dumps(directory):
             with path.open("rb") as file:
-                (name, class_name), _ = header_of(file.readline(LONGEST_LINE_BYTES))
+                name, class_name = header_of(file.readline(LONGEST_LINE_BYTES))
                 if name == _LAST:
                     break
                 read = _Dump(file)

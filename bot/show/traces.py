@@ -1,17 +1,17 @@
-"""The passes of dispatches: the IR around one; table and picture for the page; a trace on a terminal and as JSON."""
+"""The passes of dispatches: table and picture for the page; a trace on a terminal and as JSON."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from bot.core.delta import CellDelta
 from bot.core.explanation import Explanation, code_change
-from bot.core.parting import TRACE_SCHEMA, Traced, parting, texts_around
+from bot.core.parting import TRACE_SCHEMA, Traced, parting
 from bot.core.planned import SIDES
 from bot.core.snapshot import CellKey
-from bot.core.trace import PROGRAM, SHOWN_LINES, IrAround, IrLines, Parting, operation_words
+from bot.core.trace import Parting, operation_words
 from bot.show.blocks import (
     Block,
     Code,
@@ -30,46 +30,13 @@ from bot.show.blocks import (
     section,
     strong,
 )
-from bot.show.escape import clean, clean_block, clip
+from bot.show.escape import clean, clip
 from bot.show.facts import Facts, suspect_words
 from bot.show.filters import percent, plural
-
-_COLUMNS, _NAMES = 200, 120
-
-
-def around_texts(around: Sequence[IrAround]) -> Iterator[tuple[str, str]]:
-    """Before it on base and head, then after it: a title each, and numbered lines or why there are none."""
-    for when in ("before", "after") if around else ():
-        for side, one in zip(("base", "head"), around, strict=True):
-            lines = one.before if when == "before" else one.after
-            idle = ", which changes no operation there" if one.idle and lines and when == "after" else ""
-            title = f"{side}, {when} {clip(clean(one.name), _COLUMNS)}{idle}"
-            if not lines:
-                yield title, f"n/a: {clean(one.why, _COLUMNS)}"
-                continue
-            held = f"the first of {lines.total:,} lines; none has these operations"
-            if lines.holding:
-                names = clip(clean(", ".join(lines.operations)), _NAMES)
-                held = f"{lines.holding:,} of {lines.total:,} lines have {names}"
-            yield f"{title}: {held}", _numbered(lines)
-
-
-def _numbered(one: IrLines) -> str:
-    """A gap in the numbers is a line of its own."""
-    texts, last = list[str](), 0
-    width = len(str(max((number for number, _ in one.lines), default=0)))
-    for number, line in one.lines[: SHOWN_LINES + 1]:
-        texts += ["…"] * (number > last + 1)
-        texts.append(f"{number:>{width}}  {clip(clean_block(line).replace(chr(10), ' '), _COLUMNS)}")
-        last = number
-    return "\n".join([*texts, *(["…"] * (last < one.total))])
-
 
 TRACES, TRACE_ROWS = 40, 120
 """The most dispatches of a page whose passes are shown, those whose code changed most, and passes of each."""
 _NAME, _PASS, _OPERATIONS, _NAMED, _PASS_COLUMNS = 120, 64, 160, 3, 32
-_SMALLER = "printed for the largest dispatch of each cause alone"
-_EARLY = "the pass works on the whole program, in which this dispatch is not alone"
 _ALIKE = "where every dispatch of the model has the same IR on both sides"
 _LEVELS = {"program": "program", "mlir": "MLIR", "llvm": "LLVM IR", "machine": "machine code"}
 _PASSES = ("after the pass", "of", "base", "head", "apart", "what differs, the most first")
@@ -99,14 +66,12 @@ def trace_folds(delta: CellDelta, explanation: Explanation, chosen: Collection[T
             pairs = ((delta.base, one.base), (delta.head, one.head))
             traces = [cell.traces.get(row.name) if row else None for cell, row in pairs]
             apart = parting(*traces)
-            if (place := apart.named(one.cause)) is not None:
+            if apart.named(one.cause) is not None:
                 printed_for = next((trace.printed_for for trace in traces if trace and trace.printed_for), "")
-                early = _EARLY + (f"; its passes were printed for {printed_for}, {_ALIKE}" if printed_for else "")
-                no_ir = early if apart.rows[apart.at or 0].level == PROGRAM else _SMALLER
-                yield _trace_fold(clip(one.name, _NAME), apart, texts_around(apart, place, *traces), no_ir)
+                yield _trace_fold(clip(one.name, _NAME), apart, printed_for)
 
 
-def _trace_fold(name: str, apart: Parting, around: tuple[IrAround, ...], no_ir: str) -> Fold:
+def _trace_fold(name: str, apart: Parting, printed_for: str) -> Fold:
     at, most = apart.at or 0, apart.most or 0
     begin = max(0, min(at - TRACE_ROWS // 3, len(apart.rows) - TRACE_ROWS))
     places = range(begin, min(begin + TRACE_ROWS, len(apart.rows)))
@@ -123,18 +88,15 @@ def _trace_fold(name: str, apart: Parting, around: tuple[IrAround, ...], no_ir: 
     are = "is" if alike == 1 else "are"
     hidden = f" {plural(alike, 'pass')} that left the difference as it was {are} not in the table." if alike else ""
     no_room = f" There is no room for {plural(far, 'pass')} before or after these." if far else ""
-    why = f"No IR around the pass: {clean(around[0].why) if around else no_ir}. "
-    texts: Block = Sentence(phrase(why, code("code-size-bot trace"), " prints the commands that do."), small=True)
-    if any(one.before for one in around):
-        pieces = (section(title, Code(text, language="text")) for title, text in around_texts(around))
-        texts = section("", *pieces, css="around")
+    program = f"The passes over the program were printed for {clean(printed_for)}, {_ALIKE}. " if printed_for else ""
+    commands = phrase(program, code("code-size-bot trace"), " gives the commands that print the IR after each pass.")
     return Fold(
         phrase("Passes of ", code(name), ": the sides part after ", code(_pass(apart.rows[at].name)), by_most),
         (
             Picture((("", json.dumps(_picture(apart, places, marks))),)),
             Table(_PASSES, listed(rows, "pass"), 2, sentences=5, css="passes"),
             Sentence(f"{_MEANING}{hidden}{no_room}", small=True),
-            texts,
+            Sentence(commands, small=True),
         ),
         css="trace",
     )
@@ -188,7 +150,6 @@ def trace_blocks(traced: Traced) -> Iterator[Block]:
         only = f" (which changes operations on {alone} only)" if alone else ""
         said = f"they part after {apart.row.name}{only}: {operation_words(apart.operations, _NAMED)}"
     yield Sentence((strong(clean(said)),))
-    yield from (section(title, Code(text)) for title, text in around_texts(traced.around))
     yield Sentence(suspect_words(traced.looked_up, traced.suspects))
     yield List(listed(f"{one.date} {one.url or one.commit} {one.title} ({one.why})" for one in traced.suspects))
     for name, side in traced.traces.items():
@@ -225,9 +186,5 @@ def trace_json(traced: Traced) -> Mapping[str, Any]:
         "operations": traced.parting.operations,
         "why": traced.parting.why,
         "commands": traced.commands,
-        "around": {
-            name: {"pass": one.name, "idle": one.idle, "before": one.before, "after": one.after, "why": one.why}
-            for name, one in zip(SIDES, traced.around, strict=False)
-        },
         **({"suspects": traced.suspects, "looked_up": traced.looked_up} if traced.looked_up else {}),
     }

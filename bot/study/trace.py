@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from bot.core.delta import diff
 from bot.core.explanation import DispatchDelta, PassChange
-from bot.core.parting import Traced, parting, texts_around
+from bot.core.parting import Traced, parting
 from bot.core.planned import SIDES, beginning, matching, near_or_known
 from bot.core.snapshot import Cell
 from bot.core.trace import PROGRAM
@@ -52,7 +52,6 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
     rows = {name: row for name, row in (("base", delta.base), ("head", delta.head)) if row is not None}
     traces = {name: sides[name].cells[0].traces.get(row.name) for name, row in rows.items()}
     apart = parting(traces.get("base"), traces.get("head"))
-    place = apart.named(delta.cause)
     traced = Traced(
         key=keys[0],
         compilers={name: side.compiler.version for name, side in sides.items()},
@@ -66,7 +65,6 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
             if name in rows or apart.row
         },
         parting=apart,
-        around=() if place is None else texts_around(apart, place, traces.get("base"), traces.get("head")),
     )
     clue = _clue(traced, delta, both.sides["head"].targets.get(keys[0].target, ""))
     if clue and (source := source_of(both.work)):

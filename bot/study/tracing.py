@@ -30,7 +30,6 @@ from bot.core.explanation import EARLY_CAUSES, DispatchDelta, Explanation, RootC
 from bot.core.parting import (
     NO_PLACES,
     NO_TIME,
-    NO_TIME_AROUND,
     NOT_STORED,
     OTHER_DISPATCHES,
     OTHER_MODEL,
@@ -38,14 +37,14 @@ from bot.core.parting import (
 )
 from bot.core.planned import LIFTED_LIMIT_FLAG, SIDES, PlannedCell
 from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot, differ
-from bot.core.trace import LLVM, MACHINE, MLIR, PROGRAM, REGION, DispatchTrace, IrAround, Parting
+from bot.core.trace import LLVM, MLIR, PROGRAM, REGION, DispatchTrace, Parting
 from bot.errors import MalformedBinary
 from bot.explain.explanations import changed_models, explanations
 from bot.explain.root_causes import root_causes
 from bot.readers.artifact import read_executable
 from bot.readers.assemble import UNSPEAKABLE
 from bot.readers.elf import function_codes
-from bot.readers.passes import AroundReader, PassReader
+from bot.readers.passes import PassReader
 from bot.readers.program_passes import LOCATION, ProgramReader, joint_places
 from bot.show.filters import plural
 from bot.study.prepare import Work
@@ -127,8 +126,7 @@ def _with_llvm(kit: Kit, argv: Sequence[str], source: Path, row: Dispatch, trace
     return DispatchTrace((*front, *whole.steps), trace.why, trace.same_code, cpu_ms)
 
 
-_UNREGISTERED = "Cannot find option named"
-_ERROR = re.compile(rb"error: |LLVM ERROR|Unknown command line argument|" + _UNREGISTERED.encode())
+_ERROR = re.compile(rb"error: |LLVM ERROR|Unknown command line argument|Cannot find option named")
 
 
 def _traced(kit: Kit, argv: Sequence[str], source: Path, row: Dispatch, options: Sequence[str]) -> DispatchTrace:
@@ -166,39 +164,6 @@ def _compiled(kit: Kit, flags: Sequence[str], source: Path, reader: PassReader, 
     return outcome
 
 
-_NAMES = re.compile(r"[\w-]+")
-_AROUND = {MLIR: ("--mlir-print-ir-before=", "--mlir-print-ir-after="), MACHINE: ("--print-before=", "--print-after=")}
-"""LLVM's own passes are told by their classes, which these options do not know."""
-
-
-def _with_around(
-    kit: Kit, argv: Sequence[str], source: Path, row: Dispatch, trace: DispatchTrace, wanted: IrAround
-) -> DispatchTrace:
-    """The trace with the IR around one run of a pass, by one more compile that prints that pass alone.
-
-    A pass that cannot be printed alone is looked for among all that the compiler prints.
-    """
-    level = trace.steps[wanted.step].level
-    every = _PASSES if level == MLIR else _LLVM_PASSES
-    named = [f"{option}{wanted.name}" for option in _AROUND.get(level, ()) if _NAMES.fullmatch(wanted.name)]
-    cpu_ms, why = 0, ""
-    for options in (named, every) if named else (every,):
-        reader = AroundReader(row.name, trace, wanted)
-        printed = (*_ALONE, *options, _ELIDED, f"--filter-print-funcs={row.name}", UNTHREADED)
-        with temporary_directory("trace-", kit.session.scratch) as directory:
-            outcome = _compiled(kit, (*argv, *printed), source, reader, directory)
-        cpu_ms += outcome.cpu_ms
-        if reader.texts:
-            before, after = reader.texts
-            return replace(trace, around=replace(wanted, before=before, after=after, cpu_ms=cpu_ms))
-        is_whole = outcome.ok or _UNREGISTERED in outcome.output
-        why = "" if is_whole else failure(outcome, kit.session.timeout_seconds).first_line
-        if wanted.idle or why:
-            break
-    why = why or ("it does not run there at this point" if wanted.idle else "the compiler printed no such run of it")
-    return replace(trace, around=replace(wanted, why=why, cpu_ms=cpu_ms))
-
-
 def _is_same(row: Dispatch, directory: Path) -> bool | None:
     """Whether the code is that of the artifact; None where either is not known."""
     try:
@@ -225,7 +190,6 @@ def _is_same(row: Dispatch, directory: Path) -> bool | None:
 
 TIME_SHARE = 0.25  # What tracing may cost, as a share of the CPU time in which both sides were compiled
 LITTLE_SECONDS = 10  # So much may always be spent, however small the comparison is
-AROUND_SHARE = 0.1  # Of that time, what is kept for the IR around passes; printing one costs a tenth of a trace
 PROGRAM_SECONDS = 2
 """What the passes over a program take on both sides: 1 s for 400 lines, 3.5 s for 4,000, for all dispatches of it."""
 MOVED_TENTHS, MOST = 9, 600
@@ -245,20 +209,14 @@ class _SideTracer:
         self._programs: dict[CellKey, ProgramReader | str] = {}
         self._lock = threading.Lock()
 
-    def trace(
-        self, cell: Cell, row: Dispatch, before: DispatchTrace | None, around: IrAround | None = None
-    ) -> DispatchTrace:
-        """One dispatch; `before`: what is known, where more is wanted: IR `around` a pass, else LLVM's own passes."""
+    def trace(self, cell: Cell, row: Dispatch, before: DispatchTrace | None) -> DispatchTrace:
+        """One dispatch; `before`: what is known, where LLVM's own passes are wanted, too."""
         planned = self._planned[cell.key]
         argv = (*planned.argv, LIFTED_LIMIT_FLAG) if cell.status == "over-stack-limit" else planned.argv
         sources = self._sources_of(planned, argv)
         if isinstance(sources, Failure) or row.executable not in sources:
             why = sources.first_line if isinstance(sources, Failure) else "the compiler wrote no source of it"
-            if before and around:
-                return replace(before, around=replace(around, why=why))
             return DispatchTrace((), why)
-        if before and around:
-            return _with_around(self._kit, argv, sources[row.executable], row, before, around)
         if before is None:
             return _traced(self._kit, argv, sources[row.executable], row, trace_options(row.name))
         return _with_llvm(self._kit, argv, sources[row.executable], row, before)
@@ -387,9 +345,8 @@ class Budget:
     """
 
     def __init__(self, sides: Mapping[str, Snapshot], here: Collection[str], seconds: float | None) -> None:
-        whole_ms = None if seconds is None else round(seconds * 1000 * (1 - AROUND_SHARE))
+        whole_ms = None if seconds is None else round(seconds * 1000)
         self._here, self._whole_ms, self._left_ms, self._rounds = here, whole_ms, whole_ms, list(ROUNDS)
-        self._around_ms = (seconds or 0) * 1000 * AROUND_SHARE
         self._cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
         self._written, self._read = set[tuple[str, CellKey]](), set[tuple[str, CellKey]]()
         self._charged_ms: dict[tuple[CellKey, str], int] = {}
@@ -456,16 +413,6 @@ class Budget:
             rows = self._rows(delta).values()
             self._expected_ms += sum(expected_ms(row) + has_llvm * expected_llvm_ms(row) for row in rows)
             self._measured_ms += measured_ms
-
-    def takes_around(self, rows: Sequence[Dispatch]) -> bool:
-        """True where there is time for the IR around a pass of these: what was kept for it, and what is left."""
-        cost_ms = sum(150 + 12 * (row.code_bytes or 0) // 1024 for row in rows)
-        if self._left_ms is None:
-            return True
-        if cost_ms > self._left_ms + self._around_ms:
-            return False
-        self._left_ms -= cost_ms
-        return True
 
     def _rows(self, delta: DispatchDelta) -> dict[str, Dispatch]:
         rows = zip(SIDES, (delta.base, delta.head), strict=True)
@@ -559,30 +506,6 @@ class _Pairs:
             short = [side for side in rows if all(one.level != LLVM for one in known[side][rows[side].name].steps)]
             self._trace(key, rows, short, llvm=True)
 
-    def look(self, key: CellKey, rows: Mapping[str, Dispatch], runs: Mapping[str, IrAround]) -> list[Task]:
-        """The IR around a pass, on the sides that have it not yet."""
-        for side, wanted in runs.items():
-            known, name = self.known[side, key], rows[side].name
-            if not (around := known[name].around) or around.run != wanted.run or around.why:
-                known[name] = self._tracers[side].trace(self._cells[side, key], rows[side], known[name], wanted)
-        return []
-
-    def examples(self, chosen: Sequence[Moved]) -> Iterator[tuple[CellKey, dict[str, Dispatch], dict[str, IrAround]]]:
-        """Of dispatches that part after the same pass by the same operation the largest, with the run on each side."""
-        seen = set[tuple[object, ...]]()
-        for key, delta in sorted(chosen, key=lambda one: -abs(moved_bytes(one[1]) or 0)):
-            if delta.base is None or delta.head is None:
-                continue
-            rows, apart = {"base": delta.base, "head": delta.head}, self._parting(key, delta)
-            if (place := apart.named(delta.cause)) is None or apart.rows[place].level == PROGRAM:
-                continue
-            name, count = next(iter(apart.operations_at(place).items()), ("", 0))
-            what = delta.cause, apart.rows[place].name, name, count > 0
-            if delta.cause == "strategy" or what not in seen:
-                seen.add(what)
-                runs = dict(zip(SIDES, apart.around(place), strict=True))
-                yield key, rows, {side: wanted for side, wanted in runs.items() if side in self._tracers}
-
     def needed_llvm(self, key: CellKey, delta: DispatchDelta) -> bool:
         """Whether all passes of LLVM were printed, or would have been without the cache."""
         if delta.base is None or delta.head is None:
@@ -646,21 +569,6 @@ def with_traces(
                 budget.settle(key, delta, pairs.cpu_ms(key, delta), has_llvm=has_llvm)
             budget.late |= {(key, delta.name) for key, delta in again}
             rest = [one for one in rest if one not in now or one in again]
-        tasks, looked = [], set[tuple[str, CellKey, str]]()
-        for key, rows, runs in pairs.examples(chosen):
-            looked |= {(side, key, rows[side].name) for side in runs}
-            if budget.takes_around([rows[side] for side in runs]):
-                look = partial(pairs.look, key, rows, runs)
-                tasks.append(Task(-len(tasks), f"IR of {rows['head'].name} of {key}", look))
-                continue
-            for side, wanted in runs.items():
-                trace = known[side, key][rows[side].name]
-                known[side, key][rows[side].name] = replace(trace, around=replace(wanted, why=NO_TIME_AROUND))
-        run_all(tasks, resources.jobs, resources.cancel.set, resources.progress)
-    for (side, key), traces in known.items():
-        for name, trace in traces.items():
-            if trace.around and (side, key, name) not in looked:  # of another comparison
-                traces[name] = replace(trace, around=None)
     return {
         side: _with_those(here[side], snapshot, moved, chosen, known, resources) if side in here else snapshot
         for side, snapshot in sides.items()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
 
-from bot.core.trace import LLVM, MACHINE, MLIR, DispatchTrace, IrAround
-from bot.readers.passes import AroundReader, PassReader
+from bot.core.trace import LLVM, MACHINE, MLIR, DispatchTrace
+from bot.readers.passes import PassReader
 
 FUNCTION = """func.func @f(%arg0: memref<4xf32>) {
   %c0 = arith.constant 0 : index
@@ -117,31 +115,3 @@ def test_a_dump_that_ends_early_is_counted_as_far_as_it_goes() -> None:
     text = f"// -----// IR Dump After P (p) //----- //\n{FUNCTION}"
     (state,) = read(text[: text.index("  %1:2")]).states()
     assert state.total == 2
-
-
-RUNS = tuple(
-    FUNCTION.replace("  return\n", '  "x.y"() : () -> ()\n' * extra + "  return\n") for extra in (0, 900, 0, 900, 3)
-)
-
-
-def test_the_run_that_is_meant_is_found_among_several_and_its_texts_are_cut() -> None:
-    """By what there is before and after it: as all passes are printed, and as that one alone is."""
-    header = "// -----// IR Dump {} CSEPass: cse //----- //\n"
-    traced = read("".join(header.format("After") + text for text in RUNS))
-    assert [step.changes.get("x.y") for step in traced.steps] == [None, 900, -900, 900, -897]
-    alone = [
-        header.format(when) + one
-        for pair in pairwise(RUNS)
-        for when, one in zip(("Before", "After"), pair, strict=True)
-    ]
-    for texts in ([header.format("After") + text for text in RUNS], [header.format("Before") + OTHER, *alone]):
-        for place, lines in ((1, (6, 906)), (2, (906, 6)), (3, (6, 906)), (4, (906, 9))):
-            reader = AroundReader("f", traced, IrAround("cse", place, ("x.y",)))
-            reader.feed("".join(texts).encode())
-            reader.feed(b"")
-            assert reader.texts is not None
-            assert tuple(text.total for text in reader.texts) == lines
-            for text in reader.texts:
-                assert text.holding == max(0, text.total - 6)
-                assert len(text.lines) <= 13
-                assert all(len(line) < 170 for _, line in text.lines)

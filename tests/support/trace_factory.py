@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from msgspec import structs
 from replacing import replace
 
-from bot.core.parting import parting
 from bot.core.snapshot import Snapshot
-from bot.core.trace import MACHINE, MLIR, DispatchTrace, IrLines, PassStep
+from bot.core.trace import MACHINE, MLIR, DispatchTrace, PassStep
 
 Counts = Mapping[str, int]
 
@@ -34,26 +32,3 @@ def traced(side: Snapshot, more: int, passes: int = 60, word: str = "") -> Snaps
     one = trace(*same, *grown, *machine)
     cells = (replace(cell, traces={row.name: one for row in cell.dispatches}) for cell in side.cells)
     return replace(side, cells=tuple(cells))
-
-
-HOSTILE = "</pre><script>window.ran = 1</script>\x1b[31m\u202e"
-
-
-def looked_at(base: Snapshot, head: Snapshot) -> tuple[Snapshot, ...]:
-    """Both sides, equally traced, with the IR around the pass that parts them; on head there is none after it."""
-    text = IrLines(((7, HOSTILE), (9, "  %0 = v.extract")), 9_000, ("v.extract",), 700)
-    (left, right) = (next(one for cell in side.cells for one in cell.traces.values()) for side in (base, head))
-    apart = parting(left, right)
-    runs = apart.around(apart.at or 0)
-    around = (
-        structs.replace(runs[0], before=text, after=text),
-        structs.replace(runs[1], before=text, why="it does not run there at this point"),
-    )
-    sides = []
-    for side, one in zip((base, head), around, strict=True):
-        cells = (
-            replace(cell, traces={name: structs.replace(made, around=one) for name, made in cell.traces.items()})
-            for cell in side.cells
-        )
-        sides.append(replace(side, cells=tuple(cells)))
-    return tuple(sides)

@@ -86,15 +86,6 @@ def test_what_stopped_unrolling_index_arithmetic_is_named(home: Path, capsys: py
     assert parted["name"] == told["parts_at"]
     assert parted["head"] - parted["base"] == -256 == sum(parted["apart"].values())
     assert all(one["share"] == 0 for one in told["passes"][: told["parts_at_place"]][-3:])
-    for side, holding in (("base", 256), ("head", None)):
-        around = told["around"][side]
-        assert (around["pass"], around["why"]) == (told["parts_at"], "")
-        before, after = ([text for _, text in around[when]["lines"]] for when in ("before", "after"))
-        assert any("vector.gather" in line for line in before), "what the pass lowers"
-        assert (around["after"]["holding"] if holding else None) == holding
-        assert any("affine.delinearize_index" in line for line in after) == (side == "base")
-        assert all(len(lines) <= 13 for lines in (before, after))
-        assert around["before"]["total"] < around["after"]["total"]
 
 
 @pytest.mark.parametrize("target", ["llvm-cpu-aarch64", "cuda", "vmvx"])
@@ -111,8 +102,6 @@ def test_the_terminal_says_what_parts_them_and_how_to_see_it(home: Path, capsys:
     assert "3.11.0" in lines and "3.13.0" in lines, "both columns have room on 80 columns"
     told = " ".join(lines.split())
     assert "they part after iree-llvmcpu-virtual-vector-lowering: affine.delinearize_index −256" in told
-    assert "base, after iree-llvmcpu-virtual-vector-lowering: 256 of 2,831 lines have affine.delinearize_index" in told
-    assert "50 %43 = vector.extract %42[0, 0] : index from vector<8x8xindex>" in told
     assert told.count("the traced compile gives the code that is in the artifact") == 2
     assert "--compile-to=executable-sources" in told
     assert "--mlir-print-ir-after-all" in told
@@ -156,9 +145,6 @@ def test_a_stored_baseline_names_the_pass_when_its_compiler_is_gone(home: Path, 
     assert first.traced.dispatches == 1
     untraced = {row.untraced for row in report.cells[0].dispatches if isinstance(row.untraced, str)}
     assert untraced <= {NOT_STORED, NOT_TRACED}
-    page = (tmp_path / "out/report.html").read_text(encoding="utf-8")
-    assert page.count("n/a: the compiler of this side is gone, and a stored baseline has no IR") == 2
-    assert "head, before iree-llvmcpu-virtual-vector-lowering: " in page
 
 
 MINUS = """func.func @main(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64xf32>) {
