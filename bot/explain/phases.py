@@ -1,31 +1,22 @@
-"""The counts of two sides' regions, and the words for what formed differently: which merged, which one split.
-
-Found by arithmetic: a region's `operations` is a sum of hashes, so a merged region has the sum of its parts'.
-Recomputed or rewritten operations break the sum; then nothing is said. Nor where the sites do not add up: k parts that
-became one are k - 1 sites fewer. A region that computes nothing (a transpose) has no sum, and is no part of anything.
-"""
+"""What two sides' dispatch sites launch, the first phase in which they differ, and the smallest piece that does."""
 
 from __future__ import annotations
 
 import difflib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations, islice
-from typing import NamedTuple
+from itertools import islice
 
 from msgspec import structs
 
 from bot.core.explanation import code_differs
 from bot.core.program import BOUND_PARTS, HASHED_PHASES, Program, Source
-from bot.core.snapshot import SHORT_SUM_MODULUS, SUM_MODULUS, Cell, Dispatch
+from bot.core.snapshot import Cell, Dispatch
 from bot.explain.matching import Match, Side, is_opaque, numbers
 from bot.explain.texts import Texts
-
-MOST_PARTS = 4
-WINDOW_SITES = 6  # How far apart, among the sites that changed, the parts of one region may be: keeps the search linear
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,112 +105,6 @@ def _census(side: Side, program: Program) -> Census:
 def members_of(census: Census, structure: str) -> int:
     """How many executables have this structure."""
     return len(census.executables.get(structure, ()))
-
-
-class Region(NamedTuple):
-    """One dispatch site as a region: `place` is its number in the program."""
-
-    place: int
-    structure: str
-    operations: int
-    kind: str
-    component: str | None
-
-
-def regions(side: Side) -> list[Region]:
-    """All dispatch sites whose executable's IR is known, in the program's order."""
-    program = side.program
-    rows = {row.name: row for row in side.cell.dispatches}
-    result = []
-    for place, site in enumerate(program.sites if program else ()):
-        row = rows.get(site.entry_point)
-        source = side.source(row) if row else None
-        if row and source:
-            result.append(Region(place, source.structure, source.operations, row.kind, site.component))
-    return result
-
-
-def merges(base: Side, head: Side) -> tuple[str, ...]:
-    """Name what merged and what split, most frequent first: `2 × (matmul + elementwise) → matmul`."""
-    left, right = regions(base), regions(head)
-    before, after = Counter(r.structure for r in left), Counter(r.structure for r in right)
-    gone, new = before - after, after - before
-    modulus = SHORT_SUM_MODULUS if base.short_ir or head.short_ir else SUM_MODULUS
-    merged = list(_joined(_of(left, gone), gone, _of(right, new), new, modulus))
-    split = list(_joined(_of(right, new), new, _of(left, gone), gone, modulus))
-    if not _adds_up(merged, split, fewer=len(left) - len(right)):
-        return ()
-    return (*_lines(merged, "{parts} → {whole}"), *_lines(split, "{whole} → {parts}"))
-
-
-def _adds_up(merged: Sequence[_Joined], split: Sequence[_Joined], fewer: int) -> bool:
-    """Whether there are as many sites fewer as these make; more of them where some merges or splits were not found."""
-    less, more = (sum(len(one.parts) - 1 for one in joined) for joined in (merged, split))
-    if less and more:
-        return less - more == fewer
-    return less <= fewer if less else more <= -fewer
-
-
-def _of(sites: Sequence[Region], excess: Counter[str]) -> list[Region]:
-    return [region for region in sites if region.structure in excess and region.operations]
-
-
-class _Joined(NamedTuple):
-    parts: tuple[str, ...]
-    whole: str
-    component: str | None
-
-
-def _joined(
-    parts: list[Region], budget: Counter[str], wholes: list[Region], wanted: Counter[str], modulus: int
-) -> Iterator[_Joined]:
-    """Parts that sum to a whole, each site used once and no structure more often than it is in excess."""
-    by_sum = {whole.operations: whole for whole in reversed(wholes)}
-    parts_left, used = Counter(budget), set[int]()
-    wholes_left = Counter[int]()
-    for structure, operations in {(whole.structure, whole.operations) for whole in wholes}:
-        wholes_left[operations] += wanted[structure]
-    for first, region in enumerate(parts):
-        if region.place in used or not by_sum:
-            continue
-        near = [other for other in parts[first + 1 : first + WINDOW_SITES] if other.place not in used]
-        chosen = _summing(region, near, by_sum, (parts_left, wholes_left), modulus)
-        if chosen:
-            whole = by_sum[sum(part.operations for part in chosen) % modulus]
-            used.update(part.place for part in chosen)
-            parts_left.subtract(part.structure for part in chosen)
-            wholes_left[whole.operations] -= 1
-            places = {part.component for part in chosen}
-            yield _Joined(tuple(part.kind for part in chosen), whole.kind, places.pop() if len(places) == 1 else None)
-
-
-def _summing(
-    region: Region, near: list[Region], by_sum: dict[int, Region], left: tuple[Counter[str], Counter[int]], modulus: int
-) -> tuple[Region, ...]:
-    parts_left, wholes_left = left
-    amounts = [other.operations for other in near]
-    for count in range(1, MOST_PARTS):
-        # sums of plain numbers first: nearly all of them are nothing
-        for values, others in zip(combinations(amounts, count), combinations(near, count), strict=True):
-            whole = by_sum.get((region.operations + sum(values)) % modulus)
-            if whole is None or wholes_left[whole.operations] < 1:
-                continue
-            chosen = (region, *others)
-            if Counter(part.structure for part in chosen) <= parts_left:
-                return chosen
-    return ()
-
-
-def _lines(joined: Iterable[_Joined], form: str) -> list[str]:
-    places: dict[tuple[tuple[str, ...], str], list[str | None]] = {}
-    for one in joined:
-        places.setdefault((one.parts, one.whole), []).append(one.component)
-    lines = []
-    for (parts, whole), where in sorted(places.items(), key=lambda item: -len(item[1])):
-        words = form.format(parts=f"({' + '.join(parts)})", whole=whole)
-        component = where[0] if len(set(where)) == 1 else None
-        lines.append(f"{len(where)} × {words}" + (f" in {component}" if component else ""))
-    return lines
 
 
 # What is said of an executable that one side lacks, where that side has others of the same structure.
@@ -428,10 +313,7 @@ def _fusion(compared: Compared) -> Cause | None:
         verb = "has" if gone.total() == 1 else "have"
         why = f"{sites} {verb} different IR, in as many regions of the same kinds ({', '.join(named)})"
     else:
-        lines = merges(compared.base, compared.head)
-        named = [f"; {line}" for line in lines[:SHOWN_REGIONS]]
-        named += [f"; {len(lines) - SHOWN_REGIONS} more"] if len(lines) > SHOWN_REGIONS else []
-        why = f"regions are formed differently: {sites} became {come.total()}{''.join(named)}"
+        why = f"regions are formed differently: {sites} became {come.total()}"
     return Cause("fusion", phase, as_told(compared, f"{why}{unknown}"))
 
 

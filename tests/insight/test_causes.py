@@ -54,9 +54,9 @@ def _changed(row: Row, **changes: Any) -> Row:
 CONFIGURED = "of the same source have a different configuration"
 SAME_WITH_OTHER_VALUES = "the same regions with different constants, shapes or offsets"
 UNKNOWN_PHASE = "; the phase is not known, as global optimization was not read on both sides"
-MERGED = "regions are formed differently: 2 of 3 dispatch sites became 1; 1 × (matmul + elementwise) → matmul in e"
-APART = (Row("m", operations=3), Row("r", kind="elementwise", operations=4), Row("k", code="k"))
-TOGETHER = (Row("mr", operations=7, code="n"), Row("k", code="k"))
+MERGED = "regions are formed differently: 2 of 3 dispatch sites became 1"
+APART = (Row("m"), Row("r", kind="elementwise"), Row("k", code="k"))
+TOGETHER = (Row("mr", code="n"), Row("k", code="k"))
 Q_FOLDED = Row("q1", "q", kind="conv", places=("c.0", "c.1"), code="q")
 Q_UNFOLDED = tuple(Row(f"q{i}", "q", kind="conv", places=(f"c.{i}",), code=f"q{i}") for i in range(2))
 PAIRED = (Row("p1", "p", places=("e.0", "e.1")), Row("p2", "p", places=("e.2",)))
@@ -79,17 +79,17 @@ CASES: dict[str, tuple[Cell, Cell, str | None, str | None, str, str | None]] = {
              phases=OTHER_INPUT),
         "input", "input", "the same model text is read differently by the compiler", ">0 input",
     ),
-    "merged": (made(*APART), made(*TOGETHER), "fusion", "dispatch-creation", f"{MERGED}ncoder.0", None),
+    "merged": (made(*APART), made(*TOGETHER), "fusion", "dispatch-creation", MERGED, None),
     "merged after another optimization": (
         made(*APART), made(*TOGETHER, phases=OTHER_OPTIMIZATION),
-        "fusion", "global-optimization", f"{MERGED}ncoder.0", None,
+        "fusion", "global-optimization", MERGED, None,
     ),
     "merged, the phase not known": (
-        made(*APART), made(*TOGETHER, phases=UNOPTIMIZED), "fusion", None, f"{MERGED}ncoder.0{UNKNOWN_PHASE}", None,
+        made(*APART), made(*TOGETHER, phases=UNOPTIMIZED), "fusion", None, f"{MERGED}{UNKNOWN_PHASE}", None,
     ),
     "as many sites of the same kinds": (  # a release may spell operations otherwise, and call dispatches by other names
         made(*(Row(f"m{i}", words="matmul", code=f"m{i}") for i in range(4))),
-        made(*(Row(f"n{i}", words="matmul_like", code=f"n{i}", operations=7) for i in range(4))),
+        made(*(Row(f"n{i}", words="matmul_like", code=f"n{i}") for i in range(4))),
         "fusion", "dispatch-creation",
         "4 of 4 dispatch sites have different IR, in as many regions of the same kinds (4 × matmul)", None,
     ),
@@ -203,16 +203,8 @@ def test_another_text_of_the_model_is_the_cause_before_all_others() -> None:
         assert (found.cause, found.phase, found.why) == ("input", "input", "the model itself changed")
 
 
-def test_the_same_artifact_has_no_cause_and_many_kinds_of_merges_are_cut() -> None:
+def test_the_same_artifact_has_no_cause() -> None:
     assert explain(_delta(made(S), made(S)), True, True).why == "both artifacts are the same bytes"
-    kinds = [f"kind{i}" for i in range(5)]
-    parts = [
-        (Row(f"a{k}", kind=k, operations=10 * i), Row(f"b{k}", kind=k, operations=10 * i + 1))
-        for i, k in enumerate(kinds, 1)
-    ]
-    base = made(*(row for pair in parts for row in pair))
-    why = _told(base, made(*(Row(f"w{k}", kind=k, operations=20 * i + 1) for i, k in enumerate(kinds, 1)))).why
-    assert why.count(" × ") == 3 and why.endswith("; 2 more")
 
 
 @pytest.mark.parametrize("side", ["base", "head"])
