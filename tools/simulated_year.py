@@ -83,7 +83,6 @@ def copied(snapshot: Snapshot, copies: int) -> Snapshot:
                     source=digest(row.source, at)[:5],
                     structure=digest(row.structure, at)[:4],
                     bound=row.bound and digest(row.bound, at)[:4],
-                    bound_parts=tuple(digest(part, at)[:4] for part in row.bound_parts),
                     operations=row.operations * (1 + at) % (1 << 32),
                 )
                 for row in cell.program.sources

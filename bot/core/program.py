@@ -27,10 +27,6 @@ Words, and not an empty `varying`: that is what a stored baseline leaves of ever
 HASHED_PHASES = ("input", "global-optimization")  # phases whose whole program is compared by one digest
 
 
-BOUND_PARTS = ("offsets", "assumptions", "rest")
-"""What the IR with its buffers consists of: where they are, what may be assumed of values passed, and all else."""
-
-
 class Source(Record, frozen=True, omit_defaults=True):
     """One executable's IR after dispatch creation, as digests; a stored baseline keeps their first characters."""
 
@@ -43,7 +39,6 @@ class Source(Record, frozen=True, omit_defaults=True):
     # of the IR with the buffers bound to it, whose offsets depend on the rest of the program (short: 4); empty: not
     # known
     bound: str = ""
-    bound_parts: tuple[str, ...] = ()  # the same as a digest for each of BOUND_PARTS (short: 4); empty: not known
 
 
 class Site(Record, frozen=True, omit_defaults=True):

@@ -98,7 +98,6 @@ class ExecutableFacts(Record, frozen=True):
     memory_bound: bool
     sites: Count
     bound: str = ""  # digest of its IR with the buffers bound to it: their offsets depend on the rest of the program
-    bound_parts: tuple[str, ...] = ()  # the same as a digest for each of BOUND_PARTS
 
 
 class SourceText(Record, frozen=True):

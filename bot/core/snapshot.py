@@ -600,7 +600,7 @@ def short_code(cell: Cell) -> bool:
 
 def short_program(program: Program) -> bool:
     """True where a digest of the program was cut."""
-    rows = ((row.source, row.structure, row.bound or row.source, *row.bound_parts) for row in program.sources)
+    rows = ((row.source, row.structure, row.bound or row.source) for row in program.sources)
     digests = [*(text for row in rows for text in row), *program.phases.values()]
     return any(len(text) < WHOLE_CHARACTERS for text in digests)
 
@@ -619,7 +619,6 @@ def cut_program(program: Program) -> Program:
             one.structure[:STRUCTURE_CHARACTERS],
             one.operations % SHORT_SUM_MODULUS,
             one.bound[:BOUND_CHARACTERS],
-            tuple(part[:BOUND_CHARACTERS] for part in one.bound_parts),
         )
         for one in program.sources
     )

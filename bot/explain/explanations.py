@@ -43,13 +43,13 @@ from bot.core.trace import PROGRAM, REGION, operation_words
 from bot.explain.components import Sections, components, naming, where
 from bot.explain.matching import Match, Side, index_both, is_opaque, match_sides, sources_of
 from bot.explain.phases import (
+    REBOUND,
     SAME_CODE,
     SHORT_IR,
     Cause,
     Compared,
     apart,
     as_told,
-    bound_otherwise,
     cause_of,
     compare,
     dispatch_cause,
@@ -359,8 +359,8 @@ def _lone(match: Match, cause: str, story: _Story) -> str:
 
 def _coded(base: Dispatch, head: Dispatch, compared: Compared, traced: _Traced) -> str:
     words = "the same source, different code" if is_opaque(compared.head) else "the same configuration, different code"
-    if bound := bound_otherwise(compared, base, head):
-        return as_told(compared, f"{words}, {bound}")
+    if rebound(compared, base, head):
+        return as_told(compared, f"{words}, {REBOUND}")
     passed, untraced = traced
     if passed is not None:
         return f"{words}: {passed.name}: {operation_words(passed.operations, _NAMED, passed.others)}"

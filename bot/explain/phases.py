@@ -13,7 +13,7 @@ from itertools import islice
 from msgspec import structs
 
 from bot.core.explanation import code_differs
-from bot.core.program import BOUND_PARTS, HASHED_PHASES, Program, Source
+from bot.core.program import HASHED_PHASES, Program, Source
 from bot.core.snapshot import Cell, Dispatch
 from bot.explain.matching import Match, Side, is_opaque, numbers
 from bot.explain.texts import Texts
@@ -155,38 +155,16 @@ def _members(census: Census | None, source: Source | None) -> tuple[str, ...]:
     return census.executables.get(source.structure, ()) if census and source else ()
 
 
-# What a difference in the buffers that a program binds is called: never more than the digests prove.
-
-
-OTHER_OFFSETS = "for buffers that the program binds at different offsets"
-OTHER_ASSUMPTIONS = "under different assumptions about what the program passes"
-OTHERWISE_BOUND = "and what the program binds there differs"
-_TOLD = {
-    ("offsets",): OTHER_OFFSETS,
-    ("assumptions",): OTHER_ASSUMPTIONS,
-    ("offsets", "assumptions"): f"{OTHER_OFFSETS}, and {OTHER_ASSUMPTIONS}",
-}
+REBOUND = "and what the program binds there differs"
+"""Of entry points that `rebound` says are."""
 
 
 def rebound(compared: Compared, base: Dispatch, head: Dispatch) -> bool:
     """True where the entry points have the same IR, but for what the program binds to it."""
     left, right = compared.base.source(base), compared.head.source(head)
-    return left is not None and right is not None and _rebound(left, right)
-
-
-def _rebound(left: Source, right: Source) -> bool:
-    return left.bound != right.bound and bool(left.bound and right.bound) and left.source == right.source
-
-
-def bound_otherwise(compared: Compared, base: Dispatch, head: Dispatch) -> str:
-    """How what is bound differs: by offsets only where nothing else does; empty where nothing is known to differ."""
-    left, right = compared.base.source(base), compared.head.source(head)
-    if left is None or right is None or not _rebound(left, right):
-        return ""
-    if not len(left.bound_parts) == len(right.bound_parts) == len(BOUND_PARTS):
-        return OTHERWISE_BOUND
-    parts = zip(BOUND_PARTS, left.bound_parts, right.bound_parts, strict=True)
-    return _TOLD.get(tuple(name for name, before, after in parts if before != after), OTHERWISE_BOUND)
+    if left is None or right is None or not (left.bound and right.bound):
+        return False
+    return left.source == right.source and left.bound != right.bound
 
 
 # Whether two entry points have the same code and configuration, and what of their sizes only spells names.
@@ -388,9 +366,9 @@ def _codegen(compared: Compared) -> Cause | None:
     count = f"{len(pairs)} of {len(compared.pairs)}"
     same = "source" if is_opaque(compared.head) else "configuration"
     why = as_told(compared, f"{count} dispatches have the same {same} and different code")
-    answers = {bound_otherwise(compared, *pair) for pair in pairs}  # the words have to be true of all of them
-    words = "" if "" in answers else answers.pop() if len(answers) == 1 else OTHERWISE_BOUND
-    return Cause("codegen", "executable-source", f"{why}, {words}") if words else Cause("codegen", "code", why)
+    if all(rebound(compared, *pair) for pair in pairs):
+        return Cause("codegen", "executable-source", f"{why}, {REBOUND}")
+    return Cause("codegen", "code", why)
 
 
 def _packaging(compared: Compared) -> Cause | None:
@@ -445,9 +423,8 @@ def dispatch_cause(match: Match, compared: Compared, cell: Cause) -> str | None:
         same = left.structure == right.structure
         return _regional(compared.structure_moved(left.structure) if same else None, cell)
     code, strategy = code_differs(base, head), strategy_differs(base, head)
-    moved = bound_otherwise(compared, base, head) == OTHER_OFFSETS
-    if moved and cell.cause in _REGIONAL and not strategy and (compared.same_command or code is False):
-        return cell.cause  # other regions around it are why its buffers are elsewhere; new assumptions are not
+    if rebound(compared, base, head) and cell.cause in _REGIONAL and not strategy and compared.same_command:
+        return cell.cause  # by one compiler and one configuration: what is bound differs because of the program
     if code is False and same_numbers(base, head):
         return cell.cause if cell.cause in _REGIONAL else None
     if strategy:

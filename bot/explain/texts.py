@@ -120,12 +120,9 @@ def describe(facts: ProgramFacts) -> Program:
         entries.setdefault(entry.executable, []).append(entry)
     sources = []
     for text in facts.sources:
-        # digests over its entry points with their buffers, and over each part of what is bound, where all have them
-        own, parts = entries.get(text.executable, []), tuple[str, ...]()
+        own = entries.get(text.executable, [])
         bound = _digest_of(one.bound for one in own) if own and all(one.bound for one in own) else ""
-        if len({len(one.bound_parts) for one in own}) == 1:
-            parts = tuple(map(_digest_of, zip(*(one.bound_parts for one in own), strict=True)))
-        sources.append(replace(fingerprint(text), bound=bound, bound_parts=parts))
+        sources.append(replace(fingerprint(text), bound=bound))
     return Program(
         phases=dict(facts.phases),
         linalg_ops_before=facts.linalg_ops_before,

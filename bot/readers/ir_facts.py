@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from bot.core.json_text import decoded
-from bot.core.program import BOUND_PARTS, HASHED_PHASES
+from bot.core.program import HASHED_PHASES
 from bot.core.reading import ProgramFacts
 from bot.core.record import Count, Name, Record
 from bot.errors import InputError, MalformedBinary
@@ -134,14 +134,12 @@ def _wrong(facts: ProgramFacts) -> Iterator[str]:
     names = [(entry.executable, entry.entry_point) for entry in entries]
     sources = {source.executable for source in facts.sources}
     members = [name for family in families for name in family.members]
-    digests = [(entry_digest, "an entry point") for each in entries for entry_digest in (each.bound, *each.bound_parts)]
+    digests = [(each.bound, "an entry point") for each in entries]
     digests += [(digest, "a phase") for digest in facts.phases.values()]
     yield from (f"entry point of unknown kind {each.kind!r:.40}" for each in entries if each.kind not in KINDS)
     if not facts.phases.keys() <= set(HASHED_PHASES):
         yield f"not digests of phases: {sorted(facts.phases)!r:.40}"
     yield from (f"{what} has no digest: {text!r:.40}" for text, what in digests if not _DIGEST.fullmatch(text))
-    if any(len(entry.bound_parts) != len(BOUND_PARTS) for entry in entries):
-        yield "an entry point has no parts of what is bound"
     if len(set(names)) != len(names):
         yield "an entry point is listed twice"
     if len({executable for executable, _ in names}) > facts.executables:

@@ -282,7 +282,7 @@ def test_what_is_cut_is_known_and_says_what_it_was() -> None:
     first, second = cell.dispatches
     assert short_code(replace(cell, dispatches=(first, replace(second, code="abcd"))))
     assert not short_code(replace(cell, dispatches=(replace(first, code=None),)))
-    for changes in ({"source": "abcde"}, {"structure": "abcd"}, {"bound": "abcd"}, {"bound_parts": ("abcd",) * 3}):
+    for changes in ({"source": "abcde"}, {"structure": "abcd"}, {"bound": "abcd"}):
         row = replace(cell.program.sources[1], **changes)
         assert short_program(replace(cell.program, sources=(cell.program.sources[0], row)))
     assert short_program(replace(cell.program, phases={"input": "0" * 16}))

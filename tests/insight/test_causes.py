@@ -16,7 +16,7 @@ from replacing import replace
 from bot.core.delta import CellDelta
 from bot.core.explanation import CAUSES, UNATTRIBUTED, DispatchDelta, Explanation, code_differs, named_bytes
 from bot.core.explanation import PHASES as ALL_PHASES
-from bot.core.program import BOUND_PARTS, Family
+from bot.core.program import Family
 from bot.core.reading import EntryPoint, Reader
 from bot.core.snapshot import Cell, Dispatch
 from bot.explain.explanations import MOST_DIFFS, MOST_NOTES, explain
@@ -242,52 +242,33 @@ def test_one_measured_side_has_no_cause(base: Cell | None, head: Cell | None, wh
 # Buffers that the program binds.
 
 
-def _bound(cell: Cell, *parts: str) -> Cell:
-    """What is bound to its entry points: offsets, assumptions and the rest; or as a whole."""
+def _bound(cell: Cell, what: str) -> Cell:
+    """What is bound to its entry points."""
     assert cell.program is not None
-    digests = tuple(map(whole, parts)) if len(parts) == len(BOUND_PARTS) else ()
-    sources = (replace(s, bound=whole("".join(parts)), bound_parts=digests) for s in cell.program.sources)
+    sources = (replace(source, bound=whole(what)) for source in cell.program.sources)
     return replace(cell, program=replace(cell.program, sources=tuple(sources)))
 
 
-def test_buffers_at_other_offsets_are_a_consequence_of_another_region_and_other_assumptions_are_not() -> None:
+def test_what_is_bound_otherwise_is_a_consequence_of_another_program_by_one_compiler() -> None:
     rows = (S, replace(T, code_bytes=100))
     moved = [_changed(row, code_bytes=104) for row in rows]
-    base, new = _bound(made(*rows), "o", "a", "r"), made(Row("new", code="n"), *moved, phases=OTHER_INPUT)
-    offsets, assumed = _told(base, _bound(new, "O", "a", "r")), _told(base, _bound(new, "o", "A", "r"))
-    assert _listed(offsets.dispatches) == ">0 input, 0>1 input, 1>2 input"
-    by_another_compiler = _told(base, _bound(new, "O", "a", "r"), same_command=False)
+    base, new = _bound(made(*rows), "o"), _bound(made(Row("new", code="n"), *moved, phases=OTHER_INPUT), "O")
+    assert _listed(_told(base, new).dispatches) == ">0 input, 0>1 input, 1>2 input"
+    by_another_compiler = _told(base, new, same_command=False)
     assert _listed(by_another_compiler.dispatches) == ">0 input, 0>1 codegen, 1>2 codegen"
-    assert _listed(assumed.dispatches) == ">0 input, 0>1 codegen, 1>2 codegen"
-    assert _told(base, _bound(made(*moved), "o", "a", "r")).phase == "code"
+    assert _told(base, _bound(made(*moved), "o")).phase == "code"
 
 
-OFFSETS, ASSUMED = "for buffers that the program binds at different offsets", "under different assumptions about"
-OTHERWISE = "and what the program binds there differs"
-
-
-@pytest.mark.parametrize(
-    ("parts", "words"),
-    [
-        (("o", "A", "R"), OFFSETS),
-        (("O", "a", "R"), f"{ASSUMED} what the program passes"),
-        (("o", "a", "R"), f"{OFFSETS}, and {ASSUMED} what the program passes"),
-        (("O", "A", "r"), OTHERWISE),
-        (("o", "A", "r"), OTHERWISE),
-        (("there",), OTHERWISE),
-    ],
-)
-def test_offsets_are_said_only_where_nothing_else_around_the_buffers_differs(
-    parts: tuple[str, ...], words: str
-) -> None:
-    base = _bound(made(S), "O", "A", "R")
-    found = _told(base, _bound(made(_changed(S, code_bytes=104)), *parts))
+def test_what_is_bound_otherwise_is_said() -> None:
+    words = "and what the program binds there differs"
+    base = _bound(made(S), "o")
+    found = _told(base, _bound(made(_changed(S, code_bytes=104)), "O"))
     assert [one.note for one in found.dispatches] == [f"the same configuration, different code, {words}"]
     assert found.why == f"1 of 1 dispatches have the same configuration and different code, {words}"
     assert found.phase == "executable-source"
-    elsewhere = _told(base, _bound(made(_changed(S)), *parts))  # code of the same size is counted and not listed
+    elsewhere = _told(base, _bound(made(_changed(S)), "O"))  # code of the same size is counted and not listed
     assert (elsewhere.dispatches, elsewhere.unchanged, elsewhere.rebased) == ((), 0, 1)
-    assert _told(base, _bound(made(_changed(S)), "O", "A", "R")).rebased == 0
+    assert _told(base, _bound(made(_changed(S)), "o")).rebased == 0
 
 
 # What is listed, with its note and its diff.

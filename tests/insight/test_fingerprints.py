@@ -86,15 +86,13 @@ def test_digests_are_what_baselines_hold() -> None:
     ]
 
 
-def test_describe_keeps_facts_and_each_part_of_what_is_bound() -> None:
-    rows = [ExecutableFacts("e", f"e_{n}", "matmul", False, 1, f"b{n}", ("o", f"a{n}", "r")) for n in range(2)]
+def test_describe_keeps_facts_and_what_is_bound() -> None:
+    rows = [ExecutableFacts("e", f"e_{n}", "matmul", False, 1, f"b{n}") for n in range(2)]
     bound = tuple(SourceText(name, "?", "") for name in "efg")
-    more = (*rows, replace(rows[0], executable="f", bound_parts=()), replace(rows[0], executable="g"))
+    more = (*rows, replace(rows[0], executable="f", bound=""), replace(rows[0], executable="g"))
     program = describe(ProgramFacts(1, 1, 3, more, sources=bound))
     e, f, g = program.sources
-    assert (len(e.bound_parts), f.bound_parts) == (3, ()) and not set(e.bound_parts) & set(g.bound_parts)
-    assert all(map(is_whole, e.bound_parts))
-    assert [part[:4] for part in e.bound_parts] == list(cut_program(program).sources[0].bound_parts)
+    assert is_whole(e.bound) and is_whole(g.bound) and e.bound != g.bound and f.bound == ""
     texts = (*recorded("constants"), SourceText("odd", "?", "odd text"))
     sites = (Site("quantized_chain_dispatch_0", "layer.0"),)
     facts = ProgramFacts(7, 12, 7, (), linalg_ops_before=20, phases={"input": "abc"}, sources=texts, sites=sites)

@@ -176,20 +176,6 @@ def test_every_sentence_that_rests_on_equal_ir_says_how_it_was_compared(
     assert told(base, stored(head)).why == f"by short digests of IR, {words}"
 
 
-def test_buffers_at_other_offsets_are_told_by_short_digests_too() -> None:
-    def bound(cell: Cell, where: str) -> Cell:
-        assert cell.program is not None
-        parts = (whole(where), whole("A"), whole("R"))
-        rows = (replace(row, bound=whole(where), bound_parts=parts) for row in cell.program.sources)
-        return sourced(cell, *rows)
-
-    base = stored(bound(made(Row("s", code="s")), "here"))
-    assert told(base, bound(made(Row("s", code="S")), "there")).rebased == 1
-    (one,) = told(base, bound(made(Row("s", code="S", code_bytes=104)), "there")).dispatches
-    words = "the same configuration, different code, for buffers that the program binds at different offsets"
-    assert one.note == f"by short digests of IR, {words}"
-
-
 def test_without_ir_short_code_pairs_only_beside_numbers_and_words() -> None:
     left, right = colliding_code()
     rows = (Row("s", words="4x4_f32"), Row("t", words="8x8_f32"))

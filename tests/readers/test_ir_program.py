@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ir_child import Child, compiled
 from places import FIXTURES
 
-from bot.readers.ir_worker.ir_program import COMPONENT_CHARACTERS, component_of, parts_of
+from bot.readers.ir_worker.ir_program import COMPONENT_CHARACTERS, component_of
 
 HERE = FIXTURES / "ir"
 FLAGS = (
@@ -363,87 +363,6 @@ def test_the_asynchronous_form_mixes_resources_and_numbers(worker: Child, tmp_pa
 """
     rows = arguments_of(worker, tmp_path, head + launch)
     assert [row[:2] for row in rows] == [("i32", [12]), ("i1", [1]), ("i64", []), ("f32", [])]
-
-
-HEAD = '"func.func"() <{sym_name = "@"}> ({\n^bb0(%arg0: !stream.binding, %arg1: !stream.binding, %arg2: i32):'
-TAIL = '  "func.return"() : () -> ()\n}) : () -> ()'
-TYPE = ": (!stream.binding, index) -> tensor<4xf32>"
-CAST = '%i = "arith.index_castui"(%arg2) : (i32) -> index'
-USED = '"x.use"(%{}) : (index) -> ()'
-
-
-def function(*lines: str) -> str:
-    return "\n".join((HEAD, *(f"  {line}" for line in lines), TAIL))
-
-
-def constant(name: str, value: int) -> str:
-    return f'{name} = "arith.constant"() <{{value = {value} : index}}> : () -> index'
-
-
-def subspan(name: str, offset: str, binding: int = 0) -> str:
-    return f'{name} = "stream.binding.subspan"(%arg{binding}, {offset}) {TYPE}'
-
-
-def assumed(*values: str) -> str:
-    """An assumption of the value at one site or several, and the offset that it becomes."""
-    listed = ", ".join(f"#util.int.assumption<{value}>" for value in values)
-    return function(
-        CAST, f'%a = "util.assume.int"(%i) <{{assumptions = [[{listed}]]}}> : (index) -> index', subspan("%1", "%a")
-    )
-
-
-def two_assumed(offset: int, size: int) -> str:
-    lists = ", ".join(f"[#util.int.assumption<umin = {v}, umax = {v}, udiv = {v}>]" for v in (offset, size))
-    assume = f'%a:2 = "util.assume.int"(%i, %i) <{{assumptions = [{lists}]}}> : (index, index) -> (index, index)'
-    return function(CAST, assume, subspan("%1", "%a#0"), USED.format("a#1"))
-
-
-ZEROS = function(constant("%0", 0), subspan("%1", "%0"), subspan("%2", "%0", 1))
-SITES = ("umin = 0, umax = 0", "umin = 64, umax = 64, udiv = 64", "umin = 128, umax = 128, udiv = 128")
-
-
-@pytest.mark.parametrize(
-    ("left", "right", "parts"),
-    [
-        (ZEROS, function(constant("%0", 0), constant("%1", 64), subspan("%2", "%1"), subspan("%3", "%0", 1)), {0}),
-        (ZEROS, ZEROS.replace("%1", "%c7").replace("%0", "%zero"), set()),  # names of values are nothing
-        (  # nor is the order of constants
-            function(constant("%0", 0), constant("%1", 64), subspan("%2", "%0"), subspan("%3", "%1", 1)),
-            function(constant("%0", 64), constant("%1", 0), subspan("%2", "%1"), subspan("%3", "%0", 1)),
-            set(),
-        ),
-        (  # a constant that is used otherwise is no offset
-            function(constant("%0", 0), constant("%1", 0), subspan("%2", "%1"), USED.format(0)),
-            function(constant("%0", 64), constant("%1", 0), subspan("%2", "%1"), USED.format(0)),
-            {2},
-        ),
-        (assumed(*SITES[:2]), assumed(SITES[0], SITES[2]), {0}),  # known offsets of several sites
-        (assumed(*SITES[:2]), assumed(SITES[0]), {0, 1}),
-        (assumed("umin = 64, umax = 4096"), assumed("umin = 64, umax = 4096, udiv = 64"), {1}),
-        (assumed("umin = 64, umax = 4096, udiv = 64"), assumed("umin = 128, umax = 4096, udiv = 64"), {1}),
-        (assumed("umin = 64, umax = 64"), assumed(SITES[1]), {0, 1}),  # a divisor that is told for a known offset
-        (  # what a newer release adds to the size of a dynamic dimension
-            function(CAST, subspan("%1", "%i"), USED.format("i")),
-            assumed("udiv = 16").replace(TAIL, f"  {USED.format('a')}\n{TAIL}"),
-            {1},
-        ),
-        (  # a value that is used otherwise too is no offset
-            assumed(SITES[0]).replace(TAIL, f"  {USED.format('a')}\n{TAIL}"),
-            assumed(SITES[1]).replace(TAIL, f"  {USED.format('a')}\n{TAIL}"),
-            {1},
-        ),
-        (two_assumed(64, 8), two_assumed(128, 8), {0}),
-        (two_assumed(64, 8), two_assumed(64, 16), {1}),
-    ],
-)
-def test_what_is_bound_is_an_offset_an_assumption_or_the_rest(left: str, right: str, parts: set[int]) -> None:
-    pairs = enumerate(zip(parts_of(left), parts_of(right), strict=True))
-    assert {place for place, (one, other) in pairs if one != other} == parts
-
-
-@given(st.text(alphabet='%a0:#=<>()[]{}", \numinxstreabdgpcol."_', max_size=200))
-def test_any_text_has_parts(text: str) -> None:
-    assert len(parts_of(text)) == len(parts_of(function(text))) == 3
 
 
 # The schedule: by hand, and against the compiler's own statistics.
