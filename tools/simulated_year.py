@@ -68,22 +68,20 @@ def copied(snapshot: Snapshot, copies: int) -> Snapshot:
                 executable=other(row.executable),
                 name=other(row.name),
                 strategy=strategy and other(strategy),
-                code=row.code and digest(row.code, at)[:4],
+                code=row.code and digest(row.code, at)[:16],
                 **times({"code_bytes": row.code_bytes, "stack_bytes": row.stack_bytes}),
             )
             for row, strategy in zip(cell.dispatches, strategies, strict=True)
         )
         program = cell.program and replace(
             cell.program,
-            whole="",
             sources=tuple(
                 replace(
                     row,
                     executable=other(row.executable),
-                    source=digest(row.source, at)[:5],
-                    structure=digest(row.structure, at)[:4],
-                    bound=row.bound and digest(row.bound, at)[:4],
-                    operations=row.operations * (1 + at) % (1 << 32),
+                    source=digest(row.source, at)[:16],
+                    structure=digest(row.structure, at)[:16],
+                    bound=row.bound and digest(row.bound, at)[:16],
                 )
                 for row in cell.program.sources
             ),

@@ -27,7 +27,7 @@ from bot.core.planned import PlannedCell
 from bot.core.policy import lasts
 from bot.core.program import Program
 from bot.core.record import Record
-from bot.core.snapshot import Cell, CellRow, cell_of, is_whole, key_of, row_of
+from bot.core.snapshot import Cell, CellRow, cell_of, is_digest, key_of, row_of
 from bot.errors import BotError
 
 MEASURING = ("compiler", "explain", "readers", "study")
@@ -122,10 +122,7 @@ class CellCache:
 
 @dataclass(frozen=True, slots=True)
 class TextStore:
-    """IR texts on disk under `root`, by their whole digest; for differences that people read, never for numbers.
-
-    By a short digest nothing is kept and nothing found: it may stand for several texts.
-    """
+    """IR texts on disk under `root`, by their digest; for differences that people read, never for numbers."""
 
     root: Path
     keeps: bool = True
@@ -137,13 +134,13 @@ class TextStore:
     def load(self, digest: str) -> str | None:
         """The text; None where it is not at hand."""
         with suppress(ValueError):
-            return (read(self._path(digest)).decode() if is_whole(digest) else "") or None
+            return (read(self._path(digest)).decode() if is_digest(digest) else "") or None
         return None
 
     def keep(self, digest: str, text: str) -> None:
-        """Keep a text, unless it is there; ValueError for a digest that is not whole."""
-        if not is_whole(digest):
-            raise ValueError(f"{digest!r} is no whole digest")
+        """Keep a text, unless it is there; ValueError for what is no digest."""
+        if not is_digest(digest):
+            raise ValueError(f"{digest!r} is no digest")
         path = self._path(digest)
         if path.is_file():
             touch(path)

@@ -12,7 +12,7 @@ from bot.core.policy import any_match
 from bot.core.program import Program
 from bot.core.record import Small
 from bot.core.report import Between, Touched
-from bot.core.snapshot import Snapshot, cut_dispatch, cut_program
+from bot.core.snapshot import Snapshot
 
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -48,20 +48,18 @@ def between(paths: Iterable[str], sources: Sequence[str]) -> Between:
 
 
 def kept(snapshot: Snapshot) -> Snapshot:
-    """What a baseline keeps of a snapshot: all but what is only told of the head, and short digests of code and IR.
+    """What a baseline keeps of a snapshot: all but what is only told of the head.
 
-    Told of the head are the scalar arguments of programs, and what keeps the members of families apart: a tenth of the
-    stored bytes. Whole digests would triple them. Cells that share a program go on sharing it.
+    That are the scalar arguments of programs, and what keeps the members of families apart. Cells that share a program
+    go on sharing it.
     """
-    programs: dict[int, Program] = {}  # by the identity of the whole one
+    programs: dict[int, Program] = {}  # by the identity of the one with arguments
     cells = []
     for cell in snapshot.cells:
         program = cell.program
         if program is not None:
-            short = programs.get(id(program)) or replace(cut_program(program), arguments=())
-            program = programs.setdefault(id(program), short)
+            program = programs.setdefault(id(program), replace(program, arguments=()))
         traces = {name: trace for name, trace in cell.traces.items() if trace.is_whole}
         families = tuple(each if each.identical else replace(each, varying=()) for each in cell.families)
-        dispatches = tuple(map(cut_dispatch, cell.dispatches))
-        cells.append(replace(cell, program=program, families=families, dispatches=dispatches, traces=traces))
+        cells.append(replace(cell, program=program, families=families, traces=traces))
     return replace(snapshot, cells=tuple(cells))

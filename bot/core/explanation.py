@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from bot.core.record import Amount, Count, Record, Small, Value
-from bot.core.snapshot import CellKey, Dispatch, differ, is_whole
+from bot.core.snapshot import CellKey, Dispatch
 from bot.core.trace import operation_words
 
 CAUSES = ("input", "fusion", "dedup-lost", "dedup-won", "strategy", "codegen", "container", "host", "packaging")
@@ -137,9 +137,6 @@ class Explanation(Small, frozen=True):
     components: tuple[ComponentDelta, ...] = ()  # those that moved, largest change of code first
     # all components down to the model's own names, as in the head (as in the base without one)
     tree: tuple[ComponentDelta, ...] = ()
-    # True where code or IR was compared by short digests: what did not change, did not as far as they and the numbers
-    # beside them tell
-    short_digests: bool = False
     # True where the compiler does not repeat itself: its exact metrics are those of every compile seen, and all that is
     # told here is of each side's first
     first_compiles: bool = False
@@ -276,29 +273,12 @@ class Both(Protocol):
 
 
 def code_differs(base: Dispatch, head: Dispatch) -> bool | None:
-    """Whether the machine code differs; None where that cannot be told.
-
-    That a short digest does not differ counts only of code whose size, up to names, was read and does not either.
-    """
-    known = base.code is not None and head.code is not None
+    """Whether the machine code differs; None where that cannot be told."""
     if base.code is not None and head.code is not None:
-        if differ(base.code, head.code):
-            return True
-        if is_whole(base.code) and is_whole(head.code):
-            return False
-    if base.code_bytes is None or head.code_bytes is None:
+        return base.code != head.code
+    if base.code_bytes is None or head.code_bytes is None or base.code_bytes == head.code_bytes:
         return None
-    if known and _names_only(base, head):
-        return False
-    return True if base.code_bytes != head.code_bytes else False if known else None
-
-
-def _names_only(base: Dispatch, head: Dispatch) -> bool:
-    """Whether the sizes differ as they would if the text had its entry point's name in it some number of times."""
-    longer, more = len(head.name) - len(base.name), (head.code_bytes or 0) - (base.code_bytes or 0)
-    if not longer or not more or more % longer:
-        return False
-    return 0 < more // longer <= (base.code_bytes or 0) // max(len(base.name), 1)
+    return True
 
 
 def named_bytes(match: Both) -> int:

@@ -1,7 +1,6 @@
 """What a model's target-independent IR says of its dispatches, kept small enough to live in a baseline.
 
-Digests stand for texts: two executables of equal whole `source` have the same IR up to names and SSA numbering. How
-they are written, and what short ones are worth, is in `bot.core.snapshot`.
+Digests stand for texts: two executables of equal `source` have the same IR up to names and SSA numbering.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from bot.core.record import Amount, Count, Record, always
+from bot.core.record import Amount, Count, Digest, Record, always
 
 FAMILY_KINDS = ("constants", "static-shapes", "offsets", "operand-order", "extra-operation", "different-fusion")
 """What may keep executables apart that are otherwise equal; of several the loosest, but what varies names them all."""
@@ -28,17 +27,13 @@ HASHED_PHASES = ("input", "global-optimization")  # phases whose whole program i
 
 
 class Source(Record, frozen=True, omit_defaults=True):
-    """One executable's IR after dispatch creation, as digests; a stored baseline keeps their first characters."""
+    """One executable's IR after dispatch creation, as digests."""
 
     executable: str
-    source: str  # of the IR up to names and SSA numbering (short: 5 characters, 30 bits)
-    structure: str  # of the same without the values of constants, static shapes and offsets (short: 4, 24 bits)
-    # sum of the hashes of its scalar and named operations, modulo 2**53 (short: 2**32): adds up when regions merge.
-    # Arithmetic, and no name of anything.
-    operations: Count
-    # of the IR with the buffers bound to it, whose offsets depend on the rest of the program (short: 4); empty: not
-    # known
-    bound: str = ""
+    source: Digest  # of the IR up to names and SSA numbering
+    structure: Digest  # of the same without the values of constants, static shapes and offsets
+    # of the IR with the buffers bound to it, whose offsets depend on the rest of the program; None: not known
+    bound: Digest | None = None
 
 
 class Site(Record, frozen=True, omit_defaults=True):
@@ -81,17 +76,13 @@ class Family(Record, frozen=True, omit_defaults=True):
 class Program(Record, frozen=True, omit_defaults=True):
     """What the target-independent half of a compile says; cells of one model share it."""
 
-    # one of HASHED_PHASES → digest of the whole program's IR at its end, up to names of values and places, in hex
-    # (short: 16 digits)
-    phases: Mapping[str, str] = always({})
+    # one of HASHED_PHASES → digest of the whole program's IR at its end, up to names of values and places
+    phases: Mapping[str, Digest] = always({})
     # linalg operations before fusion; None where that phase could not be read
     linalg_ops_before: Count | None = always(None)
     sources: tuple[Source, ...] = always(())
     sites: tuple[Site, ...] = always(())
     arguments: tuple[Argument, ...] = always(())
-    # of a program whose digests were cut, the name (`bot.core.snapshot.name_of`) it had before: that of another one
-    # says that both are the same. Empty where its digests are whole, or nothing is known of that.
-    whole: str = ""
     # what the model's own program consists of before any optimization, as `bot.core.json_text` writes it: operations
     # with those of their bodies, and constants; None where that is not known
     operations: str | None = None

@@ -13,6 +13,9 @@ INT_LIMIT = 1 << 53  # what every JSON reader holds exactly
 Count = Annotated[int, msgspec.Meta(ge=0, le=INT_LIMIT)]  # an amount or a count of anything: never below zero
 Amount = Annotated[int, msgspec.Meta(ge=-INT_LIMIT, le=INT_LIMIT)]  # a change, or a number that counts nothing
 Name = Annotated[str, msgspec.Meta(min_length=1)]
+DIGEST_BYTES = 12
+Digest = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9_-]{16}\Z")]
+"""Of code and IR: the first 96 bits of a SHA-256, as `bot.core.snapshot.written` writes them."""
 
 
 class Small(msgspec.Struct, frozen=True, gc=False):

@@ -14,8 +14,8 @@ from msgspec.structs import force_setattr, replace
 
 from bot.core.json_text import canonical, decoded, require_schema
 from bot.core.metrics import METRIC_BY_ID, METRICS, OwnMetrics, unlike
-from bot.core.program import Family, Program, Source
-from bot.core.record import Amount, Count, Record, Small, always
+from bot.core.program import Family, Program
+from bot.core.record import DIGEST_BYTES, Amount, Count, Digest, Record, Small, always
 from bot.core.trace import DispatchTrace
 from bot.errors import InputError
 
@@ -60,8 +60,7 @@ class Dispatch(Record, frozen=True, omit_defaults=True):
     sgprs: Count | None = None
     vgpr_spills: Count | None = None
     sgpr_spills: Count | None = None
-    # digest of the device code up to names (short: 4 characters, 24 bits); None where that is not known
-    code: str | None = None
+    code: Digest | None = None  # of the device code up to names; None where that is not known
     strategy: str | None = None  # the configuration that the compiler chose: pipeline, workgroup, tile and vector sizes
     # of the executable in the artifact where each entry point has one of its own (vulkan, metal)
     executable_bytes: Count | None = None
@@ -348,7 +347,6 @@ def _without(cell: Cell, names: Collection[str], why: str) -> Cell:
 
 # `snapshot.json`: strict on the way in, canonical on the way out; a program that cells share stands in it once.
 
-_OLD_NAME_DIGITS = 16
 MOST_TRACED = 40_000_000
 """The largest sum of the sizes of all traces in a snapshot; those of the suite's 13 models have 5 million."""
 MEASURE_AGAIN = "measure it again with this version of code-size-bot"
@@ -514,7 +512,7 @@ def _without_cells(text: Iterable[bytes], cells: list[CellRow], sizes: list[int]
 def snapshot_of(row: Side, rows: Sequence[CellRow], where: str) -> Snapshot:
     """What was read, as the value that it stands for; raises InputError for what contradicts itself."""
     for name, program in row.programs.items():
-        if name not in ((own := key_of(program)), own[:_OLD_NAME_DIGITS]):
+        if name != key_of(program):
             what = "a program's name is not the digest of what it says"
             raise InputError(what, where=f"{where}: programs.{name[:20]}")
     keys = [(cell.model, cell.target) for cell in rows]
@@ -560,73 +558,16 @@ def _shared(row: CellRow, held: dict[Any, Any]) -> CellRow:
     return row
 
 
-# Digests. A whole one is a SHA-256: of code and IR 43 characters of base64url, of phases and programs 64 hex digits.
-# All files but stored baselines have whole ones: equal digests, equal texts. A short one is the beginning of one.
-# Where what two have in common differs, the texts differ. That it is equal proves nothing (of 9,500 texts two share 30
-# bits): it counts only beside something that was measured apart from it, the words say that it was short, and no kept
-# text is ever looked up by it.
+# Digests of code and IR: equal ones, equal texts.
 
-WHOLE_CHARACTERS = 43
-CODE_CHARACTERS, SOURCE_CHARACTERS, STRUCTURE_CHARACTERS, BOUND_CHARACTERS = 4, 5, 4, 4
-PHASE_CHARACTERS = 16
-SUM_MODULUS, SHORT_SUM_MODULUS = 1 << 53, 1 << 32
-"""A source's `operations` is counted modulo what JSON holds exactly, and cut to its low half."""
-
-_WHOLE = re.compile(r"[A-Za-z0-9_-]{43}|[0-9a-f]{64}")
+_DIGEST = re.compile(r"[A-Za-z0-9_-]{16}")
 
 
 def written(sha256: bytes) -> str:
-    """A whole digest as 43 characters of base64url."""
-    return urlsafe_b64encode(sha256).decode("ascii").rstrip("=")
+    """A digest: its first 96 bits, as 16 characters of base64url."""
+    return urlsafe_b64encode(sha256[:DIGEST_BYTES]).decode("ascii")
 
 
-def is_whole(text: str) -> bool:
-    """True for the text of a whole digest."""
-    return _WHOLE.fullmatch(text) is not None
-
-
-def differ(left: str, right: str) -> bool:
-    """True where the digests prove that their texts differ; a beginning too short for a digest agrees with none."""
-    if len(left) == len(right):
-        return left != right
-    common = min(len(left), len(right))
-    return left != right if common < CODE_CHARACTERS else left[:common] != right[:common]
-
-
-def short_code(cell: Cell) -> bool:
-    """True where a digest of the cell's code was cut."""
-    return any(row.code is not None and len(row.code) < WHOLE_CHARACTERS for row in cell.dispatches)
-
-
-def short_program(program: Program) -> bool:
-    """True where a digest of the program was cut."""
-    rows = ((row.source, row.structure, row.bound or row.source) for row in program.sources)
-    digests = [*(text for row in rows for text in row), *program.phases.values()]
-    return any(len(text) < WHOLE_CHARACTERS for text in digests)
-
-
-def name_of(program: Program) -> str:
-    """The whole digest (hex) of all that is said of a program but its arguments, which a baseline leaves out."""
-    return key_of(replace(program, arguments=(), whole=""))
-
-
-def cut_program(program: Program) -> Program:
-    """With short digests, and the name of the program that had whole ones, where it had."""
-    short = (
-        Source(
-            one.executable,
-            one.source[:SOURCE_CHARACTERS],
-            one.structure[:STRUCTURE_CHARACTERS],
-            one.operations % SHORT_SUM_MODULUS,
-            one.bound[:BOUND_CHARACTERS],
-        )
-        for one in program.sources
-    )
-    phases = {phase: digest[:PHASE_CHARACTERS] for phase, digest in program.phases.items()}
-    whole = program.whole if short_program(program) else name_of(program)
-    return replace(program, phases=phases, sources=tuple(short), whole=whole)
-
-
-def cut_dispatch(row: Dispatch) -> Dispatch:
-    """With a short digest of its code."""
-    return row if row.code is None else replace(row, code=row.code[:CODE_CHARACTERS])
+def is_digest(text: str) -> bool:
+    """True for what `written` gives."""
+    return _DIGEST.fullmatch(text) is not None

@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from operator import attrgetter
 from sys import intern
 from typing import Literal, NamedTuple
 
@@ -38,18 +37,16 @@ from bot.core.explanation import (
 from bot.core.metrics import CODE, CONSTANTS, EXECUTABLES, TABLES, VM, part_words
 from bot.core.parting import parting
 from bot.core.program import Source
-from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot, is_whole
+from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot
 from bot.core.trace import PROGRAM, REGION, operation_words
 from bot.explain.components import Sections, components, naming, where
-from bot.explain.matching import Match, Side, index_both, is_opaque, match_sides, sources_of
+from bot.explain.matching import Match, index_both, is_opaque, match_sides
 from bot.explain.phases import (
     REBOUND,
     SAME_CODE,
-    SHORT_IR,
     Cause,
     Compared,
     apart,
-    as_told,
     cause_of,
     compare,
     dispatch_cause,
@@ -62,7 +59,7 @@ from bot.explain.phases import (
     strategy_note,
     unconfigured,
 )
-from bot.explain.texts import Texts, no_texts, uncut
+from bot.explain.texts import Texts, no_texts
 
 QUOTED_CHARACTERS = 120
 _ERROR = re.compile(r"^(?P<place>\S.*?): ?error: (?P<words>.*)$")
@@ -173,8 +170,6 @@ _OTHER_VALUES = "the same region with different constants, shapes or offsets"
 _FORMED = {
     "same-structure": _OTHER_VALUES,
     "same-structure-and-place": _OTHER_VALUES,
-    "same-short-structure": SHORT_IR + _OTHER_VALUES,
-    "same-short-structure-and-place": SHORT_IR + _OTHER_VALUES,
     "same-kind-and-component": "different IR, of the same kind in the same place",
     "same-description": "different IR, which the compiler describes in the same words",
 }
@@ -189,8 +184,8 @@ def explain(
 ) -> Explanation:
     """Say why a cell changed; how its components did is the caller's to add.
 
-    `same_model`: the model's text is the same on both sides; `same_command`: compiler and flags are; `texts`: whole
-    digest of a source → its IR as people read it, and of a program → its JSON; `components`: entry point → its
+    `same_model`: the model's text is the same on both sides; `same_command`: compiler and flags are; `texts`: as
+    `bot.explain.texts` has it; `components`: entry point → its
     component, on base and on head.
     """
     base, head = delta.base, delta.head
@@ -198,9 +193,7 @@ def explain(
         missing = [name for name, cell in (("base", base), ("head", head)) if cell is None or not cell.measured]
         why = f"nothing was measured on {' and '.join(missing)} to compare with"
         return broken(base, head) or Explanation(None, None, why)
-    sides = index_both(
-        *(cell if cell.program is None else replace(cell, program=uncut(cell.program, texts)) for cell in (base, head))
-    )
+    sides = index_both(base, head)
     matches = match_sides(*sides)
     compared = compare(*sides, matches, same_model, same_command)
     cause, siblings = cause_of(compared), dict[str, tuple[Source, Source]]()
@@ -219,7 +212,6 @@ def explain(
         dispatches=tuple(_delta(rank, match, story) for rank, match in enumerate(changed)),
         unchanged=kinds.count("same"),
         rebased=kinds.count("rebased"),
-        short_digests=compared.short_code or compared.short_ir,
         renamed_bytes=sum(named_bytes(one) for one, kind in zip(matches, kinds, strict=True) if kind != "changed"),
     )
 
@@ -227,19 +219,16 @@ def explain(
 def _kind(match: Match, compared: Compared) -> Literal["same", "rebased", "changed"]:
     """Whether nothing that was read of the entry point differs, another place in memory alone (a shift), or more.
 
-    Of known code its numbers decide, else its source too. A short digest of code needs more beside it: a size that was
-    read, the structure of the IR and the configuration.
+    Of known code its numbers decide, else its source too.
     """
     base, head = match.base, match.head
     if base is None or head is None or base.sites != head.sites or not same_numbers(base, head):
         return "changed"
     differs, strategies = code_differs(base, head), strategy_differs(base, head)
-    if differs is not None and not (compared.short_code and differs is False):
-        same = not differs
-    else:
+    same = not differs
+    if differs is None:
         left, right = compared.base.source(base), compared.head.source(head)
-        what = attrgetter("source" if differs is None else "structure")
-        same = (left and what(left)) == (right and what(right)) and not strategies
+        same = (left and left.source) == (right and right.source) and not strategies
     return "same" if same else "rebased" if rebound(compared, base, head) and not strategies else "changed"
 
 
@@ -297,24 +286,15 @@ def _pass(match: Match, compared: Compared, cause: str | None) -> _Traced:
 
 
 def _difference(match: Match, cause: str | None, story: _Story) -> tuple[str, ...]:
-    (left, right), (base, head) = story.sources(match), (story.compared.base, story.compared.head)
+    left, right = story.sources(match)
     known = left or right
     sibling = story.siblings.get(known.structure) if known else None
-    pair = (_whole(base, left), _whole(head, right))
+    pair = (left.source if left else None, right.source if right else None)
     if sibling and cause == "dedup-lost" and right:
-        pair = (_whole(head, sibling[1]), pair[1])  # two of head that were one on base
+        pair = (sibling[1].source, right.source)  # two of head that were one on base
     elif sibling and cause == "dedup-won" and left:
-        pair = (pair[0], _whole(base, sibling[0]))
-    elif left and right and left.source == right.source:
-        pair = (None, None)
+        pair = (left.source, sibling[0].source)
     return dispatch_diff(match, pair, story.texts)
-
-
-def _whole(side: Side, source: Source | None) -> str | None:
-    """The digest that the text is kept by, where the cell itself has it: a short one names nothing."""
-    program = side.cell.program
-    own = sources_of(program).get(source.executable) if program and source else None
-    return own.source if own and is_whole(own.source) else None
 
 
 def _note(match: Match, cause: str | None, story: _Story, traced: _Traced) -> str:
@@ -327,7 +307,7 @@ def _note(match: Match, cause: str | None, story: _Story, traced: _Traced) -> st
     elif cause == "codegen":
         return _coded(base, head, compared, traced)
     elif cause == "packaging":
-        return SAME_CODE[compared.short_code]
+        return SAME_CODE
     left, right = story.sources(match)
     if base is None or head is None or left is None or right is None or left.source != right.source:
         if cause in _REGIONAL:
@@ -354,13 +334,13 @@ def _lone(match: Match, cause: str, story: _Story) -> str:
     else:
         return "the other side has no region of this IR"
     pair = story.siblings.get(source.structure) if source else None
-    return as_told(compared, words) + apart(compared, source, added, pair[added] if pair else None)
+    return words + apart(compared, source, added, pair[added] if pair else None)
 
 
 def _coded(base: Dispatch, head: Dispatch, compared: Compared, traced: _Traced) -> str:
     words = "the same source, different code" if is_opaque(compared.head) else "the same configuration, different code"
     if rebound(compared, base, head):
-        return as_told(compared, f"{words}, {REBOUND}")
+        return f"{words}, {REBOUND}"
     passed, untraced = traced
     if passed is not None:
         return f"{words}: {passed.name}: {operation_words(passed.operations, _NAMED, passed.others)}"

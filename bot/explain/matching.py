@@ -1,9 +1,6 @@
 """The matching of two sides' entry points: passes from strict to loose, each one key function with its reason.
 
 Nobody's ordinal is a key: one added dispatch shifts the numbers in `main_dispatch_N` of all that follow it.
-
-Where one side comes from a stored baseline, both are compared by short digests (`bot.core.snapshot`). Then an
-equal digest pairs nothing by itself: the keys have sizes, numbers and structures beside it, and the passes other names.
 """
 
 from __future__ import annotations
@@ -12,12 +9,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import NamedTuple
 
 from bot.core.program import Program, Source
-from bot.core.snapshot import CODE_CHARACTERS, Cell, Dispatch, short_code
-from bot.explain.texts import alike, is_short, per_object
+from bot.core.snapshot import Cell, Dispatch
+from bot.explain.texts import per_object
 
 ADDED, REMOVED = "added", "removed"
 _ORDINAL = re.compile(r"^.*_dispatch_\d+_")
@@ -28,14 +24,10 @@ class Side:
     """One side's cell with what its program says of every entry point; made by `index_both`."""
 
     cell: Cell
-    # executable → its IR's digests, as long as the other side's
-    sources: Mapping[str, Source] = field(default_factory=dict)
+    sources: Mapping[str, Source] = field(default_factory=dict)  # executable → its IR's digests
     # entry point → the place where most of its sites are, layer numbers kept
     components: Mapping[str, str] = field(default_factory=dict)
-    program: Program | None = None  # the cell's, with those digests
-    # short_code, short_ir: True where digests of code, or of IR, are compared by their first characters
-    short_code: bool = False
-    short_ir: bool = False
+    program: Program | None = None  # the cell's, where both sides have one
 
     def source(self, dispatch: Dispatch) -> Source | None:
         """What is known of the entry point's IR."""
@@ -71,13 +63,11 @@ def describe(dispatch: Dispatch) -> str:
 
 
 def _binary(side: Side, row: Dispatch) -> Hashable | None:
-    """A whole digest is of the code up to names, so that its size, which may be of a longer name, says no more."""
+    """The digest is of the code up to names, so that its size, which may be of a longer name, says no more."""
     if row.code is None or row.code_bytes is None:
         return None
-    source = side.sources.get(row.executable)
-    beside = (numbers(row), describe(row)) if side.short_code else ()
-    code = row.code[:CODE_CHARACTERS] if side.short_code else row.code
-    return code, row.kind, source and source.source, beside
+    source = side.source(row)
+    return row.code, row.kind, source and source.source
 
 
 def is_opaque(side: Side) -> bool:
@@ -90,8 +80,6 @@ class Pass(NamedTuple):
 
     name: str
     key: Key
-    short: str = ""  # its name where what it compares by was cut to short digests
-    cut: Callable[[Side], bool] = lambda _side: False  # whether it was
 
 
 def _structure(side: Side, row: Dispatch) -> str | None:
@@ -104,21 +92,15 @@ def _in_place(side: Side, row: Dispatch, what: str | None) -> Hashable | None:
     return None if what is None or place is None else (what, place)
 
 
-_IR = attrgetter("short_ir")
 PASSES: tuple[Pass, ...] = (
     # the same code of the same source: whatever its number is, nothing happened to it
-    Pass("identical-binary", _binary, "same-numbers-and-short-code", attrgetter("short_code")),
+    Pass("identical-binary", _binary),
     # the same IR up to names and numbering: only the back end can make it differ
-    Pass("same-source", lambda side, row: (one := side.source(row)) and one.source, "same-short-source", _IR),
+    Pass("same-source", lambda side, row: (one := side.source(row)) and one.source),
     # the same region of the same layer with different constants
-    Pass(
-        "same-structure-and-place",
-        lambda side, row: _in_place(side, row, _structure(side, row)),
-        "same-short-structure-and-place",
-        _IR,
-    ),
+    Pass("same-structure-and-place", lambda side, row: _in_place(side, row, _structure(side, row))),
     # the same region somewhere else, with different constants, shapes or offsets
-    Pass("same-structure", _structure, "same-short-structure", _IR),
+    Pass("same-structure", _structure),
     # the layer's only work of this kind, formed differently
     Pass("same-kind-and-component", lambda side, row: _in_place(side, row, row.kind)),
     # the compiler describes it in the same words; all there is without the IR
@@ -152,20 +134,15 @@ def sources_of(program: Program) -> dict[str, Source]:
     return {source.executable: source for source in program.sources}
 
 
-def _side(cell: Cell, program: Program | None, short: bool) -> Side:
-    if program is None:
-        return Side(cell, short_code=short)
-    return Side(cell, sources_of(program), _components(program), program, short, is_short(program))
-
-
 def index_both(base: Cell, head: Cell) -> tuple[Side, Side]:
-    """Both sides, with what is known of both and as exactly: half the facts would keep equal things apart."""
+    """Both sides, with what is known of both: half the facts would keep equal things apart."""
     left, right = base.program, head.program
-    short = short_code(base) or short_code(head)
     if left is None or right is None:
-        return _side(base, None, short), _side(head, None, short)
-    left, right = alike(left, right)
-    return _side(base, left, short), _side(head, right, short)
+        return Side(base), Side(head)
+    return (
+        Side(base, sources_of(left), _components(left), left),
+        Side(head, sources_of(right), _components(right), right),
+    )
 
 
 def match_sides(base: Side, head: Side) -> tuple[Match, ...]:
@@ -179,9 +156,8 @@ def match_sides(base: Side, head: Side) -> tuple[Match, ...]:
     for step in PASSES:
         if not left or not right:
             break
-        name = step.short if step.cut(head) else step.name
         pairs = list(_pairs((step.key, *_TIE_BREAKS), (base, left), (head, right)))
-        partners.update((b, (a, name)) for a, b in pairs)
+        partners.update((b, (a, step.name)) for a, b in pairs)
         left, right = _unpaired(pairs, left, right)
     paired = [
         Match(rows[partners[b][0]], row, partners[b][1]) if b in partners else Match(None, row, ADDED)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
-from msgspec import structs
+from msgspec.structs import replace
 
 from bot.core.explanation import code_differs
 from bot.core.program import HASHED_PHASES, Program, Source
@@ -51,16 +51,6 @@ class Compared:
         return [(m.base, m.head) for m in self.matches if m.base is not None and m.head is not None]
 
     @property
-    def short_code(self) -> bool:
-        """True where code is compared by short digests: what agrees may yet be other code."""
-        return self.base.short_code or self.head.short_code
-
-    @property
-    def short_ir(self) -> bool:
-        """True where IR is compared by short digests: what agrees may yet be other IR."""
-        return self.base.short_ir or self.head.short_ir
-
-    @property
     def sources_differ(self) -> bool:
         """True where the sites launch other IR."""
         return self.left is not None and self.right is not None and self.left.sources != self.right.sources
@@ -77,13 +67,9 @@ class Compared:
 def compare(base: Side, head: Side, matches: tuple[Match, ...], same_model: bool, same_command: bool) -> Compared:
     """Count what both sides launch, once for all questions."""
     left, right = base.program, head.program
-    if left is None or right is None or _said(left) == _said(right):
+    if left is None or right is None or replace(left, arguments=()) == replace(right, arguments=()):
         return Compared(base, head, matches, same_model, same_command, None, None)
     return Compared(base, head, matches, same_model, same_command, _census(base, left), _census(head, right))
-
-
-def _said(program: Program) -> Program:
-    return structs.replace(program, arguments=(), whole="")
 
 
 def _census(side: Side, program: Program) -> Census:
@@ -170,7 +156,7 @@ def rebound(compared: Compared, base: Dispatch, head: Dispatch) -> bool:
 # Whether two entry points have the same code and configuration, and what of their sizes only spells names.
 #
 # The digest of code is up to names, its size is not: PTX and Metal source have the kernel's name in the text, which is
-# a character longer from the tenth dispatch on. So where whole digests agree the code is the same, whatever its size.
+# a character longer from the tenth dispatch on. So where digests agree the code is the same, whatever its size.
 
 
 def same_numbers(base: Dispatch, head: Dispatch) -> bool:
@@ -193,14 +179,11 @@ def unconfigured(base: Dispatch, head: Dispatch) -> str:
 
 # The cause of a change: the first phase of the compiler in which two sides differ, asked in the phases' order.
 #
-# Never a guess: where the facts of an earlier phase were not read on a side, there is no cause, but the reason. What
-# rests on short digests being equal, as a stored baseline has them, says so.
+# Never a guess: where the facts of an earlier phase were not read on a side, there is no cause, but the reason.
 
 
 SHOWN_REGIONS = 3
-SHORT_IR = "by short digests of IR, "
-SAME_CODE = {False: "the same code", True: "code of the same size, up to names, and short digest"}
-"""Whether digests of code are short → what is told of code that does not differ."""
+SAME_CODE = "the same code"
 _REGIONAL = frozenset({"input", "fusion", "dedup-lost", "dedup-won"})
 
 
@@ -239,11 +222,6 @@ def _unread(compared: Compared) -> Cause | None:
 def _reason(cell: Cell, what: str) -> str:
     reason = cell.reasons.get(what)
     return f": {reason}" if reason else ""
-
-
-def as_told(compared: Compared, why: str) -> str:
-    """A sentence that is true only if equal digests of IR are equal IR."""
-    return f"{SHORT_IR if compared.short_ir else ''}{why}"
 
 
 def _phase_differs(compared: Compared, phase: str) -> bool | None:
@@ -292,7 +270,7 @@ def _fusion(compared: Compared) -> Cause | None:
         why = f"{sites} {verb} different IR, in as many regions of the same kinds ({', '.join(named)})"
     else:
         why = f"regions are formed differently: {sites} became {come.total()}"
-    return Cause("fusion", phase, as_told(compared, f"{why}{unknown}"))
+    return Cause("fusion", phase, f"{why}{unknown}")
 
 
 def _by_kind(census: Census, sites: Counter[str]) -> Counter[str]:
@@ -316,7 +294,7 @@ def _dedup(compared: Compared) -> Cause | None:
     before, after = (sum(members_of(census, s) for s in moved) for census in (left, right))
     why = f"the same regions are folded into {before} → {after} executables"
     by = f"; {'kept' if lost else 'were kept'} apart by {apart}" if apart else ""
-    return Cause("dedup-lost" if lost else "dedup-won", "deduplication", as_told(compared, why + by))
+    return Cause("dedup-lost" if lost else "dedup-won", "deduplication", why + by)
 
 
 def _sources(compared: Compared) -> Cause | None:
@@ -324,7 +302,7 @@ def _sources(compared: Compared) -> Cause | None:
         return None
     phase, unknown = _early(compared, "executable-source")
     why = f"the same regions with different constants, shapes or offsets{unknown}"
-    return Cause("fusion", phase, as_told(compared, why))
+    return Cause("fusion", phase, why)
 
 
 def _strategy(compared: Compared) -> Cause | None:
@@ -338,19 +316,18 @@ def _configured(compared: Compared, pairs: Sequence[tuple[Dispatch, Dispatch]]) 
         return None
     of = len(compared.pairs)
     why = f"{len(differing)} of {of} dispatches of the same source have a different configuration"
-    code = _code_of(differing, SAME_CODE[compared.short_code])
-    return Cause("strategy", "configuration", as_told(compared, why + code))
+    return Cause("strategy", "configuration", why + _code_of(differing))
 
 
-def _code_of(pairs: Sequence[tuple[Dispatch, Dispatch]], same_code: str) -> str:
+def _code_of(pairs: Sequence[tuple[Dispatch, Dispatch]]) -> str:
     known = Counter(code_differs(*pair) for pair in pairs)
     if known[True] == len(pairs):
         return ""
     if known[False] == len(pairs):
-        return f", but {same_code}"
+        return f", but {SAME_CODE}"
     if known[None] == len(pairs):
         return "; whether the code differs is not known"
-    said = f", {known[True]} of them different code" if known[True] else f", {known[False]} of them {same_code}"
+    said = f", {known[True]} of them different code" if known[True] else f", {known[False]} of them {SAME_CODE}"
     return f"{said}; of {known[None]} it is not known whether the code differs" if known[None] else said
 
 
@@ -365,7 +342,7 @@ def _codegen(compared: Compared) -> Cause | None:
         return None
     count = f"{len(pairs)} of {len(compared.pairs)}"
     same = "source" if is_opaque(compared.head) else "configuration"
-    why = as_told(compared, f"{count} dispatches have the same {same} and different code")
+    why = f"{count} dispatches have the same {same} and different code"
     if all(rebound(compared, *pair) for pair in pairs):
         return Cause("codegen", "executable-source", f"{why}, {REBOUND}")
     return Cause("codegen", "code", why)
@@ -378,12 +355,7 @@ def _packaging(compared: Compared) -> Cause | None:
         return Cause(None, None, f"the code of {unknown} of {len(pairs)} dispatches could not be compared")
     early = next((phase for phase in HASHED_PHASES if _phase_differs(compared, phase)), None)
     host = f"; the program around them differs from {early.replace('-', ' ')} on" if early else ""
-    sentence = (
-        "has the same size, up to names, and short digest, its layout differs"
-        if compared.short_code
-        else "is the same, its layout is not"
-    )
-    return Cause("packaging", "layout", f"the code of every dispatch {sentence}{host}")
+    return Cause("packaging", "layout", f"the code of every dispatch is the same, its layout is not{host}")
 
 
 Question = Callable[[Compared], "Cause | None"]
@@ -530,7 +502,7 @@ def _short(piece: str) -> str:
 
 
 def source_diff(base: str | None, head: str | None, texts: Texts) -> tuple[str, ...]:
-    """Unified diff of the IR of two sources, given by whole digest; empty where either text is not at hand."""
+    """Unified diff of the IR of two sources, given by digest; empty where either text is not at hand."""
     if base is None or head is None or base == head:
         return ()
     left = texts(base)

@@ -1,4 +1,4 @@
-"""How exactly two programs can be compared, and results that are kept for the objects they were worked out of."""
+"""The digests of a program's executables, and results that are kept for the objects they were worked out of."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from bot.core.json_text import canonical, counts_text, decoded
+from bot.core.json_text import counts_text
 from bot.core.program import Program, Source
 from bot.core.reading import ExecutableFacts, ProgramFacts, SourceText
-from bot.core.snapshot import SUM_MODULUS, cut_program, is_whole, name_of, short_program, written
-from bot.errors import InputError
+from bot.core.snapshot import written
 
 # Results kept for the objects they were worked out of.
 #
@@ -41,16 +40,8 @@ def per_object(function: Callable[..., _Result]) -> Callable[..., _Result]:
     return remembered
 
 
-# How exactly two programs can be compared: by whole digests, or by the first characters that both have.
-#
-# A program from a stored baseline has short ones, and the whole name that it had before they were cut. So it has whole
-# ones again where the other side's program has that name, or where the program was kept under it with the IR texts.
-
 Texts = Callable[[str], "str | None"]
-"""Whole digest of a source → its IR as people read it, of a program → its JSON; None where it is not at hand."""
-
-is_short = per_object(short_program)
-_cut = per_object(cut_program)
+"""Digest of a source → its IR as people read it; None where it is not at hand."""
 
 
 def no_texts(_: str) -> str | None:
@@ -58,59 +49,15 @@ def no_texts(_: str) -> str | None:
     return None
 
 
-def kept_program(program: Program) -> tuple[str, str]:
-    """Whole name and JSON of a program with whole digests, to be kept beside the texts of its IR."""
-    return name_of(program), canonical(replace(program, arguments=())).decode()
-
-
-@per_object
-def uncut(program: Program, texts: Texts) -> Program:
-    """The program with whole digests, where they are at hand: what is kept must be what the program's name says."""
-    text = texts(program.whole) if is_short(program) and is_whole(program.whole) else None
-    try:
-        kept = None if text is None else decoded(text, Program, "kept program")
-    except (ValueError, InputError):
-        return program
-    return program if kept is None or not _is_cut_of(program, kept) else kept
-
-
-def _is_cut_of(short: Program, whole: Program) -> bool:
-    """Equal to the letter, and by its name (`Program.whole`)."""
-    return replace(short, arguments=()) == replace(_cut(whole), arguments=())
-
-
-@per_object
-def alike(left: Program, right: Program) -> tuple[Program, Program]:
-    """Both with digests of one length, so that equal ones are equal as far as either side says.
-
-    A short digest of a source has that of its structure behind it: neither is believed alone.
-    """
-    if not is_short(left) and not is_short(right):
-        return left, right
-    if is_short(left) and _is_cut_of(left, right):
-        return right, right
-    if is_short(right) and _is_cut_of(right, left):
-        return left, left
-    return _beside_structures(_cut(left)), _beside_structures(_cut(right))
-
-
-@per_object
-def _beside_structures(program: Program) -> Program:
-    return replace(program, sources=tuple(replace(row, source=row.source + row.structure) for row in program.sources))
-
-
 # What a snapshot keeps of one model's IR: the digests of its executables.
 
 _NAMES = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|(%[A-Za-z0-9_$.-]+(?:#[0-9]+)?)')
 _PACK = re.compile(r"^%:([0-9]{1,4}) = ")
-_TYPE = re.compile(r"[^,<>()]+(?:<[^<>]*>)?")
 _NO_OPERANDS = " : () -> "
 _DYNAMIC = "-9223372036854775808"  # ShapedType::kDynamic
 _SHAPE = re.compile(r"\b(tensor|vector|memref)<((?:(?:[0-9]+|\?)x)+)")
 _ARRAY = re.compile(r"\b(static_(?:offsets|sizes|strides|output_shape)) = array<i64: ([-0-9, ]*)>")
 _CONSTANTS = frozenset({"arith.constant", "complex.constant", "flow.tensor.constant"})
-_ADDRESSING = frozenset({"arith.index_cast", "arith.index_castui"})
-_PLAIN = frozenset({"linalg.generic", "linalg.fill", "linalg.yield", "linalg.index", "iree_linalg_ext.yield"})
 
 
 def describe(facts: ProgramFacts) -> Program:
@@ -121,10 +68,10 @@ def describe(facts: ProgramFacts) -> Program:
     sources = []
     for text in facts.sources:
         own = entries.get(text.executable, [])
-        bound = _digest_of(one.bound for one in own) if own and all(one.bound for one in own) else ""
+        bound = _digest_of(one.bound for one in own) if own and all(one.bound for one in own) else None
         sources.append(replace(fingerprint(text), bound=bound))
     return Program(
-        phases=dict(facts.phases),
+        phases={phase: written(bytes.fromhex(digest)) for phase, digest in facts.phases.items()},
         linalg_ops_before=facts.linalg_ops_before,
         sources=tuple(sources),
         sites=facts.sites,
@@ -143,11 +90,7 @@ def shown_texts(facts: ProgramFacts, program: Program) -> dict[str, str]:
 
 
 def _digest_of(parts: Iterable[str]) -> str:
-    return written(_sha256("\n".join(parts)))
-
-
-def _sha256(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf-8", "replace")).digest()
+    return written(hashlib.sha256("\n".join(parts).encode("utf-8", "replace")).digest())
 
 
 class _Line(NamedTuple):
@@ -217,26 +160,7 @@ def _without_shapes(text: str) -> str:
     )
 
 
-def _computed(line: _Line) -> str:
-    """What the line adds to the sum of operations: a named operation, or one on scalars with their type; else empty."""
-    name = line.operation
-    if name.startswith(("linalg.", "iree_linalg_ext.")):
-        return "" if name in _PLAIN else name
-    if not name.startswith(("arith.", "math.", "complex.")) or name in _CONSTANTS or name in _ADDRESSING:
-        return ""
-    operands, _, results = line.text.rpartition(" : (")[2].partition(") -> ")
-    element = _TYPE.match(operands or results)
-    return "" if operands.partition(",")[0] == "index" else f"{name} {element[0] if element else '?'}"
-
-
 def fingerprint(text: SourceText) -> Source:
     """The digests of an executable."""
     lines = list(_lines(text.generic))
-    # The low half of each hash is the beginning of its SHA-256: the low half of the sum is what baselines always had.
-    hashes = (_sha256(word) for word in map(_computed, lines) if word)
-    return Source(
-        text.executable,
-        _digest_of(_normalised(lines)),
-        _digest_of(_structure(lines)),
-        sum(int.from_bytes(each[4:8] + each[:4], "big") for each in hashes) % SUM_MODULUS,
-    )
+    return Source(text.executable, _digest_of(_normalised(lines)), _digest_of(_structure(lines)))

@@ -118,7 +118,7 @@ class Budget:
 
 
 def code_digest(*pieces: bytes) -> str:
-    """The whole digest, as text; where one piece ends and the next begins counts too."""
+    """The digest, as text; where one piece ends and the next begins counts too."""
     return written(fingerprint(*pieces))
 
 

@@ -370,8 +370,7 @@ def rest(explanation: Explanation) -> str:
     if moved:
         what = "the same numbers, and what the program binds there differs"
         parts.append(f"{plural(moved, 'other dispatch')} {'has' if moved == 1 else 'have'} {what}")
-    doubt = ", as far as short digests tell" if parts and explanation.short_digests else ""
-    return f"{'; '.join(parts)}{doubt}." if parts else ""
+    return f"{'; '.join(parts)}." if parts else ""
 
 
 def waterfall(explanation: Explanation) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:

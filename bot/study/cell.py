@@ -15,9 +15,9 @@ from bot.core.planned import LIFTED, PlannedCell
 from bot.core.policy import is_local
 from bot.core.program import HASHED_PHASES, Program
 from bot.core.reading import Products, ProgramFacts
-from bot.core.snapshot import UNFETCHED, Cell, Failure
+from bot.core.snapshot import UNFETCHED, Cell, Failure, written
 from bot.errors import InputError, MalformedBinary
-from bot.explain.texts import describe, kept_program, shown_texts
+from bot.explain.texts import describe, shown_texts
 from bot.readers.ir_facts import alloca_bytes, program_facts, strategies
 
 _Fact = TypeVar("_Fact")
@@ -49,7 +49,7 @@ def read_program(answer: str | None, texts: TextStore | None = None) -> ReadProg
         return ReadProgram(reason=reason)
     program = describe(facts)
     if texts is not None:
-        for digest, text in (*shown_texts(facts, program).items(), kept_program(program)):
+        for digest, text in shown_texts(facts, program).items():
             texts.keep(digest, text)
     return ReadProgram(facts, program)
 
@@ -159,7 +159,7 @@ def _of_files(planned: PlannedCell, compiled: Compiled) -> Cell:
         command=planned.command(),
         artifact_digest=next(iter(one)),
         reasons=measurement.reasons,
-        program=Program(dict.fromkeys(HASHED_PHASES, planned.model.digest)),
+        program=Program(dict.fromkeys(HASHED_PHASES, written(bytes.fromhex(planned.model.digest)))),
         parts=measurement.parts,
         traces={row.name: trace for row in measurement.dispatches}
         if trace and len(measurement.dispatches) == 1

@@ -36,7 +36,7 @@ from bot.core.parting import (
     parting,
 )
 from bot.core.planned import LIFTED_LIMIT_FLAG, SIDES, PlannedCell
-from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot, differ
+from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot
 from bot.core.trace import LLVM, MLIR, PROGRAM, REGION, DispatchTrace, Parting
 from bot.errors import MalformedBinary
 from bot.explain.explanations import changed_models, explanations
@@ -178,7 +178,7 @@ def _is_same(row: Dispatch, directory: Path) -> bool | None:
     mine = [code for name, code in codes if UNSPEAKABLE.sub("_", name) == UNSPEAKABLE.sub("_", row.name)]
     if len(mine) != 1 or mine[0] is None or row.code is None:
         return None
-    return not differ(mine[0], row.code)
+    return mine[0] == row.code
 
 
 # The dispatches that moved most, traced through the passes of both compilers, as far as the time for it goes.

@@ -1,4 +1,4 @@
-"""bot.core.snapshot: canonical on the way out, strict on the way in; whole digests, and what short ones can tell."""
+"""bot.core.snapshot: canonical on the way out, strict on the way in; and what is no digest names nothing."""
 
 from __future__ import annotations
 
@@ -9,21 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from collisions import colliding_code, colliding_sources, source_of
 from everyday import measured
 from hypothesis import given
 from hypothesis import strategies as st
 from json_texts import to_json
-from matched_cells import Row, made, whole
+from matched_cells import Row, made
 from replacing import replace
 from strategies import LARGEST, plain_snapshot, snapshots
 
 from bot.compiler.cell_cache import TextStore
-from bot.core.baseline import kept
 from bot.core.json_text import canonical, decoded
 from bot.core.planned import Target, plan
 from bot.core.program import Argument, Family, Program, Site, Source
-from bot.core.reading import ProgramFacts, SourceText
 from bot.core.snapshot import (
     STATUSES,
     Cell,
@@ -34,24 +31,18 @@ from bot.core.snapshot import (
     Snapshot,
     SnapshotRow,
     cell_of,
-    cut_program,
-    differ,
     from_json,
     from_lines,
     key_of,
-    name_of,
     row_of,
-    short_code,
-    short_program,
 )
 from bot.errors import InputError
-from bot.explain.texts import describe, shown_texts
 from bot.study.prepare import load_models
 
 PROGRAM = Program(
     phases={"input": "1" * 16},
     linalg_ops_before=3,
-    sources=(Source("e", "source", "strukt", 77),),
+    sources=(Source("e", "s" * 16, "t" * 16),),
     sites=(Site("e_matmul", "layer.0"), Site("e_matmul", initializer=True)),
     arguments=(Argument("e_matmul", 0, "i32", (0, 64), 2, 64, 0),),
     operations="arith.addf 1 linalg.matmul 2",
@@ -119,7 +110,7 @@ def test_the_order_in_which_things_were_found_leaves_no_trace(snapshot: Snapshot
 def test_cells_of_one_model_share_their_program() -> None:
     cells = [replace(SMALL.cells[0], key=CellKey("a", target)) for target in ("cuda", "vmvx")]
     text = to_json(replace(SMALL, cells=tuple(cells)))
-    assert text.count('"structure":"strukt"') == 1
+    assert text.count(f'"structure":"{"t" * 16}"') == 1
     first, second = from_json(text).cells
     assert first.program is second.program and first.program == SMALL.cells[0].program
     assert first.families[0] is second.families[0]
@@ -128,7 +119,7 @@ def test_cells_of_one_model_share_their_program() -> None:
 @pytest.mark.parametrize(
     ("written", "forged", "complaint"),
     [
-        ('"source":"source"', '"source":"forged"', "a program's name is not the digest of what it says"),
+        (f'"source":"{"s" * 16}"', f'"source":"{"f" * 16}"', "a program's name is not the digest of what it says"),
         ('"program":"', '"program":"no', "no program is called 'no"),
         ('"kind":"constants"', '"kind":"splendid"', "cells[0].families[0].kind: expected `str` matching regex"),
     ],
@@ -241,73 +232,29 @@ def test_other_layouts_and_missing_fields_are_read() -> None:
         assert from_json(text) == moved
 
 
-# Digests: whole ones tell everything apart; short ones prove only that something differs, and never name a text.
-
-LARGE = measured()
-
-
-def test_two_digests_are_compared_by_what_both_have() -> None:
-    for left, right, proved in (
-        *((whole("a"), whole("a"), False), (whole("a"), whole("b"), True), (whole("abcd"), "abcd", False)),
-        *(("abcde", "abcd", False), (whole("abcd"), "abce", True), ("", whole("a"), True), ("ab", "abc", True)),
-    ):
-        assert differ(left, right) is differ(right, left) is proved
-    first, second = (source_of(text).source for text in colliding_sources())
-    assert first[:5] == second[:5] and differ(first, second), "texts that share a short digest"
-    code, other = colliding_code()
-    assert code[:4] == other[:4] and differ(code, other)
-
-
-def test_a_text_is_kept_under_its_whole_digest_and_no_text_has_a_short_name(tmp_path: Path) -> None:
-    store, texts = TextStore(tmp_path), tuple(f"shown {text}" for text in colliding_sources())
-    sources = tuple(SourceText(f"e{i}", text, texts[i]) for i, text in enumerate(colliding_sources()))
-    facts = ProgramFacts(2, 2, 2, (), sources=sources)
-    program = describe(facts)
-    for digest, shown in shown_texts(facts, program).items():
-        store.keep(digest, shown)
-    assert {one.executable: store.load(one.source) for one in program.sources} == {"e0": texts[0], "e1": texts[1]}
-    short = program.sources[0].source[:5]
-    with pytest.raises(ValueError, match="no whole digest"):
-        store.keep(short, "text")
-    for name in (short, "../../etc/passwd", ""):
-        stray = tmp_path / "ir" / name.encode().hex()[:2] / f"{name.encode().hex()}.mlir"
-        stray.parent.mkdir(exist_ok=True)
-        stray.write_text("of whom?")
-        assert store.load(name) is None, "even one that lies there is not found"
-
-
-def test_what_is_cut_is_known_and_says_what_it_was() -> None:
-    cell = made(Row("s"), Row("t"))
-    assert cell.program is not None and not short_code(cell) and not short_program(cell.program)
-    first, second = cell.dispatches
-    assert short_code(replace(cell, dispatches=(first, replace(second, code="abcd"))))
-    assert not short_code(replace(cell, dispatches=(replace(first, code=None),)))
-    for changes in ({"source": "abcde"}, {"structure": "abcd"}, {"bound": "abcd"}):
-        row = replace(cell.program.sources[1], **changes)
-        assert short_program(replace(cell.program, sources=(cell.program.sources[0], row)))
-    assert short_program(replace(cell.program, phases={"input": "0" * 16}))
-    program = LARGE.cells[0].program
-    assert program is not None
-    cut = cut_program(program)
-    assert short_program(cut) and cut.whole == name_of(program) == name_of(replace(program, arguments=()))
-    assert cut_program(cut) == cut and {len(row.source) for row in cut.sources} == {5}
-    earlier = replace(cut, whole="")  # as earlier versions wrote it: what it was is not known any more
-    assert cut_program(earlier) == earlier
-    for one in from_json(to_json(LARGE)).cells:
-        assert not short_code(one) and one.program is not None and not short_program(one.program)
-    for one in kept(LARGE).cells:
-        assert short_code(one) and one.program is not None and short_program(one.program)
-
-
-def test_a_program_is_named_by_what_it_says_or_16_digits_of_that_as_earlier_versions_did() -> None:
+def test_a_program_is_named_by_what_it_says() -> None:
     cell = made(Row("s"))
     assert cell.program is not None
-    text = to_json(replace(LARGE, cells=(cell,), models={cell.key.model: "m"}))
-    name, cut = key_of(cell.program), cut_program(cell.program)
-    assert text.count(name) == 2 and from_json(text.replace(name, name[:16])) == from_json(text)
-    shorter = to_json(replace(LARGE, cells=(replace(cell, program=cut),), models={cell.key.model: "m"}))
-    assert from_json(shorter).cells[0].program == cut
-    forged = [text.replace(name, wrong) for wrong in (name[:15], name[:17], name[:8], name[:63], name[::-1])]
-    for wrong in (*forged, shorter.replace(name_of(cell.program), "0" * 64)):
+    text = to_json(replace(measured(), cells=(cell,), models={cell.key.model: "m"}))
+    name = key_of(cell.program)
+    assert text.count(name) == 2
+    for wrong in (name[:16], name[:63], name[::-1]):
         with pytest.raises(InputError, match="not the digest of what it says"):
-            from_json(wrong)
+            from_json(text.replace(name, wrong))
+
+
+@pytest.mark.parametrize("digest", ["s", "s" * 43, "../../etc/passwd", "", "s" * 15 + "."])
+def test_what_is_no_digest_is_refused_and_names_no_text(tmp_path: Path, digest: str) -> None:
+    """Digests of other versions are longer or shorter, and equal none of this one's."""
+    cell = made(Row("s"))
+    text = to_json(replace(measured(), cells=(cell,), models={cell.key.model: "m"}))
+    assert cell.dispatches[0].code is not None
+    with pytest.raises(InputError, match="code"):
+        from_json(text.replace(f'"code":"{cell.dispatches[0].code}"', f'"code":"{digest}"'))
+    store = TextStore(tmp_path)
+    with pytest.raises(ValueError, match="is no digest"):
+        store.keep(digest, "text")
+    stray = tmp_path / "ir" / digest.encode().hex()[:2] / f"{digest.encode().hex()}.mlir"
+    stray.parent.mkdir(parents=True)
+    stray.write_text("of whom?")
+    assert store.load(digest) is None, "even one that lies there is not found"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 
 import pytest
-from family_texts import MODELS, binary, function, recorded
+from family_texts import MODELS, recorded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from replacing import replace
 
-from bot.core.program import Program, Site, Source
+from bot.core.program import Site, Source
 from bot.core.reading import ExecutableFacts, ProgramFacts, SourceText
-from bot.core.snapshot import cut_program, is_whole
+from bot.core.snapshot import is_digest
 from bot.explain.texts import describe, fingerprint, shown_texts
 
 ALL = [text for name in MODELS for text in recorded(name)]
@@ -38,7 +38,7 @@ def test_values_shapes_and_offsets_change_the_source_alone_and_other_wiring_the_
     for name in ("constants", "static_shapes", "offsets"):
         found = [fingerprint(text) for text in recorded(name)]
         assert len({one.source for one in found}) == len(found)
-        assert len({(one.structure, one.operations) for one in found}) == 1
+        assert len({one.structure for one in found}) == 1
     for name in ("operand_order", "extra_operation", "different_fusion"):
         found = [fingerprint(text) for text in recorded(name)]
         assert len({one.structure for one in found}) == len(found)
@@ -63,26 +63,12 @@ def test_types_maps_dynamic_dimensions_strides_and_operations_are_structure(
     assert count and digests(changed).structure != digests(generic).structure
 
 
-def test_operations_add_up_when_regions_merge_and_constants_and_addresses_are_none() -> None:
-    first = [binary(0, "arith.mulf", "%arg0", "%arg1")]
-    second = [binary(0, "arith.addf", "%arg0", "%arg1"), binary(1, "arith.addf", "%0", "%arg1")]
-    merged = [*first, binary(1, "arith.addf", "%0", "%arg2"), binary(2, "arith.addf", "%1", "%arg2")]
-    more = [
-        '  %c = "arith.constant"() <{value = 3 : index}> : () -> index',
-        '  %d = "arith.addi"(%c, %c) : (index, index) -> index',
-        '  %e = "arith.index_cast"(%d) : (index) -> i32',
-    ]
-    bodies = (first, second, merged, [*more, *first])
-    one, two, both, same = (fingerprint(function("it", body)).operations for body in bodies)
-    assert one and two and (one + two) % 2**53 == both and same == one
-
-
 def test_digests_are_what_baselines_hold() -> None:
     """Stored baselines keep these: a change here makes all of them differ."""
-    found = Program(sources=tuple(fingerprint(recorded(name)[0]) for name in ("constants", "different_fusion")))
-    assert list(cut_program(found).sources) == [
-        Source("quantized_chain_dispatch_0", "hbI29", "SPJB", 2886699934),
-        Source("different_fusion_dispatch_0", "rl3um", "jAAo", 1005999928),
+    found = [fingerprint(recorded(name)[0]) for name in ("constants", "different_fusion")]
+    assert [(one.executable, one.source[:5], one.structure[:4]) for one in found] == [
+        ("quantized_chain_dispatch_0", "hbI29", "SPJB"),
+        ("different_fusion_dispatch_0", "rl3um", "jAAo"),
     ]
 
 
@@ -92,13 +78,13 @@ def test_describe_keeps_facts_and_what_is_bound() -> None:
     more = (*rows, replace(rows[0], executable="f", bound=""), replace(rows[0], executable="g"))
     program = describe(ProgramFacts(1, 1, 3, more, sources=bound))
     e, f, g = program.sources
-    assert is_whole(e.bound) and is_whole(g.bound) and e.bound != g.bound and f.bound == ""
+    assert e.bound and g.bound and is_digest(e.bound) and is_digest(g.bound) and e.bound != g.bound and f.bound is None
     texts = (*recorded("constants"), SourceText("odd", "?", "odd text"))
     sites = (Site("quantized_chain_dispatch_0", "layer.0"),)
-    facts = ProgramFacts(7, 12, 7, (), linalg_ops_before=20, phases={"input": "abc"}, sources=texts, sites=sites)
+    facts = ProgramFacts(7, 12, 7, (), linalg_ops_before=20, phases={"input": "ab" * 32}, sources=texts, sites=sites)
     facts = replace(facts, operations={"math.exp": 1, "arith.addf": 2}, places={"layer.0": 3})
     program = describe(facts)
-    assert (program.phases, program.linalg_ops_before, program.sites) == ({"input": "abc"}, 20, sites)
+    assert (program.phases, program.linalg_ops_before, program.sites) == ({"input": "q6urq6urq6urq6ur"}, 20, sites)
     assert (program.operations, program.places) == ("arith.addf 2 math.exp 1", {"layer.0": 3})
     assert [one.executable for one in program.sources] == [text.executable for text in texts]
     shown = {one.source: text.shown for one, text in zip(program.sources, texts, strict=True)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
 import lzma
 from collections.abc import Iterator
@@ -45,36 +44,17 @@ def test_there_and_back(found: Snapshot) -> None:
 
 
 @given(snapshots())
-def test_what_is_kept_is_all_but_arguments_what_varies_and_the_ends_of_digests(found: Snapshot) -> None:
+def test_what_is_kept_is_all_but_arguments_and_what_varies(found: Snapshot) -> None:
     """To the letter of its JSON; and keeping twice is keeping once."""
     plain, small = json.loads(to_json(found)), json.loads(to_json(kept(found)))
     names = {cell["program"]: less["program"] for cell, less in zip(plain["cells"], small["cells"], strict=True)}
     for cell in plain["cells"]:
         cell["program"] = names[cell["program"]]
         cell["families"] = [{**family, "varying": []} for family in cell["families"]]
-        cell["dispatches"] = [_cut(row, code=4) for row in cell["dispatches"]]
     for name, program in plain["programs"].items():
-        kept_program = small["programs"][names[name]]
-        assert kept_program.pop("whole", "") in ("", _name(program))
-        assert kept_program == _cut_program(program)
+        assert small["programs"][names[name]] == {**program, "arguments": []}
     assert {**plain, "programs": {}} == {**small, "programs": {}}
     assert kept(kept(found)) == kept(found)
-
-
-def _cut(row: dict[str, Any], **characters: int) -> dict[str, Any]:
-    return row | {name: row[name][:most] for name, most in characters.items() if name in row}
-
-
-def _cut_program(program: dict[str, Any]) -> dict[str, Any]:
-    sources = [_cut(row, source=5, structure=4, bound=4) for row in program["sources"]]
-    sources = [{**row, "operations": row["operations"] % 2**32} for row in sources]
-    phases = _cut(program["phases"], **dict.fromkeys(program["phases"], 16))
-    return {**program, "phases": phases, "sources": sources, "arguments": []}
-
-
-def _name(program: dict[str, Any]) -> str:
-    text = json.dumps({**program, "arguments": []}, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def test_cells_share_what_is_kept_of_their_program() -> None:
@@ -83,12 +63,12 @@ def test_cells_share_what_is_kept_of_their_program() -> None:
 
 
 def test_the_cells_of_the_quick_suite_stay_small() -> None:
-    """As rows, not columns, they take 29 KB."""
+    """As rows, not columns, they take 37 KB."""
     packed = pack(LARGE)
     assert len(LARGE.cells) == 29 and sum(len(cell.dispatches) for cell in LARGE.cells) == 822
     assert all(cell.program and cell.families and cell.phases_ms for cell in LARGE.cells)
     assert all(row.code and row.strategy for cell in LARGE.cells for row in cell.dispatches)
-    assert 20_000 < len(packed) < 23_000
+    assert 29_000 < len(packed) < 32_000
     assert packed == pack(LARGE)
 
 
@@ -203,7 +183,7 @@ def test_tables_that_do_not_agree(table: Any, why: str) -> None:
     [
         ({"other": 1}, "unknown field `other`"),
         ({"snapshot": []}, "expected `object`, got `array`"),
-        ({"schema": "code-size-columns/1"}, "'code-size-columns/1', not 'code-size-columns/2' (measure it again"),
+        ({"schema": "code-size-columns/2"}, "'code-size-columns/2', not 'code-size-columns/3' (measure it again"),
         ({"schema": "code-size-snapshot/1"}, "'code-size-snapshot/1', not"),
         ({"schema": None}, "is not a stored snapshot: schema: expected `str`"),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,13 +10,13 @@ from hypothesis import strategies as st
 from replacing import replace
 
 from bot.core.program import Family, Program, Site, Source
-from bot.core.snapshot import WHOLE_CHARACTERS, Cell, CellKey, Dispatch
+from bot.core.snapshot import Cell, CellKey, Dispatch
 from bot.explain.matching import Match, index_both, match_sides
 
 
 def whole(word: str) -> str:
-    """A whole digest that begins with the word."""
-    return word.ljust(WHOLE_CHARACTERS, "-")
+    """A digest that begins with the word."""
+    return word.ljust(16, "-")
 
 
 KEY = CellKey("bert", "llvm-cpu-x86_64")
@@ -36,7 +35,6 @@ class Row:
     code_bytes: int | None = 100
     strategy: str | None = "Tiling | [8, 0]"
     stack_bytes: int | None = 16
-    operations: int | None = None
     words: str = "8x16_f32"
 
 
@@ -53,7 +51,7 @@ def made(
     names = [f"{e}_{row.kind}_{row.words}" for e, row in zip(executables, rows, strict=True)]
     dispatches = [_dispatch(e, n, row) for e, n, row in zip(executables, names, rows, strict=True)]
     sources = [
-        Source(e, whole(row.source), whole(row.structure or row.source), _operations(row))
+        Source(e, whole(row.source), whole(row.structure or row.source))
         for e, row in zip(executables, rows, strict=True)
     ]
     sites = [Site(n, place) for n, row in zip(names, rows, strict=True) for place in row.places]
@@ -63,10 +61,6 @@ def made(
     return Cell(
         KEY, "ok", {}, tuple(dispatches), artifact_digest=artifact * 64, program=program, families=tuple(families)
     )
-
-
-def _operations(row: Row) -> int:
-    return row.operations if row.operations is not None else zlib.crc32((row.structure or row.source).encode())
 
 
 def _dispatch(executable: str, name: str, row: Row) -> Dispatch:

@@ -28,6 +28,7 @@ MODELS = ("bert", "bert.dynamic", "mobilenet_v1", "модель", "模型 2", "a
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 names = st.sampled_from(MODELS) | text.filter(bool)
+own_digests = st.sampled_from(["s" * 16, "S" * 16])  # of code and IR
 digests = st.sampled_from(["a" * 64, "b" * 64, "c" * 64])
 values = st.none() | st.integers(0, 3) | st.integers(0, LARGEST)
 metrics = st.dictionaries(st.sampled_from(METRIC_IDS), values, max_size=6)
@@ -38,7 +39,7 @@ _DISPATCH: dict[str, st.SearchStrategy[Any]] = {
     "name": names,
     "kind": st.sampled_from(["matmul", "conv", "other"]),
     "stack_kind": st.none() | st.sampled_from(["static", "dynamic"]),
-    "code": st.none() | st.sampled_from(["c0de", "C0DE", "c0de" + "x" * 39]),
+    "code": st.none() | own_digests,
     "strategy": st.none() | text,
 }
 dispatches = st.builds(Dispatch, **{name: _DISPATCH.get(name, values) for name in Dispatch.__struct_fields__})
@@ -54,15 +55,14 @@ compilers = st.builds(CompilerInfo, version=text, revision=text, digest=digests,
 sources = st.builds(SourceInfo, sha=st.none() | digests, ref=st.none() | text, dirty=st.booleans())
 
 
-wholes = st.sampled_from(["s" * 43, "S" * 43])
 places = st.none() | text
 programs = st.builds(
     Program,
-    phases=st.dictionaries(st.sampled_from(HASHED_PHASES), digests, max_size=2),
+    phases=st.dictionaries(st.sampled_from(HASHED_PHASES), own_digests, max_size=2),
     linalg_ops_before=values,
-    sources=st.lists(
-        st.builds(Source, names, text | wholes, text | wholes, values.filter(lambda n: n is not None)), max_size=2
-    ).map(tuple),
+    sources=st.lists(st.builds(Source, names, own_digests, own_digests, st.none() | own_digests), max_size=2).map(
+        tuple
+    ),
     sites=st.lists(st.builds(Site, names, places, st.booleans()), max_size=3).map(tuple),
     arguments=st.lists(
         st.builds(

@@ -152,7 +152,7 @@ def made_of(cell: Cell, word: str, tiles: str) -> Cell:
         for i in range(2)
     )
     names = tuple(dispatch.name for dispatch in dispatches)
-    sources = tuple(Source(name, "abcdef", "abcdef", 7) for name in names)
+    sources = tuple(Source(name, "a" * 16, "a" * 16) for name in names)
     program = Program(
         {}, 3, sources, tuple(Site(name, f"{word}.x") for name in names), (Argument(names[0], 0, word, (1,), 1, 1, 0),)
     )
