@@ -12,7 +12,6 @@ import threading
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
@@ -184,8 +183,8 @@ def _is_same(row: Dispatch, directory: Path) -> bool | None:
 # The dispatches that moved most, traced through the passes of both compilers, as far as the time for it goes.
 #
 # That time is a quarter of what compiling the two sides took. Of each target those that have nine tenths of the moved
-# bytes are wanted, first those that explain most bytes a second. What an earlier run traced takes its room all the
-# same, so that the same comparison always traces the same dispatches.
+# bytes are wanted, those first whose passes explain most bytes a second. What an earlier run traced takes its room all
+# the same, so that the same comparison always traces the same dispatches.
 
 
 TIME_SHARE = 0.25  # What tracing may cost, as a share of the CPU time in which both sides were compiled
@@ -194,8 +193,7 @@ PROGRAM_SECONDS = 2
 """What the passes over a program take on both sides: 1 s for 400 lines, 3.5 s for 4,000, for all dispatches of it."""
 MOVED_TENTHS, MOST = 9, 600
 """So much of a target's moved bytes of dispatches has to have a knob or a trace; so many are traced at most."""
-LARGE_SHARE, LEAST_SHARE = 0.05, 0.01
-"""Of all that moved: from so much on a knob's largest dispatch is traced first where that is cheap, or at all."""
+LEAST_SHARE = 0.01  # Of all that moved: from so much on a knob's largest dispatch is traced
 Moved = tuple[CellKey, DispatchDelta]
 
 
@@ -276,21 +274,12 @@ def _tracers(plans: Sequence[SidePlan], resources: Resources) -> Iterator[dict[s
 
 
 def expected_ms(row: Dispatch) -> int:
-    """What the compiler takes to print its passes over it, LLVM's by their milestones; of CPU time.
+    """What the compiler takes to print all of its passes over it, of CPU time.
 
-    Measured from 3.11.0 to 3.13.0, on all targets: 0.25 s for small ones, 1.6 s for 29 KB of code, 11.7 s for 146 KB.
+    Measured from 3.11.0 to 3.13.0, on all targets: MLIR's with the milestones of LLVM's 0.25 s for small ones, 1.6 s
+    for 29 KB of code, 11.7 s for 146 KB; all of LLVM's 1.3 s more for 38 KB, 5.4 s for 50 KB, 6 s for 218 KB.
     """
-    return 300 + 65 * (row.code_bytes or 0) // 1024
-
-
-def expected_llvm_ms(row: Dispatch) -> int:
-    """What all passes of LLVM take beyond that: 1.3 s for 38 KB of code, 5.4 s for 50 KB, 6 s for 218 KB."""
-    return 200 + 75 * (row.code_bytes or 0) // 1024
-
-
-def _whole_ms(one: Moved) -> int:
-    """What both sides of a dispatch take, with all passes of LLVM."""
-    return sum(expected_ms(row) + expected_llvm_ms(row) for row in (one[1].base, one[1].head) if row)
+    return 500 + 140 * (row.code_bytes or 0) // 1024
 
 
 def is_formed(delta: DispatchDelta) -> bool:
@@ -301,11 +290,6 @@ def is_formed(delta: DispatchDelta) -> bool:
 def is_lone(delta: DispatchDelta) -> bool:
     """Whether a side alone has it."""
     return delta.base is None or delta.head is None
-
-
-def _large_bytes(moved: Sequence[Moved]) -> int:
-    """From so much on a dispatch without a knob is traced before all others: a tenth of what all of them moved."""
-    return sum(abs(moved_bytes(delta) or 0) for _, delta in moved if delta.cause != "strategy") // 10
 
 
 def _same_programs(sides: Mapping[str, Snapshot]) -> dict[CellKey, CellKey]:
@@ -326,10 +310,6 @@ def _same_programs(sides: Mapping[str, Snapshot]) -> dict[CellKey, CellKey]:
     return first
 
 
-ROUNDS = (Fraction(1, 8), Fraction(1, 2), Fraction(3, 4), Fraction(1))
-"""Up to which part of the time each round goes; what it took is known before the next one."""
-
-
 class Budget:
     """The time for tracing: what is expected of those that come, what was measured of those that were traced.
 
@@ -340,13 +320,11 @@ class Budget:
 
     Attributes:
         same: cell → the one whose program is printed for both.
-        without_llvm: dispatches for which there is no time but for MLIR's passes.
         late: those that are to be traced through their target's passes, too, as earlier ones form as many of them.
     """
 
     def __init__(self, sides: Mapping[str, Snapshot], here: Collection[str], seconds: float | None) -> None:
-        whole_ms = None if seconds is None else round(seconds * 1000)
-        self._here, self._whole_ms, self._left_ms, self._rounds = here, whole_ms, whole_ms, list(ROUNDS)
+        self._here, self._left_ms = here, None if seconds is None else round(seconds * 1000)
         self._cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
         self._written, self._read = set[tuple[str, CellKey]](), set[tuple[str, CellKey]]()
         self._charged_ms: dict[tuple[CellKey, str], int] = {}
@@ -357,61 +335,47 @@ class Budget:
             if cpu_ms := cell.value("compile_cpu_ms"):
                 self._program_ms[side, key.model] = min(cpu_ms // 2, self._program_ms.get((side, key.model), cpu_ms))
         self.same = _same_programs(sides)
-        self.without_llvm, self.late = set[tuple[CellKey, str]](), set[tuple[CellKey, str]]()
+        self.late = set[tuple[CellKey, str]]()
 
-    def take(self, moved: Sequence[Moved], large_bytes: float) -> list[Moved]:
-        """The next ones that there is time for: with LLVM's passes, a large one that does not fit in else without.
+    def take(self, moved: Sequence[Moved]) -> list[Moved]:
+        """The next ones that there is time for, half of it at most: what they took is known before the rest is spent.
 
-        In the last round those that fit in, in whatever order.
+        Of the time an eighth, as long as nothing is known of this machine. One that does not fit in is passed over.
         """
-        if self._left_ms is None or self._whole_ms is None:
+        if self._left_ms is None:
             return list(moved)
-        chosen = list[Moved]()
-        while not chosen:
-            part = self._rounds.pop(0) if len(self._rounds) > 1 else self._rounds[0]
-            for key, delta in moved:
-                if self._left_ms <= self._whole_ms * (1 - part):
-                    break
-                if self._takes(key, delta, large_bytes):
-                    chosen.append((key, delta))
-            if part == 1:
+        chosen, least_ms = list[Moved](), self._left_ms - self._left_ms // (2 if self._measured_ms else 8)
+        for key, delta in moved:
+            rows = self._rows(delta)
+            is_early = is_formed(delta) and (key, delta.name) not in self.late
+            programs = {(side, self.same[key]) for side in self._here if is_early} - self._read
+            new = {(side, key) for side in rows if not is_early} - self._written
+            written_ms = sum((self._cells[place].value("compile_cpu_ms") or 0) // 4 for place in new)
+            charged_ms = sum(self._program_ms.get((side, place.model), 0) for side, place in programs)
+            charged_ms += 0 if is_early else self._scaled(sum(map(expected_ms, rows.values())))
+            left_ms = self._left_ms - written_ms - charged_ms
+            if left_ms < 0:
+                continue
+            if chosen and left_ms < least_ms:
                 break
+            self._left_ms = left_ms
+            self._charged_ms[key, delta.name] = self._charged_ms.get((key, delta.name), 0) + charged_ms
+            self._written |= new
+            self._read |= programs
+            chosen.append((key, delta))
         return chosen
-
-    def _takes(self, key: CellKey, delta: DispatchDelta, large_bytes: float) -> bool:
-        rows = self._rows(delta)
-        is_early = is_formed(delta) and (key, delta.name) not in self.late
-        programs = {(side, self.same[key]) for side in self._here if is_early} - self._read
-        new = {(side, key) for side in rows if not is_early} - self._written
-        written_ms = sum((self._cells[place].value("compile_cpu_ms") or 0) // 4 for place in new)
-        program_ms = sum(self._program_ms.get((side, place.model), 0) for side, place in programs)
-        mlir_ms = 0 if is_early else self._scaled(sum(map(expected_ms, rows.values())))
-        llvm_ms = 0 if is_early else self._scaled(sum(map(expected_llvm_ms, rows.values())))
-        left_ms = (self._left_ms or 0) - written_ms
-        if program_ms + mlir_ms + llvm_ms > left_ms and abs(moved_bytes(delta) or 0) >= large_bytes:
-            self.without_llvm.add((key, delta.name))
-            llvm_ms = 0
-        charged_ms = program_ms + mlir_ms + llvm_ms
-        if charged_ms > left_ms:
-            return False
-        self._left_ms = left_ms - charged_ms
-        self._charged_ms[key, delta.name] = self._charged_ms.get((key, delta.name), 0) + charged_ms
-        self._written |= new
-        self._read |= programs
-        return True
 
     def _scaled(self, expected_ms: int) -> int:
         return expected_ms * self._measured_ms // self._expected_ms if self._expected_ms else expected_ms
 
-    def settle(self, key: CellKey, delta: DispatchDelta, measured_ms: int, *, has_llvm: bool) -> None:
+    def settle(self, key: CellKey, delta: DispatchDelta, measured_ms: int) -> None:
         """Of one that was traced: what all of it took so far, in place of what was expected of that."""
         if self._left_ms is None:
             return
         self._left_ms += self._charged_ms[key, delta.name] - measured_ms
         self._charged_ms[key, delta.name] = measured_ms
         if not is_formed(delta):
-            rows = self._rows(delta).values()
-            self._expected_ms += sum(expected_ms(row) + has_llvm * expected_llvm_ms(row) for row in rows)
+            self._expected_ms += sum(map(expected_ms, self._rows(delta).values()))
             self._measured_ms += measured_ms
 
     def _rows(self, delta: DispatchDelta) -> dict[str, Dispatch]:
@@ -439,24 +403,23 @@ class _Pairs:
         self._tracers, self.known, self._same = tracers, known, same
         self._cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
 
-    def trace(self, key: CellKey, delta: DispatchDelta, *, has_code: bool, has_llvm: bool) -> list[Task]:
+    def trace(self, key: CellKey, delta: DispatchDelta, *, has_code: bool) -> list[Task]:
         """One dispatch: MLIR's passes, and LLVM's where the sides part behind those, or there is one side alone.
 
         One that got another program, or was formed otherwise: first the passes over the program.
 
-        `has_code`: whether that one's own passes are to follow, where there are as many dispatches on both sides;
-        `has_llvm`: False where there is no time for LLVM's.
+        `has_code`: whether that one's own passes are to follow, where there are as many dispatches on both sides.
         """
         rows = {side: row for side, row in zip(SIDES, (delta.base, delta.head), strict=True) if row is not None}
         if not is_formed(delta):
-            self._trace_code(key, rows, has_llvm=has_llvm)
+            self._trace_code(key, rows)
             return []
         programs = {side: self._program(key, rows, side) for side in SIDES}
         is_alike = len(rows) == len(SIDES) and not any(one.why for one in programs.values())
         is_alike &= not parting(*programs.values()).operations.get(REGION)
         if is_alike and has_code:
             spent_ms = {side: self.known[side, key].pop(row.name).cpu_ms for side, row in rows.items()}
-            self._trace_code(key, rows, has_llvm=has_llvm)
+            self._trace_code(key, rows)
             for side, row in rows.items():
                 if one := self.known[side, key].get(row.name):
                     steps, cpu_ms = (*programs[side].steps, *one.steps), one.cpu_ms + spent_ms[side]
@@ -493,7 +456,7 @@ class _Pairs:
         printed_for = "" if self._same[key] == key else self._same[key].target
         return DispatchTrace(steps, why, cpu_ms=cpu_ms, printed_for=printed_for)
 
-    def _trace_code(self, key: CellKey, rows: Mapping[str, Dispatch], *, has_llvm: bool) -> None:
+    def _trace_code(self, key: CellKey, rows: Mapping[str, Dispatch]) -> None:
         known = {side: self.known.setdefault((side, key), {}) for side in rows}
         for side, row in rows.items():
             if side not in self._tracers and row.name not in known[side]:
@@ -502,16 +465,9 @@ class _Pairs:
                 return
         self._trace(key, rows, [side for side in rows if (one := known[side].get(rows[side].name)) is None or one.why])
         is_late = len(rows) < len(SIDES) or parting(*(known[side].get(rows[side].name) for side in SIDES)).is_late
-        if is_late and has_llvm:
+        if is_late:
             short = [side for side in rows if all(one.level != LLVM for one in known[side][rows[side].name].steps)]
             self._trace(key, rows, short, llvm=True)
-
-    def needed_llvm(self, key: CellKey, delta: DispatchDelta) -> bool:
-        """Whether all passes of LLVM were printed, or would have been without the cache."""
-        if delta.base is None or delta.head is None:
-            return True
-        apart = self._parting(key, delta)
-        return apart.is_late or (apart.row is not None and apart.row.level not in (PROGRAM, MLIR))
 
     def cpu_ms(self, key: CellKey, delta: DispatchDelta) -> int:
         """What its traces took so far."""
@@ -548,25 +504,21 @@ def with_traces(
     dispatches in the order in which they are traced; `seconds`: CPU time that it may cost; None without a limit.
     """
     here = {plan.label: plan for plan in plans}
-    budget, chosen, rest, large_bytes = Budget(sides, here.keys(), seconds), list[Moved](), moved, _large_bytes(moved)
+    budget, chosen, rest = Budget(sides, here.keys(), seconds), list[Moved](), moved
     known = _known(here, sides, moved, resources)
     with _tracers(plans, resources) as tracers:
         pairs = _Pairs(sides, tracers, known, budget.same)
-        while now := budget.take(rest, large_bytes):
+        while now := budget.take(rest):
             tasks = []
             for place, (key, delta) in enumerate(now):
-                has_llvm = (key, delta.name) not in budget.without_llvm
-                has_code = (key, delta.name) in budget.late
-                task = partial(pairs.trace, key, delta, has_code=has_code, has_llvm=has_llvm)
+                task = partial(pairs.trace, key, delta, has_code=(key, delta.name) in budget.late)
                 tasks.append(Task(-place, f"trace {delta.name} of {key}", task))
             run_all(tasks, resources.jobs, resources.cancel.set, resources.progress)
             chosen, again = chosen + [one for one in now if one not in chosen], list[Moved]()
             for key, delta in now:
-                is_early = is_formed(delta) and (key, delta.name) not in budget.late
-                if is_early and pairs.is_open(key, delta):
+                if is_formed(delta) and (key, delta.name) not in budget.late and pairs.is_open(key, delta):
                     again.append((key, delta))
-                has_llvm = not ((key, delta.name) in budget.without_llvm or is_early) and pairs.needed_llvm(key, delta)
-                budget.settle(key, delta, pairs.cpu_ms(key, delta), has_llvm=has_llvm)
+                budget.settle(key, delta, pairs.cpu_ms(key, delta))
             budget.late |= {(key, delta.name) for key, delta in again}
             rest = [one for one in rest if one not in now or one in again]
     return {
@@ -668,13 +620,11 @@ def seconds_for(sides: Mapping[str, Snapshot]) -> float:
 def worth_tracing(
     explanations: Mapping[CellKey, Explanation], roots: Sequence[RootCause], edited: Collection[str] = ()
 ) -> list[Moved]:
-    """What is to be traced, in order.
+    """What is to be traced, by the bytes that a second explains, most first: ten of 4 KB before one of 10 KB.
 
     Of each target the largest dispatches of which nobody knows a cause but other code, or that earlier passes formed
-    otherwise of a model that nobody `edited`, until 0.9 of its bytes have a knob or these passes: first what has a
-    tenth of them all, then by the bytes that a second explains, ten of 4 KB before one of 10 KB that takes as long. And
-    the largest of each root cause that is a knob, to tell which pass makes most of it: early of a large cause where
-    that takes little time, else last.
+    otherwise of a model that nobody `edited`, until 0.9 of its bytes have a knob or these passes. And the largest of
+    each root cause that is a knob, to tell which pass makes most of it, for the bytes of that cause.
     """
     deltas = [(key, delta) for key, explanation in explanations.items() for delta in explanation.dispatches]
     moved = [(key, delta, abs(moved_bytes(delta) or 0)) for key, delta in deltas]
@@ -687,29 +637,22 @@ def worth_tracing(
         is_traced = is_early or (delta.cause == "codegen" and not is_lone(delta))
         if size and is_traced and (wanted[key.target] > 0 or (is_early and key in read)):
             wanted[key.target] -= 10 * size
-            chosen.append((key, delta))
+            chosen.append((key, delta, size))
             read |= {key} if is_early else set()
     chosen = chosen[:MOST]
-    large_bytes = _large_bytes(chosen)
-    large = [one for one in chosen if not is_formed(one[1]) and abs(moved_bytes(one[1]) or 0) >= large_bytes]
-    small = [one for one in chosen if one not in large]
     formed = Counter[str]()  # the bytes that the passes over a model's program may explain
-    for key, delta in small:
-        formed[key.model] += abs(moved_bytes(delta) or 0) if is_formed(delta) else 0
-    rates = {
-        (key, delta.name): formed[key.model] // PROGRAM_SECONDS
+    for key, delta, size in chosen:
+        formed[key.model] += size if is_formed(delta) else 0
+    knobs = {(root.example.key, root.example.dispatch): root for root in roots if root.cause == "strategy"}
+    for key, delta in deltas:
+        root = knobs.get((key, delta.name))
+        if root and (root.share or 0) >= LEAST_SHARE and not is_lone(delta):
+            chosen.append((key, delta, root.total.absolute_bytes))
+    rates = [
+        formed[key.model] // PROGRAM_SECONDS
         if is_formed(delta)
-        else abs(moved_bytes(delta) or 0) * 1000 // _whole_ms((key, delta))
-        for key, delta in small
-    }
-    small.sort(key=lambda one: (-rates[one[0], one[1].name], one[0], one[1].name))
-    examples = {(one.example.key, one.example.dispatch): one.share or 0 for one in roots if one.cause == "strategy"}
-    pairs = [one for one in deltas if (one[0], one[1].name) in examples and one[1].base and one[1].head]
-    pairs.sort(key=lambda one: (-examples[one[0], one[1].name], one[0]))
-    examples_first = [
-        one
-        for one in pairs
-        if examples[one[0], one[1].name] >= LARGE_SHARE and _whole_ms(one) <= LITTLE_SECONDS * 1000 // 3
+        else size * 1000 // sum(expected_ms(row) for row in (delta.base, delta.head) if row)
+        for key, delta, size in chosen
     ]
-    rest = [one for one in pairs if one not in examples_first and examples[one[0], one[1].name] >= LEAST_SHARE]
-    return large + examples_first + small + rest
+    ranked = sorted(zip(rates, chosen, strict=True), key=lambda one: (-one[0], one[1][0], one[1][1].name))
+    return [(key, delta) for _, (key, delta, _) in ranked]

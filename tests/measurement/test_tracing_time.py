@@ -8,7 +8,7 @@ from replacing import replace
 
 from bot.core.explanation import DispatchDelta
 from bot.core.snapshot import Cell, CellKey, Snapshot
-from bot.study.tracing import Budget, Moved, expected_llvm_ms, expected_ms
+from bot.study.tracing import Budget, Moved, expected_ms
 
 KEY = CellKey("bert", "cuda")
 ROWS = [make.dispatch(number, 1024 * (400 - number)) for number in range(200)]
@@ -24,17 +24,14 @@ def side() -> Snapshot:
 
 
 @pytest.mark.parametrize("slowness", [0.5, 1, 2, 4])
-@pytest.mark.parametrize("has_llvm", [True, False])
-def test_it_takes_what_it_may_and_no_more(slowness: float, has_llvm: bool) -> None:
+def test_it_takes_what_it_may_and_no_more(slowness: float) -> None:
     budget, rest, spent_ms = Budget({"base": side(), "head": side()}, ("base", "head"), SECONDS), MOVED, 0
-    while now := budget.take(rest, large_bytes=1e9):
+    while now := budget.take(rest):
         for key, delta in now:
-            cost_ms = sum(
-                expected_ms(row) + has_llvm * expected_llvm_ms(row) for row in (delta.base, delta.head) if row
-            )
-            budget.settle(key, delta, round(slowness * cost_ms), has_llvm=has_llvm)
-            spent_ms += round(slowness * cost_ms)
+            cost_ms = round(slowness * sum(expected_ms(row) for row in (delta.base, delta.head) if row))
+            budget.settle(key, delta, cost_ms)
+            spent_ms += cost_ms
         rest = [one for one in rest if one not in now]
     assert rest, "all of them would take longer"
-    last_ms = slowness * 2 * (expected_ms(ROWS[-1]) + expected_llvm_ms(ROWS[-1]))
+    last_ms = slowness * 2 * expected_ms(ROWS[-1])
     assert SECONDS * 1000 - 2 * last_ms < spent_ms + 2_000 <= SECONDS * 1000 + 2_000
