@@ -16,6 +16,7 @@ from bot.core.explanation import code_differs
 from bot.core.program import HASHED_PHASES, Program, Source
 from bot.core.snapshot import Cell, Dispatch
 from bot.explain.matching import Match, Side, is_opaque, numbers
+from bot.explain.root_causes import PIPELINE, UNNAMED, knobs, turned
 from bot.explain.texts import Texts
 
 
@@ -423,8 +424,7 @@ LINE_CHARACTERS = 200
 CONTEXT_LINES = 2
 LARGEST_LINES = 2_000  # Of either text: the comparison is quadratic at worst, and what is beyond would not be shown
 SHORT_CHARACTERS = 40
-NOTED_PARTS = 3
-_PIPELINE = "#0"
+NOTED_KNOBS = 3
 _OPERAND = re.compile(r", (?=%|affine_map<)")
 
 
@@ -448,57 +448,25 @@ def _clean(line: str) -> str:
     return clipped if clipped.isprintable() else "".join(c if c.isprintable() else " " for c in clipped)
 
 
-def pieces(strategy: str) -> list[str]:
-    """The parts of a configuration: split at `|` and at commas outside of brackets."""
-    result, depth = [""], 0
-    for character in strategy:
-        depth += (character in "[({") - (character in "])}")
-        if character == "|" or (character == "," and depth <= 0):
-            result.append("")
-        else:
-            result[-1] += character
-    return [piece.strip() for piece in result if piece.strip()]
-
-
 @lru_cache(maxsize=4096)
 def strategy_diff(base: str, head: str) -> tuple[str, ...]:
-    """Unified diff of two configurations, a line for each part."""
-    return () if base == head else _diff(pieces(base), pieces(head), LINES)
+    """Unified diff of two configurations, a line for each value with a name."""
+    left, right = ([f"{name} = {'; '.join(values)}" for name, values in knobs(one).items()] for one in (base, head))
+    return _diff(left, right, LINES)
 
 
 @lru_cache(maxsize=4096)
 def strategy_note(base: str, head: str) -> str:
-    """Both configurations, whole where short, else their parts that differ: `Tiling … tile = [8, 0] → [4, 0]`.
-
-    A part that keeps its name (`tile`) is shown with both values; only the first parts are, and the rest is counted.
-    """
+    """Both configurations, whole where short, else the first knobs that differ: `Tiling … tile 8 → 4`."""
     if max(len(base), len(head)) <= SHORT_CHARACTERS:
         return _clean(f"{base} → {head}")
-    left, right = _named(base), _named(head)
-    differing = [name for name in {**left, **right} if left.get(name) != right.get(name)]
-    shown = []
-    for name in differing[:NOTED_PARTS]:
-        before, after = ("nothing" if (value := side.get(name)) is None else _short(value) for side in (left, right))
-        shown.append(f"{before} → {after}" if name.startswith("#") else f"{name} = {before} → {after}")
-    same = "" if _PIPELINE in differing else f"{_short(left.get(_PIPELINE, ''))} … "
-    more = f"; {len(differing) - NOTED_PARTS} more" if len(differing) > NOTED_PARTS else ""
+    changes = turned(base, head)
+    if not changes:
+        return UNNAMED
+    shown = [f"{name} {change}" for name, change in islice(changes.items(), NOTED_KNOBS)]
+    same = "" if PIPELINE in changes else f"{knobs(head)[PIPELINE][0]} … "
+    more = f"; {len(changes) - NOTED_KNOBS} more" if len(changes) > NOTED_KNOBS else ""
     return _clean(same + "; ".join(shown) + more)
-
-
-def _named(strategy: str) -> dict[str, str]:
-    """Name → value of the parts; what has no name goes by its number, the pipeline's is the first."""
-    named: dict[str, str] = {}
-    for piece in pieces(strategy):
-        name, equals, value = piece.partition(" = ")
-        if equals and name.isidentifier():
-            named[name] = value
-        else:
-            named[f"#{sum(key.startswith('#') for key in named)}"] = piece
-    return named
-
-
-def _short(piece: str) -> str:
-    return piece if len(piece) <= SHORT_CHARACTERS else piece[: SHORT_CHARACTERS - 1] + "…"
 
 
 def source_diff(base: str | None, head: str | None, texts: Texts) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ _NUMBER = re.compile(r"-?\d+")
 _MOST_PAIRS = 2
 _LONGEST = 4_000  # Of a configuration, in characters: real ones have hundreds
 SET, UNSET = "set", "not set"
+UNNAMED = "a different configuration, in which no value with a name differs"
 
 
 @lru_cache(maxsize=4096)
@@ -131,7 +132,7 @@ def _described(cause: str, what: Any, traits: Counter[Any]) -> str:
 def _turned_words(change: tuple[str, str] | None, traits: Counter[tuple[tuple[str, str], ...]]) -> str:
     """`vector_common_parallel 1 → 8`, and the other knobs that all of them turned; traits: what each turned."""
     if change is None:
-        return "a different configuration, in which no value with a name differs"
+        return UNNAMED
     name, values = change
     every = [{name for name, _ in changes} for changes in traits]
     also = sorted(set.intersection(*every) - {name}, key=lambda name: (name != PIPELINE, name))

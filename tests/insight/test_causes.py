@@ -285,7 +285,7 @@ def test_the_largest_change_comes_first_and_only_the_largest_have_notes_and_diff
     }
     assert (found.components, found.tree) == ((), ())
     many = [Row(f"x{i}", code=f"x{i}") for i in range(MOST_NOTES + 20)]
-    other = [replace(r, code="y", strategy="Tiling | [4, 0]", code_bytes=900 - i) for i, r in enumerate(many)]
+    other = [replace(r, code="y", strategy="Distribute | [8, 0]", code_bytes=900 - i) for i, r in enumerate(many)]
     dispatches = _told(made(*many), made(*other)).dispatches
     assert [bool(one.note) for one in dispatches] == [True] * MOST_NOTES + [False] * 20
     assert [bool(one.diff) for one in dispatches] == [True] * MOST_DIFFS + [False] * (MOST_NOTES + 15)
@@ -294,7 +294,7 @@ def test_the_largest_change_comes_first_and_only_the_largest_have_notes_and_diff
 ONE_REGION = "one of 3 executables of the same region, which on {} is main_dispatch_0_matmul_8x16_f32, "
 NOTES: list[tuple[Cell, Cell, str, str, tuple[str, ...]]] = [
     (made(Row("s0")), made(Row("s0", code="d", strategy="Tiling | [4, 0]")), "0>0",
-     "Tiling | [8, 0] → Tiling | [4, 0]", (" Tiling", "-[8, 0]", "+[4, 0]")),
+     "Tiling | [8, 0] → Tiling | [4, 0]", ()),
     (made(Row("p1", "p")), made(Row("p2", "p", code="d")), "0>0",
      "the same region with different constants, shapes or offsets", (" func", "-  op p1", "+  op p2")),
     (made(FOLDED), made(*UNFOLDED, families=[FAMILY]), ">0",  # two of head that were one on base

@@ -12,7 +12,6 @@ from bot.explain.phases import (
     LINE_CHARACTERS,
     LINES,
     dispatch_diff,
-    pieces,
     source_diff,
     strategy_diff,
     strategy_note,
@@ -48,23 +47,18 @@ def test_huge_texts_are_no_trap() -> None:
     ("base", "head", "note"),
     [
         ("Tiling | [8, 0]", "Tiling | [4, 0]", "Tiling | [8, 0] → Tiling | [4, 0]"),
-        (BASE, HEAD, "CPUDoubleTilingExpert … vector = [8, 32, 1] → [4, 32, 1]"),
+        (BASE, HEAD, "CPUDoubleTilingExpert … vector 8 → 4"),
         (BASE, HEAD.replace("CPU", "Other"),
-         "CPUDoubleTilingExpert → OtherDoubleTilingExpert; vector = [8, 32, 1] → [4, 32, 1]"),
-        (BASE, BASE + " | more", "CPUDoubleTilingExpert … nothing → more"),
+         "pipeline CPUDoubleTilingExpert → OtherDoubleTilingExpert; vector 8 → 4"),
+        (BASE, BASE + " | more", "CPUDoubleTilingExpert … more not set → set"),
         (BASE, BASE.replace("vector = [8, 32, 1]", "cache = [2]"),
-         "CPUDoubleTilingExpert … vector = [8, 32, 1] → nothing; cache = nothing → [2]"),
-        ("A | " + "x" * 200, "A | y", "A … " + "x" * 39 + "… → y"),
-        ("P | " + BASE, "Q | a = 1 | b = 2 | c = 3",
-         "P → Q; CPUDoubleTilingExpert → nothing; workgroup = [64, 64, 0] → nothing; 5 more"),
+         "CPUDoubleTilingExpert … vector [8, 32, 1] → not set; cache not set → [2]"),
+        (BASE, BASE.replace("1 subgroup", "2 subgroup"),
+         "a different configuration, in which no value with a name differs"),
     ],
 )  # fmt: skip
 def test_a_note_shows_what_differs_of_two_configurations(base: str, head: str, note: str) -> None:
     assert strategy_note(base, head) == note
-    nested = "Tiling | a = [8, 0], b = [[1, 2], [3]] | wg (4, 1, 1)"
-    assert pieces(nested) == ["Tiling", "a = [8, 0]", "b = [[1, 2], [3]]", "wg (4, 1, 1)"]
-    entries = ["<p>", "#x<map = (d0, d1) -> (d0)>", "{k = 1, l = 2}"]
-    assert (pieces(", ".join(entries)), pieces(""), pieces("], a, b")) == (entries, [], ["]", "a", "b"])
 
 
 def test_a_pair_shows_its_earliest_difference_and_only_where_both_texts_are_at_hand() -> None:
@@ -75,7 +69,7 @@ def test_a_pair_shows_its_earliest_difference_and_only_where_both_texts_are_at_h
     found = Match(base, head, "same-structure")
     assert dispatch_diff(found, ("s", "t"), TEXTS.get) == source_diff("s", "t", TEXTS.get)
     assert dispatch_diff(found, ("s", "s"), TEXTS.get) == strategy_diff(BASE, HEAD)
-    assert strategy_diff(BASE, HEAD)[5:7] == ("-vector = [8, 32, 1]", "+vector = [4, 32, 1]")
+    assert {"-vector = [8, 32, 1]", "+vector = [4, 32, 1]"} < set(strategy_diff(BASE, HEAD))
     assert dispatch_diff(Match(None, head, "added"), (None, None), TEXTS.get) == ()
     assert dispatch_diff(Match(Dispatch("e", "n"), head, "same-source"), ("s", "s"), TEXTS.get) == ()
 
