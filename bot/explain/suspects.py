@@ -23,7 +23,7 @@ from bot.core.explanation import LookedUp, PassChange, Suspect
 from bot.core.json_text import canonical
 from bot.core.report import Report
 from bot.core.snapshot import Snapshot
-from bot.errors import BotError, InputError, Interrupted, NetworkError
+from bot.errors import BotError, InputError, Interrupted
 from bot.explain.root_causes import PIPELINE, turned
 from bot.system.files import whole_or_nothing
 from bot.system.git import Git
@@ -80,14 +80,13 @@ class Source(NamedTuple):
     """The history of a compiler's repository, with its page's address; every call raises BotError without an answer.
 
     `paths`: revision → path → id of the object there, of a submodule its commit; `commits`: path, base, head → what
-    touched it and one revision alone has, the newest first; `llvm_commits`: how many lie between, None if unknown here.
+    touched it and one revision alone has, the newest first.
     """
 
     address: str
     paths: Callable[[str], Mapping[str, str]]
     commits: Callable[[str, str, str], Sequence[Commit]]
     diff: Callable[[str], str]
-    llvm_commits: Callable[[str, str], int | None]
 
 
 class Clue(NamedTuple):
@@ -223,9 +222,7 @@ def _without_file(clue: Clue, source: Source, paths: Mapping[str, str], base: st
     if clue.passed is None or (clue.passed.class_name and clue.passed.name.startswith("iree-")):
         return f"no file is known that has {clue.passed.class_name if clue.passed else 'the choice of this knob'}"
     left, right = source.paths(base).get(LLVM, ""), paths.get(LLVM, "")
-    count = 0 if left == right else source.llvm_commits(left, right) if left and right else None
-    between = "" if count is None else f", {count:,} commits"
-    return f"a pass of LLVM, {left[:10] or 'unknown'} → {right[:10] or 'unknown'}{between}"
+    return f"a pass of LLVM, {left[:10] or 'unknown'} → {right[:10] or 'unknown'}"
 
 
 def _suspects(clue: Clue, commits: Sequence[Commit], diffs: Mapping[str, str], address: str) -> tuple[Suspect, ...]:
@@ -249,7 +246,7 @@ def _suspects(clue: Clue, commits: Sequence[Commit], diffs: Mapping[str, str], a
 
 def clone_source(directory: Path, repository: str, cancel: Cancel) -> Source:
     """A clone, which is only read; the network is not asked."""
-    git, llvm = Git(directory, cancel), Git(directory / LLVM, cancel)
+    git = Git(directory, cancel)
     alone = {"GIT_NO_LAZY_FETCH": "1"}  # a clone without all objects would fetch them
     plain = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-show-signature")
 
@@ -266,13 +263,9 @@ def clone_source(directory: Path, repository: str, cancel: Cancel) -> Source:
         log = text(base, "log", *plain, "--format=%H%x00%cs%x00%B%x1e", f"{base}...{head}", "--", path)
         return [Commit(*entry.strip().split("\0", 2)) for entry in log.split("\x1e") if entry.strip()]
 
-    def llvm_commits(base: str, head: str) -> int | None:
-        counted = llvm("rev-list", "--count", f"{base}..{head}", environment=alone)
-        return int(counted.output) if counted.ok and (llvm.directory / ".git").exists() else None
-
     show = ("show", *plain, "--format=", "--unified=0")
     address = f"https://github.com/{repository}" if repository else ""
-    return Source(address, paths, commits, lambda sha: text(sha, *show, sha)[:_MOST_DIFF_CHARACTERS], llvm_commits)
+    return Source(address, paths, commits, lambda sha: text(sha, *show, sha)[:_MOST_DIFF_CHARACTERS])
 
 
 def github_source(api_url: str, server_url: str, token: str, repository: str, cache: Path) -> Source:
@@ -320,16 +313,9 @@ def github_source(api_url: str, server_url: str, token: str, repository: str, ca
             raise InputError(f"more than {_PAGE} commits touched {path}", where=repository)
         return sorted((one for one in apart if one.date > since), key=lambda one: (one.date, one.sha), reverse=True)
 
-    def llvm_commits(base: str, head: str) -> int | None:
-        path = f"/repos/llvm/llvm-project/compare/{base}...{head}"  # which knows the commits of its forks
-        with suppress(NetworkError):
-            return ask(int, lambda answer: int(answer["total_commits"]), path, per_page=1, page=2)  # 1 has diffs
-        return None
-
     return Source(
         f"{server_url}/{repository}",
         lambda revision: ask(dict[str, str], tree, f"git/trees/{revision}", recursive=1),
         commits,
         lambda sha: ask(str, patches, f"commits/{sha}", per_page=_PAGE),
-        llvm_commits,
     )
