@@ -326,10 +326,7 @@ def _code_of(pairs: Sequence[tuple[Dispatch, Dispatch]]) -> str:
         return ""
     if known[False] == len(pairs):
         return f", but {SAME_CODE}"
-    if known[None] == len(pairs):
-        return "; whether the code differs is not known"
-    said = f", {known[True]} of them different code" if known[True] else f", {known[False]} of them {SAME_CODE}"
-    return f"{said}; of {known[None]} it is not known whether the code differs" if known[None] else said
+    return f"; different code is known of {known[True]} of them"
 
 
 def _codegen(compared: Compared) -> Cause | None:

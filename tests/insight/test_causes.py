@@ -151,12 +151,12 @@ CASES: dict[str, tuple[Cell, Cell, str | None, str | None, str, str | None]] = {
     ),
     "another configuration of unknown code": (
         made(replace(S, code=None)), made(replace(S, code=None, strategy="Renamed")), "strategy", "configuration",
-        f"1 of 1 dispatches {CONFIGURED}; whether the code differs is not known", None,
+        f"1 of 1 dispatches {CONFIGURED}; different code is known of 0 of them", None,
     ),
     "another configuration of code partly known": (
         made(replace(S, code=None), T), made(replace(S, code=None, strategy="Renamed"), _changed(T, strategy="Other")),
         "strategy", "configuration",
-        f"2 of 2 dispatches {CONFIGURED}, 1 of them different code; of 1 it is not known whether the code differs",
+        f"2 of 2 dispatches {CONFIGURED}; different code is known of 1 of them",
         None,
     ),
     "codegen": (
