@@ -32,7 +32,6 @@ from bot.cli import (
     merge,
     pin_report,
     plan,
-    ratchet,
     report,
     trace,
 )
@@ -52,7 +51,6 @@ GROUPS = {
     },
     "keep": {
         "measure": (measure, "measure one side into a snapshot"),
-        "ratchet": (ratchet, "print a patch that makes limits as tight as what is measured"),
         "goldens": (goldens, "print a patch of the suites' goldens with the measured values"),
         "calibrate": (calibrate, "measure how much time and memory vary"),
     },
