@@ -23,7 +23,6 @@ from bot.cli import (
     doctor,
     explain,
     fold,
-    goldens,
     history,
     init,
     lab,
@@ -51,7 +50,6 @@ GROUPS = {
     },
     "keep": {
         "measure": (measure, "measure one side into a snapshot"),
-        "goldens": (goldens, "print a patch of the suites' goldens with the measured values"),
         "calibrate": (calibrate, "measure how much time and memory vary"),
     },
     "set up": {

@@ -15,12 +15,9 @@ What compiler flags mean is in IREE's documentation of deployment configurations
 
 from __future__ import annotations
 
-import difflib
-import json
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -278,54 +275,3 @@ def _backend(given: dict[str, list[str]]) -> str:
     if backends not in _HOSTS:
         raise ValueError(f"names the device 'local' without one backend: {_LOCAL}={', or '.join(_HOSTS)}")
     return backends
-
-
-def read_exactly(path: Path) -> str:
-    """The text of a file with all its line ends; raises ConfigError."""
-    try:
-        return path.read_bytes().decode("utf-8")
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"cannot be read: {error}", where=str(path)) from None
-
-
-def edited(text: str, values: Mapping[str, int], where: str) -> str:
-    """The JSON object with these figures in place of those of its own keys; raises ConfigError."""
-    for key, value in values.items():
-        wanted = {**_object(text), key: value}
-        figures = re.finditer(rf'("{re.escape(key)}"\s*:\s*)-?[0-9][0-9.eE+-]*', text)
-        edits = (f"{text[: figure.end(1)]}{value}{text[figure.end() :]}" for figure in figures)
-        # Of all places that look like the figure's, the one that is: the object must change there and nowhere else.
-        new = next((edit for edit in edits if _object(edit) == wanted), None)
-        if new is None:
-            what = "is written in a way that cannot be edited"
-            raise ConfigError(what, where=f"{where}: {key}", hint="write it by hand")
-        text = new
-    return text
-
-
-def _object(text: str) -> dict[str, object]:
-    values: dict[str, object] = json.loads(text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}"))
-    return values
-
-
-def patch(path: str, old: str, new: str) -> str:
-    """The change of one file as `git apply` takes it; empty where there is none.
-
-    `path`: from the top of the repository.
-    """
-    if old == new:
-        return ""
-    left, right = _quoted(f"a/{path}"), _quoted(f"b/{path}")
-    # StringIO has lines as git has them: only a line feed ends one.
-    hunks = difflib.unified_diff(list(StringIO(old)), list(StringIO(new)), left, right)
-    ended = (line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in hunks)
-    return "".join((f"diff --git {left} {right}\n", *ended))
-
-
-def _quoted(path: str) -> str:
-    """A path as git writes it: quoted as in C where it is not plain."""
-    if not re.search(r'[^ -~]|["\\]', path):
-        return path
-    escaped = {ord('"'): '\\"', ord("\\"): "\\\\"}
-    plain = (escaped.get(byte, chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}") for byte in path.encode())
-    return f'"{"".join(plain)}"'
