@@ -38,7 +38,6 @@ _INSIDES = re.compile(rb"\b(?:(?:hal|stream)\.executable|vm\.module|transform\.|
 """What compilers write between a model and its code, and what steers them."""
 _BUILDS = ("compiler/setup.py", "compiler/version.json", ".github/workflows/pkgci.yml")
 """Files of a repository that builds the compiler, and tests what it has built."""
-_TORCH_MODELS = "tests/external/iree-test-suites/torch_models"
 _LIT_TEST = re.compile(rb"^[ \t]*//[ \t]*RUN:", re.MULTILINE)
 _HEAD_BYTES = 8192
 _BYTECODE, _LFS = b"ML\xefR", b"version https://git-lfs."
@@ -63,13 +62,12 @@ class Offer(Small, frozen=True):
     # file of a part of the repository that has none of the models → the compiler that it pins
     others: Mapping[str, str] = {}
     builds: bool = False  # the repository builds the compiler
-    suite: str = ""  # its folder in the layout of torch_models; empty where there is none
 
 
 def discover(top: Path, git: Git | None) -> Offer:
     """Look through a directory: through what git tracks or would track, else through all that is not hidden."""
     if all((top / name).is_file() for name in _BUILDS):
-        return Offer((), {}, builds=True, suite=_TORCH_MODELS if (top / _TORCH_MODELS).is_dir() else "")
+        return Offer((), {}, builds=True)
     listed = list[str]()
     if git:
         text = git.text("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *_LOOKED_FOR)
@@ -223,11 +221,6 @@ _BUILT = """\
 baseline:
   wait_minutes: 60 # for the default branch's own run, where the base commit is still being measured
   compiler_paths: ["compiler/*", "third_party/*", "llvm-external-projects/*", "build_tools/*", "CMakeLists.txt"]"""
-_SUITES = """\
-# The suite that comes with code-size-bot, and beside it the modules of a suite of this repository.
-models: [default]
-suites:
-  - torch_models: {suite}"""
 _MODELS = """\
 # Globs relative to this file. Models are .mlir or .mlirbc; weights do not belong into them.
 models:
@@ -252,8 +245,6 @@ def configuration(root: Path, name: str, offer: Offer) -> str:
         compiler = _UNPINNED.format(compiler=packaged_compiler())
     globs = "\n".join(f"  - {json.dumps(up + one, ensure_ascii=False)}" for one in _globs(root, offer.models))
     models = _MODELS.format(globs=globs) if globs else _NO_MODELS
-    if offer.suite:
-        models = _SUITES.format(suite=up + offer.suite)
     targets = "\n".join(f"#   - {target.name}" for target in default.targets if not target.unsupported)
     return _CONFIG.format(compiler=compiler, models=models, targets=targets)
 
@@ -289,8 +280,7 @@ def offer_lines(offer: Offer) -> Iterator[str]:
     targets = sum(1 for target in whole.targets if not target.unsupported)
     if offer.builds:
         yield f"this repository builds the compiler: {', '.join(_BUILDS)}"
-        beside = f", and the modules of {offer.suite}" if offer.suite else ""
-        yield f"models: {len(whole.models)} of the packaged suite, on {targets} targets{beside}"
+        yield f"models: {len(whole.models)} of the packaged suite, on {targets} targets"
         yield "compiler: what a run has built is the head; nothing is pinned here"
         return
     whose = "of this repository" if offer.models else "of the packaged suite, as none was found here"

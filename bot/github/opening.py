@@ -294,7 +294,7 @@ def _under_heads(base: Opened, head: Opened) -> Opened:
     names = (os.path.relpath(model, head.tree) for model in head.config.models if not is_packaged(model))
     models = tuple(base.tree / name for name in names if (base.tree / name).is_file())
     _require_inside(base.tree, models)
-    work = replace(base.work, config=structs.replace(head.config, models=models, suites=()))
+    work = replace(base.work, config=structs.replace(head.config, models=models))
     return replace(base, wanted=replace(base.wanted, rule=rule), work=work, config_name=head.config_name, borrows=head)
 
 
@@ -305,9 +305,8 @@ def _open(services: Services, stack: ExitStack, wanted: Wanted) -> Opened:
     if name:
         templates = [config.templates, *config.templates.rglob("*")] if config.templates else []
         wheels = [Path(link) for link in config.places.find_links if not is_address(link)]
-        suites = [path for module in config.suites for path in module.files]
         own = [model for model in config.models if not is_packaged(model)]
-        _require_inside(tree, [*own, *suites, *templates, *wheels])
+        _require_inside(tree, [*own, *templates, *wheels])
     repository = repository_of(tree, services.cancel)
     return Opened(wanted, Work(services.request, config, services.show, services.cancel, repository), name, tree)
 
