@@ -21,7 +21,7 @@ from everyday import COMMON, HERE, common_lines, report, sides
 from places import ROOT
 
 from bot.config.configuration import load_config
-from bot.config.requirements import pinned_compiler
+from bot.config.requirements import sought_compiler
 from bot.core.planned import SIDES
 from bot.core.snapshot import Snapshot, lines, rows_of
 from bot.study.prepare import Request, Work
@@ -207,7 +207,7 @@ def measure(case: str, cache: Path, jobs: int) -> tuple[Snapshot, Snapshot]:
         for side, home in commits(case, Path(name)).items():
             request = Request(config=home / "code-size.yml", cache=cache, jobs=jobs)
             work = Work(request, load_config(request.config), show, cancel)
-            plans.append(work.prepare(side, pinned_compiler(home / "requirements.txt")))
+            plans.append(work.prepare(side, sought_compiler(home / "requirements.txt")))
         work = replace(work, config=load_config(models=False))
         found = traced(plans, work.measured(plans), work)
     return found["base"], found["head"]

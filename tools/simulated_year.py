@@ -108,8 +108,7 @@ def copied(snapshot: Snapshot, copies: int) -> Snapshot:
 
     cells = sorted((copy(cell, at) for cell in snapshot.cells for at in range(copies)), key=lambda cell: cell.key)
     models = {_name(name, at): digest for name, digest in snapshot.models.items() for at in range(copies)}
-    only = {_name(name, at): target for name, target in snapshot.only.items() for at in range(copies)}
-    return replace(snapshot, cells=tuple(cells), models=models, only=only)
+    return replace(snapshot, cells=tuple(cells), models=models)
 
 
 def _name(model: str, copy: int) -> str:

@@ -116,8 +116,7 @@ def _loaded(what: str, path: Path | None, hint: str) -> Check:
         config = load_config(path)
     except BotError as error:
         return what, error.line, hint
-    suites = f", {plural(len(config.suites), 'module')} of suites" if config.suites else ""
-    summary = f"{plural(len(config.models), 'model')}, {plural(len(config.targets), 'target')}{suites}"
+    summary = f"{plural(len(config.models), 'model')}, {plural(len(config.targets), 'target')}"
     return what, f"{path}: {summary}" if path else summary, ""
 
 

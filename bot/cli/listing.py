@@ -35,9 +35,8 @@ def run(arguments: Arguments) -> None:
         lines = [("model", "builds", "size", "from")]
         for model in chosen.models:
             place = "the packaged suite" if Path(model.path).is_relative_to(packaged) else model.shown
-            size = model.size_bytes if model.digest else None  # of one that is not fetched it is a guess
-            rows.append({"name": model.name, "file": place, "size_bytes": size, "cells": cells[model.name]})
-            lines.append((model.name, f"{cells[model.name]:,}", human(size) if model.digest else "not fetched", place))
+            rows.append({"name": model.name, "file": place, "size_bytes": model.size_bytes, "cells": cells[model.name]})
+            lines.append((model.name, f"{cells[model.name]:,}", human(model.size_bytes), place))
     else:
         named = {target.name: target.backend for target in (*work.config.targets, *chosen.targets)}
         short, cells = short_names(named, named), Counter(key.target for key in compiled)

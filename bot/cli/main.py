@@ -23,7 +23,6 @@ from bot.cli import (
     doctor,
     explain,
     fold,
-    goldens,
     history,
     init,
     lab,
@@ -32,7 +31,6 @@ from bot.cli import (
     merge,
     pin_report,
     plan,
-    ratchet,
     report,
     trace,
 )
@@ -52,8 +50,6 @@ GROUPS = {
     },
     "keep": {
         "measure": (measure, "measure one side into a snapshot"),
-        "ratchet": (ratchet, "print a patch that makes limits as tight as what is measured"),
-        "goldens": (goldens, "print a patch of the suites' goldens with the measured values"),
         "calibrate": (calibrate, "measure how much time and memory vary"),
     },
     "set up": {

@@ -221,12 +221,6 @@ def add_out(parser: Parser, files: str = "the six files") -> None:
     parser.set_defaults(out_is_directory=True)
 
 
-def add_patch(parser: Parser) -> None:
-    """--out, a file."""
-    about = "where to write it (default: standard output)"
-    parser.add_argument("--out", dest="file", type=path, metavar="FILE", help=about)
-
-
 def add_flags(parser: Parser, where: str = "for every build", dest: str = "flags") -> None:
     """--flags; `where`: for which cells."""
     about = f"more compiler flags {where}, quoted as in a shell; repeatable: --flags='--iree-opt-level=O2'"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 
 from bot.cli.options import Arguments
-from bot.cli.showing import TerminalShow, for_log
+from bot.cli.showing import TerminalShow
 from bot.config.configuration import chosen_config, load_config
 from bot.core.sharding import agreed
 from bot.errors import InputError
@@ -15,7 +14,7 @@ from bot.github.runner import hide_secrets
 from bot.study.cache_limit import limit_of_environment, limited
 from bot.study.prepare import Request, Work, require_writable
 from bot.study.specs import named_file
-from bot.system.files import sweep_temporary, write_atomically
+from bot.system.files import sweep_temporary
 from bot.system.processes import Cancel, require_none_left
 
 
@@ -74,13 +73,3 @@ def request_of(arguments: Arguments, specs: dict[str, str | None] | None = None)
 
 def _selectors(given: str | list[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
-
-
-def write_patch(text: str, file: Path | None, show: TerminalShow) -> None:
-    """A patch to a file, or byte by byte to standard output."""
-    if file is None:
-        sys.stdout.buffer.write(for_log(text).encode())
-        sys.stdout.flush()
-    else:
-        write_atomically(file, text.encode())
-        show.say(f"wrote {file}")

@@ -28,7 +28,7 @@ from bot.compiler.toolchain import (
 )
 from bot.core.planned import Model
 from bot.core.policy import here, is_local
-from bot.core.snapshot import UNFETCHED, Failure
+from bot.core.snapshot import Failure
 from bot.core.spec import LATEST, PROJECT, Places
 from bot.errors import CompilerUnavailable
 from bot.system.files import temporary_directory
@@ -189,7 +189,6 @@ def _reads_sample(toolchain: Toolchain, cancel: Cancel) -> bool:
 
 _IMPORTER = "iree.compiler.tools.import_onnx"
 _MISSING = here("needs the onnx package: pip install 'code-size-bot[onnx]'")
-_REMOVED = "not fetched: the model was removed from the cache while the run went on (run it again)"
 _MACHINES = re.compile(r"(\w+\.)*(ImportError|ModuleNotFoundError|MemoryError|OSError|\w*(File|Permission)\w*Error)\b")
 """Exceptions of the importer that say nothing of the model."""
 
@@ -231,8 +230,6 @@ class Importer:
     def source(self, model: Model) -> Path | Failure:
         """The file to feed to the compiler; a Failure where the model cannot be imported."""
         path = Path(model.path)
-        if model.url and not path.is_file():
-            return Failure(UNFETCHED, _REMOVED)
         if path.suffix != ".onnx":
             return path
         with self._lock:

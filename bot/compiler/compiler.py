@@ -36,7 +36,7 @@ Result = Compiled | Failure  # How a compile ended
 
 
 Compile = Callable[[PlannedCell, int], Result]
-"""How the compile of one cell ended, at a layout of memory (`bot.system.downloads`); for any thread, and never an
+"""How the compile of one cell ended, at a layout of memory (`bot.system.memory_layout`); for any thread, and never an
 exception for what a cell does."""
 
 

@@ -193,7 +193,7 @@ def compile_directly(kit: Kit, argv: Sequence[str], source: Source, *, layout: i
 
     Where that fails, too, its failure stands, unless it says nothing of the compiler and the model.
 
-    `layout`: of the compiler's memory, as in `bot.system.downloads`.
+    `layout`: of the compiler's memory, as in `bot.system.memory_layout`.
     """
     first = _compile_once(kit, argv, source, layout)
     figure_bytes = first.figure_bytes if isinstance(first, Failure) else None

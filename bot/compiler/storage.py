@@ -25,7 +25,6 @@ KINDS = {
     "cells": "cells",
     "ir": "IR texts",
     "digests": "digests",
-    "models": "fetched models",
     "history": "commits of the compiler",
     "shared": "older cells",
     "proofs": "older proofs",

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from bot.config.targets import Targets, packaged_targets, parse_targets
 from bot.config.thresholds import A_METRIC, RuleKeys, parse_rules, parsed
-from bot.config.torch_models import SuiteKeys, SuiteModule, require_own_names, suite_modules
 from bot.config.units import parse_ratio, parse_share
 from bot.config.yaml_file import (
     END,
@@ -242,9 +241,6 @@ class Configuration(Keys, frozen=True):
             measured too where the key is absent.
         targets: Names of default targets to keep, or a mapping of all targets wanted: name to backend and flags, or to
             the target that it extends. Absent: all defaults.
-        suites: Suites in the layout of IREE's torch_models: each module is a cell, compiled with the flags of its own
-            file and no others; the goldens of its compstat files are limits. Where models is left out, they are all
-            that is measured.
         flags: Flags appended for every cell, after the target's.
         import_flags: Options of iree-import-onnx for every .onnx model, such as --opset-version=17 for models of an old
             opset.
@@ -291,10 +287,6 @@ class Configuration(Keys, frozen=True):
             },
         ),
     ] = ()
-    suites: Annotated[
-        tuple[SuiteKeys, ...],
-        distinct([{"torch_models": "tests/external/iree-test-suites/torch_models", "modules": ["sdxl/*"]}]),
-    ] = ()
     flags: Flags = ()
     import_flags: Annotated[tuple[Flag, ...], examples(["--opset-version=17"])] = ()
     timeout_seconds: Annotated[int, examples(1800, ge=1, le=86_400)] = 1800
@@ -338,12 +330,10 @@ class Config(Small, frozen=True):
     command: Command | None  # what the compiler is where it is not IREE
     models: tuple[Path, ...]  # files with unique stems, sorted by stem; relative where the configuration's own path is
     targets: tuple[Target, ...]  # in the order of the file
-    suites: tuple[SuiteModule, ...]  # modules of suites, sorted by name: cells with a target of their own each
     flags: tuple[str, ...]
     import_flags: tuple[str, ...]
     timeout_seconds: int
-    # the suites' goldens, which stand beside them; then first match decides, and the last is a catch-all
-    thresholds: tuple[Rule, ...]
+    thresholds: tuple[Rule, ...]  # the first that matches decides; the last is a catch-all
     states: Mapping[str, Status]  # every cell state → what it does to the verdict
     templates: Path | None
     report_id: str
@@ -426,7 +416,7 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     A key that the file leaves out is taken from default.yml, whole; only `states` and `baseline` are completed entry
     by entry, and `compiler` is never taken from there: its pins are an example's, and nobody asked to compare those.
 
-    `models`: False where the rules are wanted without the models, which need not be there; nor need suites.
+    `models`: False where the rules are wanted without the models, which need not be there.
     """
     default, packaged = read_configuration(configs_dir() / "default.yml")
     file, own = (default, packaged) if path is None else read_configuration(path)
@@ -434,7 +424,6 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     is_command = own.compiler.kind == "command"
     _check_command(file, own)
     chosen = parse_targets(file, own.targets or tuple(targets), {} if is_command else targets, is_command=is_command)
-    suites = suite_modules(file, own.suites, {*targets, *(target.name for target in chosen)}, must_exist=models)
     for id_ in own.noise:
         if id_ not in INEXACT:
             raise file.error(("noise", id_), f"no metric that varies is called {id_!r}", did_you_mean(id_, INEXACT))
@@ -448,12 +437,7 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     _check_own(file, own_ones, rules)
     _check_noise(judged[0], rules, noise)
     measured = (file, own) if own.models else (default, packaged)
-    paths = (
-        _models(measured[0], measured[1].models, () if is_command else MODEL_SUFFIXES)
-        if models and (own.models or not suites)
-        else ()
-    )
-    require_own_names(file, suites, paths)
+    paths = _models(measured[0], measured[1].models, () if is_command else MODEL_SUFFIXES) if models else ()
     pairs, repeats = (getattr(own if name in file.data else packaged, name) for name in ("pairs", "repeats"))
     templates = file.path.parent / own.templates if own.templates else None
     if templates and not templates.is_dir():
@@ -472,8 +456,7 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
         "command": command,
         "models": paths,
         "targets": chosen,
-        "suites": suites,
-        "thresholds": (*(rule for module in suites for rule in module.rules), *rules),
+        "thresholds": rules,
         "states": msgspec.to_builtins(own.states),
         "templates": templates,
         "components": tuple((name, glob) for name, listed in globs.items() for glob in listed),

@@ -23,13 +23,8 @@ _TOML_STRING = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|#.*")
 _MOST_FILES = 50
 
 
-def pinned_compiler(path: Path) -> str:
-    """The release that the file pins, as a SPEC; raises ConfigError where it pins none, or not exactly one."""
-    return sought_compiler(path).spec
-
-
 def sought_compiler(path: Path, top: Path | None = None, project: str = PROJECT) -> Sought:
-    """The same, and where the file says that its wheels are.
+    """The release that the file pins, and where it says that its wheels are; ConfigError where it pins none or several.
 
     `top`: what no included file and no directory of wheels may leave; None: they may be anywhere.
     `project`: the compiler's name on the index.
@@ -56,11 +51,6 @@ def requirements_file(name: str, top: Path, config_folder: Path) -> Path:
     """The file that `compiler: {requirements: …}` names: below the repository's top, else beside the configuration."""
     places = (config_folder,) if ".." in Path(name).parts else (top, config_folder)
     return next((place / name for place in places if (place / name).is_file()), places[0] / name)
-
-
-def asks_for_compiler(path: Path) -> bool:
-    """Whether the file itself names the compiler at all; raises ConfigError where it cannot be read."""
-    return any(is_compiler(text) for _, text in _requirements(path))
 
 
 def _requirements(path: Path) -> list[tuple[int, str]]:

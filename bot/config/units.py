@@ -53,17 +53,6 @@ def parse_amount(written: str | int) -> Amount:
     return Amount(*_whole(text), text)
 
 
-def in_style(text: str, value: int) -> str:
-    """An amount written as another one is, with its unit where that is exact: 90,112 like `96KiB` is `88KiB`.
-
-    `text`: an amount that `parse_amount` takes; `value`: in bytes or milliseconds where that has a unit.
-    """
-    unit = _split(text)[1]
-    dimension, scale = _UNITS[unit]
-    blanks = text[len(text.rstrip(unit).rstrip()) : len(text) - len(unit)]
-    return f"{value}{blanks}{_SMALLEST[dimension]}" if value % scale else f"{value // scale}{blanks}{unit}"
-
-
 def parse_size(text: str) -> int:
     """A size such as `5GiB` in bytes; raises ValueError (one line for the user)."""
     value, dimension = _whole(text)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import deepcopy
 from functools import lru_cache, reduce
 from math import isfinite
 from operator import getitem
@@ -99,7 +98,7 @@ class _StrictLoader(yaml.SafeLoader):
         return node
 
 
-def composed(path: Path, text: str) -> tuple[_StrictLoader, yaml.Node]:
+def _composed(path: Path, text: str) -> tuple[_StrictLoader, yaml.Node]:
     """The nodes of a text, which know where they stand in it; raises ConfigError for what is not accepted."""
     try:
         loader = _StrictLoader(text)
@@ -209,51 +208,9 @@ def read_yaml(path: Path) -> YamlFile:
         line = data.count(b"\n", 0, error.start) + 1
         what = f"byte 0x{data[error.start]:02x} is not UTF-8"
         raise _error(path, line, what, "save the file as UTF-8") from error
-    return parse_yaml(path, text)
-
-
-def parse_yaml(path: Path, text: str) -> YamlFile:
-    """The same of a text that is not in the file yet."""
-    loader, node = composed(path, text)
+    loader, node = _composed(path, text)
     walk = _Walk(path, loader)
-    data = walk.value(node, ())
-    return YamlFile(path, data, walk.lines)
-
-
-def with_values(path: Path, text: str, values: Mapping[KeyPath, str]) -> tuple[str, dict[KeyPath, ConfigError]]:
-    """The text with other plain values at these keys, and why at some of them it is as it was.
-
-    `path`: of the file, for what is said.
-    """
-    file, (_, root) = parse_yaml(path, text), composed(path, text)
-    wanted, edits, refused = deepcopy(file.data), list[tuple[int, int, str]](), dict[KeyPath, ConfigError]()
-    for at, new in values.items():
-        inside, node = wanted, root
-        for part in at:
-            outside, inside = inside, inside[part]
-            node = node.value[part] if isinstance(part, int) else next(v for key, v in node.value if key.value == part)
-        start, end, value = node.start_mark.index, node.end_mark.index, type(inside)(new)
-        written = text[start:end].replace(str(inside), new, 1)
-        if _data(path, written) == value:
-            outside[at[-1]] = value
-            edits.append((start, end, written))
-        else:
-            refused[at] = file.error(at, "is written in a way that cannot be edited", f"write {new} by hand")
-    parts, last = list[str](), 0
-    for start, end, written in sorted(edits):
-        parts += [text[last:start], written]
-        last = end
-    edited = "".join((*parts, text[last:]))
-    if _data(path, edited) != wanted:
-        raise ConfigError("is written in a way that cannot be edited", where=str(path))
-    return edited, refused
-
-
-def _data(path: Path, text: str) -> Any:
-    try:
-        return parse_yaml(path, text).data
-    except ConfigError:
-        return None
+    return YamlFile(path, walk.value(node, ()), walk.lines)
 
 
 # A YAML file as a value of a type. The types are the only description of what a file may hold: a JSON Schema for

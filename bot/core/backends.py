@@ -21,32 +21,23 @@ class Backend(Small, frozen=True):
     no_frames: str = ""  # why its entry points have no machine frame; empty where they have
     no_workgroup_memory: str = ""  # why they have no workgroup memory; empty where they have
     has_stack_gate: bool = False  # True where the compiler itself limits the stack allocations of a function
-    chips: tuple[str, ...] = ()  # options that name the chip, the last one given counts
-    devices: tuple[str, ...] = ()  # what `--iree-hal-target-device` calls it, or did
     # what its code can be run on
     runs_on: Literal["its device", "a processor of its kind", "any processor"] = "its device"
 
 
 AMD, NVIDIA = "rocm", "cuda"
 _HOST, _BYTECODE = "the target has no workgroup memory", "bytecode has no machine frames"
+_OF_DEVICE = "the frames are made by the device's own compiler"
 
 BACKENDS: tuple[Backend, ...] = (
-    Backend(
-        "llvm-cpu", no_workgroup_memory=_HOST, has_stack_gate=True, devices=("llvm-cpu",),
-        runs_on="a processor of its kind",
-    ),
-    Backend("vulkan-spirv", 1.1, chips=("--iree-vulkan-target",), devices=("vulkan", "vulkan-spirv")),
-    Backend(NVIDIA, 1.2, text_form="PTX text", chips=("--iree-cuda-target",), devices=("cuda",)),
-    Backend(AMD, 1.9, chips=("--iree-rocm-target", "--iree-hip-target"), devices=("hip", "amdgpu", "rocm")),
-    Backend(
-        "metal-spirv", 0.8, text_form="shader source", no_frames="the frames are made by the device's own compiler",
-        devices=("metal", "metal-spirv"),
-    ),
-    Backend(
-        "vmvx", 0.5, no_frames=_BYTECODE, no_workgroup_memory=_HOST, devices=("vmvx",), runs_on="any processor"
-    ),
+    Backend("llvm-cpu", no_workgroup_memory=_HOST, has_stack_gate=True, runs_on="a processor of its kind"),
+    Backend("vulkan-spirv", 1.1),
+    Backend(NVIDIA, 1.2, text_form="PTX text"),
+    Backend(AMD, 1.9),
+    Backend("metal-spirv", 0.8, text_form="shader source", no_frames=_OF_DEVICE),
+    Backend("vmvx", 0.5, no_frames=_BYTECODE, no_workgroup_memory=_HOST, runs_on="any processor"),
     Backend("vmvx-inline", no_frames=_BYTECODE, no_workgroup_memory=_HOST, runs_on="any processor"),
-)  # fmt: skip
+)
 
 BACKEND_BY_NAME: dict[str, Backend] = {backend.name: backend for backend in BACKENDS}
 

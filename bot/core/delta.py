@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from bot.core.metrics import INEXACT, METRIC_BY_ID, METRIC_IDS, Metric, own_metrics, unlike
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.record import Small, Value, certain, difference, spread
-from bot.core.snapshot import UNFETCHED, Cell, CellKey, Metrics, Outcome, Snapshot, comparable
+from bot.core.snapshot import Cell, CellKey, Metrics, Outcome, Snapshot, comparable
 
 _TARGET_OPTIONS = ("--iree-hal-target-backends=", "--iree-hal-target-device=")
 
@@ -198,7 +198,7 @@ class CellDelta(Small, frozen=True):
 
 
 # What the compiler does with the printed command on either side decides the state. `over` is refused like `failed`, but
-# measured. What is not listed is `unmeasured`: with more time, or with the model, it might have ended in any way.
+# measured. What is not listed is `unmeasured`: with more time it might have ended in any way.
 _STATE: dict[tuple[str, str], str] = {
     (base, head): state
     for bases, heads, state in (
@@ -220,7 +220,7 @@ _ON_PURPOSE = {("unsupported", "unsupported"), ("unsupported", "absent"), ("abse
 
 def _column(snapshot: Snapshot, key: CellKey, cell: Cell | None) -> str:
     if cell is not None:
-        return UNFETCHED if cell.unfetched else _COLUMN.get(cell.status, cell.status)
+        return _COLUMN.get(cell.status, cell.status)
     return "lost" if snapshot.plans(key) else "absent"
 
 
@@ -237,7 +237,7 @@ def _reason(base: Cell | None, head: Cell | None) -> str:
     sides = {"head": head, "base": base}
     cells = [cell for cell in sides.values() if cell is not None]
     for cell in cells:
-        if cell.failure is not None and (cell.status == "unsupported" or cell.unfetched):
+        if cell.failure is not None and cell.status == "unsupported":
             return cell.failure.message
     if lost := [name for name, cell in sides.items() if cell is None]:
         return f"not measured on {lost[0] if cells else 'either side'}"

@@ -122,10 +122,9 @@ class Model(Small, frozen=True):
     name: str
     path: str
     shown: str  # the path to print: relative to the repository or to the configuration
-    digest: str  # SHA-256 (hex) of its bytes; empty where they are not at hand
+    digest: str  # SHA-256 (hex) of its bytes
     size_bytes: int  # of the file, the first guess at what it costs to compile
-    url: str = ""  # where its bytes are fetched from; empty for a file that is here
-    missing: str = ""  # why they cannot be had; empty where they can, or were not wanted yet
+    missing: str = ""  # why there are none to be compiled; empty where there are
     import_flags: tuple[str, ...] = ()  # options of the importer of ONNX; () for any other model
 
 
@@ -138,9 +137,6 @@ class Target(Small, frozen=True):
     unsupported: str | None = None  # why it cannot compile stand-alone
     # the target that it was derived from, of which backend and flags have what was inherited
     extends: str | None = None
-    # True where the flags name the backend themselves and the house adds none: they are those of one module of a suite,
-    # whose figures are only comparable if nothing else is on the command line
-    whole: bool = False
     # ranges of releases (`<3.11`), each with what stands there in place of the flags; the first that has the compiler's
     # release counts
     releases: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -148,11 +144,11 @@ class Target(Small, frozen=True):
     @property
     def argv(self) -> tuple[str, ...]:
         """The backend's option and its flags."""
-        return self.flags if self.whole else (f"--iree-hal-target-backends={self.backend}", *self.flags)
+        return (f"--iree-hal-target-backends={self.backend}", *self.flags)
 
 
 class PlannedCell(Small, frozen=True):
-    """One cell to be measured; `user_flags` are the user's, in order: for a suite's cell those of this run alone.
+    """One cell to be measured; `user_flags` are the user's, in order.
 
     `run`: the words of the compiler that is a command, in place of `iree-compile` and what it always gets.
     """
@@ -181,7 +177,7 @@ class PlannedCell(Small, frozen=True):
 
     @property
     def _common(self) -> tuple[str, ...]:
-        return () if self.target.whole or self.run else COMMON_FLAGS
+        return () if self.run else COMMON_FLAGS
 
     @property
     def hindered(self) -> bool:
@@ -200,8 +196,6 @@ class PlannedCell(Small, frozen=True):
         extra = (LIFTED_LIMIT_FLAG,) if lifted else ()
         words = ("iree-compile", "-", *self.argv, *extra, "-o", f"{self.model.name}.vmfb")
         source = self.model.shown
-        if self.model.url:
-            return f"curl -fsSL {shlex.quote(self.model.url)} | {shlex.join(words)}"
         if not source.endswith(".onnx"):
             return f"{shlex.join(words)} < {shlex.quote(source)}"
         imported = shlex.quote(f"{self.model.name}.mlir")
@@ -249,13 +243,11 @@ def narrowed(
 
     def part(side: Snapshot) -> Snapshot:
         cells = (cell for cell in side.cells if cell.key.model in chosen_models)
-        only = {name: target for name, target in side.only.items() if name in chosen_models}
         return replace(
             side,
             cells=tuple(cell for cell in cells if cell.key.target in chosen_targets),
             models={name: digest for name, digest in side.models.items() if name in chosen_models},
             targets={name: backend for name, backend in side.targets.items() if name in chosen_targets},
-            only={name: target for name, target in only.items() if target in chosen_targets},
         )
 
     return {label: part(side) for label, side in sides.items()}

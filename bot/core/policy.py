@@ -131,7 +131,6 @@ def status_of(findings: Iterable[Finding]) -> Status:
 # * A finding that base had, too, is `known`, and does nothing to the verdict: a limit that base exceeded by as much or
 #   more, and a cell that is broken on both sides alike.
 # * `fail` wins over `warn`, and within a level the limit over the change: one finding per metric of a cell at most.
-# * A golden of a suite is a limit beside the rules: where it is kept, the next rule decides as if it was not there.
 # * A metric that repeated compiles do not repeat (time, memory) is judged only where the configuration gives its noise
 #   band, a share of the base: then its growth must be greater than the band as well as than the level. A limit is held
 #   as it is written. Without a band such a metric is never judged, whatever the rule says.
@@ -221,7 +220,6 @@ class Rule(Small, frozen=True):
     warn: LevelSpec | None = None
     fail: LevelSpec | None = None
     line: int | None = None  # line of the configuration at which it stands
-    beside: bool = False  # where it finds nothing, the next rule that matches decides, too
 
     def levels(self) -> tuple[tuple[Level, LevelSpec], ...]:
         """The levels given, worst first."""
@@ -261,11 +259,9 @@ def judge(
     for delta in deltas:
         of_cell = {id(rule) for rule in rules if rule.matches_cell(delta.key)}
         for id_, metric in delta.metrics.items() if delta.head and delta.head.measured else ():
-            for rule in (rule for rule in by_metric.get(id_, ()) if id(rule) in of_cell):
-                of_rule = list(_judge_metric(delta, metric, rule, bands[id_]))
-                judged += of_rule
-                if not rule.beside or any(isinstance(one, Finding) for one in of_rule):
-                    break
+            rule = next((rule for rule in by_metric.get(id_, ()) if id(rule) in of_cell), None)
+            if rule:
+                judged += _judge_metric(delta, metric, rule, bands[id_])
     of_metrics = [one for one in judged if isinstance(one, Finding)]
     findings = tuple(sorted([*of_metrics, *_judge_states(deltas, states)], key=_order))
     budgets = sorted((one for one in judged if isinstance(one, Budget)), key=lambda one: -Fraction(one.head, one.limit))
@@ -442,7 +438,7 @@ class Coverage:
 
 
 # What a measurement says of the machine it was made on: such a reason begins with HERE, wherever it is shown. A cell
-# that has one, that a timeout or a signal ended, or that was not fetched is never kept: elsewhere it may end otherwise.
+# that has one, that a timeout or a signal ended is never kept: elsewhere it may end otherwise.
 
 HERE = "on this machine: "
 RAN_OUT = "memory ran out"  # in the first line of the reason where a compile needed more memory than there was
@@ -463,4 +459,4 @@ def lasts(cell: Cell) -> bool:
     failure = cell.failure
     if failure and (failure.stage == "timeout" or failure.signal is not None or is_local(failure.message)):
         return False
-    return not cell.unfetched and not any(map(is_local, cell.reasons.values()))
+    return not any(map(is_local, cell.reasons.values()))

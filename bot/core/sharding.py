@@ -35,7 +35,7 @@ def expected(cells: Sequence[PlannedCell], known: Costs) -> dict[CellKey, float]
 def deal(cells: Sequence[PlannedCell], count: int, known: Costs | None = None) -> tuple[tuple[PlannedCell, ...], ...]:
     """The cells of each of `count` shards.
 
-    Whole models are dealt out, heaviest first, each to the lightest shard: a model is read, fetched and imported once.
+    Whole models are dealt out, heaviest first, each to the lightest shard: a model is read and imported once.
     Only a model that alone is more than a shard's fair part is dealt out cell by cell.
     """
     costs = expected(cells, known or {})
@@ -160,12 +160,11 @@ def merge_snapshots(parts: Sequence[tuple[str, Snapshot]]) -> Snapshot:
         cells=tuple(cells[key] for key in sorted(cells)),
         targets=_united("targets", parts),
         models=_united("models", parts),
-        only=_united("only", parts),
         notes=tuple(sorted({note for _, part in parts for note in part.notes})),
     )
 
 
-def _united(what: Literal["models", "targets", "only"], parts: Sequence[tuple[str, Snapshot]]) -> dict[str, str]:
+def _united(what: Literal["models", "targets"], parts: Sequence[tuple[str, Snapshot]]) -> dict[str, str]:
     united: dict[str, str] = {}
     for name, part in parts:
         for key, value in getattr(part, what).items():
@@ -189,7 +188,6 @@ def unmeasured_models(base: Snapshot, head: Snapshot) -> tuple[str, ...]:
     measured = {cell.key.model for cell in cells if cell.measured}
     words: dict[str, str] = {}
     for cell in cells:
-        is_tried = cell.status != "unsupported" and not cell.unfetched
-        if cell.key.model not in measured and cell.failure and is_tried:
+        if cell.key.model not in measured and cell.failure and cell.status != "unsupported":
             words.setdefault(cell.key.model, cell.failure.message.partition("\n")[0])
     return tuple(f"{model} compiles on no target: {word}" for model, word in sorted(words.items()))

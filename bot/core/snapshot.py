@@ -25,7 +25,6 @@ STATUSES = ("ok", "over-stack-limit", "failed", "timeout", "unsupported")
 """Ways a cell can end; the first two carry measurements."""
 MEASURED = frozenset({"ok", "over-stack-limit"})
 
-UNFETCHED = "fetch"  # the stage of a failure that says nothing of the compiler: the model was not there to be compiled
 
 Status = Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(STATUSES)})\Z")]
 Metrics = Mapping[str, "Count | None"]
@@ -74,7 +73,7 @@ class Dispatch(Record, frozen=True, omit_defaults=True):
 class Failure(Record, frozen=True):
     """Why a cell has no (ordinary) artifact."""
 
-    stage: str  # `compile`, `read`, `import`, `fetch`, `option`, `stack-limit`, `timeout` or `target`
+    stage: str  # `compile`, `read`, `import`, `option`, `stack-limit`, `timeout` or `target`
     message: str  # the first diagnostics or the reason, trimmed, without IR dumps
     exit_code: Amount | None = None  # of the compiler; None where it did not exit by itself
     signal: str | None = None  # its name (`SIGSEGV`) where one ended the compiler
@@ -123,11 +122,6 @@ class Cell(Small, frozen=True):
     def measured(self) -> bool:
         """True where the cell has an artifact and its metrics."""
         return self.status in MEASURED
-
-    @property
-    def unfetched(self) -> bool:
-        """True where the model was not there to be compiled."""
-        return self.failure is not None and self.failure.stage == UNFETCHED
 
     @property
     def reason(self) -> str:
@@ -179,20 +173,14 @@ class Snapshot(Small, frozen=True):
     backends: tuple[str, ...] = ()
     models: Mapping[str, str] = {}  # model name → SHA-256 (hex) of its text; says which suite this is
     notes: tuple[str, ...] = ()  # facts about the whole run that a reader should know (such as a lost shard)
-    # model → the one target that it is planned for. All others are planned for all targets but these.
-    only: Mapping[str, str] = {}
 
     @property
     def planned(self) -> frozenset[CellKey]:
         """The cells that were to be measured; a shard has but some of them."""
-        models, targets = self.models.keys() - self.only.keys(), self.targets.keys() - set(self.only.values())
-        product = {CellKey(model, target) for model in models for target in targets}
-        return frozenset(product | {CellKey(*pair) for pair in self.only.items()})
+        return frozenset(CellKey(model, target) for model in self.models for target in self.targets)
 
     def plans(self, key: CellKey) -> bool:
         """True for a cell that was to be measured."""
-        if key.model in self.only:
-            return self.only[key.model] == key.target
         return key.model in self.models and key.target in self.targets
 
     def __post_init__(self) -> None:
@@ -388,7 +376,6 @@ class Side(Record, frozen=True):
     backends: tuple[str, ...] = ()
     models: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
-    only: Mapping[str, str] = {}
 
 
 class SnapshotRow(Side, frozen=True, kw_only=True):
@@ -412,7 +399,6 @@ _NUMBERS = ("stack_bytes", "alloca_bytes", "workgroup_bytes", "executable_bytes"
 """What dispatches have in common with others, here and on the other side."""
 
 _AS_THEY_ARE = tuple(n for n in CellRow.__struct_fields__ if n not in ("model", "target", "donor", "program", "traces"))
-_SELDOM = frozenset({"only"})  # left out where they are empty, so that a snapshot without a suite is what it always was
 _PILED = frozenset({"cells", "points"})  # each entry on a line of its own
 _SIDE = tuple(name for name in SnapshotRow.__struct_fields__ if name not in ("schema", "cells", "programs"))
 
@@ -445,7 +431,7 @@ def lines(record: Record | Mapping[str, Any], cells: Iterable[Any] | None = None
     `cells`: come one by one, in place of the record's own.
     """
     fields = record if isinstance(record, Mapping) else {n: getattr(record, n) for n in record.__struct_fields__}
-    fields = {name: one for name, one in fields.items() if one is not msgspec.UNSET and (one or name not in _SELDOM)}
+    fields = {name: one for name, one in fields.items() if one is not msgspec.UNSET}
     for index, (name, value) in enumerate(sorted(fields.items())):
         yield b"%c%s:" % (b"{,"[index > 0], canonical(name))
         if name in _PILED:

@@ -146,8 +146,8 @@ class Study(Small, frozen=True, dict=True, gc=True):
 
 
 def _is_outcome(cell: Cell) -> bool:
-    """True where how it ended is the compiler's own doing: with more time, or with the model, it may end otherwise."""
-    return cell.status not in ("timeout", UNMEASURED) and not cell.unfetched
+    """True where how it ended is the compiler's own doing: with more time it may end otherwise."""
+    return cell.status not in ("timeout", UNMEASURED)
 
 
 Side = tuple[str, Snapshot]  # a variant's name, and what was measured
@@ -264,6 +264,5 @@ def _joined(first: Variant, second: Variant) -> Variant:
         cells=tuple(cells[key] for key in sorted(cells)),
         models={**right.models, **left.models},
         targets={**right.targets, **left.targets},
-        only={**right.only, **left.only},
     )
     return replace(first, snapshot=both)

@@ -14,7 +14,7 @@ from msgspec import structs
 from bot.compiler.toolchain import newest
 from bot.config.configuration import CONFIG_NAMES, PACKAGED, Config, config_in, is_packaged, load_config
 from bot.config.requirements import requirements_file, sought_compiler
-from bot.config.starter import discover, offer_lines, shown_starter
+from bot.config.starter import configuration, discover, offer_lines
 from bot.core.context import ActionInputs, RunContext
 from bot.core.sharding import agreed
 from bot.core.spec import MOVING, Places, Sought, is_address, release_of
@@ -294,7 +294,7 @@ def _under_heads(base: Opened, head: Opened) -> Opened:
     names = (os.path.relpath(model, head.tree) for model in head.config.models if not is_packaged(model))
     models = tuple(base.tree / name for name in names if (base.tree / name).is_file())
     _require_inside(base.tree, models)
-    work = replace(base.work, config=structs.replace(head.config, models=models, suites=()))
+    work = replace(base.work, config=structs.replace(head.config, models=models))
     return replace(base, wanted=replace(base.wanted, rule=rule), work=work, config_name=head.config_name, borrows=head)
 
 
@@ -305,9 +305,8 @@ def _open(services: Services, stack: ExitStack, wanted: Wanted) -> Opened:
     if name:
         templates = [config.templates, *config.templates.rglob("*")] if config.templates else []
         wheels = [Path(link) for link in config.places.find_links if not is_address(link)]
-        suites = [path for module in config.suites for path in module.files]
         own = [model for model in config.models if not is_packaged(model)]
-        _require_inside(tree, [*own, *suites, *templates, *wheels])
+        _require_inside(tree, [*own, *templates, *wheels])
     repository = repository_of(tree, services.cancel)
     return Opened(wanted, Work(services.request, config, services.show, services.cancel, repository), name, tree)
 
@@ -392,7 +391,6 @@ def require_configuration(given: str, top: Path, cancel: Cancel, *, is_named: bo
     parts = PurePosixPath(given).parts
     is_plain = bool(parts) and not PurePosixPath(given).is_absolute() and ".." not in parts
     name = given if is_plain else CONFIG_NAMES[-1]  # a path that a file of the repository can have
-    models = discover(top, Git(top, cancel))
-    lines = tuple(line.strip() for line in offer_lines(models))
-    starter = shown_starter(top, name, models)
-    raise NotConfigured(what, where=given, hint=_HINT, file=name, starter=starter, found=lines)
+    offer = discover(top, Git(top, cancel))
+    text, lines = configuration(top, name, offer), tuple(offer_lines(offer))
+    raise NotConfigured(what, where=given, hint=_HINT, file=name, starter=text, found=lines)

@@ -280,7 +280,7 @@ def _trusted_base(
 
     def facts(one: Snapshot) -> tuple[object, ...]:
         how = one.compiler.digest, one.flags
-        return how if partly else (*how, one.targets, one.models, one.only)
+        return how if partly else (*how, one.targets, one.models)
 
     rule, at, notes = "first parent of the merge commit", claimed.source.sha or "", tuple[str, ...]()
     known: Snapshot | None = None
@@ -297,7 +297,7 @@ def _trusted_base(
             keys, texts = {cell.key for cell in claimed.cells}, claimed.models
             alike = {model for model, digest in known.models.items() if texts.get(model) == digest}
             cells = tuple(cell for cell in known.cells if cell.key in keys and cell.key.model in alike)
-            known = replace(known, cells=cells, models=texts, targets=claimed.targets, only=claimed.only)
+            known = replace(known, cells=cells, models=texts, targets=claimed.targets)
         older = "" if at == sha else f" of its ancestor {at[:10]}"
         return known, f"{rule}; stored snapshot{older}", ()
     if at != sha:

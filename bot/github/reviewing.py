@@ -147,7 +147,7 @@ def _compared(services: Services, base: Opened, head: Opened, judge: Opened) -> 
         # configuration has planned none.
         unknown, models = CompilerInfo("", "", ""), {} if base.borrows else like.models
         source = SourceInfo(base.wanted.sha)
-        base_snapshot = Snapshot(unknown, source, (), targets=like.targets, models=models, only=like.only)
+        base_snapshot = Snapshot(unknown, source, (), targets=like.targets, models=models)
     report = reported(rules, base_snapshot, like, base_side.baseline, work.texts)
     ends = (base.wanted.sha, head.wanted.sha) if services.context.pull else ("", "")
     report = _with_steps(suspected(report, services, rules, *ends), services, head, work)

@@ -51,7 +51,7 @@ SUMMARY_TIERS = (
 _MANY_CELLS = 40
 _REPORT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _BROKE_CHARS, _TITLE_CHARS, _PATH_CHARS, _MESSAGE_LINES = 1_000, 255, 400, 20
-_FOUND_LINES, _FOUND_CHARS = 24, 200
+_FOUND_CHARS = 200
 _STATE_LINE = re.compile(r"<!-- code-size-bot-state:[A-Za-z0-9+/=:]+ -->")
 _FILES, _WHERE = "report.html and report.json", "the job summary, report.html and report.json"
 _CONCLUSIONS: Mapping[str, Conclusion] = {"pass": "success", "warn": "neutral", "fail": "failure", "unknown": "failure"}
@@ -146,7 +146,7 @@ def render_broken(report_id: str, error: BotError, links: Links, state_line: str
 
 def _draw_broken(error: BotError, links: Links, marker: str = "") -> str:
     if isinstance(error, NotConfigured):
-        found = [clip(clean(line), _FOUND_CHARS) for line in error.found[:_FOUND_LINES]]
+        found = [clip(clean(line), _FOUND_CHARS) for line in error.found]
         values = {"file": clip(clean(error.file), _FOUND_CHARS), "starter": error.starter, "found": found}
         return draw(load("starter.md.j2", None), **values, links=links, marker=marker)
     what = clip(clean(error.line), _BROKE_CHARS) or "no reason is known"

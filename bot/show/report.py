@@ -817,7 +817,6 @@ _STAGES = {
     "compile": "does not compile",
     "read": "artifact cannot be read",
     "import": "cannot be imported",
-    "fetch": "model not fetched",
     "option": "compiler does not know an option",
     "stack-limit": "over the stack limit",
     "timeout": "timed out",

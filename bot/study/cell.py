@@ -15,7 +15,7 @@ from bot.core.planned import LIFTED, PlannedCell
 from bot.core.policy import is_local
 from bot.core.program import HASHED_PHASES, Program
 from bot.core.reading import Products, ProgramFacts
-from bot.core.snapshot import UNFETCHED, Cell, Failure, written
+from bot.core.snapshot import Cell, Failure, written
 from bot.errors import InputError, MalformedBinary
 from bot.explain.texts import describe, shown_texts
 from bot.readers.ir_facts import alloca_bytes, program_facts, strategies
@@ -95,7 +95,7 @@ def hindered_cell(planned: PlannedCell) -> Cell:
     """The row of a cell of which it is known, before any compile, that there is nothing to compile."""
     if planned.target.unsupported:
         return Cell(planned.key, "unsupported", failure=Failure("target", planned.target.unsupported))
-    return Cell(planned.key, "failed", failure=Failure(UNFETCHED, planned.model.missing))
+    return Cell(planned.key, "failed", failure=Failure("import", planned.model.missing))
 
 
 def cell_of(

@@ -111,8 +111,7 @@ def _notes(
             is_first = delta.key in causes and causes[delta.key].first_compiles
             yield f"{delta.key}: {delta.noise}; {_OF_FIRST if is_first else _LEAST}"
     # Alarms that rest on a single compile of the head: repeating has its price, so that not all are repeated.
-    compiled = (cell for cell in head.cells if not cell.unfetched)
-    single = {cell.key for cell in compiled if cell.compiles == 1 and cell.status in _REPEATABLE}
+    single = {cell.key for cell in head.cells if cell.compiles == 1 and cell.status in _REPEATABLE}
     if once := [str(key) for key in dict.fromkeys(finding.key for finding in verdict.news) if key in single]:
         rest = f" and {len(once) - _NAMED} more" if len(once) > _NAMED else ""
         yield f"{ONCE}{', '.join(once[:_NAMED])}{rest}"

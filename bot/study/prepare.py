@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,26 +19,19 @@ from bot.compiler.cell_cache import CellCache, TextStore, cell_key, digest_of
 from bot.compiler.command import command_compiler
 from bot.compiler.compiler import Compiler
 from bot.compiler.iree import Iree
-from bot.compiler.storage import touch
 from bot.compiler.toolchain import resolve
 from bot.config.configuration import Config
-from bot.config.torch_models import SuiteModule
 from bot.core.planned import Model, PlannedCell, Target, narrowed, plan, select
 from bot.core.report import Report
 from bot.core.sharding import assigned, shard
 from bot.core.snapshot import Snapshot, from_lines
 from bot.core.spec import RESOLVED, Places, Sought
-from bot.errors import BotError, InputError, Interrupted, OutputError
+from bot.errors import InputError, OutputError
 from bot.study.run import Progress, Resources, SidePlan, measure_sides, recheck
-from bot.system.defaults import private_hosts
-from bot.system.downloads import pieces, shown
-from bot.system.files import PART_PREFIX, is_writable, make_directory, temporary_directory, write_atomically
+from bot.system.files import is_writable
 from bot.system.git import Repository, repository_of
 from bot.system.processes import Cancel
 
-_GUESSED_BYTES = 1 << 20
-"""Of a model that is not here: runners that share a plan must guess alike, whatever their caches hold."""
-_READ_BYTES = 1 << 20
 _FAILED_AT_ONCE = 40
 
 
@@ -87,11 +79,9 @@ class Request:
 class Planned:
     """What a request selects: models, targets, and its shard of their cells."""
 
-    # models, targets: with those of suites; what is the target of several modules stands there without their flags
     models: tuple[Model, ...]
     targets: tuple[Target, ...]
     cells: tuple[PlannedCell, ...]
-    only: Mapping[str, str] = field(default_factory=dict)  # model of a suite → its target
 
 
 @dataclass(frozen=True)
@@ -121,31 +111,20 @@ class Work:
         return self.config.places
 
     def planned(self) -> Planned:
-        """The models, targets and cells that the request selects; models behind an address are not fetched yet.
-
-        The cells of suites have the flags of their module and of this run alone: what the configuration has for its own
-        cells would make other figures of a suite's.
-        """
-        request, config, top = self.request, self.config, self.repository.top
-        models, targets = load_models(config.models, top, config.import_flags), config.targets
-        suite = tuple(PlannedCell(_of_suite(one, top), one.target, tuple(request.flags)) for one in config.suites)
-        targets = targets if models or not suite else ()
-        every = (*models, *(cell.model for cell in suite)), (*targets, *_targets_of(suite))
-        chosen = select(*every, model_globs=request.models, target_globs=request.targets)
-        names = [{one.name for one in some} for some in chosen]
-        models = tuple(model for model in models if model.name in names[0])
-        targets = tuple(target for target in targets if target.name in names[1])
-        suite = tuple(cell for cell in suite if cell.key.model in names[0] and cell.key.target in names[1])
-        if not (models and targets):
-            models, targets = (), ()
-        product = plan(models, targets, (*config.flags, *request.flags))
-        cells = tuple(sorted((*product, *suite), key=lambda cell: cell.key))
+        """The models, targets and cells that the request selects."""
+        request, config = self.request, self.config
+        models, targets = select(
+            load_models(config.models, self.repository.top, config.import_flags),
+            config.targets,
+            model_globs=request.models,
+            target_globs=request.targets,
+        )
+        cells = plan(models, targets, (*config.flags, *request.flags))
         if request.plan is None:
             cells = shard(cells, *request.shard)
         else:
             cells = assigned(cells, request.plan, *request.shard, where=request.plan_at or "the plan")
-        only = {cell.model.name: cell.target.name for cell in suite if cell.target.whole}
-        return Planned((*models, *(cell.model for cell in suite)), (*targets, *_targets_of(suite)), cells, only)
+        return Planned(models, targets, cells)
 
     def compiler(self, spec: str | Sought) -> Compiler:
         """A compiler, its wheels looked for where SPEC or configuration say; raises CompilerUnavailable."""
@@ -167,34 +146,18 @@ class Work:
     def prepare(self, side: str, spec: str | Sought) -> SidePlan:
         """One side, ready to be measured: its compiler fetched, its options under the names that it knows."""
         chosen, compiler = self.planned(), self.compiler(spec)
-        modules = {module.name: module for module in self.config.suites}
-        cells = []
-        for cell in chosen.cells:
-            model = self._fetched(cell.model, modules[cell.model.name]) if cell.model.url else cell.model
-            target = structs.replace(cell.target, unsupported=compiler.refuses(cell.target))
-            cells.append(structs.replace(cell, model=model, target=target))
-        named = compiler.in_its_words(side, tuple(cells), self.cancel)
-        at_hand = {cell.model.name: cell.model for cell in named}
+        cells = tuple(
+            structs.replace(cell, target=structs.replace(cell.target, unsupported=compiler.refuses(cell.target)))
+            for cell in chosen.cells
+        )
         return SidePlan(
             label=side,
             compiler=compiler,
-            cells=named,
+            cells=compiler.in_its_words(side, cells, self.cancel),
             source=self.repository.source,
-            models=tuple(at_hand.get(model.name, model) for model in chosen.models),
+            models=chosen.models,
             targets=chosen.targets,
-            only=chosen.only,
-            flags=self.request.flags if chosen.only else None,
         )
-
-    def _fetched(self, model: Model, module: SuiteModule) -> Model:
-        """A model behind an address, or why it is not at hand: its cells fail with that, and the others go on."""
-        try:
-            path = _at_hand(model.url, module, self.request.cache.absolute() / "models", self.show.say, self.cancel)
-        except Interrupted:
-            raise
-        except BotError as error:
-            return structs.replace(model, missing=f"not fetched: {error.line}")
-        return structs.replace(model, path=str(path), digest=path.stem, size_bytes=path.stat().st_size)
 
     def sides(self, specs: Mapping[str, str]) -> dict[str, Snapshot]:
         """Each side as its SPEC has it: a snapshot that was measured before, or measured now."""
@@ -240,17 +203,6 @@ class Work:
             self.show.say(f"and {len(failed) - _FAILED_AT_ONCE} more: the snapshot has them all")
 
 
-def _targets_of(suite: Sequence[PlannedCell]) -> tuple[Target, ...]:
-    by_name = {cell.target.name: cell.target for cell in suite}
-    return tuple(structs.replace(by_name[name], flags=()) for name in sorted(by_name))
-
-
-def _of_suite(module: SuiteModule, top: Path | None) -> Model:
-    if isinstance(module.mlir, str):
-        return Model(module.name, "", shown(module.mlir), "", _GUESSED_BYTES, url=module.mlir)
-    return structs.replace(load_models([module.mlir], top)[0], name=module.name)
-
-
 def load_models(paths: Sequence[Path], top: Path | None, import_flags: tuple[str, ...] = ()) -> tuple[Model, ...]:
     """Read every model once; raises InputError for one that is missing, empty or unreadable.
 
@@ -275,45 +227,6 @@ def load_models(paths: Sequence[Path], top: Path | None, import_flags: tuple[str
         model = Model(path.stem, str(whole), name, hashlib.sha256(data).hexdigest(), len(data))
         models.append(structs.replace(model, import_flags=import_flags) if whole.name.endswith(".onnx") else model)
     return tuple(models)
-
-
-def _at_hand(url: str, module: SuiteModule, folder: Path, say: Callable[[str], None], cancel: Cancel) -> Path:
-    """The model of an address: from the cache, where it is whole, what the address gave before and what is expected.
-
-    It is kept under the SHA-256 of its bytes, beside a note of the address, and is read whole before it is believed.
-    """
-    note, sha256 = folder / f"{hashlib.sha256(url.encode()).hexdigest()}.from", hashlib.sha256()
-    with suppress(OSError, ValueError):
-        path = folder / note.read_text(encoding="ascii").strip()
-        with path.open("rb") as file:
-            for piece in iter(lambda: file.read(_READ_BYTES), b""):
-                sha256.update(piece)
-        if sha256.hexdigest() == path.stem and module.sha256 in ("", path.stem):
-            touch(path)
-            touch(note)
-            return path
-    say(f"fetching the model of {module.name}: {shown(url)}")
-    sha256 = hashlib.sha256()
-
-    def hashed() -> Iterator[bytes]:
-        for piece in pieces(url, module.max_bytes, cancel.check, private=private_hosts()):
-            sha256.update(piece)
-            yield piece
-
-    make_directory(folder)
-    with temporary_directory(PART_PREFIX, folder) as place:
-        write_atomically(place / "model", hashed())
-        digest = sha256.hexdigest()
-        if module.sha256 and module.sha256 != digest:
-            hint = "correct sha256 of the suite, if the model was meant to change"
-            raise InputError(f"has the SHA-256 {digest}, and {module.sha256} is expected", where=shown(url), hint=hint)
-        if not (place / "model").stat().st_size:
-            raise InputError("is empty", where=shown(url), hint="a model holds at least one function")
-        is_bytecode = url.partition("?")[0].endswith(".mlirbc")
-        path = folder / f"{digest}{'.mlirbc' if is_bytecode else '.mlir'}"
-        os.replace(place / "model", path)
-    write_atomically(note, f"{path.name}\n".encode())
-    return path
 
 
 def is_snapshot(spec: str) -> bool:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Protocol
@@ -36,8 +36,8 @@ from bot.core.record import INT_LIMIT
 from bot.core.snapshot import STATUSES, Cell, CellKey, Outcome, Snapshot, SourceInfo
 from bot.show.filters import plural
 from bot.study.cell import cell_of, hindered_cell
-from bot.system.downloads import LAYOUTS
 from bot.system.files import temporary_directory
+from bot.system.memory_layout import LAYOUTS
 from bot.system.processes import Cancel, Meter
 
 TIMES = LAYOUTS  # How often a cell that does not repeat itself is compiled
@@ -61,9 +61,6 @@ class SidePlan:
     source: SourceInfo
     models: tuple[Model, ...] = ()
     targets: tuple[Target, ...] = ()
-    only: Mapping[str, str] = field(default_factory=dict)  # model of a suite → the one target that it is planned for
-    # what all cells have, those of suites as well; None where there is no suite: then what the first one has
-    flags: tuple[str, ...] | None = None
 
     @property
     def toolchain(self) -> Toolchain:
@@ -188,11 +185,10 @@ def measure_sides(plans: Sequence[SidePlan], resources: Resources) -> dict[str, 
             compiler=plan.compiler.info,
             source=plan.source,
             cells=tuple(cell for _, cell in sorted(cells[plan.label].items())),
-            flags=plan.flags if plan.flags is not None else plan.cells[0].flags if plan.cells else COMMON_FLAGS,
+            flags=plan.cells[0].flags if plan.cells else COMMON_FLAGS,
             targets={target.name: target.backend for target in plan.targets},
             backends=plan.compiler.backends,
-            models={model.name: model.digest for model in plan.models if model.digest},
-            only=plan.only,
+            models={model.name: model.digest for model in plan.models},
         )
         for plan in plans
     }

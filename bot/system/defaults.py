@@ -17,12 +17,6 @@ def default_limit() -> str:
     return os.environ.get("CODE_SIZE_CACHE_LIMIT") or "5GiB"
 
 
-def private_hosts() -> frozenset[str]:
-    """Hosts of one's own network that models may be fetched from: CODE_SIZE_PRIVATE_HOSTS, with commas between them."""
-    named = os.environ.get("CODE_SIZE_PRIVATE_HOSTS", "").split(",")
-    return frozenset(host.strip().lower() for host in named if host.strip())
-
-
 def cores() -> int:
     """How many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

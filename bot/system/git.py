@@ -11,12 +11,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
 
 from bot.core.snapshot import SourceInfo
 from bot.errors import InputError, NetworkError, UsageError
-from bot.system.downloads import safe_address
 from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Outcome, run
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,17 @@ class Credentials:
             file.write(self.text.encode("ascii"))
             file.flush()
             yield file.fileno()
+
+
+def safe_address(url: str) -> SplitResult | None:
+    """The parts of an https address, or of an http one on this machine, that names no user; None for any other."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return None
+    is_safe = parts.scheme == "https" or (parts.scheme == "http" and host in _LOOPBACK)
+    return parts if is_safe and host and "@" not in parts.netloc and parts.netloc.isascii() else None
 
 
 def credentials(token: str, server_url: str) -> Credentials | None:

@@ -32,7 +32,7 @@ from urllib3.exceptions import ConnectTimeoutError, HTTPError, MaxRetryError, Pr
 
 from bot.core.json_text import parse_json
 from bot.errors import NetworkError
-from bot.system.downloads import safe_address
+from bot.system.git import safe_address
 
 ACTIONS_LOGIN = "github-actions[bot]"
 """Author of what a workflow's own `GITHUB_TOKEN` writes; that token may not ask for its user."""

@@ -32,8 +32,8 @@ from pathlib import Path
 from typing import IO, cast
 
 from bot.errors import InternalError, Interrupted, StrayProcess
-from bot.system.downloads import fixed_addresses, placed
 from bot.system.files import Head, Keeping
+from bot.system.memory_layout import fixed_addresses, placed
 
 _KEPT_VARIABLES = ("PATH", "HOME", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 _SIGNALS = {one.value: one.name for one in signal.Signals}  # Number → name; most real-time signals have none
@@ -288,7 +288,7 @@ def run(
     """Run one program to its end; raises OSError where it cannot be started and Interrupted when cancelled.
 
     `stdout`: a file for the whole of standard output; `output` then holds the head of standard error alone; `layout`:
-    of a compiler's memory, as in `bot.system.downloads`; None: as the system likes; `inherited`: file descriptors that
+    of a compiler's memory (`bot.system.memory_layout`); None: as the system likes; `inherited`: file descriptors that
     the child gets under the same numbers; `keeping`: chunk after chunk of its output → what to keep of it, before the
     head is cut; an empty one ends it.
     """

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from places import FIXTURES
 
-from bot.config.requirements import asks_for_compiler, pinned_compiler, requirements_file, sought_compiler
+from bot.config.requirements import requirements_file, sought_compiler
 from bot.core.spec import Places, Sought
 from bot.errors import ConfigError
 
@@ -39,7 +39,6 @@ def test_pins_of_real_projects() -> None:
             sought_compiler(REAL / name)
         said = f"{name}:8: iree-base-compiler is not pinned to one release: 'iree-base-compiler' "
         assert raised.value.line.removeprefix(f"{REAL}/") == said + "(write iree-base-compiler==X.Y.Z)"
-        assert asks_for_compiler(REAL / name)
 
 
 # A line, however it is written.
@@ -49,7 +48,7 @@ def refusal(folder: Path, text: str | bytes) -> str:
     path = folder / "requirements.txt"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ConfigError) as caught:
-        pinned_compiler(path)
+        sought_compiler(path)
     return caught.value.line.removeprefix(str(path))
 
 
@@ -76,7 +75,7 @@ def test_a_file_without_one_pin_is_refused(tmp_path: Path) -> None:
     assert "pins iree-base-compiler more than once" in refusal(tmp_path, f"{PIN}\niree_base_compiler==3.12.0\n")
     assert refusal(tmp_path, b"\xff\xfe") == ": is not UTF-8 (save the file as UTF-8)"
     with pytest.raises(ConfigError) as caught:
-        pinned_compiler(tmp_path / "none.txt")
+        sought_compiler(tmp_path / "none.txt")
     assert caught.value.line == f"{tmp_path}/none.txt: cannot be read: No such file or directory"
     for rest in ("", ">=3.13.0", "~=3.13.0", "===3.13.0", "==", "==3.13.*", "==3.13.0,!=3.13.1", "==latest"):
         said = f":2: iree-base-compiler is not pinned to one release: 'iree-base-compiler{rest}' "
@@ -103,7 +102,7 @@ def project(folder: Path, text: str) -> Path:
     ids=["lines", "literal", "extra", "marker", "escaped", "comment"],
 )
 def test_a_pin_is_found_in_a_project_file(tmp_path: Path, text: str) -> None:
-    assert pinned_compiler(project(tmp_path, text)) == PIN
+    assert sought_compiler(project(tmp_path, text)).spec == PIN
 
 
 @pytest.mark.parametrize(
@@ -120,9 +119,8 @@ def test_a_pin_is_found_in_a_project_file(tmp_path: Path, text: str) -> None:
 def test_a_project_file_without_one_pin_is_refused(tmp_path: Path, text: str, words: str) -> None:
     path = project(tmp_path, text)
     with pytest.raises(ConfigError) as caught:
-        pinned_compiler(path)
+        sought_compiler(path)
     assert caught.value.line.removeprefix(str(path)).startswith(words)
-    assert asks_for_compiler(path) is ("pins no" not in words)
 
 
 def test_the_file_is_named_from_the_top_of_the_repository_or_beside_the_configuration(tmp_path: Path) -> None:
@@ -196,7 +194,6 @@ def test_a_pin_in_an_included_file_each_of_which_is_read_once(tmp_path: Path) ->
     for option in ("-r iree.txt", "--requirement=iree.txt", "-c iree.txt", "-riree.txt"):
         for own in ("", "iree-base-compiler\n"):
             assert sought(tmp_path, f"{own}{option}\n") == Sought(PIN, Places((IREE,)))
-            assert asks_for_compiler(tmp_path / "requirements.txt") is bool(own)
     (tmp_path / "b.txt").write_text(f"-r requirements.txt\n-r b.txt\n{PIN}\n")
     assert sought(tmp_path, "-r b.txt\n-c b.txt\n").spec == PIN
     (tmp_path / "b.txt").write_text("iree-base-compiler==3.12.0\n")

@@ -367,7 +367,7 @@ def test_what_is_allowed_is_the_largest_growth_without_a_finding(base: int, head
     assert [one.allowed for one in judged] == ([allowed] if head - base > allowed else [])
 
 
-# Budgets, and goldens beside the rules.
+# Budgets.
 
 
 def test_a_value_is_a_budget_to_watch_from_nine_tenths_of_its_limit_on() -> None:
@@ -387,37 +387,6 @@ def test_a_value_is_a_budget_to_watch_from_nine_tenths_of_its_limit_on() -> None
     fullest = judge(cells, [LIMIT]).budgets
     assert [(one.key.model, one.base) for one in fullest] == [("c", None), ("b", 1), ("a", 1)]
     assert judge([delta("vm_bytes", 1, 5)], [LIMIT]) == Verdict("pass")
-
-
-GOLDEN = Rule("m.json:7 golden", ("artifact_bytes",), ("m",), ("t",), fail=level(None, None, 100), beside=True)
-
-
-@pytest.mark.parametrize(
-    ("base", "head", "kinds", "status"),
-    [
-        (90, 100, [("growth", "change")], "warn"),  # equal passes, as in the suite's own runner
-        (90, 101, [(GOLDEN.name, "limit")], "fail"),
-        (96, 100, [], "pass"),
-        (120, 110, [(GOLDEN.name, "limit")], "pass"),  # base had it, too
-        (110, 120, [(GOLDEN.name, "limit")], "fail"),
-        (None, 101, [(GOLDEN.name, "limit")], "fail"),
-        (90, None, [(GOLDEN.name, "unknown")], "warn"),
-    ],
-)
-def test_a_golden_stands_beside_the_rules(
-    base: int | None, head: int | None, kinds: list[tuple[str, str]], status: str
-) -> None:
-    rules = [replace(GOLDEN, name="n.json", fail=None), GOLDEN, Rule("growth", ("*",), warn=level(5))]
-
-    def side(value: int | None) -> Snapshot:
-        one = Cell(CellKey("m", "t"), "ok", {"artifact_bytes": value, "executables": 1}, artifact_digest=str(value))
-        return Snapshot(CompilerInfo("3", "", ""), SourceInfo(), (one,), targets={"t": "vmvx"}, models={"m": "ab"})
-
-    verdict = judge(diff(side(base), side(head)), rules)
-    assert [(one.rule, one.kind) for one in verdict.findings] == kinds and verdict.status == status
-    watched = judge(diff(side(90), side(95)), rules).budgets
-    assert [(one.rule, one.head, one.limit) for one in watched] == [(GOLDEN.name, 95, 100)]
-    assert not judge(diff(side(50), side(55)), rules).budgets
 
 
 # Words.

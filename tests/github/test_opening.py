@@ -187,21 +187,6 @@ def test_models_of_elsewhere_are_refused(stage: Stage, pattern: str, monkeypatch
     stage.main()
     ran = stage.pull(*stage.open_pull({"code-size.yml": stage.config(models=[pattern.format(home=stage.home)])}))
     assert ran.code == 2 and "leaves the repository" in ran.error, ran.error
-    module = '{"mlir": "%s", "compiler_flags": ["--iree-hal-target-backends=vmvx"]}' % (stage.home / "other.mlir")
-    suite = {"code-size.yml": stage.config(suites=[{"torch_models": "suite"}]), "suite/a/modules/b.json": module}
-    ran = stage.pull(*stage.open_pull(suite, 2), number=2)
-    assert ran.code == 2 and "leaves the repository" in ran.error, ran.error
-
-
-def test_a_suite_of_the_pull_request_is_measured_and_judged_by_the_base(stage: Stage) -> None:
-    module = '{"mlir": "../models/a.mlir", "compiler_flags": ["--iree-hal-target-backends=vmvx"]}'
-    golden = '{"type": "compstat", "module": "a/modules/b", "golden_binary_size": %d}'
-    files = {"suite/a/modules/b.json": module, "suite/a/c.json": golden % 1}
-    stage.main(files, suites=[{"torch_models": "suite"}])
-    ran = stage.pull(*stage.open_pull({"suite/a/c.json": golden % 1_000_000, "notes.txt": "raised\n"}))
-    assert ran.code == 0 and set(ran.states) == {"a on vmvx", "a-b on suite-vmvx"}, ran.error
-    limits = [found for found in ran.report.verdict.findings if found.kind == "limit"]
-    assert [(found.rule, found.known) for found in limits] == [("a/c.json:1 golden_binary_size", True)]
 
 
 # --- by hand ---------------------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def test_a_starter_that_is_committed_works(stage: Stage, given: str, file: str) 
 def test_a_starter_without_models_and_pin_works_and_says_what_it_takes(stage: Stage) -> None:
     ran = without(stage, {"README.md": "# Hello\n"})
     name, text = starter(ran.summary)
-    assert "of the packaged suite, as none was found here" in ran.summary and "no file here pins one" in ran.summary
+    assert "the packaged suite, as none was found here" in ran.summary and "no file here pins one" in ran.summary
     install_release(stage, re.findall(r"head: iree-base-compiler==(\S+)}", text)[0])
     stage.origin.push_main("The starter", {name: text})
     pull = stage.open_pull({"notes.txt": "two\n"}, 2)

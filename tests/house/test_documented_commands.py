@@ -41,6 +41,7 @@ thresholds: [{metrics: [artifact_bytes], limit: 1MiB}, {metrics: ["*"], warn: 1%
 PROGRAM = f"""\
 #!{sys.executable}
 import os
+import subprocess
 import sys
 from bot.cli.main import main
 words = ["code-size.yml" if word == "quick" else word for word in sys.argv[1:]]
@@ -48,7 +49,8 @@ if words[0] == "cache":
     words += ["--cache", "another-cache"]
 if words[0] == "init":
     os.makedirs("new")
-    words += ["--directory", "new"]
+    os.chdir("new")
+    subprocess.run(["git", "init", "--quiet"], check=True)
 sys.exit(main(words))
 """
 COMMANDS_OF = {

@@ -11,7 +11,6 @@ import yaml
 from documents import PAGES, Block, anchors, blocks, links, name_of
 from places import ROOT
 from test_architecture import FLOORS, SOURCES
-from torch_models import suite
 
 from bot import errors
 from bot.config.configuration import CompilerKeys, configuration_schema, load_config
@@ -122,8 +121,6 @@ def test_every_yaml_block_is_a_configuration_or_a_step_that_is_understood(block:
         path = tmp_path / ".github" / glob.replace("*", "one")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    for one in found.get("suites", ()):
-        suite(tmp_path / ".github" / one["torch_models"])
     (tmp_path / ".github" / "code-size.yml").write_text(block.text, encoding="utf-8")
     config = load_config(tmp_path / ".github" / "code-size.yml")
-    assert config.models or config.suites
+    assert config.models

@@ -110,5 +110,6 @@ def test_it_compares_with_packaged_models_and_templates_where_there_is_no_checko
     comment = (here / "out" / "comment.md").read_text(encoding="utf-8")
     assert comment.startswith("<!--") and HEAD in comment
 
+    run("git", "init", "--quiet", cwd=here)
     run(program, "init", cwd=here)
     assert sorted(path.name for path in (here / ".github" / "workflows").iterdir()) == sorted(WORKFLOWS)

@@ -72,7 +72,7 @@ def _repeated(snapshot: Snapshot, keys: dict[CellKey, list[CellKey]]) -> Snapsho
     cells = [replace(cell, key=key) for cell in snapshot.cells for key in keys.get(cell.key, ())]
     cells.sort(key=lambda cell: cell.key)
     models = {key.model: "0" * 64 for copies in keys.values() for key in copies}
-    return replace(snapshot, cells=tuple(cells), models=models, only={})
+    return replace(snapshot, cells=tuple(cells), models=models)
 
 
 @lru_cache
