@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -14,19 +14,17 @@ from bot.config.yaml_file import (
     Flags,
     Globs,
     Keys,
-    Plain,
     Spec,
     Text,
     YamlFile,
     distinct,
     examples,
-    except_beside,
     json_schema,
     pattern,
 )
 from bot.core.lab import COLUMN_BY_ID, FOLDED_AWAY, Experiment
 from bot.core.planned import Target, near_or_known
-from bot.core.study import Divisible, Range, Static, Variant, misfit
+from bot.core.study import Variant
 from bot.errors import UsageError
 
 COLUMNS = (*COLUMN_BY_ID, FOLDED_AWAY)
@@ -45,29 +43,15 @@ class VariantKeys(Keys, frozen=True):
         compiler: Its compiler, in the forms that --compiler takes. Absent: that of --compiler.
         models: Row to the model that stands there in this variant: a file, relative to this one. Where one variant has
             it, all have.
-        shapes: What is said of the dynamic dimensions of the models: one size (static, with size), a range (with min
-            and max), or multiples within one (divisible, with by, min and max).
         at: Where the variant stands on the experiment's axis.
     """
 
-    keywords: ClassVar[Plain] = except_beside(models=("shapes",))
     flags: Flags = ()
     targets: (
         Annotated[Mapping[str, Flags], examples({"cuda": ["--iree-cuda-target=sm_90"]}, min_length=1)] | UnsetType
     ) = UNSET
     compiler: Spec = ""
     models: Annotated[Mapping[Name, Text], examples({"bert": "models/bert_l4_f32_s128.mlir"}, min_length=1)] = {}
-    shapes: (
-        Annotated[
-            Static | Range | Divisible,
-            examples(
-                {"kind": "static", "size": 128},
-                {"kind": "range", "min": 16, "max": 512},
-                {"kind": "divisible", "by": 16, "min": 16, "max": 512},
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
     at: Annotated[int, examples(4, ge=0, le=1_000_000_000)] | UnsetType = UNSET
 
 
@@ -194,14 +178,11 @@ def _variant(file: YamlFile, name: str, entry: VariantKeys) -> Variant:
             what = f"{text!r} is no model ({', '.join(MODEL_SUFFIXES)}) in {file.path.parent}"
             raise file.error(("variants", name, "models", row), what, "the path is relative to this file")
         files[row] = str(model)
-    if entry.shapes and (why := misfit(entry.shapes)):
-        raise file.error(("variants", name, "shapes"), why)
     return Variant(
         name=name,
         flags=entry.flags,
         spec=entry.compiler,
         files=files,
-        shapes=entry.shapes or None,
         targets=None if entry.targets is UNSET else entry.targets,
         at=None if entry.at is UNSET else entry.at,
     )

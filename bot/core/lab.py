@@ -56,8 +56,6 @@ class Lab(Small, frozen=True, dict=True, gc=True):
     experiment: Experiment
     study: Study  # the experiment's variants, measured; their cells know `linalg_ops_before`, too
     runs: Mapping[tuple[str, CellKey], Run]  # variant and cell → what running it gave; of those that were to be run
-    # variant and cell → the constrained model, relative to `lab.json`'s directory
-    modules: Mapping[tuple[str, CellKey], str]
     machine: str  # what ran them, in one line; empty where none was run
     flags: tuple[str, ...]  # of every cell, beside the targets' and the variants'
     targets: Mapping[str, str]  # target → its backend, of the experiment
@@ -198,7 +196,7 @@ def lab_lines(lab: Lab) -> Iterator[bytes]:
     asked = lab.experiment
     variants = (
         {"name": one.name, "compiler": one.compiler, "flags": one.flags}
-        | filled(targets=one.targets, files=one.files, shapes=one.shapes)
+        | filled(targets=one.targets, files=one.files)
         | filled(at=one.at, reason=one.reason)
         for one in lab.study.variants
     )
@@ -222,5 +220,4 @@ def _lab_cell(lab: Lab, variant: str, cell: Cell) -> dict[str, object]:
         | filled(reasons=cell.reasons, failure=cell.reason[:_FAILURE_CHARACTERS], command=cell.command)
         | filled(artifact_digest=cell.artifact_digest, varies=bool(cell.others) or None, seen=seen_values(cell))
         | filled(**structs.asdict(run))
-        | filled(module=lab.modules.get((variant, cell.key)))
     )

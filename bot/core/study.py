@@ -12,62 +12,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-import msgspec
-from msgspec import structs
 from msgspec.structs import replace
 
 from bot.core.planned import LIFTED_LIMIT_FLAG
-from bot.core.record import Record, Small
+from bot.core.record import Small
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot
 from bot.core.spec import release_in
-
-# What is said of the dynamic dimensions of a model's inputs; sizes are what the shapes of every backend take.
-Size = Annotated[int, msgspec.Meta(ge=1, le=(1 << 31) - 1)]
-Smallest = Annotated[Size, msgspec.Meta(description="The smallest size.", examples=[16])]
-Largest = Annotated[Size, msgspec.Meta(description="The largest size.", examples=[512])]
-
-
-class Dynamic(Record, frozen=True, tag_field="kind", tag="dynamic"):
-    """The model as it is."""
-
-
-class Static(Record, frozen=True, tag_field="kind", tag="static"):
-    """One size, which becomes part of the program."""
-
-    size: Annotated[Size, msgspec.Meta(description="The one size.", examples=[128])]
-
-
-class Range(Record, frozen=True, tag_field="kind", tag="range"):
-    """Sizes from `min` to `max`, both included."""
-
-    min: Smallest
-    max: Largest
-
-
-class Divisible(Record, frozen=True, tag_field="kind", tag="divisible"):
-    """Multiples of `by` from `min` to `max`, which are such themselves."""
-
-    by: Annotated[Size, msgspec.Meta(description="What sizes are multiples of.", examples=[16])]
-    min: Smallest
-    max: Largest
-
-
-Constraint = Dynamic | Static | Range | Divisible
-"""As JSON an object with its `kind`: `{"kind": "range", "min": 16, "max": 512}`."""
-
-
-def misfit(constraint: Constraint) -> str:
-    """Why no model can be of these sizes; empty where it can."""
-    if isinstance(constraint, (Dynamic, Static)):
-        return ""
-    if constraint.min > constraint.max:
-        return f"min {constraint.min} is above max {constraint.max}"
-    by = constraint.by if isinstance(constraint, Divisible) else 1
-    odd = (f"{one} {size} is no multiple of {by}" for one, size in structs.asdict(constraint).items() if size % by)
-    return next(odd, "")
-
 
 UNMEASURED = "unmeasured"  # the status of a cell in a gap: its failure says why nothing is known of it
 SHORT = 10  # digits of a commit that names a variant
@@ -89,7 +41,6 @@ class Variant(Small, frozen=True):
     # glob of the only targets that have it → flags that it adds there; None for all, without such flags
     targets: Mapping[str, tuple[str, ...]] | None = None
     files: Mapping[str, str] = {}  # row → its model's file; empty where the rows are models of their own
-    shapes: Constraint | None = None  # what is said of the dynamic dimensions of its models; None where nothing is
     at: int | None = None  # where it stands on the study's axis; None without one
 
     @property

@@ -26,7 +26,7 @@ from bot.core.lab import (
 )
 from bot.core.record import Value, certain, difference, ends
 from bot.core.snapshot import CellKey
-from bot.core.study import Divisible, Range, Static, Variant
+from bot.core.study import Variant
 from bot.show.blocks import (
     ABSENT,
     Block,
@@ -434,20 +434,8 @@ def _variant(lab: Lab, variant: Variant) -> Phrase:
         parts.append(_code(" ".join(variant.flags)))
     for target, flags in sorted((variant.targets or {}).items()):
         parts.append(phrase("on ", _code(target), " ", _code(" ".join(flags)) if flags else ""))
-    if variant.shapes:
-        parts.append(phrase(f"dynamic dimensions: {_shape_words(variant.shapes)}"))
     parts += [phrase(name(row), " is ", _code(file)) for row, file in sorted(variant.files.items())]
     return phrase(name(variant.name), ": ", joined(parts or [phrase("as the configuration has it")], "; "))
-
-
-def _shape_words(constraint: object) -> str:
-    if isinstance(constraint, Static):
-        return f"{constraint.size:,}"
-    if isinstance(constraint, Range):
-        return f"{constraint.min:,} to {constraint.max:,}"
-    if isinstance(constraint, Divisible):
-        return f"multiples of {constraint.by:,} from {constraint.min:,} to {constraint.max:,}"
-    return "as they are"
 
 
 def _code(text: str) -> Phrase:

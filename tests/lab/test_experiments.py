@@ -12,7 +12,7 @@ from bot.core.planned import Target
 from bot.errors import ConfigError, UsageError
 
 OF_THE_ISSUE = {
-    *("aggressive-fusion", "opt-level", "llvm-size-passes", "dedup", "dynamic-shapes"),
+    *("aggressive-fusion", "opt-level", "llvm-size-passes", "dedup"),
     *("size-against-time", "depth", "target-cpu"),
 }
 HEAD = "schema: code-size-experiments/1\nexperiments:\n  e:\n    question: What?\n"
@@ -83,16 +83,6 @@ COLUMN = "    columns: [fills]\n"
         (HEAD + COLUMN + "    axis: layer\n    variants: {a: {at: 1}, b: {}}\n",
          "e.yml:6: experiments.e.axis: an axis needs"),
         (HEAD + COLUMN + "    axis: layer\n" + TWO, "e.yml:6: experiments.e.axis: an axis needs"),
-        (HEAD + COLUMN + "    variants: {a: {}, b: {shapes: {kind: static, size: 4}, models: {m: one.mlir}}}\n",
-         "cannot stand beside 'models'"),
-        (HEAD + COLUMN + "    variants: {a: {shapes: wide}, b: {}}\n",
-         "e.yml:6: experiments.e.variants.a.shapes: is text, must be a mapping"),
-        (HEAD + COLUMN + "    variants: {a: {shapes: {kind: wide}}, b: {}}\n",
-         "e.yml:6: experiments.e.variants.a.shapes.kind: is 'wide', must be one of"),
-        (HEAD + COLUMN + "    variants: {a: {shapes: {kind: range, min: 4, max: 2}}, b: {}}\n",
-         "e.yml:6: experiments.e.variants.a.shapes: "),
-        (HEAD + COLUMN + "    variants: {a: {shapes: {kind: static, min: 4}}, b: {}}\n",
-         "e.yml:6: experiments.e.variants.a.shapes.min: unknown key"),
         (HEAD + COLUMN + "    variants: {a: {}, b: {at: x}}\n  f:\n    question: What?\n" + COLUMN
          + "    variants: {c: {at: x}, d: {at: x}}\n",
          "e.yml:6: experiments.e.variants.b.at: is text, must be a whole number"),

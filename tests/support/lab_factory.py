@@ -84,7 +84,6 @@ def lab(
         experiment,
         Study(tuple(sides)),
         runs={(each.variant, each.cell.key): each.run for each in cells},
-        modules={},
         machine=machine,
         flags=COMMON,
         targets={each.cell.key.target: TARGETS.get(each.cell.key.target, "vmvx") for each in cells},
