@@ -43,7 +43,6 @@ class VariantKeys(Keys, frozen=True):
         compiler: Its compiler, in the forms that --compiler takes. Absent: that of --compiler.
         models: Row to the model that stands there in this variant: a file, relative to this one. Where one variant has
             it, all have.
-        at: Where the variant stands on the experiment's axis.
     """
 
     flags: Flags = ()
@@ -52,7 +51,6 @@ class VariantKeys(Keys, frozen=True):
     ) = UNSET
     compiler: Spec = ""
     models: Annotated[Mapping[Name, Text], examples({"bert": "models/bert_l4_f32_s128.mlir"}, min_length=1)] = {}
-    at: Annotated[int, examples(4, ge=0, le=1_000_000_000)] | UnsetType = UNSET
 
 
 class ExperimentKeys(Keys, frozen=True, kw_only=True):
@@ -66,7 +64,6 @@ class ExperimentKeys(Keys, frozen=True, kw_only=True):
         targets: Globs of the configuration's targets, or a mapping of the experiment's own, as in a configuration.
             Absent: all of the configuration's.
         run: Whether artifacts are run and timed, where this machine can run them. Default: false.
-        axis: What the variants' 'at' counts, in the singular; a line is fitted through every column.
         variants: Name to variant, at least two. The first one that a target has is the reference.
     """
 
@@ -84,7 +81,6 @@ class ExperimentKeys(Keys, frozen=True, kw_only=True):
         ),
     ] = ()
     run: Annotated[bool, examples(True)] = False
-    axis: Annotated[Text, examples("layer", max_length=40)] = ""
     variants: Annotated[
         Mapping[Name, VariantKeys],
         examples(
@@ -152,11 +148,6 @@ def _experiment(name: str, file: YamlFile, entry: ExperimentKeys, packaged: Mapp
         raise file.error(("variants", bare), "has no models, and other variants have", "give it models, too")
     if named and "models" in file.data:
         raise file.error(("models",), "cannot stand beside models of the variants", "keep one of them")
-    placed = [variant for variant in variants if variant.at is not None]
-    if bool(placed) != ("axis" in file.data) or (placed and len(placed) != len(variants)):
-        hint = "give the experiment an axis, and every variant its place"
-        where = ("axis",) if "axis" in file.data else ("variants", (placed or variants)[0].name)
-        raise file.error(where, "an axis needs the place ('at') of every variant, and a place needs an axis", hint)
     return Experiment(
         name=name,
         question=entry.question,
@@ -166,7 +157,6 @@ def _experiment(name: str, file: YamlFile, entry: ExperimentKeys, packaged: Mapp
         targets=() if own else tuple(entry.targets),
         own_targets=parse_targets(file, entry.targets, packaged) if own else (),
         run=entry.run,
-        axis=entry.axis,
     )
 
 
@@ -184,5 +174,4 @@ def _variant(file: YamlFile, name: str, entry: VariantKeys) -> Variant:
         spec=entry.compiler,
         files=files,
         targets=None if entry.targets is UNSET else entry.targets,
-        at=None if entry.at is UNSET else entry.at,
     )

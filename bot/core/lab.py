@@ -1,4 +1,4 @@
-"""The lab: one question asked of a study, and what its cells say together: sums over models, ratios of time, lines."""
+"""The lab: one question asked of a study, and what its cells say together: sums over models, and ratios of time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bot.core.delta import seen_values, value_of
 from bot.core.fold import Run
 from bot.core.metrics import METRIC_BY_ID, Metric
 from bot.core.planned import Target
-from bot.core.record import Small, Value, ends, largest, total
+from bot.core.record import Small, Value, largest, total
 from bot.core.snapshot import Cell, CellKey, filled, lines
 from bot.core.study import Study, Variant
 
@@ -44,7 +44,6 @@ class Experiment(Small, frozen=True):
     targets: tuple[str, ...] = ()
     own_targets: tuple[Target, ...] = ()  # in place of the configuration's; empty where these are meant
     run: bool = False
-    axis: str = ""  # what the variants' `at` counts; empty without
 
 
 NOT_RUN = Run()
@@ -153,41 +152,6 @@ def sums(lab: Lab) -> list[Sums]:
     return result
 
 
-class Fit(NamedTuple):
-    """A line through a column's values along the axis: least squares."""
-
-    model: str
-    target: str
-    column: str
-    slope: float  # of the value for each step of the axis
-    start: float
-    is_exact: bool
-    off: float  # the largest distance of a point from it; 0 where it is exact
-    points: tuple[tuple[int, int], ...]
-
-
-def fits(lab: Lab) -> Iterator[Fit]:
-    """A line for each model, target and column that has two places or more."""
-    places = {one.name: one.at for one in lab.study.variants}
-    rows: dict[CellKey, list[tuple[int, Cell]]] = {}
-    for name, cell in lab.cells:
-        if (at := places[name]) is not None and cell.measured:
-            rows.setdefault(cell.key, []).append((at, cell))
-    for key, row in sorted(rows.items()):
-        for column in lab.experiment.columns:
-            known = ((at, value) for at, cell in row if (value := value_of(cell, column)) is not None)
-            points = sorted((at, one) for at, value in known for one in dict.fromkeys(ends(value)))
-            if len({at for at, _ in points}) > 1:
-                (x0, y0), (x1, y1) = points[0], points[-1]
-                is_exact = all((y - y0) * (x1 - x0) == (y1 - y0) * (x - x0) for x, y in points)
-                slope = (y1 - y0) / (x1 - x0)
-                start, off = y0 - slope * x0, 0.0
-                if not is_exact:
-                    slope, start = statistics.linear_regression([x for x, _ in points], [y for _, y in points])
-                    off = max(abs(y - start - slope * x) for x, y in points)
-                yield Fit(key.model, key.target, column, slope, start, is_exact, off, tuple(points))
-
-
 _FAILURE_CHARACTERS = 500
 
 
@@ -196,14 +160,13 @@ def lab_lines(lab: Lab) -> Iterator[bytes]:
     asked = lab.experiment
     variants = (
         {"name": one.name, "compiler": one.compiler, "flags": one.flags}
-        | filled(targets=one.targets, files=one.files)
-        | filled(at=one.at, reason=one.reason)
+        | filled(targets=one.targets, files=one.files, reason=one.reason)
         for one in lab.study.variants
     )
     record = {
         "schema": LAB_SCHEMA,
         "experiment": asked.name,
-        **{name: getattr(asked, name) for name in ("question", "columns", "axis", "run")},
+        **{name: getattr(asked, name) for name in ("question", "columns", "run")},
         **{name: getattr(lab, name) for name in ("machine", "flags", "targets", "notes")},
         "variants": tuple(variants),
         "cells": (),

@@ -41,7 +41,6 @@ class Variant(Small, frozen=True):
     # glob of the only targets that have it → flags that it adds there; None for all, without such flags
     targets: Mapping[str, tuple[str, ...]] | None = None
     files: Mapping[str, str] = {}  # row → its model's file; empty where the rows are models of their own
-    at: int | None = None  # where it stands on the study's axis; None without one
 
     @property
     def compiler(self) -> CompilerInfo | None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import compress
 from pathlib import Path
 
 from bot.core.delta import value_of
@@ -15,10 +14,8 @@ from bot.core.lab import (
     COLUMN_BY_ID,
     FOLDED_AWAY,
     SAME,
-    Fit,
     Lab,
     Sums,
-    fits,
     is_largest,
     lab_lines,
     share_away,
@@ -51,7 +48,7 @@ from bot.show.blocks import (
 )
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT
-from bot.show.filters import MINUS, SUFFIX, UNKNOWN, amount, plural, relative
+from bot.show.filters import SUFFIX, UNKNOWN, amount, plural, relative
 from bot.show.renderers import write_answer
 
 LAB_LIMIT_BYTES = 256 * 1024  # A quarter of what GitHub takes as the summary of one step, in UTF-8
@@ -72,14 +69,14 @@ def write_lab(lab: Lab, templates: Path | None, out: Path) -> list[Path]:
 
 def lab_blocks(lab: Lab, room: Room) -> tuple[Block, ...]:
     """The whole answer; a terminal, whose last lines are seen first, has the sentences below the tables."""
-    every, lines = sums(lab), list(fits(lab))
+    every = sums(lab)
     leading, models = tables(lab, every, room.rows)
-    said = first(answers(lab, every, lines), room.lines, "answer")
+    said = first(answers(lab, every), room.lines, "answer")
     stack = tuple(beyond_stack(lab, every, room.names))
     said = Listing((*said.items, *stack), said.total + len(stack), said.noun)
     answered = section("What it says", List(said), name="answers")
-    measured = section("", *leading, fit_table(lab, lines, room.rows), name="tables")
-    drawn = Picture(tuple(pictures(lab, every, lines)))
+    measured = section("", *leading, name="tables")
+    drawn = Picture(tuple(pictures(lab, every)))
     variants = List(listing([_variant(lab, one) for one in lab.study.variants], len(lab.study.variants), "variant"))
     question = clip(clean(lab.experiment.question), _TEXT_LIMIT)
     return (
@@ -130,32 +127,12 @@ def _priced(price: Price) -> str:
     return f"× {price.ratio:.2f} [{price.low:.2f}, {price.high:.2f}]"
 
 
-def number(value: float, column: str) -> str:
-    """A number of a fitted line, with its unit: as many digits as say something."""
-    digits = 0 if value == round(value) else 1 if abs(value) >= 10 else 2
-    return f"{value:,.{digits}f}{SUFFIX[COLUMN_BY_ID[column].unit]}".replace("-", MINUS)
-
-
-def quality(fit: Fit) -> str:
-    """How well the line fits: `exact`, or how far the farthest point is from it."""
-    return "exact" if fit.is_exact else f"off by up to {number(fit.off, fit.column)}"
-
-
 # Answers, in sentences.
 
 
-def answers(lab: Lab, every: Sequence[Sums], lines: Sequence[Fit]) -> list[Phrase]:
-    """One sentence for each target, or for each model and target where there is an axis."""
-    if not lab.experiment.axis:
-        return [_answer(lab, one) for one in every if one.models and len(one.variants) > 1]
-    slopes: dict[tuple[str, str], list[str]] = {}
-    for fit in lines:
-        slope = f"{number(fit.slope, fit.column)} {label(fit.column)} ({quality(fit)})"
-        slopes.setdefault((fit.model, fit.target), []).append(slope)
-    return [
-        phrase(name(model), " on ", name(target), f", for each {lab.experiment.axis}: {', '.join(each)}.")
-        for (model, target), each in slopes.items()
-    ]
+def answers(lab: Lab, every: Sequence[Sums]) -> list[Phrase]:
+    """One sentence for each target."""
+    return [_answer(lab, one) for one in every if one.models and len(one.variants) > 1]
 
 
 def _answer(lab: Lab, one: Sums) -> Phrase:
@@ -288,12 +265,9 @@ def _listed(cells: Sequence[tuple[str, CellKey]]) -> Phrase:
 
 
 def tables(lab: Lab, every: Sequence[Sums], limit: int) -> tuple[list[Table], list[Table]]:
-    """The tables to lead with, and those that have every model; without an axis sums lead."""
-    each = [_model_table(lab, one, limit) for one in every]
-    if lab.experiment.axis:
-        return each, []
-    wide = [len({model for model, _ in one.cells}) > 1 or not one.models for one in every]
-    return [_total_table(lab, one) for one in every if one.models], list(compress(each, wide))
+    """Sums, to lead with; and what has every model, where that says more."""
+    wide = [one for one in every if len({model for model, _ in one.cells}) > 1 or not one.models]
+    return [_total_table(lab, one) for one in every if one.models], [_model_table(lab, one, limit) for one in wide]
 
 
 def _is_run(one: Sums) -> bool:
@@ -375,50 +349,28 @@ def _model_row(one: Sums, model: str, variant: str, columns: Sequence[str]) -> R
     return (*names, *map(phrase, values))
 
 
-def fit_table(lab: Lab, lines: Sequence[Fit], limit: int) -> Table:
-    """A line of its own for each model, target and column."""
-    headers = ("model", "target", "column", f"for each {lab.experiment.axis}", f"at 0 {lab.experiment.axis}s", "fit")
-    rows = list[Row]()
-    for fit in lines[:limit]:
-        line = (number(value, fit.column) for value in (fit.slope, fit.start))
-        rows.append((name(fit.model), name(fit.target), *map(phrase, (label(fit.column), *line, quality(fit)))))
-    return Table(
-        headers, listing(rows, len(lines), "line"), numbers_from=3, caption=phrase("Lines fitted by least squares")
-    )
-
-
 # Pictures, and how it was made.
 
 
-def pictures(lab: Lab, every: Sequence[Sums], lines: Sequence[Fit]) -> Iterator[tuple[str, str]]:
-    """Titles, and numbers as `page/lab.js` reads them: how variants differ, or lines along the axis."""
+def pictures(lab: Lab, every: Sequence[Sums]) -> Iterator[tuple[str, str]]:
+    """Titles, and numbers as `page/lab.js` reads them: how far each variant is from the reference."""
     column = next((column for column in lab.experiment.columns if column != FOLDED_AWAY), "artifact_bytes")
-    if lab.experiment.axis:
-        for target in dict.fromkeys(fit.target for fit in lines if fit.column == column):
-            mine = [fit for fit in lines if (fit.column, fit.target) == (column, target)]
-            places = sorted({at for fit in mine for at, _ in fit.points})
-            series = {_short(fit.model): [dict(fit.points).get(at) for at in places] for fit in mine}
-            title = f"{_short(target)}: {_header(column)} by {lab.experiment.axis}s"
-            yield _picture(title, _header(column), [str(at) for at in places], series, is_line=True)
-        return
     for one in (one for one in every if one.models):
         others = [variant.name for variant in one.variants if variant.name != one.reference]
         before = one.value(one.reference, column)
         changes = [certain(difference(before, one.value(name, column))) for name in others]
-        unit = f"{_header(column)}, more than {_short(one.reference)}"
         if any(changes):
-            yield _picture(f"{_short(one.target)}: {unit}", unit, [*map(_short, others)], {unit: changes})
-        means = {name: one.time(name) for name in others}
-        if any(means.values()):
-            unit = f"{_TIME}, percent more than {_short(one.reference)}"
-            ratios = [round(100 * (mean.ratio - 1), 1) if mean else None for mean in means.values()]
-            yield _picture(f"{_short(one.target)}: {unit}", unit, [*map(_short, others)], {unit: ratios})
+            yield _picture(one, f"{_header(column)}, more than", others, changes)
+        means = [one.time(name) for name in others]
+        if any(means):
+            ratios = [round(100 * (mean.ratio - 1), 1) if mean else None for mean in means]
+            yield _picture(one, f"{_TIME}, percent more than", others, ratios)
 
 
-def _picture(
-    title: str, unit: str, labels: list[str], series: Mapping[str, object], *, is_line: bool = False
-) -> tuple[str, str]:
-    return title, json.dumps({"title": title, "unit": unit, "labels": labels, "series": series, "line": is_line})
+def _picture(one: Sums, more_than: str, others: Sequence[str], values: Sequence[float | None]) -> tuple[str, str]:
+    unit = f"{more_than} {_short(one.reference)}"
+    title = f"{_short(one.target)}: {unit}"
+    return title, json.dumps({"title": title, "unit": unit, "labels": [*map(_short, others)], "values": values})
 
 
 def _short(text: str) -> str:
@@ -427,7 +379,7 @@ def _short(text: str) -> str:
 
 def _variant(lab: Lab, variant: Variant) -> Phrase:
     """What makes it another one than the others."""
-    parts = [phrase(plural(variant.at, lab.experiment.axis))] if variant.at is not None else []
+    parts = list[Phrase]()
     if variant.compiler and len({one.compiler for one in lab.study.variants}) > 1:
         parts.append(phrase("IREE ", _code(variant.compiler.version)))
     if variant.flags:

@@ -123,19 +123,6 @@ def timed() -> Lab:
     return lab(*cells, names=("a", "b", "c"), run=True, machine="a processor")
 
 
-def along() -> Lab:
-    """Layers on an axis: executables hold still, bytes grow by 100 each, stack bends."""
-    places = {"one": 1, "two": 2, "four": 4}
-    stack = {"one": 10, "two": 10, "four": 40}
-    cells = [
-        cell("net", "vmvx", name, {"artifact_bytes": 1000 + 100 * at, "stack_max_bytes": stack[name]})
-        for name, at in places.items()
-    ]
-    columns = ("artifact_bytes", "executables", "stack_max_bytes")
-    told = tuple(Variant(name, at=at) for name, at in places.items())
-    return lab(*cells, axis="layer", columns=columns, variants=told)
-
-
 def many() -> Lab:
     """All models on all targets with many variants, hostile names among them."""
     names = ("base", *(f"variant-{number}" for number in range(11)))
