@@ -128,11 +128,11 @@ def load_experiments(path: Path | None = None) -> dict[str, Experiment]:
     }
 
 
-def chosen_experiment(name: str, path: Path | None = None, where: str = "EXPERIMENT") -> Experiment:
+def chosen_experiment(name: str, path: Path | None = None) -> Experiment:
     """One of them; raises UsageError, with the nearest names, where there is none of that name."""
     known = load_experiments(path)
     if name not in known:
-        raise UsageError(f"no experiment is called {name!r}", where=where, hint=near_or_known(name, list(known)))
+        raise UsageError(f"no experiment is called {name!r}", where="EXPERIMENT", hint=near_or_known(name, list(known)))
     return known[name]
 
 

@@ -27,7 +27,7 @@ from bot.core.policy import here
 from bot.core.snapshot import Cell, CellKey, Failure, Snapshot
 from bot.core.spec import release_in
 from bot.core.study import Study, Variant
-from bot.errors import CompilerUnavailable, NoVerdict, UsageError
+from bot.errors import CompilerUnavailable, UsageError
 from bot.running.runner import MISSING, Runner, Runtime, installed, machine, of_release
 from bot.study.folding import RUN_SECONDS, interface_of
 from bot.study.prepare import Work, load_models
@@ -74,14 +74,6 @@ def experimented(experiment: Experiment, work: Work) -> Lab:
         targets={target.name: target.backend for target in targets},
         notes=tuple(sorted(idle | {f"{name}: {note}" for name, side in sides.items() for note in side.notes})),
     )
-
-
-def require_measured(lab: Lab, out: Path) -> None:
-    """Raise NoVerdict where there is not a single artifact: then the experiment says nothing."""
-    if not lab.study.measured:
-        reason = next((cell.reason for _, cell in lab.cells if cell.reason), "")
-        what = f"none of {len(lab.cells)} builds was measured"
-        raise NoVerdict(what, where=str(out / "lab.json"), hint=reason[:200])
 
 
 def _scope(experiment: Experiment, work: Work) -> tuple[tuple[Model, ...], tuple[Target, ...]]:
