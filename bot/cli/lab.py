@@ -49,7 +49,7 @@ def run(arguments: Arguments) -> None:
         print(for_log("\n".join(f"{name:{width}}  {clean(each.question)}" for name, each in known.items())))
         return
     experiment = chosen_experiment(arguments.experiment, arguments.experiments)
-    if experiment.targets and not experiment.own_targets:
+    if experiment.targets:
         arguments.show.say(f"{experiment.name} limits its targets to {', '.join(experiment.targets)}")
     work = work_of(arguments, {"head": arguments.compiler})
     if not all(variant.spec for variant in experiment.variants):

@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from bot.config.configuration import MODEL_SUFFIXES, configs_dir, read_configuration, read_ours
-from bot.config.targets import Targets, packaged_targets, parse_targets
+from bot.config.configuration import MODEL_SUFFIXES, configs_dir, read_ours
 from bot.config.yaml_file import (
     Flags,
     Globs,
@@ -22,12 +21,12 @@ from bot.config.yaml_file import (
     json_schema,
     pattern,
 )
-from bot.core.lab import COLUMN_BY_ID, FOLDED_AWAY, Experiment
-from bot.core.planned import Target, near_or_known
+from bot.core.lab import COLUMN_BY_ID, Experiment
+from bot.core.planned import near_or_known
 from bot.core.study import Variant
 from bot.errors import UsageError
 
-COLUMNS = (*COLUMN_BY_ID, FOLDED_AWAY)
+COLUMNS = tuple(COLUMN_BY_ID)
 _ROOT = "experiments"
 _WORDS = "a name begins with a letter or a digit and has letters, digits, '_', '.', '+' and '-' only"
 Name = Annotated[str, pattern("[A-Za-z0-9][A-Za-z0-9_.+-]*", _WORDS, "opt-level", "O3", max_length=60)]
@@ -58,11 +57,9 @@ class ExperimentKeys(Keys, frozen=True, kw_only=True):
 
     Attributes:
         question: What is asked, in one sentence.
-        columns: What is looked at: ids of metrics, linalg_ops_before, or folded_away, the share of dispatch regions
-            that no executable is left of. The picture is of the first.
+        columns: What is looked at: ids of metrics, or linalg_ops_before. The picture is of the first.
         models: Globs of the configuration's models. Absent: all of them.
-        targets: Globs of the configuration's targets, or a mapping of the experiment's own, as in a configuration.
-            Absent: all of the configuration's.
+        targets: Globs of the configuration's targets. Absent: all of them.
         run: Whether artifacts are run and timed, where this machine can run them. Default: false.
         variants: Name to variant, at least two. The first one that a target has is the reference.
     """
@@ -73,13 +70,7 @@ class ExperimentKeys(Keys, frozen=True, kw_only=True):
     ]
     columns: Annotated[tuple[str, ...], Meta(max_length=12), distinct(["artifact_bytes", "executables"], least=1)]
     models: Globs = ()
-    targets: Annotated[
-        Globs | Targets,
-        examples(
-            ["llvm-cpu-*", "cuda"],
-            {"avx512": {"extends": "llvm-cpu-x86_64", "flags": ["--iree-llvmcpu-target-cpu=x86-64-v4"]}},
-        ),
-    ] = ()
+    targets: Globs = ()
     run: Annotated[bool, examples(True)] = False
     variants: Annotated[
         Mapping[Name, VariantKeys],
@@ -121,11 +112,7 @@ def load_experiments(path: Path | None = None) -> dict[str, Experiment]:
     Raises ConfigError: one line that names file, line and key.
     """
     file, entries = read_ours(path or configs_dir() / "experiments.yml", ExperimentsFile, "file of experiments")
-    default, packaged = read_configuration(configs_dir() / "default.yml")
-    targets = packaged_targets(default, packaged.targets)
-    return {
-        name: _experiment(name, file.part(_ROOT, name), entry, targets) for name, entry in entries.experiments.items()
-    }
+    return {name: _experiment(name, file.part(_ROOT, name), entry) for name, entry in entries.experiments.items()}
 
 
 def chosen_experiment(name: str, path: Path | None = None) -> Experiment:
@@ -136,11 +123,10 @@ def chosen_experiment(name: str, path: Path | None = None) -> Experiment:
     return known[name]
 
 
-def _experiment(name: str, file: YamlFile, entry: ExperimentKeys, packaged: Mapping[str, Target]) -> Experiment:
+def _experiment(name: str, file: YamlFile, entry: ExperimentKeys) -> Experiment:
     for index, column in enumerate(entry.columns):
         if column not in COLUMNS:
             raise file.error(("columns", index), f"no metric is called {column!r}", near_or_known(column, COLUMNS))
-    own = isinstance(entry.targets, Mapping)
     variants = tuple(_variant(file, one, variant) for one, variant in entry.variants.items())
     named = [variant for variant in variants if variant.files]
     if named and len(named) != len(variants):
@@ -154,8 +140,7 @@ def _experiment(name: str, file: YamlFile, entry: ExperimentKeys, packaged: Mapp
         columns=entry.columns,
         variants=variants,
         models=entry.models,
-        targets=() if own else tuple(entry.targets),
-        own_targets=parse_targets(file, entry.targets, packaged) if own else (),
+        targets=entry.targets,
         run=entry.run,
     )
 

@@ -13,16 +13,12 @@ from msgspec import structs
 from bot.core.delta import seen_values, value_of
 from bot.core.fold import Run
 from bot.core.metrics import METRIC_BY_ID, Metric
-from bot.core.planned import Target
 from bot.core.record import Small, Value, largest, total
 from bot.core.snapshot import Cell, CellKey, filled, lines
 from bot.core.study import Study, Variant
 
 LAB_SCHEMA = "code-size-lab/1"
 SAME = "the same artifact"  # why a cell is not run: its artifact is the reference's, byte by byte
-
-FOLDED_AWAY = "folded_away"
-"""A column that is no number of a cell: the share of the dispatch regions that no executable is left of."""
 
 BEFORE_FUSION = Metric(
     "linalg_ops_before", "linalg operations before fusion", "count", "linalg operations after global optimization"
@@ -36,13 +32,12 @@ class Experiment(Small, frozen=True):
 
     name: str
     question: str
-    columns: tuple[str, ...]  # of COLUMN_BY_ID, or FOLDED_AWAY, in the order in which they are shown
+    columns: tuple[str, ...]  # of COLUMN_BY_ID, in the order in which they are shown
     # the first one that has an artifact on a target is what the others are compared with there
     variants: tuple[Variant, ...]
     # models, targets: globs of those of the configuration; empty: all
     models: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
-    own_targets: tuple[Target, ...] = ()  # in place of the configuration's; empty where these are meant
     run: bool = False
 
 
@@ -76,16 +71,6 @@ def is_largest(column: str) -> bool:
     return COLUMN_BY_ID[column].over == "largest"
 
 
-def share_away(cell: Cell) -> float | None:
-    """The share of the dispatch regions that deduplication folded away (0.58 is 58 %); None where it is not known."""
-    return _away(value_of(cell, "dispatch_regions"), value_of(cell, "executables"))
-
-
-def _away(regions: Value, left: Value) -> float | None:
-    """None, too, where the compiler does not repeat either."""
-    return (regions - left) / regions if isinstance(regions, int) and isinstance(left, int) and regions else None
-
-
 class Mean(NamedTuple):
     """The geometric mean of ratios over `models` models."""
 
@@ -112,10 +97,6 @@ class Sums:
         if not known or len(known) != len(self.models):
             return None
         return largest(known) if is_largest(column) else total(known)
-
-    def away(self, variant: str) -> float | None:
-        """The share of all regions that no executable is left of."""
-        return _away(self.value(variant, "dispatch_regions"), self.value(variant, "executables"))
 
     def run(self, model: str, variant: str) -> Run:
         """What running one of the cells gave."""

@@ -10,17 +10,7 @@ from pathlib import Path
 
 from bot.core.delta import value_of
 from bot.core.fold import Price
-from bot.core.lab import (
-    COLUMN_BY_ID,
-    FOLDED_AWAY,
-    SAME,
-    Lab,
-    Sums,
-    is_largest,
-    lab_lines,
-    share_away,
-    sums,
-)
+from bot.core.lab import COLUMN_BY_ID, SAME, Lab, Sums, is_largest, lab_lines, sums
 from bot.core.record import Value, certain, difference, ends
 from bot.core.snapshot import CellKey
 from bot.core.study import Variant
@@ -101,14 +91,13 @@ def _names(texts: Sequence[str], most: int | None = None) -> Phrase:
     return some(map(name, texts[:most]), len(texts))
 
 
-def label(column: str) -> str:
+def _label(column: str) -> str:
     """A column in running text."""
-    return "folded away" if column == FOLDED_AWAY else COLUMN_BY_ID[column].label
+    return COLUMN_BY_ID[column].label
 
 
 def _header(column: str) -> str:
-    unit = "count" if column == FOLDED_AWAY else COLUMN_BY_ID[column].unit
-    return label(column) + SUFFIX[unit].replace(" ", ", ")
+    return _label(column) + SUFFIX[COLUMN_BY_ID[column].unit].replace(" ", ", ")
 
 
 def _valued(value: Value, reference: Value, *, is_first: bool) -> str:
@@ -116,10 +105,6 @@ def _valued(value: Value, reference: Value, *, is_first: bool) -> str:
     if is_first or value is None or not reference or value == reference or not ends(reference)[0]:
         return amount(value, "count")
     return f"{amount(value, 'count')} ({relative(reference, value)})"
-
-
-def _share(share: float | None) -> str:
-    return UNKNOWN if share is None else f"{share:.1%}".replace("%", " %")
 
 
 def _priced(price: Price) -> str:
@@ -143,21 +128,16 @@ def _answer(lab: Lab, one: Sums) -> Phrase:
     parts = [phrase(name(variant), " ", ", ".join(changes[variant])) for variant in moved[:_VARIANTS]]
     if len(moved) > _VARIANTS:
         parts.append(phrase(f"{len(moved) - _VARIANTS} more in the table"))
-    metrics = (column for column in lab.experiment.columns if column != FOLDED_AWAY)
-    columns = [column for column in metrics if one.value(one.reference, column) is not None]
-    still: dict[bool, list[str]] = {True: [], False: []}
-    for variant in others:
-        if not changes[variant] and one.value(variant, "artifact_bytes") is not None:
-            still[all(one.value(variant, column) is not None for column in columns)].append(variant)
-    parts += [phrase("no change with ", _names(still[True]))] if still[True] else []
-    parts += [phrase("no change in what is known with ", _names(still[False]))] if still[False] else []
+    known = [column for column in lab.experiment.columns if one.value(one.reference, column) is not None]
+    same = [name for name in others if not changes[name] and all(one.value(name, id_) is not None for id_ in known)]
+    parts += [phrase("no change with ", _names(same))] if same and known else []
     led = phrase("On ", name(one.target), f", {plural(len(one.models), 'model')}, against ", name(one.reference), ": ")
     return phrase(led, joined(parts, "; ") or phrase("no other variant was measured"), ".")
 
 
 def differences(lab: Lab, one: Sums, variant: str) -> list[str]:
     """`artifact +0.4 %`, for the first columns that changed and hold still from run to run; and the time."""
-    exact = [column for column in lab.experiment.columns if column == FOLDED_AWAY or COLUMN_BY_ID[column].exact]
+    exact = [column for column in lab.experiment.columns if COLUMN_BY_ID[column].exact]
     changes = [words for column in exact if (words := _difference(one, variant, column))][:_COLUMNS]
     mean = one.time(variant)
     if mean is None or not (changes or round(mean.ratio, 2) != 1):
@@ -167,16 +147,13 @@ def differences(lab: Lab, one: Sums, variant: str) -> list[str]:
 
 
 def _difference(one: Sums, variant: str, column: str) -> str:
-    if column == FOLDED_AWAY:
-        share, away = one.away(one.reference), one.away(variant)
-        return "" if share == away or away is None else f"{label(column)} {_share(share)} → {_share(away)}"
     before, after = one.value(one.reference, column), one.value(variant, column)
     if before is None or after is None or before == after:
         return ""
     if not ends(before)[0]:
-        return f"{label(column)} {amount(before, 'count')} → {amount(after, 'count')}"
+        return f"{_label(column)} {amount(before, 'count')} → {amount(after, 'count')}"
     is_open = certain(difference(before, after)) is None
-    return f"{label(column)} {relative(before, after)}{' (open)' if is_open else ''}"
+    return f"{_label(column)} {relative(before, after)}{' (open)' if is_open else ''}"
 
 
 def beyond_stack(lab: Lab, every: Sequence[Sums], names: int) -> Iterator[Phrase]:
@@ -293,13 +270,12 @@ def _total_table(lab: Lab, one: Sums) -> Table:
     alone = phrase(", ", code(clip(one.models[0], NAME_LIMIT)))
     over = f", {plural(len(one.models), 'model')} together" if several else alone
     about = []
-    metrics = [column for column in lab.experiment.columns if column != FOLDED_AWAY]
-    if several and (highest := [label(column) for column in metrics if is_largest(column)]):
+    if several and (highest := [_label(column) for column in lab.experiment.columns if is_largest(column)]):
         about.append(f"Of {', '.join(highest)} the largest of all models.")
     if several and timed:
         models = max((mean.models for variant in one.variants if (mean := one.time(variant.name))), default=0)
         about.append(f"CPU time: geometric mean over {plural(models, 'model')}.")
-    if varying := [label(column) for column in metrics if not COLUMN_BY_ID[column].exact]:
+    if varying := [_label(column) for column in lab.experiment.columns if not COLUMN_BY_ID[column].exact]:
         about.append(f"What varies from run to run: {', '.join(varying)}.")
     headers = ("variant", *map(_header, lab.experiment.columns), *ratios)
     caption = phrase(_on(one), over, missing)
@@ -309,8 +285,6 @@ def _total_table(lab: Lab, one: Sums) -> Table:
 def _total(one: Sums, variant: str, column: str) -> str:
     """A value over all models; a time of one model alone with its interval."""
     is_first = variant == one.reference
-    if column == FOLDED_AWAY:
-        return _share(one.away(variant))
     if column != _TIME:
         return _valued(one.value(variant, column), one.value(one.reference, column), is_first=is_first)
     price = one.run(one.models[0], variant).price if len(one.models) == 1 else None
@@ -336,7 +310,6 @@ def _model_row(one: Sums, model: str, variant: str, columns: Sequence[str]) -> R
     reference = one.cells.get((model, one.reference))
     same = UNKNOWN if one.time_ratio(model, variant) is None else "× 1 (same artifact)"
     special: dict[str, Callable[[], str]] = {
-        FOLDED_AWAY: lambda: _share(share_away(cell)),
         _TIME: lambda: "× 1" if is_first else _priced(run.price) if run.price else same,
         "outputs": lambda: ABSENT if is_first else _EQUAL[run.equal],
     }
@@ -354,7 +327,7 @@ def _model_row(one: Sums, model: str, variant: str, columns: Sequence[str]) -> R
 
 def pictures(lab: Lab, every: Sequence[Sums]) -> Iterator[tuple[str, str]]:
     """Titles, and numbers as `page/lab.js` reads them: how far each variant is from the reference."""
-    column = next((column for column in lab.experiment.columns if column != FOLDED_AWAY), "artifact_bytes")
+    column = lab.experiment.columns[0]
     for one in (one for one in every if one.models):
         others = [variant.name for variant in one.variants if variant.name != one.reference]
         before = one.value(one.reference, column)

@@ -81,11 +81,9 @@ def _scope(experiment: Experiment, work: Work) -> tuple[tuple[Model, ...], tuple
 
     Models that variants bring are there by name alone, and targets without the flags of variants.
     """
-    config, targets = work.config, experiment.own_targets
-    if not targets:
-        names = [target.name for target in config.targets]
-        wanted = kept(names, experiment.targets, short_names(names, {one.name: one.backend for one in config.targets}))
-        targets = tuple(target for target in config.targets if target.name in wanted)
+    config, backends = work.config, {target.name: target.backend for target in work.config.targets}
+    wanted = kept(list(backends), experiment.targets, short_names(list(backends), backends))
+    targets = tuple(target for target in config.targets if target.name in wanted)
     if rows := sorted({row for variant in experiment.variants for row in variant.files}):
         models = tuple(Model(name, "", name, "", 0) for name in rows)
     else:

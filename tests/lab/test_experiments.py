@@ -8,7 +8,6 @@ import pytest
 
 from bot.config.configuration import load_config
 from bot.config.experiments import COLUMNS, chosen_experiment, load_experiments
-from bot.core.planned import Target
 from bot.errors import ConfigError, UsageError
 
 OF_THE_ISSUE = {
@@ -39,18 +38,17 @@ def test_a_users_own_with_everything(tmp_path: Path) -> None:
     (tmp_path / "one.mlir").write_text("module {}\n")
     (tmp_path / "two.mlir").write_text("module {}\n")
     text = (
-        f"{HEAD}    columns: [fills, folded_away]\n    run: true\n"
-        "    targets: {mine: {extends: vmvx, flags: [--y]}, other: {backend: cuda}}\n"
+        f"{HEAD}    columns: [fills, linalg_ops_before]\n    run: true\n"
+        "    targets: [vm*]\n"
         "    variants:\n"
         "      one: {models: {net: one.mlir}, flags: [--x=1]}\n"
         "      two: {models: {net: two.mlir}, compiler: 3.11.0, targets: {'m*': [--z]}}\n"
     )
     (found,) = load_experiments(file(tmp_path / "e.yml", text)).values()
-    assert found.own_targets == (Target("mine", "vmvx", ("--y",), extends="vmvx"), Target("other", "cuda"))
     one, two = found.variants
     assert (one.flags, one.files, one.targets) == (("--x=1",), {"net": str(tmp_path / "one.mlir")}, None)
     assert (two.spec, two.targets) == ("3.11.0", {"m*": ("--z",)})
-    assert (found.run, found.columns, found.targets) == (True, ("fills", "folded_away"), ())
+    assert (found.run, found.columns, found.targets) == (True, ("fills", "linalg_ops_before"), ("vm*",))
 
 
 COLUMN = "    columns: [fills]\n"
@@ -78,8 +76,6 @@ COLUMN = "    columns: [fills]\n"
          "e.yml:6: experiments.e.variants.a: has no models, and other variants have"),
         (HEAD + COLUMN + "    models: [x]\n    variants: {a: {models: {m: one.mlir}}, b: {models: {m: one.mlir}}}\n",
          "e.yml:6: experiments.e.models: cannot stand beside"),
-        (HEAD + COLUMN + "    targets: {x: {extends: vmvxx}}\n" + TWO,
-         "e.yml:6: experiments.e.targets.x.extends: no target is called 'vmvxx'"),
         (HEAD + COLUMN + "    variants: {'<b>': {}, b: {}}\n", "does not fit: a name begins with a letter"),
         (HEAD + COLUMN + "    variants: {on: {}, off: {}}\n", "e.yml:6: the key 'on' reads as bool (put it in quotes)"),
         (HEAD + COLUMN + "    variants: {1.0: {}, b: {}}\n", "reads as float (put it in quotes)"),

@@ -72,7 +72,7 @@ def lab(
     **asked: Any,
 ) -> Lab:
     """A result of these cells; `asked`: of the experiment."""
-    columns = ("artifact_bytes", "executables", "folded_away")
+    columns = ("artifact_bytes", "executables", "dispatch_regions")
     experiment = Experiment(
         **{"name": "sizes", "question": "Which of them is smaller?", "columns": columns, "variants": (), **asked}
     )
