@@ -111,9 +111,9 @@ fold-table: $(VENV)/.installed ## docs/fold.md's tables of folding anew, hours; 
 	$(FOLD) --target llvm-cpu-x86_64 --out $(OUT)/fold-run
 	$(TOOL)/fold_page.py $(OUT)/fold-all/fold.json $(OUT)/fold-run/fold.json
 
-LABS ?= aggressive-fusion opt-level llvm-size-passes dedup dynamic-shapes size-against-time depth target-cpu
+LABS ?= aggressive-fusion opt-level llvm-size-passes dedup size-against-time target-cpu
 
-lab-tables: $(VENV)/.installed ## docs/lab.md's tables anew, hours (LABS=depth: that experiment)
+lab-tables: $(VENV)/.installed ## docs/lab.md's tables anew, hours (LABS=dedup: that experiment)
 	@for name in $(LABS); do $(BIN)/code-size-bot lab $$name --compiler 3.13.0 --config $(CONFIG_full) --out $(OUT)/lab-$$name || exit 1; done
 	$(TOOL)/lab_page.py $(patsubst %,$(OUT)/lab-%/lab.json,$(LABS))
 

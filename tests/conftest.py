@@ -28,7 +28,7 @@ settings.load_profile("repeatable")
 # Started in the background, a shell leaves SIGINT ignored, and every child inherits that: Ctrl-C could not be tested.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-SLOW = frozenset({"browser", "folding", "running", "shaping", "whole"})
+SLOW = frozenset({"browser", "folding", "running", "whole"})
 """Folders of which only what is marked `quick` belongs to `make test`."""
 
 

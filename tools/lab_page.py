@@ -15,7 +15,7 @@ from lab_reading import read_lab
 from places import ROOT
 
 from bot.config.experiments import load_experiments
-from bot.core.lab import Fit, Lab, Sums, fits, sums
+from bot.core.lab import Lab, Sums, sums
 from bot.core.record import certain, difference, ends
 from bot.show.blocks import Phrase, Table
 from bot.show.filters import plural
@@ -23,10 +23,6 @@ from bot.show.lab import (
     answers,
     beyond_stack,
     differences,
-    fit_table,
-    label,
-    number,
-    quality,
     remarks,
     tables,
     unmeasured,
@@ -57,15 +53,15 @@ def listed(lines: Iterable[Phrase]) -> list[str]:
 
 def page_lines(lab: Lab) -> list[str]:
     """An experiment's part of docs/lab.md: what it answers, and the tables that lead."""
-    every, lines = sums(lab), list(fits(lab))
+    every = sums(lab)
     leading = tables(lab, every, _ROWS)[0]
-    said = [*answers(lab, every, lines), *beyond_stack(lab, every, _NAMES)]
+    said = [*answers(lab, every), *beyond_stack(lab, every, _NAMES)]
     missing = [*unmeasured(lab, _ROWS, _NAMES), *remarks(lab, _ROWS)]
     compilers = dict.fromkeys(variant.compiler.version for variant in lab.study.variants if variant.compiler)
     models = plural(len({cell.key.model for _, cell in lab.cells}), "model")
     ran = f" Run on {lab.machine}." if lab.machine else ""
     told = [f"IREE {', '.join(compilers)}, {models}.{ran}", "", *listed(said), ""]
-    shown = [line for one in (*leading, fit_table(lab, lines, _ROWS)) if one for line in drawn(one)]
+    shown = [line for one in leading for line in drawn(one)]
     return [*told, *shown, *listed(missing)]
 
 
@@ -79,8 +75,6 @@ def first_lines(labs: Sequence[Lab]) -> list[str]:
 
 def short_answer(lab: Lab) -> str:
     """What differs most, in a few words."""
-    if lab.experiment.axis:
-        return _along(lab, [fit for fit in fits(lab) if fit.target == SHOWN_FIRST] or list(fits(lab)))
     every = {each.target: each for each in sums(lab) if each.models}
     shown = every.get(SHOWN_FIRST) or next(iter(every.values()), None)
     return "nothing was measured" if shown is None else _against(lab, shown)
@@ -113,14 +107,6 @@ def _size(lab: Lab, shown: Sums, name: str) -> float:
         if before and (sure := certain(difference(before, after))):
             return abs(sure) / ends(before)[1]
     return 0.0
-
-
-def _along(lab: Lab, lines: Sequence[Fit]) -> str:
-    if not lines:
-        return "nothing was measured"
-    first = [fit for fit in lines if (fit.model, fit.target) == (lines[0].model, lines[0].target)]
-    told = [f"{number(fit.slope, fit.column)} {label(fit.column)} ({quality(fit)})" for fit in first]
-    return f"{first[0].model}, for each {lab.experiment.axis}: {', '.join(told)}"
 
 
 def main(paths: Sequence[str]) -> None:

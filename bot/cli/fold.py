@@ -17,10 +17,7 @@ def arguments(parser: Parser) -> None:
         "and the folded modules. What is not equal, or has no gain, is left and listed: that is no failure."
     )
     add_compiler(parser, "the compiler (default: compiler.head of the configuration)")
-    about = (
-        "the most run time that a fold may cost, such as 1%% "
-        "(default: fold.max_slowdown of the configuration, else every fold with gain is kept)"
-    )
+    about = "the most run time that a fold may cost, such as 1%% (default: every fold with gain is kept)"
     parser.add_argument("--max-slowdown", type=share, metavar="PERCENT", help=about)
     about = "compile only: outputs are not compared, and nothing is timed"
     parser.add_argument("--no-run", action="store_true", help=about)
@@ -45,8 +42,6 @@ def run(arguments: Arguments) -> None:
         what = "needs run times, and with --no-run there are none"
         raise UsageError(what, where="--max-slowdown", hint="leave out one of the two")
     work = with_compiler(work_of(arguments, {"head": arguments.compiler}))
-    if options.run and options.max_slowdown is None and work.config.fold:
-        options = work.config.fold
     audit = audited(work, options)
     files = write_folds(audit, work.config.templates, work.request.out)
     arguments.show.answer(lambda out: print_blocks(fold_blocks(audit, TERMINAL), out), files=files)

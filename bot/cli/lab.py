@@ -35,12 +35,13 @@ def run(arguments: Arguments) -> None:
     from bot.cli.showing import for_log
     from bot.cli.work import work_of
     from bot.config.experiments import chosen_experiment, load_experiments
+    from bot.errors import NoVerdict
     from bot.show.blocks import TERMINAL
     from bot.show.escape import clean
     from bot.show.lab import lab_blocks, write_lab
     from bot.show.renderers import print_blocks
     from bot.study.comparison import with_compiler
-    from bot.study.lab import experimented, require_measured
+    from bot.study.lab import experimented
 
     if arguments.list or arguments.experiment is None:
         known = load_experiments(arguments.experiments)
@@ -48,7 +49,7 @@ def run(arguments: Arguments) -> None:
         print(for_log("\n".join(f"{name:{width}}  {clean(each.question)}" for name, each in known.items())))
         return
     experiment = chosen_experiment(arguments.experiment, arguments.experiments)
-    if experiment.targets and not experiment.own_targets:
+    if experiment.targets:
         arguments.show.say(f"{experiment.name} limits its targets to {', '.join(experiment.targets)}")
     work = work_of(arguments, {"head": arguments.compiler})
     if not all(variant.spec for variant in experiment.variants):
@@ -57,4 +58,7 @@ def run(arguments: Arguments) -> None:
     result = experimented(structs.replace(experiment, run=runs), work)
     files = write_lab(result, work.config.templates, work.request.out)
     arguments.show.answer(lambda out: print_blocks(lab_blocks(result, TERMINAL), out), files=files)
-    require_measured(result, work.request.out)
+    if not result.study.measured:  # then the experiment says nothing
+        reason = next((cell.reason for _, cell in result.cells if cell.reason), "")
+        where, what = str(work.request.out / "lab.json"), f"none of {len(result.cells)} builds was measured"
+        raise NoVerdict(what, where=where, hint=reason[:200])

@@ -10,14 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-import msgspec
-
 from bot.compiler.bindings import Bindings
 from bot.compiler.compiling import Kit, Source, compile_to
 from bot.core.json_text import decoded
 from bot.core.record import Count, Name, Record, always
 from bot.core.snapshot import Failure
-from bot.core.study import Constraint
 from bot.errors import InputError, MalformedBinary
 from bot.system.files import require_bounded
 
@@ -115,34 +112,3 @@ def _read(answer: str | None, kind: type[_Answer], bindings: Bindings) -> _Answe
         return decoded(answer, kind, _WHERE)
     except InputError as error:
         raise MalformedBinary(error.what, where=_WHERE) from None
-
-
-# A model whose dynamic dimensions are constrained, as a model of its own.
-#
-# The IR worker makes it, beside the bindings of the compiler that is to compile it; its answers are checked here.
-
-
-STAGE = "import"
-"""The stage of the failure of a model that cannot be constrained: it is refused before anything is compiled."""
-
-Dimension = tuple[Count, Count]  # An input of the model, and a dimension of it, both counted from 0
-
-
-class _Constrained(Record, frozen=True):
-    dimensions: tuple[Dimension, ...]
-    refused: str | None
-
-
-def constrained(bindings: Bindings, model: Path, constraint: Constraint, out: Path) -> tuple[Dimension, ...] | Failure:
-    """Write the model with all dynamic dimensions of its inputs constrained; which these are, or why it cannot be had.
-
-    `model`: a file of MLIR, before any phase of the compiler; of an ONNX model what its import gave.
-    """
-    answer = bindings.ask("constrain", model=str(model), out=str(out), constraint=msgspec.to_builtins(constraint))
-    try:
-        result = _read(answer, _Constrained, bindings)
-        if result.refused is None:
-            require_bounded(out, "the constrained model")
-    except (InputError, MalformedBinary) as error:
-        return Failure(STAGE, f"cannot constrain its dimensions: {error.what}")
-    return result.dimensions if result.refused is None else Failure(STAGE, f"not constrained: {result.refused}")

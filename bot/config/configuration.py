@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 from msgspec.structs import replace
 
 from bot.config.targets import Targets, packaged_targets, parse_targets
 from bot.config.thresholds import A_METRIC, RuleKeys, parse_rules, parsed
-from bot.config.units import parse_ratio, parse_share
+from bot.config.units import parse_ratio
 from bot.config.yaml_file import (
     END,
     Flag,
@@ -34,7 +34,6 @@ from bot.config.yaml_file import (
     read_as,
     read_yaml,
 )
-from bot.core.fold import FoldOptions
 from bot.core.json_text import mistaken
 from bot.core.metrics import INEXACT, METRIC_BY_ID, MOST_OWN, OWN_ID, OwnMetric, OwnMetrics, Unit, own_metrics
 from bot.core.planned import Target, covers
@@ -206,18 +205,6 @@ class PairKeys(Keys, frozen=True):
     dynamic: Annotated[Text, examples("bert_l4_f32_dyn")]
 
 
-class FoldKeys(Keys, frozen=True):
-    """With this key, empty or not, a run by hand or on a schedule also folds the head side's executables.
-
-    It does so as code-size-bot fold does, and appends what that saves and costs to its summary.
-
-    Attributes:
-        max_slowdown: The most run time that a fold may cost. Without it every fold with gain is kept.
-    """
-
-    max_slowdown: Percentage = ""
-
-
 _SECTION = "a section's name has letters, digits, '_', '.', '-' and spaces inside only"
 SectionName = Annotated[
     str, pattern("[A-Za-z0-9_](?:[A-Za-z0-9_. -]*[A-Za-z0-9_-])?", _SECTION, "attention", "layer norm", max_length=100)
@@ -319,7 +306,6 @@ class Configuration(Keys, frozen=True):
         Mapping[Annotated[str, Meta(extra_json_schema={"enum": list(INEXACT)})], Percentage],
         examples({"compile_cpu_ms": "8%", "compile_peak_rss_kib": "3%"}),
     ] = {}
-    fold: Annotated[FoldKeys, examples({"max_slowdown": "1%"})] | UnsetType = UNSET
 
 
 class Config(Small, frozen=True):
@@ -345,7 +331,6 @@ class Config(Small, frozen=True):
     # a model with static and the same with dynamic shapes; they need not be among the models
     pairs: tuple[tuple[str, str], ...]
     noise: Mapping[str, Ratio]  # inexact metric → what share of itself it varies by; only metrics in it are judged
-    fold: FoldOptions | None = None  # how folds are judged; None where no report is to have a fold audit
     # globs of model and target of cells whose compiler is known not to repeat itself
     repeats: tuple[tuple[str, str], ...] = ()
 
@@ -442,9 +427,6 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     templates = file.path.parent / own.templates if own.templates else None
     if templates and not templates.is_dir():
         raise file.error(("templates",), f"{str(templates)!r} is no directory", "the path is relative to this file")
-    max_slowdown = None
-    if own.fold is not UNSET and own.fold.max_slowdown:
-        max_slowdown = parsed(file, ("fold", "max_slowdown"), parse_share, own.fold.max_slowdown)
     for index, pair in enumerate(pairs):
         if pair.static == pair.dynamic:
             what = f"{pair.static!r} is paired with itself"
@@ -462,7 +444,6 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
         "components": tuple((name, glob) for name, listed in globs.items() for glob in listed),
         "pairs": tuple((pair.static, pair.dynamic) for pair in pairs),
         "noise": noise,
-        "fold": FoldOptions(max_slowdown) if own.fold is not UNSET else None,
         "repeats": tuple((model, target) for model, listed in repeats.items() for target in listed),
     }
     as_written = {name: getattr(own, name) for name in Config.__struct_fields__ if name not in resolved}

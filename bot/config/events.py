@@ -453,8 +453,6 @@ INPUTS: Mapping[str, Callable[[str], object]] = {
     "plan": str,
     "parts": lambda text: tuple(text.split()),
     "steps": parse_steps,
-    "lab": _line,
-    "fold": lambda text: _fitting("true|false", "{} is neither true nor false")(text) == "true",
     "jobs": _count(1024),
     **dict.fromkeys(("cache", "out"), _line),
 }

@@ -4,32 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from bot.config.configuration import MODEL_SUFFIXES, configs_dir, read_configuration, read_ours
-from bot.config.targets import Targets, packaged_targets, parse_targets
+from bot.config.configuration import MODEL_SUFFIXES, configs_dir, read_ours
 from bot.config.yaml_file import (
     Flags,
     Globs,
     Keys,
-    Plain,
     Spec,
     Text,
     YamlFile,
     distinct,
     examples,
-    except_beside,
     json_schema,
     pattern,
 )
-from bot.core.lab import COLUMN_BY_ID, FOLDED_AWAY, Experiment
-from bot.core.planned import Target, near_or_known
-from bot.core.study import Divisible, Range, Static, Variant, misfit
+from bot.core.lab import COLUMN_BY_ID, Experiment
+from bot.core.planned import near_or_known
+from bot.core.study import Variant
 from bot.errors import UsageError
 
-COLUMNS = (*COLUMN_BY_ID, FOLDED_AWAY)
+COLUMNS = tuple(COLUMN_BY_ID)
 _ROOT = "experiments"
 _WORDS = "a name begins with a letter or a digit and has letters, digits, '_', '.', '+' and '-' only"
 Name = Annotated[str, pattern("[A-Za-z0-9][A-Za-z0-9_.+-]*", _WORDS, "opt-level", "O3", max_length=60)]
@@ -45,30 +42,14 @@ class VariantKeys(Keys, frozen=True):
         compiler: Its compiler, in the forms that --compiler takes. Absent: that of --compiler.
         models: Row to the model that stands there in this variant: a file, relative to this one. Where one variant has
             it, all have.
-        shapes: What is said of the dynamic dimensions of the models: one size (static, with size), a range (with min
-            and max), or multiples within one (divisible, with by, min and max).
-        at: Where the variant stands on the experiment's axis.
     """
 
-    keywords: ClassVar[Plain] = except_beside(models=("shapes",))
     flags: Flags = ()
     targets: (
         Annotated[Mapping[str, Flags], examples({"cuda": ["--iree-cuda-target=sm_90"]}, min_length=1)] | UnsetType
     ) = UNSET
     compiler: Spec = ""
     models: Annotated[Mapping[Name, Text], examples({"bert": "models/bert_l4_f32_s128.mlir"}, min_length=1)] = {}
-    shapes: (
-        Annotated[
-            Static | Range | Divisible,
-            examples(
-                {"kind": "static", "size": 128},
-                {"kind": "range", "min": 16, "max": 512},
-                {"kind": "divisible", "by": 16, "min": 16, "max": 512},
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
-    at: Annotated[int, examples(4, ge=0, le=1_000_000_000)] | UnsetType = UNSET
 
 
 class ExperimentKeys(Keys, frozen=True, kw_only=True):
@@ -76,13 +57,10 @@ class ExperimentKeys(Keys, frozen=True, kw_only=True):
 
     Attributes:
         question: What is asked, in one sentence.
-        columns: What is looked at: ids of metrics, linalg_ops_before, or folded_away, the share of dispatch regions
-            that no executable is left of. The picture is of the first.
+        columns: What is looked at: ids of metrics, or linalg_ops_before. The picture is of the first.
         models: Globs of the configuration's models. Absent: all of them.
-        targets: Globs of the configuration's targets, or a mapping of the experiment's own, as in a configuration.
-            Absent: all of the configuration's.
+        targets: Globs of the configuration's targets. Absent: all of them.
         run: Whether artifacts are run and timed, where this machine can run them. Default: false.
-        axis: What the variants' 'at' counts, in the singular; a line is fitted through every column.
         variants: Name to variant, at least two. The first one that a target has is the reference.
     """
 
@@ -92,15 +70,8 @@ class ExperimentKeys(Keys, frozen=True, kw_only=True):
     ]
     columns: Annotated[tuple[str, ...], Meta(max_length=12), distinct(["artifact_bytes", "executables"], least=1)]
     models: Globs = ()
-    targets: Annotated[
-        Globs | Targets,
-        examples(
-            ["llvm-cpu-*", "cuda"],
-            {"avx512": {"extends": "llvm-cpu-x86_64", "flags": ["--iree-llvmcpu-target-cpu=x86-64-v4"]}},
-        ),
-    ] = ()
+    targets: Globs = ()
     run: Annotated[bool, examples(True)] = False
-    axis: Annotated[Text, examples("layer", max_length=40)] = ""
     variants: Annotated[
         Mapping[Name, VariantKeys],
         examples(
@@ -141,26 +112,21 @@ def load_experiments(path: Path | None = None) -> dict[str, Experiment]:
     Raises ConfigError: one line that names file, line and key.
     """
     file, entries = read_ours(path or configs_dir() / "experiments.yml", ExperimentsFile, "file of experiments")
-    default, packaged = read_configuration(configs_dir() / "default.yml")
-    targets = packaged_targets(default, packaged.targets)
-    return {
-        name: _experiment(name, file.part(_ROOT, name), entry, targets) for name, entry in entries.experiments.items()
-    }
+    return {name: _experiment(name, file.part(_ROOT, name), entry) for name, entry in entries.experiments.items()}
 
 
-def chosen_experiment(name: str, path: Path | None = None, where: str = "EXPERIMENT") -> Experiment:
+def chosen_experiment(name: str, path: Path | None = None) -> Experiment:
     """One of them; raises UsageError, with the nearest names, where there is none of that name."""
     known = load_experiments(path)
     if name not in known:
-        raise UsageError(f"no experiment is called {name!r}", where=where, hint=near_or_known(name, list(known)))
+        raise UsageError(f"no experiment is called {name!r}", where="EXPERIMENT", hint=near_or_known(name, list(known)))
     return known[name]
 
 
-def _experiment(name: str, file: YamlFile, entry: ExperimentKeys, packaged: Mapping[str, Target]) -> Experiment:
+def _experiment(name: str, file: YamlFile, entry: ExperimentKeys) -> Experiment:
     for index, column in enumerate(entry.columns):
         if column not in COLUMNS:
             raise file.error(("columns", index), f"no metric is called {column!r}", near_or_known(column, COLUMNS))
-    own = isinstance(entry.targets, Mapping)
     variants = tuple(_variant(file, one, variant) for one, variant in entry.variants.items())
     named = [variant for variant in variants if variant.files]
     if named and len(named) != len(variants):
@@ -168,21 +134,14 @@ def _experiment(name: str, file: YamlFile, entry: ExperimentKeys, packaged: Mapp
         raise file.error(("variants", bare), "has no models, and other variants have", "give it models, too")
     if named and "models" in file.data:
         raise file.error(("models",), "cannot stand beside models of the variants", "keep one of them")
-    placed = [variant for variant in variants if variant.at is not None]
-    if bool(placed) != ("axis" in file.data) or (placed and len(placed) != len(variants)):
-        hint = "give the experiment an axis, and every variant its place"
-        where = ("axis",) if "axis" in file.data else ("variants", (placed or variants)[0].name)
-        raise file.error(where, "an axis needs the place ('at') of every variant, and a place needs an axis", hint)
     return Experiment(
         name=name,
         question=entry.question,
         columns=entry.columns,
         variants=variants,
         models=entry.models,
-        targets=() if own else tuple(entry.targets),
-        own_targets=parse_targets(file, entry.targets, packaged) if own else (),
+        targets=entry.targets,
         run=entry.run,
-        axis=entry.axis,
     )
 
 
@@ -194,14 +153,10 @@ def _variant(file: YamlFile, name: str, entry: VariantKeys) -> Variant:
             what = f"{text!r} is no model ({', '.join(MODEL_SUFFIXES)}) in {file.path.parent}"
             raise file.error(("variants", name, "models", row), what, "the path is relative to this file")
         files[row] = str(model)
-    if entry.shapes and (why := misfit(entry.shapes)):
-        raise file.error(("variants", name, "shapes"), why)
     return Variant(
         name=name,
         flags=entry.flags,
         spec=entry.compiler,
         files=files,
-        shapes=entry.shapes or None,
         targets=None if entry.targets is UNSET else entry.targets,
-        at=None if entry.at is UNSET else entry.at,
     )

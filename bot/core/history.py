@@ -174,6 +174,6 @@ def history_lines(history: History) -> Iterator[bytes]:
 def _release(order: int, one: Variant) -> dict[str, object]:
     own = {"name": one.name, "order": order, "spec": one.spec}
     if (side := one.snapshot) is None:
-        return own | filled(repeats=one.repeats, notes=one.notes, reason=one.reason)
+        return own | filled(reason=one.reason)
     known = {name: getattr(side.compiler, name) for name in ("version", "revision", "digest", "metrics")}
-    return own | filled(**known, sha=side.source.sha, repeats=one.repeats, notes=one.remarks)
+    return own | filled(**known, sha=side.source.sha, notes=side.notes)

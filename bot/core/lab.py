@@ -1,4 +1,4 @@
-"""The lab: one question asked of a study, and what its cells say together: sums over models, ratios of time, lines."""
+"""The lab: one question asked of a study, and what its cells say together: sums over models, and ratios of time."""
 
 from __future__ import annotations
 
@@ -13,16 +13,12 @@ from msgspec import structs
 from bot.core.delta import seen_values, value_of
 from bot.core.fold import Run
 from bot.core.metrics import METRIC_BY_ID, Metric
-from bot.core.planned import Target
-from bot.core.record import Small, Value, ends, largest, total
+from bot.core.record import Small, Value, largest, total
 from bot.core.snapshot import Cell, CellKey, filled, lines
 from bot.core.study import Study, Variant
 
 LAB_SCHEMA = "code-size-lab/1"
 SAME = "the same artifact"  # why a cell is not run: its artifact is the reference's, byte by byte
-
-FOLDED_AWAY = "folded_away"
-"""A column that is no number of a cell: the share of the dispatch regions that no executable is left of."""
 
 BEFORE_FUSION = Metric(
     "linalg_ops_before", "linalg operations before fusion", "count", "linalg operations after global optimization"
@@ -36,15 +32,13 @@ class Experiment(Small, frozen=True):
 
     name: str
     question: str
-    columns: tuple[str, ...]  # of COLUMN_BY_ID, or FOLDED_AWAY, in the order in which they are shown
+    columns: tuple[str, ...]  # of COLUMN_BY_ID, in the order in which they are shown
     # the first one that has an artifact on a target is what the others are compared with there
     variants: tuple[Variant, ...]
     # models, targets: globs of those of the configuration; empty: all
     models: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
-    own_targets: tuple[Target, ...] = ()  # in place of the configuration's; empty where these are meant
     run: bool = False
-    axis: str = ""  # what the variants' `at` counts; empty without
 
 
 NOT_RUN = Run()
@@ -56,8 +50,6 @@ class Lab(Small, frozen=True, dict=True, gc=True):
     experiment: Experiment
     study: Study  # the experiment's variants, measured; their cells know `linalg_ops_before`, too
     runs: Mapping[tuple[str, CellKey], Run]  # variant and cell → what running it gave; of those that were to be run
-    # variant and cell → the constrained model, relative to `lab.json`'s directory
-    modules: Mapping[tuple[str, CellKey], str]
     machine: str  # what ran them, in one line; empty where none was run
     flags: tuple[str, ...]  # of every cell, beside the targets' and the variants'
     targets: Mapping[str, str]  # target → its backend, of the experiment
@@ -77,16 +69,6 @@ class Lab(Small, frozen=True, dict=True, gc=True):
 def is_largest(column: str) -> bool:
     """True for a column that has no sum: what is told of several models is the largest of theirs."""
     return COLUMN_BY_ID[column].over == "largest"
-
-
-def share_away(cell: Cell) -> float | None:
-    """The share of the dispatch regions that deduplication folded away (0.58 is 58 %); None where it is not known."""
-    return _away(value_of(cell, "dispatch_regions"), value_of(cell, "executables"))
-
-
-def _away(regions: Value, left: Value) -> float | None:
-    """None, too, where the compiler does not repeat either."""
-    return (regions - left) / regions if isinstance(regions, int) and isinstance(left, int) and regions else None
 
 
 class Mean(NamedTuple):
@@ -115,10 +97,6 @@ class Sums:
         if not known or len(known) != len(self.models):
             return None
         return largest(known) if is_largest(column) else total(known)
-
-    def away(self, variant: str) -> float | None:
-        """The share of all regions that no executable is left of."""
-        return _away(self.value(variant, "dispatch_regions"), self.value(variant, "executables"))
 
     def run(self, model: str, variant: str) -> Run:
         """What running one of the cells gave."""
@@ -155,41 +133,6 @@ def sums(lab: Lab) -> list[Sums]:
     return result
 
 
-class Fit(NamedTuple):
-    """A line through a column's values along the axis: least squares."""
-
-    model: str
-    target: str
-    column: str
-    slope: float  # of the value for each step of the axis
-    start: float
-    is_exact: bool
-    off: float  # the largest distance of a point from it; 0 where it is exact
-    points: tuple[tuple[int, int], ...]
-
-
-def fits(lab: Lab) -> Iterator[Fit]:
-    """A line for each model, target and column that has two places or more."""
-    places = {one.name: one.at for one in lab.study.variants}
-    rows: dict[CellKey, list[tuple[int, Cell]]] = {}
-    for name, cell in lab.cells:
-        if (at := places[name]) is not None and cell.measured:
-            rows.setdefault(cell.key, []).append((at, cell))
-    for key, row in sorted(rows.items()):
-        for column in lab.experiment.columns:
-            known = ((at, value) for at, cell in row if (value := value_of(cell, column)) is not None)
-            points = sorted((at, one) for at, value in known for one in dict.fromkeys(ends(value)))
-            if len({at for at, _ in points}) > 1:
-                (x0, y0), (x1, y1) = points[0], points[-1]
-                is_exact = all((y - y0) * (x1 - x0) == (y1 - y0) * (x - x0) for x, y in points)
-                slope = (y1 - y0) / (x1 - x0)
-                start, off = y0 - slope * x0, 0.0
-                if not is_exact:
-                    slope, start = statistics.linear_regression([x for x, _ in points], [y for _, y in points])
-                    off = max(abs(y - start - slope * x) for x, y in points)
-                yield Fit(key.model, key.target, column, slope, start, is_exact, off, tuple(points))
-
-
 _FAILURE_CHARACTERS = 500
 
 
@@ -198,14 +141,13 @@ def lab_lines(lab: Lab) -> Iterator[bytes]:
     asked = lab.experiment
     variants = (
         {"name": one.name, "compiler": one.compiler, "flags": one.flags}
-        | filled(targets=one.targets, files=one.files, shapes=one.shapes)
-        | filled(at=one.at, reason=one.reason)
+        | filled(targets=one.targets, files=one.files, reason=one.reason)
         for one in lab.study.variants
     )
     record = {
         "schema": LAB_SCHEMA,
         "experiment": asked.name,
-        **{name: getattr(asked, name) for name in ("question", "columns", "axis", "run")},
+        **{name: getattr(asked, name) for name in ("question", "columns", "run")},
         **{name: getattr(lab, name) for name in ("machine", "flags", "targets", "notes")},
         "variants": tuple(variants),
         "cells": (),
@@ -222,5 +164,4 @@ def _lab_cell(lab: Lab, variant: str, cell: Cell) -> dict[str, object]:
         | filled(reasons=cell.reasons, failure=cell.reason[:_FAILURE_CHARACTERS], command=cell.command)
         | filled(artifact_digest=cell.artifact_digest, varies=bool(cell.others) or None, seen=seen_values(cell))
         | filled(**structs.asdict(run))
-        | filled(module=lab.modules.get((variant, cell.key)))
     )

@@ -9,71 +9,19 @@ and nobody's reference: what was measured after it is held against what was meas
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-import msgspec
-from msgspec import structs
 from msgspec.structs import replace
 
-from bot.core.planned import LIFTED_LIMIT_FLAG
-from bot.core.record import Record, Small
+from bot.core.record import Small
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot
 from bot.core.spec import release_in
-
-# What is said of the dynamic dimensions of a model's inputs; sizes are what the shapes of every backend take.
-Size = Annotated[int, msgspec.Meta(ge=1, le=(1 << 31) - 1)]
-Smallest = Annotated[Size, msgspec.Meta(description="The smallest size.", examples=[16])]
-Largest = Annotated[Size, msgspec.Meta(description="The largest size.", examples=[512])]
-
-
-class Dynamic(Record, frozen=True, tag_field="kind", tag="dynamic"):
-    """The model as it is."""
-
-
-class Static(Record, frozen=True, tag_field="kind", tag="static"):
-    """One size, which becomes part of the program."""
-
-    size: Annotated[Size, msgspec.Meta(description="The one size.", examples=[128])]
-
-
-class Range(Record, frozen=True, tag_field="kind", tag="range"):
-    """Sizes from `min` to `max`, both included."""
-
-    min: Smallest
-    max: Largest
-
-
-class Divisible(Record, frozen=True, tag_field="kind", tag="divisible"):
-    """Multiples of `by` from `min` to `max`, which are such themselves."""
-
-    by: Annotated[Size, msgspec.Meta(description="What sizes are multiples of.", examples=[16])]
-    min: Smallest
-    max: Largest
-
-
-Constraint = Dynamic | Static | Range | Divisible
-"""As JSON an object with its `kind`: `{"kind": "range", "min": 16, "max": 512}`."""
-
-
-def misfit(constraint: Constraint) -> str:
-    """Why no model can be of these sizes; empty where it can."""
-    if isinstance(constraint, (Dynamic, Static)):
-        return ""
-    if constraint.min > constraint.max:
-        return f"min {constraint.min} is above max {constraint.max}"
-    by = constraint.by if isinstance(constraint, Divisible) else 1
-    odd = (f"{one} {size} is no multiple of {by}" for one, size in structs.asdict(constraint).items() if size % by)
-    return next(odd, "")
-
 
 UNMEASURED = "unmeasured"  # the status of a cell in a gap: its failure says why nothing is known of it
 SHORT = 10  # digits of a commit that names a variant
 _ABSENT = "not in this snapshot"
-_COMMAND = re.compile(r"\biree-compile (.*?) -o ", re.DOTALL)
-_NAMED = 3
 
 
 class Variant(Small, frozen=True):
@@ -83,24 +31,15 @@ class Variant(Small, frozen=True):
     spec: str = ""  # SPEC of its compiler, without directories once that is fetched; empty for the study's own
     snapshot: Snapshot | None = None  # None before it is measured, and where there is a gap in its place
     reason: str = ""  # why there is a gap, or why none of its cells could be tried
-    repeats: tuple[str, ...] = ()  # other SPECs that gave the same
-    notes: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()  # of its cells, behind all others
     # glob of the only targets that have it → flags that it adds there; None for all, without such flags
     targets: Mapping[str, tuple[str, ...]] | None = None
     files: Mapping[str, str] = {}  # row → its model's file; empty where the rows are models of their own
-    shapes: Constraint | None = None  # what is said of the dynamic dimensions of its models; None where nothing is
-    at: int | None = None  # where it stands on the study's axis; None without one
 
     @property
     def compiler(self) -> CompilerInfo | None:
         """What measured it; None of a gap."""
         return self.snapshot.compiler if self.snapshot else None
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """Its notes, then those of its snapshot, each once."""
-        return tuple(dict.fromkeys((*self.notes, *(self.snapshot.notes if self.snapshot else ()))))
 
 
 class Study(Small, frozen=True, dict=True, gc=True):
@@ -145,11 +84,6 @@ class Study(Small, frozen=True, dict=True, gc=True):
         return dict(sorted(first.items()))
 
 
-def _is_outcome(cell: Cell) -> bool:
-    """True where how it ended is the compiler's own doing: with more time it may end otherwise."""
-    return cell.status not in ("timeout", UNMEASURED)
-
-
 Side = tuple[str, Snapshot]  # a variant's name, and what was measured
 
 
@@ -189,32 +123,6 @@ def of_commit(sha: str, snapshot: Snapshot) -> Variant:
     return Variant(sha[:SHORT], release_in(compiler.spec) or compiler.spec or compiler.version, snapshot)
 
 
-def united(variants: Iterable[Variant]) -> Study:
-    """Each compiler once: what a later one repeats of an earlier one is put to it.
-
-    Where both asked the same compiler for the same cells and got other artifacts, both stay, and say so.
-    """
-    result: list[Variant] = []
-    for one in variants:
-        at = next((at for at, other in enumerate(result) if _is_repeat(other, one)), None)
-        if at is None:
-            result.append(one)
-        elif differing := [
-            cell.key
-            for cell, other in _pairs(result[at].snapshot, one.snapshot)
-            if _is_outcome(cell)
-            and _is_outcome(other)
-            and (cell.status, cell.artifact_digest) != (other.status, other.artifact_digest)
-        ]:
-            more = f" and {len(differing) - _NAMED} more" if len(differing) > _NAMED else ""
-            what = ", ".join(map(str, differing[:_NAMED])) + more
-            note = f"the same compiler as {result[at].name} gave something else for {what}: it does not repeat itself"
-            result.append(replace(one, notes=(*one.notes, note)))
-        else:
-            result[at] = _joined(result[at], one)
-    return named_apart(result)
-
-
 def named_apart(variants: Sequence[Variant]) -> Study:
     """All with names of their own: `3.13.0` and `3.13.0 (2)`."""
     named: dict[str, Variant] = {}
@@ -225,44 +133,3 @@ def named_apart(variants: Sequence[Variant]) -> Study:
             name = f"{one.name} ({number})"
         named[name] = replace(one, name=name)
     return Study(tuple(named.values()))
-
-
-def _is_repeat(first: Variant, second: Variant) -> bool:
-    """True for the same compiler, where nothing says that the two were asked for something else."""
-    left, right = first.snapshot, second.snapshot
-    if left is None or right is None:
-        return left is right and first.spec == second.spec
-    if not left.compiler.digest or left.compiler.digest != right.compiler.digest:
-        return False
-    if any(left.models[name] != right.models[name] for name in left.models.keys() & right.models.keys()):
-        return False
-    return all(_options(one) == _options(other) for one, other in _pairs(left, right))
-
-
-def _pairs(left: Snapshot | None, right: Snapshot | None) -> list[tuple[Cell, Cell]]:
-    cells = {cell.key: cell for cell in right.cells} if right else {}
-    return [(cell, cells[cell.key]) for cell in left.cells if cell.key in cells] if left else []
-
-
-def _options(cell: Cell) -> str:
-    """The options of its command, without what lifts the stack gate."""
-    words = _COMMAND.search(cell.command)
-    return words[1].replace(f" {LIFTED_LIMIT_FLAG}", "") if words else ""
-
-
-def _joined(first: Variant, second: Variant) -> Variant:
-    """The cells of both; of two the first, unless only the second says something of the compiler."""
-    repeats = (*first.repeats, second.spec, *second.repeats)
-    first = replace(first, repeats=repeats, notes=tuple(dict.fromkeys((*first.notes, *second.notes))))
-    left, right = first.snapshot, second.snapshot
-    if left is None or right is None:
-        return first
-    cells = {cell.key: cell for cell in right.cells}
-    cells |= {cell.key: cell for cell in left.cells if cell.key not in cells or _is_outcome(cell)}
-    both = replace(
-        left,
-        cells=tuple(cells[key] for key in sorted(cells)),
-        models={**right.models, **left.models},
-        targets={**right.targets, **left.targets},
-    )
-    return replace(first, snapshot=both)

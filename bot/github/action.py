@@ -9,8 +9,8 @@ from bot.core.context import ActionInputs, RunContext
 from bot.core.json_text import canonical
 from bot.errors import BotError, InternalError, UsageError
 from bot.github.delivering import failure_in_summary
-from bot.github.extra_reports import FOLD_EVENTS, lab, pages
 from bot.github.opening import Services, open_services
+from bot.github.pages import pages
 from bot.github.posting import command, post
 from bot.github.reviewing import baseline, part, review, shards
 from bot.github.runner import write_outputs
@@ -30,7 +30,7 @@ def act(environ: Mapping[str, str], wanted: str, show: Show, cancel: Cancel) -> 
         with open_services(environ, nothing, ActionInputs(), show, cancel) as unread, failure_in_summary(unread):
             context, inputs = run_context(environ, read_event(environ)), read_inputs(environ)
         with open_services(environ, context, inputs, show, cancel) as services, failure_in_summary(services):
-            name, why, run = _chosen(context, inputs, wanted if wanted != "auto" else inputs.command)
+            name, why, run = _chosen(context, wanted if wanted != "auto" else inputs.command)
             show.say(f"{context.event or 'no event'}: {name} ({why})")
             with limited(services.request.cache, limit_of_environment(), show.say):
                 return run(services) or 0
@@ -40,22 +40,8 @@ def act(environ: Mapping[str, str], wanted: str, show: Show, cancel: Cancel) -> 
         raise InternalError.of(error) from error
 
 
-def _chosen(
-    context: RunContext, inputs: ActionInputs, wanted: str
-) -> tuple[str, str, Callable[[Services], int | None]]:
-    """What is done, and why it is that; raises UsageError where event and inputs do not go together."""
-    if inputs.lab:  # nothing that was given is passed over in silence
-        if context.event != "workflow_dispatch":
-            raise UsageError(
-                "is for runs by hand (workflow_dispatch)", where="input lab", hint="leave it empty elsewhere"
-            )
-        for name in _NOT_OF_A_LAB:
-            if getattr(inputs, name) != getattr(ActionInputs(), name):
-                what = "is for comparisons, and the input lab asks for an experiment of the head side"
-                raise UsageError(what, where=f"input {name.replace('_', '-')}", hint="leave one of the two empty")
-        return "lab", f"input lab: {inputs.lab}", lab
-    if inputs.fold and (context.event not in FOLD_EVENTS or wanted in _PARTS):
-        raise UsageError("is for reports by hand or on a schedule", where="input fold", hint="leave it empty elsewhere")
+def _chosen(context: RunContext, wanted: str) -> tuple[str, str, Callable[[Services], int | None]]:
+    """What is done, and why it is that; raises UsageError where event and command do not go together."""
     if wanted in _PARTS and context.event:
         return wanted, f"command {wanted}", _PARTS[wanted]
     if wanted != "auto" and context.story != wanted and (wanted, context.story) != ("post", "command"):
@@ -71,7 +57,6 @@ def _plan(services: Services) -> None:
         write_outputs(services.outputs, {"matrix": text})
 
 
-_NOT_OF_A_LAB = ("command", "base", "pull_request", "shards", "shard", "plan", "parts", "steps", "fold")
 _STORIES: Mapping[str, Callable[[Services], int | None]] = {
     "review": review,
     "baseline": baseline,

@@ -202,7 +202,8 @@ def wanted_sides(services: Services) -> tuple[Wanted, Wanted]:
     """Base and head of the event; never a mix of the base branch's tip and the merge base."""
     context, inputs = services.context, services.inputs
     if context.pull is None:
-        here, head = _here(services), dispatched_head(services)
+        here = Wanted("the commit this run was started on", context.sha)
+        head = _named(services, inputs.head, "head", here) or here
         base = _named(services, inputs.base, "base", here)
         if base is None:
             parents = services.git.parents(head.sha) if head.sha else ()
@@ -222,16 +223,6 @@ def wanted_sides(services: Services) -> tuple[Wanted, Wanted]:
     unknown = "the head compiler is an input of this run" if head.spec else ""
     base = Wanted("first parent of the merge commit", parents[0])
     return _named(services, inputs.base, "base", base) or replace(base, unknown=unknown), head
-
-
-def dispatched_head(services: Services) -> Wanted:
-    """The head of a run by hand: what its input names, else the commit that it was started on."""
-    here = _here(services)
-    return _named(services, services.inputs.head, "head", here) or here
-
-
-def _here(services: Services) -> Wanted:
-    return Wanted("the commit this run was started on", services.context.sha)
 
 
 def _named(services: Services, text: str, side: str, own: Wanted) -> Wanted | None:

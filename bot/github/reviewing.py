@@ -24,7 +24,6 @@ from bot.core.spec import release_in
 from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
 from bot.github.baselines import Base, awaited, gap_note, nearest, nearest_costs, standing_for, stored, with_gap
 from bot.github.delivering import Destination, deliver, failure_delivered, recalled, set_outputs, suspected
-from bot.github.extra_reports import folds
 from bot.github.opening import Opened, Services, Wanted, judging_rules, named_compiler, opened, store_of, wanted_sides
 from bot.github.publishing import publish_check, results
 from bot.github.repository import merged_pull
@@ -50,9 +49,7 @@ def review(services: Services) -> int:
         with opened(services, head, base) as (left, right):  # until the report is drawn: its templates may be theirs
             judge = left if services.context.pull else right
             report = _compared(services, left, right, judge)
-            code = deliver(report, services, Destination.of(services, judge.config, judge.config_name))
-            folds(services, right)
-            return code
+            return deliver(report, services, Destination.of(services, judge.config, judge.config_name))
 
 
 def baseline(services: Services) -> int:
@@ -85,7 +82,6 @@ def baseline(services: Services) -> int:
                 report = suspected(report, services, head.config)
                 report = structs.replace(report, notes=(*gap_note(before[0]), *report.notes))
                 code = deliver_push(report, services, head)
-        folds(services, head)
         return code
 
 

@@ -34,7 +34,7 @@ from bot.show.blocks import (
     section,
     strong,
 )
-from bot.show.escape import clean, clip, md_text
+from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT, cells_phrase, short_names, targets_phrase
 from bot.show.filters import UNKNOWN, amount, plural, relative, sides, signed
 from bot.show.renderers import write_answer
@@ -96,11 +96,6 @@ def write_folds(audit: FoldAudit, templates: Path | None, out: Path) -> list[Pat
     `templates`: the user's templates, searched before the default ones.
     """
     return write_answer("fold", fold_lines(audit), partial(fold_blocks, audit), FOLD_LIMIT_BYTES, templates, out)
-
-
-def not_made(why: str) -> str:
-    """What stands in the section's place where there is no audit; `why` is one line."""
-    return f"**Fold audit: not made**: {md_text(clip(clean(why), _WHY_LIMIT))}\n"
 
 
 def fold_blocks(audit: FoldAudit, room: Room) -> tuple[Block, ...]:

@@ -219,15 +219,12 @@ def _counted(facts: _Facts, columns: Sequence[str]) -> Phrase:
 
 
 def _notes(history: History) -> Iterator[Phrase]:
-    """Releases that are gaps, came twice or have notes; then what is true of all."""
+    """Releases that are gaps or have notes; then what is true of all."""
     for release in history.study.variants:
         name = phrase(strong(_name(release.name)), ": ")
         if release.reason:
             yield phrase(name, "could not be measured: ", clip(clean(release.reason), _NOTE))
-        if release.repeats:
-            repeats = joined((phrase(code(clip(one, NAME_LIMIT))) for one in release.repeats), ", ")
-            yield phrase(name, "asked for more than once, and the same each time: ", repeats)
-        for note in release.remarks:
+        for note in release.snapshot.notes if release.snapshot else ():
             yield phrase(name, clip(clean(note), _NOTE))
     yield from (phrase(clip(clean(note), _NOTE)) for note in history.notes)
 

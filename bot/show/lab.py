@@ -4,29 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import compress
 from pathlib import Path
 
 from bot.core.delta import value_of
 from bot.core.fold import Price
-from bot.core.lab import (
-    COLUMN_BY_ID,
-    FOLDED_AWAY,
-    SAME,
-    Fit,
-    Lab,
-    Sums,
-    fits,
-    is_largest,
-    lab_lines,
-    share_away,
-    sums,
-)
+from bot.core.lab import COLUMN_BY_ID, SAME, Lab, Sums, is_largest, lab_lines, sums
 from bot.core.record import Value, certain, difference, ends
 from bot.core.snapshot import CellKey
-from bot.core.study import Divisible, Range, Static, Variant
+from bot.core.study import Variant
 from bot.show.blocks import (
     ABSENT,
     Block,
@@ -51,7 +38,7 @@ from bot.show.blocks import (
 )
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT
-from bot.show.filters import MINUS, SUFFIX, UNKNOWN, amount, plural, relative
+from bot.show.filters import SUFFIX, UNKNOWN, amount, plural, relative
 from bot.show.renderers import write_answer
 
 LAB_LIMIT_BYTES = 256 * 1024  # A quarter of what GitHub takes as the summary of one step, in UTF-8
@@ -72,14 +59,14 @@ def write_lab(lab: Lab, templates: Path | None, out: Path) -> list[Path]:
 
 def lab_blocks(lab: Lab, room: Room) -> tuple[Block, ...]:
     """The whole answer; a terminal, whose last lines are seen first, has the sentences below the tables."""
-    every, lines = sums(lab), list(fits(lab))
+    every = sums(lab)
     leading, models = tables(lab, every, room.rows)
-    said = first(answers(lab, every, lines), room.lines, "answer")
+    said = first(answers(lab, every), room.lines, "answer")
     stack = tuple(beyond_stack(lab, every, room.names))
     said = Listing((*said.items, *stack), said.total + len(stack), said.noun)
     answered = section("What it says", List(said), name="answers")
-    measured = section("", *leading, fit_table(lab, lines, room.rows), name="tables")
-    drawn = Picture(tuple(pictures(lab, every, lines)))
+    measured = section("", *leading, name="tables")
+    drawn = Picture(tuple(pictures(lab, every)))
     variants = List(listing([_variant(lab, one) for one in lab.study.variants], len(lab.study.variants), "variant"))
     question = clip(clean(lab.experiment.question), _TEXT_LIMIT)
     return (
@@ -104,14 +91,13 @@ def _names(texts: Sequence[str], most: int | None = None) -> Phrase:
     return some(map(name, texts[:most]), len(texts))
 
 
-def label(column: str) -> str:
+def _label(column: str) -> str:
     """A column in running text."""
-    return "folded away" if column == FOLDED_AWAY else COLUMN_BY_ID[column].label
+    return COLUMN_BY_ID[column].label
 
 
 def _header(column: str) -> str:
-    unit = "count" if column == FOLDED_AWAY else COLUMN_BY_ID[column].unit
-    return label(column) + SUFFIX[unit].replace(" ", ", ")
+    return _label(column) + SUFFIX[COLUMN_BY_ID[column].unit].replace(" ", ", ")
 
 
 def _valued(value: Value, reference: Value, *, is_first: bool) -> str:
@@ -121,41 +107,17 @@ def _valued(value: Value, reference: Value, *, is_first: bool) -> str:
     return f"{amount(value, 'count')} ({relative(reference, value)})"
 
 
-def _share(share: float | None) -> str:
-    return UNKNOWN if share is None else f"{share:.1%}".replace("%", " %")
-
-
 def _priced(price: Price) -> str:
     """A ratio with its interval: `× 0.98 [0.97, 1.01]`."""
     return f"× {price.ratio:.2f} [{price.low:.2f}, {price.high:.2f}]"
 
 
-def number(value: float, column: str) -> str:
-    """A number of a fitted line, with its unit: as many digits as say something."""
-    digits = 0 if value == round(value) else 1 if abs(value) >= 10 else 2
-    return f"{value:,.{digits}f}{SUFFIX[COLUMN_BY_ID[column].unit]}".replace("-", MINUS)
-
-
-def quality(fit: Fit) -> str:
-    """How well the line fits: `exact`, or how far the farthest point is from it."""
-    return "exact" if fit.is_exact else f"off by up to {number(fit.off, fit.column)}"
-
-
 # Answers, in sentences.
 
 
-def answers(lab: Lab, every: Sequence[Sums], lines: Sequence[Fit]) -> list[Phrase]:
-    """One sentence for each target, or for each model and target where there is an axis."""
-    if not lab.experiment.axis:
-        return [_answer(lab, one) for one in every if one.models and len(one.variants) > 1]
-    slopes: dict[tuple[str, str], list[str]] = {}
-    for fit in lines:
-        slope = f"{number(fit.slope, fit.column)} {label(fit.column)} ({quality(fit)})"
-        slopes.setdefault((fit.model, fit.target), []).append(slope)
-    return [
-        phrase(name(model), " on ", name(target), f", for each {lab.experiment.axis}: {', '.join(each)}.")
-        for (model, target), each in slopes.items()
-    ]
+def answers(lab: Lab, every: Sequence[Sums]) -> list[Phrase]:
+    """One sentence for each target."""
+    return [_answer(lab, one) for one in every if one.models and len(one.variants) > 1]
 
 
 def _answer(lab: Lab, one: Sums) -> Phrase:
@@ -166,21 +128,16 @@ def _answer(lab: Lab, one: Sums) -> Phrase:
     parts = [phrase(name(variant), " ", ", ".join(changes[variant])) for variant in moved[:_VARIANTS]]
     if len(moved) > _VARIANTS:
         parts.append(phrase(f"{len(moved) - _VARIANTS} more in the table"))
-    metrics = (column for column in lab.experiment.columns if column != FOLDED_AWAY)
-    columns = [column for column in metrics if one.value(one.reference, column) is not None]
-    still: dict[bool, list[str]] = {True: [], False: []}
-    for variant in others:
-        if not changes[variant] and one.value(variant, "artifact_bytes") is not None:
-            still[all(one.value(variant, column) is not None for column in columns)].append(variant)
-    parts += [phrase("no change with ", _names(still[True]))] if still[True] else []
-    parts += [phrase("no change in what is known with ", _names(still[False]))] if still[False] else []
+    known = [column for column in lab.experiment.columns if one.value(one.reference, column) is not None]
+    same = [name for name in others if not changes[name] and all(one.value(name, id_) is not None for id_ in known)]
+    parts += [phrase("no change with ", _names(same))] if same and known else []
     led = phrase("On ", name(one.target), f", {plural(len(one.models), 'model')}, against ", name(one.reference), ": ")
     return phrase(led, joined(parts, "; ") or phrase("no other variant was measured"), ".")
 
 
 def differences(lab: Lab, one: Sums, variant: str) -> list[str]:
     """`artifact +0.4 %`, for the first columns that changed and hold still from run to run; and the time."""
-    exact = [column for column in lab.experiment.columns if column == FOLDED_AWAY or COLUMN_BY_ID[column].exact]
+    exact = [column for column in lab.experiment.columns if COLUMN_BY_ID[column].exact]
     changes = [words for column in exact if (words := _difference(one, variant, column))][:_COLUMNS]
     mean = one.time(variant)
     if mean is None or not (changes or round(mean.ratio, 2) != 1):
@@ -190,16 +147,13 @@ def differences(lab: Lab, one: Sums, variant: str) -> list[str]:
 
 
 def _difference(one: Sums, variant: str, column: str) -> str:
-    if column == FOLDED_AWAY:
-        share, away = one.away(one.reference), one.away(variant)
-        return "" if share == away or away is None else f"{label(column)} {_share(share)} → {_share(away)}"
     before, after = one.value(one.reference, column), one.value(variant, column)
     if before is None or after is None or before == after:
         return ""
     if not ends(before)[0]:
-        return f"{label(column)} {amount(before, 'count')} → {amount(after, 'count')}"
+        return f"{_label(column)} {amount(before, 'count')} → {amount(after, 'count')}"
     is_open = certain(difference(before, after)) is None
-    return f"{label(column)} {relative(before, after)}{' (open)' if is_open else ''}"
+    return f"{_label(column)} {relative(before, after)}{' (open)' if is_open else ''}"
 
 
 def beyond_stack(lab: Lab, every: Sequence[Sums], names: int) -> Iterator[Phrase]:
@@ -288,12 +242,9 @@ def _listed(cells: Sequence[tuple[str, CellKey]]) -> Phrase:
 
 
 def tables(lab: Lab, every: Sequence[Sums], limit: int) -> tuple[list[Table], list[Table]]:
-    """The tables to lead with, and those that have every model; without an axis sums lead."""
-    each = [_model_table(lab, one, limit) for one in every]
-    if lab.experiment.axis:
-        return each, []
-    wide = [len({model for model, _ in one.cells}) > 1 or not one.models for one in every]
-    return [_total_table(lab, one) for one in every if one.models], list(compress(each, wide))
+    """Sums, to lead with; and what has every model, where that says more."""
+    wide = [one for one in every if len({model for model, _ in one.cells}) > 1 or not one.models]
+    return [_total_table(lab, one) for one in every if one.models], [_model_table(lab, one, limit) for one in wide]
 
 
 def _is_run(one: Sums) -> bool:
@@ -319,13 +270,12 @@ def _total_table(lab: Lab, one: Sums) -> Table:
     alone = phrase(", ", code(clip(one.models[0], NAME_LIMIT)))
     over = f", {plural(len(one.models), 'model')} together" if several else alone
     about = []
-    metrics = [column for column in lab.experiment.columns if column != FOLDED_AWAY]
-    if several and (highest := [label(column) for column in metrics if is_largest(column)]):
+    if several and (highest := [_label(column) for column in lab.experiment.columns if is_largest(column)]):
         about.append(f"Of {', '.join(highest)} the largest of all models.")
     if several and timed:
         models = max((mean.models for variant in one.variants if (mean := one.time(variant.name))), default=0)
         about.append(f"CPU time: geometric mean over {plural(models, 'model')}.")
-    if varying := [label(column) for column in metrics if not COLUMN_BY_ID[column].exact]:
+    if varying := [_label(column) for column in lab.experiment.columns if not COLUMN_BY_ID[column].exact]:
         about.append(f"What varies from run to run: {', '.join(varying)}.")
     headers = ("variant", *map(_header, lab.experiment.columns), *ratios)
     caption = phrase(_on(one), over, missing)
@@ -335,8 +285,6 @@ def _total_table(lab: Lab, one: Sums) -> Table:
 def _total(one: Sums, variant: str, column: str) -> str:
     """A value over all models; a time of one model alone with its interval."""
     is_first = variant == one.reference
-    if column == FOLDED_AWAY:
-        return _share(one.away(variant))
     if column != _TIME:
         return _valued(one.value(variant, column), one.value(one.reference, column), is_first=is_first)
     price = one.run(one.models[0], variant).price if len(one.models) == 1 else None
@@ -362,7 +310,6 @@ def _model_row(one: Sums, model: str, variant: str, columns: Sequence[str]) -> R
     reference = one.cells.get((model, one.reference))
     same = UNKNOWN if one.time_ratio(model, variant) is None else "× 1 (same artifact)"
     special: dict[str, Callable[[], str]] = {
-        FOLDED_AWAY: lambda: _share(share_away(cell)),
         _TIME: lambda: "× 1" if is_first else _priced(run.price) if run.price else same,
         "outputs": lambda: ABSENT if is_first else _EQUAL[run.equal],
     }
@@ -375,50 +322,28 @@ def _model_row(one: Sums, model: str, variant: str, columns: Sequence[str]) -> R
     return (*names, *map(phrase, values))
 
 
-def fit_table(lab: Lab, lines: Sequence[Fit], limit: int) -> Table:
-    """A line of its own for each model, target and column."""
-    headers = ("model", "target", "column", f"for each {lab.experiment.axis}", f"at 0 {lab.experiment.axis}s", "fit")
-    rows = list[Row]()
-    for fit in lines[:limit]:
-        line = (number(value, fit.column) for value in (fit.slope, fit.start))
-        rows.append((name(fit.model), name(fit.target), *map(phrase, (label(fit.column), *line, quality(fit)))))
-    return Table(
-        headers, listing(rows, len(lines), "line"), numbers_from=3, caption=phrase("Lines fitted by least squares")
-    )
-
-
 # Pictures, and how it was made.
 
 
-def pictures(lab: Lab, every: Sequence[Sums], lines: Sequence[Fit]) -> Iterator[tuple[str, str]]:
-    """Titles, and numbers as `page/lab.js` reads them: how variants differ, or lines along the axis."""
-    column = next((column for column in lab.experiment.columns if column != FOLDED_AWAY), "artifact_bytes")
-    if lab.experiment.axis:
-        for target in dict.fromkeys(fit.target for fit in lines if fit.column == column):
-            mine = [fit for fit in lines if (fit.column, fit.target) == (column, target)]
-            places = sorted({at for fit in mine for at, _ in fit.points})
-            series = {_short(fit.model): [dict(fit.points).get(at) for at in places] for fit in mine}
-            title = f"{_short(target)}: {_header(column)} by {lab.experiment.axis}s"
-            yield _picture(title, _header(column), [str(at) for at in places], series, is_line=True)
-        return
+def pictures(lab: Lab, every: Sequence[Sums]) -> Iterator[tuple[str, str]]:
+    """Titles, and numbers as `page/lab.js` reads them: how far each variant is from the reference."""
+    column = lab.experiment.columns[0]
     for one in (one for one in every if one.models):
         others = [variant.name for variant in one.variants if variant.name != one.reference]
         before = one.value(one.reference, column)
         changes = [certain(difference(before, one.value(name, column))) for name in others]
-        unit = f"{_header(column)}, more than {_short(one.reference)}"
         if any(changes):
-            yield _picture(f"{_short(one.target)}: {unit}", unit, [*map(_short, others)], {unit: changes})
-        means = {name: one.time(name) for name in others}
-        if any(means.values()):
-            unit = f"{_TIME}, percent more than {_short(one.reference)}"
-            ratios = [round(100 * (mean.ratio - 1), 1) if mean else None for mean in means.values()]
-            yield _picture(f"{_short(one.target)}: {unit}", unit, [*map(_short, others)], {unit: ratios})
+            yield _picture(one, f"{_header(column)}, more than", others, changes)
+        means = [one.time(name) for name in others]
+        if any(means):
+            ratios = [round(100 * (mean.ratio - 1), 1) if mean else None for mean in means]
+            yield _picture(one, f"{_TIME}, percent more than", others, ratios)
 
 
-def _picture(
-    title: str, unit: str, labels: list[str], series: Mapping[str, object], *, is_line: bool = False
-) -> tuple[str, str]:
-    return title, json.dumps({"title": title, "unit": unit, "labels": labels, "series": series, "line": is_line})
+def _picture(one: Sums, more_than: str, others: Sequence[str], values: Sequence[float | None]) -> tuple[str, str]:
+    unit = f"{more_than} {_short(one.reference)}"
+    title = f"{_short(one.target)}: {unit}"
+    return title, json.dumps({"title": title, "unit": unit, "labels": [*map(_short, others)], "values": values})
 
 
 def _short(text: str) -> str:
@@ -427,27 +352,15 @@ def _short(text: str) -> str:
 
 def _variant(lab: Lab, variant: Variant) -> Phrase:
     """What makes it another one than the others."""
-    parts = [phrase(plural(variant.at, lab.experiment.axis))] if variant.at is not None else []
+    parts = list[Phrase]()
     if variant.compiler and len({one.compiler for one in lab.study.variants}) > 1:
         parts.append(phrase("IREE ", _code(variant.compiler.version)))
     if variant.flags:
         parts.append(_code(" ".join(variant.flags)))
     for target, flags in sorted((variant.targets or {}).items()):
         parts.append(phrase("on ", _code(target), " ", _code(" ".join(flags)) if flags else ""))
-    if variant.shapes:
-        parts.append(phrase(f"dynamic dimensions: {_shape_words(variant.shapes)}"))
     parts += [phrase(name(row), " is ", _code(file)) for row, file in sorted(variant.files.items())]
     return phrase(name(variant.name), ": ", joined(parts or [phrase("as the configuration has it")], "; "))
-
-
-def _shape_words(constraint: object) -> str:
-    if isinstance(constraint, Static):
-        return f"{constraint.size:,}"
-    if isinstance(constraint, Range):
-        return f"{constraint.min:,} to {constraint.max:,}"
-    if isinstance(constraint, Divisible):
-        return f"multiples of {constraint.by:,} from {constraint.min:,} to {constraint.max:,}"
-    return "as they are"
 
 
 def _code(text: str) -> Phrase:

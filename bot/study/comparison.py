@@ -202,11 +202,6 @@ def with_compiler(work: Work) -> Work:
     if not sought.spec:
         hint = "give --compiler SPEC, such as --compiler 3.13.0, or a --config that names compiler.head"
         raise UsageError("no compiler is named", where=str(work.request.config or ""), hint=hint)
-    return of_compiler(work, sought)
-
-
-def of_compiler(work: Work, sought: Sought) -> Work:
-    """The work with this compiler as its head, and with the places where that is looked for."""
     for note in sought.notes:
         work.show.say(note)
     if sought.places.no_index:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from bot.core.record import difference, range_of
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.spec import release_in
-from bot.core.study import SHORT, Study, Variant, named_apart, neighbours, of_commit, united
+from bot.core.study import SHORT, Study, Variant, named_apart, neighbours, of_commit
 from bot.errors import CompilerUnavailable, InputError, UsageError
 from bot.explain.texts import Texts, no_texts
 from bot.store.data_branch import DataBranch
@@ -36,7 +36,7 @@ from bot.system.processes import Meter
 
 
 def release_study(specs: Sequence[str], work: Work) -> Study:
-    """Each release with its snapshot or the reason why there is none; sorted by version, each compiler once.
+    """Each release with its snapshot or the reason why there is none; sorted by version.
 
     Those that can be had are measured together and fill the processors.
 
@@ -45,8 +45,9 @@ def release_study(specs: Sequence[str], work: Work) -> Study:
         UsageError: nothing is selected.
         CompilerUnavailable: not one of them can be had.
     """
+    specs = tuple(dict.fromkeys(work.places.release(spec) or spec for spec in specs))
     known = {spec: load_snapshot(Path(spec)) for spec in specs if is_snapshot(spec)}
-    known = work.selected(known, must_match=len(known) == len(set(specs)))
+    known = work.selected(known, must_match=len(known) == len(specs))
     plans, missing = _plans([spec for spec in specs if spec not in known], work)
     sides, variants = _sides(plans, known, work), list[Variant]()
     for spec in specs:
@@ -56,8 +57,8 @@ def release_study(specs: Sequence[str], work: Work) -> Study:
         else:
             name = release_in(side.compiler.spec) or side.compiler.spec or side.compiler.version or shown
             variants.append(Variant(name, shown, side))
-    study = united(variants)
-    if len(missing) == len(set(specs)):
+    study = named_apart(_each_once(variants, work.show.say))
+    if len(missing) == len(specs):
         first = study.variants[0]
         raise CompilerUnavailable("not one release can be had", where=first.spec, hint=first.reason)
     # by version; as they were asked for where one tells none
@@ -67,6 +68,19 @@ def release_study(specs: Sequence[str], work: Work) -> Study:
         work.show.say(f"{without} {words}")
         return study
     return Study(tuple(sorted(study.variants, key=lambda one: versions[one.name] or _ZERO)))
+
+
+def _each_once(variants: Sequence[Variant], say: Callable[[str], None]) -> list[Variant]:
+    """Of several measurements of one compiler the last that was named; what is left out is said."""
+    last = dict[object, Variant]()
+    for at, one in enumerate(variants):
+        same: object = at  # of a gap, or of a compiler without a digest, nobody knows
+        if (side := one.snapshot) and side.compiler.digest:
+            same = (side.compiler.digest, frozenset(side.models.items()), frozenset(side.targets.items()))
+        if before := last.pop(same, None):
+            say(f"left out: {before.spec}: the same compiler, models and targets as {one.spec}")
+        last[same] = one
+    return list(last.values())
 
 
 def _plans(specs: Sequence[str], work: Work) -> tuple[dict[str, SidePlan], dict[str, str]]:

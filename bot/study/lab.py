@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from bot.compiler.bindings import Bindings, Importer, working
+from bot.compiler.bindings import Importer
 from bot.compiler.compiler import Session
 from bot.compiler.compiling import Kit, Source, artifact_of, module_of
 from bot.compiler.iree import in_its_words, open_kit, toolchain_of, unknown_to_all
-from bot.compiler.rewriting import constrained, flow_of
+from bot.compiler.rewriting import flow_of
 from bot.config.targets import merged
 from bot.core.backends import backend_of
 from bot.core.fold import Price, Run
@@ -27,15 +27,14 @@ from bot.core.policy import here
 from bot.core.snapshot import Cell, CellKey, Failure, Snapshot
 from bot.core.spec import release_in
 from bot.core.study import Study, Variant
-from bot.errors import CompilerUnavailable, NoVerdict, UsageError
+from bot.errors import CompilerUnavailable, UsageError
 from bot.running.runner import MISSING, Runner, Runtime, installed, machine, of_release
 from bot.study.folding import RUN_SECONDS, interface_of
 from bot.study.prepare import Work, load_models
 from bot.study.run import SidePlan, measure_sides, recheck, repeat_unsteady
-from bot.system.files import make_directory, temporary_directory
+from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Meter
 
-FOLDER = "shaped"  # Of the constrained models, beside `lab.json`: the printed commands read them there
 Runs = dict[tuple[str, CellKey], Run]
 
 
@@ -65,30 +64,16 @@ def experimented(experiment: Experiment, work: Work) -> Lab:
     ready = [plan for plan in plans if plan.side.cells and not plan.variant.reason]
     sides = _measured(ready, work)
     ran_on, runs = _timed(ready, _study(ready, sides), work) if experiment.run else ("", {})
-    modules = dict[tuple[str, CellKey], str]()
-    for plan in ready:
-        if plan.variant.shapes is not None:
-            shown = {cell.key: cell.model.shown for cell in plan.side.cells}
-            modules |= {(plan.name, cell.key): shown[cell.key] for cell in sides[plan.name].cells if cell.command}
     idle = {f"{plan.name}: none of its targets is measured here" for plan in plans if not plan.side.cells}
     return Lab(
         experiment=experiment,
         machine=ran_on,
         study=_study(plans, sides),
         runs=runs,
-        modules=modules,
         flags=(*COMMON_FLAGS, *work.config.flags, *work.request.flags),
         targets={target.name: target.backend for target in targets},
         notes=tuple(sorted(idle | {f"{name}: {note}" for name, side in sides.items() for note in side.notes})),
     )
-
-
-def require_measured(lab: Lab, out: Path) -> None:
-    """Raise NoVerdict where there is not a single artifact: then the experiment says nothing."""
-    if not lab.study.measured:
-        reason = next((cell.reason for _, cell in lab.cells if cell.reason), "")
-        what = f"none of {len(lab.cells)} builds was measured"
-        raise NoVerdict(what, where=str(out / "lab.json"), hint=reason[:200])
 
 
 def _scope(experiment: Experiment, work: Work) -> tuple[tuple[Model, ...], tuple[Target, ...]]:
@@ -96,11 +81,9 @@ def _scope(experiment: Experiment, work: Work) -> tuple[tuple[Model, ...], tuple
 
     Models that variants bring are there by name alone, and targets without the flags of variants.
     """
-    config, targets = work.config, experiment.own_targets
-    if not targets:
-        names = [target.name for target in config.targets]
-        wanted = kept(names, experiment.targets, short_names(names, {one.name: one.backend for one in config.targets}))
-        targets = tuple(target for target in config.targets if target.name in wanted)
+    config, backends = work.config, {target.name: target.backend for target in work.config.targets}
+    wanted = kept(list(backends), experiment.targets, short_names(list(backends), backends))
+    targets = tuple(target for target in config.targets if target.name in wanted)
     if rows := sorted({row for variant in experiment.variants for row in variant.files}):
         models = tuple(Model(name, "", name, "", 0) for name in rows)
     else:
@@ -129,31 +112,12 @@ def _planned(variant: Variant, models: tuple[Model, ...], targets: tuple[Target,
         rows = [model.name for model in models if model.name in variant.files]
         loaded = load_models([Path(variant.files[row]) for row in rows], work.repository.top)
         models = tuple(structs.replace(model, name=row) for row, model in zip(rows, loaded, strict=True))
-    if variant.shapes is not None and targets:
-        make_directory(work.request.out / FOLDER / variant.name)
-        bindings = working(toolchain, work.cancel)
-        try:
-            models = tuple(_shaped(model, variant, bindings, work.request.out) for model in models)
-        finally:
-            bindings.close()
     own_flags = (*work.config.flags, *work.request.flags, *variant.flags)
     cells = in_its_words(toolchain, plan_cells(models, targets, own_flags), work.cancel)
     if cells and (unknown := unknown_to_all(toolchain, cells, work.cancel)):
         reason = f"IREE {toolchain.info.version} does not know the option {unknown}"
         variant = structs.replace(variant, reason=reason)
     return VariantPlan(variant, SidePlan(variant.name, compiler, cells, work.repository.source))
-
-
-def _shaped(model: Model, variant: Variant, bindings: Bindings, out: Path) -> Model:
-    """The model with the variant's constraint, made by the compiler that is to compile it; or why there is none."""
-    shown = f"{FOLDER}/{variant.name}/{model.name}.mlir"
-    path = (out / shown).absolute()
-    if model.path.endswith(".onnx") or variant.shapes is None:
-        return structs.replace(model, missing="only models of MLIR are constrained: import it first")
-    failure = constrained(bindings, Path(model.path), variant.shapes, path)
-    if isinstance(failure, Failure):
-        return structs.replace(model, missing=failure.first_line)
-    return structs.replace(load_models([path], None)[0], name=model.name, shown=shown)
 
 
 def _study(plans: Sequence[VariantPlan], sides: Mapping[str, Snapshot]) -> Study:

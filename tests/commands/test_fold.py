@@ -88,18 +88,11 @@ def test_what_is_asked_for_arrives(asked: Asked, fold: Ran) -> None:
     assert [model.name for model in config.models] == ["small.mlir"]
 
 
-def test_without_options_every_fold_counts_and_the_head_and_the_price_of_the_configuration(
-    asked: Asked, fold: Ran
-) -> None:
+def test_without_options_every_fold_counts_and_the_head_of_the_configuration(asked: Asked, fold: Ran) -> None:
     fold("--config", "c.yml")
     fold("--config", "c.yml", "--no-run")
     assert asked.asked[0][0].specs == {"head": "3.13.0"}
-    Path("c.yml").write_text(CONFIG + "fold: {max_slowdown: 2%}\n")
-    for words in ((), ("--max-slowdown", "1%"), ("--no-run",)):
-        assert fold("--config", "c.yml", *words)[0] == 0
-    untimed = FoldOptions(None, run=False)
-    priced = [FoldOptions(0.02), FoldOptions(0.01), untimed]
-    assert [options for *_, options in asked.asked] == [FoldOptions(None, run=True), untimed, *priced]
+    assert [options for *_, options in asked.asked] == [FoldOptions(None, run=True), FoldOptions(None, run=False)]
 
 
 def test_a_requirements_file_names_the_compiler_and_where_its_wheels_are(asked: Asked, fold: Ran) -> None:
@@ -129,7 +122,6 @@ def test_a_requirements_file_names_the_compiler_and_where_its_wheels_are(asked: 
             "no compiler is named (give --compiler SPEC, such as --compiler 3.13.0, or a --config that names compiler",
         ),
         (["--compiler", ""], "the SPEC is empty"),
-        (["--config", "priced.yml"], "code-size-bot: priced.yml:5: fold.max_slowdown: "),
         (["--config", "c.yml", "--out", "c.yml"], "c.yml: cannot be written to"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -137,7 +129,6 @@ def test_a_requirements_file_names_the_compiler_and_where_its_wheels_are(asked: 
 def test_what_is_wrong_is_one_line_before_anything_is_folded(
     asked: Asked, fold: Ran, arguments: list[str], words: str
 ) -> None:
-    Path("priced.yml").write_text(CONFIG + "fold: {max_slowdown: 0.01}\n")
     code, out, last = fold(*arguments)
     assert (code, out) == (2, "") and words in last
     assert asked.asked == []

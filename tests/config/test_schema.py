@@ -110,7 +110,7 @@ def test_an_editor_catches_what_the_bot_refuses(key: str, value: object, fits: b
 
 def test_the_default_says_of_every_key_what_holds_without_it() -> None:
     file, default = read_configuration(configs_dir() / "default.yml")
-    assert CONFIGURATION["properties"].keys() - file.data.keys() == {"templates", "fold"}
+    assert CONFIGURATION["properties"].keys() - file.data.keys() == {"templates"}
     assert set(file.data["states"]) == set(STATES)
     assert file.data["baseline"].keys() == msgspec.to_builtins(default.baseline).keys()
     bare = msgspec.convert({"schema": "code-size-config/1"}, Configuration)

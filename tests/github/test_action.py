@@ -99,14 +99,12 @@ def test_without_a_token_that_may_write_everything_is_measured_and_written(stage
     [
         ({"pull_request": "abc"}, "input pull-request: 'abc' is no number from 1 to 2147483647"),
         ({"base": "--x"}, "input base: '--x' begins with a dash"),
-        ({"fold": "yes"}, "input fold: 'yes' is neither true nor false"),
         ({"command": "post"}, "event: this event asks for 'review', not for 'post': started manually"),
         ({"targets": "vvmx"}, "input targets vvmx: matches no target (did you mean 'vmvx'?)"),
         ({"models": "b*"}, "input models b*: matches no model"),
         ({"command": "plan"}, "input shards: is missing"),
         ({"command": "measure"}, "input shard: '' is not I/N"),
         ({"command": "pages"}, "main: no baseline is stored"),
-        ({"command": "pages", "fold": "true"}, "input fold: is for reports by hand or on a schedule"),
     ],
 )
 def test_what_breaks_before_there_is_a_report_is_in_the_summary_with_the_verdict(
@@ -133,8 +131,6 @@ def test_events_and_inputs_that_do_not_go_together_are_told_on_their_run(stage: 
     ran = stage.run("workflow_run", payload, main, ref="refs/heads/main", github_token="")
     assert_told(ran, "input github-token: is missing")
     head = stage.open_pull({"notes.txt": "one\n"})
-    assert_told(stage.pull(*head, lab="depth"), "input lab: is for runs by hand (workflow_dispatch)")
-    assert_told(stage.pull(*head, fold="true"), "input fold: is for reports by hand or on a schedule")
     pages = "event: pages are made of the default branch alone, not of refs/pull/1/merge"
     assert_told(stage.pull(*head, command="pages"), pages)
     assert stage.comments() == [] and stage.conclusions == []

@@ -1,4 +1,4 @@
-"""A history: what came twice, what is told of each release, totals, its JSON; drawn exact, bounded and harmless."""
+"""A history: what is told of each release, totals, its JSON; drawn exact, bounded and harmless."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.policy import Ratio
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Outcome, Snapshot, SourceInfo
-from bot.core.study import Study, Variant, named_apart, united
+from bot.core.study import Study, Variant, named_apart
 from bot.errors import InputError, TemplateError
 from bot.show.blocks import TERMINAL
 from bot.show.history import HISTORY_LIMIT_BYTES, history_blocks
@@ -161,53 +161,6 @@ def test_a_template_of_the_user_comes_first(tmp_path: Path) -> None:
 
 def text(history: History) -> bytes:
     return b"".join(history_lines(history))
-
-
-def sized(size: int, version: str = "3.13.0") -> Snapshot:
-    """One release with two cells."""
-    return make.side(version, {BERT: size, MOBILENET: 50_438})
-
-
-def test_a_snapshot_and_a_release_that_are_the_same_compiler_are_one_point_with_the_cells_of_both() -> None:
-    whole, part = sized(64_920), make.side("3.13.0", {BERT: 64_920, BERT_CUDA: 282_332})
-    (found,) = united([Variant("3.13.0", "3.13.0", whole), Variant("3.13.0", "part.json", part)]).variants
-    assert found.repeats == ("part.json",) and found.snapshot
-    assert [cell.key for cell in found.snapshot.cells] == sorted({BERT, MOBILENET, BERT_CUDA})
-
-
-def test_where_the_compiler_does_not_repeat_itself_both_are_shown_and_that_is_said() -> None:
-    twice = [Variant("3.13.0", "3.13.0", sized(64_920)), Variant("3.13.0", "head.json", sized(64_984))]
-    found = united(twice).variants
-    assert [one.name for one in found] == ["3.13.0", "3.13.0 (2)"]
-    assert not found[0].notes
-    assert found[1].notes == (f"the same compiler as 3.13.0 gave something else for {BERT}: it does not repeat itself",)
-
-
-def _with_cells(found: Snapshot, **changes: object) -> Snapshot:
-    cells: list[Cell] = [replace(cell, **changes) for cell in found.cells]
-    return replace(found, cells=tuple(cells))
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        sized(64_920, "3.12.0"),
-        replace(sized(64_920), models=dict.fromkeys(make.MODELS, "f" * 64)),
-        _with_cells(sized(64_920), command="iree-compile - --iree-opt-level=O3 -o x.vmfb < x.mlir"),
-        replace(sized(64_920), compiler=replace(sized(64_920).compiler, digest="")),
-    ],
-    ids=["another compiler", "another model", "other flags", "no digest"],
-)
-def test_what_was_asked_for_something_else_is_no_repeat(other: Snapshot) -> None:
-    found = united([Variant("a", "a", sized(64_920)), Variant("b", "b", other)]).variants
-    assert [(one.name, one.repeats, one.notes) for one in found] == [("a", (), ()), ("b", (), ())]
-
-
-def test_a_timeout_is_nobodys_word_against_a_measurement() -> None:
-    late = _with_cells(sized(64_920), status="timeout", metrics={}, artifact_digest=None)
-    for order in ((late, sized(64_920)), (sized(64_920), late)):
-        (found,) = united(Variant("x", "x", one) for one in order).variants
-        assert found.snapshot and all(cell.measured for cell in found.snapshot.cells)
 
 
 @given(st.lists(st.sampled_from(["a", "b", "a (2)"]), max_size=8))

@@ -58,7 +58,6 @@ DISTRIBUTION = {
 # A script that runs in an interpreter of its own, without the bot: its folder is a package there, and the compiler's
 # bindings are imported by name, once it knows where these are.
 SCRIPT = "bot.readers.ir_worker.ir_worker"
-REWRITES_BY_PASSES = "bot.readers.ir_worker.ir_shape"
 ROOMS_OF_SCRIPTS = ("bot.readers.ir_worker",)
 ARRAYS, OF_THE_EXTRA_RUN = "bot.running.array_worker", {"numpy", "ml_dtypes"}
 """Another such script, and what it may import because nothing else does."""
@@ -178,7 +177,7 @@ def test_only_the_system_reaches_the_network() -> None:
 
 def test_imports_are_written_so_that_these_tests_see_them() -> None:
     hidden = {"importlib.import_module", "import_module", "__import__"}
-    assert {name for name, tree in TREES.items() if hidden & set(dotted_names(tree))} <= {SCRIPT, REWRITES_BY_PASSES}
+    assert {name for name, tree in TREES.items() if hidden & set(dotted_names(tree))} <= {SCRIPT}
 
 
 def test_the_script_and_its_siblings_run_without_the_bot_and_its_libraries() -> None:

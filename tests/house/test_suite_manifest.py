@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections import Counter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,7 +18,6 @@ CONFIGS = ROOT / "configs"
 MODELS = CONFIGS / "models"
 EXPORT = CONFIGS / "export"
 FILES = sorted(MODELS.glob("*.mlir"))
-DEEP_FILES = sorted((MODELS / "depths").glob("*"))
 REQUIREMENTS = sorted(EXPORT.glob("requirements-*.txt"))
 MANIFEST: dict[str, Any] = yaml.safe_load((MODELS / "suite.yml").read_text(encoding="utf-8"))
 ENTRIES: dict[str, dict[str, Any]] = MANIFEST["models"]
@@ -79,31 +77,12 @@ def test_pairs_name_models_and_differ_in_what_they_say() -> None:
         assert {plain, small} <= set(ENTRIES) and "i8" not in main_signature(plain) and "i8" in text_of(small)
 
 
-def test_depths_are_one_model_with_more_and_more_layers() -> None:
-    depths = {entry["layers"]: entry["model"] for entry in MANIFEST["depths"]}
-    assert list(depths) == [1, 2, 4, 8, 16]
-    assert sorted(MODELS / f"{name}.mlir" for name in depths.values()) == sorted(
-        {*DEEP_FILES, MODELS / f"{depths[4]}.mlir"}
-    )
-    texts = {layers: text_of(name) for layers, name in depths.items()}
-    script = (EXPORT / "torch_models.py").read_text(encoding="utf-8")
-    for layers, name in depths.items():
-        assert f'"{Path(name).name}"' in script
-        assert set(re.findall(r"encoder\.layer\.(\d+)\.", texts[layers])) == {str(layer) for layer in range(layers)}
-    added = {layers: Counter(re.findall(r"torch\.(?:aten|prims)\.[\w.]+", text)) for layers, text in texts.items()}
-    each = added[2] - added[1]
-    assert each and all(
-        added[layers] == added[1] + Counter({name: count * (layers - 1) for name, count in each.items()})
-        for layers in depths
-    )
-
-
 def main_signature(name: str) -> str:
     """The line that declares the entry function of a model."""
     return next(line for line in text_of(name).splitlines() if "func.func" in line)
 
 
-@pytest.mark.parametrize("path", [*FILES, *DEEP_FILES], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_model_names_its_components_and_has_no_weights_and_nothing_of_a_machine(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     lines = text.splitlines()

@@ -25,13 +25,12 @@ experiments:
       odd: {flags: [--odd]}
       amd: {targets: {'ro*': [--iree-rocm-target=gfx1100, --own]}}
       never: {targets: {metal-spirv: [--own]}}
-  depth:
-    question: How deep?
+  files:
+    question: Which file?
     columns: [artifact_bytes]
-    axis: layer
     variants:
-      one: {at: 1, models: {net: deep/one.mlir}}
-      two: {at: 2, models: {net: deep/two.mlir}}
+      one: {models: {net: deep/one.mlir}}
+      two: {models: {net: deep/two.mlir}}
   models:
     question: Which?
     columns: [artifact_bytes]
@@ -151,13 +150,12 @@ def test_where_the_first_variant_is_not_measured_the_next_one_is_what_the_others
     assert "odd, v0: 4 builds unsupported" in shown
 
 
-def test_rows_of_an_axis_have_the_files_of_each_variant(here: Path, asked: Asked) -> None:
+def test_a_row_has_the_file_of_each_variant(here: Path, asked: Asked) -> None:
     compiler(here)
-    assert asked("depth", "--target", "vmvx")[0] == 0
+    assert asked("files", "--target", "vmvx")[0] == 0
     lab = result(here)
     assert [(cell.model, cell.variant) for cell in lab.cells] == [("net", "one"), ("net", "two")]
     assert [cell.command.rpartition(" < ")[2] for cell in lab.cells] == ["deep/one.mlir", "deep/two.mlir"]
-    assert [variant.at for variant in lab.variants] == [1, 2] and lab.axis == "layer"
 
 
 def test_models_and_targets_are_those_that_experiment_and_selectors_leave(here: Path, asked: Asked) -> None:
@@ -193,7 +191,7 @@ def test_a_cell_whose_compiler_does_not_repeat_itself_says_so(here: Path, asked:
 def test_experiments_are_listed_with_their_questions(asked: Asked, arguments: tuple[str, ...]) -> None:
     code, out, _ = asked(*arguments)
     assert code == 0
-    assert out.splitlines() == ["flags   What do flags do?", "depth   How deep?", "models  Which?"]
+    assert out.splitlines() == ["flags   What do flags do?", "files   Which file?", "models  Which?"]
 
 
 @pytest.mark.usefixtures("here")

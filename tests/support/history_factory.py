@@ -20,7 +20,7 @@ from bot.core.history import History
 from bot.core.planned import narrowed
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Snapshot
 from bot.core.spec import release_in
-from bot.core.study import Study, Variant, named_apart, united
+from bot.core.study import Study, Variant, named_apart
 from bot.store.entries import pack, unpack
 from bot.study.history import explained_history
 from bot.study.prepare import load_snapshot
@@ -44,7 +44,7 @@ def stored(release: str) -> Snapshot:
 
 def study_of(*snapshots: Snapshot) -> Study:
     """Releases, each with its snapshot."""
-    return united(Variant(_name(one), one.compiler.spec, one) for one in snapshots)
+    return named_apart([Variant(_name(one), one.compiler.spec, one) for one in snapshots])
 
 
 def _name(found: Snapshot) -> str:
@@ -84,7 +84,7 @@ def gap() -> Variant:
 
 @cache
 def eventful() -> History:
-    """A gap in the middle, a release that is not there, one that came twice and one that does not repeat itself."""
+    """A gap in the middle, a release that is not there, and two measurements of one release."""
     first = side("3.10.0", {BERT: 47_832, MOBILENET: 50_470, BERT_CUDA: 280_876})
     second = side("3.11.0", {BERT: 74_296, MOBILENET: 50_438, BERT_CUDA: None})
     third = side("3.13.0", {BERT: 64_920, MOBILENET: 83_990, BERT_CUDA: 282_332})
@@ -92,10 +92,9 @@ def eventful() -> History:
     found = [
         Variant("3.10.0", "3.10.0", first),
         Variant("3.11.0", "3.11.0", second),
-        Variant("3.11.0", "old.json", second),
     ]
     found += [gap(), Variant("3.13.0", "3.13.0", third), Variant("3.13.0", "head.json", again)]
-    return history_of(united(found))
+    return history_of(named_apart(found))
 
 
 def hostile(words: Sequence[str] = HOSTILE) -> History:
@@ -114,7 +113,7 @@ def hostile(words: Sequence[str] = HOSTILE) -> History:
         Variant(f"{number} {names[number]}", names[0], replace(one, notes=names, compiler=_evil(number, names[number])))
         for number, one in enumerate(sides)
     ]
-    return history_of(named_apart([*evil, Variant(names[0], names[1], None, names[2], names, names)]))
+    return history_of(named_apart([*evil, Variant(names[0], names[1], None, names[2])]))
 
 
 def _same(_key: CellKey, made: Cell) -> Cell:

@@ -72,7 +72,7 @@ def lab(
     **asked: Any,
 ) -> Lab:
     """A result of these cells; `asked`: of the experiment."""
-    columns = ("artifact_bytes", "executables", "folded_away")
+    columns = ("artifact_bytes", "executables", "dispatch_regions")
     experiment = Experiment(
         **{"name": "sizes", "question": "Which of them is smaller?", "columns": columns, "variants": (), **asked}
     )
@@ -84,7 +84,6 @@ def lab(
         experiment,
         Study(tuple(sides)),
         runs={(each.variant, each.cell.key): each.run for each in cells},
-        modules={},
         machine=machine,
         flags=COMMON,
         targets={each.cell.key.target: TARGETS.get(each.cell.key.target, "vmvx") for each in cells},
@@ -122,19 +121,6 @@ def timed() -> Lab:
             cell(model, "llvm-cpu-x86_64", "c", artifact_digest="d", equal=True, equal_note=SAME, price_note=SAME)
         )
     return lab(*cells, names=("a", "b", "c"), run=True, machine="a processor")
-
-
-def along() -> Lab:
-    """Layers on an axis: executables hold still, bytes grow by 100 each, stack bends."""
-    places = {"one": 1, "two": 2, "four": 4}
-    stack = {"one": 10, "two": 10, "four": 40}
-    cells = [
-        cell("net", "vmvx", name, {"artifact_bytes": 1000 + 100 * at, "stack_max_bytes": stack[name]})
-        for name, at in places.items()
-    ]
-    columns = ("artifact_bytes", "executables", "stack_max_bytes")
-    told = tuple(Variant(name, at=at) for name, at in places.items())
-    return lab(*cells, axis="layer", columns=columns, variants=told)
 
 
 def many() -> Lab:

@@ -11,7 +11,7 @@ import msgspec
 from bot.core.fold import Price, Run
 from bot.core.lab import Experiment, Lab
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Outcome, Snapshot, SourceInfo
-from bot.core.study import Constraint, Study, Variant
+from bot.core.study import Study, Variant
 
 _RUN = ("equal", "equal_note", "price_note")
 
@@ -24,14 +24,13 @@ def read_lab(path: Path) -> Lab:
     for one in plain["variants"]:
         own = (_cell(row) for row in rows if row["variant"] == one["name"])
         side = Snapshot(msgspec.convert(one["compiler"], CompilerInfo), SourceInfo(), tuple(own))
-        shapes = msgspec.convert(one.get("shapes"), Constraint | None)
-        named = {name: one[name] for name in ("name", "targets", "files", "at", "reason") if name in one}
-        variants.append(Variant(**named, flags=tuple(one["flags"]), shapes=shapes, snapshot=side))
+        named = {name: one[name] for name in ("name", "targets", "files", "reason") if name in one}
+        variants.append(Variant(**named, flags=tuple(one["flags"]), snapshot=side))
     columns = tuple(plain["columns"])
-    asked = Experiment(plain["experiment"], plain["question"], columns, (), run=plain["run"], axis=plain["axis"])
+    asked = Experiment(plain["experiment"], plain["question"], columns, (), run=plain["run"])
     runs = {(row["variant"], CellKey(row["model"], row["target"])): _run(row) for row in rows}
     rest = plain["machine"], tuple(plain["flags"]), plain["targets"], tuple(plain["notes"])
-    return Lab(asked, Study(tuple(variants)), runs, {}, *rest)
+    return Lab(asked, Study(tuple(variants)), runs, *rest)
 
 
 def _cell(row: dict[str, Any]) -> Cell:

@@ -92,7 +92,7 @@ def cells_of(*paths: Path) -> list[Cell]:
 
 
 def test_aggressive_fusion_off_and_on(lab: Lab) -> None:
-    text = (ROOT / "configs/models/depths/bert_l1_f32_s128.mlir").read_text(encoding="utf-8")
+    text = (ROOT / "configs/models/bert_l4_f32_s128.mlir").read_text(encoding="utf-8")
     off = lab.measure(
         "off", {"bert": text}, targets=["vmvx"], flags=["--iree-dispatch-creation-enable-aggressive-fusion=false"]
     )

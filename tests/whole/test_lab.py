@@ -12,22 +12,17 @@ import pytest
 from browser import chromium, opened, violations
 from fold_programs import layers
 from json_rows import JsonRow, read_json
-from lab_reading import read_lab
 from places import ROOT
-from product_model import PRODUCT
 from real_compilers import binary, own_cache
 
 from bot.cli.main import main
 from bot.config.experiments import load_experiments
-from bot.core.lab import fits
 from bot.running.runner import installed
 
 pytestmark = pytest.mark.compiler
 
 COMPILER = "3.13.0"
 CONFIG = "schema: code-size-config/1\nmodels: [models/*.mlir]\ntargets: [llvm-cpu-x86_64, vmvx]\n"
-OWN = {"depth": ("--target", "vmvx"), "aggressive-fusion": ("--target", "x86_64")}
-"""Of experiments that bring models, or are asked of larger ones."""
 LONG = {"opt-level", "llvm-size-passes"}
 """Experiments of many variants, which are compiled only: what is run is run in shorter ones."""
 
@@ -38,7 +33,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("lab")
     (home / "models").mkdir()
     shutil.copy(ROOT / "tests/fixtures/e2e/models/tiny.mlir", home / "models/tiny.mlir")
-    (home / "models/product_dyn.mlir").write_text(PRODUCT, encoding="utf-8")
     (home / "c.yml").write_text(CONFIG, encoding="utf-8")
     own_cache(home / "cache", COMPILER)
     return home
@@ -60,11 +54,10 @@ def cell(lab: JsonRow, model: str, variant: str, target: str = "llvm-cpu-x86_64"
     return found
 
 
-@pytest.mark.parametrize("name", sorted(load_experiments().keys() - OWN.keys()))
+@pytest.mark.parametrize("name", sorted(load_experiments().keys() - {"aggressive-fusion"}))
 def test_every_packaged_experiment_measures_its_variants(home: Path, name: str) -> None:
     experiment = load_experiments()[name]
-    model = "product_dyn" if name == "dynamic-shapes" else "tiny"
-    lab = asked(home, name, "--model", model, *(("--no-run",) if name in LONG else ()))
+    lab = asked(home, name, "--model", "tiny", *(("--no-run",) if name in LONG else ()))
     measured = {each.variant for each in lab.cells if each.measured}
     here = {each.name for each in experiment.variants if each.targets is None or "llvm-cpu-x86_64" in each.targets}
     assert measured == here, [each.failure for each in lab.cells if not each.measured]
@@ -79,7 +72,7 @@ def test_every_packaged_experiment_measures_its_variants(home: Path, name: str) 
 
 def test_aggressive_fusion_on_the_quick_suite_gives_what_is_known(home: Path) -> None:
     models = [word for name in ("bert_l4_f32_dyn", "mobilenet_v1_f32_224") for word in ("--model", name)]
-    lab = asked(home, "aggressive-fusion", *models, *OWN["aggressive-fusion"], config=ROOT / "configs/quick.yml")
+    lab = asked(home, "aggressive-fusion", *models, "--target", "x86_64", config=ROOT / "configs/quick.yml")
     sites = [cell(lab, "bert_l4_f32_dyn", name).metrics["dispatch_sites"] for name in ("off", "on")]
     assert sites == [92, 82]
     assert [cell(lab, "bert_l4_f32_dyn", name).status for name in ("off", "on")] == ["ok", "over-stack-limit"]
@@ -89,27 +82,12 @@ def test_aggressive_fusion_on_the_quick_suite_gives_what_is_known(home: Path) ->
     assert "- With `on` 1 build needs the stack limit raised: `bert_l4_f32_dyn` on `llvm-cpu-x86_64`." in page
 
 
-def test_depth_has_a_row_for_each_depth_and_a_line_through_them(home: Path) -> None:
-    lab = asked(home, "depth", *OWN["depth"])
-    variants = {variant.name: variant.at for variant in lab.variants}
-    assert len(lab.cells) == len(variants) >= 3 and all(each.measured for each in lab.cells)
-    sizes = {variants[each.variant]: each.metrics["artifact_bytes"] for each in lab.cells}
-    slope = next(fit for fit in fits(read_lab(home / "out-depth/lab.json")) if fit.column == "artifact_bytes")
-    assert dict(slope.points) == sizes and slope.slope > 0
-
-
-@pytest.mark.parametrize(
-    ("name", "model", "variant"),
-    [("llvm-size-passes", "tiny", "machine-outliner"), ("dynamic-shapes", "product_dyn", "divisible")],
-)
-def test_the_printed_command_gives_the_very_bytes(home: Path, name: str, model: str, variant: str) -> None:
-    lab = asked(home, name, "--no-run", "--target", "x86_64", "--model", model)
-    told = cell(lab, model, variant)
-    line = told.command.replace("iree-compile", shlex.quote(str(binary(COMPILER))), 1)
-    where = home / f"out-{name}" if told.module else home
-    assert not told.module or (where / told.module).is_file()
-    subprocess.run(["sh", "-c", line], cwd=where, check=True, capture_output=True)
-    assert hashlib.sha256((where / f"{model}.vmfb").read_bytes()).hexdigest() == told.artifact_digest
+def test_the_printed_command_gives_the_very_bytes(home: Path) -> None:
+    lab = asked(home, "llvm-size-passes", "--no-run", "--target", "x86_64", "--model", "tiny")
+    measured = cell(lab, "tiny", "machine-outliner")
+    line = measured.command.replace("iree-compile", shlex.quote(str(binary(COMPILER))), 1)
+    subprocess.run(["sh", "-c", line], cwd=home, check=True, capture_output=True)
+    assert hashlib.sha256((home / "tiny.vmfb").read_bytes()).hexdigest() == measured.artifact_digest
 
 
 @pytest.mark.usefixtures("runtime")

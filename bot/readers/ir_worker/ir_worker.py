@@ -26,9 +26,6 @@ all {"ready": true}, or {"error": "one line"} and the end:
         → {"folded": [{"members": [executable], "operands": [type]}],
            "left": [{"members": [executable], "why": text}], "executables": how many there are now}:
            `out` has the program with each group made one, verified; where nothing was folded, the very text of `flow`
-    {"op": "constrain", "model": PATH, "out": PATH, "constraint": as `ir_shape` has it}
-        → {"dimensions": [[input, dimension]], "refused": null}: `out` has the model, verified, with these constrained
-        → {"dimensions": [], "refused": "one line"} where that cannot be said of this model; there is no `out` then
     anything that goes wrong → {"error": "one line"}; the worker lives until its input ends
 
 The files are those of `--dump-compilation-phases-to`: `1.input`, `4.global-optimization`, `5.dispatch-creation`,
@@ -56,7 +53,6 @@ from .ir_fold import folded, groups
 from .ir_interface import interface, probe
 from .ir_kinds import collect, name_of
 from .ir_program import program
-from .ir_shape import constrained
 
 Answer = dict[str, Any]
 HERE = "on this machine: "  # `bot.core.policy.HERE`
@@ -83,7 +79,6 @@ class Worker:
             "groups": lambda request: groups(ir, self._load(request["flow"])),
             "probe": self._probe,
             "fold": self._fold,
-            "constrain": self._constrain,
         }
 
     def answer(self, line: str) -> Answer:
@@ -124,16 +119,6 @@ class Worker:
         if answer["folded"]:
             text = module.operation.get_asm(enable_debug_info=True).encode()
         Path(request["out"]).write_bytes(text)
-        return answer
-
-    def _constrain(self, request: Answer) -> Answer:
-        text = Path(request["model"]).read_bytes()
-        module = self._module(text)
-        answer = constrained(self.ir, module, request["constraint"])
-        if answer["refused"] is None:
-            if request["constraint"]["kind"] != "dynamic":
-                text = f"{module.operation.get_asm(enable_debug_info=True)}\n".encode()
-            Path(request["out"]).write_bytes(text)
         return answer
 
     def _load(self, path: str) -> Any:
