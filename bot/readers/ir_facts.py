@@ -34,10 +34,6 @@ class _Strategies(Record, frozen=True):
     functions: dict[Name, Name]
 
 
-class _Probed(Record, frozen=True):
-    probes: Count
-
-
 class Function(Record, frozen=True):
     """A function that can be called from outside; types as the compiler writes them."""
 
@@ -68,7 +64,6 @@ class CompiledFor(Record, frozen=True):
 class Interface(Record, frozen=True):
     """All that somebody who wants to run a program has to know of it, in the program's order."""
 
-    module: Name  # what other modules call it
     functions: tuple[Function, ...]
     parameters: tuple[Parameter, ...]
     targets: tuple[CompiledFor, ...]
@@ -108,11 +103,6 @@ def strategies(answer: str) -> dict[str, str]:
 def interface(answer: str) -> Interface:
     """The answer to the request `interface`, as JSON text; raises MalformedBinary."""
     return read_answer(answer, Interface)
-
-
-def probes(answer: str) -> int:
-    """How many results of dispatches the module gives, by the answer to `probe`; raises MalformedBinary."""
-    return read_answer(answer, _Probed).probes
 
 
 def read_answer(answer: str | bytes, kind: type[_Answer]) -> _Answer:

@@ -104,8 +104,6 @@ class Feed(NamedTuple):
     has_inputs: bool  # False for a function without arguments, of which only the parameters are random
     results: tuple[str, ...]  # the elements of what it gives, in order (`f32`); empty for what is no tensor or number
     dynamic: int | None  # what dimensions were made that are not fixed; None where all are
-    # how often a run calls the function; `draws` has the arguments of all calls, `results` what all give
-    calls: int = 1
 
 
 class _File(NamedTuple):

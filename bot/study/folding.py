@@ -22,7 +22,7 @@ from msgspec import structs
 from bot.compiler.bindings import Bindings, Importer, working
 from bot.compiler.cell_cache import CellCache, cell_key
 from bot.compiler.compiler import Session
-from bot.compiler.compiling import Kit, Source, artifact_of, compile_directly, module_of
+from bot.compiler.compiling import Kit, Source, artifact_of, compile_directly
 from bot.compiler.diagnostics import reason
 from bot.compiler.iree import open_kit
 from bot.compiler.ptxas import Assembler
@@ -46,9 +46,8 @@ from bot.core.snapshot import Cell, CellKey, Failure
 from bot.errors import MalformedBinary
 from bot.explain.whole_models import fold_counts
 from bot.readers.assemble import UNSPEAKABLE
-from bot.readers.ir_facts import Interface, interface, probes
+from bot.readers.ir_facts import Interface, interface
 from bot.running.runner import MISSING, Equality, Runner, Runtime, installed, machine, within
-from bot.running.runner import NOTHING as NOTHING_GIVEN
 from bot.study.cell import cell_of
 from bot.study.prepare import Work
 from bot.system.files import is_writable, make_directory, temporary_directory
@@ -422,7 +421,6 @@ class Bench(NamedTuple):
     """What runs the artifacts of one cell; `before` is that of its printed command."""
 
     attempts: Attempts
-    runner_of: Callable[[Interface], Runner]
     runner: Runner
     before: Path
 
@@ -434,30 +432,7 @@ class Bench(NamedTuple):
     def equal(self, attempt: Attempt) -> Equality:
         """Whether an attempt gives the outputs of the printed command's artifact."""
         after = self.artifact(attempt)
-        if isinstance(after, str):
-            return Equality(None, after)
-        equality = self.runner.outputs_equal(self.before, after)
-        if equality.equal is not None or not equality.equal_note.startswith(NOTHING_GIVEN):
-            return equality
-        return self._probed(attempt) or equality
-
-    def _probed(self, attempt: Attempt) -> Equality | None:
-        """The same of the results of all dispatches, which both programs give beside their own; None without these."""
-        artifacts, signature = [], None
-        for text in (self.attempts.flow, self.attempts.program(attempt)):
-            probed, folding = text.with_suffix(".probed.mlir"), self.attempts.tools.folding
-            try:
-                probes(folding.ask("probe", flow=str(text), probed=str(probed)) or "")
-                signature = signature or interface(folding.ask("interface", flow=str(probed)) or "")
-            except MalformedBinary:
-                return None
-            artifacts.append(self.attempts.artifact(attempt.planned, probed, probed.with_suffix(".vmfb")))
-            if isinstance(artifacts[-1], str):
-                return None
-        if signature is None:
-            return None
-        equality = self.runner_of(signature).outputs_equal(*map(Path, artifacts))
-        return equality._replace(equal_note=f"results of all dispatches: {equality.equal_note}")
+        return Equality(None, after) if isinstance(after, str) else self.runner.outputs_equal(self.before, after)
 
     def price(self, attempt: Attempt) -> Price | str:
         """What an attempt costs in run time."""
@@ -614,20 +589,16 @@ def _check(audits: Sequence[Audited], runtime: Runtime, data: Path, max_slowdown
 def _bench(one: Audited, runtime: Runtime, data: Path, work: Work) -> Bench | str:
     if one.attempts is None or not one.groups:
         return one.failure or NOTHING_FOLDED
-    attempts, kit = one.attempts, one.attempts.tools.kit
+    attempts = one.attempts
     signature = interface_of(attempts.tools.folding, attempts.flow)
     if isinstance(signature, str):
         return signature
 
-    def runner_of(signature: Interface) -> Runner:
-        compiled = partial(module_of, kit)
-        return Runner(runtime, signature, data, work.cancel, timeout_seconds=RUN_SECONDS, compiled=compiled)
-
-    runner = runner_of(signature)
+    runner = Runner(runtime, signature, data, work.cancel, timeout_seconds=RUN_SECONDS)
     if runner.reason is not None:
         return runner.reason
     before = attempts.artifact(one.planned, attempts.source, attempts.flow.with_suffix(".before.vmfb"))
-    return before if isinstance(before, str) else Bench(attempts, runner_of, runner, before)
+    return before if isinstance(before, str) else Bench(attempts, runner, before)
 
 
 def _compared(one: Audited, work: Work) -> Mapping[Group, str]:

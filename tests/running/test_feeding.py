@@ -22,7 +22,7 @@ KINDS = {"f32": np.float32, "f16": np.float16, "f64": np.float64, "i8": np.int8,
 
 def program(*arguments: str, parameters: tuple[Parameter, ...] = (), extent: int | None = None) -> Interface:
     function = Function("main", arguments, ("tensor<4xf32>", "i32", "!hal.buffer"), (extent,) * len(arguments))
-    return Interface("module", (function,), parameters, (), remembers=False)
+    return Interface((function,), parameters, (), remembers=False)
 
 
 def parameter(key: str, kind: str, scope: str = "model", extent: int | None = None) -> Parameter:
@@ -190,9 +190,9 @@ def test_programs_that_nobody_knows_how_to_call() -> None:
     for text in ("tensor<3xcomplex<f32>>", "!hal.fence", "!hal.buffer", "tensor<2x!hal.buffer>"):
         assert called(program("i32", text)) == f"argument 1 of main is a {text}, of which no random one is made"
     said = "the program's function has a name that cannot be given to the runtime"
-    assert called(Interface("module", (Function("a\0b", (), (), ()),), (), (), remembers=False)) == said
-    assert called(Interface("module", (), (), (), remembers=False)) == "which of 0 public functions to run is not known"
-    two = Interface("module", (program().functions[0], Function("step", (), (), ())), (), (), remembers=False)
+    assert called(Interface((Function("a\0b", (), (), ()),), (), (), remembers=False)) == said
+    assert called(Interface((), (), (), remembers=False)) == "which of 0 public functions to run is not known"
+    two = Interface((program().functions[0], Function("step", (), (), ())), (), (), remembers=False)
     assert called(two) == "which of 2 public functions to run is not known: main, step"
     assert called(program("tensor<1x?xi32>")) == (program("tensor<1x?xi32>").functions[0], True)
 

@@ -31,9 +31,8 @@ def interface(ir: Any, module: Any) -> dict[str, Any]:
         for index, value in enumerate(each.values[_ARGUMENT]):
             extents.add(value, {(name, str(index)): _OWN})
     parameters = _parameters(ir, module, extents)
-    limits, named = extents.follow(), module.operation.attributes
+    limits = extents.follow()
     return {
-        "module": named["sym_name"].value if "sym_name" in named else "module",
         "functions": [
             {
                 "name": name,
@@ -260,47 +259,3 @@ class _Extents:
         is_place = kind == "index" and name != "tensor.from_elements" and not name.startswith("arith.")
         is_known = name.startswith((*_MOVES, *_COMPUTES)) or name in {*_STORES, *_ENDS, "util.global.store"}
         return _UNKNOWN if is_place or not is_known or (name in _BY_PLACE and number == 1) else 0
-
-
-# A program that also gives what its dispatches compute on the way: a result that says little hides less.
-
-
-def probe(ir: Any, module: Any) -> int:
-    """Let the only public function return the result of each of its dispatches too, in order; how many these are.
-
-    Raises ValueError where there is no such function, or it has branches or fences.
-    """
-    public = [op for op in functions_of(ir, module).values() if is_public(op)]
-    if len(public) != 1:
-        raise ValueError(f"{len(public)} public functions, not one")
-    function, ends = public[0], collect(ir, public[0], (_RETURN,))
-    if len(function.regions[0].blocks) != 1 or len(ends) != 1:
-        raise ValueError("the public function has branches")
-    if any(str(argument.type) == "!hal.fence" for argument in function.regions[0].blocks[0].arguments):
-        raise ValueError("the public function has fences")
-    with module.context, ir.Location.unknown():
-        end, view, views = ends[0], ir.Type.parse(_VIEW), []
-        for op in collect(ir, function, (_DISPATCH,)):
-            # The dimensions that are not fixed are the last operands, result after result.
-            count = list(op.attributes["operandSegmentSizes"])[-1]
-            sizes = list(op.operands)[len(op.operands) - count :]
-            for value in op.results if op.parent == end.parent else ():
-                own = str(value.type).count("?")
-                encoding = {"source_encoding": ir.TypeAttr.get(value.type)}
-                operands, sizes = [value, *sizes[:own]], sizes[own:]
-                at = ir.InsertionPoint(end)
-                export = ir.Operation.create(_EXPORT, results=[view], operands=operands, attributes=encoding, ip=at)
-                views.append(export.results[0])
-        ir.Operation.create(_RETURN, operands=[*end.operands, *views], ip=ir.InsertionPoint(end))
-        end.erase()
-        own_type = function.attributes["function_type"].value
-        function_type = ir.FunctionType.get(list(own_type.inputs), [*own_type.results, *[view] * len(views)])
-        function.attributes["function_type"] = ir.TypeAttr.get(function_type)
-        if "tied_operands" in function.attributes:  # a result without its entry crashes the printer of 3.8.0
-            untied = [ir.IntegerAttr.get(ir.IndexType.get(), -1)] * len(views)
-            function.attributes["tied_operands"] = ir.ArrayAttr.get([*function.attributes["tied_operands"], *untied])
-        for name in ("res_attrs", "iree.reflection"):  # what is said of the old results
-            if name in function.attributes:
-                del function.attributes[name]
-    module.operation.verify()
-    return len(views)
