@@ -40,17 +40,14 @@ class Function(Record, frozen=True):
     name: Name
     arguments: tuple[Name, ...]
     results: tuple[Name, ...]
-    # of each argument how many values from 0 on may be given, as they are places in a tensor; None where all may be
-    extents: tuple[Count | None, ...]
 
 
 class Parameter(Record, frozen=True):
-    """A tensor that is no part of the artifact, but of a file given with it; `extent` as in a function's `extents`."""
+    """A tensor that is no part of the artifact, but of a file given with it."""
 
     scope: str
     key: str
     type: Name
-    extent: Count | None
 
 
 class CompiledFor(Record, frozen=True):
@@ -68,6 +65,8 @@ class Interface(Record, frozen=True):
     parameters: tuple[Parameter, ...]
     targets: tuple[CompiledFor, ...]
     remembers: bool  # True where a call changes what the next one sees
+    # True where an integer may be the place of something in a tensor: one that is too large would be outside of it
+    picks: bool
 
 
 def program_facts(answer: str) -> ProgramFacts:

@@ -306,20 +306,6 @@ def capped(kind: str, operation: str, low: str, high: str) -> str:
     return two(f"tensor<64x{kind}>", f"{body}  linalg.yield %1 : {kind}", low, high)
 
 
-def gathered() -> str:
-    """The same of what token ids find in a table of sixteen rows."""
-    body = """
-      %cap = arith.constant {} : i32
-      %at = arith.index_cast %in : i32 to index
-      %row = tensor.extract %table[%at] : tensor<16xi32>
-      %1 = arith.minsi %row, %cap : i32
-      linalg.yield %1 : i32"""
-    head = "  %rows = util.global.load @rows : tensor<16xi32>\n"
-    head += "  %table = util.optimization_barrier %rows : tensor<16xi32>"
-    held = f"util.global private @rows = dense<{list(range(100, 116))}> : tensor<16xi32>\n"
-    return two(IDS, body, 105, 107, held, head)
-
-
 def remembering() -> str:
     """Two executables that multiply what the call before was given."""
 
@@ -369,7 +355,6 @@ PROGRAMS = {
     "bytes_above_100": capped("i8", "minsi", "100", "107"),
     "floats_above_5": capped("f32", "minimumf", "5.0", "7.0"),
     "wide_integers": capped("i64", "minsi", "1099511627776", "1099511628000"),
-    "ids_above_5": gathered(),
 }
 
 
@@ -385,7 +370,6 @@ def test_a_difference_that_few_inputs_show_is_found(audit_of: Audit, name: str) 
     [
         ("bytes_above_100", "3 random inputs of i8 over its range"),
         ("floats_above_5", "3 random inputs: 1 of f32 of about 0.25; 2 of f32 of about 0.001 to 64"),
-        ("ids_above_5", "3 random inputs: 1 of i32 from 0 to 1; 2 of i32 from 0 to 15"),
     ],
 )
 def test_what_is_the_same_says_on_what(audit_of: Audit, home: Path, tmp_path: Path, name: str, drawn: str) -> None:
