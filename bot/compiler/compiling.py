@@ -35,7 +35,6 @@ from bot.system.processes import Outcome, run
 ARTIFACT, STACK_USAGE, STATISTICS = "out.vmfb", "stack-usage.txt", "statistics.json"
 PROGRAM, ALLOCAS, STRATEGIES = "program.json", "allocas.json", "strategies.json"
 """The files of a compile: those of the compiler, and the answers of the IR worker, JSON that is still unread."""
-_VM_MODULE = ("--compile-mode=vm",)
 _THE_ARTIFACT = "the artifact"
 _MOST_TABLE_BYTES = 1 << 26
 """The most that is read of the statistics (one line), and of the stack usage (a line for each function)."""
@@ -133,14 +132,6 @@ def _made(kit: Kit, argv: Sequence[str], source: Source, what: str) -> bytes | F
         except InputError as error:
             return Failure("read", error.what)
         return failure(outcome, kit.session.timeout_seconds) if data is None else data
-
-
-def module_of(kit: Kit, beside: Path, text: str) -> Path | str:
-    """A module of the VM's own operations, compiled to a file beside another one; or why there is none."""
-    source, out = beside.with_suffix(".vm.mlir"), beside.with_suffix(".vm.vmfb")
-    source.write_text(text, encoding="utf-8")
-    failed = artifact_of(kit, _VM_MODULE, Source(beside.stem, source), out)
-    return failed.first_line if failed else out
 
 
 def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome) -> Compiled:

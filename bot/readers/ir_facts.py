@@ -34,27 +34,20 @@ class _Strategies(Record, frozen=True):
     functions: dict[Name, Name]
 
 
-class _Probed(Record, frozen=True):
-    probes: Count
-
-
 class Function(Record, frozen=True):
     """A function that can be called from outside; types as the compiler writes them."""
 
     name: Name
     arguments: tuple[Name, ...]
     results: tuple[Name, ...]
-    # of each argument how many values from 0 on may be given, as they are places in a tensor; None where all may be
-    extents: tuple[Count | None, ...]
 
 
 class Parameter(Record, frozen=True):
-    """A tensor that is no part of the artifact, but of a file given with it; `extent` as in a function's `extents`."""
+    """A tensor that is no part of the artifact, but of a file given with it."""
 
     scope: str
     key: str
     type: Name
-    extent: Count | None
 
 
 class CompiledFor(Record, frozen=True):
@@ -68,11 +61,12 @@ class CompiledFor(Record, frozen=True):
 class Interface(Record, frozen=True):
     """All that somebody who wants to run a program has to know of it, in the program's order."""
 
-    module: Name  # what other modules call it
     functions: tuple[Function, ...]
     parameters: tuple[Parameter, ...]
     targets: tuple[CompiledFor, ...]
     remembers: bool  # True where a call changes what the next one sees
+    # True where an integer may be the place of something in a tensor: one that is too large would be outside of it
+    picks: bool
 
 
 def program_facts(answer: str) -> ProgramFacts:
@@ -108,11 +102,6 @@ def strategies(answer: str) -> dict[str, str]:
 def interface(answer: str) -> Interface:
     """The answer to the request `interface`, as JSON text; raises MalformedBinary."""
     return read_answer(answer, Interface)
-
-
-def probes(answer: str) -> int:
-    """How many results of dispatches the module gives, by the answer to `probe`; raises MalformedBinary."""
-    return read_answer(answer, _Probed).probes
 
 
 def read_answer(answer: str | bytes, kind: type[_Answer]) -> _Answer:

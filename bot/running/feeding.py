@@ -20,7 +20,7 @@ from bot.core.json_text import canonical
 from bot.core.policy import here
 from bot.core.record import Count, Record
 from bot.errors import MalformedBinary
-from bot.readers.ir_facts import Function, Interface, Parameter, Tensor, parsed, read_answer
+from bot.readers.ir_facts import Function, Interface, Tensor, parsed, read_answer
 from bot.system.files import make_directory, no_room, temporary_directory
 from bot.system.processes import Cancel, run
 
@@ -104,8 +104,6 @@ class Feed(NamedTuple):
     has_inputs: bool  # False for a function without arguments, of which only the parameters are random
     results: tuple[str, ...]  # the elements of what it gives, in order (`f32`); empty for what is no tensor or number
     dynamic: int | None  # what dimensions were made that are not fixed; None where all are
-    # how often a run calls the function; `draws` has the arguments of all calls, `results` what all give
-    calls: int = 1
 
 
 class _File(NamedTuple):
@@ -146,14 +144,14 @@ def feed(
     `dynamic`: for dimensions that are not fixed; None where all are; `draws`: how many random inputs; one where the
     function takes none.
     """
-    narrow, wide = (_parameter_files(interface.parameters, is_wide=is_wide) for is_wide in (False, True))
+    narrow, wide = (_parameter_files(interface, is_wide=is_wide) for is_wide in (False, True))
     if isinstance(narrow, str) or isinstance(wide, str):
         return str(narrow)
     runs = [(draw, narrow) for draw in range(draws if function.arguments else 1)]
     runs[1:1] = [(len(runs) | 1, wide)] if wide != narrow else []
     files, calls, drawn = dict[str, _File](), list[tuple[str, ...]](), list[str]()
     for draw, of_run in runs:
-        given = _arguments(function, draw, dynamic)
+        given = _arguments(function, draw, dynamic, picks=interface.picks)
         files |= {file.name: file for file in (*of_run.values(), *(one.file for one in given)) if file}
         flags = [f"--parameters={f'{scope}=' if scope else ''}{each.name}" for scope, each in of_run.items()]
         flags += [f"--input={one.flag}{f'@{one.file.name}' if one.file else ''}" for one in given]
@@ -192,33 +190,29 @@ def _words(tensor: dict[str, Any]) -> str:
     return f"{element} {_FLOATS_ARE[role]}"
 
 
-def _arguments(function: Function, draw: int, dynamic: int | None) -> list[_Given]:
+def _arguments(function: Function, draw: int, dynamic: int | None, *, picks: bool) -> list[_Given]:
     """All of one run: the first is of small values, of the others each second one as wide as can be.
 
     A mask that is no mask may make all that a program computes infinite, so that the rest keeps small integers.
     """
     given = []
-    for number, (text, extent) in enumerate(zip(function.arguments, function.extents, strict=True)):
+    for number, text in enumerate(function.arguments):
         tensor = parsed(text)
         if tensor is None:
             given.append(_Given("1xi8=0", None, ""))
             continue
         sized, role = tensor.sized(dynamic or 0), "wide" if draw else "input"
-        described = _described(sized, f"input {number}, draw {draw}", role, _below(tensor, extent, draw))
+        described = _described(sized, f"input {number}, draw {draw}", role, _below(tensor, draw, picks=picks))
         shape = "x".join([*map(str, sized.sizes), sized.element])
         file = None if tensor.is_scalar else _File("input", "", (described,), sized.size_bytes or 0)
         given.append(_Given(f"{shape}=" if file else _scalar(tensor, described), file, _words(described)))
     return given
 
 
-def _below(tensor: Tensor, extent: int | None, draw: int) -> int | None:
-    """What integers are below: within what they are places in, and in some draws few of what may be anything else."""
-    bits = tensor.bits or 0
-    if tensor.is_float or bits == 1:
-        return None
-    is_few = bits >= _LONG_BITS and (draw == 0 or (extent is None and draw % 2 == 0))
-    bounds = [bound for bound in (extent, _FEW if is_few else None) if bound is not None]
-    return min(*bounds, 1 << (bits - 1)) if bounds else None
+def _below(tensor: Tensor, draw: int, *, picks: bool) -> int | None:
+    """What integers are below: long ones few in some of the draws, and in all of a program that picks by them."""
+    is_long = not tensor.is_float and (tensor.bits or 0) >= _LONG_BITS
+    return _FEW if is_long and (picks or tensor.element == "index" or draw % 2 == 0) else None
 
 
 def _scalar(tensor: Tensor, described: dict[str, Any]) -> str:
@@ -233,38 +227,38 @@ def _described(tensor: Tensor, seed: str, role: str, below: int | None) -> dict[
     return {"seed": seed, "element": tensor.element, "sizes": tensor.sizes, "role": role, "below": below}
 
 
-def _parameter_files(parameters: Sequence[Parameter], *, is_wide: bool) -> dict[str, _File] | str:
+def _parameter_files(interface: Interface, *, is_wide: bool) -> dict[str, _File] | str:
     """Scope → its file; or the reason why one cannot be made.
 
     `is_wide`: give integers that may be anything all values, and the biases of a quantised program, whose other
     integers stay small, values as large as the sums that they are added to.
     """
-    scopes: dict[str, dict[str, tuple[Tensor, int | None]]] = {}
-    for each in parameters:
+    scopes: dict[str, dict[str, Tensor]] = {}
+    for each in interface.parameters:
         tensor = parsed(each.type)
         if tensor is None or tensor.size_bytes is None:
             return f"the parameter {each.key!r} is a {each.type}, of which no random one is made"
         if not each.key.isprintable() or set(each.key + each.scope) & set('"\\=') or not each.scope.isprintable():
             return f"the parameter {each.key!r} has a name that no file of parameters can have"
-        if scopes.setdefault(each.scope, {}).setdefault(each.key, (tensor, each.extent))[0] != tensor:
+        if scopes.setdefault(each.scope, {}).setdefault(each.key, tensor) != tensor:
             return f"the parameter {each.key!r} has two types"
-    is_quantised = any(tensor.element in _QUANTISED for tensors in scopes.values() for tensor, _ in tensors.values())
+    is_quantised = any(tensor.element in _QUANTISED for tensors in scopes.values() for tensor in tensors.values())
     how = ("bias" if is_quantised else "wide") if is_wide else ""
-    return {scope: _parameter_file(scope, tensors, how) for scope, tensors in scopes.items()}
+    return {scope: _parameter_file(scope, tensors, how, picks=interface.picks) for scope, tensors in scopes.items()}
 
 
-def _parameter_file(scope: str, tensors: dict[str, tuple[Tensor, int | None]], how: str) -> _File:
+def _parameter_file(scope: str, tensors: dict[str, Tensor], how: str, *, picks: bool) -> _File:
     """All tensors of a scope, in the format of https://huggingface.co/docs/safetensors, which the runtime reads.
 
     It looks at nothing but the offsets, so that every type may pass for bytes.
     """
     header, offset, described = {}, 0, []
-    for key, (tensor, extent) in tensors.items():
+    for key, tensor in tensors.items():
         size = tensor.size_bytes or 0
         header[key] = {"dtype": "U8", "shape": [size], "data_offsets": [offset, offset + size]}
         offset += size
         role = "bias" if how == "bias" and tensor.element == _SUM and len(tensor.sizes) == 1 else "parameter"
-        below = _below(tensor, extent, 1 if how == "wide" else 2)
+        below = _below(tensor, 1 if how == "wide" else 2, picks=picks)
         described.append(_described(tensor, f"parameter {scope}::{key}", role, below))
     text = json.dumps(header, ensure_ascii=False)
     head = text + " " * (-(8 + len(text.encode())) % _HEADER_STEP)

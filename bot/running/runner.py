@@ -28,7 +28,7 @@ from bot.core.policy import here
 from bot.core.record import Small
 from bot.core.spec import Places
 from bot.errors import InputError
-from bot.readers.ir_facts import CompiledFor, Function, Interface, parsed
+from bot.readers.ir_facts import CompiledFor, Interface
 from bot.running.feeding import Draw, Feed, Output, called, compare, feed
 from bot.system.defaults import cores
 from bot.system.files import temporary_directory
@@ -65,6 +65,7 @@ _ALLOWED = {"f64": 1e-4, "f32": 1e-4, "f16": 1e-2, "bf16": 5e-2}
 output. An `f64` may have been computed in `f32`. Elements that are not here have to be the same to the bit."""
 NOTHING = "nothing to compare"
 """What the note begins with where outputs are equal, and would be so whatever was computed."""
+HAS_STATE = "has state: a call changes what the next one sees"
 
 
 class Runtime(NamedTuple):
@@ -173,38 +174,6 @@ def started(
     return Stopped(here(why) if is_machine else why, is_own=not is_machine, is_refused=True)
 
 
-def twice(module: str, function: Function) -> str:
-    """A module of the VM's own operations, whose function of the same name calls a module's function twice in turn."""
-
-    def passed(text: str) -> str:
-        tensor = parsed(text)
-        if tensor is None or not tensor.is_scalar:
-            return f"!vm.ref<{text if text.startswith('!') else '!hal.buffer_view'}>"
-        return f"{'f' if tensor.is_float else 'i'}{64 if (tensor.bits or 0) > 32 else 32}"
-
-    taken, given = (list(map(passed, texts)) for texts in (function.arguments, function.results))
-    names, callee = [f"%a{number}" for number in range(2 * len(taken))], f'@"{module}.{function.name}"'
-    parameters = [f"{name} : {kind}" for name, kind in zip(names, taken * 2, strict=True)]
-    own, both = f"({', '.join(taken)}) -> ({', '.join(given)})", ", ".join(given * 2)
-    results = ", ".join(f"%r{call}#{number}" for call in range(2) for number in range(len(given)))
-    calls = [
-        f"    {f'%r{call}:{len(given)} = ' if given else ''}vm.call {callee}"
-        f"({', '.join(names[call * len(taken) : (call + 1) * len(taken)])}) : {own}"
-        for call in range(2)
-    ]
-    lines = [
-        "vm.module @twice {",
-        f"  vm.import private {callee}({', '.join(parameters[: len(taken)])}) -> ({', '.join(given)})",
-        f'  vm.export @"{function.name}"',
-        f'  vm.func private @"{function.name}"({", ".join(parameters)}) -> ({both}) {{',
-        *calls,
-        f"    vm.return {results} : {both}" if given else "    vm.return",
-        "  }",
-        "}",
-    ]
-    return "\n".join(lines)
-
-
 def _argv(runtime: Runtime, program: str, artifact: Path, feed: Feed, draw: int) -> list[str]:
     """What both programs are told: device, artifact, function, parameters, arguments."""
     path = str(runtime.directory / program)
@@ -229,7 +198,6 @@ class Runner:
         draws: int = DRAWS,
         names: tuple[str, str] = ("the artifact before folding", "the artifact after folding"),
         runtimes: Mapping[Path, Runtime] | None = None,
-        compiled: Callable[[Path, str], Path | str] | None = None,
     ) -> None:
         """Prepare it.
 
@@ -237,12 +205,10 @@ class Runner:
         the random data are kept, about as large as the parameters; programs with the same parameters share them, and
         nobody removes them; `timeout_seconds`: for each run; `draws`: random inputs; a quantised program gets one more,
         with other parameters; `names`: what the artifacts before and after are called where one of them does not run;
-        `runtimes`: artifact → the runtime that runs it, where that is another one; `compiled`: gives a module of the
-        VM's own operations that is run beside this artifact, or why there is none; without it a program that remembers
-        is called once.
+        `runtimes`: artifact → the runtime that runs it, where that is another one.
         """
         self._runtime, self._interface, self._directory = runtime, interface, directory.absolute()
-        self._cancel, self._timeout_seconds, self._compiled = cancel, timeout_seconds, compiled
+        self._cancel, self._timeout_seconds = cancel, timeout_seconds
         self._names, self._draws, self._runtimes = names, draws, runtimes if runtimes is not None else {}
         self._called = called(interface)
         self._feeds: dict[Path, Feed | str] = {}
@@ -251,48 +217,16 @@ class Runner:
             self.reason = self._called
 
     def outputs_equal(self, before: Path, after: Path) -> Equality:
-        """Whether both give the same on the same random inputs and parameters.
-
-        A program whose result hides what it computed (a quantised one that ends in a softmax) proves nothing: ask it
-        of both programs' probed forms (the IR worker's request `probe`), and `interface` be that of such a one.
-        """
+        """Whether both give the same on the same random inputs and parameters."""
+        if self._interface.remembers:
+            return Equality(None, HAS_STATE)
         fed = self._feed(before)
         if isinstance(fed, str):
             return Equality(None, fed)
-        if not self._interface.remembers:
-            return self._compare(before, after, fed, fed)
-        again = [self._twice(fed, artifact) for artifact in (before, after)]
-        why = next((each for each in again if isinstance(each, str)), "")
-        feeds = [each for each in again if isinstance(each, Feed)]
-        of_two = Equality(None, why) if why else self._compare(before, after, *feeds)
-        if of_two.equal is not None:
-            return of_two
-        once = self._compare(before, after, fed, fed)
-        return once._replace(equal_note=f"{once.equal_note}; of first calls alone: {of_two.equal_note}")
-
-    def _twice(self, fed: Feed, artifact: Path) -> Feed | str:
-        """How to call the function twice, of which the second call sees what the first has left; or why that cannot be.
-
-        The second is given what the run before was, so that it is no repetition.
-        """
-        if self._compiled is None:
-            return "nobody compiles a second call"
-        module = self._compiled(artifact, twice(self._interface.module, self._interface.functions[0]))
-        if isinstance(module, str):
-            return module
-        inputs = [tuple(flag for flag in draw if flag.startswith("--input=")) for draw in fed.draws]
-        draws = [
-            (f"--module={module.absolute()}", *draw, *inputs[max(0, number - 1)])
-            for number, draw in enumerate(fed.draws)
-        ]
-        return fed._replace(draws=tuple(draws), results=fed.results * 2, calls=2)
-
-    def _compare(self, before: Path, after: Path, *feeds: Feed) -> Equality:
-        fed = feeds[0]
         with temporary_directory("outputs-", self._directory) as outputs:
             runs: dict[int, list[tuple[str, str]]] = {}
             for draw in self._unless_long(len(fed.draws), _FEWEST_DRAWS):
-                ran = self._both(before, after, feeds, draw, outputs / str(draw))
+                ran = self._both(before, after, fed, draw, outputs / str(draw))
                 if isinstance(ran, Equality):
                     return ran
                 if ran is not None:
@@ -304,7 +238,7 @@ class Runner:
             compared = compare(requests, outputs, self._cancel)
         if isinstance(compared, str):
             return Equality(None, compared)
-        return judged(compared, fed.results, _inputs(fed, runs), fed.calls)
+        return judged(compared, fed.results, _inputs(fed, runs))
 
     def price(self, before: Path, after: Path, pairs: int = PAIRS) -> Price | str:
         """Their times, or the reason why there are none.
@@ -371,18 +305,18 @@ class Runner:
         return Stopped(f"gave no output {lost[0]}") if lost else files
 
     def _both(
-        self, before: Path, after: Path, feeds: Sequence[Feed], draw: int, outputs: Path
+        self, before: Path, after: Path, fed: Feed, draw: int, outputs: Path
     ) -> list[tuple[str, str]] | Equality | None:
         """The files of one draw, before and after for each output; or the verdict where one artifact does not run.
 
         None where it is the one before that refuses these data, and did not refuse those of the first draw.
         """
-        start, inputs = time.monotonic(), _inputs(feeds[0], range(draw + 1))
-        ran = self._execute(before, feeds[0], draw, outputs / "before")
+        start, inputs = time.monotonic(), _inputs(fed, range(draw + 1))
+        ran = self._execute(before, fed, draw, outputs / "before")
         if isinstance(ran, Stopped):
             return None if draw and ran.is_own else Equality(None, f"{self._names[0]} {ran.why}, {inputs}")
         taken = time.monotonic() - start
-        ran_after = self._execute(after, feeds[1], draw, outputs / "after")
+        ran_after = self._execute(after, fed, draw, outputs / "after")
         if isinstance(ran_after, Stopped):
             is_only_slow = ran_after.is_late and taken * _MUCH_LONGER > self._timeout_seconds
             equal = False if ran_after.is_own and not is_only_slow else None
@@ -403,7 +337,7 @@ class Runner:
 
 
 def _inputs(fed: Feed, runs: Collection[int]) -> str:
-    """On what these runs were: how many, what was drawn for them, and how often they were called."""
+    """On what these runs were: how many, and what was drawn for them."""
     counts = Counter(fed.drawn[run] for run in runs)
     what = ("input", "inputs") if fed.has_inputs else ("set of parameters", "sets of parameters")
     if not any(counts):
@@ -411,7 +345,7 @@ def _inputs(fed: Feed, runs: Collection[int]) -> str:
     said = [f"{f'{count} of ' if len(counts) > 1 else 'of '}{drawn}" for drawn, count in counts.items()]
     drawn = f"on {len(runs)} random {what[len(runs) != 1]}{': ' if len(said) > 1 else ' '}{'; '.join(said)}"
     sizes = f", with dynamic dimensions of {fed.dynamic}" if fed.dynamic else ""
-    return f"{drawn}{sizes}{', called twice on each' if fed.calls > 1 else ''}"
+    return f"{drawn}{sizes}"
 
 
 class Equality(NamedTuple):
@@ -421,19 +355,16 @@ class Equality(NamedTuple):
     equal_note: str
 
 
-def judged(outputs: Sequence[Output], elements: Sequence[str], inputs: str, calls: int = 1) -> Equality:
+def judged(outputs: Sequence[Output], elements: Sequence[str], inputs: str) -> Equality:
     """The verdict on two artifacts' outputs: equal, not equal or not known, with one line that says why.
 
-    `elements`: of the outputs, in order (`f32`); `inputs`: what they were computed from, as in `on 3 random inputs`;
-    `calls`: how many calls gave them; each as many.
+    `elements`: of the outputs, in order (`f32`); `inputs`: what they were computed from, as in `on 3 random inputs`.
     """
     differing = [(0.0, 0.0)]
     for number, (output, element) in enumerate(zip(outputs, elements, strict=True)):
         for draw in output.draws:
             if why := _unequal(draw, element):
-                call, of_call = divmod(number, len(outputs) // calls)
-                name = f"output {of_call} of the second call" if call else f"output {of_call}"
-                return Equality(False, f"{name} {why}, {inputs}")
+                return Equality(False, f"output {number} {why}, {inputs}")
             differing += [(draw.relative or 0.0, _ALLOWED.get(element, 0.0))] if draw.different else []
     mute = [_mute(output) for output in outputs]
     if all(mute):

@@ -22,7 +22,7 @@ from msgspec import structs
 from bot.compiler.bindings import Bindings, Importer, working
 from bot.compiler.cell_cache import CellCache, cell_key
 from bot.compiler.compiler import Session
-from bot.compiler.compiling import Kit, Source, artifact_of, compile_directly, module_of
+from bot.compiler.compiling import Kit, Source, artifact_of, compile_directly
 from bot.compiler.diagnostics import reason
 from bot.compiler.iree import open_kit
 from bot.compiler.ptxas import Assembler
@@ -46,9 +46,8 @@ from bot.core.snapshot import Cell, CellKey, Failure
 from bot.errors import MalformedBinary
 from bot.explain.whole_models import fold_counts
 from bot.readers.assemble import UNSPEAKABLE
-from bot.readers.ir_facts import Interface, interface, probes
+from bot.readers.ir_facts import Interface, interface
 from bot.running.runner import MISSING, Equality, Runner, Runtime, installed, machine, within
-from bot.running.runner import NOTHING as NOTHING_GIVEN
 from bot.study.cell import cell_of
 from bot.study.prepare import Work
 from bot.system.files import is_writable, make_directory, temporary_directory
@@ -179,7 +178,7 @@ def search(groups: Groups, attempt: Try, banned: Collection[Group] = ()) -> Sear
             working, failed = compiling(each, attempt)
             unfolded += [LeftFamily(level, group, why) for group, why in failed.items()]
             tried.append(working)
-    best, without = gaining(choices(groups, tried), attempt, groups.elements)
+    best, without = gaining(choices(groups, tried), attempt)
     unfolded += [LeftFamily(kind_of(groups, group) or FOLD_KINDS[-1], group, why) for group, why in without.items()]
     folded = {name for group in best.groups for name in group}
     families = {one.members: one for one in reversed(unfolded) if not folded.issuperset(one.members)}
@@ -294,14 +293,11 @@ def choices(groups: Groups, tried: Sequence[Attempt]) -> list[Choice]:
     return result
 
 
-def gaining(choices: Sequence[Choice], attempt: Try, elements: Mapping[str, int]) -> tuple[Attempt, dict[Group, str]]:
+def gaining(choices: Sequence[Choice], attempt: Try) -> tuple[Attempt, dict[Group, str]]:
     """The attempt with the ways that make the artifact smaller, and what the others give.
 
     What clearly does, as less than half of its code is left, is taken at once, if all of it does; each of the others is
-    compiled beside what is kept by then, and where it does not gain as a whole, its small and its large executables
-    apart.
-
-    `elements`: executable → how many its largest tensor has.
+    compiled beside what is kept by then, that with the most code first.
     """
     clear = [one for one in choices if one.sizes and 2 * one.sizes[1] < one.sizes[0]]
     best, without = attempt([group for one in clear for group in one.ways[0][1]]), {}
@@ -316,10 +312,6 @@ def gaining(choices: Sequence[Choice], attempt: Try, elements: Mapping[str, int]
             why = "the artifact gets no smaller with it" if sizes else "it does not compile beside the others"
             best = next((each for each in tried if is_smaller(each, best) and each.artifact_bytes == min(sizes)), best)
         if best is before:
-            for half in halves(one.members, elements):
-                with_it = attempt([*best.groups, half])
-                best = with_it if is_smaller(with_it, best) else best
-        if best is before:
             without[one.members] = why
     return best, without
 
@@ -328,15 +320,6 @@ def is_smaller(one: Attempt, other: Attempt) -> bool:
     """Whether its artifact is; not where one of both has none."""
     sizes = one.artifact_bytes, other.artifact_bytes
     return sizes[0] is not None and sizes[1] is not None and sizes[0] < sizes[1]
-
-
-def halves(group: Group, elements: Mapping[str, int]) -> list[Group]:
-    """A group's small and its large executables, in the program's order; none for a group of few."""
-    if len(group) < _MOST_HALVES:
-        return []
-    by_size = sorted(group, key=lambda name: (elements.get(name, 0), group.index(name)))
-    small = set(by_size[: len(group) // 2])
-    return [tuple(name for name in group if (name in small) is is_small) for is_small in (True, False)]
 
 
 # One cell's audit: what is worth folding of it, and whether folded programs still give what they gave, and how fast.
@@ -422,7 +405,6 @@ class Bench(NamedTuple):
     """What runs the artifacts of one cell; `before` is that of its printed command."""
 
     attempts: Attempts
-    runner_of: Callable[[Interface], Runner]
     runner: Runner
     before: Path
 
@@ -434,30 +416,7 @@ class Bench(NamedTuple):
     def equal(self, attempt: Attempt) -> Equality:
         """Whether an attempt gives the outputs of the printed command's artifact."""
         after = self.artifact(attempt)
-        if isinstance(after, str):
-            return Equality(None, after)
-        equality = self.runner.outputs_equal(self.before, after)
-        if equality.equal is not None or not equality.equal_note.startswith(NOTHING_GIVEN):
-            return equality
-        return self._probed(attempt) or equality
-
-    def _probed(self, attempt: Attempt) -> Equality | None:
-        """The same of the results of all dispatches, which both programs give beside their own; None without these."""
-        artifacts, signature = [], None
-        for text in (self.attempts.flow, self.attempts.program(attempt)):
-            probed, folding = text.with_suffix(".probed.mlir"), self.attempts.tools.folding
-            try:
-                probes(folding.ask("probe", flow=str(text), probed=str(probed)) or "")
-                signature = signature or interface(folding.ask("interface", flow=str(probed)) or "")
-            except MalformedBinary:
-                return None
-            artifacts.append(self.attempts.artifact(attempt.planned, probed, probed.with_suffix(".vmfb")))
-            if isinstance(artifacts[-1], str):
-                return None
-        if signature is None:
-            return None
-        equality = self.runner_of(signature).outputs_equal(*map(Path, artifacts))
-        return equality._replace(equal_note=f"results of all dispatches: {equality.equal_note}")
+        return Equality(None, after) if isinstance(after, str) else self.runner.outputs_equal(self.before, after)
 
     def price(self, attempt: Attempt) -> Price | str:
         """What an attempt costs in run time."""
@@ -480,19 +439,11 @@ def affordable(bench: Bench, best: Attempt, max_slowdown: float) -> tuple[Attemp
         if not isinstance(whole, str) and within(whole, max_slowdown):
             cheap.append((whole.ratio, group))
             continue
-        parts: list[Cheap] = []
-        for half in halves(group, attempts.groups.elements):
-            alone = attempts.at([half])
-            price = bench.price(alone) if is_smaller(alone, attempts.at(())) else ""
-            if not isinstance(price, str) and within(price, max_slowdown):
-                parts.append((price.ratio, half))
-        cheap += parts
-        if dear := tuple(name for name in group if not any(name in part for _, part in parts)):
-            why = f"its price is not known: {whole}"
-            if not isinstance(whole, str):
-                sure = "it is" if within(whole, max_slowdown) is False else "it may be"
-                why = f"{sure} slower by more than {max_slowdown:.1%}"
-            refused.append(attempts.left(dear, why))
+        why = f"its price is not known: {whole}"
+        if not isinstance(whole, str):
+            sure = "it is" if within(whole, max_slowdown) is False else "it may be"
+            why = f"{sure} slower by more than {max_slowdown:.1%}"
+        refused.append(attempts.left(group, why))
     kept, dropped, price = together(cheap, attempts.at, bench.price, max_slowdown)
     return kept, [*refused, *(attempts.left(group, _DEAR_TOGETHER) for group in dropped)], price
 
@@ -614,20 +565,16 @@ def _check(audits: Sequence[Audited], runtime: Runtime, data: Path, max_slowdown
 def _bench(one: Audited, runtime: Runtime, data: Path, work: Work) -> Bench | str:
     if one.attempts is None or not one.groups:
         return one.failure or NOTHING_FOLDED
-    attempts, kit = one.attempts, one.attempts.tools.kit
+    attempts = one.attempts
     signature = interface_of(attempts.tools.folding, attempts.flow)
     if isinstance(signature, str):
         return signature
 
-    def runner_of(signature: Interface) -> Runner:
-        compiled = partial(module_of, kit)
-        return Runner(runtime, signature, data, work.cancel, timeout_seconds=RUN_SECONDS, compiled=compiled)
-
-    runner = runner_of(signature)
+    runner = Runner(runtime, signature, data, work.cancel, timeout_seconds=RUN_SECONDS)
     if runner.reason is not None:
         return runner.reason
     before = attempts.artifact(one.planned, attempts.source, attempts.flow.with_suffix(".before.vmfb"))
-    return before if isinstance(before, str) else Bench(attempts, runner_of, runner, before)
+    return before if isinstance(before, str) else Bench(attempts, runner, before)
 
 
 def _compared(one: Audited, work: Work) -> Mapping[Group, str]:

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from bot.compiler.bindings import Importer
 from bot.compiler.compiler import Session
-from bot.compiler.compiling import Kit, Source, artifact_of, module_of
+from bot.compiler.compiling import Kit, Source, artifact_of
 from bot.compiler.iree import in_its_words, open_kit, toolchain_of, unknown_to_all
 from bot.compiler.rewriting import flow_of
 from bot.config.targets import merged
@@ -223,7 +223,6 @@ class _Bench:
     scratch: Path
     cancel: Cancel
     runtimes: dict[Path, Runtime] = field(default_factory=dict)
-    kits: dict[Path, Kit] = field(default_factory=dict)
     files: int = 0
 
     def all(self, rows: Sequence[_Row], reference: Variant) -> Iterator[tuple[VariantPlan, Run]]:
@@ -263,7 +262,6 @@ class _Bench:
             timeout_seconds=RUN_SECONDS,
             names=(f"{plan.name}'s artifact", "its artifact"),
             runtimes=self.runtimes,
-            compiled=lambda artifact, text: module_of(self.kits[artifact], artifact, text),
         )
         before = runner.reason or self._artifact(first)
         return before if isinstance(before, str) else (runner, before)
@@ -271,7 +269,7 @@ class _Bench:
     def _artifact(self, row: _Row) -> Path | str:
         self.files += 1
         out = self.scratch / f"{self.files}.vmfb"
-        self.kits[out], _, self.runtimes[out] = self.tools[row[0].side.compiler.info.digest]
+        *_, self.runtimes[out] = self.tools[row[0].side.compiler.info.digest]
         failed = self._compiled(row, out, artifact_of)
         return out if failed is None else failed
 

@@ -16,7 +16,7 @@ from places import FIXTURES
 from bot.core.program import Argument, Site
 from bot.errors import MalformedBinary
 from bot.readers import ir_facts
-from bot.readers.ir_facts import Interface, Tensor, interface, parsed, probes
+from bot.readers.ir_facts import Interface, Tensor, interface, parsed
 
 ANSWERS, NAMED = (json.loads((FIXTURES / "ir" / f"{name}.answers.json").read_text()) for name in ("tiny", "named"))
 
@@ -178,25 +178,6 @@ SYNC = """
     util.return %1 : !hal.buffer_view
   }
 """
-DISPATCHED = """
-  flow.executable private @e {
-    flow.executable.export public @d workgroups(%n: index) -> (index, index, index) {
-      flow.return %n, %n, %n : index, index, index
-    }
-    builtin.module {
-      func.func @d(%x: !iree_tensor_ext.dispatch.tensor<readonly:tensor<?xi32>>, %n: index,
-                   %y: !iree_tensor_ext.dispatch.tensor<writeonly:tensor<?xi32>>,
-                   %z: !iree_tensor_ext.dispatch.tensor<writeonly:tensor<4xi32>>) { return }
-    }
-  }
-  util.func public @main(%x: !hal.buffer_view) -> !hal.buffer_view attributes {iree.reflection = {a = "b"}} {
-    %n = hal.buffer_view.dim<%x : !hal.buffer_view>[0] : index
-    %0 = hal.tensor.import %x : !hal.buffer_view -> tensor<?xi32>{%n}
-    %1:2 = flow.dispatch @e::@d[%n](%0, %n) : (tensor<?xi32>{%n}, index) -> (tensor<?xi32>{%n}, tensor<4xi32>)
-    %2 = hal.tensor.export %0 : tensor<?xi32>{%n} -> !hal.buffer_view
-    util.return %2 : !hal.buffer_view
-  }
-"""
 
 
 def asked(worker: Child, home: Path, *parts: str) -> Interface:
@@ -226,31 +207,6 @@ def test_a_function_that_waits_for_another_has_the_other_s_types(worker: Child, 
     assert alone.name == "main$async" and alone.arguments[1:] == ("!hal.fence", "!hal.fence")
     with pytest.raises(MalformedBinary):
         asked(worker, tmp_path, "nonsense")
-
-
-@pytest.mark.compiler
-def test_a_probed_program_gives_what_its_dispatches_compute(worker: Child, tmp_path: Path) -> None:
-    (own,) = asked(worker, tmp_path, DISPATCHED).functions
-    probed = tmp_path / "probed.mlir"
-    answer = worker.ask(op="probe", flow=str(tmp_path / "flow.mlir"), probed=str(probed))
-    assert probes(json.dumps(answer)) == 2
-    (main,) = interface(json.dumps(worker.ask(op="interface", flow=str(probed)))).functions
-    assert main.arguments == own.arguments
-    assert main.results == (*own.results, "tensor<?xi32>", "tensor<4xi32>")
-
-
-@pytest.mark.compiler
-@pytest.mark.parametrize(
-    ("parts", "why"), [((FENCED,), "has fences"), ((FENCED, SYNC), "2 public functions, not one"), ((), "0 public")]
-)
-def test_a_program_that_cannot_be_probed_says_why(
-    worker: Child, tmp_path: Path, parts: tuple[str, ...], why: str
-) -> None:
-    (tmp_path / "flow.mlir").write_text("\n".join(("module {", *parts, "}")))
-    answer = worker.ask(op="probe", flow=str(tmp_path / "flow.mlir"), probed=str(tmp_path / "none"))
-    with pytest.raises(MalformedBinary, match=why):
-        probes(json.dumps(answer))
-    assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.compiler

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ir_child import Child
 
-from bot.readers.ir_facts import Interface, interface, probes
+from bot.readers.ir_facts import Interface, interface
 
 FLAGS = {
     "vmvx": ("--iree-hal-target-backends=vmvx",),
@@ -50,16 +50,6 @@ class SmallPrograms:
         """What the module takes and gives."""
         flow = self._compiled(source, f"{name}.{target}.mlir", target, "--compile-to=flow")
         return interface(json.dumps(self.worker.ask(op="interface", flow=str(flow))))
-
-    def probed(self, name: str, source: str) -> tuple[Interface, Path]:
-        """Interface and artifact of the module that gives what its dispatches compute, too."""
-        flow, probed = (
-            self._compiled(source, f"{name}.flow.mlir", "here", "--compile-to=flow"),
-            self.home / f"{name}.probed",
-        )
-        assert probes(json.dumps(self.worker.ask(op="probe", flow=str(flow), probed=str(probed)))) > 0
-        told = interface(json.dumps(self.worker.ask(op="interface", flow=str(probed))))
-        return told, self._compiled(probed.read_text(), f"{name}.probed.vmfb", "here", "--compile-from=flow")
 
     def _compiled(self, source: str, name: str, target: str, *flags: str) -> Path:
         program = self.compiler_root / "iree/compiler/_mlir_libs/iree-compile"

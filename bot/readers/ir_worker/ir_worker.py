@@ -13,11 +13,8 @@ all {"ready": true}, or {"error": "one line"} and the end:
         → {"functions": {name: one line}}, the functions that the compiler configured
     {"op": "interface", "flow": PATH}
         → the fields of `bot.readers.ir_facts.Interface`
-    {"op": "probe", "flow": PATH, "probed": PATH}
-        → {"probes": int}; the module is written to `probed`, so many results of dispatches behind its own
     {"op": "groups", "flow": PATH}
         → {"entries": {executable: its entry point},
-           "elements": {executable: those of the largest tensor that it takes or gives},
            "unfit": {executable: why it cannot be folded},
            "groups": {"identical", "constants", "offsets", "static-shapes": [[executable, two or more]]}: executables
            that differ in nothing but what the level and those before it allow,
@@ -50,7 +47,7 @@ if __name__ == "__main__":  # the folder is a package of its own then, without t
     sys.path[0], __package__ = str(Path(__file__).resolve().parents[1]), "ir_worker"
 
 from .ir_fold import folded, groups
-from .ir_interface import interface, probe
+from .ir_interface import interface
 from .ir_kinds import collect, name_of
 from .ir_program import program
 
@@ -77,7 +74,6 @@ class Worker:
             "strategies": lambda request: strategies(ir, self._load(request["executable_configurations"])),
             "interface": lambda request: interface(ir, self._load(request["flow"])),
             "groups": lambda request: groups(ir, self._load(request["flow"])),
-            "probe": self._probe,
             "fold": self._fold,
         }
 
@@ -105,12 +101,6 @@ class Worker:
                 sizes[name] = max(sizes[name], size or 0)  # private helpers may share a name; the larger counts
                 unknown.update({name: None} if size is None else {})
         return {"functions": {**sizes, **unknown}}
-
-    def _probe(self, request: Answer) -> Answer:
-        module = self._load(request["flow"])
-        count = probe(self.ir, module)
-        Path(request["probed"]).write_text(f"{module}\n", encoding="utf-8")
-        return {"probes": count}
 
     def _fold(self, request: Answer) -> Answer:
         text = Path(request["flow"]).read_bytes()
