@@ -17,7 +17,6 @@ from bot.cli import (
     action,
     bisect,
     cache,
-    calibrate,
     compare,
     completion,
     doctor,
@@ -54,7 +53,6 @@ GROUPS = {
         "measure": (measure, "measure one side into a snapshot"),
         "ratchet": (ratchet, "print a patch that makes limits as tight as what is measured"),
         "goldens": (goldens, "print a patch of the suites' goldens with the measured values"),
-        "calibrate": (calibrate, "measure how much time and memory vary"),
     },
     "set up": {
         "init": (init, "write a configuration and workflows for a repository"),

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from bot.config.targets import Targets, packaged_targets, parse_targets
 from bot.config.thresholds import A_METRIC, RuleKeys, parse_rules, parsed
 from bot.config.torch_models import SuiteKeys, SuiteModule, require_own_names, suite_modules
-from bot.config.units import parse_ratio, parse_share
+from bot.config.units import parse_share
 from bot.config.yaml_file import (
     END,
     Flag,
@@ -37,9 +37,9 @@ from bot.config.yaml_file import (
 )
 from bot.core.fold import FoldOptions
 from bot.core.json_text import mistaken
-from bot.core.metrics import INEXACT, METRIC_BY_ID, MOST_OWN, OWN_ID, OwnMetric, OwnMetrics, Unit, own_metrics
-from bot.core.planned import Target, covers
-from bot.core.policy import DEFAULT_STATES, Coverage, Ratio, Rule, Status, metrics_of, misfit
+from bot.core.metrics import METRIC_BY_ID, MOST_OWN, OWN_ID, OwnMetric, OwnMetrics, Unit, own_metrics
+from bot.core.planned import Target
+from bot.core.policy import DEFAULT_STATES, Rule, Status, misfit
 from bot.core.record import Small
 from bot.core.spec import PROJECT, Command, Places, is_address, refused_link
 from bot.errors import ConfigError
@@ -266,8 +266,6 @@ class Configuration(Keys, frozen=True):
         repeats: Cells whose compiler is known not to repeat itself: a glob of models, and globs of targets. They are
             compiled several times on both sides, and all that they give is their measurement. Absent: those of the
             default suite.
-        noise: How much a metric varies from run to run, as code-size-bot calibrate measures it. A metric of time or
-            memory is judged only where its band is here, and only beyond it.
     """
 
     schema: Annotated[Literal["code-size-config/1"], examples("code-size-config/1")]
@@ -323,10 +321,6 @@ class Configuration(Keys, frozen=True):
         Mapping[Text, Annotated[tuple[Text, ...], distinct(least=1)]],
         examples({"whisper_tiny_encoder_f32": ["llvm-cpu-*"]}),
     ] = {}
-    noise: Annotated[
-        Mapping[Annotated[str, Meta(extra_json_schema={"enum": list(INEXACT)})], Percentage],
-        examples({"compile_cpu_ms": "8%", "compile_peak_rss_kib": "3%"}),
-    ] = {}
     fold: Annotated[FoldKeys, examples({"max_slowdown": "1%"})] | UnsetType = UNSET
 
 
@@ -354,7 +348,6 @@ class Config(Small, frozen=True):
     components: tuple[tuple[str, str], ...]  # name and glob of parts of the models; the first that matches decides
     # a model with static and the same with dynamic shapes; they need not be among the models
     pairs: tuple[tuple[str, str], ...]
-    noise: Mapping[str, Ratio]  # inexact metric → what share of itself it varies by; only metrics in it are judged
     fold: FoldOptions | None = None  # how folds are judged; None where no report is to have a fold audit
     # globs of model and target of cells whose compiler is known not to repeat itself
     repeats: tuple[tuple[str, str], ...] = ()
@@ -435,10 +428,6 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     _check_command(file, own)
     chosen = parse_targets(file, own.targets or tuple(targets), {} if is_command else targets, is_command=is_command)
     suites = suite_modules(file, own.suites, {*targets, *(target.name for target in chosen)}, must_exist=models)
-    for id_ in own.noise:
-        if id_ not in INEXACT:
-            raise file.error(("noise", id_), f"no metric that varies is called {id_!r}", did_you_mean(id_, INEXACT))
-    noise = {id_: parsed(file, ("noise", id_), parse_ratio, written) for id_, written in own.noise.items()}
     judged = (file, own) if own.thresholds else (default, packaged)
     entry = own.compiler if path else CompilerKeys()
     links = _find_links(file, entry)
@@ -446,7 +435,6 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     own_ones = command.metrics if command else ()
     rules = parse_rules(judged[0], judged[1].thresholds, own_metrics(own_ones))
     _check_own(file, own_ones, rules)
-    _check_noise(judged[0], rules, noise)
     measured = (file, own) if own.models else (default, packaged)
     paths = (
         _models(measured[0], measured[1].models, () if is_command else MODEL_SUFFIXES)
@@ -478,7 +466,6 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
         "templates": templates,
         "components": tuple((name, glob) for name, listed in globs.items() for glob in listed),
         "pairs": tuple((pair.static, pair.dynamic) for pair in pairs),
-        "noise": noise,
         "fold": FoldOptions(max_slowdown) if own.fold is not UNSET else None,
         "repeats": tuple((model, target) for model, listed in repeats.items() for target in listed),
     }
@@ -577,22 +564,6 @@ def _check_command(file: YamlFile, own: Configuration) -> None:
         if not value:
             at = name if name in ("models", "targets") else "compiler"
             raise file.error((at,), f"{name} is missing: a compiler that is a command has no default")
-
-
-def _check_noise(file: YamlFile, rules: Sequence[Rule], noise: Mapping[str, Ratio]) -> None:
-    """Refuse a rule that would judge a metric which varies, before it is known how much it varies.
-
-    A rule for `*` is none: it does not ask for them, and they are not judged without a band.
-    """
-    coverage = Coverage(rules)
-    for index, rule in enumerate(rules):
-        if not rule.levels() or any(covers(glob, "*") for glob in rule.metrics):
-            continue
-        for id_ in metrics_of(rule):
-            if id_ in INEXACT and id_ not in noise and coverage.takers(index, (id_,)) is None:
-                what = f"{id_} varies from run to run"
-                hint = f"set noise.{id_}, which `code-size-bot calibrate` measures"
-                raise file.error(("thresholds", index, "metrics"), what, hint)
 
 
 def _meant(root: Path, written: str) -> str:

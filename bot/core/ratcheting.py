@@ -1,8 +1,8 @@
 """How tight a limit can be.
 
 * A rule is held against the cells and metrics that it decides, as the verdict does: the first rule that matches. Of
-  these every cell has to be measured as the configuration is now, with one outcome: a rule with a cell that is not, or
-  with a metric that varies, is left as it is, and why is told.
+  these every cell has to be measured as the configuration is now, with one outcome: a rule with a cell that is not is
+  left as it is, and why is told.
 * A metric that no cell of a target has is none of that target's. One that some cells of it have has to be known in all.
 * The new limit is the largest value, and the headroom on top. Only a limit that gets smaller is changed.
 * Of a rule with two limits the one is changed that comes first: that of `warn`, unless values are above it already.
@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import ceil
 
-from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, METRICS
+from bot.core.metrics import METRIC_IDS, METRICS
 from bot.core.policy import Amount, Level, Rule, any_match
 from bot.core.record import Small
 from bot.core.snapshot import Cell, CellKey, Snapshot
@@ -47,7 +47,6 @@ class Evidence(Small, frozen=True):
     snapshot: Snapshot
     planned: Collection[CellKey]  # all of them that can be compiled
     doubts: Mapping[CellKey, str]  # cell → why its measurement says nothing of the configuration as it is now
-    noise: Collection[str]  # metrics with a noise band: these are judged although they vary
 
 
 def ratcheted(rules: Sequence[Rule], evidence: Evidence, headroom: Fraction) -> Iterator[Tighter | Kept]:
@@ -79,8 +78,7 @@ def ratcheted(rules: Sequence[Rule], evidence: Evidence, headroom: Fraction) -> 
 def _decided(rules: Sequence[Rule], evidence: Evidence) -> list[list[tuple[CellKey, str]]]:
     """Rule → the cells and metrics for which it is the first that matches."""
     held: list[list[tuple[CellKey, str]]] = [[] for _ in rules]
-    judged = [metric.id for metric in METRICS if metric.exact or metric.id in evidence.noise]
-    for id_ in judged:
+    for id_ in (metric.id for metric in METRICS if metric.exact):
         places = [place for place, rule in enumerate(rules) if any_match(rule.metrics, id_)]
         for key in sorted(evidence.planned):
             first = next((place for place in places if rules[place].matches_cell(key)), None)
@@ -106,8 +104,6 @@ def _doubt(
             return f"{key} {evidence.doubts[key]}"
         if cell.others:
             return f"{key} is not deterministic: the same command gives other artifacts"
-        if not METRIC_BY_ID[id_].exact:
-            return f"{id_} varies from run to run"
         if cell.value(id_) is None and (key.target, id_) in known:
             return f"{id_} of {key} is not known: {cell.reasons.get(id_, 'no reason is given')}"
     return ""

@@ -79,7 +79,7 @@ def ratchet(work: Work, measured: Path, headroom: str) -> str:
     cells = {cell.key: cell for cell in snapshot.cells}
     doubts = {cell.key: _doubt(cell, cells[cell.key], snapshot) for cell in alive if cell.key in cells}
     doubtful = {key: why for key, why in doubts.items() if why}
-    evidence = Evidence(snapshot, frozenset(cell.key for cell in alive), doubtful, frozenset(config.noise))
+    evidence = Evidence(snapshot, frozenset(cell.key for cell in alive), doubtful)
     try:
         share = parse_ratio(headroom).value
     except ValueError as error:

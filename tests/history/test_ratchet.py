@@ -245,7 +245,7 @@ def test_never_looser_never_below_a_value_once_is_enough(values: list[int], limi
     )
     rules = [rule_of(str(place), limit) for place, limit in enumerate(limits)]
     rules = [structs.replace(rule, models=("a",)) if rule.name == "0" else rule for rule in rules]
-    evidence, headroom = Evidence(made, KEYS, {}, ()), Fraction(percent, 100)
+    evidence, headroom = Evidence(made, KEYS, {}), Fraction(percent, 100)
     found = list(ratcheted(rules, evidence, headroom))
     for one in found:
         if isinstance(one, Tighter):
