@@ -29,7 +29,6 @@ from bot.cli import (
     listing,
     measure,
     merge,
-    pin_report,
     plan,
     ratchet,
     report,
@@ -63,7 +62,6 @@ GROUPS = {
         "completion": (completion, "print what completes commands and options in a shell"),
     },
     "in CI": {
-        "pin-report": (pin_report, "tell what another release of the compiler does"),
         "plan": (plan, "print the shards of a run as JSON for strategy.matrix"),
         "merge": (merge, "join the snapshots of shards"),
         "review": (action, "on GitHub: measure a pull request or a manual run, and report"),

@@ -92,7 +92,6 @@ class ActionInputs:
     plan: str = ""  # what `plan --shards` printed, for `shard`
     # files or globs of snapshots that together are the head side, measured by a matrix of runners
     parts: tuple[str, ...] = ()
-    steps: int | None = 0  # how many releases between two pins are measured; None: all
     lab: str = ""  # the experiment that a manual run asks, as NAME or FILE:NAME; empty: none
     # whether a fold audit follows the report of a manual or scheduled run; None: as the configuration says
     fold: bool | None = None

@@ -71,7 +71,7 @@ def _plan(services: Services) -> None:
         write_outputs(services.outputs, {"matrix": text})
 
 
-_NOT_OF_A_LAB = ("command", "base", "pull_request", "shards", "shard", "plan", "parts", "steps", "fold")
+_NOT_OF_A_LAB = ("command", "base", "pull_request", "shards", "shard", "plan", "parts", "fold")
 _STORIES: Mapping[str, Callable[[Services], int | None]] = {
     "review": review,
     "baseline": baseline,

@@ -20,7 +20,6 @@ from bot.core.publication import Acceptance, Conclusion, accept
 from bot.core.report import Adoption, Baseline, Report
 from bot.core.sharding import Matrix, assigned, matrix, merge_snapshots
 from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
-from bot.core.spec import release_in
 from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
 from bot.github.baselines import Base, awaited, gap_note, nearest, nearest_costs, standing_for, stored, with_gap
 from bot.github.delivering import Destination, deliver, failure_delivered, recalled, set_outputs, suspected
@@ -29,12 +28,9 @@ from bot.github.opening import Opened, Services, Wanted, judging_rules, named_co
 from bot.github.publishing import publish_check, results
 from bot.github.repository import merged_pull
 from bot.show.comment import check_name, check_run, model_paths, write_snapshot
-from bot.show.facts import build_facts
 from bot.show.filters import plural
-from bot.show.report import changes
 from bot.store.artifact_store import ArtifactStore, artifact_name, file_name
 from bot.store.entries import Store, pack
-from bot.study.between import with_steps
 from bot.study.comparison import adopting, reported
 from bot.study.prepare import Work, load_snapshot, plan_digest, require_writable
 from bot.study.run import SidePlan, suspects
@@ -150,7 +146,7 @@ def _compared(services: Services, base: Opened, head: Opened, judge: Opened) -> 
         base_snapshot = Snapshot(unknown, source, (), targets=like.targets, models=models, only=like.only)
     report = reported(rules, base_snapshot, like, base_side.baseline, work.texts)
     ends = (base.wanted.sha, head.wanted.sha) if services.context.pull else ("", "")
-    report = _with_steps(suspected(report, services, rules, *ends), services, head, work)
+    report = suspected(report, services, rules, *ends)
     notes = [*base_side.notes, *report.notes]
     limits = [[structs.replace(one, line=None) for one in side.config.thresholds] for side in (base, head)]
     if services.context.pull and limits[0] != limits[1]:
@@ -159,26 +155,6 @@ def _compared(services: Services, base: Opened, head: Opened, judge: Opened) -> 
     if base.borrows is None or services.context.pull is None:
         return report
     return adopting(report, Adoption(head.config_name, rules.thresholds, rules.comment == "always"))
-
-
-def _with_steps(report: Report, services: Services, head: Opened, work: Work) -> Report:
-    """The report with root causes first, and the steps between, where two releases are all that differs.
-
-    What goes wrong on the way is a note: the report of the two ends is whole without it.
-    """
-    sides, most = {"base": report.base, "head": report.head}, services.inputs.steps
-    ends = [release_in(side.compiler.spec) for side in sides.values()]
-    if most == 0 or None in ends or ends[0] == ends[1] or len(changes(build_facts(report))) != 1:
-        return report
-    pinned = structs.replace(report, pin=True)
-    try:
-        return with_steps(pinned, sides, work, most, head.places, lambda release: head.plan("head", release))
-    except Interrupted:
-        raise
-    except BotError as error:
-        return structs.replace(
-            pinned, notes=(*pinned.notes, f"releases between the two were not measured: {error.line}")
-        )
 
 
 def _asked_twice(work: Work, head: Opened, sides: dict[str, Snapshot]) -> dict[str, Snapshot]:

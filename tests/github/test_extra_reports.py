@@ -210,7 +210,6 @@ def test_experiments_of_the_repository_are_named_with_their_file(
         ({"base": "3.11.0"}, "base"),
         ({"pull_request": "1"}, "pull-request"),
         ({"parts": "*.json"}, "parts"),
-        ({"steps": "all"}, "steps"),
         ({"fold": "false"}, "fold"),
         ({"command": "pages"}, "command"),
     ],
