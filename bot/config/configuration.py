@@ -155,8 +155,7 @@ class BaselineChoice(Keys, frozen=True):
         traces: How many of a stored side's largest dispatches are traced through the compiler's passes, so that a later
             pull request can name the pass that changed them when the wheel of that side is gone; about 2.4 KB each.
         after_merge: Where it is told what a push to the default branch did, compared with the baseline that was stored
-            before it: in the run's summary, in a check on the commit too, or besides in a comment on the merged pull
-            request where a limit broke only with its merge. Default: check.
+            before it: in the run's summary, or in a check on the commit too. Default: check.
     """
 
     keywords: ClassVar[Plain] = {"minProperties": 1}
@@ -167,7 +166,7 @@ class BaselineChoice(Keys, frozen=True):
     wait_minutes: Annotated[int, examples(0, 60, ge=0, le=360)] = 0
     compiler_paths: Annotated[tuple[Text, ...], examples(["compiler/*", "third_party/*"])] = ()
     traces: Annotated[int, examples(0, 100, ge=0, le=1000)] = 24
-    after_merge: Annotated[Literal["summary", "check", "comment"], examples("check")] = "check"
+    after_merge: Annotated[Literal["summary", "check"], examples("check")] = "check"
 
 
 class StatesKeys(Keys, frozen=True, rename={"newly_broken": "newly-broken"}):
