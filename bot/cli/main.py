@@ -17,7 +17,6 @@ from bot.cli import (
     action,
     bisect,
     cache,
-    calibrate,
     compare,
     completion,
     doctor,
@@ -29,7 +28,6 @@ from bot.cli import (
     listing,
     measure,
     merge,
-    pin_report,
     plan,
     report,
     trace,
@@ -50,7 +48,6 @@ GROUPS = {
     },
     "keep": {
         "measure": (measure, "measure one side into a snapshot"),
-        "calibrate": (calibrate, "measure how much time and memory vary"),
     },
     "set up": {
         "init": (init, "write a configuration and workflows for a repository"),
@@ -61,7 +58,6 @@ GROUPS = {
         "completion": (completion, "print what completes commands and options in a shell"),
     },
     "in CI": {
-        "pin-report": (pin_report, "tell what another release of the compiler does"),
         "plan": (plan, "print the shards of a run as JSON for strategy.matrix"),
         "merge": (merge, "join the snapshots of shards"),
         "review": (action, "on GitHub: measure a pull request or a manual run, and report"),

@@ -54,13 +54,6 @@ def share(text: str) -> float:
     return _parsed(parse_share, text)
 
 
-def steps(text: str) -> int | None:
-    """How many releases between two are looked at; None for all."""
-    from bot.config.units import parse_steps  # likewise
-
-    return _parsed(parse_steps, text)
-
-
 def flags(text: str) -> tuple[str, ...]:
     """Compiler flags, quoted as in a shell."""
     from bot.config.targets import parse_flags  # likewise

@@ -42,17 +42,12 @@ def run(arguments: Arguments) -> int:
 def publish(report: Report, work: Work) -> int:
     """Write a report, with suspects where the request wants them, and show it; the exit code of its verdict."""
     from bot.explain.suspects import with_suspects
-    from bot.show.comment import render_pin, write_report
+    from bot.show.comment import write_report
     from bot.study.comparison import require_verdict, source_of
-    from bot.system.files import write_atomically
 
     if source := source_of(work):
         report = with_suspects(report, source)
-    out, templates = work.request.out, work.config.templates
-    files = write_report(report, templates, out)
-    if report.pin:
-        files = [*files, out / "pin.md"]
-        write_atomically(files[-1], render_pin(report, templates).encode())
-    work.show.report(report, files)
+    out = work.request.out
+    work.show.report(report, write_report(report, work.config.templates, out))
     require_verdict(report, out)
     return 1 if report.verdict.status == "fail" else 0

@@ -9,18 +9,15 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import msgspec
-from msgspec import Meta
 from msgspec.structs import replace
 
 from bot.config.targets import Targets, packaged_targets, parse_targets
-from bot.config.thresholds import A_METRIC, RuleKeys, parse_rules, parsed
-from bot.config.units import parse_ratio
+from bot.config.thresholds import A_METRIC, RuleKeys, parse_rules
 from bot.config.yaml_file import (
     END,
     Flag,
     Flags,
     Keys,
-    Percentage,
     Plain,
     Spec,
     Text,
@@ -35,9 +32,9 @@ from bot.config.yaml_file import (
     read_yaml,
 )
 from bot.core.json_text import mistaken
-from bot.core.metrics import INEXACT, METRIC_BY_ID, MOST_OWN, OWN_ID, OwnMetric, OwnMetrics, Unit, own_metrics
-from bot.core.planned import Target, covers
-from bot.core.policy import DEFAULT_STATES, Coverage, Ratio, Rule, Status, metrics_of, misfit
+from bot.core.metrics import METRIC_BY_ID, MOST_OWN, OWN_ID, OwnMetric, OwnMetrics, Unit, own_metrics
+from bot.core.planned import Target
+from bot.core.policy import DEFAULT_STATES, Rule, Status, misfit
 from bot.core.record import Small
 from bot.core.spec import PROJECT, Command, Places, is_address, refused_link
 from bot.errors import ConfigError
@@ -153,8 +150,7 @@ class BaselineChoice(Keys, frozen=True):
         traces: How many of a stored side's largest dispatches are traced through the compiler's passes, so that a later
             pull request can name the pass that changed them when the wheel of that side is gone; about 2.4 KB each.
         after_merge: Where it is told what a push to the default branch did, compared with the baseline that was stored
-            before it: in the run's summary, in a check on the commit too, or besides in a comment on the merged pull
-            request where a limit broke only with its merge. Default: check.
+            before it: in the run's summary, or in a check on the commit too. Default: check.
     """
 
     keywords: ClassVar[Plain] = {"minProperties": 1}
@@ -165,7 +161,7 @@ class BaselineChoice(Keys, frozen=True):
     wait_minutes: Annotated[int, examples(0, 60, ge=0, le=360)] = 0
     compiler_paths: Annotated[tuple[Text, ...], examples(["compiler/*", "third_party/*"])] = ()
     traces: Annotated[int, examples(0, 100, ge=0, le=1000)] = 24
-    after_merge: Annotated[Literal["summary", "check", "comment"], examples("check")] = "check"
+    after_merge: Annotated[Literal["summary", "check"], examples("check")] = "check"
 
 
 class StatesKeys(Keys, frozen=True, rename={"newly_broken": "newly-broken"}):
@@ -249,8 +245,6 @@ class Configuration(Keys, frozen=True):
         repeats: Cells whose compiler is known not to repeat itself: a glob of models, and globs of targets. They are
             compiled several times on both sides, and all that they give is their measurement. Absent: those of the
             default suite.
-        noise: How much a metric varies from run to run, as code-size-bot calibrate measures it. A metric of time or
-            memory is judged only where its band is here, and only beyond it.
     """
 
     schema: Annotated[Literal["code-size-config/1"], examples("code-size-config/1")]
@@ -302,10 +296,6 @@ class Configuration(Keys, frozen=True):
         Mapping[Text, Annotated[tuple[Text, ...], distinct(least=1)]],
         examples({"whisper_tiny_encoder_f32": ["llvm-cpu-*"]}),
     ] = {}
-    noise: Annotated[
-        Mapping[Annotated[str, Meta(extra_json_schema={"enum": list(INEXACT)})], Percentage],
-        examples({"compile_cpu_ms": "8%", "compile_peak_rss_kib": "3%"}),
-    ] = {}
 
 
 class Config(Small, frozen=True):
@@ -330,7 +320,6 @@ class Config(Small, frozen=True):
     components: tuple[tuple[str, str], ...]  # name and glob of parts of the models; the first that matches decides
     # a model with static and the same with dynamic shapes; they need not be among the models
     pairs: tuple[tuple[str, str], ...]
-    noise: Mapping[str, Ratio]  # inexact metric → what share of itself it varies by; only metrics in it are judged
     # globs of model and target of cells whose compiler is known not to repeat itself
     repeats: tuple[tuple[str, str], ...] = ()
 
@@ -409,10 +398,6 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     is_command = own.compiler.kind == "command"
     _check_command(file, own)
     chosen = parse_targets(file, own.targets or tuple(targets), {} if is_command else targets, is_command=is_command)
-    for id_ in own.noise:
-        if id_ not in INEXACT:
-            raise file.error(("noise", id_), f"no metric that varies is called {id_!r}", did_you_mean(id_, INEXACT))
-    noise = {id_: parsed(file, ("noise", id_), parse_ratio, written) for id_, written in own.noise.items()}
     judged = (file, own) if own.thresholds else (default, packaged)
     entry = own.compiler if path else CompilerKeys()
     links = _find_links(file, entry)
@@ -420,7 +405,6 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     own_ones = command.metrics if command else ()
     rules = parse_rules(judged[0], judged[1].thresholds, own_metrics(own_ones))
     _check_own(file, own_ones, rules)
-    _check_noise(judged[0], rules, noise)
     measured = (file, own) if own.models else (default, packaged)
     paths = _models(measured[0], measured[1].models, () if is_command else MODEL_SUFFIXES) if models else ()
     pairs, repeats = (getattr(own if name in file.data else packaged, name) for name in ("pairs", "repeats"))
@@ -443,7 +427,6 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
         "templates": templates,
         "components": tuple((name, glob) for name, listed in globs.items() for glob in listed),
         "pairs": tuple((pair.static, pair.dynamic) for pair in pairs),
-        "noise": noise,
         "repeats": tuple((model, target) for model, listed in repeats.items() for target in listed),
     }
     as_written = {name: getattr(own, name) for name in Config.__struct_fields__ if name not in resolved}
@@ -541,22 +524,6 @@ def _check_command(file: YamlFile, own: Configuration) -> None:
         if not value:
             at = name if name in ("models", "targets") else "compiler"
             raise file.error((at,), f"{name} is missing: a compiler that is a command has no default")
-
-
-def _check_noise(file: YamlFile, rules: Sequence[Rule], noise: Mapping[str, Ratio]) -> None:
-    """Refuse a rule that would judge a metric which varies, before it is known how much it varies.
-
-    A rule for `*` is none: it does not ask for them, and they are not judged without a band.
-    """
-    coverage = Coverage(rules)
-    for index, rule in enumerate(rules):
-        if not rule.levels() or any(covers(glob, "*") for glob in rule.metrics):
-            continue
-        for id_ in metrics_of(rule):
-            if id_ in INEXACT and id_ not in noise and coverage.takers(index, (id_,)) is None:
-                what = f"{id_} varies from run to run"
-                hint = f"set noise.{id_}, which `code-size-bot calibrate` measures"
-                raise file.error(("thresholds", index, "metrics"), what, hint)
 
 
 def _meant(root: Path, written: str) -> str:

@@ -14,7 +14,6 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from bot.config.targets import parse_flags
-from bot.config.units import parse_steps
 from bot.core.context import ActionInputs, Command, Pull, RunContext, WorkflowRun
 from bot.core.json_text import parse_json
 from bot.core.publication import APPROVAL_LABEL
@@ -452,7 +451,6 @@ INPUTS: Mapping[str, Callable[[str], object]] = {
     "shard": _shard,
     "plan": str,
     "parts": lambda text: tuple(text.split()),
-    "steps": parse_steps,
     "jobs": _count(1024),
     **dict.fromkeys(("cache", "out"), _line),
 }

@@ -26,7 +26,8 @@ from bot.config.yaml_file import (
     examples,
     pattern,
 )
-from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, OWN_ID, Metric, Unit
+from bot.core.metrics import INEXACT, METRIC_BY_ID, METRIC_IDS, OWN_ID, Metric, Unit
+from bot.core.planned import covers
 from bot.core.policy import Amount, Coverage, LevelSpec, Rule, any_match, is_catch_all, metrics_of
 
 _T = TypeVar("_T")
@@ -72,7 +73,7 @@ class RuleKeys(Keys, frozen=True, kw_only=True):
 
     Attributes:
         name: How findings call this rule. Default: 'rule N', counted from 1.
-        metrics: Metric ids, and globs of them.
+        metrics: Metric ids, and globs of them. Compile time and memory vary from run to run: no rule judges them.
         models: Globs of model names. Default: all.
         targets: Globs of target names. Default: all.
         warn: What is worth a person's look.
@@ -122,6 +123,10 @@ def _rule(file: YamlFile, index: int, entry: RuleKeys, known: Mapping[str, Metri
         if not any(any_match([glob], id_) for id_ in known):
             what = f"no metric is called {glob!r}"
             raise file.error((*at, "metrics", number), what, did_you_mean(glob, tuple(known)))
+        varying = next((id_ for id_ in INEXACT if any_match([glob], id_)), None)
+        if varying and not covers(glob, "*") and (entry.warn, entry.fail, entry.limit) != (UNSET, UNSET, UNSET):
+            what = f"{varying} varies from run to run, and is never judged"
+            raise file.error((*at, "metrics", number), what, "leave it out, or leave out warn, fail and limit")
     judged = [known[id_] for id_ in metrics_of(rule, known)]
     warn, fail = _level(file, (*at, "warn"), entry.warn, judged), _level(file, (*at, "fail"), entry.fail, judged)
     if entry.limit is not UNSET:

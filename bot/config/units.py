@@ -91,12 +91,3 @@ def parse_share(text: str) -> float:
     if unit != "%":
         raise ValueError(f"{text!r} is no percentage, such as 1%")
     return float(number / 100)
-
-
-def parse_steps(text: str) -> int | None:
-    """How many releases between two are looked at: `all` is None, `none` 0; ValueError for anything else."""
-    if text in ("all", "none"):
-        return None if text == "all" else 0
-    if not re.fullmatch(r"[1-9][0-9]{0,2}", text):
-        raise ValueError(f"{text[:40]!r} is neither all nor none nor a number of releases")
-    return int(text)

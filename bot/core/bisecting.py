@@ -6,7 +6,7 @@ In prose:
   better for every metric. Without a limit of the user's it is half way between the values of the two ends, so that bad
   is what is nearer to the bad end.
 * Where the compiler does not repeat itself a candidate has several values: it is bad where all of them are, good where
-  none is, and skipped where they disagree. For time and memory the noise band widens each value in the same way.
+  none is, and skipped where they disagree.
 * What cannot be measured is skipped. The next look is always at the middle one of those that are left between the last
   good and the first bad one, so that there are at most ceil(log2(n + 1)) looks at n candidates between the ends, and
   one more for each that is skipped.
@@ -17,11 +17,10 @@ In prose:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from bot.core.record import Amount, Count, Record, Small
+from bot.core.record import Amount, Count, Record
 from bot.core.snapshot import Cell, comparable
 
 BISECT_SCHEMA = "code-size-bisect/1"
@@ -74,23 +73,11 @@ class Bisection(Record, frozen=True):
         return next(look for look in self.looks if look.name == name)
 
 
-class Bound(Small, frozen=True):
-    """What is bad: a value above `limit`."""
-
-    limit: int
-    band: Fraction = Fraction(0)  # the share of itself by which a value varies; 0 for what repeats exactly
-
-    def judged(self, values: Sequence[int]) -> Judged:
-        """What all values of a candidate (at least one) say together."""
-        wide = 1 + self.band
-        if min(values) > self.limit * wide:
-            return "bad"
-        return "good" if max(values) * wide <= self.limit else "skipped"
-
-
-def half_way(good: int, bad: int) -> int:
-    """The largest value that is not nearer to the bad end."""
-    return (good + bad) // 2
+def judged(values: Sequence[int], limit: int) -> Judged:
+    """What all values of a candidate (at least one) say together: bad is what is above the limit."""
+    if min(values) > limit:
+        return "bad"
+    return "good" if max(values) <= limit else "skipped"
 
 
 class Bracket(NamedTuple):
@@ -109,8 +96,8 @@ def bracket(count: int, judge: Callable[[int], Judged]) -> Bracket:
     between = list(range(1, bad))
     while between:
         at = between[len(between) // 2]
-        judged = judge(at)
-        good, bad = (at if judged == "good" else good), (at if judged == "bad" else bad)
+        result = judge(at)
+        good, bad = (at if result == "good" else good), (at if result == "bad" else bad)
         between = [place for place in between if good < place < bad and place != at]
     return Bracket(good, bad)
 

@@ -92,7 +92,6 @@ class ActionInputs:
     plan: str = ""  # what `plan --shards` printed, for `shard`
     # files or globs of snapshots that together are the head side, measured by a matrix of runners
     parts: tuple[str, ...] = ()
-    steps: int | None = 0  # how many releases between two pins are measured; None: all
     jobs: int | None = None
     cache: str = ""
     out: str = ""

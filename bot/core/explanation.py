@@ -219,8 +219,6 @@ class RootCause(Small, frozen=True):
     # how many of its dispatches were traced to such a pass by a compile for their own target, and the amounts of their
     # changes in bytes
     traced: tuple[int, int] = (0, 0)
-    # the steps between the two compilers whose own report has just this root cause; None: none was looked at
-    seen: tuple[str, ...] | None = None
     # None where nobody asked the compiler's repository, or this root cause names nothing to ask for
     looked_up: LookedUp | None = None
     suspects: tuple[Suspect, ...] = ()  # at most three commits that may have done it, the likeliest first

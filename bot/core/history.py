@@ -24,7 +24,7 @@ class Move(Record, frozen=True, omit_defaults=True):
     """That a cell has other numbers than in the release before that measured it."""
 
     since: Name  # that release, which is an earlier one than the neighbour where there is a gap between
-    # tracked metric → difference, where it is not 0; of compile time only what is more than its noise, of a range the
+    # tracked metric → difference, where it is not 0; of compile time none, of a range the
     # part that is sure, and nothing where the ranges overlap
     changes: Mapping[Name, Amount]
     cause: Name | None = None

@@ -131,9 +131,7 @@ def status_of(findings: Iterable[Finding]) -> Status:
 # * A finding that base had, too, is `known`, and does nothing to the verdict: a limit that base exceeded by as much or
 #   more, and a cell that is broken on both sides alike.
 # * `fail` wins over `warn`, and within a level the limit over the change: one finding per metric of a cell at most.
-# * A metric that repeated compiles do not repeat (time, memory) is judged only where the configuration gives its noise
-#   band, a share of the base: then its growth must be greater than the band as well as than the level. A limit is held
-#   as it is written. Without a band such a metric is never judged, whatever the rule says.
+# * A metric that repeated compiles do not repeat (time, memory) is never judged, whatever the rule says.
 # * A value that was known on base and is not on a measured head is a `warn` of its own kind, `unknown`.
 # * A rule without levels only informs: nothing it decides is ever a finding.
 # * The state of a cell can be a finding too: by default a newly broken cell fails; a removed one warns, and so does one
@@ -161,8 +159,6 @@ DEFAULT_STATES: Mapping[str, Status] = {
 }
 _COMPARED = frozenset({"same", "changed", "fixed"})
 _SEVERITY: tuple[Status, ...] = ("pass", "warn", "fail")
-
-NO_NOISE: Mapping[str, Ratio] = {}
 
 OPEN = "open: the compiler does not repeat itself"  # of a level that some of the values that were seen exceed
 
@@ -239,21 +235,13 @@ def any_match(globs: Iterable[str], name: str) -> bool:
     return any(glob == "*" or fnmatchcase(name, glob) for glob in globs)
 
 
-def judge(
-    deltas: Sequence[CellDelta],
-    rules: Sequence[Rule],
-    states: Mapping[str, Status] = DEFAULT_STATES,
-    noise: Mapping[str, Ratio] = NO_NOISE,
-) -> Verdict:
+def judge(deltas: Sequence[CellDelta], rules: Sequence[Rule], states: Mapping[str, Status] = DEFAULT_STATES) -> Verdict:
     """Hold every cell against the rules (see the prose above) and add up the verdict.
 
-    `states`: cell state → what it does; one that is not in it passes; `noise`: inexact metric → its noise band.
+    `states`: cell state → what it does; one that is not in it passes.
     """
-    bands = {metric.id: Fraction(0) for metric in METRICS if metric.exact}
-    bands |= {id_: band.value for id_, band in noise.items() if id_ not in bands}
-    by_metric = {id_: [rule for rule in rules if any_match(rule.metrics, id_)] for id_ in METRIC_IDS if id_ in bands}
+    by_metric = {one.id: [rule for rule in rules if any_match(rule.metrics, one.id)] for one in METRICS if one.exact}
     own = {one.id: one.own for delta in deltas for one in delta.metrics.values() if one.own}
-    bands |= dict.fromkeys(own, Fraction(0))
     by_metric |= {id_: own_rules(rules, metric) for id_, metric in own.items()}
     judged: list[Finding | Budget] = []
     for delta in deltas:
@@ -261,7 +249,7 @@ def judge(
         for id_, metric in delta.metrics.items() if delta.head and delta.head.measured else ():
             rule = next((rule for rule in by_metric.get(id_, ()) if id(rule) in of_cell), None)
             if rule:
-                judged += _judge_metric(delta, metric, rule, bands[id_])
+                judged += _judge_metric(delta, metric, rule)
     of_metrics = [one for one in judged if isinstance(one, Finding)]
     findings = tuple(sorted([*of_metrics, *_judge_states(deltas, states)], key=_order))
     budgets = sorted((one for one in judged if isinstance(one, Budget)), key=lambda one: -Fraction(one.head, one.limit))
@@ -328,7 +316,7 @@ def _judge_states(deltas: Sequence[CellDelta], states: Mapping[str, Status]) -> 
         yield Finding(*said, outcomes=outcomes, known=known, failure=failure)
 
 
-def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fraction) -> Iterator[Finding | Budget]:
+def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule) -> Iterator[Finding | Budget]:
     if metric.head is None:
         if metric.base is not None and rule.levels():
             reasons = delta.head.reasons if delta.head else {}
@@ -338,9 +326,9 @@ def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fract
             yield Finding(delta.key, "warn", *said, line=rule.line, own=metric.own)
         return
     least = metric.least_alarming
-    finding = next(_exceeded(delta, least, rule, band), None)
+    finding = next(_exceeded(delta, least, rule), None)
     if finding is None and metric.seen is not None and metric.change != 0:
-        finding = next((one for one in _exceeded(delta, metric.most_alarming, rule, band) if not one.known), None)
+        finding = next((one for one in _exceeded(delta, metric.most_alarming, rule) if not one.known), None)
         finding = replace(finding, level="warn", is_open=True) if finding else None
     if finding is not None and metric.seen is not None:
         actual = change_text(metric) if finding.kind == "change" else _amount(metric.sides[1], metric.quantity.unit)
@@ -354,7 +342,7 @@ def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fract
         yield Budget(delta.key, metric.id, rule.name, least.base, head, watched, metric.own)
 
 
-def _exceeded(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fraction) -> Iterator[Finding]:
+def _exceeded(delta: CellDelta, metric: MetricDelta, rule: Rule) -> Iterator[Finding]:
     """A finding for every level that is exceeded, worst first; of a level the limit before the change."""
     head, base, unit = metric.head or 0, metric.base, metric.quantity.unit
     values, own = (base, head, rule.line), metric.own
@@ -366,9 +354,8 @@ def _exceeded(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fraction)
             yield Finding(*said, "limit", spec.limit.text, actual, *values, allowed=limit, known=known, own=own)
         if base is None or head <= base or not spec.change_text:
             continue
-        # What either of the two amounts allows, and the noise band.
-        share = max(spec.relative.value if spec.relative else Fraction(0), band)
-        allowed = max(0, spec.absolute.steps(unit) if spec.absolute else 0, int(share * base))
+        share = int(spec.relative.value * base) if spec.relative else 0
+        allowed = max(spec.absolute.steps(unit) if spec.absolute else 0, share)
         if head - base > allowed:
             yield Finding(*said, "change", spec.change_text, change_text(metric), *values, allowed=allowed, own=own)
 
@@ -412,14 +399,11 @@ class Coverage:
             for glob in rule.models:
                 self._by_beginning.setdefault(re.split(r"[*?[]", glob, maxsplit=1)[0], {})[at] = None
 
-    def takers(self, index: int, metrics: Sequence[str] = ()) -> list[Rule] | None:
-        """The earlier rules that leave nothing to rule `index`; None where it can decide something.
-
-        `metrics`: only these of the rule's; empty: all of them.
-        """
+    def takers(self, index: int) -> list[Rule] | None:
+        """The earlier rules that leave nothing to rule `index`; None where it can decide something."""
         rule, takers = self._rules[index], dict[int, None]()
         above = [self._above(index, *pair) for pair in product(rule.models, rule.targets)]
-        for metric, places in product(metrics or metrics_of(rule, self._ids), above):
+        for metric, places in product(metrics_of(rule, self._ids), above):
             taker = next((at for at in places if any_match(self._rules[at].metrics, metric)), None)
             if taker is None:
                 return None

@@ -8,11 +8,11 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from bot.core.delta import CellDelta
-from bot.core.explanation import DispatchDelta, Explanation, RootCause, Step, Tally
+from bot.core.explanation import DispatchDelta, Explanation, RootCause, Tally
 from bot.core.json_text import decoded, require_schema
 from bot.core.policy import Rule, Verdict
 from bot.core.program import Family
-from bot.core.record import Amount, Count, Record, Small, always, lowest, range_of
+from bot.core.record import Amount, Count, Record, Small, always
 from bot.core.snapshot import (
     CellKey,
     CompilerInfo,
@@ -89,9 +89,6 @@ class Report(Small, frozen=True):
     overview: Overview = Overview()
     root_causes: tuple[RootCause, ...] = ()
     edits: tuple[ModelEdit, ...] = ()  # the models whose text changed, and those that one side alone has
-    pin: bool = False  # True where it is asked what another release of the compiler does: root causes come first
-    # the way from base to head over releases between them, in order; empty where none was measured
-    steps: tuple[Step, ...] = ()
     adoption: Adoption | None = None  # None where base has a configuration
     # where `report.html` can be read, an https address, so that the comment links to its cells, dispatches and root
     # causes; empty where it is nowhere but in an artifact
@@ -132,14 +129,6 @@ def report_lines(report: Report) -> Iterator[bytes]:
         "edits": report.edits,
         "notes": (*broke, *first, *report.notes),
     }
-    if report.steps:
-        record["steps"] = [
-            _flat(step, "gaps", "cells", "fixed")
-            | {"skipped": len(step.gaps), "causes": [(one.what, one.net_bytes) for one in step.causes]}
-            | {"base_bytes": lowest(step.base_bytes), "head_bytes": lowest(step.head_bytes)}
-            | filled(base_range=range_of(step.base_bytes), head_range=range_of(step.head_bytes))
-            for step in report.steps
-        ]
     return lines(record, (_cell(delta, explanations.get(delta.key)) for delta in report.deltas))
 
 
@@ -182,13 +171,12 @@ def _cell(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
 
 def _root_cause(root: RootCause) -> dict[str, Any]:
     return {
-        **_flat(root, "total", "by_cell", "passed", "seen", "looked_up", "suspects"),
+        **_flat(root, "total", "by_cell", "passed", "looked_up", "suspects"),
         "bytes": root.total,
         "example": _flat(root.example),
         "pass": root.passed.name if root.passed else None,
         "operations": root.passed.operations if root.passed else {},
         "traced": dict(zip(("dispatches", "bytes"), root.traced, strict=True)),
-        **({} if root.seen is None else {"seen": root.seen}),
         **({"suspects": root.suspects, "looked_up": root.looked_up} if root.looked_up else {}),
     }
 

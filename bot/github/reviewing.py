@@ -11,29 +11,24 @@ import glob
 from dataclasses import replace
 from functools import partial
 
-from github.PullRequest import PullRequest
 from msgspec import structs
 
 from bot.core.baseline import Entry
 from bot.core.json_text import decoded
-from bot.core.publication import Acceptance, Conclusion, accept
+from bot.core.publication import Acceptance, accept
 from bot.core.report import Adoption, Baseline, Report
 from bot.core.sharding import Matrix, assigned, matrix, merge_snapshots
 from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
-from bot.core.spec import release_in
 from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
 from bot.github.baselines import Base, awaited, gap_note, nearest, nearest_costs, standing_for, stored, with_gap
 from bot.github.delivering import Destination, deliver, failure_delivered, recalled, set_outputs, suspected
 from bot.github.opening import Opened, Services, Wanted, judging_rules, named_compiler, opened, store_of, wanted_sides
-from bot.github.publishing import publish_check, results
+from bot.github.publishing import publish_check
 from bot.github.repository import merged_pull
-from bot.show.comment import check_name, check_run, model_paths, write_snapshot
-from bot.show.facts import build_facts
+from bot.show.comment import check_run, model_paths, write_snapshot
 from bot.show.filters import plural
-from bot.show.report import changes
 from bot.store.artifact_store import ArtifactStore, artifact_name, file_name
 from bot.store.entries import Store, pack
-from bot.study.between import with_steps
 from bot.study.comparison import adopting, reported
 from bot.study.prepare import Work, load_snapshot, plan_digest, require_writable
 from bot.study.run import SidePlan, suspects
@@ -146,7 +141,7 @@ def _compared(services: Services, base: Opened, head: Opened, judge: Opened) -> 
         base_snapshot = Snapshot(unknown, source, (), targets=like.targets, models=models)
     report = reported(rules, base_snapshot, like, base_side.baseline, work.texts)
     ends = (base.wanted.sha, head.wanted.sha) if services.context.pull else ("", "")
-    report = _with_steps(suspected(report, services, rules, *ends), services, head, work)
+    report = suspected(report, services, rules, *ends)
     notes = [*base_side.notes, *report.notes]
     limits = [[structs.replace(one, line=None) for one in side.config.thresholds] for side in (base, head)]
     if services.context.pull and limits[0] != limits[1]:
@@ -155,26 +150,6 @@ def _compared(services: Services, base: Opened, head: Opened, judge: Opened) -> 
     if base.borrows is None or services.context.pull is None:
         return report
     return adopting(report, Adoption(head.config_name, rules.thresholds, rules.comment == "always"))
-
-
-def _with_steps(report: Report, services: Services, head: Opened, work: Work) -> Report:
-    """The report with root causes first, and the steps between, where two releases are all that differs.
-
-    What goes wrong on the way is a note: the report of the two ends is whole without it.
-    """
-    sides, most = {"base": report.base, "head": report.head}, services.inputs.steps
-    ends = [release_in(side.compiler.spec) for side in sides.values()]
-    if most == 0 or None in ends or ends[0] == ends[1] or len(changes(build_facts(report))) != 1:
-        return report
-    pinned = structs.replace(report, pin=True)
-    try:
-        return with_steps(pinned, sides, work, most, head.places, lambda release: head.plan("head", release))
-    except Interrupted:
-        raise
-    except BotError as error:
-        return structs.replace(
-            pinned, notes=(*pinned.notes, f"releases between the two were not measured: {error.line}")
-        )
 
 
 def _asked_twice(work: Work, head: Opened, sides: dict[str, Snapshot]) -> dict[str, Snapshot]:
@@ -290,39 +265,29 @@ def stored_before(services: Services, store: Store, side: Opened) -> tuple[Basel
 
 
 def deliver_push(report: Report, services: Services, head: Opened) -> int:
-    """The report of a push: files and summary, a check on the commit, and a comment where that is wanted.
+    """The report of a push: files and summary, and a check on the commit where that is wanted.
 
-    A comment is written only where the merge is what broke a limit: the pull request's own check had let it pass,
-    its acceptances count here too, and nothing but the merge lies between the two snapshots.
+    What was accepted on the pull request that the push merged is accepted here too.
     Returns the exit code; what GitHub refuses is said, as the baseline is stored by then.
     """
     config, context, problems = head.config, services.context, list[NetworkError]()
-    wish, branch = config.baseline.after_merge, context.default_branch
-    hub = services.hub if wish != "summary" and not context.read_only else None
-    pull: PullRequest | None = None
-    result: Conclusion | None = None
+    branch = context.default_branch
+    hub = services.hub if config.baseline.after_merge == "check" and not context.read_only else None
     acceptances: tuple[Acceptance, ...] = ()
-    try:  # the pull request that the push merged, and what that was told
+    try:
         if hub and (pull := merged_pull(hub, context.sha, branch)):
             own = Destination(pull.number, pull.head.sha, context.run_id, config, base_ref=branch)
             memory = recalled(problems, hub, own)
             acceptances = memory.acceptances if memory else ()
-            result = results(hub, pull.head.sha, check_name(config.report_id, branch)).get(pull.number)
     except NetworkError as error:
         problems.append(error)
-    notes = (f"what the merged pull request was told is not known: {error.line}" for error in problems)
+    notes = (f"what was accepted on the merged pull request is not known: {error.line}" for error in problems)
     report = structs.replace(report, notes=(*report.notes, *notes))
-    verdict = accept(report.verdict, acceptances)
-    broke = verdict.status == "fail" and result in ("success", "neutral") and not report.baseline.distance
-    number = pull.number if pull and wish == "comment" and broke else None
-    if number:
-        passed = f"The check of this pull request passed; the limits broke with its merge into {branch}."
-        report = structs.replace(report, notes=(passed, *report.notes))
-    merged = structs.replace(config, report_id=f"{config.report_id}.merged")
-    to = Destination(number, "", context.run_id, merged, head.config_name, branch)
+    to = Destination(None, "", context.run_id, config, head.config_name, branch)
     try:
         code = deliver(report, services, to, acceptances)
         if hub:
+            verdict = accept(report.verdict, acceptances)
             final = structs.replace(report, verdict=verdict, report_id=config.report_id)
             check = check_run(final, config_path=head.config_name, model_paths=model_paths(final), base_ref=branch)
             publish_check(hub, context.sha, structs.replace(check, name=f"{check.name}, merged"), context.run_url)

@@ -1,4 +1,4 @@
-"""A report where GitHub shows it, each within GitHub's limit: comment, job summary, check run; and what a pin does."""
+"""A report where GitHub shows it, each within GitHub's limit: comment, job summary, check run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bot.show.facts import Facts, build_facts
 from bot.show.filters import plural
 from bot.show.page import html_pieces
 from bot.show.renderers import draw, first_fitting, length, load, utf8_bytes
-from bot.show.report import doubt_of, finding_words, first_screen, headline, report_blocks
+from bot.show.report import doubt_of, finding_words, headline, report_blocks
 from bot.system.files import write_atomically
 
 COMMENT_LIMIT = 65_536
@@ -59,7 +59,7 @@ _LEVELS: Mapping[str, AnnotationLevel] = {"warn": "warning", "fail": "failure"}
 Links = Sequence[tuple[str, str]]  # Label and URL
 
 
-# Comment, summary, pin.
+# Comment and summary.
 
 
 def render_comment(report: Report, templates_dir: Path | None = None) -> str:
@@ -86,12 +86,6 @@ def render_summary(report: Report, templates_dir: Path | None = None) -> str:
     return _fitting("summary.md.j2", report, SUMMARY_TIERS, limit, templates_dir, _FILES, size=utf8_bytes)
 
 
-def render_pin(report: Report, templates_dir: Path | None = None) -> str:
-    """The short form of a comment about two releases, to be posted by a person; raises TemplateError as the comment."""
-    short = structs.replace(report, links=(), state_line="")
-    return _fitting("pin.md.j2", short, TIERS, COMMENT_LIMIT, templates_dir)
-
-
 def _fitting(
     template: str,
     report: Report,
@@ -107,8 +101,7 @@ def _fitting(
     facts = build_facts(report)
 
     def drawn_with(limits: Limits) -> Mapping[str, Any]:
-        is_pin = template == "pin.md.j2"
-        blocks = first_screen(facts, limits) if is_pin else report_blocks(facts, limits, where)
+        blocks = report_blocks(facts, limits, where)
         return {"answer": "report", "blocks": blocks, "page": report.page, **values}
 
     return first_fitting(template, tiers, drawn_with, lambda text: size(text) <= limit, templates_dir, check)

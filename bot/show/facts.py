@@ -22,7 +22,6 @@ from bot.core.explanation import (
     Explanation,
     LookedUp,
     RootCause,
-    Step,
     Suspect,
 )
 from bot.core.metrics import ARTIFACT_PARTS, METRICS, Metric, metric_words
@@ -38,7 +37,6 @@ from bot.show.blocks import (
     Phrase,
     Span,
     code,
-    fair_in_order,
     joined,
     listing,
     name_cell,
@@ -46,7 +44,7 @@ from bot.show.blocks import (
     strong,
 )
 from bot.show.escape import clean, clip
-from bot.show.filters import UNKNOWN, amount, change, plural, sides, signed
+from bot.show.filters import UNKNOWN, amount, plural, sides, signed
 
 _LONGEST, _KEPT, _DIGITS = 160, 80, 16
 EntryPoint = tuple[str, str]  # Names of executable and entry point
@@ -304,7 +302,7 @@ def targets_phrase(facts: Naming, targets: Sequence[str]) -> Phrase:
 
 
 _NAME, _NOTE, _WHY, _DIFF_LINE = 120, 400, 240, 200
-_WHAT, _STEP_WHAT, _TITLE = 200, 120, 100
+_WHAT, _TITLE = 200, 100
 _PARTS, _OPERATIONS, _NAMES = 6, 1, 3
 NUMBERS = (
     ("sites", "dispatch sites", "count"),
@@ -467,7 +465,7 @@ def root_lines(facts: Facts, limits: Limits) -> Listing[Line]:
     roots = facts.report.root_causes
     lines = []
     for number, root in enumerate(roots[: shown_roots(facts, limits)], 1):
-        detail = root_details(facts, root) if limits.details else phrase(_seen(root.seen))
+        detail = root_details(facts, root) if limits.details else ()
         said, address = _root_said(facts, root, number, limits), cause_address(number)
         lines.append(Line(said, detail, suspect_words(root.looked_up, root.suspects), address))
     return listing(lines, len(roots), "root cause")
@@ -500,7 +498,7 @@ def _named(names: Iterable[str], count: int, noun: str) -> Phrase:
 
 
 def root_details(facts: Facts, root: RootCause) -> Phrase:
-    """How much moved, each target's part, the largest delta, and in which steps of a pin it stands."""
+    """How much moved, each target's part, and the largest delta."""
     parts = []
     if abs(root.total.net_bytes) != root.total.absolute_bytes:
         parts.append(phrase(f"{amount(root.total.absolute_bytes)} moved, growth and shrinking alike"))
@@ -515,8 +513,7 @@ def root_details(facts: Facts, root: RootCause) -> Phrase:
     if _is_shared(root):
         alike = plural(root.dispatches - root.traced[0], "dispatch")
         parts.append(phrase(f"{alike} by the passes of another target on which the IR of both sides is the same"))
-    seen = _seen(root.seen)
-    return joined([*parts, *([phrase(seen)] if seen else [])], "; ")
+    return joined(parts, "; ")
 
 
 def suspect_words(known: LookedUp | None, suspects: Sequence[Suspect]) -> Phrase:
@@ -541,15 +538,6 @@ def _files(paths: Sequence[str]) -> Phrase:
     """The name of the first, and how many more there are."""
     more = f" and {plural(len(paths) - 1, 'file')} more" if paths[1:] else ""
     return phrase(code(clip(paths[0].rpartition("/")[2], NAME_LIMIT)), more) if paths else ()
-
-
-def _seen(steps: Sequence[str] | None) -> str:
-    """In which steps of a pin the same root cause stands; no more is claimed of one that is made of several."""
-    if steps is None:
-        return ""
-    more = f" and {len(steps) - _NAMES} more" if len(steps) > _NAMES else ""
-    first = "first seen in" if len(steps) == 1 else "in several steps:"
-    return f"{first} {', '.join(steps[:_NAMES])}{more}" if steps else "not seen as such in a single step"
 
 
 def _by_target(facts: Facts, root: RootCause) -> Iterator[Phrase]:
@@ -584,31 +572,3 @@ def example_address(facts: Facts, one: Example) -> str:
     deltas = explanation.dispatches if explanation else ()
     named = (delta.head or delta.base for delta in deltas if delta.name == one.dispatch)
     return next((dispatch_address(one.key, known.executable) for known in named if known), "")
-
-
-# Steps between two releases: how much changed, and what held most of it.
-
-
-def step_lines(facts: Facts, limits: Limits) -> Listing[Line]:
-    """The steps with something to tell first where there is no room for all; those shown in order."""
-    steps = facts.report.steps
-    ranked = sorted(steps, key=lambda step: -(step.larger + step.smaller + step.broken))
-    names = set(fair_in_order([step.name for step in ranked], lambda _: None, 3 * limits.causes))
-    lines = []
-    for step in steps:
-        if step.name in names:
-            skipped = f" (with {plural(len(step.gaps), 'release')} between that nobody measured)" if step.gaps else ""
-            causes = "; ".join(f"{clean(one.what, _STEP_WHAT)} ({signed(one.net_bytes)})" for one in step.causes)
-            most = phrase(f"most of it: {causes}" if causes else "")
-            lines.append(Line(phrase(strong(step.name), f"{skipped}: {_moved(step)}"), most))
-    return listing(lines, len(steps), "step")
-
-
-def _moved(step: Step) -> str:
-    if step.base_bytes is None:
-        parts = ["no build was measured on both sides"]
-    elif not step.larger and not step.smaller:
-        parts = ["no artifact of another size"]
-    else:
-        parts = [change(step.base_bytes, step.head_bytes), f"{step.larger:,} larger, {step.smaller:,} smaller"]
-    return " · ".join([*parts, *([f"{plural(step.broken, 'build')} newly broken"] if step.broken else [])])

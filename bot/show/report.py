@@ -1,6 +1,6 @@
 """A comparison as blocks: one screen that says what is allowed, what changed, how much, why and what now; then folds.
 
-The comment, the job summary, the check, the report of a pin, the page and the terminal are these blocks, each with its
+The comment, the job summary, the check, the page and the terminal are these blocks, each with its
 own room.
 """
 
@@ -96,7 +96,6 @@ from bot.show.facts import (
     root_details,
     root_lines,
     shown_roots,
-    step_lines,
     whole_of,
     why_words,
     worst_first,
@@ -137,7 +136,7 @@ def page_blocks(facts: Facts, limits: Limits) -> Mapping[str, Blocks]:
     below = (replace(one, is_open=True) for one in (_overview(facts, limits), compared(facts, limits)))
     return {
         "header": (_verdict(facts), _changes(facts, limits)),
-        "why": tuple(_why(facts, limits)),
+        "why": (_why(facts, limits),),
         "alarms": tuple(_alarms(facts, alarms(facts, limits), limits)),
         "totals": (_totals(facts, limits),),
         "unmeasured": _unmeasured(facts, limits),
@@ -168,12 +167,13 @@ def print_report(report: Report, console: Console, *, quiet: bool = False) -> No
 
 
 def first_screen(facts: Facts, limits: Limits) -> Blocks:
-    """Verdict, what changed, totals, root causes (first where a pin is asked about), alarms, and what to do now."""
-    how_much, why, groups = _totals(facts, limits), tuple(_why(facts, limits)), alarms(facts, limits)
+    """Verdict, what changed, totals, root causes, alarms, and what to do now."""
+    how_much, why, groups = _totals(facts, limits), _why(facts, limits), alarms(facts, limits)
     return (
         _verdict(facts),
         _changes(facts, limits),
-        *((*why, how_much) if facts.report.pin else (how_much, *why)),
+        how_much,
+        why,
         *_alarms(facts, groups, limits),
         _next(facts, groups, limits),
     )
@@ -181,7 +181,7 @@ def first_screen(facts: Facts, limits: Limits) -> Blocks:
 
 def _first_report(facts: Facts, brought: Adoption, limits: Limits) -> Blocks:
     """Of the change that brings the configuration: what is measured, what changed and alarms, what is next."""
-    moved = (_totals(facts, limits), next(_why(facts, limits))) if facts.count("changed") else ()
+    moved = (_totals(facts, limits), _why(facts, limits)) if facts.count("changed") else ()
     links = section("", Sentence(_links(facts), small=True), name="next")
     start = (_verdict(facts), *adoption_blocks(facts, brought, limits), *moved)
     return (*start, *_alarms(facts, alarms(facts, limits), limits), links, *after_adoption(facts, brought, limits))
@@ -236,7 +236,7 @@ def _totals(facts: Facts, limits: Limits) -> Fold:
     )
 
 
-def _why(facts: Facts, limits: Limits) -> Iterator[Fold]:
+def _why(facts: Facts, limits: Limits) -> Fold:
     """What all deltas have in common; on a page the few that hold most of the bytes, and the others below them."""
     lines, roots = root_lines(facts, limits), facts.report.root_causes
     shares = [root.share for root in roots[: len(lines.items)] if root.share is not None]
@@ -252,8 +252,7 @@ def _why(facts: Facts, limits: Limits) -> Iterator[Fold]:
     below = Fold(f"{plural(others.total, 'more root cause')}{of}", (List(others, numbered=most + 1),), name="more")
     leads = List(listed(lines.items[:most]), numbered=1, name="leading" if limits.every else "")
     title = "Root causes" if limits.every else phrase(strong("Root causes"), f" ({held})" if held else "")
-    yield section(title, leads, *([below] if limits.every else []), name="causes")
-    yield section("Releases between", List(step_lines(facts, limits)), name="steps")
+    return section(title, leads, *([below] if limits.every else []), name="causes")
 
 
 def _counted(title: str, count: int, facts: Facts) -> Phrase:

@@ -47,7 +47,7 @@ _NAMED = 3
 def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline, texts: Texts = no_texts) -> Report:
     """Compare, judge and explain two sides; `texts`: as `bot.explain.texts` has it."""
     deltas = diff(base, head)
-    verdict = judge(deltas, config.thresholds, config.states, config.noise)
+    verdict = judge(deltas, config.thresholds, config.states)
     causes = explanations(base, head, deltas, config.components, texts)
     return Report(
         base=base,

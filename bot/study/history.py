@@ -13,10 +13,9 @@ from packaging.version import InvalidVersion, Version
 from bot.compiler.compiler import Session
 from bot.compiler.iree import flags_of
 from bot.config.configuration import Config
-from bot.core.delta import MetricDelta
 from bot.core.explanation import Step
 from bot.core.history import TRACKED, History, Move, totals_of
-from bot.core.metrics import METRIC_BY_ID
+from bot.core.metrics import INEXACT, METRIC_BY_ID
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.record import difference, range_of
 from bot.core.report import Baseline, Report
@@ -219,33 +218,25 @@ def explained_history(study: Study, config: Config, texts: Texts = no_texts) -> 
     for (before, base), (name, head), gaps, across in neighbours(study.variants):
         report = reported(config, base, head, Baseline(before), texts)
         steps.append(step_of(report, before, name, gaps, _CAUSES))
-        moves |= _moves(before, name, report, config)
+        moves |= _moves(before, name, report)
         for (earlier, side), keys in across:
             old, new = (
                 structs.replace(one, cells=tuple(cell for cell in one.cells if cell.key in keys))
                 for one in (side, head)
             )
-            moves |= _moves(earlier, name, reported(config, old, new, _SINCE, texts), config)
-    unjudged = [METRIC_BY_ID[id_].label for id_ in TRACKED if not METRIC_BY_ID[id_].exact and id_ not in config.noise]
-    why = "no move is told, as nobody knows how much it varies; calibrate measures that"
-    notes = (f"{' and '.join(unjudged)}: {why}",) if unjudged else ()
+            moves |= _moves(earlier, name, reported(config, old, new, _SINCE, texts))
+    varying = (METRIC_BY_ID[id_].label for id_ in TRACKED if id_ in INEXACT)
+    notes = tuple(f"{label}: no move is told, as it varies from run to run" for label in varying)
     return History(study, moves, tuple(steps), totals_of(study), notes)
 
 
-def _moves(since: str, name: str, report: Report, config: Config) -> Moves:
+def _moves(since: str, name: str, report: Report) -> Moves:
     """What moved in the cells of a report that both sides measured."""
-
-    def counts(metric: MetricDelta) -> bool:  # not what another run may have given as well
-        if METRIC_BY_ID[metric.id].exact:
-            return bool(metric.change)
-        band, sides = config.noise.get(metric.id), (metric.base or 0, metric.head or 0)
-        return band is not None and abs(metric.change or 0) > band.value * max(sides)
-
     moves = Moves()
     for delta in report.deltas:
         if not (delta.base and delta.head and delta.base.measured and delta.head.measured):
             continue
-        moved = [one for id_ in TRACKED if counts(one := delta.metrics[id_])]
+        moved = [one for id_ in TRACKED if id_ not in INEXACT and (one := delta.metrics[id_]).change]
         if not moved:
             continue
         changes = {one.id: one.change or 0 for one in moved}

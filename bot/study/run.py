@@ -102,12 +102,10 @@ class Resources:
         wanted: Iterable[tuple[SidePlan, Sequence[PlannedCell]]],
         finish: Callable[[str, PlannedCell, Result], None],
         layout: int = 0,
-        times: int = 1,
     ) -> Meter:
         """Compile cells of sides by their printed commands, at a layout of memory; what that cost.
 
-        `finish`: gets the side's label, the cell and how its compile ended, in the thread that compiled it; `times`:
-        how often; all are compiled before any is compiled again.
+        `finish`: gets the side's label, the cell and how its compile ended, in the thread that compiled it.
         """
         meter = Meter()
 
@@ -121,8 +119,7 @@ class Resources:
                     session = Session(scratch, self.timeout_seconds, self.cancel, meter)
                     start = partial(compile_cell, plan.label, stack.enter_context(plan.compiler.at_work(session)))
                     tasks += [Task(cell.cost, f"{plan.label} {cell.key}", partial(start, cell)) for cell in cells]
-            for _ in range(times):
-                run_all(tasks, self.jobs, self.cancel.set, self.progress)
+            run_all(tasks, self.jobs, self.cancel.set, self.progress)
         return meter
 
 
@@ -233,7 +230,7 @@ def suspects(base: Snapshot, head: Snapshot, rules: Config) -> tuple[CellKey, ..
 
 
 def _alarms(deltas: Sequence[CellDelta], rules: Config) -> Sequence[Finding]:
-    return judge(deltas, rules.thresholds, rules.states, rules.noise).news
+    return judge(deltas, rules.thresholds, rules.states).news
 
 
 def recheck(plans: Sequence[SidePlan], sides: Sides, rules: Config, resources: Resources) -> dict[str, Snapshot]:

@@ -500,7 +500,6 @@ def test_the_pins_of_the_packaged_configuration_are_nobodys_default(bench: Bench
         (["compare", "--base", "", "--head", "base.json"], "SPEC"),
         (["compare", "--base", "base.json", "--head", ""], "SPEC"),
         (["measure", "--out", "x.json", "--compiler", ""], "SPEC"),
-        (["calibrate", "--compiler", ""], "SPEC"),
         (["report", "--base", "", "--head", "base.json"], "path"),
         (["report", "--base", "base.json", "--head", "base.json", "--out", ""], "path"),
         (["report", "--base", "base.json", "--head", "base.json", "--config", ""], "path"),

@@ -99,8 +99,6 @@ def test_the_schema_lists_the_packaged_targets() -> None:
         ("compiler", {"kind": "command", "metrics": {"peak_bytes": {"unit": "bytes"}}}, True),
         ("compiler", {"kind": "command", "metrics": {"Peak bytes": {"unit": "bytes"}}}, False),
         ("compiler", {"kind": "command", "metrics": {"peak_bytes": {"unit": "B"}}}, False),
-        ("noise", {"compile_cpu_ms": "8%"}, True),
-        ("noise", {"vm_bytes": "8%"}, False),
     ],
 )
 def test_an_editor_catches_what_the_bot_refuses(key: str, value: object, fits: bool) -> None:

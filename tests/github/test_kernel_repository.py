@@ -42,8 +42,7 @@ def released(folder: Path, version: str, code: bytes) -> None:
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     released(tmp_path / "wheels", "1.0", CODE)
     assert CODE.count(SPILLS + b"\0") == 2
-    for version in ("1.5", "2.0"):
-        released(tmp_path / "wheels", version, CODE.replace(SPILLS + b"\0", SPILLS + b"\7", 1))
+    released(tmp_path / "wheels", "2.0", CODE.replace(SPILLS + b"\0", SPILLS + b"\7", 1))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))
     with FakeGitHub("octo/repo") as hub:
@@ -67,10 +66,9 @@ def test_a_pull_request_that_raises_the_pin_is_told_of_the_spills_first(stage: S
     pushed = stage.push(main)
     assert pushed.code == 0 and len(list(stage.store.entries())) == 1, pushed.error
     head, merge = stage.open_pull({where: pinned(stage, "2.0", where)[where]})
-    ran = stage.pull(head, merge, fork=fork, steps="all")
+    ran = stage.pull(head, merge, fork=fork)
     assert ran.code == 0 and ran.report.verdict.status == "fail", ran.error
     assert "stored snapshot" in ran.report.baseline.rule
-    assert [step.name for step in ran.report.steps] == ["1.0 → 1.5", "1.5 → 2.0"]
     if fork:
         assert stage.comments() == []
         ran = trusted(stage, ran.out, main, head)

@@ -1,4 +1,4 @@
-"""A pull request that moves the pin, with the releases between; and pins with pages of their own on GitHub."""
+"""Pull requests whose sides pin other releases, and pins with pages of their own, on GitHub."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from action_stage import MODEL, Stage
+from action_stage import Stage
 from fake_github import FakeGitHub
 from fake_wheels import entries, wheel_name, write_wheel
 from links_page import LinksPage, no_other_source, serving
 
 pytestmark = pytest.mark.slow
 
-OLD, BETWEEN, NEW = "3.11.0", "3.12.0", "3.13.0"
+OLD, NEW = "3.11.0", "3.13.0"
 PINNED = {"compiler": {"requirements": "requirements.txt"}}
 
 
@@ -24,12 +24,12 @@ def pin(version: str, *lines: str) -> dict[str, str | None]:
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    """Wheels of three releases: the newest two make larger artifacts."""
+    """Wheels of two releases: the newer one makes larger artifacts."""
     no_other_source(monkeypatch)
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "dist"))
     with FakeGitHub("octo/repo") as hub:
         stage = Stage.create(tmp_path, hub)
-        for version in (OLD, BETWEEN, NEW):
+        for version in (OLD, NEW):
             fake = stage.compiler(f"release-{version}", [] if version == OLD else [{"do": "grow"}], version=version)
             write_wheel(tmp_path / "dist" / wheel_name(version), entries(fake, version.encode(), version))
         yield stage
@@ -39,34 +39,6 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
 def page(stage: Stage) -> Iterator[LinksPage]:
     with serving(stage.home / "dist") as page:
         yield page
-
-
-def test_the_comment_leads_with_causes_and_the_releases_between(stage: Stage) -> None:
-    stage.main(pin(OLD), **PINNED)
-    ran = stage.pull(*stage.open_pull(pin(NEW)), steps="all")
-    assert ran.code == 0, ran.error
-    assert [step.name for step in ran.report.steps] == [f"{OLD} → {BETWEEN}", f"{BETWEEN} → {NEW}"]
-    assert [step.larger for step in ran.report.steps] == [1, 0]
-    (body,) = stage.comments()
-    assert body.index("**Releases between**") < body.index("| target | change |")
-    assert "1 release between 3.11.0 and 3.13.0, 1 measured" in ran.said
-
-
-def test_without_the_input_and_with_other_changes_it_is_any_comment(stage: Stage) -> None:
-    stage.main(pin(OLD), **PINNED)
-    assert stage.pull(*stage.open_pull(pin(NEW))).report.steps == ()
-    edited = stage.pull(*stage.open_pull({**pin(NEW), "models/b.mlir": MODEL.format("b")}), steps="all")
-    assert (edited.code, edited.report.pin, edited.report.steps) == (0, False, ())
-
-
-def test_a_list_of_releases_that_cannot_be_had_is_a_note(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    stage.main(pin(OLD), **PINNED)
-    pull = stage.open_pull(pin(NEW))
-    assert stage.pull(*pull).code == 0
-    monkeypatch.setenv("PIP_FIND_LINKS", str(stage.home / "nowhere"))
-    ran = stage.pull(*pull, steps="2")
-    assert ran.code == 0 and ran.report.steps == ()
-    assert any("releases between the two were not measured: " in note for note in ran.report.notes)
 
 
 def test_each_side_s_file_says_where_its_wheels_are(

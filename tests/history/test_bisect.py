@@ -173,7 +173,7 @@ REFUSED: dict[str, tuple[tuple[Value, ...], list[str], str]] = {
     "metric": ((5, 7, 9), ["--metric", "artifact_byte"], "did you mean 'artifact_bytes'"),
     "unit": ((5, 7, 9), ["--limit", "5ms"], "--limit: '5ms' is no number of bytes"),
     "number": ((5, 7, 9), ["--change", "much"], "--change: 'much' is no number"),
-    "noisy": ((5, 7, 9), ["--metric", "compile_cpu_ms"], "compile_cpu_ms varies from run to run (give its noise band"),
+    "noisy": ((5, 7, 9), ["--metric", "compile_cpu_ms"], "compile_cpu_ms varies from run to run: nothing"),
 }
 
 

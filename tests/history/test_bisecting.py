@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from math import ceil, log2
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from replacing import replace
 from report_factory import MODELS, TARGETS, cell, failed, with_metrics
 
-from bot.core.bisecting import Bound, Bracket, Judged, bracket, half_way, values_of
+from bot.core.bisecting import Bracket, Judged, bracket, judged, values_of
 from bot.core.snapshot import CellKey, Outcome
 from bot.core.spec import Places, release_in
 from bot.study.specs import candidates_of, expanded
@@ -114,21 +113,10 @@ def test_whatever_the_row_is_a_good_one_is_left_before_a_bad_one_and_only_skippe
     assert len(row.looks) <= ceil(log2(len(middle) + 1)) + skipped
 
 
-@given(st.integers(0, 10**12), st.integers(1, 10**12))
-def test_half_way_the_ends_are_what_they_are_called_and_what_is_nearer_to_bad_is_bad(good: int, grown: int) -> None:
-    bad = good + grown
-    bound = Bound(half_way(good, bad))
-    assert (bound.judged([good]), bound.judged([bad])) == ("good", "bad")
-    nearer = bound.limit + 1
-    assert bad - nearer < nearer - good and bad - bound.limit >= bound.limit - good
-
-
-def test_values_that_disagree_are_skipped_and_a_band_widens_each() -> None:
-    assert [Bound(100).judged(values) for values in ([100], [101], [99, 100], [101, 150], [99, 101])] == [
+def test_values_that_disagree_are_skipped() -> None:
+    assert [judged(values, 100) for values in ([100], [101], [99, 100], [101, 150], [99, 101])] == [
         *("good", "bad", "good", "bad", "skipped")
     ]
-    tenth = Bound(100, Fraction(1, 10))
-    assert [tenth.judged([value]) for value in (90, 91, 100, 110, 111)] == ["good", *["skipped"] * 3, "bad"]
 
 
 def test_what_has_no_value_says_why() -> None:

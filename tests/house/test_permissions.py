@@ -187,7 +187,6 @@ JOBS: dict[tuple[str, str], Callable[[Seen], None]] = {
     ("code-size.yml", "baseline"): stored,
     ("code-size.yml", "manual"): by_hand,
     ("code-size.yml", "command"): commanded,
-    ("code-size-pin.yml", "review"): smallest,
     ("code-size-pages.yml", "build"): published,
     ("code-size-post.yml", "post"): posted,
     ("code-size-sharded.yml", "plan"): planned,

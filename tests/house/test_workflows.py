@@ -161,7 +161,6 @@ def test_only_main_and_pull_requests_write_the_cache() -> None:
         ("code-size.yml", "review"),
         ("code-size-kernels.yml", "review"),
         ("code-size.yml", "baseline"),
-        ("code-size-pin.yml", "review"),
         ("code-size-sharded.yml", "measure"),
         ("code-size-sharded.yml", "report"),
     }

@@ -1,11 +1,10 @@
-"""Three real releases: the step of a model that is known, told alike by `history`, `bisect` and `pin-report`."""
+"""Three real releases: the step of a model that is known, told alike by `history` and `bisect`."""
 
 from __future__ import annotations
 
 import json
 import shlex
 import subprocess
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from places import ROOT
 from real_compilers import binary, bot, offered, own_cache
 
 RELEASES = ("3.11.0", "3.12.0", "3.13.0")
-STEPS = ("3.11.0 → 3.12.0", "3.12.0 → 3.13.0")
 CONFIG = 'schema: code-size-config/1\nmodels: ["*.mlir"]\ntargets: [llvm-cpu-x86_64, vmvx]\ncomponents: {}\n'
 CELL = ("--model", MOBILENET.model, "--target", MOBILENET.target)
 
@@ -24,10 +22,10 @@ pytestmark = pytest.mark.compiler
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two models, compilers from everybody's cache, and a directory that offers their releases."""
+    """A model, compilers from everybody's cache, and a directory that offers their releases."""
     home = tmp_path_factory.mktemp("releases")
-    for model in (f"configs/models/{MOBILENET.model}.mlir", "tests/fixtures/binaries/dense.mlir"):
-        (home / Path(model).name).write_bytes((ROOT / model).read_bytes())
+    model = ROOT / "configs/models" / f"{MOBILENET.model}.mlir"
+    (home / model.name).write_bytes(model.read_bytes())
     (home / "code-size.yml").write_text(CONFIG)
     own_cache(home / "cache", *RELEASES)
     offered(home / "links", *RELEASES)
@@ -63,31 +61,3 @@ def test_a_bisection_finds_it_in_one_look_for_each_candidate(home: Path) -> None
     assert [look["values"][0] for look in found["looks"]][::2] == [50_438, 83_990]
     assert found["cause"] == "strategy" and sum(root["bytes"] for root in found["root_causes"]) > 20_000
     assert "--base iree-base-compiler==3.11.0 --head iree-base-compiler==3.12.0" in found["commands"][0]
-
-
-def key(root: dict[str, Any]) -> tuple[Any, ...]:
-    return root["cause"], root["what"], tuple(root["targets"])
-
-
-def test_each_root_cause_of_a_pin_is_where_the_two_releases_of_a_step_have_it(home: Path) -> None:
-    def compared(old: str, new: str) -> dict[str, Any]:
-        return run(home, "report.json", "compare", "--base", old, "--head", new, "--model", "dense")
-
-    alone = [compared(old, new) for old, new in pairwise(RELEASES)]
-    ends = compared(RELEASES[0], RELEASES[-1])
-    releases = ("--from", RELEASES[0], "--to", RELEASES[-1], "--steps", "all")
-    pin = run(home, "report.json", "pin-report", *releases, "--model", "dense")
-    assert [f"{step['base']} → {step['head']}" for step in pin["steps"]] == [*STEPS]
-    roots = [{name: value for name, value in root.items() if name != "seen"} for root in pin["root_causes"]]
-    assert roots == ends["root_causes"], "the ends are what compare says"
-    keys = [{key(root) for root in report["root_causes"]} for report in alone]
-    for root in pin["root_causes"]:
-        assert root["seen"] == [name for name, there in zip(STEPS, keys, strict=True) if key(root) in there]
-    assert {tuple(root["seen"]) for root in pin["root_causes"]} == {STEPS[:1]}, "3.13.0 changed nothing but code here"
-    for step, report in zip(pin["steps"], alone, strict=True):
-        sizes = [cell["metrics"]["artifact_bytes"] for cell in report["cells"] if cell["state"] in ("same", "changed")]
-        assert step["base_bytes"] == sum(size["base"] for size in sizes)
-        assert step["head_bytes"] == sum(size["head"] for size in sizes)
-    told = (home / "out" / "pin.md").read_text()
-    assert "first seen in 3.11.0 → 3.12.0" in told
-    assert told.index("**Root causes**") < told.index("**Releases between**") < told.index("| target | change |")
