@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from bot.compiler.bindings import Importer, opset_hint, reading
+from bot.compiler.bindings import Importer, opset_hint, working
 from bot.compiler.compiler import Compile, Compiler, Result, Session
 from bot.compiler.compiling import Kit, Source, compile_directly
 from bot.compiler.diagnostics import unknown_option
@@ -82,7 +82,7 @@ def toolchain_of(compiler: Compiler) -> Toolchain:
 @contextmanager
 def open_kit(toolchain: Toolchain, session: Session) -> Iterator[tuple[Kit, Importer]]:
     """What compiles with one compiler, and what imports its models; the process that reads IR ends with the context."""
-    with closing(reading(toolchain, session.cancel)) as bindings:
+    with closing(working(toolchain, session.cancel)) as bindings:
         options = known_measuring_options(toolchain, session.scratch, session.cancel)
         yield Kit(toolchain, session, bindings, options), Importer(toolchain, session)
 
