@@ -114,21 +114,6 @@ def importer_version(model: Model) -> str:
         return "no onnx"
 
 
-_OPSET = re.compile(rb"torch\.onnx_meta\.opset_version = (\d+) :")
-_TAKEN_OPSET = 17  # Operations of older ones are refused here and there; the importer can raise a model to this one
-
-
-def opset_hint(model: Model, imported: Path) -> str:
-    """What may help where an imported model does not compile; empty where nothing is known to."""
-    if imported == Path(model.path) or any("--opset-version" in flag for flag in model.import_flags):
-        return ""
-    with imported.open("rb") as file:
-        opset = _OPSET.search(file.read(1 << 16))
-    if opset is None or int(opset[1]) >= _TAKEN_OPSET:
-        return ""
-    return f"of opset {int(opset[1])} (`import_flags: [--opset-version={_TAKEN_OPSET}]` may help): "
-
-
 class Importer:
     """Sources of one side's models, and its temporary files."""
 
