@@ -17,7 +17,7 @@ STARTS = (
     ("compare", "--help"),
     ("comapre",),
     ("measure", "--out", "x.json"),
-    ("cache", "--limit", "5"),
+    ("compare", "--cache-limit", "5"),
 )
 
 

@@ -138,12 +138,13 @@ def _cache(cache: Path) -> Check:
 
 def _reader(spec: str, cache: Path, cancel: Cancel) -> Check:
     """Who reads the IR of a compiler, which more than half of all metrics come from."""
-    from bot.compiler.bindings import with_reader
     from bot.compiler.toolchain import resolve
 
     try:
-        toolchain = with_reader(resolve(spec, cache, cancel, lambda _: None), cache, cancel, lambda _: None)
+        toolchain = resolve(spec, cache, cancel, lambda _: None)
     except BotError as error:
         return "compiler", error.line, "name another one"
-    hint = "" if toolchain.read_by else "put a Python of the wheel's tag on PATH: without it most metrics are n/a"
-    return "compiler", f"{spec}: IR read by {toolchain.read_by or toolchain.no_bindings}", hint
+    if toolchain.bindings is None:
+        hint = "put a Python of the wheel's tag on PATH: without it most metrics are n/a"
+        return "compiler", f"{spec}: IR read by {toolchain.no_bindings}", hint
+    return "compiler", f"{spec}: IR read by its own MLIR bindings, with {toolchain.python}", ""

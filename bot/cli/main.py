@@ -16,7 +16,6 @@ from bot import __version__
 from bot.cli import (
     action,
     bisect,
-    cache,
     compare,
     completion,
     doctor,
@@ -54,7 +53,6 @@ GROUPS = {
         "doctor": (doctor, "say what is here, what is missing and how to fix it"),
         "models": (listing, "list the models, where they come from and their builds"),
         "targets": (listing, "list the targets, their short names, backends and flags"),
-        "cache": (cache, "show what the cache holds, and prune it"),
         "completion": (completion, "print what completes commands and options in a shell"),
     },
     "in CI": {

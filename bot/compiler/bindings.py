@@ -7,31 +7,17 @@ import re
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import closing
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from bot.compiler.compiler import Session
 from bot.compiler.diagnostics import failure, trim
-from bot.compiler.toolchain import (
-    LIBRARY,
-    NATIVE_BINARY,
-    UNTHREADED,
-    Toolchain,
-    fetch_release,
-    hashed,
-    interpreter,
-    newest,
-)
+from bot.compiler.toolchain import Toolchain
 from bot.core.planned import Model
-from bot.core.policy import here, is_local
+from bot.core.policy import here
 from bot.core.snapshot import Failure
-from bot.core.spec import LATEST, PROJECT, Places
-from bot.errors import CompilerUnavailable
-from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Worker, run
 
 IR_WORKER = Path(__file__).parents[1] / "readers" / "ir_worker" / "ir_worker.py"
@@ -52,11 +38,10 @@ class Bindings:
         cancel: Cancel,
         timeout_seconds: float = 120,
         python: str = sys.executable,
-        lent: bool = False,
         script: Path | None = None,
     ) -> None:
         self._argv, self._root, self._cancel = [python, "-E", "-s", str(script or IR_WORKER), str(root)], root, cancel
-        self._timeout_seconds, self._lent = timeout_seconds, lent
+        self._timeout_seconds = timeout_seconds
         self.reason = reason if root is None else None
         self._worker: Worker | None = None
         self._lock = threading.Lock()
@@ -65,8 +50,6 @@ class Bindings:
         """The worker's answer as JSON text (`{"error": …}` included); None where there are no bindings."""
         if self._root is None:
             return None
-        if self._lent and operation not in QUESTIONS:
-            return json.dumps({"error": self.reason or here("needs bindings of this compiler's own")})
         request = json.dumps({"op": operation, **fields})
         with self._lock:
             if self._worker is None:
@@ -79,9 +62,6 @@ class Bindings:
             if answer is None:
                 self.close()
                 return json.dumps({"error": self.reason or here("the IR reader ended without an answer")})
-            if self._lent and answer.startswith('{"error"'):
-                error = json.loads(answer)["error"]
-                return json.dumps({"error": here(f"bindings of another release do not read it: {error}")})
             return answer
 
     def close(self) -> None:
@@ -92,40 +72,16 @@ class Bindings:
 
 
 def working(toolchain: Toolchain, cancel: Cancel) -> Bindings:
-    """A worker of its own bindings, which what it writes comes from too."""
+    """A worker of the compiler's own bindings."""
     return Bindings(toolchain.bindings, toolchain.no_bindings, cancel, python=toolchain.python)
 
 
-def reading(toolchain: Toolchain, cancel: Cancel) -> Bindings:
-    """What reads the IR of a compiler: its own bindings, or those that are lent."""
-    root, lent = toolchain.bindings or toolchain.lent, toolchain.bindings is None
-    return Bindings(root, toolchain.no_bindings, cancel, python=toolchain.python, lent=lent)
-
-
-# A compiler whose bindings no Python here can load: the release's own for this Python, where its library has the same
-# bytes, else those of the newest release, where they read the IR of a sample. Reading text of another release has one
-# of two ends: the answer that its own bindings give, or an error. tests/compiler/test_lent.py holds the releases to it.
-
-_SAMPLE = """func.func @sample(%a: tensor<?x64xf32>, %b: tensor<64x32xf32>) -> tensor<?x32xf32> {
-  %c0 = arith.constant 0 : index
-  %zero = arith.constant 0.0 : f32
-  %n = tensor.dim %a, %c0 : tensor<?x64xf32>
-  %empty = tensor.empty(%n) : tensor<?x32xf32>
-  %fill = linalg.fill ins(%zero : f32) outs(%empty : tensor<?x32xf32>) -> tensor<?x32xf32>
-  %product = linalg.matmul ins(%a, %b : tensor<?x64xf32>, tensor<64x32xf32>)
-    outs(%fill : tensor<?x32xf32>) -> tensor<?x32xf32>
-  %result = linalg.softmax dimension(1) ins(%product : tensor<?x32xf32>)
-    outs(%empty : tensor<?x32xf32>) -> tensor<?x32xf32>
-  return %result : tensor<?x32xf32>
-}
-"""
 QUESTIONS = {
     "program": ("1.input", "4.global-optimization", "5.dispatch-creation", "6.flow", "7.stream"),
     "allocas": ("10.executable-targets",),
     "strategies": ("9.executable-configurations",),
 }
-"""What is asked of the IR of a compile, bindings of another release included, and of which phases: the ends of their
-files' names."""
+"""What is asked of the IR of a compile, and of which phases: the ends of their files' names."""
 
 
 def questions(directory: Path) -> dict[str, dict[str, Path]]:
@@ -135,53 +91,6 @@ def questions(directory: Path) -> dict[str, dict[str, Path]]:
         files = ((phase, min(directory.glob(f"*.{phase}.mlir"), default=None)) for phase in phases)
         there[question] = {phase.partition(".")[2].replace("-", "_"): file for phase, file in files if file}
     return there
-
-
-def with_reader(toolchain: Toolchain, cache: Path, cancel: Cancel, say: Callable[[str], None]) -> Toolchain:
-    """The compiler with bindings that read its IR, lent where no Python here loads its own."""
-    if toolchain.bindings is not None or not is_local(toolchain.no_bindings):
-        return toolchain
-    root = toolchain.binary.parents[len(NATIVE_BINARY.parts) - 1]
-    releases = [path.stem.split("-")[1] for path in root.glob(f"{PROJECT.replace('-', '_')}-*.dist-info")]
-    for release in (*releases, LATEST):
-        try:
-            release = newest(release, Places(), cancel) if release == LATEST else release
-            lender = fetch_release(release, cache.absolute(), cancel, say)
-        except CompilerUnavailable:
-            continue
-        python = interpreter(lender, cancel)
-        if not python:
-            continue
-        if _python_and_library(lender) == _python_and_library(root):
-            read_by = f"the MLIR bindings of {PROJECT}=={release}, the same compiler to the byte, with {python}"
-            return replace(toolchain, bindings=lender, no_bindings="", python=python, read_by=read_by)
-        read_by = f"the MLIR bindings of {PROJECT}=={release}, which read a sample of its IR, with {python}"
-        lent = replace(toolchain, lent=lender, python=python, read_by=read_by)
-        if _reads_sample(lent, cancel):
-            say(f"its IR is read by {read_by}")
-            return lent
-    return toolchain
-
-
-def _python_and_library(root: Path) -> dict[str, str]:
-    files = [root / NATIVE_BINARY.parent / LIBRARY, *root.glob("iree/compiler/**/*.py")]
-    return {path.relative_to(root).as_posix(): hashed(path) for path in files}
-
-
-def _reads_sample(toolchain: Toolchain, cancel: Cancel) -> bool:
-    """True where each question of the IR worker has an answer for a sample that this compiler compiles."""
-    backend = next((name for name in ("llvm-cpu", *toolchain.backends) if name in toolchain.backends), "vmvx")
-    with temporary_directory("sample-") as scratch, closing(reading(toolchain, cancel)) as bindings:
-        (scratch / "sample.mlir").write_text(_SAMPLE)
-        argv = [str(toolchain.binary), "-", f"--iree-hal-target-backends={backend}", "--mlir-print-debuginfo"]
-        argv += ["--dump-compilation-phases-to=phases", UNTHREADED, "-o", "sample.vmfb"]
-        limit_seconds = toolchain.patience_seconds
-        run(argv, cancel=cancel, stdin=scratch / "sample.mlir", cwd=scratch, timeout_seconds=limit_seconds)
-        for question, files in questions(scratch / "phases").items():
-            said = bindings.ask(question, **{name: str(file) for name, file in files.items()}) or '{"error": ""}'
-            if len(files) < len(QUESTIONS[question]) or "error" in json.loads(said):
-                return False
-    return True
 
 
 # Models as files that the compiler takes on standard input: `.mlir` and `.mlirbc` as they are, `.onnx` imported.
@@ -202,21 +111,6 @@ def importer_version(model: Model) -> str:
         return " ".join(("onnx", version("onnx"), *model.import_flags))
     except PackageNotFoundError:
         return "no onnx"
-
-
-_OPSET = re.compile(rb"torch\.onnx_meta\.opset_version = (\d+) :")
-_TAKEN_OPSET = 17  # Operations of older ones are refused here and there; the importer can raise a model to this one
-
-
-def opset_hint(model: Model, imported: Path) -> str:
-    """What may help where an imported model does not compile; empty where nothing is known to."""
-    if imported == Path(model.path) or any("--opset-version" in flag for flag in model.import_flags):
-        return ""
-    with imported.open("rb") as file:
-        opset = _OPSET.search(file.read(1 << 16))
-    if opset is None or int(opset[1]) >= _TAKEN_OPSET:
-        return ""
-    return f"of opset {int(opset[1])} (`import_flags: [--opset-version={_TAKEN_OPSET}]` may help): "
 
 
 class Importer:

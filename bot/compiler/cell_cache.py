@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
 from pathlib import Path
 
 import bot
@@ -32,7 +31,6 @@ from bot.errors import BotError
 
 MEASURING = ("compiler", "explain", "readers", "study")
 """The folders whose code decides what a cell says of the same bytes."""
-_COSTS, _MOST_COSTS = "costs.json", 20_000
 
 
 def digest_of(*parts: str | Sequence[str]) -> str:
@@ -68,11 +66,6 @@ def cell_key(compiler_digest: str, cell: PlannedCell) -> str:
     )
 
 
-def cost_key(cell: PlannedCell) -> str:
-    """What its time is remembered under, for any compiler: its model and flags."""
-    return digest_of(cell.model.digest, cell.argv)[:16]
-
-
 @dataclass(frozen=True, slots=True)
 class CellCache:
     """Cells on disk under `root`; without `keeps` nothing is added to them."""
@@ -105,19 +98,6 @@ class CellCache:
         programs = {key_of(cell.program): cell.program} if cell.program else {}
         body = canonical(_Kept(key, row_of(cell, next(iter(programs), None)), programs))
         add(self.root, self._path(key), hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
-
-    def costs(self) -> dict[str, int]:
-        """`cost_key` of a cell → what its last compile took here, in ms of CPU time."""
-        try:
-            return decoded((self.root / _COSTS).read_bytes(), dict[str, int], _COSTS)
-        except (OSError, BotError):
-            return {}
-
-    def keep_costs(self, costs: Mapping[str, int]) -> None:
-        """Remember what compiles took; of too many the rest is forgotten."""
-        if self.keeps and costs:
-            rows = islice({**costs, **self.costs(), **costs}.items(), _MOST_COSTS)
-            add(self.root, self.root / _COSTS, canonical(dict(rows)))
 
 
 @dataclass(frozen=True, slots=True)

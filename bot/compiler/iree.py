@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from bot.compiler.bindings import Importer, opset_hint, reading
+from bot.compiler.bindings import Importer, working
 from bot.compiler.compiler import Compile, Compiler, Result, Session
 from bot.compiler.compiling import Kit, Source, compile_directly
 from bot.compiler.diagnostics import unknown_option
@@ -63,10 +63,7 @@ class Iree:
                 source = importer.source(cell.model)
                 if isinstance(source, Failure):
                     return source
-                result = compile_directly(kit, cell.argv, Source(cell.model.name, source), layout=layout)
-                if isinstance(result, Failure) and (hint := opset_hint(cell.model, source)):
-                    return replace(result, message=f"{hint}{result.message}")
-                return result
+                return compile_directly(kit, cell.argv, Source(cell.model.name, source), layout=layout)
 
             yield compile_cell
 
@@ -82,7 +79,7 @@ def toolchain_of(compiler: Compiler) -> Toolchain:
 @contextmanager
 def open_kit(toolchain: Toolchain, session: Session) -> Iterator[tuple[Kit, Importer]]:
     """What compiles with one compiler, and what imports its models; the process that reads IR ends with the context."""
-    with closing(reading(toolchain, session.cancel)) as bindings:
+    with closing(working(toolchain, session.cancel)) as bindings:
         options = known_measuring_options(toolchain, session.scratch, session.cancel)
         yield Kit(toolchain, session, bindings, options), Importer(toolchain, session)
 

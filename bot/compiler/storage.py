@@ -20,18 +20,9 @@ from bot.errors import OutputError
 from bot.system.files import FULL, PART_PREFIX, make_directory, sweep, temporary_directory, write_atomically
 
 COMPLETE = ".complete"  # Is in an unpacked compiler when all of it is there
-KINDS = {
-    "toolchains": "compilers",
-    "cells": "cells",
-    "ir": "IR texts",
-    "digests": "digests",
-    "history": "commits of the compiler",
-    "shared": "older cells",
-    "proofs": "older proofs",
-}
-"""Folders of the cache → what is in them, the last two from earlier versions; what else is there, such as baselines,
-never leaves."""
 _COMPILERS = "toolchains"
+_FILES = ("cells", "ir", "digests", "history", "shared", "proofs")
+"""Folders of the cache, the last two from earlier versions; what else is there, such as baselines, never leaves."""
 
 _held: dict[Path, int] = {}
 _full: dict[Path, str] = {}  # Caches without room for more → what the system said
@@ -41,7 +32,6 @@ _full: dict[Path, str] = {}  # Caches without room for more → what the system 
 class Entry:
     """One thing that can leave the cache; `used_ns` since the epoch."""
 
-    kind: str
     path: Path
     size_bytes: int
     used_ns: int
@@ -134,32 +124,32 @@ def _is_at(handle: int, path: Path) -> bool:
 def entries(root: Path) -> list[Entry]:
     """All that can leave the cache; a folder that is a link belongs to another one."""
     all_entries: list[Entry] = []
-    for kind, folder in _folders(root):
-        if kind != _COMPILERS:
-            all_entries += _files(kind, folder)
+    for folder in _folders(root):
+        if folder.name != _COMPILERS:
+            all_entries += _files(folder)
             continue
         for home in folder.iterdir():
             if home.is_dir() and not home.is_symlink() and not home.name.startswith(PART_PREFIX):
                 mark = home / COMPLETE
                 used = mark if mark.exists() else home
-                size = sum(entry.size_bytes for entry in _files(_COMPILERS, home))
-                all_entries.append(Entry(_COMPILERS, home, size, used.stat().st_mtime_ns))
+                size = sum(entry.size_bytes for entry in _files(home))
+                all_entries.append(Entry(home, size, used.stat().st_mtime_ns))
     return all_entries
 
 
-def _folders(root: Path) -> list[tuple[str, Path]]:
-    folders = ((kind, root / kind) for kind in KINDS)
-    return [(kind, folder) for kind, folder in folders if folder.is_dir() and not folder.is_symlink()]
+def _folders(root: Path) -> list[Path]:
+    folders = (root / name for name in (_COMPILERS, *_FILES))
+    return [folder for folder in folders if folder.is_dir() and not folder.is_symlink()]
 
 
-def _files(kind: str, folder: Path) -> Iterator[Entry]:
+def _files(folder: Path) -> Iterator[Entry]:
     for directory, _, names in os.walk(folder):
         for name in names:
             path = Path(directory, name)
             with contextlib.suppress(OSError):  # another run was faster
                 stat = path.lstat()
                 if not name.startswith(PART_PREFIX):
-                    yield Entry(kind, path, stat.st_size, stat.st_mtime_ns)
+                    yield Entry(path, stat.st_size, stat.st_mtime_ns)
 
 
 def evict(root: Path, limit_bytes: int, since_ns: int | None = None) -> tuple[list[Entry], int]:
@@ -173,8 +163,9 @@ def evict(root: Path, limit_bytes: int, since_ns: int | None = None) -> tuple[li
     try:
         with contextlib.suppress(OSError):  # not every file system has locks
             fcntl.flock(handle, fcntl.LOCK_EX)  # one at a time: each would make room for all that is there
-        for kind, folder in _folders(root):  # what dead runs were writing
-            places = [folder] if kind == _COMPILERS else [Path(directory) for directory, _, _ in os.walk(folder)]
+        for folder in _folders(root):  # what dead runs were writing
+            is_flat = folder.name == _COMPILERS
+            places = [folder] if is_flat else [Path(directory) for directory, _, _ in os.walk(folder)]
             for place in places:
                 sweep(place, PART_PREFIX)
         oldest, gone = sorted(entries(root), key=lambda entry: (entry.used_ns, entry.path)), []

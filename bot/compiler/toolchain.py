@@ -307,9 +307,6 @@ class Toolchain:
     no_bindings: str = ""
     patience_seconds: float = PATIENCE_SECONDS  # for the answer to one question, such as a trivial module
     python: str = sys.executable  # the interpreter that loads them
-    # bindings of another release, which read the IR of this compiler and are used for nothing else
-    lent: Path | None = None
-    read_by: str = ""  # who reads its IR, in words
 
 
 _Located = tuple[Path, Path | None, str]
@@ -347,10 +344,7 @@ def resolve(
     listing = _ask(binary, "--iree-hal-list-target-backends", cancel, binary.name, patience)
     lines = listing.output.splitlines() if listing.ok else []
     backends = sorted(line.strip() for line in lines if re.fullmatch(r" +[\w-]+", line))
-    read_by = f"its own MLIR bindings, with {python}" if bindings else ""
-    return Toolchain(
-        binary, info, tuple(backends), bindings, no_bindings, patience, python or sys.executable, read_by=read_by
-    )
+    return Toolchain(binary, info, tuple(backends), bindings, no_bindings, patience, python or sys.executable)
 
 
 _LOADS = "import sys; sys.path.insert(0, sys.argv[1]); sys.modules['numpy'] = None; import iree.compiler.ir"

@@ -60,10 +60,10 @@ class MeasureProgress:
         """One line above the bar."""
         self._console.print(escape(line), highlight=False, soft_wrap=True)
 
-    def plan(self, cells: int, cached: int, cost: float, about: str = "", expected: str = "", /) -> None:
+    def plan(self, cells: int, cached: int, cost: float, about: str = "", /) -> None:
         """How much there is to do: all cells, how many of them the cache has, and the cost of the others.
 
-        `about`: whose cells these are, where they are of several sides; `expected`: how long it may take.
+        `about`: whose cells these are, where they are of several sides.
         """
         with self._lock:
             self._total, self._done, self._failed = cells, cached, 0
@@ -71,7 +71,7 @@ class MeasureProgress:
             self._planned_at = time.monotonic()
             self._bar.reset(self._task, total=cost or 1.0)
             self._refresh()
-        self.say(f"{cells} {self._noun}{about}, {cached} of them in the cache{expected}")
+        self.say(f"{cells} {self._noun}{about}, {cached} of them in the cache")
 
     def started(self, name: str) -> None:
         """Something began to run."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bot.compiler.storage import Entry, evict, without_room
+from bot.compiler.storage import evict, without_room
 from bot.config.units import parse_size
 from bot.errors import UsageError
 from bot.show.filters import human, plural
@@ -42,14 +42,10 @@ def limited(cache: Path, limit_bytes: int, say: Callable[[str], None]) -> Iterat
         say(f"the cache could not be reduced to its limit: {error.filename}: {error.strerror}")
         return
     if gone:
-        say(f"the cache was above its limit of {human(limit_bytes)}: removed {removed_words(gone)}")
+        size = human(sum(entry.size_bytes for entry in gone))
+        what = f"{plural(len(gone), 'entry')} of {size}, unused for the longest time"
+        say(f"the cache was above its limit of {human(limit_bytes)}: removed {what}")
     if held_bytes > limit_bytes:
         say(
             f"the cache holds {human(held_bytes)}, above its limit of {human(limit_bytes)}: all of it was used just now"
         )
-
-
-def removed_words(gone: list[Entry]) -> str:
-    """What was removed from the cache."""
-    total = human(sum(entry.size_bytes for entry in gone))
-    return f"{plural(len(gone), 'entry')} of {total}, unused for the longest time"

@@ -14,7 +14,6 @@ from typing import Protocol
 import msgspec
 from msgspec import structs
 
-from bot.compiler.bindings import with_reader
 from bot.compiler.cell_cache import CellCache, TextStore, cell_key, digest_of
 from bot.compiler.command import command_compiler
 from bot.compiler.compiler import Compiler
@@ -137,7 +136,6 @@ class Work:
             moving = sought.spec if name != sought.spec else ""
             return command_compiler(self.config.command, name, request.cache, places, say, cancel, moving)
         toolchain = resolve(name, request.cache, cancel, say, places, self.config.timeout_seconds)
-        toolchain = with_reader(toolchain, request.cache, cancel, say)
         if name != sought.spec:
             spec = f"{sought.spec}{RESOLVED}{toolchain.info.spec}"
             toolchain = replace(toolchain, info=msgspec.structs.replace(toolchain.info, spec=spec))

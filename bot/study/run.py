@@ -22,7 +22,7 @@ from typing import Protocol
 
 from msgspec import structs
 
-from bot.compiler.cell_cache import CellCache, TextStore, cell_key, cost_key
+from bot.compiler.cell_cache import CellCache, TextStore, cell_key
 from bot.compiler.compiler import Compile, Compiler, Result, Session
 from bot.compiler.iree import toolchain_of
 from bot.compiler.ptxas import Assembler, installed
@@ -44,10 +44,6 @@ TIMES = LAYOUTS  # How often a cell that does not repeat itself is compiled
 LARGEST_SHARE = 0.1  # What doubting may cost at most, as a share of the CPU time of compiling all cells once
 FEW = 4  # So many may always be compiled again, however small the suite
 _LAYOUTS = (1, 2)  # Of memory, for the first and the second time that an alarm is doubted
-_MS_OF_COST = 0.02
-"""CPU time of a cell's cost where nothing is known: 0.013 to 0.025 over both suites with IREE 3.11.0 to 3.13.0."""
-_FEW_SHARE = 20  # Cached compiles tell the time of so many times their cost at most
-_LONG_SECONDS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +67,8 @@ class SidePlan:
 class Progress(Watcher, Protocol):
     """What long work reports to."""
 
-    def plan(self, cells: int, cached: int, cost: float, about: str = "", expected: str = "", /) -> None:
-        """How much there is to do, of what, and how long that may take."""
+    def plan(self, cells: int, cached: int, cost: float, about: str = "", /) -> None:
+        """How much there is to do, and of what."""
 
     def measured(self, side: str, cell: Cell, cost: float) -> None:
         """A cell is done."""
@@ -140,7 +136,6 @@ def measure_sides(plans: Sequence[SidePlan], resources: Resources) -> dict[str, 
     cache, assembler, progress = resources.cache, resources.assembler, resources.progress
     cells: dict[str, dict[CellKey, Cell]] = {plan.label: {} for plan in plans}
     wanted = dict[str, list[tuple[SidePlan, PlannedCell]]]()  # key in the cache → who waits for it
-    timed, costs_ms = list[tuple[float, int]](), dict[str, int]()
     for plan in plans:
         info, own = plan.compiler.info, cells[plan.label]
         for planned in plan.cells:
@@ -150,33 +145,27 @@ def measure_sides(plans: Sequence[SidePlan], resources: Resources) -> dict[str, 
             key = cell_key(info.digest, planned)
             if key not in wanted and (known := cache.load(key, info.metrics)) is not None:
                 own[planned.key] = _labelled(known, planned)
-                if cpu_ms := known.value("compile_cpu_ms"):
-                    timed.append((planned.cost, cpu_ms))
             else:
                 wanted.setdefault(key, []).append((plan, planned))
     first = [some[0] for some in wanted.values()]
-    missing, cost = [planned for _, planned in first], sum(planned.cost for _, planned in first)
+    cost = sum(planned.cost for _, planned in first)
     cached = [key for own in cells.values() for key, cell in own.items() if cell.command]
     waiting = [planned.key for some in wanted.values() for _, planned in some]
     sides = "sides" if set(cells) <= set(SIDES) else "variants"
     about = f" ({plural(len({*cached, *waiting}), 'build')} on {len(cells)} {sides})" if len(cells) > 1 else ""
-    expected = _expected(missing, timed, resources) if missing else ""
-    progress.plan(len(cached) + len(waiting), len(cached), cost, about, expected)
+    progress.plan(len(cached) + len(waiting), len(cached), cost, about)
     digests = {plan.label: plan.compiler.info.digest for plan in plans}
 
     def finish(label: str, planned: PlannedCell, result: Result) -> None:
         """Measure, keep, and hand out one finished compile."""
         cell, key = cell_of(planned, result, resources.texts, assembler), cell_key(digests[label], planned)
         cache.store(key, cell)
-        if cpu_ms := cell.value("compile_cpu_ms"):
-            costs_ms[cost_key(planned)] = cpu_ms
         for other, same in wanted[key]:
             cells[other.label][same.key] = _labelled(cell, same)
             progress.measured(other.label, cell, same.cost if other.label == label else 0.0)
 
     meter = resources.compile([(plan, [one for other, one in first if other is plan]) for plan in plans], finish)
     progress.spent(meter.cpu_ms, resources.jobs)
-    cache.keep_costs(costs_ms)
     return {
         plan.label: Snapshot(
             compiler=plan.compiler.info,
@@ -189,26 +178,6 @@ def measure_sides(plans: Sequence[SidePlan], resources: Resources) -> dict[str, 
         )
         for plan in plans
     }
-
-
-def _expected(missing: Sequence[PlannedCell], cached: Sequence[tuple[float, int]], resources: Resources) -> str:
-    """How long these compiles may take, and from where that is known; `cached`: cost and CPU time of what is cached."""
-    costs, cost = resources.cache.costs(), sum(cell.cost for cell in missing)
-    before = [(cell.cost, costs[key]) for cell in missing if (key := cost_key(cell)) in costs]
-    timed = [*cached, *before]
-    is_few = sum(known for known, _ in timed) * _FEW_SHARE < cost
-    rate = _MS_OF_COST if is_few else sum(ms for _, ms in timed) / sum(known for known, _ in timed)
-    cpu_ms = sum(ms for _, ms in before) + rate * (cost - sum(known for known, _ in before))
-    seconds = cpu_ms / 1000 / resources.jobs
-    time = f"{seconds:.0f} s" if seconds < _LONG_SECONDS else f"{seconds / 60:.0f} min"
-    if len(before) == len(missing):
-        basis = "what they took here before"
-    elif before:
-        basis = f"what {len(before)} of them took here before, and the models' sizes"
-    else:
-        known = "such compiles took elsewhere" if is_few else f"{plural(len(timed), 'cached compile')} took"
-        basis = f"the models' sizes and what {known}"
-    return f"; the others may take {time} on {plural(resources.jobs, 'thread')}, by {basis}"
 
 
 Sides = Mapping[str, Snapshot]

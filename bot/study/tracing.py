@@ -17,7 +17,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from bot.compiler.bindings import Importer, reading
+from bot.compiler.bindings import Importer, working
 from bot.compiler.cell_cache import cell_key
 from bot.compiler.compiler import Session
 from bot.compiler.compiling import Kit, Source, compile_to
@@ -267,7 +267,7 @@ def _tracers(plans: Sequence[SidePlan], resources: Resources) -> Iterator[dict[s
         tracers = {}
         for plan in plans:
             session = Session(scratch, resources.timeout_seconds, resources.cancel, Meter())
-            bindings = stack.enter_context(closing(reading(plan.toolchain, resources.cancel)))
+            bindings = stack.enter_context(closing(working(plan.toolchain, resources.cancel)))
             kit = Kit(plan.toolchain, session, bindings)  # the compiler itself is asked nothing where all is known
             tracers[plan.label] = _SideTracer(plan, kit, Importer(plan.toolchain, session))
         yield tracers

@@ -116,7 +116,7 @@ def test_the_version(bench: Bench) -> None:
         ),
         (["compare", "--jobs", "0"], "'0' is no positive number"),
         (["compare", "--cache-limit", "5"], "'5' is no size with a unit, such as 5GiB"),
-        (["cache", "--limit", "5GB"], "'5GB' has an unknown unit"),
+        (["compare", "--cache-limit", "5GB"], "'5GB' has an unknown unit"),
         (["compare", "--unknown"], "code-size-bot: error: unrecognized arguments: --unknown"),
         (["compare", "--modle", "a"], "compare: error: unrecognized arguments: --modle (did you mean --model?)"),
         (["plan", "--shards=2", "--tragets=a"], "unrecognized arguments: --tragets (did you mean --target?)"),
@@ -340,7 +340,7 @@ def test_the_help_is_grouped_and_fits_a_terminal(bench: Bench, monkeypatch: pyte
     groups = [block.splitlines() for block in bench.run("--help").out.split("\n\n")]
     names = {lines[0]: [line.split()[0] for line in lines[1:]] for lines in groups}
     assert names["ask:"] == ["compare", "report", "explain", "trace", "history", "bisect", "lab", "fold"]
-    assert names["set up:"][:5] == ["init", "doctor", "models", "targets", "cache"]
+    assert names["set up:"][:5] == ["init", "doctor", "models", "targets", "completion"]
     assert {"post", "action", "plan", "merge"} <= set(names["in CI:"])
     assert all(len(line) <= 80 for lines in groups for line in lines if line.startswith("    "))
     for command in COMMANDS.keys() - {"review", "post", "baseline", "action"}:
@@ -589,15 +589,6 @@ def test_the_doctor_ends_with_0_or_2_and_lists_its_checks(bench: Bench) -> None:
     found = bench.run("doctor")
     assert found.code == (2 if "missing " in found.out else 0)
     assert {"Python", "git", "default suite", "cache"} <= {line[8:24].strip() for line in found.out.splitlines()}
-
-
-def test_the_cache_is_shown_and_pruned(bench: Bench) -> None:
-    bench.write("cache/cells/aa/a.json", "x" * 2048)
-    found = bench.run("cache")
-    assert found.code == 0 and "cells                 1     2.0 KiB" in found.out
-    found = bench.run("cache", "--prune", "--limit", "1KiB")
-    told = "removed 1 entry of 2.0 KiB, unused for the longest time; the cache holds 0 B\n"
-    assert (found.code, found.out) == (0, told)
 
 
 def test_on_a_runner_no_line_is_a_command_of_its_own(

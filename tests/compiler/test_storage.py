@@ -1,4 +1,4 @@
-"""bot.compiler.storage and bot.cli.cache: what leaves the cache, what stays, what people are told."""
+"""bot.compiler.storage and bot.study.cache_limit: what leaves the cache, and what stays."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from fake_compiler import wait_until
 
-from bot.cli.cache import prune, show
 from bot.compiler.cell_cache import CellCache, TextStore, digest_of
 from bot.compiler.storage import COMPLETE, entries, evict, hold
 from bot.config.units import parse_size
@@ -137,8 +135,6 @@ def test_a_compiler_of_this_run_stays_and_one_that_left_is_not_held(tmp_path: Pa
     assert hold(home) and hold(home)
     aged(home / COMPLETE, 1)
     assert evict(tmp_path, 0) == ([], 1000)
-    told = "nothing was removed; the cache holds 1,000 B, above the limit of 0 B: compilers in use stay"
-    assert prune(tmp_path, 0) == told
 
 
 def test_many_runs_evict_at_once(tmp_path: Path) -> None:
@@ -161,29 +157,6 @@ def test_what_a_dead_run_was_writing_is_swept(tmp_path: Path) -> None:
         aged(path, 1)
     evict(tmp_path, 10**9)
     assert not any(path.exists() for path in torn) and young.exists()
-
-
-# What people are told
-
-
-def test_the_cache_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert show(tmp_path / "none").splitlines()[-1] == "empty"
-    assert prune(tmp_path / "none", 0) == "nothing was removed; the cache holds 0 B"
-    assert not (tmp_path / "none").exists()
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    compiler(tmp_path, "3.13.0", 86_400, 3 << 20)
-    file(tmp_path, "cells/aa/a", 2 * 86_400, 2048)
-    file(tmp_path, "cells/bb/b", 3 * 86_400, 2048)
-    assert show(tmp_path).splitlines() == [
-        str(tmp_path),
-        "what            entries        size  unused since      last used",
-        "compilers             1     3.0 MiB  1970-01-02 00:00  1970-01-02 00:00",
-        "cells                 2     4.0 KiB  1970-01-03 00:00  1970-01-04 00:00",
-        "all                   3     3.0 MiB  1970-01-02 00:00  1970-01-04 00:00",
-    ]
-    told = prune(tmp_path, 4096)
-    assert told == "removed 1 entry of 3.0 MiB, unused for the longest time; the cache holds 4.0 KiB"
 
 
 def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -98,15 +97,11 @@ def test_a_range_has_all_releases_between_its_ends(home: Path, capsys: pytest.Ca
 def test_what_is_cached_is_not_measured_again_and_the_files_are_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--releases", "3.9.0..3.11.0") == 0
     first = [Path("out", name).read_bytes() for name in ("history.json", "history.md", "history.html")]
-    assert "by the models' sizes and what such compiles took elsewhere\n" in capsys.readouterr().err
+    capsys.readouterr()
     assert run("--releases", "3.11.0,3.9.0", "--releases", "3.10.0") == 0
     assert "\n12 compiles (4 builds on 3 variants), 12 of them in the cache\n" in capsys.readouterr().err
     again = [Path("out", name).read_bytes() for name in ("history.json", "history.md", "history.html")]
     assert first == again, "the order in which releases are named does not matter"
-    assert run("--releases", "3.12.0") == 0
-    assert re.search(
-        r"\n4 builds, 0 of .* may take \d+ s on \d+ threads?, by what they took here before\n", capsys.readouterr().err
-    )
 
 
 def test_a_release_that_cannot_be_had_is_a_gap_and_the_others_go_on(

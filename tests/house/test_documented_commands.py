@@ -36,8 +36,7 @@ models: [models/*.mlir]
 targets: [llvm-cpu-x86_64]
 thresholds: [{metrics: [artifact_bytes], limit: 1MiB}, {metrics: ["*"], warn: 1%}]
 """
-# The program as it is installed, but for two things: what is pruned is a cache of its own, not everybody's compilers,
-# and what `init` writes has a directory of its own.
+# The program as it is installed, but that what `init` writes has a directory of its own.
 PROGRAM = f"""\
 #!{sys.executable}
 import os
@@ -45,8 +44,6 @@ import subprocess
 import sys
 from bot.cli.main import main
 words = ["code-size.yml" if word == "quick" else word for word in sys.argv[1:]]
-if words[0] == "cache":
-    words += ["--cache", "another-cache"]
 if words[0] == "init":
     os.makedirs("new")
     os.chdir("new")

@@ -53,7 +53,7 @@ def tops(modules: set[str]) -> set[str]:
         (["measure", "--out", "x.json"], 2, "required: --compiler"),
         (["measure", "--compiler", "3.13.0", "--out", "x.json", "--shard", "5/4"], 2, "'5/4' is not I/N"),
         (["compare", "--unknown"], 2, "unrecognized arguments: --unknown"),
-        (["cache", "--limit", "5"], 2, "'5' is no size with a unit, such as 5GiB"),
+        (["compare", "--cache-limit", "5"], 2, "'5' is no size with a unit, such as 5GiB"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -64,13 +64,13 @@ def test_help_version_and_mistakes_import_next_to_nothing(
     assert ended == code and words in line
     own = {name for name in modules if name.partition(".")[0] == "bot"}
     assert {name for name in own if name.count(".") > 1 and not name.startswith(LIGHT)} <= SIZES
-    assert not own & SIZES or "--limit" in arguments
+    assert not own & SIZES or "--cache-limit" in arguments
     assert tops(modules) <= {"bot", *sys.stdlib_module_names}
     assert tops(modules) & SLOW == set()
 
 
 def test_the_walls_of_this_test_would_fall_for_a_command(tmp_path: Path) -> None:
-    code, modules, _ = started(tmp_path, "cache", "--cache", str(tmp_path / "cache"))
+    code, modules, _ = started(tmp_path, "targets", "--config", "default")
     assert code == 0
     assert {"rich", "yaml"} <= tops(modules) and tops(modules) & SLOW
 

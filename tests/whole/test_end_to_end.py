@@ -278,7 +278,7 @@ def test_an_onnx_model_is_imported_with_the_compilers_own_importer(tmp_path: Pat
     assert torn.failure.message.startswith("not imported: ") and "\n" not in torn.failure.message
 
 
-def test_a_model_of_an_old_opset_says_what_raises_it_and_compiles_then(tmp_path: Path) -> None:
+def test_a_model_of_an_old_opset_compiles_with_a_newer_one(tmp_path: Path) -> None:
     folder = Path(onnx.__file__).parent / "backend/test/data"
     for name in ("pytorch-converted/test_Softmin", "pytorch-operator/test_operator_view"):
         shutil.copy(folder / name / "model.onnx", tmp_path / f"{Path(name).name}.onnx")
@@ -288,9 +288,7 @@ def test_a_model_of_an_old_opset_says_what_raises_it_and_compiles_then(tmp_path:
     config.write_text(text + 'models: ["*.onnx"]\ntargets: [vmvx]\n')
     bot(*argv, codes=[5])
     for cell in from_json(out.read_text()).cells:
-        hint = "of opset 6 (`import_flags: [--opset-version=17]` may help): "
-        assert cell.failure is not None and cell.failure.first_line.startswith(hint)
-        assert "failed to legalize" in cell.failure.first_line
+        assert cell.failure is not None and "failed to legalize" in cell.failure.first_line
     config.write_text(config.read_text() + 'import_flags: ["--opset-version=17"]\n')
     bot(*argv, codes=[0])
     for cell in from_json(out.read_text()).cells:
