@@ -129,7 +129,7 @@ class CompilerKeys(Keys, frozen=True):
     ] = "iree-org/iree"
 
 
-Store = Literal["auto", "data-branch", "directory", "artifact"]
+Store = Literal["auto", "data-branch", "directory"]
 _BRANCH = (
     rf"(?!refs/|HEAD{END})(?!.*(?:[.][.]|//|/[.]|[.]lock(?:/|{END})))[A-Za-z0-9_](?:[A-Za-z0-9_./-]*[A-Za-z0-9_-])?"
 )
@@ -142,8 +142,8 @@ class BaselineChoice(Keys, frozen=True):
     """Where measured base sides are kept, and how long; a key left out keeps its default.
 
     Attributes:
-        store: The store: a branch of the repository, a directory, or artifacts of workflow runs; 'auto' is data-branch
-            under GitHub Actions, and directory elsewhere.
+        store: The store: a branch of the repository, or a directory; 'auto' is data-branch under GitHub Actions, and
+            directory elsewhere.
         branch: The branch of store data-branch; it is made where there is none, and holds nothing else.
         directory: The directory of store directory; relative to the directory that the program runs in, on GitHub the
             top of the repository.

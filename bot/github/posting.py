@@ -21,6 +21,7 @@ from bot.core.publication import Acceptance, CommentState, decode
 from bot.core.report import Adoption, Baseline, Report
 from bot.core.snapshot import Snapshot, from_json
 from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
+from bot.github.archive import LIMIT_BYTES, read_zip
 from bot.github.baselines import gap_note, stored, with_gap
 from bot.github.delivering import Destination, as_bot_error, deliver, failure_delivered, suspected
 from bot.github.opening import Services, store_of, workspace_rules
@@ -41,13 +42,11 @@ from bot.github.repository import (
 )
 from bot.show.comment import check_name, marker
 from bot.show.escape import md_code
-from bot.store.artifact_store import read_zip
 from bot.study.comparison import adopting, reported
 from bot.system.hub import Hub
 
 _FILES = ("base.json", "head.json", "report.json", "comment.md", "summary.md", "report.html")
 ARTIFACT = "code-size-{}"  # The artifact that holds a report directory, by report id
-_ARTIFACT_LIMIT_BYTES = 64 << 20
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
@@ -249,11 +248,12 @@ def _snapshots(hub: Hub, run_id: int, config: Config) -> tuple[Snapshot, Snapsho
     matching = [one for one in artifacts(hub, run_id) if one.name == name]
     if not matching:
         raise InputError(f"has no artifact {name}", where=f"run {run_id}", hint="see the run's log")
-    if matching[-1].expired:
+    newest = matching[-1]
+    if newest.expired:
         raise InputError("has expired", where=f"artifact {name} of run {run_id}", hint="run the workflow again")
-    if matching[-1].size_bytes > _ARTIFACT_LIMIT_BYTES:
+    if newest.size_in_bytes > LIMIT_BYTES:
         raise InputError("is too large to be a report", where=f"artifact {name}", hint="see the run's log")
-    files = read_zip(download(hub, matching[-1].id, _ARTIFACT_LIMIT_BYTES), names=_FILES)
+    files = read_zip(download(hub, newest.id, LIMIT_BYTES), names=_FILES)
 
     def read(file: str) -> Snapshot:
         if file not in files:

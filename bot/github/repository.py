@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from itertools import islice
 from urllib.parse import quote
 
 from github import GithubException
@@ -17,12 +16,10 @@ from github.PaginatedList import PaginatedList
 from github.PullRequest import PullRequest
 from github.WorkflowRun import WorkflowRun
 
-from bot.core.publication import ArtifactInfo
-from bot.system.hub import PAGE_ITEMS, Hub, explain, required
+from bot.system.hub import Hub, explain, required
 
 _BASE_CHANGES = frozenset({"base_ref_changed", "automatic_base_change_succeeded"})
 """By a person, and by GitHub when the base branch was merged and deleted ("Issue event types")."""
-_MOST_ARTIFACTS = 30 * PAGE_ITEMS
 
 
 def pull(hub: Hub, pull_number: int) -> PullRequest:
@@ -136,40 +133,23 @@ def dispatch(hub: Hub, workflow_file: str, ref: str, inputs: Mapping[str, str]) 
         hub.repo.get_workflow(workflow_file).create_dispatch(ref, dict(inputs), throw=True)
 
 
-def artifacts(hub: Hub, run_id: int) -> list[ArtifactInfo]:
+def artifacts(hub: Hub, run_id: int) -> list[Artifact]:
     """All artifacts of a run, over all pages, by id."""
     with explain(f"list the artifacts of run {run_id}", "actions: read"):
         # PyGithub's own reads the run first, for this very address.
         path = f"{hub.repo.url}/actions/runs/{run_id}/artifacts"
-        listed = PaginatedList(Artifact, hub.requester, path, list_item="artifacts")
-        return sorted(map(_artifact, listed), key=lambda info: info.id)
+        listed = list(PaginatedList(Artifact, hub.requester, path, list_item="artifacts"))
+        for one in listed:
+            promised = {"id": one.id, "name": one.name, "size_in_bytes": one.size_in_bytes, "expired": one.expired}
+            for name, value in promised.items():
+                required(value, name)
+        return sorted(listed, key=lambda one: one.id)
 
 
 def download(hub: Hub, artifact_id: int, max_bytes: int) -> bytes:
     """The zip of one artifact."""
     with explain(f"download artifact {artifact_id} of {hub.repository}", "actions: read"):
         return hub.download(f"actions/artifacts/{artifact_id}/zip", max_bytes)
-
-
-def all_artifacts(hub: Hub) -> list[ArtifactInfo]:
-    """What the workflows of the repository uploaded, the newest first: 3,000 at most."""
-    with explain(f"list the artifacts of {hub.repository}", "actions: read"):
-        return list(map(_artifact, islice(hub.repo.get_artifacts(), _MOST_ARTIFACTS)))
-
-
-def _artifact(one: Artifact) -> ArtifactInfo:
-    run = one.raw_data.get("workflow_run") or {}  # some servers leave it out, and PyGithub has no ids of repositories
-    own, of = (run.get(f"{whose}repository_id") for whose in ("", "head_"))
-    sha, branch = (run.get(name) for name in ("head_sha", "head_branch"))
-    return ArtifactInfo(
-        id=required(one.id, "id"),
-        name=required(one.name, "name"),
-        size_bytes=required(one.size_in_bytes, "size_in_bytes"),
-        expired=required(one.expired, "expired"),
-        head_sha=sha if isinstance(sha, str) else "",
-        head_branch=branch if isinstance(branch, str) else "",
-        is_own=type(own) is int and own == of,
-    )
 
 
 def is_ancestor(hub: Hub, older: str, newer_ref: str) -> bool:

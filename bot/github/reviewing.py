@@ -23,7 +23,7 @@ from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
 from bot.core.spec import release_in
 from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
 from bot.github.baselines import Base, awaited, gap_note, nearest, nearest_costs, standing_for, stored, with_gap
-from bot.github.delivering import Destination, deliver, failure_delivered, recalled, set_outputs, suspected
+from bot.github.delivering import Destination, deliver, failure_delivered, recalled, suspected
 from bot.github.extra_reports import folds
 from bot.github.opening import Opened, Services, Wanted, judging_rules, named_compiler, opened, store_of, wanted_sides
 from bot.github.publishing import publish_check, results
@@ -32,14 +32,12 @@ from bot.show.comment import check_name, check_run, model_paths, write_snapshot
 from bot.show.facts import build_facts
 from bot.show.filters import plural
 from bot.show.report import changes
-from bot.store.artifact_store import ArtifactStore, artifact_name, file_name
-from bot.store.entries import Store, pack
+from bot.store.entries import Store
 from bot.study.between import with_steps
 from bot.study.comparison import adopting, reported
 from bot.study.prepare import Work, load_snapshot, plan_digest, require_writable
 from bot.study.run import SidePlan, suspects
 from bot.study.tracing import traced, with_largest_traced
-from bot.system.files import write_atomically
 
 
 def review(services: Services) -> int:
@@ -73,13 +71,7 @@ def baseline(services: Services) -> int:
                 snapshot = _asked_twice(head.work, head, sides)["head"]
             snapshot = with_largest_traced(plan, snapshot, head.config.baseline.traces, head.work)
             write_snapshot(services.out / "head.json", snapshot)
-            if isinstance(store, ArtifactStore):
-                path = services.out / "baseline" / file_name(entry)
-                write_atomically(path, pack(snapshot))
-                say(f"wrote {path}")
-                set_outputs(services, {"baseline-artifact": artifact_name(entry)})
-            else:
-                say("stored" if store.save(entry, snapshot) else "was stored already")
+            say("stored" if store.save(entry, snapshot) else "was stored already")
             if before:
                 report = reported(head.config, before[1], snapshot, before[0], head.work.texts)
                 report = suspected(report, services, head.config)

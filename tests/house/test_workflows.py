@@ -149,10 +149,8 @@ def test_what_is_uploaded_and_cached_is_what_the_bot_writes() -> None:
             assert given["key"].startswith(prefixes[0]) or len(prefixes) == 1, where
             assert prefixes[-1] == "code-size-", "any earlier run's cells are better than none"
             continue
-        stored = given["name"] == "${{ steps.bot.outputs.baseline-artifact }}"
-        assert given["path"] == bot["out"] + ("/baseline/" if stored else "/"), where
-        when = "always()" if name != "measure" else None
-        assert step.get("if") == ("steps.bot.outputs.baseline-artifact" if stored else when), where
+        assert given["path"] == bot["out"] + "/", where
+        assert step.get("if") == ("always()" if name != "measure" else None), where
 
 
 def test_only_main_and_pull_requests_write_the_cache() -> None:

@@ -398,18 +398,12 @@ def artifact(state: State, one: Artifact) -> Json:
     )
 
 
-@route("GET", r"/actions/(?:runs/(\d+)/)?artifacts", "actions")
-def list_artifacts(state: State, request: Request, run_id: str | None) -> Reply:
-    """Newest first, as GitHub lists them; of one run, or of all."""
-    wanted, name = None if run_id is None else known(state.runs, run_id).id, request.query.get("name")
+@route("GET", r"/actions/runs/(\d+)/artifacts", "actions")
+def list_artifacts(state: State, request: Request, run_id: str) -> Reply:
+    """Newest first, as GitHub lists them."""
+    wanted = known(state.runs, run_id).id
     newest_first = [state.artifacts[key] for key in sorted(state.artifacts, reverse=True)]
-    found = [one for one in newest_first if wanted in (None, one.run_id) and name in (None, one.name)]
-    return page_of(request, [artifact(state, one) for one in found], "artifacts")
-
-
-@route("GET", r"/actions/artifacts/(\d+)", "actions")
-def get_artifact(state: State, _request: Request, number: str) -> Reply:
-    return Reply(200, artifact(state, known(state.artifacts, number)))
+    return page_of(request, [artifact(state, one) for one in newest_first if one.run_id == wanted], "artifacts")
 
 
 @route("GET", r"/actions/artifacts/(\d+)/zip", "actions")
