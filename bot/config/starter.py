@@ -221,7 +221,6 @@ compiler: {{head: {compiler}}}"""
 _BUILT = """\
 # No compiler: the head is what the same run has built, the base what the default branch stored.
 baseline:
-  wait_minutes: 60 # for the default branch's own run, where the base commit is still being measured
   compiler_paths: ["compiler/*", "third_party/*", "llvm-external-projects/*", "build_tools/*", "CMakeLists.txt"]"""
 _SUITES = """\
 # The suite that comes with code-size-bot, and beside it the modules of a suite of this repository.

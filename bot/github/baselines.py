@@ -1,4 +1,4 @@
-"""Which stored baseline stands for a commit: the same, one that is waited for, or the nearest ancestor that is alike.
+"""Which stored baseline stands for a commit: the same, or the nearest ancestor that is alike.
 
 A damaged one is skipped in favour of another, and said in the log only: nothing about the change under review is wrong,
 and the next push that measures the same commit writes it anew.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -19,9 +19,8 @@ from bot.core.planned import LIFTED_LIMIT_FLAG, PlannedCell
 from bot.core.report import Baseline
 from bot.core.sharding import Costs, known_costs
 from bot.core.snapshot import Cell, Snapshot
-from bot.errors import BotError, InputError, Interrupted, NetworkError
+from bot.errors import BotError, InputError, Interrupted
 from bot.github.opening import Opened, Services
-from bot.github.repository import unfinished_push
 from bot.show.blocks import plain
 from bot.show.filters import plural
 from bot.show.report import gap_words
@@ -31,9 +30,6 @@ from bot.study.run import SidePlan
 _MOST_LOADED = 5
 """Stored snapshots that are looked at: where so many have nothing in common with the base, older ones have not."""
 _NAMED = 3
-_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 15, 240
-"""Each pause is twice the one before: an hour is some twenty looks, each a request or, with artifacts, up to 31."""
-_Result = TypeVar("_Result")
 
 
 class Base(NamedTuple):
@@ -166,38 +162,3 @@ def gap_note(baseline: Baseline) -> tuple[str, ...]:
     commits = plural(baseline.distance, "commit") if baseline.distance else "some commits"
     words = plain(gap_words(gap))
     return (f"what changed may come from other commits: the baseline is {commits} before the base; {words}",)
-
-
-# The base commit's own run, which measures and stores what a pull request is to be compared with.
-
-
-def awaited(services: Services, side: Opened, look: Callable[[], _Result | None]) -> tuple[_Result | None, str]:
-    """What `look` gives while the run for the push of the side's commit is not over, or just after that.
-
-    Only pauses are counted: `baseline.wait_minutes` bounds their sum. So nothing here reads a clock.
-
-    Returns it, and one line that says why there was no wait although one was asked for; empty where there was none to
-    wait for, or the wait took place.
-    """
-    limit, sha, result = 60 * side.config.baseline.wait_minutes, side.wanted.sha, None
-    if not limit:
-        return None, ""
-    waited, pause, run = 0, _FIRST_PAUSE_SECONDS, None
-    try:
-        if services.hub is None:
-            raise NetworkError("there is no token", hint="give the action a token: it asks for the run")
-        if not (workflow := services.context.workflow):
-            raise NetworkError("the workflow is not known", where="environment: GITHUB_WORKFLOW_REF")
-        while result is None and waited < limit and (run := unfinished_push(services.hub, sha, workflow)):
-            words = f"run {run[0]} is {run[1].replace('_', ' ')}"
-            services.show.say(f"waiting for the baseline of {sha[:10]}: {words}; {waited} of at most {limit} s waited")
-            services.cancel.wait(min(pause, limit - waited))
-            waited, pause = waited + min(pause, limit - waited), min(2 * pause, _LONGEST_PAUSE_SECONDS)
-            result = look()
-    except NetworkError as error:
-        services.show.say(line := f"the base commit's own run is not waited for: {error.line}")
-        return look(), line
-    if result is None:
-        over = f"{words} after {waited} s, which is enough" if run else "no run of it is going on"
-        services.show.say(f"no baseline of {sha[:10]} to wait for: {over}")
-    return result or look(), ""

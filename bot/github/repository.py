@@ -14,7 +14,6 @@ from github.Artifact import Artifact
 from github.IssueEvent import IssueEvent
 from github.PaginatedList import PaginatedList
 from github.PullRequest import PullRequest
-from github.WorkflowRun import WorkflowRun
 
 from bot.system.hub import Hub, explain, required
 
@@ -109,19 +108,9 @@ def newest_run(hub: Hub, head_sha: str, workflow_file: str | None) -> int | None
     """The newest run for a commit, of one workflow or (None) of any; None where there is none."""
     with explain(f"look for the runs of {head_sha[:12]}", "actions: read"):
         runs = hub.repo.get_workflow_runs(head_sha=head_sha)
+        files = ((one.id, one.path.partition("@")[0].rpartition("/")[2]) for one in runs)
         # GitHub does not promise an order; ids grow with time.
-        return max((one.id for one in runs if workflow_file in {None, _file(one)}), default=None)
-
-
-def unfinished_push(hub: Hub, sha: str, workflow_file: str) -> tuple[int, str] | None:
-    """The newest run of a workflow for the push of that commit which has not ended, and its status; None for none."""
-    with explain(f"look for the runs of {sha[:12]}", "actions: read"):
-        runs = [one for one in hub.repo.get_workflow_runs(head_sha=sha, event="push") if _file(one) == workflow_file]
-        return max(((one.id, one.status or "not known") for one in runs if one.status != "completed"), default=None)
-
-
-def _file(run: WorkflowRun) -> str:
-    return run.path.partition("@")[0].rpartition("/")[2]
+        return max((run_id for run_id, file in files if workflow_file in {None, file}), default=None)
 
 
 def dispatch(hub: Hub, workflow_file: str, ref: str, inputs: Mapping[str, str]) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import glob
 from dataclasses import replace
-from functools import partial
 
 from github.PullRequest import PullRequest
 from msgspec import structs
@@ -22,7 +21,7 @@ from bot.core.sharding import Matrix, assigned, matrix, merge_snapshots
 from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
 from bot.core.spec import release_in
 from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
-from bot.github.baselines import Base, awaited, gap_note, nearest, nearest_costs, standing_for, stored, with_gap
+from bot.github.baselines import Base, gap_note, nearest, nearest_costs, standing_for, stored, with_gap
 from bot.github.delivering import Destination, deliver, failure_delivered, recalled, suspected
 from bot.github.extra_reports import folds
 from bot.github.opening import Opened, Services, Wanted, judging_rules, named_compiler, opened, store_of, wanted_sides
@@ -187,8 +186,8 @@ def _asked_twice(work: Work, head: Opened, sides: dict[str, Snapshot]) -> dict[s
 def _base(services: Services, base: Opened) -> Base:
     """In this order: a stored snapshot of the base itself, of its nearest ancestor that gives the same, a new one.
 
-    Where nobody knows the base's compiler: of the base itself, also of a run that is going on, or of its nearest
-    ancestor whose models and flags are the same, and then with what lies between.
+    Where nobody knows the base's compiler: of the base itself, or of its nearest ancestor whose models and flags are
+    the same, and then with a note.
     """
     wanted = base.wanted
     if wanted.snapshot:
@@ -199,16 +198,11 @@ def _base(services: Services, base: Opened) -> Base:
     if wanted.spec is None:
         try:
             store, digest = store_of(services, base.config), plan_digest(plan) if plan else None
-            look = partial(standing_for, services, store, base, digest)
-            standing = look()
-            if standing is None and plan is None:  # it cannot be measured here
-                standing, why_not = awaited(services, base, look)
-                notes = (why_not,) if why_not else ()
-            if standing:
+            if standing := standing_for(services, store, base, digest):
                 baseline = Baseline(f"{wanted.rule}; stored snapshot", wanted.sha, standing.distance)
-                return Base(baseline, standing.snapshot, notes=notes)
+                return Base(baseline, standing.snapshot)
             if not base.names_compiler and (near := nearest(services, store, base)):
-                return near._replace(notes=(*near.notes, *notes))
+                return near
         except Interrupted:
             raise
         except BotError as error:

@@ -313,8 +313,6 @@ def test_runs_are_found_by_commit_and_workflow_and_started_again(world: World) -
     world.github.add_run(12, HEAD, "pull_request", status="in_progress", conclusion=None, path=file)
     assert [newest_run(world.hub, HEAD, name) for name in (None, "pkgci.yml", "size.yml")] == [12, 12, None]
     assert newest_run(world.hub, "c" * 40, None) is None
-    assert repository.unfinished_push(world.hub, HEAD, "pkgci.yml") == (7, "in_progress")
-    assert repository.unfinished_push(world.hub, "c" * 40, "pkgci.yml") is None
     assert "`permissions: actions: write`" in world.error(lambda: rerun(world.hub, 9))
     hub = world.may(actions="write")
     rerun(hub, 9)
