@@ -148,8 +148,6 @@ class BaselineChoice(Keys, frozen=True):
         directory: The directory of store directory; relative to the directory that the program runs in, on GitHub the
             top of the repository.
         ancestors: How many commits before the base are looked through for a stored baseline.
-        compiler_paths: Globs of the compiler's source in this repository, '*' being any text, '/' too; empty: every
-            path is taken for it. What else is touched between a stored snapshot and the base does not matter.
         traces: How many of a stored side's largest dispatches are traced through the compiler's passes, so that a later
             pull request can name the pass that changed them when the wheel of that side is gone; about 2.4 KB each.
         after_merge: Where it is told what a push to the default branch did, compared with the baseline that was stored
@@ -162,7 +160,6 @@ class BaselineChoice(Keys, frozen=True):
     branch: Annotated[str, pattern(_BRANCH, _BRANCH_WORDS, "code-size-data", max_length=200)] = "code-size-data"
     directory: Annotated[Text, examples(".code-size/baselines")] = ".code-size/baselines"
     ancestors: Annotated[int, examples(250, ge=0, le=10_000)] = 250
-    compiler_paths: Annotated[tuple[Text, ...], examples(["compiler/*", "third_party/*"])] = ()
     traces: Annotated[int, examples(0, 100, ge=0, le=1000)] = 24
     after_merge: Annotated[Literal["summary", "check", "comment"], examples("check")] = "check"
 

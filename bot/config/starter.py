@@ -219,9 +219,7 @@ _UNPINNED = """\
 # in such a file and write {{requirements: FILE}}.
 compiler: {{head: {compiler}}}"""
 _BUILT = """\
-# No compiler: the head is what the same run has built, the base what the default branch stored.
-baseline:
-  compiler_paths: ["compiler/*", "third_party/*", "llvm-external-projects/*", "build_tools/*", "CMakeLists.txt"]"""
+# No compiler: the head is what the same run has built, the base what the default branch stored."""
 _SUITES = """\
 # The suite that comes with code-size-bot, and beside it the modules of a suite of this repository.
 models: [default]

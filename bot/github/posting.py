@@ -22,7 +22,7 @@ from bot.core.report import Adoption, Baseline, Report
 from bot.core.snapshot import Snapshot, from_json
 from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
 from bot.github.archive import LIMIT_BYTES, read_zip
-from bot.github.baselines import gap_note, stored, with_gap
+from bot.github.baselines import distance_to, older_note, stored
 from bot.github.delivering import Destination, as_bot_error, deliver, failure_delivered, suspected
 from bot.github.opening import Services, store_of, workspace_rules
 from bot.github.publishing import Content, find, react, reply, results
@@ -209,12 +209,14 @@ def _checked(
     base, head = sides
     partly = base.source.sha != sha and base.compiler.digest != head.compiler.digest
     base, rule, notes = _trusted_base(services, hub, config, sha, base, partly)
-    baseline = Baseline(rule, sha, 0 if base.source.sha == sha else None)
+    distance = 0 if base.source.sha == sha else None
     if partly:
-        baseline = with_gap(services, config, baseline, base.source.sha or "")
+        distance = distance_to(services, config, sha, base.source.sha or "")
+        notes = (older_note(distance), *notes)
+    baseline = Baseline(rule, sha, distance)
     report = suspected(reported(config, base, head, baseline), services, config, sha, head.source.sha or "")
     foreign = head_repository_of(about) != services.context.repository
-    report = replace(report, untrusted=foreign, notes=(*gap_note(baseline), *report.notes, *notes))
+    report = replace(report, untrusted=foreign, notes=(*notes, *report.notes))
     if base.compiler.digest:
         return report
     if not base.models and not workspace_rules(services)[1]:

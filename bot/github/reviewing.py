@@ -21,7 +21,7 @@ from bot.core.sharding import Matrix, assigned, matrix, merge_snapshots
 from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
 from bot.core.spec import release_in
 from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
-from bot.github.baselines import Base, gap_note, nearest, nearest_costs, standing_for, stored, with_gap
+from bot.github.baselines import Base, nearest, nearest_costs, older_note, standing_for, stored
 from bot.github.delivering import Destination, deliver, failure_delivered, recalled, suspected
 from bot.github.extra_reports import folds
 from bot.github.opening import Opened, Services, Wanted, judging_rules, named_compiler, opened, store_of, wanted_sides
@@ -74,7 +74,8 @@ def baseline(services: Services) -> int:
             if before:
                 report = reported(head.config, before[1], snapshot, before[0], head.work.texts)
                 report = suspected(report, services, head.config)
-                report = structs.replace(report, notes=(*gap_note(before[0]), *report.notes))
+                if distance := before[0].distance:
+                    report = structs.replace(report, notes=(older_note(distance), *report.notes))
                 code = deliver_push(report, services, head)
         folds(services, head)
         return code
@@ -273,10 +274,11 @@ def stored_before(services: Services, store: Store, side: Opened) -> tuple[Basel
     sha, config = services.context.sha, side.config
     if services.context.event != "push":
         return None
-    for distance, entry, snapshot in stored(services, store, config, sha, lambda entry: entry.sha != sha):
-        baseline = Baseline("parent of the pushed commit; stored snapshot", services.git.parents(sha)[0], 0)
-        return baseline if distance == 1 else with_gap(services, config, baseline, entry.sha), snapshot
-    return None
+    before = next(stored(services, store, config, sha, lambda entry: entry.sha != sha), None)
+    if before is None:
+        return None
+    rule, parent = "parent of the pushed commit; stored snapshot", services.git.parents(sha)[0]
+    return Baseline(rule, parent, before.distance - 1), before.snapshot
 
 
 def deliver_push(report: Report, services: Services, head: Opened) -> int:

@@ -11,7 +11,6 @@ import yaml
 from places import ROOT
 
 from bot.config.configuration import CompilerKeys, load_config
-from bot.core.policy import any_match
 
 WORKFLOWS = sorted((ROOT / "configs" / "workflows").glob("*.yml"))
 ACTION = ROOT / "action.yml"
@@ -205,8 +204,6 @@ def test_the_configuration_to_paste_is_one_and_names_no_compiler(tmp_path: Path)
     (tmp_path / "code-size.yml").write_text(yaml.safe_dump(pasted("schema:")))
     config = load_config(tmp_path / "code-size.yml", models=False)
     assert config.compiler == CompilerKeys()
-    assert any_match(config.baseline.compiler_paths, "compiler/src/iree/compiler/API/MLIRInterop.cpp")
-    assert not any_match(config.baseline.compiler_paths, "docs/website/docs/index.md")
 
 
 def test_the_wheel_of_the_same_run_is_the_head_and_never_another_ones_baseline() -> None:
