@@ -29,7 +29,6 @@ from bot.github.publishing import Content, find, react, reply, results
 from bot.github.repository import (
     artifacts,
     base_changed_at,
-    dispatch,
     download,
     head_repository_of,
     is_ancestor,
@@ -143,14 +142,6 @@ def _rerun(order: _Order) -> None:
         rerun(order.hub, run)
 
 
-def _compare(order: _Order) -> None:
-    context, (base, head) = order.services.context, order.request.arguments
-    if not context.workflow:
-        raise UsageError("the workflow to start is not known", where="environment: GITHUB_WORKFLOW_REF")
-    inputs = {"base": base, "head": head, "pull-request": str(order.pull.number)}
-    dispatch(order.hub, context.workflow, context.default_branch, inputs)
-
-
 def _accept(order: _Order) -> int | None:
     """Bind the acceptance to what the comment shows, and deliver that report again."""
     services, hub, request, config = order.services, order.hub, order.request, order.config
@@ -185,7 +176,6 @@ def _is_current(state: CommentState, about: PullRequest) -> bool:
 _COMMANDS: dict[str, Callable[[_Order], int | None]] = {
     "help": lambda order: reply(order.hub, order.pull.number, f"{order.request.problem}\n\n{HELP}".lstrip()),
     "rerun": _rerun,
-    "compare": _compare,
     "accept": _accept,
 }
 

@@ -5,7 +5,6 @@ What GitHub does not answer is a NetworkError. Names of workflow files are witho
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from urllib.parse import quote
 
@@ -111,15 +110,6 @@ def newest_run(hub: Hub, head_sha: str, workflow_file: str | None) -> int | None
         files = ((one.id, one.path.partition("@")[0].rpartition("/")[2]) for one in runs)
         # GitHub does not promise an order; ids grow with time.
         return max((run_id for run_id, file in files if workflow_file in {None, file}), default=None)
-
-
-def dispatch(hub: Hub, workflow_file: str, ref: str, inputs: Mapping[str, str]) -> None:
-    """Start a workflow that has `on: workflow_dispatch`, as a branch or tag has it, with at most 25 inputs.
-
-    GitHub refuses with 422 where the workflow has no such trigger or input.
-    """
-    with explain(f"start the workflow {workflow_file}", "actions: write"):
-        hub.repo.get_workflow(workflow_file).create_dispatch(ref, dict(inputs), throw=True)
 
 
 def artifacts(hub: Hub, run_id: int) -> list[Artifact]:

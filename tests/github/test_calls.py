@@ -535,7 +535,6 @@ CALLS: dict[str, tuple[str, str, Callable[[Hub], object]]] = {
     "younger comment": ("DELETE", ONE, lambda hub: _published(hub)),
     "runs": ("GET", r"/actions/runs$", lambda hub: newest_run(hub, HEAD, None)),
     "rerun": ("POST", r"/rerun$", lambda hub: rerun(hub, 7)),
-    "dispatch": ("POST", r"/dispatches$", lambda hub: repository.dispatch(hub, "x.yml", "main", {})),
     "artifacts of a run": ("GET", r"/runs/7/artifacts$", lambda hub: repository.artifacts(hub, 7)),
     "download": ("GET", r"/zip$", lambda hub: repository.download(hub, ARTIFACT, 1000)),
     "storage": ("GET", r"[.]zip$", lambda hub: repository.download(hub, ARTIFACT, 1000)),
@@ -568,7 +567,7 @@ BODIES: dict[str, object] = {
     "no text": b"\xff\xfe\x00",
     "a number without end": b"1" * 10_000,
 }
-UNREAD = ("user", "reaction", "rerun", "dispatch", "younger comment")
+UNREAD = ("user", "reaction", "rerun", "younger comment")
 """Calls whose answers hold nothing that is needed; `user` is asked only without a login."""
 STATUSES = (200, 302, 403, 502)
 

@@ -415,21 +415,6 @@ def download_artifact(state: State, _request: Request, number: str) -> Reply:
     return Reply(302, None, {"Location": f"{state.blob_url}/artifacts/{one.id}.zip?sig=signed"})
 
 
-@route("GET", r"/actions/workflows/([^/]+)", "actions")
-def get_workflow(state: State, _request: Request, file: str) -> Reply:
-    url = f"{state.root}/actions/workflows/{file}"
-    return Reply(
-        200, skeleton("workflow", id=stable_id(file), path=f".github/workflows/{file}", state="active", url=url)
-    )
-
-
-@route("POST", r"/actions/workflows/([^/]+)/dispatches", "actions")
-def dispatch(state: State, request: Request, file: str) -> Reply:
-    inputs = dict(request.body.get("inputs") or {})
-    state.dispatches.append({"workflow": file, "ref": request.body["ref"], "inputs": inputs})
-    return Reply(204)
-
-
 # Check runs
 
 
