@@ -124,7 +124,7 @@ class CompilerKeys(Keys, frozen=True):
     ] = "iree-org/iree"
 
 
-Store = Literal["auto", "data-branch", "directory", "artifact"]
+Store = Literal["auto", "data-branch", "directory"]
 _BRANCH = (
     rf"(?!refs/|HEAD{END})(?!.*(?:[.][.]|//|/[.]|[.]lock(?:/|{END})))[A-Za-z0-9_](?:[A-Za-z0-9_./-]*[A-Za-z0-9_-])?"
 )
@@ -137,16 +137,12 @@ class BaselineChoice(Keys, frozen=True):
     """Where measured base sides are kept, and how long; a key left out keeps its default.
 
     Attributes:
-        store: The store: a branch of the repository, a directory, or artifacts of workflow runs; 'auto' is data-branch
-            under GitHub Actions, and directory elsewhere.
+        store: The store: a branch of the repository, or a directory; 'auto' is data-branch under GitHub Actions, and
+            directory elsewhere.
         branch: The branch of store data-branch; it is made where there is none, and holds nothing else.
         directory: The directory of store directory; relative to the directory that the program runs in, on GitHub the
             top of the repository.
         ancestors: How many commits before the base are looked through for a stored baseline.
-        wait_minutes: How long at most a run waits for the run that measures the base commit, where it cannot measure
-            the base itself; 0 is not at all.
-        compiler_paths: Globs of the compiler's source in this repository, '*' being any text, '/' too; empty: every
-            path is taken for it. What else is touched between a stored snapshot and the base does not matter.
         traces: How many of a stored side's largest dispatches are traced through the compiler's passes, so that a later
             pull request can name the pass that changed them when the wheel of that side is gone; about 2.4 KB each.
         after_merge: Where it is told what a push to the default branch did, compared with the baseline that was stored
@@ -158,8 +154,6 @@ class BaselineChoice(Keys, frozen=True):
     branch: Annotated[str, pattern(_BRANCH, _BRANCH_WORDS, "code-size-data", max_length=200)] = "code-size-data"
     directory: Annotated[Text, examples(".code-size/baselines")] = ".code-size/baselines"
     ancestors: Annotated[int, examples(250, ge=0, le=10_000)] = 250
-    wait_minutes: Annotated[int, examples(0, 60, ge=0, le=360)] = 0
-    compiler_paths: Annotated[tuple[Text, ...], examples(["compiler/*", "third_party/*"])] = ()
     traces: Annotated[int, examples(0, 100, ge=0, le=1000)] = 24
     after_merge: Annotated[Literal["summary", "check"], examples("check")] = "check"
 

@@ -28,13 +28,6 @@ _MAX_LINE = 2000
 _CURLY = re.compile(r"[\u201c\u201e\u2018](.*)[\u201d\u201c\u2019]")
 
 
-_SHORTENED = (
-    "looks like a shortened commit, and anybody can make another one that begins the same: name a release, a branch or "
-    "a tag (refs/heads/NAME or refs/tags/NAME where it looks like this); a run that is started by hand takes a whole "
-    "commit, as `git rev-parse` prints it"
-)
-
-
 class _Problem(Exception):
     """Why a comment is no command, in words without any of the comment's own."""
 
@@ -82,24 +75,6 @@ def _none(text: str) -> tuple[str, ...]:
     return ()
 
 
-def _two_sides(text: str) -> tuple[str, ...]:
-    words = _split(text)
-    if len(words) != 2:
-        raise _Problem("compare takes two arguments, BASE and HEAD")
-    for side, word in zip(("BASE", "HEAD"), words, strict=True):
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._/=+-]*", word) or ".." in word or len(word) > 200:
-            raise _Problem(f"{side} is neither a release nor a branch or tag of this repository")
-        if re.fullmatch(r"[0-9a-fA-F]{40}(?:[0-9a-fA-F]{24})?", word):
-            # GitHub serves the commits of forks from the repository they were forked from.
-            raise _Problem(f"{side} is a commit, which may be a fork's: name a release, a branch or a tag")
-        if re.fullmatch(r"[0-9a-fA-F]{4,39}", word):
-            raise _Problem(f"{side} {_SHORTENED}")
-        if re.search(r"(?:^|/)pull/", word, flags=re.IGNORECASE):
-            # Refs of pull requests hold the code of forks, and this run's token may write.
-            raise _Problem(f"{side} is a ref of a pull request, which is not measured with a token that may write")
-    return tuple(words)
-
-
 def _reason(text: str) -> tuple[str, ...]:
     # An apostrophe in plain words is no quotation mark.
     words = _split(text) if text[:1] in ("'", '"') else [text]
@@ -116,12 +91,6 @@ def _reason(text: str) -> tuple[str, ...]:
 
 _KNOWN: dict[str, _Known] = {
     "rerun": _Known("rerun", "measure this pull request again", "rerun", _none),
-    "compare": _Known(
-        "compare BASE HEAD",
-        "compare two releases, branches or tags of this repository",
-        "compare iree-base-compiler==3.12.0 iree-base-compiler==3.13.0",
-        _two_sides,
-    ),
     "accept": _Known(
         'accept "REASON"',
         "accept the failing findings at their present values; later growth is reported again",

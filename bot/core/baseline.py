@@ -1,17 +1,13 @@
-"""Baselines: what of a snapshot is stored, and what lies between a base and the commit that was measured for it."""
+"""Baselines: the name of a stored snapshot, and what of a snapshot is stored."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from bot.core.policy import any_match
 from bot.core.program import Program
 from bot.core.record import Small
-from bot.core.report import Between, Touched
 from bot.core.snapshot import Snapshot
 
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -29,22 +25,6 @@ class Entry(Small, frozen=True, order=True):
         """Raise ValueError for a commit or a digest in any other spelling."""
         if not _SHA.fullmatch(self.sha) or not _DIGEST.fullmatch(self.digest):
             raise ValueError("an entry is named by a commit and a digest, both in lower-case hex")
-
-
-_FOLDERS = 8
-
-
-def between(paths: Iterable[str], sources: Sequence[str]) -> Between:
-    """Paths of files that are not the same, by the folder at the top of the repository.
-
-    `sources`: globs of the compiler's source, `*` being any text; without any, every path is taken for it.
-    """
-    named = sorted(set(paths))
-    counts = Counter(path.partition("/")[0] if "/" in path else "" for path in named)
-    folders = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
-    largest = tuple(Touched(folder, files) for folder, files in folders[:_FOLDERS])
-    source = sum(not sources or any_match(sources, path) for path in named)
-    return Between(largest, len(folders) - len(largest), len(named), source)
 
 
 def kept(snapshot: Snapshot) -> Snapshot:

@@ -137,18 +137,6 @@ class CheckRun(Small, frozen=True):
     annotations: Sequence[Annotation] = ()
 
 
-class ArtifactInfo(Small, frozen=True):
-    """One artifact of a workflow run; an expired one is listed but cannot be had any more."""
-
-    id: int
-    name: str
-    size_bytes: int
-    expired: bool
-    head_sha: str = ""
-    head_branch: str = ""
-    is_own: bool = False  # True where that is of the repository itself, and not of a fork
-
-
 class CommentState(Small, frozen=True):
     """What a comment remembers, hidden in itself, for the runs that come after."""
 

@@ -30,22 +30,6 @@ REPORT_SCHEMA = "code-size-report/1"
 ONCE = "alarms that rest on a single compile of the head: "  # begins the note; each alarm's own line says so, too
 
 
-class Touched(Record, frozen=True):
-    """A folder at the top of a repository (empty: the top itself), and how many files below it are not the same."""
-
-    folder: str
-    files: Count
-
-
-class Between(Record, frozen=True):
-    """What lies between the commit of a baseline and the base that it stands for, whose compiler nobody knows."""
-
-    folders: tuple[Touched, ...]
-    more: Count  # how many other folders there are
-    files: Count  # how many files are not the same, in all
-    sources: Count  # how many of these are source of the compiler
-
-
 class Baseline(Record, frozen=True, omit_defaults=True):
     """How the base side was found."""
 
@@ -53,8 +37,6 @@ class Baseline(Record, frozen=True, omit_defaults=True):
     sha: str | None = always(None)
     # how many commits the baseline is older than the base; None where that has no meaning
     distance: Count | None = always(None)
-    # what lies between the two; None where the baseline is known to be what the base gives
-    between: Between | None = None
 
 
 class Adoption(Small, frozen=True):

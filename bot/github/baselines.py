@@ -1,4 +1,4 @@
-"""Which stored baseline stands for a commit: the same, one that is waited for, or the nearest ancestor that is alike.
+"""Which stored baseline stands for a commit: the same, or the nearest ancestor that is alike.
 
 A damaged one is skipped in favour of another, and said in the log only: nothing about the change under review is wrong,
 and the next push that measures the same commit writes it anew.
@@ -8,32 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from msgspec import structs
 
 from bot.compiler.iree import flags_of, for_release
 from bot.config.configuration import Config
-from bot.core.baseline import Entry, between
+from bot.core.baseline import Entry
 from bot.core.planned import LIFTED_LIMIT_FLAG, PlannedCell
 from bot.core.report import Baseline
 from bot.core.sharding import Costs, known_costs
 from bot.core.snapshot import Cell, Snapshot
-from bot.errors import BotError, InputError, Interrupted, NetworkError
+from bot.errors import BotError, InputError, Interrupted
 from bot.github.opening import Opened, Services
-from bot.github.repository import unfinished_push
-from bot.show.blocks import plain
 from bot.show.filters import plural
-from bot.show.report import gap_words
 from bot.store.entries import Store, by_commit
 from bot.study.run import SidePlan
 
 _MOST_LOADED = 5
 """Stored snapshots that are looked at: where so many have nothing in common with the base, older ones have not."""
 _NAMED = 3
-_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 15, 240
-"""Each pause is twice the one before: an hour is some twenty looks, each a request or, with artifacts, up to 31."""
-_Result = TypeVar("_Result")
 
 
 class Base(NamedTuple):
@@ -109,7 +103,7 @@ def nearest_costs(services: Services, store: Store, side: Opened) -> Costs | Non
 
 
 # A base whose compiler nobody knows. What a stored snapshot has of its models and flags is compared, whatever compiler
-# made it. So what changed since may be of the commits in between; these are told with it.
+# made it. So what changed since may be of the commits in between, and a note says so.
 
 
 def nearest(services: Services, store: Store, side: Opened) -> Base | None:
@@ -120,22 +114,21 @@ def nearest(services: Services, store: Store, side: Opened) -> Base | None:
     """
     chosen, sha = side.work.planned(), side.wanted.sha
     ancestors = stored(services, store, side.config, sha, lambda entry: entry.sha != sha)
-    for _, entry, snapshot in islice(ancestors, _MOST_LOADED):
+    for distance, _, snapshot in islice(ancestors, _MOST_LOADED):
         planned = {cell.key: cell for cell in for_release(snapshot.compiler, chosen.cells)}
         alike = (one for one in snapshot.cells if one.key in planned and _is_alike(one, snapshot, planned[one.key]))
         models = {model.name: model.digest for model in chosen.models}
         targets = {target.name: target.backend for target in chosen.targets}
         snapshot = structs.replace(snapshot, cells=tuple(alike), models=models, targets=targets)
         if any(cell.measured for cell in snapshot.cells):
-            baseline = Baseline(f"{side.wanted.rule}; snapshot stored for an ancestor", side.wanted.sha)
-            baseline = with_gap(services, side.config, baseline, entry.sha)
-            known, notes = {cell.key for cell in snapshot.cells}, gap_note(baseline)
+            baseline = Baseline(f"{side.wanted.rule}; snapshot stored for an ancestor", side.wanted.sha, distance)
+            known, notes = {cell.key for cell in snapshot.cells}, [older_note(distance)]
             wanted = (one for one in chosen.cells if not one.target.unsupported)
             if missing := [str(one.key) for one in wanted if one.key not in known]:
                 rest = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
                 what = "not compared, as the stored ancestor has no such cell with the base's model and flags"
-                notes += (f"{what}: {', '.join(missing[:_NAMED])}{rest}",)
-            return Base(baseline, snapshot, notes=notes)
+                notes.append(f"{what}: {', '.join(missing[:_NAMED])}{rest}")
+            return Base(baseline, snapshot, notes=tuple(notes))
     return None
 
 
@@ -149,55 +142,13 @@ def _is_alike(cell: Cell, stored: Snapshot, planned: PlannedCell) -> bool:
     return flags_of(cell.command) == flags_of(planned.command(lifted=lifted))
 
 
-def with_gap(services: Services, config: Config, baseline: Baseline, measured: str) -> Baseline:
-    """The baseline with how far from its base it was measured, at commit `measured`, and what lies between."""
-    base = baseline.sha or ""
+def distance_to(services: Services, config: Config, base: str, measured: str) -> int | None:
+    """How many commits before the base one of its first parents is; None where it is none of those looked through."""
     line = services.git.ancestors(base, config.baseline.ancestors)
-    gap = between(services.git.touched(measured, base), config.baseline.compiler_paths)
-    distance = line.index(measured) + 1 if measured in line else None
-    return structs.replace(baseline, distance=distance, between=gap)
+    return line.index(measured) + 1 if measured in line else None
 
 
-def gap_note(baseline: Baseline) -> tuple[str, ...]:
-    """That what changed may be of other commits, where compiler source was touched in between."""
-    gap = baseline.between
-    if gap is None or not gap.sources:
-        return ()
-    commits = plural(baseline.distance, "commit") if baseline.distance else "some commits"
-    words = plain(gap_words(gap))
-    return (f"what changed may come from other commits: the baseline is {commits} before the base; {words}",)
-
-
-# The base commit's own run, which measures and stores what a pull request is to be compared with.
-
-
-def awaited(services: Services, side: Opened, look: Callable[[], _Result | None]) -> tuple[_Result | None, str]:
-    """What `look` gives while the run for the push of the side's commit is not over, or just after that.
-
-    Only pauses are counted: `baseline.wait_minutes` bounds their sum. So nothing here reads a clock.
-
-    Returns it, and one line that says why there was no wait although one was asked for; empty where there was none to
-    wait for, or the wait took place.
-    """
-    limit, sha, result = 60 * side.config.baseline.wait_minutes, side.wanted.sha, None
-    if not limit:
-        return None, ""
-    waited, pause, run = 0, _FIRST_PAUSE_SECONDS, None
-    try:
-        if services.hub is None:
-            raise NetworkError("there is no token", hint="give the action a token: it asks for the run")
-        if not (workflow := services.context.workflow):
-            raise NetworkError("the workflow is not known", where="environment: GITHUB_WORKFLOW_REF")
-        while result is None and waited < limit and (run := unfinished_push(services.hub, sha, workflow)):
-            words = f"run {run[0]} is {run[1].replace('_', ' ')}"
-            services.show.say(f"waiting for the baseline of {sha[:10]}: {words}; {waited} of at most {limit} s waited")
-            services.cancel.wait(min(pause, limit - waited))
-            waited, pause = waited + min(pause, limit - waited), min(2 * pause, _LONGEST_PAUSE_SECONDS)
-            result = look()
-    except NetworkError as error:
-        services.show.say(line := f"the base commit's own run is not waited for: {error.line}")
-        return look(), line
-    if result is None:
-        over = f"{words} after {waited} s, which is enough" if run else "no run of it is going on"
-        services.show.say(f"no baseline of {sha[:10]} to wait for: {over}")
-    return result or look(), ""
+def older_note(distance: int | None) -> str:
+    """That what changed may be of the commits between baseline and base, as nobody knows what these did."""
+    commits = plural(distance, "commit") if distance else "some commits"
+    return f"what changed may come from other commits: the baseline is {commits} before the base"

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path, PurePosixPath
 
 from msgspec import structs
@@ -19,8 +18,6 @@ from bot.core.context import ActionInputs, RunContext
 from bot.core.sharding import agreed
 from bot.core.spec import MOVING, Places, Sought, is_address, release_of
 from bot.errors import BotError, ConfigError, InputError, Interrupted, NotConfigured, UsageError
-from bot.github.repository import all_artifacts, download
-from bot.store.artifact_store import ArtifactStore
 from bot.store.data_branch import DataBranch
 from bot.store.entries import DirectoryStore, Store
 from bot.study.prepare import Request, Show, Work, is_snapshot
@@ -99,14 +96,9 @@ def open_services(
 def store_of(services: Services, config: Config) -> Store:
     """The store that the configuration names; `auto` is the data branch under GitHub Actions, else a directory."""
     chosen, default_branch = config.baseline, services.context.default_branch
-    kind = chosen.store if chosen.store != "auto" else "data-branch" if services.on_actions else "directory"
-    if kind == "data-branch":
+    if chosen.store == "data-branch" or (chosen.store == "auto" and services.on_actions):
         return services.stack.enter_context(DataBranch(services.git, chosen.branch, default_branch=default_branch))
-    if kind == "directory":
-        return DirectoryStore(services.at(str(chosen.directory)))
-    if services.hub is None:
-        raise UsageError("is missing", where="input github-token", hint="give the action a token: it reads artifacts")
-    return ArtifactStore(partial(all_artifacts, services.hub), partial(download, services.hub), default_branch)
+    return DirectoryStore(services.at(str(chosen.directory)))
 
 
 # The two sides of an event: which commits, which configuration and compiler of each, and the rule that chose them.

@@ -21,14 +21,14 @@ from bot.core.publication import Acceptance, CommentState, decode
 from bot.core.report import Adoption, Baseline, Report
 from bot.core.snapshot import Snapshot, from_json
 from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
-from bot.github.baselines import gap_note, stored, with_gap
+from bot.github.archive import LIMIT_BYTES, read_zip
+from bot.github.baselines import distance_to, older_note, stored
 from bot.github.delivering import Destination, as_bot_error, deliver, failure_delivered, suspected
 from bot.github.opening import Services, store_of, workspace_rules
 from bot.github.publishing import Content, find, react, reply, results
 from bot.github.repository import (
     artifacts,
     base_changed_at,
-    dispatch,
     download,
     head_repository_of,
     is_ancestor,
@@ -41,13 +41,11 @@ from bot.github.repository import (
 )
 from bot.show.comment import check_name, marker
 from bot.show.escape import md_code
-from bot.store.artifact_store import read_zip
 from bot.study.comparison import adopting, reported
 from bot.system.hub import Hub
 
 _FILES = ("base.json", "head.json", "report.json", "comment.md", "summary.md", "report.html")
 ARTIFACT = "code-size-{}"  # The artifact that holds a report directory, by report id
-_ARTIFACT_LIMIT_BYTES = 64 << 20
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
@@ -144,14 +142,6 @@ def _rerun(order: _Order) -> None:
         rerun(order.hub, run)
 
 
-def _compare(order: _Order) -> None:
-    context, (base, head) = order.services.context, order.request.arguments
-    if not context.workflow:
-        raise UsageError("the workflow to start is not known", where="environment: GITHUB_WORKFLOW_REF")
-    inputs = {"base": base, "head": head, "pull-request": str(order.pull.number)}
-    dispatch(order.hub, context.workflow, context.default_branch, inputs)
-
-
 def _accept(order: _Order) -> int | None:
     """Bind the acceptance to what the comment shows, and deliver that report again."""
     services, hub, request, config = order.services, order.hub, order.request, order.config
@@ -186,7 +176,6 @@ def _is_current(state: CommentState, about: PullRequest) -> bool:
 _COMMANDS: dict[str, Callable[[_Order], int | None]] = {
     "help": lambda order: reply(order.hub, order.pull.number, f"{order.request.problem}\n\n{HELP}".lstrip()),
     "rerun": _rerun,
-    "compare": _compare,
     "accept": _accept,
 }
 
@@ -210,12 +199,14 @@ def _checked(
     base, head = sides
     partly = base.source.sha != sha and base.compiler.digest != head.compiler.digest
     base, rule, notes = _trusted_base(services, hub, config, sha, base, partly)
-    baseline = Baseline(rule, sha, 0 if base.source.sha == sha else None)
+    distance = 0 if base.source.sha == sha else None
     if partly:
-        baseline = with_gap(services, config, baseline, base.source.sha or "")
+        distance = distance_to(services, config, sha, base.source.sha or "")
+        notes = (older_note(distance), *notes)
+    baseline = Baseline(rule, sha, distance)
     report = suspected(reported(config, base, head, baseline), services, config, sha, head.source.sha or "")
     foreign = head_repository_of(about) != services.context.repository
-    report = replace(report, untrusted=foreign, notes=(*gap_note(baseline), *report.notes, *notes))
+    report = replace(report, untrusted=foreign, notes=(*notes, *report.notes))
     if base.compiler.digest:
         return report
     if not base.models and not workspace_rules(services)[1]:
@@ -249,11 +240,12 @@ def _snapshots(hub: Hub, run_id: int, config: Config) -> tuple[Snapshot, Snapsho
     matching = [one for one in artifacts(hub, run_id) if one.name == name]
     if not matching:
         raise InputError(f"has no artifact {name}", where=f"run {run_id}", hint="see the run's log")
-    if matching[-1].expired:
+    newest = matching[-1]
+    if newest.expired:
         raise InputError("has expired", where=f"artifact {name} of run {run_id}", hint="run the workflow again")
-    if matching[-1].size_bytes > _ARTIFACT_LIMIT_BYTES:
+    if newest.size_in_bytes > LIMIT_BYTES:
         raise InputError("is too large to be a report", where=f"artifact {name}", hint="see the run's log")
-    files = read_zip(download(hub, matching[-1].id, _ARTIFACT_LIMIT_BYTES), names=_FILES)
+    files = read_zip(download(hub, newest.id, LIMIT_BYTES), names=_FILES)
 
     def read(file: str) -> Snapshot:
         if file not in files:

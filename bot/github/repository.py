@@ -5,9 +5,7 @@ What GitHub does not answer is a NetworkError. Names of workflow files are witho
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
-from itertools import islice
 from urllib.parse import quote
 
 from github import GithubException
@@ -15,14 +13,11 @@ from github.Artifact import Artifact
 from github.IssueEvent import IssueEvent
 from github.PaginatedList import PaginatedList
 from github.PullRequest import PullRequest
-from github.WorkflowRun import WorkflowRun
 
-from bot.core.publication import ArtifactInfo
-from bot.system.hub import PAGE_ITEMS, Hub, explain, required
+from bot.system.hub import Hub, explain, required
 
 _BASE_CHANGES = frozenset({"base_ref_changed", "automatic_base_change_succeeded"})
 """By a person, and by GitHub when the base branch was merged and deleted ("Issue event types")."""
-_MOST_ARTIFACTS = 30 * PAGE_ITEMS
 
 
 def pull(hub: Hub, pull_number: int) -> PullRequest:
@@ -112,64 +107,28 @@ def newest_run(hub: Hub, head_sha: str, workflow_file: str | None) -> int | None
     """The newest run for a commit, of one workflow or (None) of any; None where there is none."""
     with explain(f"look for the runs of {head_sha[:12]}", "actions: read"):
         runs = hub.repo.get_workflow_runs(head_sha=head_sha)
+        files = ((one.id, one.path.partition("@")[0].rpartition("/")[2]) for one in runs)
         # GitHub does not promise an order; ids grow with time.
-        return max((one.id for one in runs if workflow_file in {None, _file(one)}), default=None)
+        return max((run_id for run_id, file in files if workflow_file in {None, file}), default=None)
 
 
-def unfinished_push(hub: Hub, sha: str, workflow_file: str) -> tuple[int, str] | None:
-    """The newest run of a workflow for the push of that commit which has not ended, and its status; None for none."""
-    with explain(f"look for the runs of {sha[:12]}", "actions: read"):
-        runs = [one for one in hub.repo.get_workflow_runs(head_sha=sha, event="push") if _file(one) == workflow_file]
-        return max(((one.id, one.status or "not known") for one in runs if one.status != "completed"), default=None)
-
-
-def _file(run: WorkflowRun) -> str:
-    return run.path.partition("@")[0].rpartition("/")[2]
-
-
-def dispatch(hub: Hub, workflow_file: str, ref: str, inputs: Mapping[str, str]) -> None:
-    """Start a workflow that has `on: workflow_dispatch`, as a branch or tag has it, with at most 25 inputs.
-
-    GitHub refuses with 422 where the workflow has no such trigger or input.
-    """
-    with explain(f"start the workflow {workflow_file}", "actions: write"):
-        hub.repo.get_workflow(workflow_file).create_dispatch(ref, dict(inputs), throw=True)
-
-
-def artifacts(hub: Hub, run_id: int) -> list[ArtifactInfo]:
+def artifacts(hub: Hub, run_id: int) -> list[Artifact]:
     """All artifacts of a run, over all pages, by id."""
     with explain(f"list the artifacts of run {run_id}", "actions: read"):
         # PyGithub's own reads the run first, for this very address.
         path = f"{hub.repo.url}/actions/runs/{run_id}/artifacts"
-        listed = PaginatedList(Artifact, hub.requester, path, list_item="artifacts")
-        return sorted(map(_artifact, listed), key=lambda info: info.id)
+        listed = list(PaginatedList(Artifact, hub.requester, path, list_item="artifacts"))
+        for one in listed:
+            promised = {"id": one.id, "name": one.name, "size_in_bytes": one.size_in_bytes, "expired": one.expired}
+            for name, value in promised.items():
+                required(value, name)
+        return sorted(listed, key=lambda one: one.id)
 
 
 def download(hub: Hub, artifact_id: int, max_bytes: int) -> bytes:
     """The zip of one artifact."""
     with explain(f"download artifact {artifact_id} of {hub.repository}", "actions: read"):
         return hub.download(f"actions/artifacts/{artifact_id}/zip", max_bytes)
-
-
-def all_artifacts(hub: Hub) -> list[ArtifactInfo]:
-    """What the workflows of the repository uploaded, the newest first: 3,000 at most."""
-    with explain(f"list the artifacts of {hub.repository}", "actions: read"):
-        return list(map(_artifact, islice(hub.repo.get_artifacts(), _MOST_ARTIFACTS)))
-
-
-def _artifact(one: Artifact) -> ArtifactInfo:
-    run = one.raw_data.get("workflow_run") or {}  # some servers leave it out, and PyGithub has no ids of repositories
-    own, of = (run.get(f"{whose}repository_id") for whose in ("", "head_"))
-    sha, branch = (run.get(name) for name in ("head_sha", "head_branch"))
-    return ArtifactInfo(
-        id=required(one.id, "id"),
-        name=required(one.name, "name"),
-        size_bytes=required(one.size_in_bytes, "size_in_bytes"),
-        expired=required(one.expired, "expired"),
-        head_sha=sha if isinstance(sha, str) else "",
-        head_branch=branch if isinstance(branch, str) else "",
-        is_own=type(own) is int and own == of,
-    )
 
 
 def is_ancestor(hub: Hub, older: str, newer_ref: str) -> bool:

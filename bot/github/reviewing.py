@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import glob
 from dataclasses import replace
-from functools import partial
 
 from msgspec import structs
 
@@ -20,20 +19,18 @@ from bot.core.report import Adoption, Baseline, Report
 from bot.core.sharding import Matrix, assigned, matrix, merge_snapshots
 from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
 from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
-from bot.github.baselines import Base, awaited, gap_note, nearest, nearest_costs, standing_for, stored, with_gap
-from bot.github.delivering import Destination, deliver, failure_delivered, recalled, set_outputs, suspected
+from bot.github.baselines import Base, nearest, nearest_costs, older_note, standing_for, stored
+from bot.github.delivering import Destination, deliver, failure_delivered, recalled, suspected
 from bot.github.opening import Opened, Services, Wanted, judging_rules, named_compiler, opened, store_of, wanted_sides
 from bot.github.publishing import publish_check
 from bot.github.repository import merged_pull
 from bot.show.comment import check_run, model_paths, write_snapshot
 from bot.show.filters import plural
-from bot.store.artifact_store import ArtifactStore, artifact_name, file_name
-from bot.store.entries import Store, pack
+from bot.store.entries import Store
 from bot.study.comparison import adopting, reported
 from bot.study.prepare import Work, load_snapshot, plan_digest, require_writable
 from bot.study.run import SidePlan, suspects
 from bot.study.tracing import traced, with_largest_traced
-from bot.system.files import write_atomically
 
 
 def review(services: Services) -> int:
@@ -65,17 +62,12 @@ def baseline(services: Services) -> int:
                 snapshot = _asked_twice(head.work, head, sides)["head"]
             snapshot = with_largest_traced(plan, snapshot, head.config.baseline.traces, head.work)
             write_snapshot(services.out / "head.json", snapshot)
-            if isinstance(store, ArtifactStore):
-                path = services.out / "baseline" / file_name(entry)
-                write_atomically(path, pack(snapshot))
-                say(f"wrote {path}")
-                set_outputs(services, {"baseline-artifact": artifact_name(entry)})
-            else:
-                say("stored" if store.save(entry, snapshot) else "was stored already")
+            say("stored" if store.save(entry, snapshot) else "was stored already")
             if before:
                 report = reported(head.config, before[1], snapshot, before[0], head.work.texts)
                 report = suspected(report, services, head.config)
-                report = structs.replace(report, notes=(*gap_note(before[0]), *report.notes))
+                if distance := before[0].distance:
+                    report = structs.replace(report, notes=(older_note(distance), *report.notes))
                 code = deliver_push(report, services, head)
         return code
 
@@ -166,8 +158,8 @@ def _asked_twice(work: Work, head: Opened, sides: dict[str, Snapshot]) -> dict[s
 def _base(services: Services, base: Opened) -> Base:
     """In this order: a stored snapshot of the base itself, of its nearest ancestor that gives the same, a new one.
 
-    Where nobody knows the base's compiler: of the base itself, also of a run that is going on, or of its nearest
-    ancestor whose models and flags are the same, and then with what lies between.
+    Where nobody knows the base's compiler: of the base itself, or of its nearest ancestor whose models and flags are
+    the same, and then with a note.
     """
     wanted = base.wanted
     if wanted.snapshot:
@@ -178,16 +170,11 @@ def _base(services: Services, base: Opened) -> Base:
     if wanted.spec is None:
         try:
             store, digest = store_of(services, base.config), plan_digest(plan) if plan else None
-            look = partial(standing_for, services, store, base, digest)
-            standing = look()
-            if standing is None and plan is None:  # it cannot be measured here
-                standing, why_not = awaited(services, base, look)
-                notes = (why_not,) if why_not else ()
-            if standing:
+            if standing := standing_for(services, store, base, digest):
                 baseline = Baseline(f"{wanted.rule}; stored snapshot", wanted.sha, standing.distance)
-                return Base(baseline, standing.snapshot, notes=notes)
+                return Base(baseline, standing.snapshot)
             if not base.names_compiler and (near := nearest(services, store, base)):
-                return near._replace(notes=(*near.notes, *notes))
+                return near
         except Interrupted:
             raise
         except BotError as error:
@@ -258,10 +245,11 @@ def stored_before(services: Services, store: Store, side: Opened) -> tuple[Basel
     sha, config = services.context.sha, side.config
     if services.context.event != "push":
         return None
-    for distance, entry, snapshot in stored(services, store, config, sha, lambda entry: entry.sha != sha):
-        baseline = Baseline("parent of the pushed commit; stored snapshot", services.git.parents(sha)[0], 0)
-        return baseline if distance == 1 else with_gap(services, config, baseline, entry.sha), snapshot
-    return None
+    before = next(stored(services, store, config, sha, lambda entry: entry.sha != sha), None)
+    if before is None:
+        return None
+    rule, parent = "parent of the pushed commit; stored snapshot", services.git.parents(sha)[0]
+    return Baseline(rule, parent, before.distance - 1), before.snapshot
 
 
 def deliver_push(report: Report, services: Services, head: Opened) -> int:

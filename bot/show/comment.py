@@ -22,7 +22,7 @@ from bot.show.facts import Facts, build_facts
 from bot.show.filters import plural
 from bot.show.page import html_pieces
 from bot.show.renderers import draw, first_fitting, length, load, utf8_bytes
-from bot.show.report import doubt_of, finding_words, headline, report_blocks
+from bot.show.report import finding_words, headline, report_blocks
 from bot.system.files import write_atomically
 
 COMMENT_LIMIT = 65_536
@@ -238,14 +238,13 @@ def _input_of(command: str) -> str:
 
 def _annotations(facts: Facts, config_path: str, paths: Mapping[str, str]) -> Iterator[Annotation]:
     """On the model's first line; without a file of the model on the rule's line; none without either."""
-    doubt = doubt_of(facts.report)
     for finding in facts.report.verdict.news:
         path, line = paths.get(finding.key.model, ""), 1
         if not path:
             path, line = config_path, finding.line or 0
         if finding.accepted is None and path and line:
             said = f"Code size rule: {finding.rule}" if finding.metric else f"Code size: {finding.limit}"
-            message = clean("; ".join(filter(None, (plain(finding_words(facts, finding)), doubt))))
+            message = clean(plain(finding_words(facts, finding)))
             yield Annotation(path, line, _LEVELS[finding.level], clip(clean(said), _TITLE_CHARS), message)
 
 

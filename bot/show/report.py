@@ -24,7 +24,7 @@ from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.policy import OPEN, RAN_OUT, Finding, LevelSpec, is_local
 from bot.core.record import Value, certain, difference, total
 from bot.core.record import total as summed
-from bot.core.report import ONCE, Adoption, Between, Report
+from bot.core.report import ONCE, Adoption, Report
 from bot.core.snapshot import (
     PAIR_METRICS,
     Cell,
@@ -965,8 +965,6 @@ def alarms(facts: Facts, limits: Limits) -> tuple[AlarmGroup, ...]:
     for cause, findings in matters(facts):
         lines.append(_alarm(facts, findings, cause, limits, explained=findings[0].limit in explained))
         explained.add(findings[0].limit)
-    if doubt := doubt_of(facts.report):
-        lines = [replace(line, said=phrase(line.said, f" · {doubt}")) for line in lines]
     groups = {title: [line for line in lines if line.title == title] for title in TITLES}
     return tuple(
         AlarmGroup(title, first(group, limits.alarms, "line"), len({key for line in group for key in line.cells}))
@@ -1005,14 +1003,6 @@ def cause_of(facts: Facts, key: CellKey) -> tuple[int, int]:
     """
     sizes = facts.causes.get(key, ())
     return (sizes[0][1], 100 * sizes[0][0] // sum(size for size, _ in sizes)) if sizes else (0, 0)
-
-
-def doubt_of(report: Report) -> str:
-    """What is to be said of every alarm where the baseline is an ancestor of the base, with another compiler."""
-    gap, distance = report.baseline.between, report.baseline.distance
-    if gap is None or not gap.sources:
-        return ""
-    return f"may come from the {plural(distance, 'commit')} before the base" if distance else "may be of other commits"
 
 
 def _is_judged(facts: Facts, group: Sequence[CellDelta]) -> bool:
@@ -1687,8 +1677,7 @@ def commits(report: Report) -> Phrase:
     if not base or not head or base == head:
         return ()
     rule = f" ({clip(report.baseline.rule, 120)})"
-    then = ". Head commit " if report.baseline.between else ", head commit "
-    return phrase("Base commit ", _short(base), rule, age(report), then, _short(head), ".")
+    return phrase("Base commit ", _short(base), rule, age(report), ", head commit ", _short(head), ".")
 
 
 def _short(sha: str) -> Span:
@@ -1697,26 +1686,11 @@ def _short(sha: str) -> Span:
 
 def age(report: Report) -> Phrase:
     """That the baseline is not of the base commit itself, where it is not, which a reader has to know at once."""
-    distance, between, measured = report.baseline.distance, report.baseline.between, report.base.source.sha
-    if not distance and between is None:
+    distance, measured = report.baseline.distance, report.base.source.sha
+    if not distance:
         return ()
     at = phrase(" at ", _short(measured)) if measured else ()
-    commits = plural(distance, "commit") if distance else "some commits"
-    return phrase(f", measured {commits} before it", at, phrase("; ", gap_words(between)) if between else ())
-
-
-def gap_words(gap: Between) -> Phrase:
-    """``between them: `compiler/` (12 files), `docs/` (1 file), none of them compiler source``."""
-    if not gap.files:
-        return phrase("between them no file was touched")
-    folders, parts = gap.folders[:4], list[Phrase]()
-    for one in folders:
-        name = code(f"{clip(clean(one.folder), 32)}/") if one.folder else "the top folder"
-        parts.append(phrase(name, f" ({plural(one.files, 'file')})"))
-    if rest := gap.files - sum(one.files for one in folders):
-        parts.append(phrase(plural(rest, "other file")))
-    source = "" if gap.sources == gap.files else f", {gap.sources or 'none'} of them compiler source"
-    return phrase("between them: ", joined(parts, ", "), source)
+    return phrase(f", measured {plural(distance, 'commit')} before it", at)
 
 
 def compared(facts: Facts, limits: Limits) -> Fold:

@@ -1,1 +1,1 @@
-"""Baseline snapshots kept between runs: a local directory, a data branch or workflow artifacts, behind one Protocol."""
+"""Baseline snapshots kept between runs: a local directory or a data branch, behind one Protocol."""

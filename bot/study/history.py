@@ -140,8 +140,7 @@ def last_stored(where: str, last: int, work: Work) -> Study:
 
     `where`: CONFIGURED, `data-branch`, `directory`, or a directory.
     `auto` is the directory of the configuration where that is there, else the data branch.
-    Raises UsageError where there is none, only a run on GitHub can read it, or a selector matches nothing; NetworkError
-    where the store cannot be asked.
+    Raises UsageError where there is none, or a selector matches nothing; NetworkError where the store cannot be asked.
     """
     choice, config, say = work.config.baseline, work.request.config, work.show.say
     if where == "data-branch":
@@ -150,9 +149,6 @@ def last_stored(where: str, last: int, work: Work) -> Study:
         choice = structs.replace(
             choice, store="directory", directory=choice.directory if where == "directory" else where
         )
-    if choice.store == "artifact":
-        hint = "download them, and name the files or their directory instead"
-        raise UsageError("baselines that are workflow artifacts can only be read on GitHub", where="--store", hint=hint)
     directory = Path(choice.directory)
     in_directory = choice.store == "directory" or (choice.store == "auto" and directory.is_dir())
     git = Git(config.resolve().parent if config else Path.cwd(), work.cancel)

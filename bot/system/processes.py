@@ -91,11 +91,6 @@ class Cancel:
         if self._event.is_set():
             raise Interrupted("interrupted", hint="run the same command again: finished cells are in the cache")
 
-    def wait(self, seconds: float) -> None:
-        """Let time pass; raises Interrupted as soon as it is set."""
-        self._event.wait(seconds)
-        self.check()
-
 
 class Meter:
     """Adds up the CPU time of compiles, by model; may be used from any thread."""

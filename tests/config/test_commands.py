@@ -25,14 +25,6 @@ from bot.core.context import Command
         ("/code-size help me", Command("help")),
         ("/code-size", Command("help")),
         ("/code-size \nrerun", Command("help")),
-        ("/code-size compare 3.12.0 3.13.0", Command("compare", ("3.12.0", "3.13.0"))),
-        ("/code-size  compare   main  topic/x_1", Command("compare", ("main", "topic/x_1"))),
-        (
-            "/code-size compare iree-base-compiler==3.13.0 'dist/iree-3.14.0+local.whl'",
-            Command("compare", ("iree-base-compiler==3.13.0", "dist/iree-3.14.0+local.whl")),
-        ),
-        ("/code-size compare refs/heads/main refs/tags/v1", Command("compare", ("refs/heads/main", "refs/tags/v1"))),
-        ("/code-size compare pull pulls/x", Command("compare", ("pull", "pulls/x"))),
         ('/code-size accept "worth 4 KiB"', Command("accept", ("worth 4 KiB",))),
         ("/code-size accept 'worth it'", Command("accept", ("worth it",))),
         ("/code-size accept worth   4\tKiB", Command("accept", ("worth 4 KiB",))),
@@ -62,11 +54,9 @@ def test_other_comments(body: str) -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("reboot", "unknown command, known are rerun, compare, accept, help"),
+        ("reboot", "unknown command, known are rerun, accept, help"),
         ("rerun now", "rerun takes no arguments"),
-        ("compare", "compare takes two arguments, BASE and HEAD"),
-        ("compare main", "two arguments"),
-        ("compare 'a b", "a quotation mark is not closed"),
+        ("compare 3.12.0 3.13.0", "unknown command"),
         ("accept", "accept needs a reason"),
         ('accept ""', "accept needs a reason"),
         ('accept " \u200b "', "accept needs a reason"),
@@ -82,61 +72,35 @@ def test_problems(line: str, problem: str) -> None:
     assert problem in command.problem
 
 
-@pytest.mark.parametrize(
-    "side",
-    [
-        *("../x", "a/../b", "/etc/passwd", "~/x", "-rf", "--upload-pack=x", "''", "a..b", "$(id)", "`id`", "a;b"),
-        *("a|b", "a&b", "https://evil.example/x.whl", "git+https://x", "a@b", "a:b", "HEAD~1", "a%20b", "größe", "٣"),
-        *("'a\\nb'", "'a b'", "C:\\x", "<b>", "x" * 201),
-    ],
-)
-def test_sides_that_are_no_names(side: str) -> None:
-    for place, arguments in (("BASE", f"{side} main"), ("HEAD", f"main {side}")):
-        problem = f"{place} is neither a release nor a branch or tag of this repository"
-        assert parse_command(f"/code-size compare {arguments}") == Command("help", problem=problem)
-
-
-def test_code_of_forks_is_not_compared() -> None:
-    problem = "HEAD is a ref of a pull request, which is not measured with a token that may write"
-    for side in ("refs/pull/1/head", "pull/1/merge", "origin/pull/7/head", "PULL/1/head", "'pull/1'"):
-        assert parse_command(f"/code-size compare main {side}") == Command("help", problem=problem)
-
-
 def test_a_reason_of_the_largest_length_and_without_control_characters() -> None:
     assert parse_command("/code-size accept " + "x" * MAX_REASON) == Command("accept", ("x" * MAX_REASON,))
     body = "/code-size accept a\x1b[31m\u202eb\x00\u2028c\x85d\ud800e"
     assert parse_command(body) == Command("accept", ("a[31mb c de",))
 
 
-@pytest.mark.parametrize(("start", "piece"), [("accept ", '"'), ("compare ", "a "), ("help", "\n"), ("rerun", " ")])
+@pytest.mark.parametrize(("start", "piece"), [("accept ", '"'), ("help", "\n"), ("rerun", " ")])
 def test_time_is_linear_in_the_length(start: str, piece: str) -> None:
     growth = cpu_growth(lambda size: f"/code-size {start}{piece * (size // len(piece))}", parse_command, 30_000)
     assert growth < LINEAR
 
 
-words = st.sampled_from(
-    ["rerun", "compare", "accept", "help", "main", '"', "'", "\\", "..", "pull/1", "@a", "<b>", "\ud800"]
-)
+words = st.sampled_from(["rerun", "accept", "help", "main", '"', "'", "\\", "..", "pull/1", "@a", "<b>", "\ud800"])
 
 
 @given(st.one_of(st.text(), st.lists(st.one_of(words, st.text(max_size=8)), max_size=6).map(" ".join)))
-@example("compare a\\")
+@example('accept "a\\')
 def test_any_comment_is_harmless(text: str) -> None:
     command = parse_command(f"/code-size {text}")
     assert command is not None
-    assert command.name in ("rerun", "compare", "accept", "help")
+    assert command.name in ("rerun", "accept", "help")
     assert command.problem == "" or (command.name, command.arguments) == ("help", ())
     assert all(argument and argument.isprintable() and len(argument) <= MAX_REASON for argument in command.arguments)
-    if command.name == "compare":
-        assert all(
-            re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._/=+-]*", side) and ".." not in side for side in command.arguments
-        )
     repr(command.arguments).encode()
 
 
 @given(st.text(min_size=12, alphabet=st.characters(min_codepoint=33)))
 def test_problems_do_not_repeat_the_comment(text: str) -> None:
-    for line in (text, f"compare {text}", f"rerun {text}"):
+    for line in (text, f"rerun {text}"):
         command = parse_command(f"/code-size {line}")
         assert command is not None and (text not in command.problem)
 
@@ -144,18 +108,5 @@ def test_problems_do_not_repeat_the_comment(text: str) -> None:
 def test_help_has_an_example_of_every_command_and_each_is_one() -> None:
     examples = re.findall(r"\| `(/code-size [^`]+)` \|$", HELP, re.MULTILINE)
     parsed = [parse_command(example) for example in examples]
-    assert [one.name for one in parsed if one] == ["rerun", "compare", "accept", "help"]
+    assert [one.name for one in parsed if one] == ["rerun", "accept", "help"]
     assert not any(one.problem for one in parsed if one)
-
-
-@pytest.mark.parametrize("word", ["dead", "abc1234", "ABC1234", "20261016", "f" * 39])
-def test_shortened_commits_are_refused_with_the_way_out(word: str) -> None:
-    for arguments, side in ((f"{word} main", "BASE"), (f"main {word}", "HEAD")):
-        command = parse_command(f"/code-size compare {arguments}")
-        assert command is not None and command.name == "help"
-        assert command.problem.startswith(f"{side} looks like a shortened commit") and word not in command.problem
-        assert "`git rev-parse`" in command.problem and "refs/tags/NAME" in command.problem
-    assert parse_command(f"/code-size compare refs/tags/{word} main") == Command(
-        "compare", (f"refs/tags/{word}", "main")
-    )
-    assert parse_command("/code-size compare abc.1 f00d-x") == Command("compare", ("abc.1", "f00d-x"))

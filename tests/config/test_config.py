@@ -53,7 +53,7 @@ def test_the_default_is_the_packaged_one() -> None:
     assert len(config.models) >= 12
     assert (config.flags, config.timeout_seconds, config.report_id, config.templates) == ((), 1800, "default", None)
     assert (config.comment, config.fail_job) == ("changes", False)
-    assert config.baseline == BaselineChoice("auto", "code-size-data", ".code-size/baselines", 250, 0, (), 24)
+    assert config.baseline == BaselineChoice("auto", "code-size-data", ".code-size/baselines", 250, 24)
     assert config.states == DEFAULT_STATES
     assert is_catch_all(config.thresholds[-1])
     named = load_config(configs_dir() / "default.yml")
@@ -199,7 +199,7 @@ targets: {a: {}}
 compiler: {metrics: {peak: {unit: bytes}}}
 ! 2: compiler.metrics: is for a compiler that is a command (write kind: command beside it, or leave it out)
 baseline: {store: branch}
-! 2: baseline.store: is 'branch', must be one of artifact, auto, data-branch, directory (did you mean 'data-branch'?)
+! 2: baseline.store: is 'branch', must be one of auto, data-branch, directory (did you mean 'data-branch'?)
 baseline: {}
 ! 2: baseline: is empty (leave the key out, or give it a value)
 models: m/*.mlir
@@ -383,9 +383,9 @@ def test_globs_that_match_no_model_or_two_of_one_name(load: Load, tmp_path: Path
 
 
 def test_baselines_are_completed_entry_by_entry(load: Load) -> None:
-    config = load(SCHEMA + "comment: always\nfail_job: true\nbaseline: {store: artifact}\n")
+    config = load(SCHEMA + "comment: always\nfail_job: true\nbaseline: {store: directory}\n")
     assert (config.comment, config.fail_job) == ("always", True)
-    assert config.baseline == BaselineChoice("artifact", "code-size-data", ".code-size/baselines", 250, 0, (), 24)
+    assert config.baseline == BaselineChoice("directory", "code-size-data", ".code-size/baselines", 250, 24)
 
 
 def test_the_name_of_a_data_branch(load: Load) -> None:

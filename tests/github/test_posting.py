@@ -361,13 +361,6 @@ def test_what_github_refuses_is_answered(stage: Stage) -> None:
     assert ran.code == 3 and "already running" in ran.error and "pull-requests: write" in ran.said
 
 
-def test_compare_starts_the_workflow_of_the_default_branch(stage: Stage) -> None:
-    assert stage.comment("alice", "/code-size compare iree-base-compiler==3.12.0 topic/x").code == 0
-    inputs = {"base": "iree-base-compiler==3.12.0", "head": "topic/x", "pull-request": str(NUMBER)}
-    assert stage.hub.dispatches == [{"workflow": "code-size.yml", "ref": "main", "inputs": inputs}]
-    assert [one["content"] for one in stage.hub.reactions] == ["+1"]
-
-
 def test_accept_binds_to_what_the_comment_shows(failing: Stage) -> None:
     ran = failing.comment("alice", '/code-size accept "worth @all of it"')
     assert ran.code == 0 and ran.outputs["verdict"] == "warn"

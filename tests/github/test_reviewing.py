@@ -117,14 +117,6 @@ def test_of_several_baselines_of_one_commit_the_newest_stands_for_an_unknown_com
     assert stage.pull(head, merge).report.base.notes == whole.notes, "the digest is known here, and decides"
 
 
-def test_a_store_of_artifacts_without_a_token_is_noted(stage: Stage) -> None:
-    stage.main(baseline={"store": "artifact"})
-    ran = stage.pull(*stage.open_pull({"models/a.mlir": longer("a")}), github_token="")
-    assert ran.code == 0 and ran.states == {"a on vmvx": "changed"}, ran.error
-    assert any("stored baselines could not be read" in note for note in ran.report.notes)
-    assert stage.comments() == [] and ran.summary
-
-
 def test_a_base_that_cannot_be_measured_is_said_and_fails_the_check(stage: Stage) -> None:
     stage.main(compiler={"head": "/no/such/compiler"})
     ran = stage.pull(*stage.open_pull({"code-size.yml": stage.config()}))

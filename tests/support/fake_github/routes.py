@@ -398,18 +398,12 @@ def artifact(state: State, one: Artifact) -> Json:
     )
 
 
-@route("GET", r"/actions/(?:runs/(\d+)/)?artifacts", "actions")
-def list_artifacts(state: State, request: Request, run_id: str | None) -> Reply:
-    """Newest first, as GitHub lists them; of one run, or of all."""
-    wanted, name = None if run_id is None else known(state.runs, run_id).id, request.query.get("name")
+@route("GET", r"/actions/runs/(\d+)/artifacts", "actions")
+def list_artifacts(state: State, request: Request, run_id: str) -> Reply:
+    """Newest first, as GitHub lists them."""
+    wanted = known(state.runs, run_id).id
     newest_first = [state.artifacts[key] for key in sorted(state.artifacts, reverse=True)]
-    found = [one for one in newest_first if wanted in (None, one.run_id) and name in (None, one.name)]
-    return page_of(request, [artifact(state, one) for one in found], "artifacts")
-
-
-@route("GET", r"/actions/artifacts/(\d+)", "actions")
-def get_artifact(state: State, _request: Request, number: str) -> Reply:
-    return Reply(200, artifact(state, known(state.artifacts, number)))
+    return page_of(request, [artifact(state, one) for one in newest_first if one.run_id == wanted], "artifacts")
 
 
 @route("GET", r"/actions/artifacts/(\d+)/zip", "actions")
@@ -419,21 +413,6 @@ def download_artifact(state: State, _request: Request, number: str) -> Reply:
     if one.expired:
         raise Refusal(410, "Artifact has expired")
     return Reply(302, None, {"Location": f"{state.blob_url}/artifacts/{one.id}.zip?sig=signed"})
-
-
-@route("GET", r"/actions/workflows/([^/]+)", "actions")
-def get_workflow(state: State, _request: Request, file: str) -> Reply:
-    url = f"{state.root}/actions/workflows/{file}"
-    return Reply(
-        200, skeleton("workflow", id=stable_id(file), path=f".github/workflows/{file}", state="active", url=url)
-    )
-
-
-@route("POST", r"/actions/workflows/([^/]+)/dispatches", "actions")
-def dispatch(state: State, request: Request, file: str) -> Reply:
-    inputs = dict(request.body.get("inputs") or {})
-    state.dispatches.append({"workflow": file, "ref": request.body["ref"], "inputs": inputs})
-    return Reply(204)
 
 
 # Check runs

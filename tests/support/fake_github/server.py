@@ -271,12 +271,6 @@ class FakeGitHub:
         with self.lock:
             return list(self.state.reruns)
 
-    @property
-    def dispatches(self) -> list[dict[str, Any]]:
-        """`workflow`, `ref` and `inputs` of each."""
-        with self.lock:
-            return copy.deepcopy(self.state.dispatches)
-
     def assert_contract(self) -> None:
         """AssertionError with every violation of GitHub's API description in the traffic so far."""
         found = violations(self.traffic)

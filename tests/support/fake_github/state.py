@@ -131,7 +131,6 @@ class State:
     checks: dict[int, CheckRun] = field(default_factory=dict)
     reactions: list[dict[str, Any]] = field(default_factory=list)
     reruns: list[int] = field(default_factory=list)
-    dispatches: list[dict[str, Any]] = field(default_factory=list)
     _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1001))
     _seconds: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 

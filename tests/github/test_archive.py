@@ -14,7 +14,7 @@ from contextlib import suppress
 import pytest
 
 from bot.errors import InputError
-from bot.store.artifact_store import MOST_BYTES_EACH, read_zip
+from bot.github.archive import MOST_BYTES_EACH, read_zip
 
 NAMES = ("base.json", "head.json")
 
@@ -147,7 +147,7 @@ def test_files_that_share_their_bytes_have_no_more_than_one_archive_may(monkeypa
     body = both[: both.index(ENTRY)]
     end = struct.pack("<4s4H2LH", END, 0, 0, 2, 2, len(inner) + len(outer), len(body), 0)
     overlapping = body + outer + patched(inner, ENTRY, 42, at) + end
-    monkeypatch.setattr("bot.store.artifact_store._LIMIT_BYTES", 2 * len(noise))
+    monkeypatch.setattr("bot.github.archive.LIMIT_BYTES", 2 * len(noise))
     with pytest.raises(InputError, match=r"Overlapped|more bytes than allowed"):
         read_zip(overlapping, names=NAMES)
 
