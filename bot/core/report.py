@@ -17,9 +17,7 @@ from bot.core.snapshot import (
     CellKey,
     CompilerInfo,
     Failure,
-    FoldCounts,
     ModelEdit,
-    Overview,
     Snapshot,
     filled,
     lines,
@@ -86,7 +84,6 @@ class Report(Small, frozen=True):
     # why a cell changed; every cell that both sides measured and that is not the same has one, unless the compiler
     # gives other numbers each time
     explanations: Mapping[CellKey, Explanation] = {}
-    overview: Overview = Overview()
     root_causes: tuple[RootCause, ...] = ()
     edits: tuple[ModelEdit, ...] = ()  # the models whose text changed, and those that one side alone has
     pin: bool = False  # True where it is asked what another release of the compiler does: root causes come first
@@ -106,17 +103,12 @@ def report_lines(report: Report) -> Iterator[bytes]:
     """The text of `report.json`, its cells made one at a time, so that they are not held twice."""
     broke = (f"the analysis broke: {report.broke}",) if report.broke else ()
     first = ("base has no configuration: code size is measured from now on",) if report.adoption else ()
-    verdict, overview, explanations = report.verdict, report.overview, report.explanations
+    verdict, explanations = report.verdict, report.explanations
     sides = {"base": report.base, "head": report.head}
     findings = [
         _flat(one, "is_open", "seen", "failure", "own") | filled(is_open=one.is_open or None, seen=one.seen)
         for one in verdict.findings
     ]
-
-    def fold(counts: FoldCounts | None) -> dict[str, Any] | None:
-        return _flat(counts) | {"folded": counts.folded} if counts else None
-
-    folding = [_flat(each.key) | {"base": fold(each.base), "head": fold(each.head)} for each in overview.folding]
     record: dict[str, Any] = {
         "schema": REPORT_SCHEMA,
         **{label: {name: getattr(side, name) for name in _SIDE} for label, side in sides.items()},
@@ -128,7 +120,6 @@ def report_lines(report: Report) -> Iterator[bytes]:
         },
         "cells": (),
         "root_causes": list(map(_root_cause, report.root_causes)),
-        "overview": {"fusion": overview.fusion, "folding": folding, "pairs": overview.pairs},
         "edits": report.edits,
         "notes": (*broke, *first, *report.notes),
     }

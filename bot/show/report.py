@@ -26,13 +26,9 @@ from bot.core.record import Value, certain, difference, total
 from bot.core.record import total as summed
 from bot.core.report import ONCE, Adoption, Between, Report
 from bot.core.snapshot import (
-    PAIR_METRICS,
     Cell,
     CellKey,
     CompilerInfo,
-    Folding,
-    Fusion,
-    FusionCounts,
     ModelEdit,
     Snapshot,
     titled,
@@ -101,7 +97,7 @@ from bot.show.facts import (
     why_words,
     worst_first,
 )
-from bot.show.filters import UNKNOWN, amount, change, grid_relative, kib, percent, plural, relative, sides, signed
+from bot.show.filters import amount, change, grid_relative, kib, percent, plural, relative, sides, signed
 from bot.show.renderers import print_blocks
 
 _UNTRUSTED = "Measured by the pull request's own workflow run; this report cannot check its numbers."
@@ -115,7 +111,7 @@ def report_blocks(facts: Facts, limits: Limits, where: str = "") -> Blocks:
     grid = build_grid(facts, limits)
     size = f"{plural(grid.models.total, 'model')} × {plural(len(facts.measured_targets), 'target')}"
     every = Fold(phrase(f"Every build: {size}"), (*_grid(grid), *_unmeasured(facts, limits)), name="grid")
-    folds = [every, _changed(facts, limits), findings(facts, limits), _overview(facts, limits), compared(facts, limits)]
+    folds = [every, _changed(facts, limits), findings(facts, limits), compared(facts, limits)]
     screen = first_screen(facts, limits)
     if brought := facts.report.adoption:
         screen, folds = _first_report(facts, brought, limits), folds[1:]  # its own table has every cell
@@ -134,14 +130,14 @@ def page_blocks(facts: Facts, limits: Limits) -> Mapping[str, Blocks]:
     compilers = (side.compiler.metrics for side in (facts.report.base, facts.report.head))
     metrics = (*METRICS, *own_metrics(*compilers).values())
     meanings = List(listed(phrase(f"{metric.label}: {metric.about}") for metric in metrics))
-    below = (replace(one, is_open=True) for one in (_overview(facts, limits), compared(facts, limits)))
+    below = replace(compared(facts, limits), is_open=True)
     return {
         "header": (_verdict(facts), _changes(facts, limits)),
         "why": tuple(_why(facts, limits)),
         "alarms": tuple(_alarms(facts, alarms(facts, limits), limits)),
         "totals": (_totals(facts, limits),),
         "unmeasured": _unmeasured(facts, limits),
-        "sections": (findings(facts, limits), *below, Fold("What the metrics mean", (meanings,), name="metrics")),
+        "sections": (findings(facts, limits), below, Fold("What the metrics mean", (meanings,), name="metrics")),
     }
 
 
@@ -518,21 +514,6 @@ def _failed(title: str, facts: Facts, state: str, limits: Limits) -> Blocks:
             more = f"and {plural(group.more_lines, 'more line')}, in report.json" if group.more_lines else ""
             blocks += [Code(group.diagnostics, language="text"), Sentence(phrase(more), small=True)]
     return (section(_counted(title, facts.count(state), facts), *blocks, _more(groups), name=state),)
-
-
-def _overview(facts: Facts, limits: Limits) -> Fold:
-    fusion, folding, pairs = fusion_table(facts, limits), folding_table(facts, limits), pair_tables(facts, limits)
-    fused, folded = ("", "") if limits.every else (" fused differently", " folded differently")
-    is_open = not limits.every
-    return Fold(
-        "Fusion, deduplication, static and dynamic",
-        (
-            Fold(f"Fusion: {plural(fusion.rows.total, 'model')}{fused}", (fusion,), is_open, name="fusion"),
-            Fold(f"Deduplication: {plural(folding.rows.total, 'build')}{folded}", (folding,), is_open, "deduplication"),
-            Fold("Static and dynamic", (*pairs, _more(pairs)), is_open, name="pairs"),
-        ),
-        name="overview",
-    )
 
 
 def every_block(blocks: Sequence[Block]) -> Iterator[Block]:
@@ -1323,108 +1304,6 @@ def blocks(
     for start, end in zip(starts, [*starts[1:], len(headers)], strict=True):
         if headers:
             yield tuple(headers[start:end]), tuple((model, cells[start:end]) for model, cells in rows)
-
-
-# What there is to say of whole models: fusion, deduplication, static and dynamic pairs.
-
-
-_FUSION = {
-    "linalg_ops_before": "linalg ops before fusion",
-    "linalg_ops_after": "after fusion",
-    "compute_bound_sites": "compute-bound sites",
-    "memory_bound_sites": "memory-bound sites",
-    "initializer_sites": "initializer sites",
-    "executables": "executables",
-    "fills": "fills",
-    "copies": "copies",
-}
-_FOLDED = {
-    "regions": "regions",
-    "executables": "executables",
-    "folded": "folded",
-    "families": "families",
-    "surplus_executables": "surplus executables, upper bound",
-    "surplus_bytes": "surplus bytes, upper bound",
-}
-_ABOUT_FUSION = "Linalg operations, and what fusion made of them. The same on every target."
-_ABOUT_FOLDING = (
-    "Executables of one family are identical, or equal but for what keeps them apart; all but the largest of each "
-    "family are surplus, at most. Their bytes are whole executables on vulkan and metal, where each entry point has an "
-    "executable of its own, and the device code of their entry points elsewhere."
-)
-_PAIR_HEADERS = ("metric", "static, base → head", "dynamic, base → head", "dynamic against static, base → head")
-
-
-def _both(one: Fusion | Folding, field: str) -> str:
-    """A count on both sides; a side that was not measured has none."""
-    left, right = (None if side is None else getattr(side, field) for side in (one.base, one.head))
-    if field == "folded":
-        shares = (UNKNOWN if side is None else f"{side * 100:.1f} %" for side in (left, right))
-        return _arrow(*shares)
-    return sides(left, right, "bytes" if field.endswith("bytes") else "count")
-
-
-def _arrow(base: str, head: str) -> str:
-    return head if base == head else f"{base} → {head}"
-
-
-def fusion_table(facts: Facts, limits: Limits) -> Table:
-    """How coarse fusion is, model by model; without `every` only where that changed."""
-    every, rows = facts.report.overview.fusion, list[Row]()
-    shown = [one for one in every if limits.every or (one.base and one.head and one.base != one.head)]
-    for one in shown[: limits.overview]:
-        left, right = _density(one.base), _density(one.head)
-        ratios = _arrow(*(UNKNOWN if ratio is None else f"{ratio:.2f}" for ratio in (left, right)))
-        if left is not None and right is not None and left != right:
-            ratios += " (coarser)" if right > left else " (finer)"
-        rows.append((name_cell(clip(one.model, NAME_LIMIT)), *(_both(one, field) for field in _FUSION), ratios))
-    headers = ("model", *_FUSION.values(), "ops per site")
-    return Table(headers, listing(rows, len(shown), "row of fusion"), small=True, about=_ABOUT_FUSION)
-
-
-def _density(counts: FusionCounts | None) -> float | None:
-    """Linalg operations of the regions for each site of the steady state and the initializers, to two digits."""
-    if counts is None or counts.linalg_ops_after is None:
-        return None
-    sites = counts.compute_bound_sites + counts.memory_bound_sites + counts.initializer_sites
-    return round(counts.linalg_ops_after / sites, 2) if sites else None
-
-
-def folding_table(facts: Facts, limits: Limits) -> Table:
-    """What deduplication did and left, cell by cell; without `every` only where that changed."""
-    counts, shown = ("regions", "executables", "families", "surplus_executables"), []
-    for one in facts.report.overview.folding:  # bytes differ with any change of code
-        left, right = ([getattr(side, name, None) for name in counts] for side in (one.base, one.head))
-        if limits.every or (one.base is not None and one.head is not None and left != right):
-            shown.append(one)
-    fair_ones = fair_in_order(shown, lambda one: one.key.model, limits.overview)
-    rows: list[Row] = [(*facts.names(one.key), *(_both(one, field) for field in _FOLDED)) for one in fair_ones]
-    every = listing(rows, len(shown), "row of deduplication")
-    return Table(("model", "target", *_FOLDED.values()), every, numbers_from=2, small=True, about=_ABOUT_FOLDING)
-
-
-def pair_tables(facts: Facts, limits: Limits) -> Listing[Table]:
-    """A table for every static and dynamic version of one model on one target; without `every` where one changed.
-
-    A row is a metric that some side knows of some version.
-    """
-    every = facts.report.overview.pairs
-    changed = [pair for pair in every if limits.every or (pair.base and pair.head and pair.base != pair.head)]
-    tables = []
-    for pair in fair_in_order(changed, lambda pair: pair.static, limits.overview // 4):
-        static, target = facts.names(CellKey(pair.static, pair.target))
-        rows = []
-        for metric in map(METRIC_BY_ID.__getitem__, PAIR_METRICS):
-            (base, other_base), (head, other_head) = (
-                [side.get(kind, {}).get(metric.id) for kind in ("static", "dynamic")] for side in (pair.base, pair.head)
-            )
-            if {base, other_base, head, other_head} != {None}:
-                static_sides, dynamic_sides = sides(base, head, metric.unit), sides(other_base, other_head, metric.unit)
-                against = _arrow(relative(base, other_base), relative(head, other_head))
-                rows.append((metric.label, static_sides, dynamic_sides, against))
-        caption = phrase(static, " against ", code(clip(pair.dynamic, NAME_LIMIT)), " on ", target)
-        tables.append(Table(_PAIR_HEADERS, listed(rows, "metric"), caption=caption))
-    return listing(tables, len(changed), "pair of models")
 
 
 # The first report, of the change that brings the configuration: mostly of the head alone.

@@ -29,7 +29,6 @@ from bot.show.report import (
     close,
     compared,
     compiler_name,
-    folding_table,
     settled,
     suite,
     trimmed,
@@ -348,20 +347,6 @@ def test_cells_in_words_account_for_all(limit: int) -> None:
         told += int(rest[1]) if rest else (models.count(",") + 1) * (targets.count(",") + 1)
     assert told == len(keys)
     assert sum(span.kind == "code" for span in spans) <= 2 * limit + 8
-
-
-def test_a_deduplication_of_other_bytes_is_no_other_deduplication() -> None:
-    report = make.explained_small()
-    (first, *rest) = report.overview.folding
-    assert first.base is not None
-    other = replace(first, head=replace(first.base, surplus_bytes=1))
-    told = replace(report, overview=replace(report.overview, folding=(other, *rest)))
-    every = replace(ROOMY, overview=40, every=True)
-    totals = [
-        folding_table(build_facts(one), limits).rows.total
-        for one, limits in ((report, ROOMY), (told, ROOMY), (told, every))
-    ]
-    assert totals == [1, 0, len(report.overview.folding)]
 
 
 # What a change consists of: compilers as they were typed, flags by target and model, edited models, targets.
