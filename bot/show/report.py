@@ -279,7 +279,7 @@ def _alarms(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Itera
                 section(title, List(listing(lines, group.lines.total, group.lines.noun)), *reproduced, name=name)
             )
     taken = List(accepted(facts, limits), name="accepted")
-    near = close(facts, limits, True)
+    near = close(facts)
     more = f"; {plural(near.more, 'more value')}" if near.more else ""
     grown = Sentence(phrase("Close to a limit: ", joined(near, "; "), more) if near else (), name="close")
     remarks = notes(facts.report, limits)
@@ -354,7 +354,7 @@ def _unmeasured(facts: Facts, limits: Limits) -> Blocks:
 
 
 def _changed(facts: Facts, limits: Limits) -> Fold:
-    """Of the changed cells, the alarming first: why; every metric, where there is room; and those that came or went."""
+    """Of the changed cells, the alarming first: why; and every metric, where there is room."""
     metrics, count = _every_metric(facts, limits), facts.count("changed")
     roots = [] if limits.details else facts.report.root_causes[: shown_roots(facts, limits)]
     details = [(number, root_details(facts, root)) for number, root in enumerate(roots, 1)]
@@ -365,15 +365,14 @@ def _changed(facts: Facts, limits: Limits) -> Fold:
     keys = [key for key in dict.fromkeys([*alarming, *facts.deltas]) if key in known]
     shown = fair_in_order(keys, lambda key: key.model, limits.whys)
     stories = listing([_story(facts, key, limits) for key in shown], len(keys), "explained build")
-    title = f"Why: {plural(count, 'changed build')}" if stories else plural(count, "changed build")
+    title = plural(count, "changed build") if count else plural(stories.total, "build")
     return Fold(
-        title if count else "Builds that compile now, are new or went",
+        f"Why: {title}" if stories else title,
         (
             List(listed(causes)),
             *stories,
             _more(stories),
             section("Every metric", *metrics, _more(metrics), name="metrics"),
-            section("Compile now, are new, or were removed", List(settled(facts, limits)), name="settled"),
         ),
         name="changed",
     )
@@ -404,22 +403,6 @@ def _every_metric(facts: Facts, limits: Limits) -> Listing[Fold]:
         table = Table(headers, listing(shown, totals[model], "changed metric"), numbers_from=2)
         folds.append(Fold(phrase(code(clip(model, NAME_LIMIT)), title), (table,)))
     return listing(folds, len(cells) if limits.changed else 0, "changed model")
-
-
-def settled(facts: Facts, limits: Limits) -> Listing[Phrase]:
-    """Cells that compile now, by what refused them on base; new and removed ones, and how large they are or were."""
-    fixed, lines = grouped(facts, "fixed"), list[Phrase]()
-    for group in fixed[: limits.names]:
-        cells = cells_phrase(facts, [delta.key for delta in group], limits.names)
-        verb = "compiles" if len(group) == 1 else "compile"
-        before = phrase("; on base: ", failure_words(*(delta.base for delta in group)))
-        lines.append(phrase(f"{plural(len(group), 'build')} {verb} now: ", cells, before))
-    deltas = [delta for state in ("removed", "new") for delta in facts.states[state]]
-    for delta in fair_in_order(deltas, lambda delta: (delta.state, delta.key.model), limits.names):
-        cell = delta.head or delta.base
-        size = amount(value_of(cell, "artifact_bytes") if cell else None)
-        lines.append(phrase(f"{delta.state}: ", facts.named(delta.key), f", artifact {size}"))
-    return listing(lines, len(deltas) + len(fixed), "line of builds that came or went")
 
 
 def _story(facts: Facts, key: CellKey, limits: Limits) -> Fold:
@@ -469,20 +452,15 @@ def _component(name: str, most: int) -> Words:
 
 
 def findings(facts: Facts, limits: Limits) -> Fold:
-    """Every finding, by what it has in common; what base had; what is broken, newly and still.
-
-    On a page each finding has a row, and what came or went stands here, too.
-    """
+    """Every finding, by what it has in common, on a page a row each; what base had; what is broken, newly and still."""
     verdict, broken = facts.report.verdict, facts.count("broken")
     known, over, groups = known_lines(facts, limits), over_table(facts, limits), list[Block]()
     had = [one for one in verdict.findings if one.known]
     counts = [f"{len(verdict.news):,} of this change"] if verdict.news else []
     counts += [f"{len(verdict.findings) - len(verdict.news):,} that base had"] if known else []
     counts += [f"{broken:,} broken on both sides"] if broken else []
-    title = phrase(f"Findings: {', '.join(counts)}" if counts else "Close to a limit")
+    title = phrase(f"Findings: {', '.join(counts)}" if counts else "Findings")
     last = (
-        section("Close to a limit, and no closer than base", List(close(facts, limits, False)), name="closer"),
-        *([section("Compile now, new, removed", List(settled(facts, limits)), name="settled")] * limits.every),
         section(_counted("Over the compiler's stack limit on both sides", over.rows.total, facts), over, name="over"),
         *_failed("Broken on both sides", facts, "broken", limits),
     )
@@ -784,7 +762,7 @@ def _ways(facts: Facts, total: Total) -> Iterator[tuple[int, str]]:
 # What alarms and what failed: findings by metric and root cause, cells by what refused them, values near a limit.
 
 
-_NAMES = 12
+_NAMES, _CLOSE = 12, 2
 _LINE_CHARS, _LINES_WORTH_READING = 200, 400
 _WHY_CHARS, _LIMIT_CHARS, _ERROR_CHARS, _WHAT_CHARS, _PEOPLE = 300, 48, 200, 90, 10
 # Where a compiler ran is nobody's business, and says nothing to those who read elsewhere: the last part is enough.
@@ -1155,14 +1133,14 @@ def state_words(delta: CellDelta) -> Phrase:
     return phrase(said, ": ", failure_words(delta.head)) if has_reason else phrase(said)
 
 
-def close(facts: Facts, limits: Limits, news: bool) -> Listing[Phrase]:
-    """Values that keep a limit and use nine tenths of it: those that grew or are new, or else those that did not.
+def close(facts: Facts) -> Listing[Phrase]:
+    """Values that keep a limit, use nine tenths of it, and grew or are new.
 
     ``stack frame of `bert` on `x86_64`: 8,184 of 8,192 B, 99.9 %``; never 100 % for less.
     """
-    budgets = [one for one in facts.report.verdict.budgets if (one.base is None or one.head > one.base) == news]
+    budgets = [one for one in facts.report.verdict.budgets if one.base is None or one.head > one.base]
     lines = []
-    for one in budgets[: 2 if news else limits.names]:
+    for one in budgets[:_CLOSE]:
         metric, share = one.quantity, 100 * one.head / one.limit
         shown = f"{share:.1f}" if one.head == one.limit or round(share, 1) < 100 else ">99.9"
         said = f": {one.head:,} of {amount(one.limit, metric.unit)}, {shown} %"
@@ -1414,7 +1392,7 @@ def _level(spec: LevelSpec | None) -> str:
 
 _FLAG_CHARS, _FEW, _FLAGS = 100, 3, 4
 _VALUE_LIMIT, _COMMAND_LIMIT = 300, 2_000
-_DIGEST_CHARS, _SHORT_DIGEST, _REVISION_CHARS = 16, 8, 10
+_DIGEST_CHARS, _REVISION_CHARS = 16, 10
 FlagChange = tuple[tuple[str, ...], tuple[str, ...]]  # Flags that went, and flags that came
 
 
@@ -1619,20 +1597,14 @@ def compared(facts: Facts, limits: Limits) -> Fold:
     baseline = report.baseline
     at = phrase(", base commit ", _fact(baseline.sha)) if baseline.sha else ()
     rule = phrase(code(clip(baseline.rule, _VALUE_LIMIT)), at, age(report))
-    equal = []
-    for words, identical in (("Bit-identical", True), ("Equal in every metric, bytes not compared", False)):
-        if cells := [delta.key for delta in facts.states["same"] if bool(delta.identical) == identical]:
-            equal.append(phrase(f"{words} ({len(cells):,}): ", cells_phrase(facts, cells, limits.names)))
     remarks: Listing[str] = Listing() if limits.every else notes(report, limits)  # a page has them above
     return Fold(
         "How to reproduce, and what was compared" if keys and not limits.every else "What was compared",
         (
             Fold(title if limits.every else "", tuple(exact), not limits.every, name="commands"),
             Table(("", "base", "head"), listed(rows, "row"), numbers_from=3),
-            Sentence(phrase("Suite: ", suite(report), ". Baseline: ", rule, ".")),
+            Sentence(phrase("Baseline: ", rule, ".")),
             List(listing(map(phrase, remarks), remarks.total, "note")),
-            List(listed(equal)),
-            _costs(facts),
         ),
         name="compared",
     )
@@ -1647,43 +1619,6 @@ def _side(side: Snapshot) -> Iterator[Phrase]:
     yield from map(_fact, (compiler.version, compiler.revision, compiler.digest[:_DIGEST_CHARS], compiler.spec))
     yield phrase(_fact(source.sha), " with uncommitted changes" if source.dirty else "")
     yield from map(_fact, (source.ref, " ".join(side.flags)))
-
-
-def suite(report: Report) -> Phrase:
-    """The models, and which of them differ between the sides."""
-    base, head = report.base.models, report.head.models
-    targets = {*report.base.targets, *report.head.targets}
-    parts = [phrase(f"{plural(len({*base, *head}), 'model')} on {plural(len(targets), 'target')}")]
-    edited = [name for name in sorted(base.keys() & head.keys()) if base[name] != head[name]]
-    texts = {name: f" {base[name][:_SHORT_DIGEST]} → {head[name][:_SHORT_DIGEST]}" for name in edited}
-    for words, names in (
-        ("with another text on head, by SHA-256", edited),
-        ("only on base", sorted(base.keys() - head.keys())),
-        ("only on head", sorted(head.keys() - base.keys())),
-    ):
-        shown = (phrase(code(clip(name, 48)), texts.get(name, "")) for name in names[:5])
-        more = " …" if len(names) > 5 else ""
-        parts += [phrase(f"{len(names):,} {words}: ", joined(shown, ", "), more)] if names else []
-    return joined(parts, "; ")
-
-
-def _costs(facts: Facts) -> Table:
-    """What it cost to compile the cells of each target that were measured on both sides."""
-    targets, rows = dict[str, list[tuple[int, ...]]](), list[Row]()
-    for delta in facts.report.deltas:
-        pairs = [delta.metrics.get(id_) for id_ in ("compile_cpu_ms", "compile_peak_rss_kib")]
-        values = tuple(value for pair in pairs if pair for value in (pair.base, pair.head) if value is not None)
-        if len(values) == 4:
-            targets.setdefault(delta.key.target, []).append(values)
-    for target, cells in sorted(targets.items()):
-        cpu_base, cpu_head, memory_base, memory_head = zip(*cells, strict=True)
-        cpu = sum(cpu_base), sum(cpu_head)
-        memory = sides(max(memory_base), max(memory_head), "KiB")
-        words = amount(len(cells), "count"), sides(*cpu, "ms"), relative(*cpu), memory
-        rows.append((name_cell(facts.short[target]), *map(phrase, words)))
-    headers = ("target", "builds", "CPU time, base → head", "change", "peak memory, base → head")
-    about = "Cost of compiling (informational: two runs of the same compile differ)"
-    return Table(headers, listed(rows, "target"), about=about)
 
 
 def head_command(facts: Facts, key: CellKey) -> str:
