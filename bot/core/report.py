@@ -10,7 +10,7 @@ import msgspec
 from bot.core.delta import CellDelta
 from bot.core.explanation import DispatchDelta, Explanation, RootCause, Step, Tally
 from bot.core.json_text import decoded, require_schema
-from bot.core.policy import Rule, Verdict
+from bot.core.policy import Verdict
 from bot.core.program import Family
 from bot.core.record import Amount, Count, Record, Small, always, lowest, range_of
 from bot.core.snapshot import (
@@ -59,8 +59,6 @@ class Adoption(Small, frozen=True):
     """That the change under review brings the configuration, which base has not."""
 
     file: str  # the configuration's path in the repository; empty where it is not known
-    rules: tuple[Rule, ...] = ()  # the thresholds that are in force from now on; empty where they are not known
-    always: bool = False  # True where every pull request gets a comment
 
 
 class Report(Small, frozen=True):

@@ -158,7 +158,7 @@ def _compared(services: Services, base: Opened, head: Opened, judge: Opened) -> 
     report = structs.replace(report, notes=tuple(notes), broke=base_side.broke)
     if base.borrows is None or services.context.pull is None:
         return report
-    return adopting(report, Adoption(head.config_name, rules.thresholds, rules.comment == "always"))
+    return adopting(report, Adoption(head.config_name))
 
 
 def _with_steps(report: Report, services: Services, head: Opened, work: Work) -> Report:

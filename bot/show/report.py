@@ -21,7 +21,7 @@ from bot.core.delta import CellDelta, exact_changes, outcome, value_of
 from bot.core.explanation import UNATTRIBUTED
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_BY_ID, METRICS, code_words, own_metrics
 from bot.core.planned import LIFTED_LIMIT_FLAG
-from bot.core.policy import OPEN, RAN_OUT, Finding, LevelSpec, is_local
+from bot.core.policy import OPEN, RAN_OUT, Finding, is_local
 from bot.core.record import Value, certain, difference, total
 from bot.core.record import total as summed
 from bot.core.report import ONCE, Adoption, Between, Report
@@ -97,7 +97,7 @@ from bot.show.facts import (
     why_words,
     worst_first,
 )
-from bot.show.filters import amount, change, grid_relative, kib, percent, plural, relative, sides, signed
+from bot.show.filters import amount, change, grid_relative, percent, plural, relative, sides, signed
 from bot.show.renderers import print_blocks
 
 _UNTRUSTED = "Measured by the pull request's own workflow run; this report cannot check its numbers."
@@ -114,7 +114,7 @@ def report_blocks(facts: Facts, limits: Limits, where: str = "") -> Blocks:
     folds = [every, _changed(facts, limits), findings(facts, limits), compared(facts, limits)]
     screen = first_screen(facts, limits)
     if brought := facts.report.adoption:
-        screen, folds = _first_report(facts, brought, limits), folds[1:]  # its own table has every cell
+        screen, folds = _first_report(facts, brought, limits), [_measured_first(facts, limits), *folds[1:]]
     counts = Counter[str]()  # what lists and tables have no room for; the parts of a story are the largest alone
     for one in every_block(folds):
         if shown := one.lines if isinstance(one, List) else one.rows if isinstance(one, Table) else None:
@@ -176,11 +176,10 @@ def first_screen(facts: Facts, limits: Limits) -> Blocks:
 
 
 def _first_report(facts: Facts, brought: Adoption, limits: Limits) -> Blocks:
-    """Of the change that brings the configuration: what is measured, what changed and alarms, what is next."""
+    """Of the change that brings the configuration: what it is, what changed, and alarms."""
     moved = (_totals(facts, limits), next(_why(facts, limits))) if facts.count("changed") else ()
     links = section("", Sentence(_links(facts), small=True), name="next")
-    start = (_verdict(facts), *adoption_blocks(facts, brought, limits), *moved)
-    return (*start, *_alarms(facts, alarms(facts, limits), limits), links, *after_adoption(facts, brought, limits))
+    return (_verdict(facts), _brought(facts, brought), *moved, *_alarms(facts, alarms(facts, limits), limits), links)
 
 
 def _verdict(facts: Facts) -> Fold:
@@ -1287,54 +1286,25 @@ def blocks(
 # The first report, of the change that brings the configuration: mostly of the head alone.
 
 
-_GLOBS, _RULES = 4, 20
 _SIZED = ("artifact_bytes", "executables", "stack_max_bytes")
-_MERGED = "Once this is merged, each pull request is compared with its base commit, by the thresholds of that commit."
-_COMMENTED = "It gets a comment where something changed, and a check in any case."
-_REQUIRED = (
-    "If growth is to stop a merge, require the check in the branch protection. What is over a limit by then is known, "
-    "and does not fail it."
-)
 
 
-def adoption_blocks(facts: Facts, brought: Adoption, limits: Limits) -> tuple[Block, ...]:
-    """What is measured from now on, and how large it is: the start of a first report."""
-    cells = {cell.key: cell for cell in facts.report.head.cells if cell.status != "unsupported"}
-    models, targets = (sorted({getattr(key, what) for key in cells}) for what in ("model", "target"))
+def _brought(facts: Facts, brought: Adoption) -> Fold:
+    """Which configuration it is, what was compared, and the compiler."""
     file = phrase("the configuration ", code(clip(brought.file, NAME_LIMIT))) if brought.file else "a configuration"
     compiler = facts.report.head.compiler
     spec = phrase(" (", code(clip(compiler.spec, NAME_LIMIT)), ")") if compiler.spec else ()
     version = phrase(code(clip(compiler.version, NAME_LIMIT)), spec)
-    rows: list[GridRow] = [
-        (clip(model, 40), tuple(_size(facts, cells.get(CellKey(model, target))) for target in targets))
-        for model in models[: limits.grid_models]
-    ]
-    if len(models) > 1:
-        sums = [total(value_of(c, _SIZED[0]) or 0 for key, c in cells.items() if key.target == at) for at in targets]
-        rows.append(("", tuple(GridCell((), kib(size), "", "") for size in sums)))
-    sizes = []
-    for headers, shown in blocks([facts.short[name] for name in targets], rows, limits.grid_width):
-        texts = [(name_cell(row) if row else phrase("all"), *(phrase(one.text) for one in each)) for row, each in shown]
-        sizes.append(Table(("artifacts in KiB", *headers), listed(texts, "model"), small=True))
-    broken, hidden = any(not cell.measured for cell in cells.values()), len(models) - limits.grid_models
-    return (
-        section(
-            "",
-            Sentence(phrase("This pull request brings ", file, ". ", _compared(facts), " Compiler: ", version)),
-            Sentence(phrase(_UNTRUSTED) if facts.report.untrusted else (), small=True),
-            *sizes,
-            Sentence(phrase("🚫 does not compile" if broken else ""), small=True),
-            Sentence(phrase(f"…and {plural(hidden, 'more model')}." if hidden > 0 else "")),
-            name="adoption",
-        ),
+    return section(
+        "",
+        Sentence(phrase("This pull request brings ", file, ". ", _compared(facts), " Compiler: ", version)),
+        Sentence(phrase(_UNTRUSTED) if facts.report.untrusted else (), small=True),
+        name="adoption",
     )
 
 
-def after_adoption(facts: Facts, brought: Adoption, limits: Limits) -> tuple[Block, ...]:
-    """What happens next, and what is in force; its end."""
-    each = "Each gets a comment." if brought.always else _COMMENTED
-    lines = [phrase(f"{_MERGED} {each}"), phrase(_REQUIRED)]
-    title = f"Every build: artifact, executables and stack{'; thresholds in force' if brought.rules else ''}"
+def _measured_first(facts: Facts, limits: Limits) -> Fold:
+    """How large every build is."""
     cells = [cell for cell in facts.report.head.cells if cell.status != "unsupported"]
     rows = list[Row]()
     for cell in fair_in_order(cells, lambda cell: cell.key.model, limits.findings):
@@ -1344,25 +1314,7 @@ def after_adoption(facts: Facts, brought: Adoption, limits: Limits) -> tuple[Blo
         rows.append((*facts.names(cell.key), *(values if cell.measured else refused)))
     headers = ("model", "target", "artifact", "executables", "largest stack frame")
     every = Table(headers, listing(rows, len(cells), "build"), numbers_from=2)
-    names = ("rule", "metrics", "warns above", "fails above")
-    rules = list[Row]()
-    for rule in brought.rules[:_RULES]:
-        about = [_globs(rule.metrics)]
-        about += [phrase("of ", _globs(rule.models))] if rule.models != ("*",) else []
-        about += [phrase("on ", _globs(rule.targets))] if rule.targets != ("*",) else []
-        rules.append((name_cell(clip(rule.name, 48)), joined(about, " "), _level(rule.warn), _level(rule.fail)))
-    table = Table(names, listing(rules, len(brought.rules), "rule"), numbers_from=len(names))
-    return (
-        section("What happens next", List(listed(lines)), name="after"),
-        Fold(title, (every, section("Thresholds in force", table, name="rules")), name="cells"),
-    )
-
-
-def _size(facts: Facts, cell: Cell | None) -> GridCell:
-    if cell is None:
-        return GridCell((), ABSENT, "", "")
-    size = value_of(cell, "artifact_bytes")
-    return GridCell((), "🚫" if not cell.measured else kib(size), facts.level(cell.key), "")
+    return Fold("Every build: artifact, executables and stack", (every,), name="cells")
 
 
 def _compared(facts: Facts) -> str:
@@ -1374,17 +1326,6 @@ def _compared(facts: Facts) -> str:
     also = f"; for the other {facts.planned - both:,} base has nothing to compare with" if facts.planned > both else ""
     builds = f"{both:,} of {plural(facts.planned, 'build')}"
     return f"The base commit has none: {builds} compared with its files under this one{also}."
-
-
-def _globs(globs: Sequence[str]) -> Phrase:
-    return some((name_cell(clip(one, 48)) for one in globs[:_GLOBS]), len(globs))
-
-
-def _level(spec: LevelSpec | None) -> str:
-    growth = spec.change_text if spec else ""
-    parts = ["any growth" if growth == "0" else f"growth of {growth}"] if growth else []
-    parts += [f"a value of {spec.limit.text}"] if spec and spec.limit is not None else []
-    return ", or ".join(parts) or ABSENT
 
 
 # What was compared: what is not the same on both sides, as its author would say it; compilers, commits, commands.
