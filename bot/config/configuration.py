@@ -183,18 +183,6 @@ class StatesKeys(Keys, frozen=True, rename={"newly_broken": "newly-broken"}):
     same: Status = DEFAULT_STATES["same"]
 
 
-class PairKeys(Keys, frozen=True):
-    """One model in two forms, by name.
-
-    Attributes:
-        static: The name of the model with static shapes.
-        dynamic: The name of the model with dynamic shapes.
-    """
-
-    static: Annotated[Text, examples("bert_l4_f32_s128")]
-    dynamic: Annotated[Text, examples("bert_l4_f32_dyn")]
-
-
 _SECTION = "a section's name has letters, digits, '_', '.', '-' and spaces inside only"
 SectionName = Annotated[
     str, pattern("[A-Za-z0-9_](?:[A-Za-z0-9_. -]*[A-Za-z0-9_-])?", _SECTION, "attention", "layer norm", max_length=100)
@@ -234,8 +222,6 @@ class Configuration(Keys, frozen=True):
         fail_job: Whether the verdict fail makes the job fail too, beside the check run. Default: false.
         components: Sections of the models: name to a glob, or globs, of the model's own names, levels separated by '.'.
             The first that matches decides; where none does, the first levels of the names are used.
-        pairs: Models with static and with dynamic shapes that are shown side by side. A pair of which a model is not
-            measured is not shown. Absent: those of the default suite.
         repeats: Cells whose compiler is known not to repeat itself: a glob of models, and globs of targets. They are
             compiled several times on both sides, and all that they give is their measurement. Absent: those of the
             default suite.
@@ -283,9 +269,6 @@ class Configuration(Keys, frozen=True):
         Mapping[SectionName, Text | Annotated[tuple[Text, ...], distinct(least=1)]],
         examples({"attention": "*.attention.*", "norm": ["*.LayerNorm.*", "*.normalization.*"]}),
     ] = {}
-    pairs: Annotated[
-        tuple[PairKeys, ...], distinct([{"static": "bert_l4_f32_s128", "dynamic": "bert_l4_f32_dyn"}])
-    ] = ()
     repeats: Annotated[
         Mapping[Text, Annotated[tuple[Text, ...], distinct(least=1)]],
         examples({"whisper_tiny_encoder_f32": ["llvm-cpu-*"]}),
@@ -312,8 +295,6 @@ class Config(Small, frozen=True):
     page_url: str
     baseline: BaselineChoice
     components: tuple[tuple[str, str], ...]  # name and glob of parts of the models; the first that matches decides
-    # a model with static and the same with dynamic shapes; they need not be among the models
-    pairs: tuple[tuple[str, str], ...]
     # globs of model and target of cells whose compiler is known not to repeat itself
     repeats: tuple[tuple[str, str], ...] = ()
 
@@ -401,14 +382,10 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     _check_own(file, own_ones, rules)
     measured = (file, own) if own.models else (default, packaged)
     paths = _models(measured[0], measured[1].models, () if is_command else MODEL_SUFFIXES) if models else ()
-    pairs, repeats = (getattr(own if name in file.data else packaged, name) for name in ("pairs", "repeats"))
+    repeats = (own if "repeats" in file.data else packaged).repeats
     templates = file.path.parent / own.templates if own.templates else None
     if templates and not templates.is_dir():
         raise file.error(("templates",), f"{str(templates)!r} is no directory", "the path is relative to this file")
-    for index, pair in enumerate(pairs):
-        if pair.static == pair.dynamic:
-            what = f"{pair.static!r} is paired with itself"
-            raise file.error(("pairs", index), what, "name a static and a dynamic model")
     globs = {name: (one,) if isinstance(one, str) else one for name, one in own.components.items()}
     resolved = {
         "compiler": replace(entry, repository="") if command else entry,
@@ -420,7 +397,6 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
         "states": msgspec.to_builtins(own.states),
         "templates": templates,
         "components": tuple((name, glob) for name, listed in globs.items() for glob in listed),
-        "pairs": tuple((pair.static, pair.dynamic) for pair in pairs),
         "repeats": tuple((model, target) for model, listed in repeats.items() for target in listed),
     }
     as_written = {name: getattr(own, name) for name in Config.__struct_fields__ if name not in resolved}

@@ -84,7 +84,7 @@ class Run(Small, frozen=True):
 
 
 class Bound(Record, frozen=True):
-    """The most that folding could save, as the report tells it of families: all of each but its largest member."""
+    """The most that folding could save: all of each family but its largest member."""
 
     executables: Count
     size_bytes: Count | None  # of them; None where the bytes of one are not known

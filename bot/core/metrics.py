@@ -41,7 +41,6 @@ class Metric(Small, frozen=True):
     mark: Literal["device", "executables", "constants", "stack", "other"] = "other"
     plural: str = ""  # what many of it are called in a history, where that is not the label
     tracked: bool = False
-    paired: bool = False  # True where a table of a static and a dynamic model shows it
 
 
 _ARTIFACT = "the artifact's own segment table"
@@ -53,11 +52,11 @@ METRICS: tuple[Metric, ...] = (
     Metric("artifact_bytes", "artifact", "bytes", "size of the .vmfb", "its size; its four parts sum to it",
            always=True, rule="code size", plural="artifacts", tracked=True),
     Metric("executable_bytes", "device code", "bytes", "executables in the artifact", _ARTIFACT, always=True,
-           rule="code size", mark="device", paired=True),
+           rule="code size", mark="device"),
     Metric("executables", "executables", "count", "executables left after deduplication", _BOTH, always=True,
-           rule="launches and executables", mark="executables", tracked=True, paired=True),
+           rule="launches and executables", mark="executables", tracked=True),
     Metric("dispatch_sites", "dispatch sites", "count", "launches of an executable in the program", _BOTH, always=True,
-           rule="other counts", paired=True),
+           rule="other counts"),
     Metric("steady_sites", "steady sites", "count", "dispatch sites that run each time the program does", _STREAM,
            rule="launches and executables"),
     Metric("initializer_sites", "initializer sites", "count", "dispatch sites that run once, at load", _STREAM,
@@ -69,16 +68,15 @@ METRICS: tuple[Metric, ...] = (
            mark="executables"),
     Metric("stack_max_bytes", "stack frame", "bytes", "largest machine frame or private segment",
            "`--stack-usage-file`, AMD metadata, PTX, SPIR-V", over="largest", of_entry="stack_bytes", always=True,
-           rule="stack and workgroup memory", mark="stack", plural="largest stack frame", tracked=True, paired=True),
+           rule="stack and workgroup memory", mark="stack", plural="largest stack frame", tracked=True),
     Metric("stack_alloca_bytes", "stack allocations", "bytes", "largest sum of stack allocations in one function",
            "IR before LLVM; the figure of the compiler's 32 KiB gate", over="largest", of_entry="alloca_bytes",
-           always=True, rule="stack and workgroup memory", mark="stack", tracked=True, paired=True),
+           always=True, rule="stack and workgroup memory", mark="stack", tracked=True),
     Metric("workgroup_memory_max_bytes", "workgroup memory", "bytes", "largest workgroup memory of an entry point",
            "AMD metadata, PTX and its launch size, SPIR-V, Metal source", over="largest", of_entry="workgroup_bytes",
            always=True, rule="stack and workgroup memory"),
     Metric("memory_bound_sites", "memory-bound sites", "count",
-           "dispatch sites without contraction, convolution or attention", _STREAM, always=True, rule="other counts",
-           paired=True),
+           "dispatch sites without contraction, convolution or attention", _STREAM, always=True, rule="other counts"),
     Metric("linalg_ops", "linalg operations", "count", "linalg operations inside dispatch regions", _DISPATCH,
            always=True, rule="other counts"),
     Metric("submissions", "submissions", "count", "command buffers that the program submits", _BOTH,
@@ -123,7 +121,7 @@ METRICS: tuple[Metric, ...] = (
            "the `.text.*` sections of the cubins that `ptxas` makes", of_entry="sass_bytes", assembled=True,
            rule="code size"),
     Metric("compile_cpu_ms", "compile CPU time", "ms", "user and system time of the compiling processes", _KERNEL,
-           exact=False, always=True, rule="compile cost", tracked=True, paired=True),
+           exact=False, always=True, rule="compile cost", tracked=True),
     Metric("compile_peak_rss_kib", "compile peak memory", "KiB", "largest resident set of a compiling process", _KERNEL,
            exact=False, over="largest", always=True, rule="compile cost"),
 )  # fmt: skip

@@ -10,16 +10,14 @@ import msgspec
 from bot.core.delta import CellDelta
 from bot.core.explanation import DispatchDelta, Explanation, RootCause, Tally
 from bot.core.json_text import decoded, require_schema
-from bot.core.policy import Rule, Verdict
+from bot.core.policy import Verdict
 from bot.core.program import Family
 from bot.core.record import Amount, Count, Record, Small, always
 from bot.core.snapshot import (
     CellKey,
     CompilerInfo,
     Failure,
-    FoldCounts,
     ModelEdit,
-    Overview,
     Snapshot,
     filled,
     lines,
@@ -43,8 +41,6 @@ class Adoption(Small, frozen=True):
     """That the change under review brings the configuration, which base has not."""
 
     file: str  # the configuration's path in the repository; empty where it is not known
-    rules: tuple[Rule, ...] = ()  # the thresholds that are in force from now on; empty where they are not known
-    always: bool = False  # True where every pull request gets a comment
 
 
 class Report(Small, frozen=True):
@@ -68,7 +64,6 @@ class Report(Small, frozen=True):
     # why a cell changed; every cell that both sides measured and that is not the same has one, unless the compiler
     # gives other numbers each time
     explanations: Mapping[CellKey, Explanation] = {}
-    overview: Overview = Overview()
     root_causes: tuple[RootCause, ...] = ()
     edits: tuple[ModelEdit, ...] = ()  # the models whose text changed, and those that one side alone has
     adoption: Adoption | None = None  # None where base has a configuration
@@ -85,17 +80,12 @@ def report_lines(report: Report) -> Iterator[bytes]:
     """The text of `report.json`, its cells made one at a time, so that they are not held twice."""
     broke = (f"the analysis broke: {report.broke}",) if report.broke else ()
     first = ("base has no configuration: code size is measured from now on",) if report.adoption else ()
-    verdict, overview, explanations = report.verdict, report.overview, report.explanations
+    verdict, explanations = report.verdict, report.explanations
     sides = {"base": report.base, "head": report.head}
     findings = [
         _flat(one, "is_open", "seen", "failure", "own") | filled(is_open=one.is_open or None, seen=one.seen)
         for one in verdict.findings
     ]
-
-    def fold(counts: FoldCounts | None) -> dict[str, Any] | None:
-        return _flat(counts) | {"folded": counts.folded} if counts else None
-
-    folding = [_flat(each.key) | {"base": fold(each.base), "head": fold(each.head)} for each in overview.folding]
     record: dict[str, Any] = {
         "schema": REPORT_SCHEMA,
         **{label: {name: getattr(side, name) for name in _SIDE} for label, side in sides.items()},
@@ -107,7 +97,6 @@ def report_lines(report: Report) -> Iterator[bytes]:
         },
         "cells": (),
         "root_causes": list(map(_root_cause, report.root_causes)),
-        "overview": {"fusion": overview.fusion, "folding": folding, "pairs": overview.pairs},
         "edits": report.edits,
         "notes": (*broke, *first, *report.notes),
     }

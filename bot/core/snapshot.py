@@ -190,74 +190,6 @@ class Snapshot(Small, frozen=True):
             raise ValueError("cells of a snapshot are sorted and unique")
 
 
-# What a report says of whole models: fusion, what deduplication left, pairs, growth with depth, edits.
-
-
-class FusionCounts(Record, frozen=True):
-    """One model on one side; the same on every target."""
-
-    # linalg_ops_before, linalg_ops_after: before fusion, and inside the regions that it formed; None: not known
-    linalg_ops_before: Count | None
-    linalg_ops_after: Count | None
-    # compute_bound_sites, memory_bound_sites: dispatch sites of the steady state: those with a contraction, convolution
-    # or attention, and the others
-    compute_bound_sites: Count
-    memory_bound_sites: Count
-    initializer_sites: Count
-    executables: Count | None = None
-    fills: Count | None = None
-    copies: Count | None = None
-
-
-class Fusion(Record, frozen=True):
-    """One model on both sides; None where that side does not know it."""
-
-    model: str
-    base: FusionCounts | None
-    head: FusionCounts | None
-
-
-class FoldCounts(Small, frozen=True):
-    """What deduplication did to one cell, and what it left behind."""
-
-    regions: int | None
-    executables: int | None
-    families: int | None  # groups of executables that are identical, or equal but for what their kind says
-    surplus_executables: int | None  # executables of those families beyond one representative each: an upper bound
-    # bytes of them, the largest member of each family being the representative: whole executables where each entry
-    # point has one of its own in the artifact (vulkan, metal), else device code; None where not known
-    surplus_bytes: int | None
-
-    @property
-    def folded(self) -> float | None:
-        """Share of the regions that the compiler folded away (0.75 is 75 %); None where it is not known."""
-        if not self.regions or self.executables is None:
-            return None
-        return (self.regions - self.executables) / self.regions
-
-
-class Folding(Small, frozen=True):
-    """One cell on both sides; None where that side has not measured it."""
-
-    key: CellKey
-    base: FoldCounts | None
-    head: FoldCounts | None
-
-
-PAIR_METRICS = tuple(metric.id for metric in METRICS if metric.paired)  # of a static and a dynamic model
-
-
-class Pair(Record, frozen=True):
-    """A static and a dynamic version of one model on one target."""
-
-    static: str
-    dynamic: str
-    target: str
-    # base, head: `static` or `dynamic` → metric id → value; a side that has not measured one of both lacks it
-    base: Mapping[str, Mapping[str, Count | None]]
-    head: Mapping[str, Mapping[str, Count | None]]
-
-
 class ModelEdit(Record, frozen=True):
     """One model whose text is another one on head."""
 
@@ -270,14 +202,6 @@ class ModelEdit(Record, frozen=True):
     operations: Mapping[str, Amount] | None = None
     # component (`unattributed`: no place) → the same of whole operations without constants; None where that is
     components: Mapping[str, Amount] | None = None
-
-
-class Overview(Small, frozen=True):
-    """Fusion, folding and pairs of a report's models, each sorted."""
-
-    fusion: tuple[Fusion, ...] = ()
-    folding: tuple[Folding, ...] = ()
-    pairs: tuple[Pair, ...] = ()
 
 
 # What of two cells may be held against each other. Machine code of cuda is the assembler's as much as the compiler's:

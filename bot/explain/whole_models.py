@@ -1,100 +1,28 @@
-"""The tables about whole models, put together from both snapshots: fusion, folding, pairs.
+"""What deduplication left of a cell, and which models were edited.
 
-Fusion: the program is the same on every target, so any measured cell of a model can say it. Its sites name entry
-points; what an entry point does is in the cell's rows. Where a row is missing, the split would be a guess, and there is
-none.
-
-Folding: what deduplication left has an upper bound, all of a family but its largest member. What folding saves is whole
-executables. On vulkan and metal each entry point has one of its own in the artifact, with tables and padding; elsewhere
-they share one, and the device code of an entry point is all that can be told of its part. Where the bytes of one member
-are not known, no sum is.
-
-Pairs: static and dynamic versions of one model, side by side: what it costs not to know the shapes.
+What it left has an upper bound: all of a family but its largest member. On vulkan and metal each entry point has an
+executable of its own in the artifact, with tables and padding, and that is saved; elsewhere they share one, and the
+device code of an entry point is all that can be told of its part. Where bytes of a member are not known, no sum is.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from bot.core.explanation import UNATTRIBUTED
+from bot.core.fold import Bound
 from bot.core.json_text import known_counts
 from bot.core.program import Program
-from bot.core.snapshot import (
-    PAIR_METRICS,
-    Cell,
-    CellKey,
-    Dispatch,
-    FoldCounts,
-    Folding,
-    Fusion,
-    FusionCounts,
-    ModelEdit,
-    Overview,
-    Pair,
-    Snapshot,
-)
+from bot.core.snapshot import Cell, Dispatch, ModelEdit, Snapshot
 from bot.explain.components import Sections, name_places
 
-COMPUTE_BOUND = frozenset({"attention", "conv", "matmul"})
-"""Kinds of entry points that compute more than they load and store; all others are memory-bound."""
-_Values = dict[str, dict[str, "int | None"]]
 
-
-def overview(base: Snapshot, head: Snapshot, pairs: Sequence[tuple[str, str]]) -> Overview:
-    """What there is to say of whole models; sorted. What neither side knows is left out.
-
-    `pairs`: models as (static, dynamic).
-    """
-    fusion = [fusion_counts(side) for side in (base, head)]
-    folding = [{cell.key: fold_counts(cell) for cell in side.cells} for side in (base, head)]
-    models, keys = sorted(fusion[0].keys() | fusion[1].keys()), sorted(folding[0].keys() | folding[1].keys())
-    folded = (Folding(key, *(side.get(key) for side in folding)) for key in keys)
-    return Overview(
-        fusion=tuple(Fusion(model, *(side.get(model) for side in fusion)) for model in models),
-        folding=tuple(one for one in folded if one.base or one.head),
-        pairs=measured_pairs(base, head, pairs),
-    )
-
-
-def fusion_counts(snapshot: Snapshot) -> dict[str, FusionCounts]:
-    """Model → its counts, by the first of its cells that has them all; without the models where none has."""
-    counts_by_name: dict[str, FusionCounts] = {}
-    for cell in snapshot.cells:
-        if cell.measured and cell.key.model not in counts_by_name and (counts := _counts(cell)) is not None:
-            counts_by_name[cell.key.model] = counts
-    return counts_by_name
-
-
-def _counts(cell: Cell) -> FusionCounts | None:
-    # entry point → is it compute-bound; None where executables share a name and disagree
-    bounds: dict[str, bool | None] = {}
-    for row in cell.dispatches:
-        bound = row.kind in COMPUTE_BOUND
-        bounds[row.name] = bound if bounds.get(row.name, bound) is bound else None
-    if cell.program is None:
+def surplus(cell: Cell) -> Bound | None:
+    """What a cell has beyond one representative of each family; None where it is not known."""
+    if not cell.measured or "families" in cell.reasons:
         return None
-    sites = cell.program.sites
-    steady = [bounds.get(site.entry_point) for site in sites if not site.initializer]
-    if None in steady:
-        return None
-    return FusionCounts(
-        linalg_ops_before=cell.program.linalg_ops_before,
-        linalg_ops_after=cell.value("linalg_ops"),
-        compute_bound_sites=steady.count(True),
-        memory_bound_sites=steady.count(False),
-        initializer_sites=len(sites) - len(steady),
-        **{name: cell.value(name) for name in ("executables", "fills", "copies")},
-    )
-
-
-def fold_counts(cell: Cell) -> FoldCounts | None:
-    """The counts of one cell; None where it was not measured."""
-    if not cell.measured:
-        return None
-    regions, executables, families = cell.value("dispatch_regions"), cell.value("executables"), cell.families
-    if "families" in cell.reasons:
-        return FoldCounts(regions, executables, None, None, None)
+    families = cell.families
     members = {member for family in families for member in family.members}
     rows: dict[str, list[Dispatch]] = {}
     for row in cell.dispatches if members else ():
@@ -110,23 +38,7 @@ def fold_counts(cell: Cell) -> FoldCounts | None:
     if sizes.keys() == members:
         by_family = ([sizes[member] for member in family.members] for family in families)
         surplus_bytes = sum(sum(each) - max(each) for each in by_family)
-    surplus = sum(len(family.members) - 1 for family in families)
-    return FoldCounts(regions, executables, len(families), surplus, surplus_bytes)
-
-
-def measured_pairs(base: Snapshot, head: Snapshot, named: Sequence[tuple[str, str]]) -> tuple[Pair, ...]:
-    """The (static, dynamic) pairs on every target where at least one side measured both; sorted by their names."""
-    sides = [{cell.key: cell for cell in side.cells if cell.measured} for side in (base, head)]
-    targets = sorted({key.target for side in sides for key in side})
-    candidates = ((static, dynamic, target) for static, dynamic in sorted(set(named)) for target in targets)
-
-    def values(cells: Mapping[CellKey, Cell], static: str, dynamic: str, target: str) -> _Values:
-        keys = {"static": CellKey(static, target), "dynamic": CellKey(dynamic, target)}
-        there = {name: cells[key] for name, key in keys.items() if key in cells}
-        return {name: {id_: cell.value(id_) for id_ in PAIR_METRICS} for name, cell in there.items()}
-
-    result = (Pair(*names, *(values(side, *names) for side in sides)) for names in candidates)
-    return tuple(pair for pair in result if len(pair.base) == 2 or len(pair.head) == 2)
+    return Bound(sum(len(family.members) - 1 for family in families), surplus_bytes)
 
 
 # Which models were edited, and how: operations that came and went, and in which of the model's components.

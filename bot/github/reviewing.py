@@ -141,7 +141,7 @@ def _compared(services: Services, base: Opened, head: Opened, judge: Opened) -> 
     report = structs.replace(report, notes=tuple(notes), broke=base_side.broke)
     if base.borrows is None or services.context.pull is None:
         return report
-    return adopting(report, Adoption(head.config_name, rules.thresholds, rules.comment == "always"))
+    return adopting(report, Adoption(head.config_name))
 
 
 def _asked_twice(work: Work, head: Opened, sides: dict[str, Snapshot]) -> dict[str, Snapshot]:

@@ -203,7 +203,6 @@ class Limits:
     whys: int = 0  # cells whose change is explained, each with `dispatches` rows in a table and `diff_lines` of a diff
     dispatches: int = 0
     diff_lines: int = 0
-    overview: int = 0  # rows of what is said of whole models
     every: bool = False  # True on a page, where what did not change is told, too
     # False where a root cause is one sentence; each target's part and its largest delta are in a fold
     details: bool = True

@@ -33,8 +33,8 @@ ANNOTATIONS_LIMIT = 200  # More than these nobody reads; GitHub takes 50 a call
 
 _WIDTH, _SUMMARY_WIDTH = 128, 165
 TIERS = (
-    Limits(40, _WIDTH, 6, 3, 4, 30, 0, 24, 2, 4, 8, 4, 10, 6, details=False),
-    Limits(40, _WIDTH, 6, 3, 4, 30, 0, 24, 2, 4, 4, 3, 0, 4, details=False),
+    Limits(40, _WIDTH, 6, 3, 4, 30, 0, 24, 2, 4, 8, 4, 10, details=False),
+    Limits(40, _WIDTH, 6, 3, 4, 30, 0, 24, 2, 4, 4, 3, 0, details=False),
     Limits(30, _WIDTH, 4, 3, 4, 20, 0, 12, 2, 4, 2, 3, details=False),
     Limits(20, _WIDTH, 4, 3, 4, 12, 0, 12, 2, 4, details=False),
     Limits(12, _WIDTH, 2, 3, 4, 8, 0, 6, 2, 4, details=False),
@@ -43,8 +43,8 @@ TIERS = (
 WIDE_TIERS = tuple(replace(tier, grid_models=min(tier.grid_models, 20), alarms=3) for tier in TIERS)
 """Where nearly everything changed: what all of it has in common stays on one screen; each cell is on the page."""
 SUMMARY_TIERS = (
-    Limits(400, _SUMMARY_WIDTH, 40, 20, 20, 2_000, 4_000, 1_000, 400, 12, 80, 20, 60, 200),
-    Limits(100, _SUMMARY_WIDTH, 20, 12, 20, 500, 1_500, 300, 100, 12, 20, 10, 20, 60),
+    Limits(400, _SUMMARY_WIDTH, 40, 20, 20, 2_000, 4_000, 1_000, 400, 12, 80, 20, 60),
+    Limits(100, _SUMMARY_WIDTH, 20, 12, 20, 500, 1_500, 300, 100, 12, 20, 10, 20),
     Limits(40, _SUMMARY_WIDTH, 8, 8, 10, 100, 300, 60, 20),
     Limits(6, _SUMMARY_WIDTH, 1, 2, 3, 4, 4, 3, 1, 2),
 )

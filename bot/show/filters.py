@@ -30,13 +30,6 @@ def human(size_bytes: int | None) -> str:
     return f"{size:,.1f} {unit}"
 
 
-def kib(size_bytes: Value) -> str:
-    """A size under a header that says KiB: `82.0`; `n/a` for None."""
-    if isinstance(size_bytes, Spread):
-        return f"{size_bytes.low / 1024:,.1f}..{size_bytes.high / 1024:,.1f}"
-    return UNKNOWN if size_bytes is None else f"{size_bytes / 1024:,.1f}"
-
-
 def signed(change: Value, unit: str = "bytes") -> str:
     """A difference with its sign and unit: `+33,552 B`, `−304..+1,968 B`; `±0` for none, `n/a` for None."""
     if isinstance(change, Spread):

@@ -80,7 +80,7 @@ from bot.show.report import (
 )
 from bot.show.traces import TracedDispatch, largest_traced, trace_folds
 
-_LIMITS = Limits(400, 1_000_000, 200, 40, 40, 1_000, 1, 200, 60, 200, 0, 0, 0, 400, every=True)
+_LIMITS = Limits(400, 1_000_000, 200, 40, 40, 1_000, 1, 200, 60, 200, 0, 0, 0, every=True)
 LARGEST_BYTES = 5_000_000  # Of a page: what does not fit is counted, and named with the file that has it
 _FRAME_BYTES, _LINE_BYTES = 400_000, 260
 """What a page without cells takes, with its scripts; and each cell of the grid, each finding and each row of tables."""

@@ -21,18 +21,14 @@ from bot.core.delta import CellDelta, exact_changes, outcome, value_of
 from bot.core.explanation import UNATTRIBUTED
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_BY_ID, METRICS, code_words, own_metrics
 from bot.core.planned import LIFTED_LIMIT_FLAG
-from bot.core.policy import OPEN, RAN_OUT, Finding, LevelSpec, is_local
+from bot.core.policy import OPEN, RAN_OUT, Finding, is_local
 from bot.core.record import Value, certain, difference, total
 from bot.core.record import total as summed
 from bot.core.report import ONCE, Adoption, Report
 from bot.core.snapshot import (
-    PAIR_METRICS,
     Cell,
     CellKey,
     CompilerInfo,
-    Folding,
-    Fusion,
-    FusionCounts,
     ModelEdit,
     Snapshot,
     titled,
@@ -100,7 +96,7 @@ from bot.show.facts import (
     why_words,
     worst_first,
 )
-from bot.show.filters import UNKNOWN, amount, change, grid_relative, kib, percent, plural, relative, sides, signed
+from bot.show.filters import amount, change, grid_relative, percent, plural, relative, sides, signed
 from bot.show.renderers import print_blocks
 
 _UNTRUSTED = "Measured by the pull request's own workflow run; this report cannot check its numbers."
@@ -114,10 +110,10 @@ def report_blocks(facts: Facts, limits: Limits, where: str = "") -> Blocks:
     grid = build_grid(facts, limits)
     size = f"{plural(grid.models.total, 'model')} × {plural(len(facts.measured_targets), 'target')}"
     every = Fold(phrase(f"Every build: {size}"), (*_grid(grid), *_unmeasured(facts, limits)), name="grid")
-    folds = [every, _changed(facts, limits), findings(facts, limits), _overview(facts, limits), compared(facts, limits)]
+    folds = [every, _changed(facts, limits), findings(facts, limits), compared(facts, limits)]
     screen = first_screen(facts, limits)
     if brought := facts.report.adoption:
-        screen, folds = _first_report(facts, brought, limits), folds[1:]  # its own table has every cell
+        screen, folds = _first_report(facts, brought, limits), [_measured_first(facts, limits), *folds[1:]]
     counts = Counter[str]()  # what lists and tables have no room for; the parts of a story are the largest alone
     for one in every_block(folds):
         if shown := one.lines if isinstance(one, List) else one.rows if isinstance(one, Table) else None:
@@ -133,14 +129,14 @@ def page_blocks(facts: Facts, limits: Limits) -> Mapping[str, Blocks]:
     compilers = (side.compiler.metrics for side in (facts.report.base, facts.report.head))
     metrics = (*METRICS, *own_metrics(*compilers).values())
     meanings = List(listed(phrase(f"{metric.label}: {metric.about}") for metric in metrics))
-    below = (replace(one, is_open=True) for one in (_overview(facts, limits), compared(facts, limits)))
+    below = replace(compared(facts, limits), is_open=True)
     return {
         "header": (_verdict(facts), _changes(facts, limits)),
         "why": (_why(facts, limits),),
         "alarms": tuple(_alarms(facts, alarms(facts, limits), limits)),
         "totals": (_totals(facts, limits),),
         "unmeasured": _unmeasured(facts, limits),
-        "sections": (findings(facts, limits), *below, Fold("What the metrics mean", (meanings,), name="metrics")),
+        "sections": (findings(facts, limits), below, Fold("What the metrics mean", (meanings,), name="metrics")),
     }
 
 
@@ -180,11 +176,10 @@ def first_screen(facts: Facts, limits: Limits) -> Blocks:
 
 
 def _first_report(facts: Facts, brought: Adoption, limits: Limits) -> Blocks:
-    """Of the change that brings the configuration: what is measured, what changed and alarms, what is next."""
+    """Of the change that brings the configuration: what it is, what changed, and alarms."""
     moved = (_totals(facts, limits), _why(facts, limits)) if facts.count("changed") else ()
     links = section("", Sentence(_links(facts), small=True), name="next")
-    start = (_verdict(facts), *adoption_blocks(facts, brought, limits), *moved)
-    return (*start, *_alarms(facts, alarms(facts, limits), limits), links, *after_adoption(facts, brought, limits))
+    return (_verdict(facts), _brought(facts, brought), *moved, *_alarms(facts, alarms(facts, limits), limits), links)
 
 
 def _verdict(facts: Facts) -> Fold:
@@ -282,7 +277,7 @@ def _alarms(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Itera
                 section(title, List(listing(lines, group.lines.total, group.lines.noun)), *reproduced, name=name)
             )
     taken = List(accepted(facts, limits), name="accepted")
-    near = close(facts, limits, True)
+    near = close(facts)
     more = f"; {plural(near.more, 'more value')}" if near.more else ""
     grown = Sentence(phrase("Close to a limit: ", joined(near, "; "), more) if near else (), name="close")
     remarks = notes(facts.report, limits)
@@ -357,7 +352,7 @@ def _unmeasured(facts: Facts, limits: Limits) -> Blocks:
 
 
 def _changed(facts: Facts, limits: Limits) -> Fold:
-    """Of the changed cells, the alarming first: why; every metric, where there is room; and those that came or went."""
+    """Of the changed cells, the alarming first: why; and every metric, where there is room."""
     metrics, count = _every_metric(facts, limits), facts.count("changed")
     roots = [] if limits.details else facts.report.root_causes[: shown_roots(facts, limits)]
     details = [(number, root_details(facts, root)) for number, root in enumerate(roots, 1)]
@@ -368,15 +363,14 @@ def _changed(facts: Facts, limits: Limits) -> Fold:
     keys = [key for key in dict.fromkeys([*alarming, *facts.deltas]) if key in known]
     shown = fair_in_order(keys, lambda key: key.model, limits.whys)
     stories = listing([_story(facts, key, limits) for key in shown], len(keys), "explained build")
-    title = f"Why: {plural(count, 'changed build')}" if stories else plural(count, "changed build")
+    title = plural(count, "changed build") if count else plural(stories.total, "build")
     return Fold(
-        title if count else "Builds that compile now, are new or went",
+        f"Why: {title}" if stories else title,
         (
             List(listed(causes)),
             *stories,
             _more(stories),
             section("Every metric", *metrics, _more(metrics), name="metrics"),
-            section("Compile now, are new, or were removed", List(settled(facts, limits)), name="settled"),
         ),
         name="changed",
     )
@@ -407,22 +401,6 @@ def _every_metric(facts: Facts, limits: Limits) -> Listing[Fold]:
         table = Table(headers, listing(shown, totals[model], "changed metric"), numbers_from=2)
         folds.append(Fold(phrase(code(clip(model, NAME_LIMIT)), title), (table,)))
     return listing(folds, len(cells) if limits.changed else 0, "changed model")
-
-
-def settled(facts: Facts, limits: Limits) -> Listing[Phrase]:
-    """Cells that compile now, by what refused them on base; new and removed ones, and how large they are or were."""
-    fixed, lines = grouped(facts, "fixed"), list[Phrase]()
-    for group in fixed[: limits.names]:
-        cells = cells_phrase(facts, [delta.key for delta in group], limits.names)
-        verb = "compiles" if len(group) == 1 else "compile"
-        before = phrase("; on base: ", failure_words(*(delta.base for delta in group)))
-        lines.append(phrase(f"{plural(len(group), 'build')} {verb} now: ", cells, before))
-    deltas = [delta for state in ("removed", "new") for delta in facts.states[state]]
-    for delta in fair_in_order(deltas, lambda delta: (delta.state, delta.key.model), limits.names):
-        cell = delta.head or delta.base
-        size = amount(value_of(cell, "artifact_bytes") if cell else None)
-        lines.append(phrase(f"{delta.state}: ", facts.named(delta.key), f", artifact {size}"))
-    return listing(lines, len(deltas) + len(fixed), "line of builds that came or went")
 
 
 def _story(facts: Facts, key: CellKey, limits: Limits) -> Fold:
@@ -472,20 +450,15 @@ def _component(name: str, most: int) -> Words:
 
 
 def findings(facts: Facts, limits: Limits) -> Fold:
-    """Every finding, by what it has in common; what base had; what is broken, newly and still.
-
-    On a page each finding has a row, and what came or went stands here, too.
-    """
+    """Every finding, by what it has in common, on a page a row each; what base had; what is broken, newly and still."""
     verdict, broken = facts.report.verdict, facts.count("broken")
     known, over, groups = known_lines(facts, limits), over_table(facts, limits), list[Block]()
     had = [one for one in verdict.findings if one.known]
     counts = [f"{len(verdict.news):,} of this change"] if verdict.news else []
     counts += [f"{len(verdict.findings) - len(verdict.news):,} that base had"] if known else []
     counts += [f"{broken:,} broken on both sides"] if broken else []
-    title = phrase(f"Findings: {', '.join(counts)}" if counts else "Close to a limit")
+    title = phrase(f"Findings: {', '.join(counts)}" if counts else "Findings")
     last = (
-        section("Close to a limit, and no closer than base", List(close(facts, limits, False)), name="closer"),
-        *([section("Compile now, new, removed", List(settled(facts, limits)), name="settled")] * limits.every),
         section(_counted("Over the compiler's stack limit on both sides", over.rows.total, facts), over, name="over"),
         *_failed("Broken on both sides", facts, "broken", limits),
     )
@@ -517,21 +490,6 @@ def _failed(title: str, facts: Facts, state: str, limits: Limits) -> Blocks:
             more = f"and {plural(group.more_lines, 'more line')}, in report.json" if group.more_lines else ""
             blocks += [Code(group.diagnostics, language="text"), Sentence(phrase(more), small=True)]
     return (section(_counted(title, facts.count(state), facts), *blocks, _more(groups), name=state),)
-
-
-def _overview(facts: Facts, limits: Limits) -> Fold:
-    fusion, folding, pairs = fusion_table(facts, limits), folding_table(facts, limits), pair_tables(facts, limits)
-    fused, folded = ("", "") if limits.every else (" fused differently", " folded differently")
-    is_open = not limits.every
-    return Fold(
-        "Fusion, deduplication, static and dynamic",
-        (
-            Fold(f"Fusion: {plural(fusion.rows.total, 'model')}{fused}", (fusion,), is_open, name="fusion"),
-            Fold(f"Deduplication: {plural(folding.rows.total, 'build')}{folded}", (folding,), is_open, "deduplication"),
-            Fold("Static and dynamic", (*pairs, _more(pairs)), is_open, name="pairs"),
-        ),
-        name="overview",
-    )
 
 
 def every_block(blocks: Sequence[Block]) -> Iterator[Block]:
@@ -802,7 +760,7 @@ def _ways(facts: Facts, total: Total) -> Iterator[tuple[int, str]]:
 # What alarms and what failed: findings by metric and root cause, cells by what refused them, values near a limit.
 
 
-_NAMES = 12
+_NAMES, _CLOSE = 12, 2
 _LINE_CHARS, _LINES_WORTH_READING = 200, 400
 _WHY_CHARS, _LIMIT_CHARS, _ERROR_CHARS, _WHAT_CHARS, _PEOPLE = 300, 48, 200, 90, 10
 # Where a compiler ran is nobody's business, and says nothing to those who read elsewhere: the last part is enough.
@@ -1162,14 +1120,14 @@ def state_words(delta: CellDelta) -> Phrase:
     return phrase(said, ": ", failure_words(delta.head)) if has_reason else phrase(said)
 
 
-def close(facts: Facts, limits: Limits, news: bool) -> Listing[Phrase]:
-    """Values that keep a limit and use nine tenths of it: those that grew or are new, or else those that did not.
+def close(facts: Facts) -> Listing[Phrase]:
+    """Values that keep a limit, use nine tenths of it, and grew or are new.
 
     ``stack frame of `bert` on `x86_64`: 8,184 of 8,192 B, 99.9 %``; never 100 % for less.
     """
-    budgets = [one for one in facts.report.verdict.budgets if (one.base is None or one.head > one.base) == news]
+    budgets = [one for one in facts.report.verdict.budgets if one.base is None or one.head > one.base]
     lines = []
-    for one in budgets[: 2 if news else limits.names]:
+    for one in budgets[:_CLOSE]:
         metric, share = one.quantity, 100 * one.head / one.limit
         shown = f"{share:.1f}" if one.head == one.limit or round(share, 1) < 100 else ">99.9"
         said = f": {one.head:,} of {amount(one.limit, metric.unit)}, {shown} %"
@@ -1313,159 +1271,28 @@ def blocks(
             yield tuple(headers[start:end]), tuple((model, cells[start:end]) for model, cells in rows)
 
 
-# What there is to say of whole models: fusion, deduplication, static and dynamic pairs.
-
-
-_FUSION = {
-    "linalg_ops_before": "linalg ops before fusion",
-    "linalg_ops_after": "after fusion",
-    "compute_bound_sites": "compute-bound sites",
-    "memory_bound_sites": "memory-bound sites",
-    "initializer_sites": "initializer sites",
-    "executables": "executables",
-    "fills": "fills",
-    "copies": "copies",
-}
-_FOLDED = {
-    "regions": "regions",
-    "executables": "executables",
-    "folded": "folded",
-    "families": "families",
-    "surplus_executables": "surplus executables, upper bound",
-    "surplus_bytes": "surplus bytes, upper bound",
-}
-_ABOUT_FUSION = "Linalg operations, and what fusion made of them. The same on every target."
-_ABOUT_FOLDING = (
-    "Executables of one family are identical, or equal but for what keeps them apart; all but the largest of each "
-    "family are surplus, at most. Their bytes are whole executables on vulkan and metal, where each entry point has an "
-    "executable of its own, and the device code of their entry points elsewhere."
-)
-_PAIR_HEADERS = ("metric", "static, base → head", "dynamic, base → head", "dynamic against static, base → head")
-
-
-def _both(one: Fusion | Folding, field: str) -> str:
-    """A count on both sides; a side that was not measured has none."""
-    left, right = (None if side is None else getattr(side, field) for side in (one.base, one.head))
-    if field == "folded":
-        shares = (UNKNOWN if side is None else f"{side * 100:.1f} %" for side in (left, right))
-        return _arrow(*shares)
-    return sides(left, right, "bytes" if field.endswith("bytes") else "count")
-
-
-def _arrow(base: str, head: str) -> str:
-    return head if base == head else f"{base} → {head}"
-
-
-def fusion_table(facts: Facts, limits: Limits) -> Table:
-    """How coarse fusion is, model by model; without `every` only where that changed."""
-    every, rows = facts.report.overview.fusion, list[Row]()
-    shown = [one for one in every if limits.every or (one.base and one.head and one.base != one.head)]
-    for one in shown[: limits.overview]:
-        left, right = _density(one.base), _density(one.head)
-        ratios = _arrow(*(UNKNOWN if ratio is None else f"{ratio:.2f}" for ratio in (left, right)))
-        if left is not None and right is not None and left != right:
-            ratios += " (coarser)" if right > left else " (finer)"
-        rows.append((name_cell(clip(one.model, NAME_LIMIT)), *(_both(one, field) for field in _FUSION), ratios))
-    headers = ("model", *_FUSION.values(), "ops per site")
-    return Table(headers, listing(rows, len(shown), "row of fusion"), small=True, about=_ABOUT_FUSION)
-
-
-def _density(counts: FusionCounts | None) -> float | None:
-    """Linalg operations of the regions for each site of the steady state and the initializers, to two digits."""
-    if counts is None or counts.linalg_ops_after is None:
-        return None
-    sites = counts.compute_bound_sites + counts.memory_bound_sites + counts.initializer_sites
-    return round(counts.linalg_ops_after / sites, 2) if sites else None
-
-
-def folding_table(facts: Facts, limits: Limits) -> Table:
-    """What deduplication did and left, cell by cell; without `every` only where that changed."""
-    counts, shown = ("regions", "executables", "families", "surplus_executables"), []
-    for one in facts.report.overview.folding:  # bytes differ with any change of code
-        left, right = ([getattr(side, name, None) for name in counts] for side in (one.base, one.head))
-        if limits.every or (one.base is not None and one.head is not None and left != right):
-            shown.append(one)
-    fair_ones = fair_in_order(shown, lambda one: one.key.model, limits.overview)
-    rows: list[Row] = [(*facts.names(one.key), *(_both(one, field) for field in _FOLDED)) for one in fair_ones]
-    every = listing(rows, len(shown), "row of deduplication")
-    return Table(("model", "target", *_FOLDED.values()), every, numbers_from=2, small=True, about=_ABOUT_FOLDING)
-
-
-def pair_tables(facts: Facts, limits: Limits) -> Listing[Table]:
-    """A table for every static and dynamic version of one model on one target; without `every` where one changed.
-
-    A row is a metric that some side knows of some version.
-    """
-    every = facts.report.overview.pairs
-    changed = [pair for pair in every if limits.every or (pair.base and pair.head and pair.base != pair.head)]
-    tables = []
-    for pair in fair_in_order(changed, lambda pair: pair.static, limits.overview // 4):
-        static, target = facts.names(CellKey(pair.static, pair.target))
-        rows = []
-        for metric in map(METRIC_BY_ID.__getitem__, PAIR_METRICS):
-            (base, other_base), (head, other_head) = (
-                [side.get(kind, {}).get(metric.id) for kind in ("static", "dynamic")] for side in (pair.base, pair.head)
-            )
-            if {base, other_base, head, other_head} != {None}:
-                static_sides, dynamic_sides = sides(base, head, metric.unit), sides(other_base, other_head, metric.unit)
-                against = _arrow(relative(base, other_base), relative(head, other_head))
-                rows.append((metric.label, static_sides, dynamic_sides, against))
-        caption = phrase(static, " against ", code(clip(pair.dynamic, NAME_LIMIT)), " on ", target)
-        tables.append(Table(_PAIR_HEADERS, listed(rows, "metric"), caption=caption))
-    return listing(tables, len(changed), "pair of models")
-
-
 # The first report, of the change that brings the configuration: mostly of the head alone.
 
 
-_GLOBS, _RULES = 4, 20
 _SIZED = ("artifact_bytes", "executables", "stack_max_bytes")
-_MERGED = "Once this is merged, each pull request is compared with its base commit, by the thresholds of that commit."
-_COMMENTED = "It gets a comment where something changed, and a check in any case."
-_REQUIRED = (
-    "If growth is to stop a merge, require the check in the branch protection. What is over a limit by then is known, "
-    "and does not fail it."
-)
 
 
-def adoption_blocks(facts: Facts, brought: Adoption, limits: Limits) -> tuple[Block, ...]:
-    """What is measured from now on, and how large it is: the start of a first report."""
-    cells = {cell.key: cell for cell in facts.report.head.cells if cell.status != "unsupported"}
-    models, targets = (sorted({getattr(key, what) for key in cells}) for what in ("model", "target"))
+def _brought(facts: Facts, brought: Adoption) -> Fold:
+    """Which configuration it is, what was compared, and the compiler."""
     file = phrase("the configuration ", code(clip(brought.file, NAME_LIMIT))) if brought.file else "a configuration"
     compiler = facts.report.head.compiler
     spec = phrase(" (", code(clip(compiler.spec, NAME_LIMIT)), ")") if compiler.spec else ()
     version = phrase(code(clip(compiler.version, NAME_LIMIT)), spec)
-    rows: list[GridRow] = [
-        (clip(model, 40), tuple(_size(facts, cells.get(CellKey(model, target))) for target in targets))
-        for model in models[: limits.grid_models]
-    ]
-    if len(models) > 1:
-        sums = [total(value_of(c, _SIZED[0]) or 0 for key, c in cells.items() if key.target == at) for at in targets]
-        rows.append(("", tuple(GridCell((), kib(size), "", "") for size in sums)))
-    sizes = []
-    for headers, shown in blocks([facts.short[name] for name in targets], rows, limits.grid_width):
-        texts = [(name_cell(row) if row else phrase("all"), *(phrase(one.text) for one in each)) for row, each in shown]
-        sizes.append(Table(("artifacts in KiB", *headers), listed(texts, "model"), small=True))
-    broken, hidden = any(not cell.measured for cell in cells.values()), len(models) - limits.grid_models
-    return (
-        section(
-            "",
-            Sentence(phrase("This pull request brings ", file, ". ", _compared(facts), " Compiler: ", version)),
-            Sentence(phrase(_UNTRUSTED) if facts.report.untrusted else (), small=True),
-            *sizes,
-            Sentence(phrase("🚫 does not compile" if broken else ""), small=True),
-            Sentence(phrase(f"…and {plural(hidden, 'more model')}." if hidden > 0 else "")),
-            name="adoption",
-        ),
+    return section(
+        "",
+        Sentence(phrase("This pull request brings ", file, ". ", _compared(facts), " Compiler: ", version)),
+        Sentence(phrase(_UNTRUSTED) if facts.report.untrusted else (), small=True),
+        name="adoption",
     )
 
 
-def after_adoption(facts: Facts, brought: Adoption, limits: Limits) -> tuple[Block, ...]:
-    """What happens next, and what is in force; its end."""
-    each = "Each gets a comment." if brought.always else _COMMENTED
-    lines = [phrase(f"{_MERGED} {each}"), phrase(_REQUIRED)]
-    title = f"Every build: artifact, executables and stack{'; thresholds in force' if brought.rules else ''}"
+def _measured_first(facts: Facts, limits: Limits) -> Fold:
+    """How large every build is."""
     cells = [cell for cell in facts.report.head.cells if cell.status != "unsupported"]
     rows = list[Row]()
     for cell in fair_in_order(cells, lambda cell: cell.key.model, limits.findings):
@@ -1475,25 +1302,7 @@ def after_adoption(facts: Facts, brought: Adoption, limits: Limits) -> tuple[Blo
         rows.append((*facts.names(cell.key), *(values if cell.measured else refused)))
     headers = ("model", "target", "artifact", "executables", "largest stack frame")
     every = Table(headers, listing(rows, len(cells), "build"), numbers_from=2)
-    names = ("rule", "metrics", "warns above", "fails above")
-    rules = list[Row]()
-    for rule in brought.rules[:_RULES]:
-        about = [_globs(rule.metrics)]
-        about += [phrase("of ", _globs(rule.models))] if rule.models != ("*",) else []
-        about += [phrase("on ", _globs(rule.targets))] if rule.targets != ("*",) else []
-        rules.append((name_cell(clip(rule.name, 48)), joined(about, " "), _level(rule.warn), _level(rule.fail)))
-    table = Table(names, listing(rules, len(brought.rules), "rule"), numbers_from=len(names))
-    return (
-        section("What happens next", List(listed(lines)), name="after"),
-        Fold(title, (every, section("Thresholds in force", table, name="rules")), name="cells"),
-    )
-
-
-def _size(facts: Facts, cell: Cell | None) -> GridCell:
-    if cell is None:
-        return GridCell((), ABSENT, "", "")
-    size = value_of(cell, "artifact_bytes")
-    return GridCell((), "🚫" if not cell.measured else kib(size), facts.level(cell.key), "")
+    return Fold("Every build: artifact, executables and stack", (every,), name="cells")
 
 
 def _compared(facts: Facts) -> str:
@@ -1507,23 +1316,12 @@ def _compared(facts: Facts) -> str:
     return f"The base commit has none: {builds} compared with its files under this one{also}."
 
 
-def _globs(globs: Sequence[str]) -> Phrase:
-    return some((name_cell(clip(one, 48)) for one in globs[:_GLOBS]), len(globs))
-
-
-def _level(spec: LevelSpec | None) -> str:
-    growth = spec.change_text if spec else ""
-    parts = ["any growth" if growth == "0" else f"growth of {growth}"] if growth else []
-    parts += [f"a value of {spec.limit.text}"] if spec and spec.limit is not None else []
-    return ", or ".join(parts) or ABSENT
-
-
 # What was compared: what is not the same on both sides, as its author would say it; compilers, commits, commands.
 
 
 _FLAG_CHARS, _FEW, _FLAGS = 100, 3, 4
 _VALUE_LIMIT, _COMMAND_LIMIT = 300, 2_000
-_DIGEST_CHARS, _SHORT_DIGEST, _REVISION_CHARS = 16, 8, 10
+_DIGEST_CHARS, _REVISION_CHARS = 16, 10
 FlagChange = tuple[tuple[str, ...], tuple[str, ...]]  # Flags that went, and flags that came
 
 
@@ -1712,20 +1510,14 @@ def compared(facts: Facts, limits: Limits) -> Fold:
     baseline = report.baseline
     at = phrase(", base commit ", _fact(baseline.sha)) if baseline.sha else ()
     rule = phrase(code(clip(baseline.rule, _VALUE_LIMIT)), at, age(report))
-    equal = []
-    for words, identical in (("Bit-identical", True), ("Equal in every metric, bytes not compared", False)):
-        if cells := [delta.key for delta in facts.states["same"] if bool(delta.identical) == identical]:
-            equal.append(phrase(f"{words} ({len(cells):,}): ", cells_phrase(facts, cells, limits.names)))
     remarks: Listing[str] = Listing() if limits.every else notes(report, limits)  # a page has them above
     return Fold(
         "How to reproduce, and what was compared" if keys and not limits.every else "What was compared",
         (
             Fold(title if limits.every else "", tuple(exact), not limits.every, name="commands"),
             Table(("", "base", "head"), listed(rows, "row"), numbers_from=3),
-            Sentence(phrase("Suite: ", suite(report), ". Baseline: ", rule, ".")),
+            Sentence(phrase("Baseline: ", rule, ".")),
             List(listing(map(phrase, remarks), remarks.total, "note")),
-            List(listed(equal)),
-            _costs(facts),
         ),
         name="compared",
     )
@@ -1740,43 +1532,6 @@ def _side(side: Snapshot) -> Iterator[Phrase]:
     yield from map(_fact, (compiler.version, compiler.revision, compiler.digest[:_DIGEST_CHARS], compiler.spec))
     yield phrase(_fact(source.sha), " with uncommitted changes" if source.dirty else "")
     yield from map(_fact, (source.ref, " ".join(side.flags)))
-
-
-def suite(report: Report) -> Phrase:
-    """The models, and which of them differ between the sides."""
-    base, head = report.base.models, report.head.models
-    targets = {*report.base.targets, *report.head.targets}
-    parts = [phrase(f"{plural(len({*base, *head}), 'model')} on {plural(len(targets), 'target')}")]
-    edited = [name for name in sorted(base.keys() & head.keys()) if base[name] != head[name]]
-    texts = {name: f" {base[name][:_SHORT_DIGEST]} → {head[name][:_SHORT_DIGEST]}" for name in edited}
-    for words, names in (
-        ("with another text on head, by SHA-256", edited),
-        ("only on base", sorted(base.keys() - head.keys())),
-        ("only on head", sorted(head.keys() - base.keys())),
-    ):
-        shown = (phrase(code(clip(name, 48)), texts.get(name, "")) for name in names[:5])
-        more = " …" if len(names) > 5 else ""
-        parts += [phrase(f"{len(names):,} {words}: ", joined(shown, ", "), more)] if names else []
-    return joined(parts, "; ")
-
-
-def _costs(facts: Facts) -> Table:
-    """What it cost to compile the cells of each target that were measured on both sides."""
-    targets, rows = dict[str, list[tuple[int, ...]]](), list[Row]()
-    for delta in facts.report.deltas:
-        pairs = [delta.metrics.get(id_) for id_ in ("compile_cpu_ms", "compile_peak_rss_kib")]
-        values = tuple(value for pair in pairs if pair for value in (pair.base, pair.head) if value is not None)
-        if len(values) == 4:
-            targets.setdefault(delta.key.target, []).append(values)
-    for target, cells in sorted(targets.items()):
-        cpu_base, cpu_head, memory_base, memory_head = zip(*cells, strict=True)
-        cpu = sum(cpu_base), sum(cpu_head)
-        memory = sides(max(memory_base), max(memory_head), "KiB")
-        words = amount(len(cells), "count"), sides(*cpu, "ms"), relative(*cpu), memory
-        rows.append((name_cell(facts.short[target]), *map(phrase, words)))
-    headers = ("target", "builds", "CPU time, base → head", "change", "peak memory, base → head")
-    about = "Cost of compiling (informational: two runs of the same compile differ)"
-    return Table(headers, listed(rows, "target"), about=about)
 
 
 def head_command(facts: Facts, key: CellKey) -> str:

@@ -30,7 +30,7 @@ from bot.explain.explanations import changed_models, explanations
 from bot.explain.root_causes import root_causes
 from bot.explain.suspects import Source, clone_source, github_source
 from bot.explain.texts import Texts, no_texts
-from bot.explain.whole_models import model_edits, overview
+from bot.explain.whole_models import model_edits
 from bot.show.facts import build_facts
 from bot.show.report import everything
 from bot.study.prepare import Request, Show, Work, is_snapshot, load_snapshot, require_writable
@@ -59,7 +59,6 @@ def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline,
         notes=tuple(_notes(base, head, deltas, causes, verdict)),
         explanations=causes,
         root_causes=root_causes(deltas, causes, changed_models(base, head), {**base.targets, **head.targets}),
-        overview=overview(base, head, config.pairs),
         edits=model_edits(base, head, config.components),
     )
 

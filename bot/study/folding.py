@@ -44,7 +44,7 @@ from bot.core.planned import LIFTED_LIMIT_FLAG, Model, PlannedCell
 from bot.core.program import FAMILY_KINDS
 from bot.core.snapshot import Cell, CellKey, Failure
 from bot.errors import MalformedBinary
-from bot.explain.whole_models import fold_counts
+from bot.explain.whole_models import surplus
 from bot.readers.assemble import UNSPEAKABLE
 from bot.readers.ir_facts import Interface, interface
 from bot.running.runner import MISSING, Equality, Runner, Runtime, installed, machine, within
@@ -624,8 +624,8 @@ def model_of(tools: FoldTools, audits: Sequence[Audited], cells: Sequence[FoldCe
 
 def fold_cell(one: Audited, out: Path) -> FoldCell:
     """The audit of one cell as `fold.json` has it; its folded program goes to the output directory."""
-    cell, counts, run, command, module = one.cell, fold_counts(one.cell), one.run, "", ""
-    surplus, folded = counts.surplus_executables if counts else None, list[fold.FoldedFamily]()
+    cell, run, command, module = one.cell, one.run, "", ""
+    folded = list[fold.FoldedFamily]()
     if cell.status == "unsupported":
         state = "unsupported"
     elif one.best is None or not one.best.cell.measured:
@@ -653,7 +653,7 @@ def fold_cell(one: Audited, out: Path) -> FoldCell:
         folded=tuple(folded),
         left=one.left,
         resumed_bytes=one.attempts.at(()).artifact_bytes if one.attempts is not None else None,
-        bound=None if surplus is None else fold.Bound(surplus, counts.surplus_bytes if counts else None),
+        bound=surplus(cell),
         equal_note=run.equal_note,
         price=run.price,
         price_note=run.price_note,

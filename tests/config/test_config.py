@@ -155,14 +155,11 @@ def test_sections_keep_their_order_and_have_an_entry_per_glob(load: Load) -> Non
     assert load(SCHEMA).components == ()
 
 
-def test_pairs_are_those_of_the_suite_unless_the_file_has_its_own(load: Load) -> None:
+def test_repeats_are_those_of_the_suite_unless_the_file_has_its_own(load: Load) -> None:
     config = load(SCHEMA)
-    assert ("bert_l4_f32_s128", "bert_l4_f32_dyn") in config.pairs
     assert ("mobilenet_v1_f32_224", "llvm-cpu-x86_64") in config.repeats and load(
         SCHEMA + "repeats: {}\n"
     ).repeats == ()
-    assert load(SCHEMA + "pairs: [{static: gone_s, dynamic: gone_d}]\n").pairs == (("gone_s", "gone_d"),)
-    assert load(SCHEMA + "pairs: []\n").pairs == ()
 
 
 def test_a_rule_for_all_metrics_or_without_a_level_may_match_those_that_vary(load: Load) -> None:
@@ -247,12 +244,6 @@ thresholds:
 - {metrics: [vm_bytes], warn: 11111111111111111111111111111111111111111%}
 ! 3: thresholds[0].warn: '1111111111111111111111111111111111111111' is no number with a unit, such as 4KiB, 120, 500ms
 ! or 1.5%
-pairs: [{static: a}]
-! 2: pairs[0]: the key 'dynamic' is missing
-pairs:
-- {static: a, dynamic: b}
-- {static: a, dynamic: a}
-! 4: pairs[1]: 'a' is paired with itself (name a static and a dynamic model)
 - {metrics: [vm_bytes], warn: 4KiB, fail: 2KiB}
 ! 3: thresholds[0].warn: its absolute level is looser than that of 'fail': it would fail before it warns (let 'warn' be
 ! the smaller one)

@@ -12,8 +12,6 @@ import pytest
 import yaml
 from places import ROOT
 
-from bot.config.configuration import load_config
-
 CONFIGS = ROOT / "configs"
 MODELS = CONFIGS / "models"
 EXPORT = CONFIGS / "export"
@@ -70,9 +68,7 @@ def test_an_entry_is_complete_and_made_with_what_the_requirements_pin() -> None:
         assert entry["made_with"] and entry["made_with"].items() <= pins(path).items(), name
 
 
-def test_pairs_name_models_and_differ_in_what_they_say() -> None:
-    for static, dynamic in load_config(models=False).pairs:
-        assert "?" not in main_signature(static) and "?" in main_signature(dynamic)
+def test_pairs_name_a_float_and_an_int8_form_of_one_model() -> None:
     for _kind, plain, small in map(dict.values, MANIFEST["pairs"]):
         assert {plain, small} <= set(ENTRIES) and "i8" not in main_signature(plain) and "i8" in text_of(small)
 

@@ -1,4 +1,4 @@
-"""Fusion, folding, pairs and edits of whole models with known answers, and the same with the sides exchanged."""
+"""What deduplication left of a cell and edits of models with known answers, and the same with the sides exchanged."""
 
 from __future__ import annotations
 
@@ -12,96 +12,20 @@ from replacing import replace
 from strategies import snapshots as any_snapshots
 
 from bot.core.baseline import kept
+from bot.core.fold import Bound
 from bot.core.json_text import counts_text
 from bot.core.program import Family, Program, Site
 from bot.core.snapshot import (
-    PAIR_METRICS,
     Cell,
     CellKey,
     CompilerInfo,
     Dispatch,
-    FoldCounts,
-    Folding,
-    Fusion,
-    FusionCounts,
     ModelEdit,
-    Pair,
     Snapshot,
     SourceInfo,
 )
-from bot.explain.whole_models import COMPUTE_BOUND, fold_counts, fusion_counts, model_edits, overview
-from bot.readers.ir_worker import ir_kinds
+from bot.explain.whole_models import model_edits, surplus
 from bot.store.entries import pack, unpack
-
-
-def snapshot(*cells: Cell) -> Snapshot:
-    return Snapshot(CompilerInfo("3.13.0", "", "0"), SourceInfo(), tuple(sorted(cells, key=lambda cell: cell.key)))
-
-
-# Fusion: the split of a program's sites.
-
-ROWS = (
-    Dispatch("e0", "main_dispatch_0_conv", "conv"),
-    Dispatch("e1", "main_dispatch_1_attention", "attention"),
-    Dispatch("e2", "main_dispatch_2_matmul", "matmul"),
-    Dispatch("e3", "main_dispatch_3_reduction", "reduction"),
-    Dispatch("e3", "main_dispatch_3_pack", "pack"),
-)
-SITES = (
-    Site("_initializer_0_pack", initializer=True),
-    Site("main_dispatch_0_conv"),
-    Site("main_dispatch_0_conv"),
-    Site("main_dispatch_1_attention"),
-    Site("main_dispatch_2_matmul", initializer=True),
-    Site("main_dispatch_2_matmul"),
-    Site("main_dispatch_3_reduction"),
-    Site("main_dispatch_3_pack"),
-)
-BERT = Cell(CellKey("bert", "cuda"), "ok", {"linalg_ops": 31}, ROWS, program=Program(linalg_ops_before=97, sites=SITES))
-
-
-def fusion(*cells: Cell) -> FusionCounts | None:
-    return fusion_counts(snapshot(*cells)).get("bert")
-
-
-def on(target: str, **changes: object) -> Cell:
-    return replace(BERT, key=CellKey("bert", target), **changes)
-
-
-def test_sites_are_split_by_what_bounds_them_and_by_when_they_run() -> None:
-    assert fusion(BERT) == FusionCounts(97, 31, 4, 2, 2)
-    assert COMPUTE_BOUND == ir_kinds.COMPUTE_BOUND, "as the classifier of the IR calls it"
-    # an initializer may launch what no row knows, the steady state may not
-    assert fusion(replace(BERT, dispatches=ROWS[1:])) is None
-    fewer = tuple(site for site in SITES if site.entry_point != "main_dispatch_0_conv")
-    assert fusion(replace(BERT, dispatches=ROWS[1:], program=Program(sites=fewer))) == FusionCounts(None, 31, 2, 2, 2)
-    assert fusion(replace(BERT, program=Program())) == FusionCounts(None, 31, 0, 0, 0)
-    # executables that share a name and disagree leave it unknown
-    assert fusion(replace(BERT, dispatches=(*ROWS, Dispatch("e9", ROWS[0].name, "matmul")))) == fusion(BERT)
-    for extra in (["pack"], ["pack", "conv"], ["conv", "pack"]):
-        rows = (*ROWS, *(Dispatch(f"f{kind}", ROWS[0].name, kind) for kind in extra))
-        assert fusion(replace(BERT, dispatches=rows)) is None
-    # the first cell that can say it does
-    unread, failed = on("aarch64", program=None), on("b", status="failed")
-    second, refused = on("x86", metrics={"linalg_ops": 99}), on("c", status="over-stack-limit")
-    assert fusion(unread, failed, refused, second) == FusionCounts(97, 31, 4, 2, 2)
-    assert fusion(unread, failed) is None
-
-
-@given(
-    st.lists(st.sampled_from(["matmul", "conv", "attention", "reduction", "copy", "other"]), min_size=1, max_size=6),
-    st.data(),
-)
-def test_the_parts_sum_to_the_sites(kinds: list[str], data: st.DataObject) -> None:
-    rows = tuple(Dispatch(f"e{i}", f"d{i}", kind) for i, kind in enumerate(kinds))
-    site = st.builds(Site, st.sampled_from([row.name for row in rows]), st.none(), st.booleans())
-    sites = tuple(data.draw(st.lists(site, max_size=12)))
-    counts = fusion_counts(snapshot(replace(BERT, dispatches=rows, program=Program(sites=sites)))).get("bert")
-    assert counts is not None
-    assert counts.compute_bound_sites + counts.memory_bound_sites + counts.initializer_sites == len(sites)
-    heavy = sum(kinds[int(site.entry_point[1:])] in COMPUTE_BOUND for site in sites if not site.initializer)
-    assert counts.compute_bound_sites == heavy
-
 
 # Folding: what deduplication left behind.
 
@@ -128,19 +52,18 @@ def alone(row: Dispatch) -> Dispatch:
 
 
 def test_the_surplus_is_all_but_the_largest_member_of_each_family() -> None:
-    counts = fold_counts(CELL)
-    assert counts == FoldCounts(40, 10, 2, 3, 120 + 50 + 7) and counts.folded == 0.75
+    bound = surplus(CELL)
+    assert bound == Bound(3, 120 + 50 + 7)
     # a member whose bytes are not known leaves the sum unknown
     for family in (Family("constants", ("a", "z")), Family("constants", ("a", "absent"))):
-        assert fold_counts(replace(CELL, families=(*CELL.families, family))) == FoldCounts(40, 10, 3, 4, None)
+        assert surplus(replace(CELL, families=(*CELL.families, family))) == Bound(4, None)
     half = replace(CELL, dispatches=(*CELL.dispatches, Dispatch("a", "a2"), Dispatch("a", "a3", code_bytes=1)))
-    assert fold_counts(half) == FoldCounts(40, 10, 2, 3, None)
+    assert surplus(half) == Bound(3, None)
     # a cell without families left nothing, and an unmeasured one says nothing
-    assert fold_counts(replace(CELL, families=(), metrics={})) == FoldCounts(None, None, 0, 0, 0)
-    unread = replace(CELL, families=(), reasons={"families": "there are no bindings"})
-    assert fold_counts(unread) == FoldCounts(40, 10, None, None, None)
-    assert fold_counts(replace(CELL, status="failed")) is None
-    assert fold_counts(replace(CELL, status="over-stack-limit")) == counts
+    assert surplus(replace(CELL, families=(), metrics={})) == Bound(0, 0)
+    assert surplus(replace(CELL, families=(), reasons={"families": "there are no bindings"})) is None
+    assert surplus(replace(CELL, status="failed")) is None
+    assert surplus(replace(CELL, status="over-stack-limit")) == bound
 
 
 @pytest.mark.parametrize(
@@ -156,8 +79,8 @@ def test_whole_executables_count_where_each_entry_point_has_one_of_its_own(
     rows: tuple[Dispatch, ...], size_bytes: int
 ) -> None:
     larger = Dispatch("b", "b0", code_bytes=1000)
-    counts = fold_counts(replace(CELL, dispatches=(*rows, larger), families=(Family("constants", ("a", "b")),)))
-    assert counts is not None and counts.surplus_bytes == size_bytes
+    bound = surplus(replace(CELL, dispatches=(*rows, larger), families=(Family("constants", ("a", "b")),)))
+    assert bound is not None and bound.size_bytes == size_bytes
 
 
 @given(st.lists(st.integers(0, 999), min_size=2, max_size=9), st.permutations(range(9)))
@@ -165,85 +88,10 @@ def test_surplus_and_representative_sum_to_the_family_in_any_order(sizes: list[i
     names = [f"e{i}" for i in range(len(sizes))]
     found = tuple(Dispatch(name, name, code_bytes=size) for name, size in zip(names, sizes, strict=True))
     members = tuple(f"e{i}" for i in order if i < len(sizes))
-    counts = fold_counts(replace(CELL, dispatches=found, families=(Family("offsets", members),)))
-    assert counts is not None and counts.surplus_bytes is not None
-    assert counts.surplus_bytes + max(sizes) == sum(sizes)
-    assert counts.surplus_executables == len(sizes) - 1
-
-
-# Pairs, and the whole overview.
-
-PAIR = ("bert_s128", "bert_dyn")
-
-
-def cell(model: str, target: str, status: str = "ok", **metrics: int | None) -> Cell:
-    return Cell(CellKey(model, target), status, metrics=metrics)
-
-
-def pairs(base: Snapshot, head: Snapshot, *named: tuple[str, str]) -> tuple[Pair, ...]:
-    return overview(base, head, named).pairs
-
-
-def test_both_versions_are_side_by_side_on_both_sides() -> None:
-    def row(**known: int) -> dict[str, int | None]:
-        return {**dict.fromkeys(PAIR_METRICS), **known}
-
-    base = snapshot(cell("bert_s128", "cuda", executables=20, artifact_bytes=9), cell("bert_dyn", "cuda"))
-    head = snapshot(cell("bert_s128", "cuda", executables=20), cell("bert_dyn", "cuda", executables=22))
-    sides = ({"static": row(executables=20), "dynamic": row(executables=more)} for more in (0, 22))
-    before, after = sides
-    assert pairs(base, head, PAIR) == (Pair(*PAIR, "cuda", {**before, "dynamic": row()}, after),)
-    both = snapshot(cell("bert_s128", "cuda"), cell("bert_dyn", "cuda", "over-stack-limit"))
-    half = snapshot(cell("bert_s128", "cuda"), cell("bert_dyn", "cuda", "failed"))
-    (pair,) = pairs(half, both, PAIR)
-    assert (list(pair.base), list(pair.head)) == (["static"], ["static", "dynamic"])
-    assert not pairs(half, snapshot(cell("bert_dyn", "cuda")), PAIR), "each side has another half"
-    assert not pairs(both, both, ("gpt2_s8", "gpt2_dyn"))
-    side = snapshot(*(cell(model, target) for model in "abc" for target in ("vmvx", "cuda")))
-    found = pairs(side, side, ("b", "c"), ("a", "c"), ("b", "c"))
-    assert [f"{p.static}{p.dynamic} {p.target}" for p in found] == ["ac cuda", "ac vmvx", "bc cuda", "bc vmvx"]
-
-
-def modelled(model: str, target: str) -> Cell:
-    program = Program(linalg_ops_before=5, sites=(Site("d"),))
-    found = cell(model, target, linalg_ops=3, compile_cpu_ms=100, dispatch_regions=1, executables=1)
-    return replace(found, dispatches=(Dispatch("e", "d", "conv"),), program=program)
-
-
-def test_the_overview_is_sorted_and_leaves_out_what_no_side_knows() -> None:
-    base = snapshot(modelled("m", "vmvx"), cell("x", "vmvx", "failed"))
-    head = snapshot(modelled("m", "cuda"), modelled("a", "cuda"), cell("x", "vmvx", "failed"))
-    found = overview(base, head, [("a", "m")])
-    counts = found.fusion[1].head
-    assert list(found.fusion) == [Fusion("a", None, counts), Fusion("m", counts, counts)]
-    assert [(str(each.key), bool(each.base), bool(each.head)) for each in found.folding] == [
-        ("a on cuda", False, True),
-        ("m on cuda", False, True),
-        ("m on vmvx", True, False),
-    ]
-    assert [each.target for each in found.pairs] == ["cuda"]
-
-
-values = st.fixed_dictionaries({name: st.none() | st.integers(0, 3000) for name in ("linalg_ops", "executables")})
-
-
-@st.composite
-def snapshots(draw: st.DrawFn) -> Snapshot:
-    found = []
-    for model, target in sorted(draw(st.sets(st.tuples(st.sampled_from("abcd"), st.sampled_from("tu"))))):
-        status = draw(st.sampled_from(["ok", "ok", "over-stack-limit", "failed"]))
-        program = draw(st.none() | st.just(Program(sites=(Site("d"), Site("d", initializer=True)))))
-        rows = (Dispatch("e", draw(st.sampled_from("de")), draw(st.sampled_from(["conv", "copy"]))),)
-        found.append(Cell(CellKey(model, target), status, draw(values), rows, program=program))
-    return snapshot(*found)
-
-
-@given(snapshots(), snapshots(), st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("abcd")), max_size=3))
-def test_swapping_the_sides_swaps(base: Snapshot, head: Snapshot, named: list[tuple[str, str]]) -> None:
-    there, back = (overview(*sides, named) for sides in ((base, head), (head, base)))
-    assert [Fusion(each.model, each.head, each.base) for each in there.fusion] == list(back.fusion)
-    assert [Folding(each.key, each.head, each.base) for each in there.folding] == list(back.folding)
-    assert [replace(each, base=each.head, head=each.base) for each in there.pairs] == list(back.pairs)
+    bound = surplus(replace(CELL, dispatches=found, families=(Family("offsets", members),)))
+    assert bound is not None and bound.size_bytes is not None
+    assert bound.size_bytes + max(sizes) == sum(sizes)
+    assert bound.executables == len(sizes) - 1
 
 
 COMPILER = CompilerInfo("3.13.0", "", "c" * 64)

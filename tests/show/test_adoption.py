@@ -39,7 +39,7 @@ def adopted(head: Snapshot, base: Snapshot | None = None) -> Report:
     deltas = diff(left, head)
     verdict = judge(deltas, RULES.thresholds, RULES.states)
     made = Report(left, head, Baseline("first parent of the merge commit", "b" * 40), deltas, verdict, links=RUN)
-    return adopting(made, Adoption("code-size.yml", RULES.thresholds))
+    return adopting(made, Adoption("code-size.yml"))
 
 
 def first() -> Report:
@@ -54,7 +54,7 @@ def first_with_base() -> Report:
 def first_hostile() -> Report:
     models = tuple(words for words in make.HOSTILE if words)
     found = make.snapshot("3.13.0", models=models, targets=dict.fromkeys(models[:3], "cuda"))
-    return replace(adopted(found), adoption=Adoption(models[0], RULES.thresholds), links=())
+    return replace(adopted(found), adoption=Adoption(models[0]), links=())
 
 
 @pytest.mark.parametrize("name", ["first", "first_with_base"])
@@ -83,13 +83,6 @@ def test_what_cannot_be_compiled_alone_has_no_column_and_no_part_in_the_sum() ->
     alone, beside = (render_comment(adopted(one)) for one in (head, replace(inline, cells=tuple(cells))))
     assert "4 models on 8 targets, " in beside and "vmvx-inline" not in beside.partition("What was compared")[0]
     assert beside.partition("What was compared")[0] == alone.partition("What was compared")[0]
-
-
-@pytest.mark.parametrize("count", [1, 2])
-def test_a_sum_stands_below_several_models_only(count: int) -> None:
-    text = render_comment(adopted(make.snapshot("3.13.0", models=MODELS[:count])))
-    rows = text.partition("|:--|")[2].partition("\n\n")[0].splitlines()[1:]
-    assert len(rows) == (count + 1 if count > 1 else 1), rows
 
 
 def test_no_finding_of_a_cell_that_base_has_not_fails_it() -> None:

@@ -29,9 +29,6 @@ from bot.show.report import (
     close,
     compared,
     compiler_name,
-    folding_table,
-    settled,
-    suite,
     trimmed,
     unmeasured,
 )
@@ -204,20 +201,6 @@ def test_diagnostics_are_trimmed_and_lose_absolute_paths() -> None:
     )
 
 
-# Cells that compile now.
-
-
-def test_cells_that_compile_now_are_grouped_by_what_refused_them() -> None:
-    was = failing(bert=Failure("compile", "error: no", 1), gpt2=Failure("compile", "error: no", 1))
-    report = of(
-        lambda key, c: make.over(c, 40_000) if key.model == "vit" and "x86" in key.target else was(key, c), same
-    )
-    assert [plain(line) for line in settled(build_facts(report), TIERS[0])] == [
-        "6 builds compile now: bert, gpt2 on every target; on base: does not compile (exit code 1)",
-        "1 build compiles now: vit on x86_64; on base: over the compiler's stack limit, a function needs 40,000 B",
-    ]
-
-
 # Root causes.
 
 
@@ -257,21 +240,19 @@ def test_a_cause_that_is_not_shown_is_not_named_by_its_number() -> None:
 def test_a_value_that_came_close_to_its_limit_is_told(base: int | None, head: int, words: str) -> None:
     budget = Budget(KEY, "stack_max_bytes", "r", base, head, 8_192)
     facts = build_facts(replace(CHANGED, verdict=Verdict("pass", (), (budget,))))
-    assert [plain(line) for line in close(facts, ROOMY, True)] == [words]
-    assert not close(facts, ROOMY, False)
+    assert [plain(line) for line in close(facts)] == [words]
 
 
-def test_a_value_that_did_not_come_closer_is_only_in_the_fold() -> None:
+def test_a_value_that_did_not_come_closer_is_not_told() -> None:
     budgets = tuple(Budget(KEY, "stack_max_bytes", "r", base, 8_000, 8_192) for base in (8_000, 8_100))
-    facts = build_facts(replace(CHANGED, verdict=Verdict("pass", (), budgets)))
-    assert (close(facts, ROOMY, True).total, close(facts, ROOMY, False).total) == (0, 2)
+    assert not close(build_facts(replace(CHANGED, verdict=Verdict("pass", (), budgets))))
 
 
 @given(st.integers(90, 10**6).flatmap(lambda limit: st.tuples(st.integers(limit * 9 // 10 + 1, limit), st.just(limit))))
 def test_less_than_a_limit_is_never_called_all_of_it(both: tuple[int, int]) -> None:
     head, limit = both
     budget = Budget(KEY, "vm_bytes", "r", None, head, limit)
-    (line,) = close(build_facts(replace(CHANGED, verdict=Verdict("pass", (), (budget,)))), ROOMY, True)
+    (line,) = close(build_facts(replace(CHANGED, verdict=Verdict("pass", (), (budget,)))))
     assert ("100.0 %" in plain(line)) == (head == limit)
 
 
@@ -316,16 +297,6 @@ def test_both_commands_where_they_differ() -> None:
     assert re.fullmatch(r"# base: .*\niree-compile - .*\n# head: .*\niree-compile --new", text)
 
 
-def test_what_was_compared() -> None:
-    base, head = make.snapshot("3.11.0"), make.snapshot("3.13.0")
-    changed = {**head.models, "vit_l4_f32_224": "other", "extra": "x"}
-    report = make.report(base, replace(head, models=changed))
-    assert plain(suite(report)) == (
-        "14 models on 8 targets; 1 with another text on head, by SHA-256: vit_l4_f32_224 5b76cc30 → other; "
-        "1 only on head: extra"
-    )
-
-
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 99)), max_size=30), st.integers(0, 30))
 def test_fair_takes_turns(items: list[tuple[str, int]], limit: int) -> None:
     taken = fair(items, lambda item: item[0], limit)
@@ -348,20 +319,6 @@ def test_cells_in_words_account_for_all(limit: int) -> None:
         told += int(rest[1]) if rest else (models.count(",") + 1) * (targets.count(",") + 1)
     assert told == len(keys)
     assert sum(span.kind == "code" for span in spans) <= 2 * limit + 8
-
-
-def test_a_deduplication_of_other_bytes_is_no_other_deduplication() -> None:
-    report = make.explained_small()
-    (first, *rest) = report.overview.folding
-    assert first.base is not None
-    other = replace(first, head=replace(first.base, surplus_bytes=1))
-    told = replace(report, overview=replace(report.overview, folding=(other, *rest)))
-    every = replace(ROOMY, overview=40, every=True)
-    totals = [
-        folding_table(build_facts(one), limits).rows.total
-        for one, limits in ((report, ROOMY), (told, ROOMY), (told, every))
-    ]
-    assert totals == [1, 0, len(report.overview.folding)]
 
 
 # What a change consists of: compilers as they were typed, flags by target and model, edited models, targets.

@@ -22,13 +22,7 @@ from bot.core.snapshot import (
     CompilerInfo,
     Dispatch,
     Failure,
-    FoldCounts,
-    Folding,
-    Fusion,
-    FusionCounts,
     Metrics,
-    Overview,
-    Pair,
     Snapshot,
     SourceInfo,
 )
@@ -446,25 +440,6 @@ def family(word: str = "") -> Family:
     return Family("constants", names, (f"{word}arith.constant i32 → arith.muli: 3, 5, 7, 11",))
 
 
-def overview(report: Report, word: str = "") -> Overview:
-    """All kinds of facts of whole models, for the report's models."""
-    models = sorted({delta.key.model for delta in report.deltas if delta.state != "unmeasured"})
-    left, right = FusionCounts(301, 288, 74, 120, 3), FusionCounts(301, 288, 74, 96, 3)
-    fusion = tuple(Fusion(model, left, right if index % 2 == 0 else left) for index, model in enumerate(models))
-    folds = (FoldCounts(64, 31, 4, 12, 18_400), FoldCounts(64, 28, 3, 9, None))
-    keys = [delta.key for delta in report.deltas if delta.state in ("changed", "same")]
-    folding = tuple(Folding(key, folds[0], folds[index % 3 == 0]) for index, key in enumerate(keys))
-    sides: list[Mapping[str, Mapping[str, int | None]]] = [
-        {
-            "static": {"dispatch_sites": 90, "executables": 30 + step, "compile_cpu_ms": 900},
-            "dynamic": {"dispatch_sites": 120, "executables": 44, "executable_bytes": None},
-        }
-        for step in (0, 2)
-    ]
-    pair = Pair(f"{word}{models[-1]}", models[0], keys[0].target if keys else word, *sides)
-    return Overview(fusion, folding, (pair,))
-
-
 def explained(report: Report, word: str = "") -> Report:
     """The report with a story for every changed and every newly broken cell that was measured; one is not known."""
     left, right = ({cell.key: cell for cell in side.cells} for side in (report.base, report.head))
@@ -488,7 +463,7 @@ def explained(report: Report, word: str = "") -> Report:
         for delta in report.deltas
     )
     roots = root_causes(deltas, stories)
-    return replace(report, deltas=deltas, explanations=stories, overview=overview(report, word), root_causes=roots)
+    return replace(report, deltas=deltas, explanations=stories, root_causes=roots)
 
 
 def why() -> Report:
