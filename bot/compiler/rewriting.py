@@ -13,7 +13,7 @@ from typing import TypeVar
 from bot.compiler.bindings import Bindings
 from bot.compiler.compiling import Kit, Source, compile_to
 from bot.core.json_text import decoded
-from bot.core.record import Count, Name, Record
+from bot.core.record import Count, Name, Record, always
 from bot.core.snapshot import Failure
 from bot.errors import InputError, MalformedBinary
 from bot.system.files import require_bounded
@@ -45,6 +45,7 @@ class Groups(Record, frozen=True):
     # level (`identical`, `constants`, `offsets`, `static-shapes`) → groups of two and more
     groups: Mapping[str, tuple[tuple[Name, ...], ...]]
     classes: Classes
+    elements: Mapping[Name, Count] = always({})  # executable → how many the largest tensor has that it takes or gives
 
 
 class FoldedGroup(Record, frozen=True):

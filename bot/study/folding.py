@@ -178,7 +178,7 @@ def search(groups: Groups, attempt: Try, banned: Collection[Group] = ()) -> Sear
             working, failed = compiling(each, attempt)
             unfolded += [LeftFamily(level, group, why) for group, why in failed.items()]
             tried.append(working)
-    best, without = gaining(choices(groups, tried), attempt)
+    best, without = gaining(choices(groups, tried), attempt, groups.elements)
     unfolded += [LeftFamily(kind_of(groups, group) or FOLD_KINDS[-1], group, why) for group, why in without.items()]
     folded = {name for group in best.groups for name in group}
     families = {one.members: one for one in reversed(unfolded) if not folded.issuperset(one.members)}
@@ -293,11 +293,14 @@ def choices(groups: Groups, tried: Sequence[Attempt]) -> list[Choice]:
     return result
 
 
-def gaining(choices: Sequence[Choice], attempt: Try) -> tuple[Attempt, dict[Group, str]]:
+def gaining(choices: Sequence[Choice], attempt: Try, elements: Mapping[str, int]) -> tuple[Attempt, dict[Group, str]]:
     """The attempt with the ways that make the artifact smaller, and what the others give.
 
     What clearly does, as less than half of its code is left, is taken at once, if all of it does; each of the others is
-    compiled beside what is kept by then, that with the most code first.
+    compiled beside what is kept by then, and where it does not gain as a whole, its small and its large executables
+    apart.
+
+    `elements`: executable → how many its largest tensor has.
     """
     clear = [one for one in choices if one.sizes and 2 * one.sizes[1] < one.sizes[0]]
     best, without = attempt([group for one in clear for group in one.ways[0][1]]), {}
@@ -312,6 +315,10 @@ def gaining(choices: Sequence[Choice], attempt: Try) -> tuple[Attempt, dict[Grou
             why = "the artifact gets no smaller with it" if sizes else "it does not compile beside the others"
             best = next((each for each in tried if is_smaller(each, best) and each.artifact_bytes == min(sizes)), best)
         if best is before:
+            for half in halves(one.members, elements):
+                with_it = attempt([*best.groups, half])
+                best = with_it if is_smaller(with_it, best) else best
+        if best is before:
             without[one.members] = why
     return best, without
 
@@ -320,6 +327,15 @@ def is_smaller(one: Attempt, other: Attempt) -> bool:
     """Whether its artifact is; not where one of both has none."""
     sizes = one.artifact_bytes, other.artifact_bytes
     return sizes[0] is not None and sizes[1] is not None and sizes[0] < sizes[1]
+
+
+def halves(group: Group, elements: Mapping[str, int]) -> list[Group]:
+    """A group's small and its large executables, in the program's order; none for a group of few."""
+    if len(group) < _MOST_HALVES:
+        return []
+    by_size = sorted(group, key=lambda name: (elements.get(name, 0), group.index(name)))
+    small = set(by_size[: len(group) // 2])
+    return [tuple(name for name in group if (name in small) is is_small) for is_small in (True, False)]
 
 
 # One cell's audit: what is worth folding of it, and whether folded programs still give what they gave, and how fast.
@@ -439,11 +455,19 @@ def affordable(bench: Bench, best: Attempt, max_slowdown: float) -> tuple[Attemp
         if not isinstance(whole, str) and within(whole, max_slowdown):
             cheap.append((whole.ratio, group))
             continue
-        why = f"its price is not known: {whole}"
-        if not isinstance(whole, str):
-            sure = "it is" if within(whole, max_slowdown) is False else "it may be"
-            why = f"{sure} slower by more than {max_slowdown:.1%}"
-        refused.append(attempts.left(group, why))
+        parts: list[Cheap] = []
+        for half in halves(group, attempts.groups.elements):
+            alone = attempts.at([half])
+            price = bench.price(alone) if is_smaller(alone, attempts.at(())) else ""
+            if not isinstance(price, str) and within(price, max_slowdown):
+                parts.append((price.ratio, half))
+        cheap += parts
+        if dear := tuple(name for name in group if not any(name in part for _, part in parts)):
+            why = f"its price is not known: {whole}"
+            if not isinstance(whole, str):
+                sure = "it is" if within(whole, max_slowdown) is False else "it may be"
+                why = f"{sure} slower by more than {max_slowdown:.1%}"
+            refused.append(attempts.left(dear, why))
     kept, dropped, price = together(cheap, attempts.at, bench.price, max_slowdown)
     return kept, [*refused, *(attempts.left(group, _DEAR_TOGETHER) for group in dropped)], price
 

@@ -63,7 +63,7 @@ def made_one(at: FoldStage, flow: Path, level: str, operands: tuple[str, ...]) -
     assert [(one.members, one.operands) for one in told.folded] == [(names, operands)] and told.left == ()
     assert (executables(flow), executables(folded)) == (len(names), told.executables) == (len(names), 1)
     again, entries = at.groups(folded), {names[0]: found.entries[names[0]]}
-    assert again == Groups(entries, {}, dict.fromkeys(FOLD_KINDS, ()), again.classes)
+    assert again == Groups(entries, {}, dict.fromkeys(FOLD_KINDS, ()), again.classes, again.elements)
     return folded
 
 

@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from replacing import replace
 
 from bot.compiler.rewriting import Classes, FoldedGroup, Group, Groups, LeftGroup
 from bot.core.fold import FOLD_KINDS, BeforeAfter, FoldCell, Price
@@ -85,11 +86,11 @@ def found_of(executables: Sequence[str], **levels: Sequence[Group]) -> Groups:
 
 def world(
     code: Mapping[str, int], folded: Mapping[Group, int] | None = None, *, fails: Any = None,
-    unfit: Sequence[Group] = (), tells_code: bool = True, **levels: Sequence[Group],
+    unfit: Sequence[Group] = (), tells_code: bool = True, elements: Mapping[str, int] | None = None,
+    **levels: Sequence[Group],
 ) -> World:  # fmt: skip
-    return World(
-        code, found_of(list(code), **levels), folded or {}, fails or (lambda _groups: ""), frozenset(unfit), tells_code
-    )
+    found = replace(found_of(list(code), **levels), elements=dict(elements or {}))
+    return World(code, found, folded or {}, fails or (lambda _groups: ""), frozenset(unfit), tells_code)
 
 
 def told(kept: Searched) -> dict[Group, tuple[str, str]]:
@@ -99,6 +100,8 @@ def told(kept: Searched) -> dict[Group, tuple[str, str]]:
 
 AB, CD, BC, WHOLE = ("a", "b"), ("c", "d"), ("b", "c"), ("a", "b", "c", "d")
 FOUR = {"a": 4_000, "b": 4_000, "c": 3_000, "d": 3_000}
+EQUAL, SMALL, LARGE = dict.fromkeys(WHOLE, 1_000), ("a", "c"), ("b", "d")
+HALVES: dict[Group, int] = {WHOLE: 4_000, SMALL: 1_000, LARGE: 1_950}
 FAILS = "<stdin>:12:3: error: failed to legalize operation 'arith.extsi'\nmore"
 REASON = "failed to legalize operation 'arith.extsi'"
 NO_CODE, NO_SMALLER = "folding it saves no code", "the artifact gets no smaller with it"
@@ -158,6 +161,16 @@ CASES: dict[str, Case] = {
     ),
     "which may be the stricter": (
         world(FOUR, {AB: 4_500, CD: 3_500, WHOLE: 12_000}, constants=[AB, CD], static_shapes=[WHOLE]), (AB, CD), {},
+    ),
+    "of a group that gains nothing the half of one size that does": (
+        world(EQUAL, HALVES, elements={"a": 1, "c": 1, "b": 100, "d": 100}, constants=[WHOLE]), (SMALL,), {},
+    ),
+    "whichever half that is": (
+        world(EQUAL, HALVES, elements={"a": 100, "c": 100, "b": 1, "d": 1}, constants=[WHOLE]), (SMALL,), {},
+    ),
+    "or both": (
+        world(EQUAL, {**HALVES, LARGE: 1_000}, elements={"a": 1, "c": 1, "b": 9, "d": 9}, constants=[WHOLE]),
+        (SMALL, LARGE), {},
     ),
     "where the code is not told the artifact decides": (
         world(FOUR, {AB: 3_000, CD: 6_000}, tells_code=False, constants=[AB, CD]), (AB,),

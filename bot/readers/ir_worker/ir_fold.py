@@ -604,6 +604,7 @@ def groups(ir: Any, module: Any) -> Answer:
     erased = {"constants": {"constant"}, "shapes": {"offset", "dimension"}, "both": LEVELS["static-shapes"]}
     return {
         "entries": {member.name: member.entry for member in every},
+        "elements": {member.name: _elements(member) for member in every},
         "unfit": unfit,
         "groups": {
             level: [[member.name for member in group] for group in partition(every, lambda one: one.key(free))]  # noqa: B023 - called at once
@@ -613,6 +614,12 @@ def groups(ir: Any, module: Any) -> Answer:
             name: len({member.key(frozenset(free)) for member in every}) + len(unfit) for name, free in erased.items()
         },
     }
+
+
+def _elements(member: Member) -> int:
+    """How many the largest tensor has that the function takes or gives, dynamic dimensions counted as 1."""
+    shapes = (sizes_in(str(argument.type)) for argument in member.arguments)
+    return max((prod(int(size) for size in sizes if size != "?") for sizes in shapes if sizes), default=1)
 
 
 def folded(ir: Any, module: Any, wanted: Sequence[Sequence[str]]) -> Answer:

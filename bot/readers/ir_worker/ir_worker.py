@@ -15,6 +15,7 @@ all {"ready": true}, or {"error": "one line"} and the end:
         → the fields of `bot.readers.ir_facts.Interface`
     {"op": "groups", "flow": PATH}
         → {"entries": {executable: its entry point},
+           "elements": {executable: those of the largest tensor that it takes or gives},
            "unfit": {executable: why it cannot be folded},
            "groups": {"identical", "constants", "offsets", "static-shapes": [[executable, two or more]]}: executables
            that differ in nothing but what the level and those before it allow,
