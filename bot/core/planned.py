@@ -124,7 +124,6 @@ class Model(Small, frozen=True):
     shown: str  # the path to print: relative to the repository or to the configuration
     digest: str  # SHA-256 (hex) of its bytes
     size_bytes: int  # of the file, the first guess at what it costs to compile
-    missing: str = ""  # why there are none to be compiled; empty where there are
     import_flags: tuple[str, ...] = ()  # options of the importer of ONNX; () for any other model
 
 
@@ -182,7 +181,7 @@ class PlannedCell(Small, frozen=True):
     @property
     def hindered(self) -> bool:
         """True where it is known, before any compile, that there is nothing to compile."""
-        return bool(self.target.unsupported or self.model.missing)
+        return bool(self.target.unsupported)
 
     @property
     def cost(self) -> float:

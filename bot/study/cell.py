@@ -93,9 +93,7 @@ def _text(compiled: Compiled, name: str) -> str | None:
 
 def hindered_cell(planned: PlannedCell) -> Cell:
     """The row of a cell of which it is known, before any compile, that there is nothing to compile."""
-    if planned.target.unsupported:
-        return Cell(planned.key, "unsupported", failure=Failure("target", planned.target.unsupported))
-    return Cell(planned.key, "failed", failure=Failure("import", planned.model.missing))
+    return Cell(planned.key, "unsupported", failure=Failure("target", planned.target.unsupported))
 
 
 def cell_of(

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import needs
 import pytest
 from fake_compiler import install, is_alive, wait_until
 from replacing import replace
 
 from bot.compiler.bindings import Bindings, Importer
 from bot.compiler.compiler import Session
+from bot.compiler.toolchain import resolve
 from bot.core.planned import Model
 from bot.core.policy import is_local
 from bot.core.snapshot import Failure
 from bot.errors import Interrupted
+from bot.system.defaults import default_cache
 from bot.system.processes import Cancel, Meter
 
 READY = "print(json.dumps({'ready': True}), flush=True)\n"
@@ -219,3 +225,19 @@ def test_what_the_machine_refuses_is_not_the_models_fault(
 ) -> None:
     found = importer(tmp_path, scratch, f"raise {error}").source(model(tmp_path, "a.onnx"))
     assert isinstance(found, Failure) and is_local(found.message) is is_machines, found
+
+
+@pytest.mark.slow
+def test_an_interpreter_of_the_wheel_s_tag_reads_its_ir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wheel that is built for another Python alone, as a compiler's own CI builds it."""
+    homes = (Path(python).parent for python in sorted(Path.home().glob(".pyenv/versions/3.10.*/bin/python3.10")))
+    monkeypatch.setenv("PATH", os.pathsep.join((os.environ["PATH"], *map(str, homes))))
+    needs.program("python3.10")
+    wheels = default_cache() / "wheels"
+    if not (wheel := next(wheels.glob("*-3.13.0-cp310-*.whl"), None)):
+        argv = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", f"--dest={wheels}"]
+        subprocess.run([*argv, "--python-version=3.10", "iree-base-compiler==3.13.0"], check=True)
+        wheel = next(wheels.glob("*-3.13.0-cp310-*.whl"))
+    toolchain = resolve(str(wheel), tmp_path / "cache", Cancel(), print)
+    assert toolchain.bindings == toolchain.binary.parents[3]
+    assert toolchain.python.endswith("python3.10")

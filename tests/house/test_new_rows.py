@@ -43,7 +43,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "configs/models").symlink_to(ROOT / "configs/models")
     inserted(home / "bot/core/metrics.py", ")  # fmt: skip\n\nMETRIC_BY_ID", METRIC)
     inserted(home / "bot/readers/assemble.py", "        **parsed.program_metrics(),\n", READER)
-    inserted(home / "bot/core/backends.py", ")  # fmt: skip\n\nBACKEND_BY_NAME", BACKEND)
+    inserted(home / "bot/core/backends.py", ")\n\nBACKEND_BY_NAME", BACKEND)
     inserted(home / "configs/default.yml", "  vmvx: {backend: vmvx}\n", TARGET)
     run(home, "-m", "generated")
     (home / "suite").mkdir()

@@ -96,7 +96,7 @@ def test_real_cells(name: str) -> None:
     measurement = check(measure(CELLS[name]))
     check_golden(f"../ir/measured.{name}", measurement)
     rows = measurement.dispatches
-    assert all(row.code_bytes and len(row.code or "") == 43 for row in rows)
+    assert all(row.code_bytes and len(row.code or "") == 16 for row in rows)
     assert len({row.code for row in rows}) == len(rows) == (2 if name == "cuda" else 4)
 
 
