@@ -36,7 +36,7 @@ from bot.core.parting import (
 )
 from bot.core.planned import LIFTED_LIMIT_FLAG, SIDES, PlannedCell
 from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot
-from bot.core.trace import LLVM, MLIR, PROGRAM, REGION, DispatchTrace, Parting
+from bot.core.trace import LLVM, MLIR, PROGRAM, REGION, DispatchTrace
 from bot.errors import MalformedBinary
 from bot.explain.explanations import changed_models, explanations
 from bot.explain.root_causes import root_causes
@@ -478,10 +478,6 @@ class _Pairs:
     def is_open(self, key: CellKey, delta: DispatchDelta) -> bool:
         """Whether earlier passes form as many dispatches on both sides, so that its target's are to be looked at."""
         return delta.head is not None and self.known["head", key][delta.head.name].why == NO_TIME
-
-    def _parting(self, key: CellKey, delta: DispatchDelta) -> Parting:
-        sides = zip(SIDES, (delta.base, delta.head), strict=True)
-        return parting(*(self.known[side, key].get(row.name) if row else None for side, row in sides))
 
     def _trace(self, key: CellKey, rows: Mapping[str, Dispatch], sides: Sequence[str], *, llvm: bool = False) -> None:
         for side in sides:
