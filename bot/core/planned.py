@@ -179,11 +179,6 @@ class PlannedCell(Small, frozen=True):
         return () if self.run else COMMON_FLAGS
 
     @property
-    def hindered(self) -> bool:
-        """True where it is known, before any compile, that there is nothing to compile."""
-        return bool(self.target.unsupported)
-
-    @property
     def cost(self) -> float:
         """What it is expected to cost, in no particular unit; only the order matters."""
         return (self.model.size_bytes + _NEXT_TO_NOTHING_BYTES) * backend_of(self.target.backend).cost

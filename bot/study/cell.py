@@ -91,11 +91,6 @@ def _text(compiled: Compiled, name: str) -> str | None:
     return compiled.files[name].decode("utf-8", "replace") if name in compiled.files else None
 
 
-def hindered_cell(planned: PlannedCell) -> Cell:
-    """The row of a cell of which it is known, before any compile, that there is nothing to compile."""
-    return Cell(planned.key, "unsupported", failure=Failure("target", planned.target.unsupported))
-
-
 def cell_of(
     planned: PlannedCell, result: Result, texts: TextStore | None = None, assembler: Assembler | None = None
 ) -> Cell:

@@ -33,9 +33,9 @@ from bot.core.delta import CellDelta, diff, distinct
 from bot.core.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG, SIDES, Model, PlannedCell, Target
 from bot.core.policy import Finding, judge
 from bot.core.record import INT_LIMIT
-from bot.core.snapshot import STATUSES, Cell, CellKey, Outcome, Snapshot, SourceInfo
+from bot.core.snapshot import STATUSES, Cell, CellKey, Failure, Outcome, Snapshot, SourceInfo
 from bot.show.filters import plural
-from bot.study.cell import cell_of, hindered_cell
+from bot.study.cell import cell_of
 from bot.system.files import temporary_directory
 from bot.system.memory_layout import LAYOUTS
 from bot.system.processes import Cancel, Meter
@@ -139,8 +139,8 @@ def measure_sides(plans: Sequence[SidePlan], resources: Resources) -> dict[str, 
     for plan in plans:
         info, own = plan.compiler.info, cells[plan.label]
         for planned in plan.cells:
-            if planned.hindered:
-                own[planned.key] = hindered_cell(planned)
+            if why := planned.target.unsupported:  # known before any compile
+                own[planned.key] = Cell(planned.key, "unsupported", failure=Failure("target", why))
                 continue
             key = cell_key(info.digest, planned)
             if key not in wanted and (known := cache.load(key, info.metrics)) is not None:
@@ -285,7 +285,7 @@ def _planned(plans: Sequence[SidePlan], sides: Sides, keys: Iterable[CellKey]) -
     wanted = frozenset(keys)
     for plan in plans:
         known = {cell.key: cell for cell in sides[plan.label].cells if cell.key in wanted}
-        yield from ((cell, known[cell.key]) for cell in plan.cells if cell.key in known and not cell.hindered)
+        yield from ((cell, known[cell.key]) for cell in plan.cells if cell.key in known and not cell.target.unsupported)
 
 
 def _repeated(
