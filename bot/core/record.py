@@ -14,7 +14,8 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=INT_LIMIT)]  # an amount or a count
 Amount = Annotated[int, msgspec.Meta(ge=-INT_LIMIT, le=INT_LIMIT)]  # a change, or a number that counts nothing
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 DIGEST_BYTES = 12
-Digest = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9_-]{16}\Z")]
+DIGEST = r"\A[A-Za-z0-9_-]{16}\Z"
+Digest = Annotated[str, msgspec.Meta(pattern=DIGEST)]
 """Of code and IR: the first 96 bits of a SHA-256, as `bot.core.snapshot.written` writes them."""
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import force_setattr, replace
 from bot.core.json_text import canonical, decoded, require_schema
 from bot.core.metrics import METRIC_BY_ID, METRICS, OwnMetrics, unlike
 from bot.core.program import Family, Program
-from bot.core.record import DIGEST_BYTES, Amount, Count, Digest, Record, Small, always
+from bot.core.record import DIGEST, DIGEST_BYTES, Amount, Count, Digest, Record, Small, always
 from bot.core.trace import DispatchTrace
 from bot.errors import InputError
 
@@ -470,8 +470,6 @@ def _shared(row: CellRow, held: dict[Any, Any]) -> CellRow:
 
 # Digests of code and IR: equal ones, equal texts.
 
-_DIGEST = re.compile(r"[A-Za-z0-9_-]{16}")
-
 
 def written(sha256: bytes) -> str:
     """A digest: its first 96 bits, as 16 characters of base64url."""
@@ -480,4 +478,4 @@ def written(sha256: bytes) -> str:
 
 def is_digest(text: str) -> bool:
     """True for what `written` gives."""
-    return _DIGEST.fullmatch(text) is not None
+    return re.fullmatch(DIGEST, text) is not None

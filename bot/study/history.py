@@ -75,7 +75,7 @@ def _each_once(variants: Sequence[Variant], say: Callable[[str], None]) -> list[
     for at, one in enumerate(variants):
         same: object = at  # of a gap, or of a compiler without a digest, nobody knows
         if (side := one.snapshot) and side.compiler.digest:
-            same = (side.compiler.digest, frozenset(side.models.items()), frozenset(side.targets.items()))
+            same = (side.compiler.digest, side.flags, frozenset(side.models.items()), frozenset(side.targets.items()))
         if before := last.pop(same, None):
             say(f"left out: {before.spec}: the same compiler, models and targets as {one.spec}")
         last[same] = one
