@@ -1,26 +1,18 @@
 """What every store shares: its Protocol, the name of a stored snapshot, and its bytes.
 
-In these the rows that a snapshot has thousands of stand as columns, one for each field. Equal fields stand side by
-side, which saves a sixth under xz: 29 cells of 4 models on 9 targets, with 822 dispatches, take 31 KB, and 37 KB as
-`snapshot.json` has them. Nothing else reads this form.
+A file of a store is a `snapshot.json` under xz, of what a baseline keeps: `xz -dc` shows it.
 """
 
 from __future__ import annotations
 
 import lzma
 import re
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
-
-from msgspec.structs import replace
+from typing import Protocol
 
 from bot.core.baseline import Entry, kept
-from bot.core.json_text import canonical, converted, decoded, require_schema
-from bot.core.program import Site, Source
-from bot.core.record import Count, Record
-from bot.core.snapshot import MEASURE_AGAIN, Dispatch, Snapshot, SnapshotRow, rows_of, snapshot_of
+from bot.core.snapshot import Snapshot, from_json, lines, rows_of
 from bot.errors import InputError, UsageError
 from bot.system.files import write_atomically
 
@@ -34,11 +26,6 @@ _PATH = re.compile(
     rf"{FOLDER}/(?P<report>{_REPORT_ID})/(?P<folder>[0-9a-f]{{2}})"
     r"/(?P<sha>[0-9a-f]{40}|[0-9a-f]{64})\.(?P<digest>[0-9a-f]{64})\.json\.xz"
 )
-
-COLUMNS_SCHEMA = "code-size-columns/3"
-MOST_ROWS = 1 << 20  # Of a kind: 64 MiB of text hold fewer that are real, but many more of a hostile hand's
-_Row = TypeVar("_Row", bound=Record)
-_Value = str | int | bool | None | tuple[str, ...]
 
 
 class Store(Protocol):
@@ -101,8 +88,8 @@ def entry_of(path: str) -> Entry | None:
 
 
 def pack(snapshot: Snapshot) -> bytes:
-    """What a baseline keeps, as columns under xz; equal snapshots give equal bytes."""
-    return lzma.compress(to_columns(kept(snapshot)), filters=_FILTERS)
+    """What a baseline keeps, as `snapshot.json` under xz; equal snapshots give equal bytes."""
+    return lzma.compress(b"".join(lines(rows_of(kept(snapshot)))), filters=_FILTERS)
 
 
 def unpack(data: bytes, where: str) -> Snapshot:
@@ -119,86 +106,11 @@ def unpack(data: bytes, where: str) -> Snapshot:
             raise InputError("is no xz file, or was cut off", where=where)
         if unpacker.unused_data:
             raise InputError("has bytes after its end", where=where)
-        return from_columns(text, where)
+        return from_json(text, where)
     except (lzma.LZMAError, EOFError, MemoryError) as error:
         raise InputError(f"is no xz file, or was cut off: {error}", where=where) from None
     except UnicodeDecodeError:
         raise InputError("is no text", where=where) from None
-
-
-class Columns(Record, frozen=True):
-    """Lists of rows: how long each is, and their rows' fields, a column each; one that is missing has no values."""
-
-    counts: tuple[Count, ...]
-    columns: dict[str, tuple[_Value, ...]]
-
-
-class Stored(Record, frozen=True):
-    """A snapshot whose cells have no dispatches and whose programs no sources and sites: these stand in the tables."""
-
-    schema: str
-    snapshot: SnapshotRow
-    dispatches: Columns
-    sources: Columns
-    sites: Columns
-
-
-def to_columns(snapshot: Snapshot) -> bytes:
-    """The text of a snapshot; equal snapshots give equal bytes."""
-    row = rows_of(snapshot)
-    names = sorted(row.programs)
-    programs = [row.programs[name] for name in names]
-    bare = replace(
-        row,
-        cells=tuple(replace(cell, dispatches=()) for cell in row.cells),
-        programs={name: replace(row.programs[name], sources=(), sites=()) for name in names},
-    )
-    tables = (
-        _columns(Dispatch, [cell.dispatches for cell in row.cells]),
-        _columns(Source, [program.sources for program in programs]),
-        _columns(Site, [program.sites for program in programs]),
-    )
-    return canonical(Stored(COLUMNS_SCHEMA, bare, *tables))
-
-
-def from_columns(text: bytes, where: str) -> Snapshot:
-    """The snapshot; raises InputError naming `where` for text of another form, UnicodeDecodeError for what is none."""
-    require_schema(text, COLUMNS_SCHEMA, "stored snapshot", where, MEASURE_AGAIN)
-    stored = decoded(text, Stored, where, MEASURE_AGAIN)
-    row, names = stored.snapshot, sorted(stored.snapshot.programs)
-    dispatches = _lists(stored.dispatches, Dispatch, len(row.cells), f"{where}: dispatches")
-    sources = _lists(stored.sources, Source, len(names), f"{where}: sources")
-    sites = _lists(stored.sites, Site, len(names), f"{where}: sites")
-    full = replace(
-        row,
-        cells=tuple(replace(cell, dispatches=next(dispatches)) for cell in row.cells),
-        programs={name: replace(row.programs[name], sources=next(sources), sites=next(sites)) for name in names},
-    )
-    return snapshot_of(full, full.cells, where)
-
-
-def _columns(kind: type[Record], lists: Sequence[Sequence[Record]]) -> Columns:
-    rows = [row for rows in lists for row in rows]
-    columns = {name: tuple(getattr(row, name) for row in rows) for name in kind.__struct_fields__}
-    said = {name: values for name, values in columns.items() if any(value is not None for value in values)}
-    return Columns(tuple(map(len, lists)), said)
-
-
-def _lists(table: Columns, kind: type[_Row], count: int, where: str) -> Iterator[tuple[_Row, ...]]:
-    """The rows of each list."""
-    size = sum(table.counts)
-    if size > MOST_ROWS:
-        raise InputError(f"has more than {MOST_ROWS} rows", where=where, hint=MEASURE_AGAIN)
-    if len(table.counts) != count or any(len(values) != size for values in table.columns.values()):
-        raise InputError("its columns are of another length than its rows", where=where, hint=MEASURE_AGAIN)
-    names = tuple(table.columns)
-    plain: list[dict[str, Any]] = [
-        dict(zip(names, values, strict=True)) for values in zip(*table.columns.values(), strict=True)
-    ]
-    if len(plain) != size:
-        raise InputError("has rows without a column", where=where, hint=MEASURE_AGAIN)
-    rows = iter(converted(plain, list[kind], where))  # type: ignore[valid-type]
-    return (tuple(islice(rows, length)) for length in table.counts)
 
 
 # The store off GitHub: a local directory.
