@@ -106,7 +106,7 @@ def _steps(config: str, branch: str, action: str) -> Iterator[str]:
     )
     yield (
         f"Make the label {APPROVAL_LABEL} (gh label create {APPROVAL_LABEL}): set by someone with write access, it "
-        "accepts findings, as `/code-size accept` in a comment does."
+        "accepts findings."
     )
     yield f"Commit, and push to {branch}: that run stores the first baseline, on the branch code-size-data."
     yield (

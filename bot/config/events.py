@@ -1,4 +1,4 @@
-"""What GitHub hands to a run as values: the event, the action's inputs, and the `/code-size` commands of comments.
+"""What GitHub hands to a run as values: the event and the action's inputs.
 
 Values of a payload are checked, as forks choose names and branches. A message names the key and repeats no value.
 """
@@ -6,7 +6,6 @@ Values of a payload are checked, as forks choose names and branches. A message n
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -14,101 +13,11 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from bot.config.targets import parse_flags
-from bot.core.context import ActionInputs, Command, Pull, RunContext, WorkflowRun
+from bot.core.context import ActionInputs, Pull, RunContext, WorkflowRun
 from bot.core.json_text import parse_json
 from bot.core.publication import APPROVAL_LABEL
 from bot.core.record import Small
 from bot.errors import InputError, UsageError
-
-PREFIX = "/code-size"
-MAX_REASON = 300  # characters of a reason; it is shown in a comment, in a table
-_MAX_LINE = 2000
-
-# Keyboards of telephones write these where a quotation mark was typed.
-_CURLY = re.compile(r"[\u201c\u201e\u2018](.*)[\u201d\u201c\u2019]")
-
-
-class _Problem(Exception):
-    """Why a comment is no command, in words without any of the comment's own."""
-
-
-class _Known(Small, frozen=True):
-    """One command: how to write it, what it does, an example, and what reads its arguments."""
-
-    usage: str
-    about: str
-    example: str
-    arguments: Callable[[str], tuple[str, ...]]
-
-
-def parse_command(body: str) -> Command | None:
-    """The command that a comment's first line is; None where it does not begin with `/code-size` and a space or end.
-
-    What cannot be carried out becomes `help` with the problem, which never repeats the comment's text.
-    """
-    line = re.split(r"\r\n|\r|\n", body, maxsplit=1)[0]
-    prefix, _, rest = line.replace("\t", " ").partition(" ")
-    if prefix != PREFIX:
-        return None
-    name, _, text = rest.strip(" ").partition(" ")
-    try:
-        if len(line) > _MAX_LINE:
-            raise _Problem(f"the line is longer than {_MAX_LINE:,} characters")
-        known = _KNOWN.get(name or "help")
-        if known is None:
-            raise _Problem(f"unknown command, known are {', '.join(_KNOWN)}")
-        return Command(name or "help", known.arguments(text.strip(" ")))
-    except _Problem as problem:
-        return Command("help", problem=str(problem))
-
-
-def _split(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError:
-        raise _Problem("a quotation mark is not closed") from None
-
-
-def _none(text: str) -> tuple[str, ...]:
-    if text:
-        raise _Problem("rerun takes no arguments")
-    return ()
-
-
-def _reason(text: str) -> tuple[str, ...]:
-    # An apostrophe in plain words is no quotation mark.
-    words = _split(text) if text[:1] in ("'", '"') else [text]
-    spaced = " ".join(" ".join(words).split())
-    printable = "".join(char for char in spaced if char.isprintable())
-    curly = _CURLY.fullmatch(printable)
-    reason = (curly[1] if curly else printable).strip()
-    if not reason:
-        raise _Problem("accept needs a reason")
-    if len(reason) > MAX_REASON:
-        raise _Problem(f"the reason is longer than {MAX_REASON} characters")
-    return (reason,)
-
-
-_KNOWN: dict[str, _Known] = {
-    "rerun": _Known("rerun", "measure this pull request again", "rerun", _none),
-    "accept": _Known(
-        'accept "REASON"',
-        "accept the failing findings at their present values; later growth is reported again",
-        'accept "faster attention is worth 4 KiB"',
-        _reason,
-    ),
-    "help": _Known("help", "this text", "help", lambda _text: ()),
-}
-
-
-HELP = f"""\
-Comments of people with write access whose first line begins with `{PREFIX}`:
-
-| command | what it does | example |
-|:--|:--|:--|
-""" + "".join(f"| `{PREFIX} {one.usage}` | {one.about} | `{PREFIX} {one.example}` |\n" for one in _KNOWN.values())
-"""The commands with an example each, as Markdown."""
-
 
 Kind = Literal["sha", "repository", "ref", "login", "word", "url", "number", "moment", "text"]
 
@@ -167,9 +76,6 @@ _DEPENDABOT = "dependabot[bot]"
 _HEADS = "refs/heads/"
 _POSTED = ("success", "failure", "timed_out", "cancelled", "startup_failure")
 """How a run ends of which its pull request hears: one that left no report, too, or nobody knows why there is none."""
-# `owner/name/.github/workflows/FILE@REF`: the file is not the last part, as the ref has slashes too.
-_WORKFLOW = re.compile(r"[^@]*/\.github/workflows/([\w.+-]+)@.*", re.ASCII)
-
 _Rule = Callable[[RunContext, Document], RunContext]
 
 
@@ -183,15 +89,12 @@ def run_context(environ: Mapping[str, str], payload: Mapping[str, Any]) -> RunCo
     if not event:
         return RunContext("nothing", "not a run of GitHub Actions")
     env = Document(environ, "environment")
-    workflow = _WORKFLOW.fullmatch(environ.get("GITHUB_WORKFLOW_REF", ""))
     known = RunContext(
         "nothing",
         "",
         event=event,
         repository=env.read("GITHUB_REPOSITORY", "repository"),
         run_id=int(env.read("GITHUB_RUN_ID", "number")),
-        run_attempt=int(env.read_or_empty("GITHUB_RUN_ATTEMPT", "number") or 1),
-        workflow=workflow[1] if workflow else "",
         sha=env.read("GITHUB_SHA", "sha"),
         ref=env.read_or_empty("GITHUB_REF", "ref"),
         actor=env.read_or_empty("GITHUB_ACTOR", "login"),
@@ -255,8 +158,7 @@ def _pull_request(context: RunContext, payload: Document) -> RunContext:
         label = payload.read("label.name", "text")
         if label != APPROVAL_LABEL:
             return _nothing(context, f"pull request {action}, with another label than {APPROVAL_LABEL}")
-        why = f"pull request {action}: {APPROVAL_LABEL}"
-        return replace(context, story="review", why=why, labelled=label if action == "labeled" else "")
+        return replace(context, story="review", why=f"pull request {action}: {APPROVAL_LABEL}")
     if action in ("opened", "synchronize", "reopened", "ready_for_review"):
         return replace(context, story="review", why=f"pull request {action}")
     if action != "edited":
@@ -315,23 +217,6 @@ def _workflow_run(context: RunContext, payload: Document) -> RunContext:
     return replace(context, story="post", why="a pull request's run that could not write is finished")
 
 
-def _issue_comment(context: RunContext, payload: Document) -> RunContext:
-    context = _on_default(context, payload)
-    action = payload.read("action", "word")
-    if action != "created":
-        return _nothing(context, f"a comment was {action}, not created")
-    if payload.get("issue.pull_request") is None:
-        return _nothing(context, "a comment on an issue, not on a pull request")
-    if payload.read("comment.user.type", "text") == "Bot":
-        return _nothing(context, "a comment of a bot")
-    command = parse_command(payload.read_or_empty("comment.body", "text"))
-    if command is None:
-        return _nothing(context, "a comment that is no /code-size command")
-    author, comment_id = payload.read("comment.user.login", "login"), payload.id("comment.id")
-    command = replace(command, author=author, comment_id=comment_id, pull_number=payload.id("issue.number"))
-    return replace(context, story="command", why=f"/code-size {command.name}", command=command)
-
-
 _RULES: dict[str, _Rule] = {
     "pull_request": _pull_request,
     "pull_request_target": lambda context, _payload: _nothing(
@@ -343,7 +228,6 @@ _RULES: dict[str, _Rule] = {
         _on_default(context, payload), story="review", why="started manually"
     ),
     "workflow_run": _workflow_run,
-    "issue_comment": _issue_comment,
 }
 """What each event asks for."""
 

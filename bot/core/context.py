@@ -7,9 +7,9 @@ from typing import Literal
 
 from bot.core.record import Small
 
-Story = Literal["review", "baseline", "post", "command", "nothing"]
+Story = Literal["review", "baseline", "post", "nothing"]
 """review: measure and, with a token that may write, publish. baseline: measure and store. post: the trusted half of a
-pull request whose own run could not write. command: a `/code-size` comment. nothing: with the reason in `why`."""
+pull request whose own run could not write. nothing: with the reason in `why`."""
 
 
 class Pull(Small, frozen=True):
@@ -33,17 +33,6 @@ class WorkflowRun(Small, frozen=True):
     created_at: str = ""  # when its first attempt was started, as GitHub writes moments (`2026-01-31T12:00:00Z`)
 
 
-class Command(Small, frozen=True):
-    """One `/code-size` comment, parsed."""
-
-    name: str  # `rerun`, `compare`, `accept` or `help`
-    arguments: tuple[str, ...] = ()  # SPECs or refs of `compare`, the reason of `accept`
-    problem: str = ""  # why the comment is not a command that can be carried out; then `name` is `help`
-    author: str = ""
-    comment_id: int = 0
-    pull_number: int = 0
-
-
 class RunContext(Small, frozen=True):
     """One run of the bot under GitHub Actions."""
 
@@ -54,17 +43,13 @@ class RunContext(Small, frozen=True):
     api_url: str = "https://api.github.com"
     server_url: str = "https://github.com"
     run_id: int = 0
-    run_attempt: int = 1
-    workflow: str = ""  # file name of the workflow (`code-size.yml`); empty where it is not known
     sha: str = ""  # `GITHUB_SHA`: the merge commit of a pull request, the pushed commit of a push
     ref: str = ""
     default_branch: str = ""
     actor: str = ""
     pull: Pull | None = None
     run: WorkflowRun | None = None
-    command: Command | None = None
     read_only: bool = False  # True where GitHub gives the run a token without write access (a fork, Dependabot)
-    labelled: str = ""  # name of the label that was just set, empty for all other actions
 
     @property
     def run_url(self) -> str:

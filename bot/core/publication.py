@@ -62,7 +62,7 @@ class Acceptance(Small, frozen=True):
     who: str
     why: str
     how: str
-    event_id: int  # of the labelling event or the comment, so that it is taken once
+    event_id: int  # of the event by which the label was set
     seen: tuple[Seen, ...]  # what it is bound to
 
 

@@ -11,7 +11,7 @@ from bot.errors import BotError, InternalError, UsageError
 from bot.github.delivering import failure_in_summary
 from bot.github.opening import Services, open_services
 from bot.github.pages import pages
-from bot.github.posting import command, post
+from bot.github.posting import post
 from bot.github.reviewing import baseline, part, review, shards
 from bot.github.runner import write_outputs
 from bot.study.cache_limit import limit_of_environment, limited
@@ -44,7 +44,7 @@ def _chosen(context: RunContext, wanted: str) -> tuple[str, str, Callable[[Servi
     """What is done, and why it is that; raises UsageError where event and command do not go together."""
     if wanted in _PARTS and context.event:
         return wanted, f"command {wanted}", _PARTS[wanted]
-    if wanted != "auto" and context.story != wanted and (wanted, context.story) != ("post", "command"):
+    if wanted not in ("auto", context.story):
         what = f"this event asks for {context.story!r}, not for {wanted!r}: {context.why}"
         raise UsageError(what, where="event", hint="let the command be auto")
     return context.story, context.why, _STORIES[context.story]
@@ -61,7 +61,6 @@ _STORIES: Mapping[str, Callable[[Services], int | None]] = {
     "review": review,
     "baseline": baseline,
     "post": post,
-    "command": command,
     "nothing": lambda services: services.show.say("nothing to do"),
 }
 _PARTS: Mapping[str, Callable[[Services], None]] = {"plan": _plan, "measure": part, "pages": pages}

@@ -34,7 +34,7 @@ def pages(services: Services) -> None:
     context = services.context
     # The token may read only, but what the site says is published under the repository's name.
     is_default = bool(context.default_branch) and context.ref == f"refs/heads/{context.default_branch}"
-    if context.pull or context.command or not is_default:
+    if context.pull or not is_default:
         what = f"pages are made of the default branch alone, not of {context.ref or context.event}"
         raise UsageError(what, where="event", hint="start it by push, schedule, workflow_run or by hand there")
     config, name = configuration_of(services, services.at(""))

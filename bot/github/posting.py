@@ -1,46 +1,37 @@
-"""The trusted runs: they run nothing of a pull request, and believe nothing that an artifact says of itself.
+"""The trusted run: the report of a pull request whose own run could not write.
 
-post: the report of a pull request whose own run could not write: its snapshots, checked, compared and rendered here.
-command: what a person with write access asked for in a `/code-size` comment.
+It runs nothing of the pull request, and believes nothing that the run's artifact says of itself: of that it takes the
+snapshots, which are checked, compared and rendered here.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
 
 from github.PullRequest import PullRequest
 from msgspec.structs import replace
 
 from bot.config.configuration import Config
-from bot.config.events import HELP
-from bot.core.context import Command
-from bot.core.publication import Acceptance, CommentState, decode
 from bot.core.report import Adoption, Baseline, Report
 from bot.core.snapshot import Snapshot, from_json
-from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
+from bot.errors import BotError, InputError, Interrupted, UsageError
 from bot.github.archive import LIMIT_BYTES, read_zip
 from bot.github.baselines import distance_to, older_note, stored
-from bot.github.delivering import Destination, as_bot_error, deliver, failure_delivered, suspected
+from bot.github.delivering import Destination, deliver, failure_delivered, suspected
 from bot.github.opening import Services, store_of, workspace_rules
-from bot.github.publishing import Content, find, react, reply, results
+from bot.github.publishing import results
 from bot.github.repository import (
     artifacts,
     base_changed_at,
     download,
     head_repository_of,
     is_ancestor,
-    may_write,
-    newest_run,
     open_pulls_with_head,
     parents,
-    pull,
-    rerun,
 )
-from bot.show.comment import check_name, marker
-from bot.show.escape import md_code
+from bot.show.comment import check_name
 from bot.study.comparison import adopting, reported
 from bot.system.hub import Hub
 
@@ -86,98 +77,6 @@ def post(services: Services) -> int:
         about, onto = _merged_onto(hub, pulls, sides[1].source.sha or "")
     with failure_delivered(services, lambda: [to(about)], words):
         return deliver(_checked(services, hub, about, onto, sides, config), services, to(about))
-
-
-def command(services: Services) -> int:
-    """Carry out a comment's command; for anyone without write access nothing happens at all."""
-    hub, request = _hub(services), services.context.command
-    if request is None:
-        raise UsageError("this event holds no command", hint="run `post` on issue_comment")
-    if not may_write(hub, request.author):
-        services.show.say(f"ignored: {request.author} has no write access")
-        return 0
-    order = _Order(services, hub, request, pull(hub, request.pull_number), *workspace_rules(services))
-    try:
-        code = _COMMANDS[request.name](order)
-    except Interrupted:
-        raise
-    except Exception as error:
-        # The error itself is told whether or not who asked can be told.
-        try:
-            what = f"`/code-size {request.name}` could not be done: {md_code(as_bot_error(error).line)}"
-            reply(hub, order.pull.number, what)
-        except Exception as second:
-            services.show.say(as_bot_error(second).line)
-        _react(services, "confused")
-        raise
-    _react(services, "confused" if request.problem else "+1")
-    return code or 0
-
-
-def _react(services: Services, content: Content) -> None:
-    """A sign at the comment that it was read; no harm where the token may not."""
-    try:
-        if services.context.command:
-            react(_hub(services), services.context.command.comment_id, content)
-    except NetworkError as error:
-        services.show.say(error.line)
-
-
-class _Order(NamedTuple):
-    services: Services
-    hub: Hub
-    request: Command
-    pull: PullRequest
-    config: Config
-    config_name: str
-
-
-def _rerun(order: _Order) -> None:
-    state = _state(order)
-    reported_run = state.run_id if state and _is_current(state, order.pull) else None
-    run = reported_run or newest_run(order.hub, order.pull.head.sha, order.services.context.workflow or None)
-    if run is None:
-        reply(order.hub, order.pull.number, "There is no run of this pull request's head to repeat.")
-    else:
-        rerun(order.hub, run)
-
-
-def _accept(order: _Order) -> int | None:
-    """Bind the acceptance to what the comment shows, and deliver that report again."""
-    services, hub, request, config = order.services, order.hub, order.request, order.config
-    state = _state(order)
-    if state and not _is_current(state, order.pull):
-        what, hint = "the report is about an older head or another base", "wait for its report, and accept that"
-        raise InputError(what, where=f"#{order.pull.number}", hint=hint)
-    if state is None or not state.findings:
-        reply(hub, order.pull.number, "There is no failing finding to accept on this pull request.")
-        return None
-    acceptance = Acceptance(request.author, request.arguments[0], "comment", request.comment_id, state.findings)
-    sides = _snapshots(hub, state.run_id, config)
-    about, onto = _merged_onto(hub, [order.pull], sides[1].source.sha or "")
-    to = Destination(about.number, state.head_sha, state.run_id, config, order.config_name, about.base.ref)
-    code = deliver(_checked(services, hub, about, onto, sides, config), services, to, [acceptance])
-    recorded = _state(order)
-    known = {(one.how, one.event_id) for one in recorded.acceptances} if recorded else set()
-    if ("comment", request.comment_id) not in known:
-        raise InputError("was not recorded, as the pull request went on", where="accept", hint="accept its next report")
-    return code
-
-
-def _state(order: _Order) -> CommentState | None:
-    comments = find(order.hub, order.pull.number, marker(order.config.report_id))
-    return decode(comments[0].body or "") if comments else None
-
-
-def _is_current(state: CommentState, about: PullRequest) -> bool:
-    return state.head_sha == about.head.sha and state.base_ref in ("", about.base.ref)
-
-
-_COMMANDS: dict[str, Callable[[_Order], int | None]] = {
-    "help": lambda order: reply(order.hub, order.pull.number, f"{order.request.problem}\n\n{HELP}".lstrip()),
-    "rerun": _rerun,
-    "accept": _accept,
-}
 
 
 def _hub(services: Services) -> Hub:

@@ -1,4 +1,4 @@
-"""What is written to a pull request: the one comment of a report, replies and reactions, and its check run.
+"""What is written to a pull request: the one comment of a report, and its check run.
 
 The one comment is found by the marker in its first line and by its author. Nothing is remembered between runs, so every
 step starts from what is there: two runs that create at once, a comment that someone deletes meanwhile, and an answer
@@ -29,8 +29,6 @@ MAX_COMMENT_CHARACTERS = 65_536
 _TRIES = 4
 
 Action = Literal["created", "updated", "unchanged"]
-Content = Literal["+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes"]
-"""The reactions ("REST API endpoints for reactions")."""
 
 
 class Published(NamedTuple):
@@ -44,7 +42,9 @@ def find(hub: Hub, number: int, marker: str) -> list[IssueComment]:
     """The token's own comments whose first line is the marker, over all pages, oldest first."""
     with explain(f"read the comments on #{number}", "pull-requests: write"):
         mine = hub.token_login()
-        own = [one for one in _oldest_first(hub, number) if _author_of(one) == mine]
+        comments = sorted(hub.issue(number).get_comments(), key=lambda one: one.id)
+        # The account of a comment's author may be gone.
+        own = [one for one in comments if one.user and one.user.login == mine]
         return [one for one in own if _first_line(one.body or "") == marker]
 
 
@@ -114,39 +114,6 @@ def _settled(
             if still_current():
                 _unless_gone(one.delete)
         return Published(oldest.html_url, action)
-
-
-def reply(hub: Hub, number: int, body: str) -> None:
-    """Adds a comment; where the answer got lost, only if it is not there already."""
-    with explain(f"answer on #{number}", "pull-requests: write"):
-        try:
-            required(hub.issue(number).create_comment(body).id, "id")
-        except Exception as error:
-            if not in_doubt(error):
-                raise
-            time.sleep(hub.backoff_seconds)
-            mine = hub.token_login()
-            for one in reversed(_oldest_first(hub, number)):
-                if _author_of(one) != mine:
-                    break  # what we said before everyone else's last word is not this reply
-                if _same(one.body or "", body):
-                    return
-            required(hub.issue(number).create_comment(body).id, "id")
-
-
-def react(hub: Hub, comment_id: int, content: Content) -> None:
-    """Adds a reaction to a comment; a second one of the same kind changes nothing."""
-    # GitHub counts the reactions to comments to issues, also where the issue is a pull request.
-    with explain(f"react to the comment {comment_id}", "issues: write"):
-        IssueComment(hub.requester, url=f"{hub.repo.url}/issues/comments/{comment_id}").create_reaction(content)
-
-
-def _author_of(comment: IssueComment) -> str:
-    return comment.user.login if comment.user else ""  # the account may be gone
-
-
-def _oldest_first(hub: Hub, number: int) -> list[IssueComment]:
-    return sorted(hub.issue(number).get_comments(), key=lambda one: one.id)
 
 
 def _unless_gone(write: Callable[[], None]) -> bool:

@@ -1,6 +1,6 @@
-"""What the repository is asked: pull requests and their labels, who may write, workflow runs, artifacts and descent.
+"""What the repository is asked: pull requests and their labels, who may write, artifacts and descent.
 
-What GitHub does not answer is a NetworkError. Names of workflow files are without their folder: `code-size.yml`.
+What GitHub does not answer is a NetworkError.
 """
 
 from __future__ import annotations
@@ -95,21 +95,6 @@ def labelling(hub: Hub, number: int, label: str) -> IssueEvent | None:
         labelled = [one for one in issue.get_events() if required(one.event, "event") == "labeled"]
         settings = [one for one in labelled if one.label and one.label.name.casefold() == wanted]
         return max(settings, key=lambda one: one.id, default=None)
-
-
-def rerun(hub: Hub, run_id: int) -> None:
-    """Runs all jobs of a finished run again."""
-    with explain(f"run {run_id} again", "actions: write"):
-        hub.call("POST", f"actions/runs/{run_id}/rerun")  # PyGithub's own reads the run first, and tells no reason
-
-
-def newest_run(hub: Hub, head_sha: str, workflow_file: str | None) -> int | None:
-    """The newest run for a commit, of one workflow or (None) of any; None where there is none."""
-    with explain(f"look for the runs of {head_sha[:12]}", "actions: read"):
-        runs = hub.repo.get_workflow_runs(head_sha=head_sha)
-        files = ((one.id, one.path.partition("@")[0].rpartition("/")[2]) for one in runs)
-        # GitHub does not promise an order; ids grow with time.
-        return max((run_id for run_id, file in files if workflow_file in {None, file}), default=None)
 
 
 def artifacts(hub: Hub, run_id: int) -> list[Artifact]:

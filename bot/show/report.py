@@ -22,6 +22,7 @@ from bot.core.explanation import UNATTRIBUTED
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_BY_ID, METRICS, code_words, own_metrics
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.policy import OPEN, RAN_OUT, Finding, is_local
+from bot.core.publication import APPROVAL_LABEL
 from bot.core.record import Value, certain, difference, total
 from bot.core.record import total as summed
 from bot.core.report import ONCE, Adoption, Report
@@ -315,8 +316,7 @@ def _next(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Fold:
         reproduced = (
             Fold(phrase("To reproduce ", facts.named(key)), (Code(head_command(facts, key)),), name="reproduce"),
         )
-    accept = phrase("To accept: comment ", code('/code-size accept "reason"'), " or label it ")
-    accept = phrase(accept, code("code-size-approved"), ".")
+    accept = phrase("To accept: label it ", code(APPROVAL_LABEL), ".")
     is_asked = status == "fail" and bool(report.links or report.state_line)
     return section("", Sentence(said), *reproduced, Sentence(accept if is_asked else (), small=True), name="next")
 

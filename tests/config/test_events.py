@@ -16,7 +16,7 @@ from places import FIXTURES
 from replacing import replace
 
 from bot.config.events import read_event, run_context
-from bot.core.context import Command, Pull, RunContext, Story, WorkflowRun
+from bot.core.context import Pull, RunContext, Story, WorkflowRun
 from bot.errors import InputError
 
 FOLDER = FIXTURES / "events"
@@ -42,8 +42,6 @@ def environ(event: str, repository: str = HELLO, **more: str) -> dict[str, str]:
         "GITHUB_SHA": MERGE_SHA,
         "GITHUB_REF": "refs/pull/2/merge",
         "GITHUB_RUN_ID": "1658821493",
-        "GITHUB_RUN_ATTEMPT": "2",
-        "GITHUB_WORKFLOW_REF": f"{repository}/.github/workflows/code-size.yml@refs/heads/a/workflows/b.yml@1",
         "GITHUB_API_URL": "https://ghe.example/api/v3",
         "GITHUB_SERVER_URL": "https://ghe.example/",
         "GITHUB_ACTOR": "Codertocat",
@@ -63,8 +61,8 @@ def context(name: str, edit: Edit | None = None, **more: str) -> RunContext:
 def common(event: str, repository: str = HELLO) -> RunContext:
     """What every run in `environ` has."""
     return RunContext(
-        *("nothing", "", event, repository, "https://ghe.example/api/v3", "https://ghe.example", 1658821493, 2),
-        *("code-size.yml", MERGE_SHA, "refs/pull/2/merge", "master", "Codertocat"),
+        *("nothing", "", event, repository, "https://ghe.example/api/v3", "https://ghe.example", 1658821493),
+        *(MERGE_SHA, "refs/pull/2/merge", "master", "Codertocat"),
     )
 
 
@@ -89,8 +87,6 @@ CASES: dict[str, tuple[Story, str]] = {
         *("nothing", "the finished run is one of workflow_dispatch, not of pull_request"),
     ),
     "workflow_run.requested": ("nothing", "the run is not completed, it is requested"),
-    "issue_comment.created": ("nothing", "a comment on an issue, not on a pull request"),
-    **{f"issue_comment.{one}": ("nothing", f"a comment was {one}, not created") for one in ("edited", "deleted")},
 }
 
 
@@ -120,10 +116,8 @@ def label(name: str) -> Edit:
 
 
 def test_the_approval_label() -> None:
-    labeled = context("pull_request.labeled", label("code-size-approved"))
-    unlabeled = context("pull_request.unlabeled", label("code-size-approved"))
-    assert (labeled.story, labeled.labelled) == ("review", "code-size-approved")
-    assert (unlabeled.story, unlabeled.labelled) == ("review", "")
+    for name in ("pull_request.labeled", "pull_request.unlabeled"):
+        assert context(name, label("code-size-approved")).story == "review"
     assert context("pull_request.labeled", label("code-size-approved-not")).story == "nothing"
 
 
@@ -262,47 +256,6 @@ def test_runs_that_did_not_begin_that_could_write_or_of_other_events_are_not_pos
     assert post(edit).story == "nothing"
 
 
-# --- issue_comment --------------------------------------------------------------------------------------------------
-
-
-def comment(body: object, *, of: str = "User", action: str = "created") -> Edit:
-    # The examples are on an issue: GitHub marks a pull request by an object of addresses in `issue.pull_request`.
-    def edit(payload: Payload) -> None:
-        payload.update(action=action)
-        payload["issue"]["pull_request"] = {"url": f"https://api.github.com/repos/{HELLO}/pulls/1"}
-        payload["comment"]["body"] = body
-        payload["comment"]["user"]["type"] = of
-
-    return edit
-
-
-def test_a_command() -> None:
-    answer = replace(common("issue_comment"), story="command", why="/code-size accept")
-    found = context("issue_comment.created", comment('/code-size accept "@all <b>![x](y)"\r\n::error::x'))
-    command = Command("accept", ("@all <b>![x](y)",), "", "Codertocat", 492700400, 1)
-    assert found == replace(answer, command=command)
-
-
-@pytest.mark.parametrize(
-    ("edit", "why"),
-    [
-        (comment("/code-size rerun", action="edited"), "a comment was edited, not created"),
-        (comment("/code-size rerun", of="Bot"), "a comment of a bot"),
-        *(
-            (comment(body), "a comment that is no /code-size command")
-            for body in ("thanks", "> /code-size rerun", "thanks\n/code-size rerun", "/code-sizes", "", None)
-        ),
-        (
-            lambda payload: payload["comment"].update(body="/code-size rerun"),
-            "a comment on an issue, not on a pull request",
-        ),
-    ],
-)
-def test_comments_that_are_no_commands(edit: Edit, why: str) -> None:
-    run = context("issue_comment.created", edit)
-    assert (run.story, run.why, run.command) == ("nothing", why, None)
-
-
 # --- environment and malformed payloads -----------------------------------------------------------------------------
 
 
@@ -315,7 +268,7 @@ def test_what_is_no_run_of_ours() -> None:
 
 def test_variables_are_what_they_must_be() -> None:
     for name, value in (
-        *(("REPOSITORY", "a/b/c"), ("SHA", "main"), ("RUN_ID", "x"), ("RUN_ATTEMPT", "0"), ("REF", "refs/heads/a\nb")),
+        *(("REPOSITORY", "a/b/c"), ("SHA", "main"), ("RUN_ID", "x"), ("REF", "refs/heads/a\nb")),
         *(("ACTOR", "@a b"), ("API_URL", "file:///etc/passwd"), ("SERVER_URL", "https://a b")),
     ):
         with pytest.raises(InputError) as caught:
@@ -337,9 +290,8 @@ def test_variables_that_may_be_missing() -> None:
 
 
 def test_addresses_are_those_of_github_where_none_are_given() -> None:
-    found = context("push.branch", GITHUB_API_URL="", GITHUB_SERVER_URL="", GITHUB_WORKFLOW_REF="")
+    found = context("push.branch", GITHUB_API_URL="", GITHUB_SERVER_URL="")
     assert (found.api_url, found.server_url) == ("https://api.github.com", "https://github.com")
-    assert found.workflow == ""
 
 
 _OF_PULL = ("number", "head.sha", "base.ref", "head.repo.full_name")
@@ -350,10 +302,9 @@ NEEDED = {
     "push.branch": ("ref", "repository.default_branch"),
     "workflow_dispatch.main": ("repository.default_branch",),
     "workflow_run.completed": ("action", *(f"workflow_run.{key}" for key in _OF_RUN)),
-    "issue_comment.created": ("action", "issue.number", "comment.id", "comment.user.login", "comment.user.type"),
 }
 NO_EDIT: Edit = len
-PREPARED: dict[str, Edit] = {"workflow_run.completed": finished(), "issue_comment.created": comment("/code-size rerun")}
+PREPARED: dict[str, Edit] = {"workflow_run.completed": finished()}
 
 
 @pytest.mark.parametrize(("name", "path"), [(name, path) for name, paths in NEEDED.items() for path in paths])
@@ -366,7 +317,7 @@ def test_a_needed_key_that_is_missing_or_wrong_is_named(name: str, path: str) ->
         payload[last] = value
 
     wrong: list[object] = [None, [], 1.5, {"x": 1}]
-    wrong += ["\n"] if path not in ("comment.user.type", "label.name") else []  # which any text may be
+    wrong += ["\n"] if path != "label.name" else []  # which any text may be
     for value in wrong:
         with pytest.raises(InputError) as caught:
             context(name, partial(edit, value=value))

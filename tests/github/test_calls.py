@@ -18,8 +18,8 @@ from urllib3.exceptions import MaxRetryError, NewConnectionError, ProtocolError
 from bot.core.publication import Annotation, CheckRun
 from bot.errors import NetworkError
 from bot.github import repository
-from bot.github.publishing import Published, find, publish, publish_check, react, reply
-from bot.github.repository import labelling, newest_run, open_pulls_with_head, parents, pull, rerun
+from bot.github.publishing import Published, find, publish, publish_check
+from bot.github.repository import labelling, open_pulls_with_head, parents, pull
 from bot.system.hub import BoundedRetry, Hub, connect, explain
 
 OURS, HEAD, LABEL = "github-actions[bot]", "a" * 40, "code-size-approved"
@@ -195,17 +195,6 @@ def test_an_update_is_tried_again_within_bounds(world: World) -> None:
     assert world.requests("PATCH", "") == 1 + 3 + 4
 
 
-@pytest.mark.parametrize("arrived", [True, False])
-def test_a_reply_whose_answer_got_lost_is_looked_for_after_the_question(world: World, arrived: bool) -> None:
-    reply(world.hub, 12, "done")
-    world.github.add_comment(12, "mona", "/code-size rerun")
-    if arrived:
-        world.github.before("POST", COMMENTS, lambda: world.github.add_comment(12, OURS, "done"))
-    world.github.fail_next("POST", COMMENTS, 502)
-    reply(world.hub, 12, "done")
-    assert world.bodies == ["done", "/code-size rerun", "done"]
-
-
 # --- the check run ---------------------------------------------------------------------------------------------------
 
 
@@ -303,25 +292,6 @@ def test_the_newest_setting_of_a_label_counts_while_it_is_set_also_on_later_page
     for spelled in (LABEL, LABEL.upper()):
         event = labelling(world.hub, 12, spelled)
         assert event and (event.id, event.actor.login) == (newest, "hubot")
-
-
-def test_runs_are_found_by_commit_and_workflow_and_started_again(world: World) -> None:
-    file = ".github/workflows/pkgci.yml"
-    for run_id, status in ((5, "queued"), (7, "in_progress"), (9, "completed")):
-        world.github.add_run(run_id, HEAD, "push", status=status, conclusion=None, path=f"{file}@refs/heads/main")
-    world.github.add_run(11, HEAD, "push", status="in_progress", conclusion=None, path=".github/workflows/lint.yml")
-    world.github.add_run(12, HEAD, "pull_request", status="in_progress", conclusion=None, path=file)
-    assert [newest_run(world.hub, HEAD, name) for name in (None, "pkgci.yml", "size.yml")] == [12, 12, None]
-    assert newest_run(world.hub, "c" * 40, None) is None
-    assert "`permissions: actions: write`" in world.error(lambda: rerun(world.hub, 9))
-    hub = world.may(actions="write")
-    rerun(hub, 9)
-    assert world.github.reruns == [9]
-    assert world.error(lambda: rerun(hub, 12)) == "cannot run 12 again: 403 This workflow is already running"
-    asked = world.requests("POST", "/rerun")
-    world.github.fail_next("POST", "/rerun$", 502)
-    assert "502" in world.error(lambda: rerun(hub, 9))
-    assert world.requests("POST", "/rerun") == asked + 1, "it may have begun"
 
 
 def test_artifacts_over_all_pages(world: World) -> None:
@@ -444,8 +414,7 @@ def test_retry_after_is_waited_for_whatever_the_request(
     for method, path in (("GET", PULL), ("POST", COMMENTS)):
         world.github.fail_next(method, path, status, headers={"Retry-After": "4"}, body={"message": message})
     assert pull(world.hub, 12).number == 12
-    reply(world.hub, 12, "hello")
-    assert world.bodies == ["hello"] and waits == [4.0, 4.0]
+    assert world.put() and world.bodies == [BODY] and waits == [4.0, 4.0]
 
 
 @pytest.mark.parametrize("status", [429, 403, 503])
@@ -505,7 +474,7 @@ def test_refusals_are_one_line_in_githubs_words_with_the_missing_permission(worl
     assert "not found, or the token may not see it" in line and "pull-requests: read" in line
     wrong = [{"resource": "IssueComment", "field": "body", "code": "missing_field"}, "and\nmore"]
     world.github.fail_next("POST", COMMENTS, 422, body={"message": "Validation Failed", "errors": wrong})
-    line = world.error(lambda: reply(world.hub, 12, "x"))
+    line = world.error(world.put)
     assert "422 Validation Failed: IssueComment body missing_field, and more" in line
     echoed = {"message": f"Authorization: token {world.token} " + "long\n" * 500}
     world.github.fail_next("GET", PULL, 422, body=echoed)
@@ -527,14 +496,10 @@ CALLS: dict[str, tuple[str, str, Callable[[Hub], object]]] = {
     "user": ("GET", r"/user$", lambda hub: hub.token_login()),
     "comments": ("GET", COMMENTS, lambda hub: find(hub, 12, MARKER)),
     "new comment": ("POST", COMMENTS, lambda hub: _published(hub)),
-    "reply": ("POST", COMMENTS, lambda hub: reply(hub, 12, "x")),
-    "reaction": ("POST", r"/reactions$", lambda hub: react(hub, ARTIFACT + 1, "+1")),
     "new check": ("POST", CHECK, lambda hub: publish_check(hub, HEAD, check(60), DETAILS)),
     "more of a check": ("PATCH", MORE_OF_IT, lambda hub: publish_check(hub, HEAD, check(60), DETAILS)),
     "old comment": ("PATCH", ONE, lambda hub: _published(hub)),
     "younger comment": ("DELETE", ONE, lambda hub: _published(hub)),
-    "runs": ("GET", r"/actions/runs$", lambda hub: newest_run(hub, HEAD, None)),
-    "rerun": ("POST", r"/rerun$", lambda hub: rerun(hub, 7)),
     "artifacts of a run": ("GET", r"/runs/7/artifacts$", lambda hub: repository.artifacts(hub, 7)),
     "download": ("GET", r"/zip$", lambda hub: repository.download(hub, ARTIFACT, 1000)),
     "storage": ("GET", r"[.]zip$", lambda hub: repository.download(hub, ARTIFACT, 1000)),
@@ -557,17 +522,17 @@ BODIES: dict[str, object] = {
     "an object without its fields": {},
     "fields of other types": {
         **{name: [{}] for name in ("id", "number", "status", "permission", "state", "message", "errors")},
-        **dict.fromkeys(("head", "base", "parents", "labels", "workflow_runs", "artifacts", "check_runs"), "text"),
+        **dict.fromkeys(("head", "base", "parents", "labels", "artifacts", "check_runs"), "text"),
     },
     "objects of other fields": [{"id": "x", "user": 7, "name": None, "event": {}, "label": 3}],
-    "lists of scalars": {name: [1, None] for name in ("parents", "labels", "workflow_runs", "artifacts", "check_runs")},
+    "lists of scalars": {name: [1, None] for name in ("parents", "labels", "artifacts", "check_runs")},
     "no JSON": b"<html>unicorn</html>",
     "half of it": b'{"id": 7, "head": {',
     "a deep nesting": b"[" * 100_000,
     "no text": b"\xff\xfe\x00",
     "a number without end": b"1" * 10_000,
 }
-UNREAD = ("user", "reaction", "rerun", "younger comment")
+UNREAD = ("user", "younger comment")
 """Calls whose answers hold nothing that is needed; `user` is asked only without a login."""
 STATUSES = (200, 302, 403, 502)
 
@@ -578,7 +543,7 @@ def test_no_answer_to_any_call_ends_otherwise_than_in_one_line(world: World, cal
     assert world.github.add_artifact(7, "a", b"data") == ARTIFACT
     world.github.add_comment(12, "mona", "hello")
     world.github.add_label(12, "ok", "mona")
-    token = world.github.token(permissions=dict.fromkeys(("issues", "pull_requests", "checks", "actions"), "write"))
+    token = world.github.token(permissions=dict.fromkeys(("issues", "pull_requests", "checks"), "write"))
     reached = 0
     for status in STATUSES:
         for name, body in BODIES.items():

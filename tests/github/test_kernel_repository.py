@@ -87,7 +87,7 @@ def trusted(stage: Stage, out: Path, main: str, head: str) -> Ran:
     stage.hub.add_commit(head, [main])
     stage.hub.set_branch("main", main)
     files = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
-    stage.hub.add_artifact(500, "code-size-default", zipped(files), head_sha=head, same_repository=False)
+    stage.hub.add_artifact(500, "code-size-default", zipped(files))
     payload = event("workflow_run.completed")
     run = payload["workflow_run"]
     run.update(id=500, head_sha=head, head_branch="topic", event="pull_request", conclusion="success")

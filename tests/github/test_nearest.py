@@ -155,7 +155,7 @@ def posted(stage: Stage, line: list[str], edit: dict[str, str] | None = None, co
     stage.hub.add_commit(merge, [line[-1], head])
     stage.hub.set_branch("main", line[-1])
     files = {path.name: path.read_bytes() for path in measured.out.iterdir() if path.is_file()}
-    stage.hub.add_artifact(500, "code-size-default", zipped(files), head_sha=head, same_repository=False)
+    stage.hub.add_artifact(500, "code-size-default", zipped(files))
     payload = event("workflow_run.completed")
     run = payload["workflow_run"]
     run.update(id=500, head_sha=head, head_branch="topic", event="pull_request", conclusion="success")

@@ -21,7 +21,6 @@ WRITES = {
     ("code-size.yml", "review"): {"pull-requests", "checks"},
     ("code-size.yml", "baseline"): {"contents", "checks"},
     ("code-size.yml", "manual"): {"pull-requests"},
-    ("code-size.yml", "command"): {"pull-requests", "checks", "issues", "actions"},
     ("release.yml", "image"): {"packages", "id-token", "attestations"},
     ("release.yml", "pypi"): {"id-token"},
     ("release.yml", "tags"): {"contents"},

@@ -22,7 +22,6 @@ pytestmark = pytest.mark.slow
 # What GitHub's pages on permissions say of the calls that the bot makes; {} is for any one part of the path. Where a
 # pull request is asked for as an issue, either of two will do, and the job has the one of pull requests.
 CALLS: tuple[tuple[str, str, str], ...] = (
-    ("GET", "", ""),
     ("GET", "/user", ""),
     ("GET", "/collaborators/{}/permission", ""),
     ("GET", "/pulls", "pull-requests: read"),
@@ -33,19 +32,14 @@ CALLS: tuple[tuple[str, str, str], ...] = (
     ("DELETE", "/issues/comments/{}", "pull-requests: write"),
     ("GET", "/issues/{}/labels", "pull-requests: read"),
     ("GET", "/issues/{}/events", "pull-requests: read"),
-    ("POST", "/issues/comments/{}/reactions", "issues: write"),
     ("POST", "/check-runs", "checks: write"),
     ("PATCH", "/check-runs/{}", "checks: write"),
     ("GET", "/commits/{}/pulls", "pull-requests: read"),
     ("GET", "/commits/{}/check-runs", "checks: read"),
     ("GET", "/commits/{}", "contents: read"),
     ("GET", "/compare/{}", "contents: read"),
-    ("GET", "/actions/artifacts/{}", "actions: read"),
     ("GET", "/actions/artifacts/{}/zip", "actions: read"),
-    ("GET", "/actions/runs", "actions: read"),
-    ("GET", "/actions/runs/{}", "actions: read"),
     ("GET", "/actions/runs/{}/artifacts", "actions: read"),
-    ("POST", "/actions/runs/{}/rerun", "actions: write"),
 )
 DEAREST = ("read", "write")
 GROWN = MODEL.format("a") + "// longer\n" * 400
@@ -156,13 +150,6 @@ def posted(seen: Seen) -> None:
         assert stage.post().code == 0
 
 
-def commanded(seen: Seen) -> None:
-    with seen.posting() as stage:
-        assert stage.post().code == 0
-        for words in ("help", "rerun", 'accept "for speed"'):
-            assert stage.comment("alice", f"/code-size {words}").error == "", words
-
-
 def published(seen: Seen) -> None:
     with seen.measuring(**BRANCH) as (stage, main):
         assert stage.dispatch(main, command="pages").code == 0
@@ -174,7 +161,6 @@ JOBS: dict[tuple[str, str], Callable[[Seen], None]] = {
     ("code-size.yml", "review"): review,
     ("code-size.yml", "baseline"): stored,
     ("code-size.yml", "manual"): by_hand,
-    ("code-size.yml", "command"): commanded,
     ("code-size-pages.yml", "build"): published,
     ("code-size-post.yml", "post"): posted,
     ("code-size-sharded.yml", "plan"): planned,

@@ -59,17 +59,6 @@ def run_event(
     return payload
 
 
-def comment_event(hub: FakeGitHub, number: int, login: str, body: str, comment_id: int = 0) -> Payload:
-    """Somebody wrote a comment; a new one, where it has no id."""
-    payload = event("issue_comment.created")
-    comment_id = comment_id or hub.add_comment(number, login, body)
-    payload["issue"].update(number=number, pull_request={"url": f"{hub.url}/repos/octo/repo/pulls/{number}"})
-    payload["comment"].update(id=comment_id, body=body)
-    for person in (payload["comment"]["user"], payload["sender"]):
-        person.update(login=login, type="User")
-    return payload
-
-
 def input_variables(inputs: Mapping[str, str]) -> dict[str, str]:
     return {f"INPUT_{name.replace('_', '-').upper()}": value for name, value in inputs.items()}
 
@@ -86,7 +75,6 @@ def runner_variables(
         "GITHUB_SHA": sha,
         "GITHUB_REF": ref,
         "GITHUB_RUN_ID": str(run_id),
-        "GITHUB_WORKFLOW_REF": "octo/repo/.github/workflows/code-size.yml@refs/heads/main",
         "GITHUB_API_URL": hub.url,
         "GITHUB_SERVER_URL": "https://github.example",
         "GITHUB_ACTOR": "octocat",

@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 from action_stage import News, Ran, files_with
 from fake_github import FakeGitHub
-from github_runner import LATE, MARKER, comment_event, input_variables, outputs, run_event, runner_variables
+from github_runner import LATE, MARKER, input_variables, outputs, run_event, runner_variables
 from json_texts import to_json
 from replacing import replace
 from strategies import plain_snapshot
@@ -27,7 +27,7 @@ from bot.core.report import Report
 from bot.core.snapshot import Snapshot, SourceInfo
 from bot.errors import BotError
 from bot.github.opening import Services, open_services
-from bot.github.posting import command, post
+from bot.github.posting import post
 from bot.store.entries import DirectoryStore
 from bot.study.run import Progress
 from bot.system.hub import connect
@@ -35,7 +35,7 @@ from bot.system.processes import Cancel
 
 BASE, HEAD, MERGE, OLDER, FOREIGN = (letter * 40 for letter in "bacdf")
 NUMBER, RUN = 7, 500
-WRITER = {"contents": "read", **dict.fromkeys(("issues", "pull_requests", "checks", "actions"), "write")}
+WRITER = {"contents": "read", **dict.fromkeys(("issues", "pull_requests", "checks"), "write"), "actions": "read"}
 OURS = "github-actions[bot]"
 CONFIG = 'schema: code-size-config/1\nbaseline: {store: directory, directory: "%s"}\n'
 
@@ -123,7 +123,7 @@ class Stage:
     def pull(self, head: str = HEAD, merge: str = MERGE, **more: Any) -> None:
         """The pull request at this head."""
         self.hub.add_commit(merge, [BASE, head])
-        given = {"merge_sha": merge, "base_sha": BASE, "head_repo": "mallory/repo", "files": (), **more}
+        given = {"merge_sha": merge, "base_sha": BASE, "head_repo": "mallory/repo", **more}
         self.hub.add_pull(NUMBER, head, **given)
 
     def save(self, snapshot: Snapshot) -> None:
@@ -131,7 +131,7 @@ class Stage:
         assert self.store.save(Entry("default", snapshot.source.sha or "", "e" * 64), snapshot)
 
     def upload(self, data: bytes, run_id: int = RUN, **more: Any) -> None:
-        self.hub.add_artifact(run_id, "code-size-default", data, head_sha=HEAD, same_repository=False, **more)
+        self.hub.add_artifact(run_id, "code-size-default", data, **more)
 
     def grown(self, **more: Any) -> None:
         """A run that found 1,900 % more code."""
@@ -147,10 +147,6 @@ class Stage:
         **inputs: str,
     ) -> Ran:
         return self.run(post, "workflow_run", run_event(run_id, head, conclusion, fork, started_at), **inputs)
-
-    def comment(self, login: str, body: str, comment_id: int = 0, **inputs: str) -> Ran:
-        payload = comment_event(self.hub, NUMBER, login, body, comment_id)
-        return self.run(command, "issue_comment", payload, **inputs)
 
     def run(self, story: Callable[[Services], int], event: str, payload: Mapping[str, Any], **inputs: str) -> Ran:
         """One story in this process, with a connection that does not wait long."""

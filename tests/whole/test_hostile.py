@@ -227,15 +227,3 @@ def test_json_that_is_refused_is_refused_in_plain_words(stage: Stage, field: str
     assert ran.code == 2
     assert_plain(stage.body)
     assert_quiet_log(ran)
-
-
-@pytest.mark.parametrize("word", [word for word in WORDS if "\n" not in word and len(word) < 200 and '"' not in word])
-def test_a_reason_is_text_too(stage: Stage, word: str) -> None:
-    stage.upload(sides(*one("x", "flag")))
-    stage.post()
-    ran = stage.comment("alice", f'/code-size accept "because {word}"')
-    assert_plain(stage.body)
-    assert_plain(ran.summary)
-    assert_quiet_log(ran)
-    for body in stage.bodies:
-        assert not re.search(r"(?<!`)@everyone", body)

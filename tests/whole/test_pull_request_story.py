@@ -23,7 +23,6 @@ from github_runner import (
     Payload,
     Run,
     Runner,
-    comment_event,
     git,
     pull_event,
     push_event,
@@ -84,22 +83,17 @@ class Story:
         run = self._run(
             "pull_request", payload, merge, f"refs/pull/{number}/merge", self.read_only if fork else self.token
         )
-        self.hub.add_run(self.run_id, head_sha=head, event="pull_request")
         if run.report.is_dir():
-            self.upload(run.files(), head)
+            self.upload(run.files())
         return run
 
-    def upload(self, data: bytes, head: str) -> None:
+    def upload(self, data: bytes) -> None:
         """What the workflow's next step does with the report directory."""
-        self.hub.add_artifact(self.run_id, "code-size-default", data, head_sha=head, head_branch="topic")
+        self.hub.add_artifact(self.run_id, "code-size-default", data)
 
     def post(self, head: str) -> Run:
         payload = run_event(self.run_id, head)
         return self._run("workflow_run", payload, self.main, "refs/heads/main", self.token)
-
-    def comment(self, number: int, login: str, body: str) -> Run:
-        payload = comment_event(self.hub, number, login, body)
-        return self._run("issue_comment", payload, self.main, "refs/heads/main", self.token)
 
     @property
     def main(self) -> str:
@@ -163,7 +157,7 @@ def test_from_the_first_push_to_a_refused_artifact(story: Story) -> None:
     run = story.pull(1, "opened", head, merge)
     assert run.code == 0, run.log
     (body,) = story.ours(1)
-    assert "36,864" in body and "73,728" in body and "/code-size accept" in body
+    assert "36,864" in body and "73,728" in body and "code-size-approved" in body
     assert head[:10] not in body or merge[:10] in body
     assert story.main[:10] in body and merge[:10] in body and "first parent of the merge commit" in body
     assert "measured 1 commit before it" in body
@@ -174,12 +168,11 @@ def test_from_the_first_push_to_a_refused_artifact(story: Story) -> None:
     assert annotated & {f"models/{BERT.model}.mlir", "code-size.yml"}
     assert "36,864" in run.summary
 
-    # What nobody with write access says changes nothing, and is not answered.
-    before = len(hub.comments(1))
-    run = story.comment(1, "mallory", '/code-size accept "please"')
-    assert run.code == 0 and len(hub.comments(1)) == before + 1 and story.conclusion(head) == "failure"
-
-    # A label by someone with write access accepts it as it is measured.
+    # A label by someone without write access changes nothing; by someone with it, it accepts what was measured.
+    hub.add_label(1, "code-size-approved", by="mallory")
+    story.pull(1, "labeled", head, merge)
+    assert story.conclusion(head) == "failure"
+    hub.remove_label(1, "code-size-approved")
     hub.add_label(1, "code-size-approved", by="alice")
     run = story.pull(1, "labeled", head, merge)
     (body,) = story.ours(1)
@@ -209,7 +202,7 @@ def test_from_the_first_push_to_a_refused_artifact(story: Story) -> None:
     assert int(run.outputs["new"]) == 8 and tiny.stem in body
     assert run.outputs["changed"] == "0"
 
-    # A fork's run can only measure; the trusted half tells, and a maintainer accepts by comment.
+    # A fork's run can only measure; the trusted half tells, and what a maintainer accepts.
     head, merge = story.open_pull(3, {"code-size.yml": configuration("x86-64-v3")}, fork=True)
     run = story.pull(3, "opened", head, merge, fork=True)
     assert run.code == 0 and story.ours(3) == [] and run.outputs["verdict"] == "fail", run.log
@@ -217,16 +210,16 @@ def test_from_the_first_push_to_a_refused_artifact(story: Story) -> None:
     assert run.code == 0, run.log
     (body,) = story.ours(3)
     assert "73,728" in body and "own workflow run" in body and "stored snapshot" in body
-    run = story.comment(3, "alice", '/code-size accept "the faster layer norm is worth it"')
+    hub.add_label(3, "code-size-approved", by="alice")
+    run = story.post(head)
     assert run.code == 0, run.log
     (body,) = story.ours(3)
-    assert "the faster layer norm is worth it" in body and story.conclusion(head) == "neutral"
+    assert "Accepted by `alice`" in body and story.conclusion(head) == "neutral"
 
     # An artifact with anything but snapshots in it is refused, and said to be.
     head, merge = story.open_pull(3, {"notes.txt": "evil\n"}, fork=True)
     story.run_id += 1
-    hub.add_run(story.run_id, head_sha=head, event="pull_request")
-    story.upload(hostile(), head)
+    story.upload(hostile())
     run = story.post(head)
     assert run.code == 2, run.log
     (body,) = story.ours(3)

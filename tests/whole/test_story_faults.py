@@ -119,17 +119,6 @@ def test_a_mistake_in_post_is_told_and_raised(
     assert stage.conclusions == ["failure"] and stage.state.alarming
 
 
-def test_a_mistake_in_a_command_is_answered_and_raised(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    stage.grown()
-    stage.post()
-    body = stage.body
-    monkeypatch.setattr(bot.github.posting, "reported", raising(MemoryError()))
-    with pytest.raises(MemoryError):
-        stage.comment("alice", '/code-size accept "x"')
-    assert "`/code-size accept` could not be done" in stage.bodies[-1] and "a fault of the program" in stage.bodies[-1]
-    assert stage.body == body and [one["content"] for one in stage.hub.reactions] == ["confused"]
-
-
 def test_a_mistake_while_a_mistake_is_told_hides_neither(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     stage.upload(sides(side(BASE), side(MERGE)))
     monkeypatch.setattr(bot.github.posting, "reported", raising(MemoryError("first")))

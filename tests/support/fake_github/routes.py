@@ -5,7 +5,6 @@ An object has what the description requires of it, filled in by type, and the st
 
 from __future__ import annotations
 
-import hashlib
 import re
 import subprocess
 import zlib
@@ -16,7 +15,7 @@ from urllib.parse import urlencode
 
 from api_description import skeleton
 
-from .state import Artifact, CheckRun, Comment, LabelEvent, Pull, Run, State, Token
+from .state import Artifact, CheckRun, Comment, LabelEvent, Pull, State, Token
 
 Json = dict[str, Any]
 Thing = TypeVar("Thing")
@@ -26,7 +25,6 @@ MAX_SUMMARY_CHARACTERS = 65_535
 MAX_ANNOTATIONS_PER_CALL = 50
 _DEFAULT_PAGE, _MAX_PAGE = 30, 100
 _ASSOCIATIONS = {"admin": "OWNER", "write": "COLLABORATOR", "read": "CONTRIBUTOR"}
-_REACTIONS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "eyes", "rocket")
 _ISSUES = "issues pull_requests"
 
 
@@ -85,9 +83,7 @@ def answered(state: State, request: Request) -> Reply:
     for method, pattern, scopes, handler in ROUTES:
         found = pattern.fullmatch(below)
         if found and method == request.method:
-            levels = ("read", "write") if method == "GET" else ("write",)
-            is_open = method == "GET" and (not state.private or scopes == ["metadata"])
-            if not (is_open or request.token.may(scopes, *levels)):
+            if not (method == "GET" or request.token.may(scopes, "write")):
                 raise Refusal(403, "Resource not accessible by integration")
             return handler(state, request, *found.groups())
     raise Refusal(404, "Not Found")
@@ -141,17 +137,11 @@ def repository(state: State, full_name: str, schema: str = "minimal-repository")
         name=name,
         full_name=full_name,
         owner=user(state, owner),
-        private=state.private and full_name == state.repo,
         fork=full_name != state.repo,
         default_branch="main",
         url=f"{state.url}/repos/{full_name}",
         html_url=f"https://github.com/{full_name}",
     )
-
-
-@route("GET", "", "metadata")
-def get_repository(state: State, _request: Request) -> Reply:
-    return Reply(200, repository(state, state.repo, "full-repository"))
 
 
 @route("GET", r"/collaborators/([^/]+)/permission", "metadata")
@@ -215,21 +205,11 @@ def get_pull(state: State, _request: Request, number: str) -> Reply:
     return Reply(200, pull(state, known(state.pulls, number), "pull-request"))
 
 
-@route("GET", r"/pulls/(\d+)/files", "pull_requests")
-def list_pull_files(state: State, request: Request, number: str) -> Reply:
-    one = known(state.pulls, number)
-    blob = f"https://github.com/{state.repo}/blob/{one.head_sha}"
-    rows = [skeleton("diff-entry", filename=name, status="modified", blob_url=f"{blob}/{name}") for name in one.files]
-    return page_of(request, rows)
-
-
 # Issues
 
 
 def comment(state: State, one: Comment) -> Json:
-    contents = [each["content"] for each in state.reactions if each["comment_id"] == one.id]
     url = f"{state.root}/issues/comments/{one.id}"
-    counts = {name: contents.count(name) for name in _REACTIONS}
     return skeleton(
         "issue-comment",
         id=one.id,
@@ -242,7 +222,6 @@ def comment(state: State, one: Comment) -> Json:
         url=url,
         issue_url=f"{state.root}/issues/{one.issue}",
         html_url=f"https://github.com/{state.repo}/issues/{one.issue}#issuecomment-{one.id}",
-        reactions={**counts, "total_count": len(contents), "url": f"{url}/reactions"},
     )
 
 
@@ -285,18 +264,6 @@ def delete_comment(state: State, _request: Request, number: str) -> Reply:
     return Reply(204)
 
 
-@route("POST", r"/issues/comments/(\d+)/reactions", _ISSUES)
-def create_reaction(state: State, request: Request, number: str) -> Reply:
-    """A second reaction of the same kind by the same user is the first one, answered with 200."""
-    login, content = request.token.login, request.body["content"]
-    given = {"comment_id": known(state.comments, number).id, "content": content, "user": login}
-    same = [one for one in state.reactions if {key: one[key] for key in given} == given]
-    if not same:
-        state.reactions.append({"id": state.next_id(), **given})
-    one = (same or state.reactions)[-1]
-    return Reply(200 if same else 201, skeleton("reaction", id=one["id"], content=content, user=user(state, login)))
-
-
 def label(state: State, name: str) -> Json:
     fixed = {"color": "ededed", "description": ""}  # in a list of pull requests a description is never null
     return skeleton("label", id=stable_id(f"label {name}"), name=name, url=f"{state.root}/labels/{name}", **fixed)
@@ -321,62 +288,11 @@ def label_event(state: State, one: LabelEvent) -> Json:
     return skeleton(schema, url=f"{state.root}/issues/events/{one.id}", **about, **named)
 
 
-# Workflow runs and their artifacts
-
-
-def run(state: State, one: Run) -> Json:
-    url = f"{state.root}/actions/runs/{one.id}"
-    return skeleton(
-        "workflow-run",
-        id=one.id,
-        head_branch=one.head_branch,
-        head_sha=one.head_sha,
-        event=one.event,
-        status=one.status,
-        conclusion=one.conclusion,
-        path=one.path,
-        run_attempt=one.run_attempt,
-        pull_requests=[],  # GitHub lists none for a run of a fork
-        repository=repository(state, state.repo),
-        head_repository=repository(state, one.head_repo),
-        created_at=one.created_at,
-        updated_at=one.created_at,
-        url=url,
-        html_url=f"https://github.com/{state.repo}/actions/runs/{one.id}",
-        artifacts_url=f"{url}/artifacts",
-        rerun_url=f"{url}/rerun",
-    )
-
-
-@route("GET", r"/actions/runs", "actions")
-def list_runs(state: State, request: Request) -> Reply:
-    """Newest first."""
-    filters = {"head_sha": "head_sha", "event": "event", "branch": "head_branch", "status": "status"}
-    wanted = {filters[key]: value for key, value in request.query.items() if key in filters}
-    newest_first = [state.runs[key] for key in sorted(state.runs, reverse=True)]
-    found = [one for one in newest_first if all(getattr(one, key) == value for key, value in wanted.items())]
-    return page_of(request, [run(state, one) for one in found], "workflow_runs")
-
-
-@route("GET", r"/actions/runs/(\d+)", "actions")
-def get_run(state: State, _request: Request, number: str) -> Reply:
-    return Reply(200, run(state, known(state.runs, number)))
-
-
-@route("POST", r"/actions/runs/(\d+)/rerun", "actions")
-def rerun(state: State, _request: Request, number: str) -> Reply:
-    one = known(state.runs, number)
-    if one.status != "completed":
-        raise Refusal(403, "This workflow is already running")
-    state.reruns.append(one.id)
-    one.run_attempt += 1
-    one.status, one.conclusion = "queued", None
-    return Reply(201, {})
+# The artifacts of workflow runs
 
 
 def artifact(state: State, one: Artifact) -> Json:
     url = f"{state.root}/actions/artifacts/{one.id}"
-    home = state.repo if one.same_repository else state.runs[one.run_id].head_repo
     return skeleton(
         "artifact",
         id=one.id,
@@ -387,23 +303,14 @@ def artifact(state: State, one: Artifact) -> Json:
         expired=one.expired,
         created_at=one.created_at,
         updated_at=one.created_at,
-        digest=f"sha256:{hashlib.sha256(one.zip_bytes).hexdigest()}",
-        workflow_run={
-            "id": one.run_id,
-            "repository_id": stable_id(state.repo),
-            "head_repository_id": stable_id(home),
-            "head_branch": one.head_branch,
-            "head_sha": one.head_sha,
-        },
     )
 
 
 @route("GET", r"/actions/runs/(\d+)/artifacts", "actions")
 def list_artifacts(state: State, request: Request, run_id: str) -> Reply:
     """Newest first, as GitHub lists them."""
-    wanted = known(state.runs, run_id).id
     newest_first = [state.artifacts[key] for key in sorted(state.artifacts, reverse=True)]
-    return page_of(request, [artifact(state, one) for one in newest_first if one.run_id == wanted], "artifacts")
+    return page_of(request, [artifact(state, one) for one in newest_first if one.run_id == int(run_id)], "artifacts")
 
 
 @route("GET", r"/actions/artifacts/(\d+)/zip", "actions")
@@ -507,7 +414,7 @@ def get_tree(state: State, _request: Request, revision: str) -> Reply:
     rows = (row.partition("\t") for row in _git(state, "ls-tree", "-r", "-t", revision).splitlines())
     entries = [dict(zip(("mode", "type", "sha"), kind.split(), strict=True)) | {"path": path} for kind, _, path in rows]
     url = f"{state.root}/git/trees/{revision}"
-    return Reply(200, skeleton("git-tree", sha=revision, url=url, tree=entries, truncated=state.truncated))
+    return Reply(200, skeleton("git-tree", sha=revision, url=url, tree=entries))
 
 
 @route("GET", r"/commits/([0-9a-f]+)/pulls", "pull_requests")

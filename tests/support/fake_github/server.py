@@ -21,7 +21,7 @@ from contract import violations
 
 from . import routes
 from .routes import Refusal, Reply, Request, error
-from .state import Artifact, LabelEvent, Pull, Run, State, Token
+from .state import Artifact, LabelEvent, Pull, State, Token
 
 _WORKFLOW_PERMISSIONS = {
     "contents": "read",
@@ -55,11 +55,11 @@ class Order:
 class FakeGitHub:
     """GitHub with one repository, as two real HTTP servers: `url` is the API's root, `blob_url` the artifacts' host.
 
-    Reading is open to every known token unless `private`. Setting up and looking is safe while requests are served.
+    Reading is open to every known token. Setting up and looking is safe while requests are served.
     """
 
-    def __init__(self, repo: str = "octo/repo", private: bool = False) -> None:
-        self.state, self.lock = State(repo, private), threading.RLock()
+    def __init__(self, repo: str = "octo/repo") -> None:
+        self.state, self.lock = State(repo), threading.RLock()
         self._orders: dict[str, list[Order]] = {"answer": [], "delay": [], "call": []}
         self._traffic: list[dict[str, Any]] = []
         self._blob_requests: list[dict[str, Any]] = []
@@ -105,10 +105,10 @@ class FakeGitHub:
         with self.lock:
             self.state.branches[name] = sha
 
-    def set_history(self, clone: Path, truncated: bool = False) -> None:
+    def set_history(self, clone: Path) -> None:
         """Trees, commits and diffs are those of this clone; strangers may read them."""
         with self.lock:
-            self.state.clone, self.state.truncated = clone, truncated
+            self.state.clone = clone
 
     def add_pull(
         self,
@@ -172,21 +172,11 @@ class FakeGitHub:
         self.state.events.append(one)
         return one.id
 
-    def add_run(self, run_id: int, head_sha: str = "0" * 40, event: str = "pull_request", **fields: Any) -> None:
-        """A workflow run; `fields` are further ones of `Run`."""
+    def add_artifact(self, run_id: int, name: str, zip_bytes: bytes, expired: bool = False) -> int:
+        """An artifact of a run; its id."""
         with self.lock:
-            given = {"head_repo": self.state.repo, **fields}
-            self.state.runs[run_id] = Run(run_id, self.state.now(), head_sha=head_sha, event=event, **given)
-
-    def add_artifact(self, run_id: int, name: str, zip_bytes: bytes, **fields: Any) -> int:
-        """An artifact of a run, which becomes known where it is not; its id. `fields` are others of `Artifact`."""
-        with self.lock:
-            state = self.state
-            one = Artifact(state.next_id(), run_id, state.now(), name, zip_bytes, **fields)
-            if run_id not in state.runs:
-                event, home = ("push", state.repo) if one.same_repository else ("pull_request", "fork/repo")
-                self.add_run(run_id, one.head_sha, event, head_branch=one.head_branch, head_repo=home)
-            state.artifacts[one.id] = one
+            one = Artifact(self.state.next_id(), run_id, self.state.now(), name, zip_bytes, expired)
+            self.state.artifacts[one.id] = one
             return one.id
 
     # Breaking
@@ -258,18 +248,6 @@ class FakeGitHub:
         with self.lock:
             checks = self.state.checks.values()
             return copy.deepcopy([{"id": one.id, **one.fields, "annotations": one.annotations} for one in checks])
-
-    @property
-    def reactions(self) -> list[dict[str, Any]]:
-        """`id`, `comment_id`, `content` and `user` of each."""
-        with self.lock:
-            return copy.deepcopy(self.state.reactions)
-
-    @property
-    def reruns(self) -> list[int]:
-        """The ids of the runs that were started again."""
-        with self.lock:
-            return list(self.state.reruns)
 
     def assert_contract(self) -> None:
         """AssertionError with every violation of GitHub's API description in the traffic so far."""

@@ -39,7 +39,6 @@ class Pull:
     merge_sha: str | None = None
     login: str = "octocat"
     title: str = "A change"
-    files: Sequence[str] = ()
     created_at: str = "2026-01-01T00:00:00Z"
     merged_at: str | None = None
 
@@ -68,34 +67,15 @@ class LabelEvent:
     created_at: str
 
 
-@dataclass(slots=True)
-class Run:
-    """A workflow run; `path` is the workflow's file."""
-
-    id: int
-    created_at: str
-    head_repo: str
-    head_sha: str = "0" * 40
-    event: str = "pull_request"
-    head_branch: str = "topic"
-    status: str = "completed"
-    conclusion: str | None = "success"
-    path: str = ".github/workflows/code-size.yml"
-    run_attempt: int = 1
-
-
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """An artifact of a run; `same_repository` is False for a run of a fork's pull request."""
+    """An artifact of a workflow run."""
 
     id: int
     run_id: int
     created_at: str
     name: str
     zip_bytes: bytes
-    head_sha: str = "0" * 40
-    head_branch: str = "main"
-    same_repository: bool = True
     expired: bool = False
 
 
@@ -113,11 +93,9 @@ class State:
     """Everything; the server's lock guards it."""
 
     repo: str
-    private: bool
     url: str = ""
     blob_url: str = ""
     clone: Path | None = None
-    truncated: bool = False
     users: dict[str, str] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
     pulls: dict[int, Pull] = field(default_factory=dict)
@@ -127,10 +105,7 @@ class State:
     commits: dict[str, tuple[str, ...]] = field(default_factory=dict)
     branches: dict[str, str] = field(default_factory=dict)
     artifacts: dict[int, Artifact] = field(default_factory=dict)
-    runs: dict[int, Run] = field(default_factory=dict)
     checks: dict[int, CheckRun] = field(default_factory=dict)
-    reactions: list[dict[str, Any]] = field(default_factory=list)
-    reruns: list[int] = field(default_factory=list)
     _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1001))
     _seconds: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
