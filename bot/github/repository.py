@@ -44,15 +44,6 @@ def open_pulls_at(hub: Hub, head_sha: str, base_ref: str) -> list[int]:
         return [one.number for one in pulls if (one.head.sha, one.base.ref) == (head_sha, base_ref)]
 
 
-def merged_pull(hub: Hub, sha: str, branch: str) -> PullRequest | None:
-    """The pull request whose merge into a branch made this commit; None for another commit."""
-    with explain(f"look for the pull request that {sha[:12]} merged", "pull-requests: read"):
-        # PyGithub's own reads the commit first.
-        listed = PaginatedList(PullRequest, hub.requester, f"{hub.repo.url}/commits/{sha}/pulls")
-        pulls = [_whole(one) for one in listed if one.merged_at and one.merge_commit_sha == sha]
-        return next((one for one in pulls if one.base.ref == branch), None)
-
-
 def _whole(one: PullRequest) -> PullRequest:
     """The pull request, of which nothing that the program reads is missing or of another type."""
     head_repository_of(one)

@@ -14,19 +14,15 @@ from msgspec import structs
 
 from bot.core.baseline import Entry
 from bot.core.json_text import decoded
-from bot.core.publication import Acceptance, accept
 from bot.core.report import Adoption, Baseline, Report
 from bot.core.sharding import Matrix, assigned, matrix, merge_snapshots
 from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
-from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
+from bot.errors import BotError, InputError, Interrupted, UsageError
 from bot.github.baselines import Base, nearest, nearest_costs, older_note, standing_for, stored
-from bot.github.delivering import Destination, deliver, failure_delivered, recalled, suspected
+from bot.github.delivering import Destination, deliver, failure_delivered, suspected
 from bot.github.opening import Opened, Services, Wanted, judging_rules, named_compiler, opened, store_of, wanted_sides
-from bot.github.publishing import publish_check
-from bot.github.repository import merged_pull
-from bot.show.comment import check_run, model_paths, write_snapshot
+from bot.show.comment import write_snapshot
 from bot.show.filters import plural
-from bot.store.entries import Store
 from bot.study.comparison import adopting, reported
 from bot.study.prepare import Work, load_snapshot, plan_digest, require_writable
 from bot.study.run import SidePlan, suspects
@@ -45,31 +41,38 @@ def review(services: Services) -> int:
 
 
 def baseline(services: Services) -> int:
-    """Measure the pushed commit, store it and say what it changed, unless what is stored would give the same."""
+    """Measure the pushed commit, store it and say what it changed, unless what is stored would give the same.
+
+    It is compared with the newest snapshot of its nearest ancestor, in the job's summary: what pull requests do
+    together is seen here first. The verdict stops nothing, as all is merged.
+    """
     require_writable(services.out)
-    code = 0
     with opened(services, _pushed(services)) as (_, head):
-        plan, say = head.plan("head"), services.show.say
-        entry = Entry(head.config.report_id, services.context.sha, plan_digest(plan))
-        store = store_of(services, head.config)
+        plan, say, config = head.plan("head"), services.show.say, head.config
+        sha, store = services.context.sha, store_of(services, config)
+        entry = Entry(config.report_id, sha, plan_digest(plan))
         if standing := standing_for(services, store, head, entry.digest):
             older = f"{plural(standing.distance, 'commit')} older" if standing.distance else "of that very commit"
             say(f"nothing to measure: {standing.entry.sha[:10]} ({older}) gives the same")
-        else:
-            snapshot, before = _whole(services, head, plan), stored_before(services, store, head)
-            if before:
-                sides = {"base": before[1], "head": snapshot}
-                snapshot = _asked_twice(head.work, head, sides)["head"]
-            snapshot = with_largest_traced(plan, snapshot, head.config.baseline.traces, head.work)
-            write_snapshot(services.out / "head.json", snapshot)
-            say("stored" if store.save(entry, snapshot) else "was stored already")
-            if before:
-                report = reported(head.config, before[1], snapshot, before[0], head.work.texts)
-                report = suspected(report, services, head.config)
-                if distance := before[0].distance:
-                    report = structs.replace(report, notes=(older_note(distance), *report.notes))
-                code = deliver_push(report, services, head)
-        return code
+            return 0
+        snapshot, before = _whole(services, head, plan), None
+        if services.context.event == "push":
+            before = next(stored(services, store, config, sha, lambda entry: entry.sha != sha), None)
+        if before:
+            snapshot = _asked_twice(head.work, head, {"base": before.snapshot, "head": snapshot})["head"]
+        snapshot = with_largest_traced(plan, snapshot, config.baseline.traces, head.work)
+        write_snapshot(services.out / "head.json", snapshot)
+        say("stored" if store.save(entry, snapshot) else "was stored already")
+        if before is None:
+            return 0
+        rule, distance = "parent of the pushed commit; stored snapshot", before.distance - 1
+        compared_with = Baseline(rule, services.git.parents(sha)[0], distance)
+        report = reported(config, before.snapshot, snapshot, compared_with, head.work.texts)
+        report = suspected(report, services, config)
+        if distance:
+            report = structs.replace(report, notes=(older_note(distance), *report.notes))
+        rules = structs.replace(config, fail_job=False)
+        return deliver(report, services, Destination(None, "", services.context.run_id, rules, head.config_name))
 
 
 def part(services: Services) -> None:
@@ -229,57 +232,3 @@ def _joined(services: Services, head: Opened) -> Snapshot | None:
     lost = {name: len(part) for name, part in parts.items() if not arrived & {cell.key for cell in part}}
     notes = (f"shard {name} is lost: its {count} cells are not measured" for name, count in lost.items())
     return structs.replace(merged, notes=tuple(sorted({*merged.notes, *notes})))
-
-
-# After a merge: what a push to the default branch did to the code, against the baseline that was stored before it.
-#
-# A pull request is compared with its base as that was then. What it does together with what was merged meanwhile is
-# seen here first.
-
-
-def stored_before(services: Services, store: Store, side: Opened) -> tuple[Baseline, Snapshot] | None:
-    """The newest snapshot of the nearest ancestor of a pushed commit; None for what is no push, and without any.
-
-    Its distance is 0 where it is of the commit's first parent.
-    """
-    sha, config = services.context.sha, side.config
-    if services.context.event != "push":
-        return None
-    before = next(stored(services, store, config, sha, lambda entry: entry.sha != sha), None)
-    if before is None:
-        return None
-    rule, parent = "parent of the pushed commit; stored snapshot", services.git.parents(sha)[0]
-    return Baseline(rule, parent, before.distance - 1), before.snapshot
-
-
-def deliver_push(report: Report, services: Services, head: Opened) -> int:
-    """The report of a push: files and summary, and a check on the commit where that is wanted.
-
-    What was accepted on the pull request that the push merged is accepted here too.
-    Returns the exit code; what GitHub refuses is said, as the baseline is stored by then.
-    """
-    config, context, problems = head.config, services.context, list[NetworkError]()
-    branch = context.default_branch
-    hub = services.hub if config.baseline.after_merge == "check" and not context.read_only else None
-    acceptances: tuple[Acceptance, ...] = ()
-    try:
-        if hub and (pull := merged_pull(hub, context.sha, branch)):
-            own = Destination(pull.number, pull.head.sha, context.run_id, config, base_ref=branch)
-            memory = recalled(problems, hub, own)
-            acceptances = memory.acceptances if memory else ()
-    except NetworkError as error:
-        problems.append(error)
-    notes = (f"what was accepted on the merged pull request is not known: {error.line}" for error in problems)
-    report = structs.replace(report, notes=(*report.notes, *notes))
-    to = Destination(None, "", context.run_id, config, head.config_name, branch)
-    try:
-        code = deliver(report, services, to, acceptances)
-        if hub:
-            verdict = accept(report.verdict, acceptances)
-            final = structs.replace(report, verdict=verdict, report_id=config.report_id)
-            check = check_run(final, config_path=head.config_name, model_paths=model_paths(final), base_ref=branch)
-            publish_check(hub, context.sha, structs.replace(check, name=f"{check.name}, merged"), context.run_url)
-        return code
-    except NetworkError as error:
-        services.show.say(f"told in the job summary only: {error.line}")
-        return 0

@@ -180,7 +180,6 @@ def pull(state: State, one: Pull, schema: str = "pull-request-simple") -> Json:
         base=end(state.repo, one.base_ref, one.base_sha),
         merge_commit_sha=one.merge_sha,
         created_at=one.created_at,
-        merged_at=one.merged_at,
         labels=[label(state, name) for name in state.labels.get(one.number, ())],
         **mergeable,
     )
@@ -415,13 +414,6 @@ def get_tree(state: State, _request: Request, revision: str) -> Reply:
     entries = [dict(zip(("mode", "type", "sha"), kind.split(), strict=True)) | {"path": path} for kind, _, path in rows]
     url = f"{state.root}/git/trees/{revision}"
     return Reply(200, skeleton("git-tree", sha=revision, url=url, tree=entries))
-
-
-@route("GET", r"/commits/([0-9a-f]+)/pulls", "pull_requests")
-def list_pulls_of_commit(state: State, request: Request, sha: str) -> Reply:
-    """Merged ones whose merge it is; open ones are named too, where it is their head."""
-    of_commit = [one for one in state.pulls.values() if sha == (one.merge_sha if one.merged_at else one.head_sha)]
-    return page_of(request, [pull(state, one) for one in of_commit])
 
 
 @route("GET", r"/commits", "contents")

@@ -40,7 +40,6 @@ class Pull:
     login: str = "octocat"
     title: str = "A change"
     created_at: str = "2026-01-01T00:00:00Z"
-    merged_at: str | None = None
 
 
 @dataclass(slots=True)
