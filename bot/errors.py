@@ -47,29 +47,6 @@ class ConfigError(BotError):
     """A configuration file that cannot be accepted; `where` is `file:line: key`."""
 
 
-class NotConfigured(ConfigError):
-    """No configuration where one is needed.
-
-    Args:
-        file: where to put one.
-        starter: its text, fitted to the repository.
-        found: what it was made of, one line each.
-    """
-
-    def __init__(
-        self,
-        what: str,
-        *,
-        where: str = "",
-        hint: str = "",
-        file: str = "",
-        starter: str = "",
-        found: tuple[str, ...] = (),
-    ) -> None:
-        self.file, self.starter, self.found = file, starter, found
-        super().__init__(what, where=where, hint=hint)
-
-
 class InputError(BotError):
     """A model, snapshot or report file that cannot be used."""
 

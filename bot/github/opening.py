@@ -6,18 +6,17 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from msgspec import structs
 
 from bot.compiler.toolchain import newest
 from bot.config.configuration import CONFIG_NAMES, PACKAGED, Config, config_in, is_packaged, load_config
 from bot.config.requirements import requirements_file, sought_compiler
-from bot.config.starter import configuration, discover, offer_lines
 from bot.core.context import ActionInputs, RunContext
 from bot.core.sharding import agreed
 from bot.core.spec import MOVING, Places, Sought, is_address, release_of
-from bot.errors import BotError, ConfigError, InputError, Interrupted, NotConfigured, UsageError
+from bot.errors import BotError, ConfigError, InputError, Interrupted, UsageError
 from bot.store.data_branch import DataBranch
 from bot.store.entries import DirectoryStore, Store
 from bot.study.prepare import Request, Show, Work, is_snapshot
@@ -105,12 +104,12 @@ def store_of(services: Services, config: Config) -> Store:
 #
 # Of a commit without a configuration the packaged suite is measured where somebody asked for it: the input config is
 # `default`, or the input head says what the head is. Else nobody did, and the same compiler over models that are not
-# this repository's would tell nothing: the run says so, with a starter that fits the repository.
+# this repository's would tell nothing: the run says so.
 
-LOOKED_FOR = f"there is no {' and no '.join(CONFIG_NAMES)} at this commit"
+_LOOKED_FOR = f"there is no {' and no '.join(CONFIG_NAMES)} at this commit"
 _HINT = (
-    "commit one: the job summary has a starter that fits this repository; or, to measure the packaged suite, give the "
-    "action config: default, and the inputs base and head"
+    "commit one, which `code-size-bot init` writes; or, to measure the packaged suite, give the action config: "
+    "default, and the inputs base and head"
 )
 
 
@@ -259,8 +258,7 @@ def opened(services: Services, head: Wanted, base: Wanted | None = None) -> Iter
     with ExitStack() as stack:
         right = _open(services, stack, head)
         if not right.config_name:
-            is_named = bool(head.spec or head.snapshot)
-            require_configuration(services.inputs.config, right.tree, services.cancel, is_named=is_named)
+            require_configuration(services.inputs.config, is_named=bool(head.spec or head.snapshot))
         if base is None:
             yield right, right
         elif base.sha == head.sha:
@@ -355,25 +353,10 @@ def configuration_of(services: Services, top: Path, *, models: bool = False) -> 
     return load_config(top / name if name else None, models=models), name
 
 
-def require_configuration(given: str, top: Path, cancel: Cancel, *, is_named: bool) -> None:
-    """Refuse a head without configuration, unless the packaged one is what is asked for.
+def require_configuration(given: str, *, is_named: bool = False) -> None:
+    """Raise ConfigError for a head without configuration, unless the packaged one is what is asked for.
 
     `given`: the input config; `is_named`: True where the input head says what the head is.
-    Raises NotConfigured where there is none, with one that fits; ConfigError where there is one, under another name.
     """
-    if given == str(PACKAGED) or (is_named and not given):
-        return
-    # A file that is there under another name is meant: a starter beside it would be one too many.
-    names = (*CONFIG_NAMES, *(str(Path(name).with_suffix(".yaml")) for name in CONFIG_NAMES))
-    there = next((name for name in names if (top / name).is_file()), "")
-    if there and given:
-        raise ConfigError("does not exist at this commit", where=given, hint=f"write config: {there}, which is there")
-    if there:
-        raise ConfigError(LOOKED_FOR, hint=f"rename {there} to end with .yml, or write config: {there}")
-    what = "does not exist at this commit" if given else LOOKED_FOR
-    parts = PurePosixPath(given).parts
-    is_plain = bool(parts) and not PurePosixPath(given).is_absolute() and ".." not in parts
-    name = given if is_plain else CONFIG_NAMES[-1]  # a path that a file of the repository can have
-    offer = discover(top, Git(top, cancel))
-    text, lines = configuration(top, name, offer), tuple(offer_lines(offer))
-    raise NotConfigured(what, where=given, hint=_HINT, file=name, starter=text, found=lines)
+    if given != str(PACKAGED) and (given or not is_named):
+        raise ConfigError("does not exist at this commit" if given else _LOOKED_FOR, where=given, hint=_HINT)

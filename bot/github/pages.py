@@ -27,7 +27,7 @@ def pages(services: Services) -> None:
     """Write the site to `out`.
 
     Raises:
-        NotConfigured: the branch has no configuration.
+        ConfigError: the branch has no configuration.
         UsageError: the run is of another branch than the default one, or of a pull request.
         NoVerdict: no baseline is stored for any of the branch's commits that are looked through.
     """
@@ -39,7 +39,7 @@ def pages(services: Services) -> None:
         raise UsageError(what, where="event", hint="start it by push, schedule, workflow_run or by hand there")
     config, name = configuration_of(services, services.at(""))
     if not name:
-        require_configuration(services.inputs.config, services.git.directory, services.cancel, is_named=False)
+        require_configuration(services.inputs.config)
     line = stored(services, store_of(services, config), config, context.sha, a_commit=1)
     sides = [(one.entry.sha, one.snapshot) for one in islice(line, MOST_BASELINES)]
     if not sides:

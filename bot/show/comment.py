@@ -15,7 +15,7 @@ from msgspec import structs
 from bot.core.publication import Annotation, AnnotationLevel, CheckRun, Conclusion
 from bot.core.report import Report, report_lines
 from bot.core.snapshot import Snapshot, lines, rows_of
-from bot.errors import BotError, InputError, NotConfigured, TemplateError
+from bot.errors import BotError, InputError, TemplateError
 from bot.show.blocks import Limits, by, plain
 from bot.show.escape import clean, clip
 from bot.show.facts import Facts, build_facts
@@ -51,7 +51,6 @@ SUMMARY_TIERS = (
 _MANY_CELLS = 40
 _REPORT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _BROKE_CHARS, _TITLE_CHARS, _PATH_CHARS, _MESSAGE_LINES = 1_000, 255, 400, 20
-_FOUND_CHARS = 200
 _STATE_LINE = re.compile(r"<!-- code-size-bot-state:[A-Za-z0-9+/=:]+ -->")
 _FILES, _WHERE = "report.html and report.json", "the job summary, report.html and report.json"
 _CONCLUSIONS: Mapping[str, Conclusion] = {"pass": "success", "warn": "neutral", "fail": "failure", "unknown": "failure"}
@@ -131,17 +130,13 @@ def _head(report_id: str, state_line: str) -> Markup:
 def render_broken(report_id: str, error: BotError, links: Links, state_line: str = "") -> str:
     """The comment of an analysis that broke before there was a report.
 
-    `error`: what broke; of a missing configuration the starter is drawn; `links`: label and URL; only https is drawn as
-    a link; `state_line`: what the comment remembers, from the comment before.
+    `error`: what broke; `links`: label and URL; only https is drawn as a link; `state_line`: what the comment
+    remembers, from the comment before.
     """
     return _draw_broken(error, links, _head(report_id, state_line))
 
 
 def _draw_broken(error: BotError, links: Links, marker: str = "") -> str:
-    if isinstance(error, NotConfigured):
-        found = [clip(clean(line), _FOUND_CHARS) for line in error.found]
-        values = {"file": clip(clean(error.file), _FOUND_CHARS), "starter": error.starter, "found": found}
-        return draw(load("starter.md.j2", None), **values, links=links, marker=marker)
     what = clip(clean(error.line), _BROKE_CHARS) or "no reason is known"
     return draw(load("broken.md.j2", None), what=what, links=links, marker=marker)
 
@@ -182,8 +177,7 @@ def broken_check(report_id: str, base_ref: str, error: BotError, url: str) -> Ch
 
     `error`: what broke; `url`: of the run; empty where there is none.
     """
-    why = "there is no configuration" if isinstance(error, NotConfigured) else f"the analysis broke: {error.line}"
-    title = clip(clean(f"Code size: not known, {why}"), _TITLE_CHARS)
+    title = clip(clean(f"Code size: not known, the analysis broke: {error.line}"), _TITLE_CHARS)
     links = [("workflow run", url)] if url else []
     return CheckRun(check_name(report_id, base_ref), "failure", title, _draw_broken(error, links))
 

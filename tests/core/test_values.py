@@ -23,7 +23,7 @@ from bot.errors import BotError
 
 CLASSES = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, BotError)]
 EXIT_CODES = {
-    **dict.fromkeys(("BotError", "UsageError", "ConfigError", "NotConfigured", "InputError", "OutputError"), 2),
+    **dict.fromkeys(("BotError", "UsageError", "ConfigError", "InputError", "OutputError"), 2),
     **dict.fromkeys(("MalformedBinary", "TemplateError"), 2),
     "NetworkError": 3,
     "CompilerUnavailable": 4,

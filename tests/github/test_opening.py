@@ -94,8 +94,10 @@ def test_the_configuration_of_the_input_is_used_on_both_sides_and_has_to_be_ther
     pull = stage.open_pull({"ci/x.mlir": MODEL.format("x") + "// more\n"})
     assert stage.pull(*pull, config="ci/size.yml").states == {"x on vmvx": "changed"}
     ran = stage.pull(*pull, config="ci/other.yml")
-    line = "ci/other.yml: does not exist at this commit (write config: code-size.yml, which is there)"
-    assert ran.code == 2 and ran.error == line and "ci/other.yml" in stage.comments()[0]
+    assert ran.code == 2 and ran.error.startswith("ci/other.yml: does not exist at this commit (commit one")
+    assert "ci/other.yml" in stage.comments()[0]
+    ran = stage.pull(*pull, config="/etc/hostname")
+    assert ran.code == 2 and ran.error.startswith("/etc/hostname: leaves the repository"), ran.error
 
 
 # --- inputs that name files -------------------------------------------------------------------------------------------
