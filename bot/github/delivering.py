@@ -6,21 +6,19 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
 from msgspec import structs
 
 from bot.config.configuration import Config
 from bot.core.delta import STATES
-from bot.core.policy import Verdict
 from bot.core.publication import (
     APPROVAL_LABEL,
     Acceptance,
     CheckRun,
     CommentState,
     Conclusion,
-    Seen,
     accept,
     alarms,
     decode,
@@ -35,7 +33,7 @@ from bot.explain.suspects import github_source, with_suspects
 from bot.github.opening import Services, workspace_rules
 from bot.github.publishing import find, publish, publish_check, results
 from bot.github.repository import labelling, may_write, open_pulls_at, pull
-from bot.github.runner import annotation_command, write_outputs, write_summary
+from bot.github.runner import write_outputs, write_summary
 from bot.show.comment import (
     broken_check,
     check_run,
@@ -82,68 +80,41 @@ class Destination:
         return cls(services.inputs.pull_request, "", context.run_id, by_hand, config_name)
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """What the comment that is there already remembers."""
+class Memory(NamedTuple):
+    """What the comment that is there remembers, and what the approval label accepts now."""
 
     previous: CommentState | None = None  # None where there is no comment
     acceptances: tuple[Acceptance, ...] = ()
-    label_known: bool = True  # False where GitHub did not say whether the approval label is set
-
-    def shown(self, verdict: Verdict) -> tuple[Seen, ...]:
-        """The findings that a label may accept later: where it may be set already, not those of this report."""
-        if self.label_known:
-            return seen(verdict.findings)
-        return self.previous.findings if self.previous else ()
 
 
-def recalled(problems: list[NetworkError], hub: Hub, to: Destination) -> Memory | None:
-    """What the comment's state has, with the approval label as it is set now; None where the comments cannot be read.
-
-    A label that cannot be read is taken to be as the comment remembers it.
-    """
-    number = to.pull
-    if number is None:
-        return Memory()
-    comments = _attempt(problems, lambda: find(hub, number, marker(to.config.report_id)))
-    if comments is None:
-        return None
-    previous = (decode(comments[0].body or "") or CommentState("", 0)) if comments else None
-    known = Memory(previous, previous.acceptances if previous else ())
-    return _attempt(problems, lambda: _with_label(hub, to, number, known)) or replace(known, label_known=False)
-
-
-def _with_label(hub: Hub, to: Destination, number: int, memory: Memory) -> Memory:
-    """The memory with the approval label as it is set now; one that was taken off takes its acceptance with it.
+def recalled(hub: Hub, number: int, to: Destination) -> Memory:
+    """What the comment's state has, with the approval label as it is set now; raises NetworkError.
 
     A label accepts the findings that the comment shows, once: one that was set before there were any accepts none, and
-    is remembered as such, or it would accept whatever comes later.
+    is remembered as such, or it would accept whatever comes later. One that was taken off takes its acceptance with it.
     """
+    comments = find(hub, number, marker(to.config.report_id))
+    previous = (decode(comments[0].body or "") or CommentState("", 0)) if comments else None
     label = labelling(hub, number, APPROVAL_LABEL) if to.head_sha else None
-    event_id = label.id if label else None
-    acceptances = tuple(one for one in memory.acceptances if one.how != "label" or one.event_id == event_id)
-    who = label.actor.login if label and label.actor else ""  # the account may be gone
-    if label and all(one.how != "label" for one in acceptances) and who and may_write(hub, who):
-        shown = memory.previous.findings if memory.previous else ()
-        acceptances += (Acceptance(who, f"label {APPROVAL_LABEL}", "label", label.id, shown),)
-    return replace(memory, acceptances=acceptances)
+    if label is None:
+        return Memory(previous)
+    known = tuple(one for one in previous.acceptances if one.event_id == label.id) if previous else ()
+    who = label.actor.login if label.actor else ""  # the account may be gone
+    if known or not who or not may_write(hub, who):
+        return Memory(previous, known)
+    shown = previous.findings if previous else ()
+    return Memory(previous, (Acceptance(who, f"label {APPROVAL_LABEL}", "label", label.id, shown),))
 
 
-def deliver(report: Report | BotError, services: Services, to: Destination, extra: Sequence[Acceptance] = ()) -> int:
+def deliver(report: Report | BotError, services: Services, to: Destination) -> int:
     """Hand a report, or why there is none, to everyone who asked; what GitHub refused is raised last, as Undelivered.
 
     Returns the exit code: 5 where there is no verdict, 1 where it is fail and the configuration lets that fail the job.
-
-    `extra`: acceptances that the comment does not remember yet.
     """
     problems: list[NetworkError] = []
-    hub = services.hub if to.pull is not None and not services.context.read_only else None
-    known = recalled(problems, hub, to) if hub else None
+    hub, number = None if services.context.read_only else services.hub, to.pull
+    known = _attempt(problems, lambda: recalled(hub, number, to)) if hub and number is not None else None
     memory = known or Memory()
-    # Each once: a job that runs again must not accept what has grown since.
-    taken = {(one.how, one.event_id) for one in memory.acceptances}
-    new = (one for one in extra if (one.how, one.event_id) not in taken)
-    memory = replace(memory, acceptances=(*memory.acceptances, *new))
     outputs, error = {"verdict": "unknown", "report-path": services.report_path}, None
     if isinstance(report, BotError):
         state = CommentState(to.head_sha, to.run_id, True, acceptances=memory.acceptances, base_ref=to.base_ref)
@@ -165,16 +136,14 @@ def deliver(report: Report | BotError, services: Services, to: Destination, extr
     if services.summary:
         write_summary(services.summary, summary)
     set_outputs(services, outputs)
-    if services.outputs and services.context.read_only:
-        for annotation in check.annotations[:10]:
-            print(annotation_command(annotation))
-    if hub:
+    if hub and number is not None:
         # What could not be read is not overwritten: its acceptances would be lost, and nobody would know.
-        url = _attempt(problems, lambda: _publish(hub, body, to, create=is_new, services=services)) if known else None
-        _attempt(problems, lambda: _check(hub, check, to, services))
+        url = _attempt(problems, lambda: _publish(hub, number, body, to, is_new, services)) if known else None
+        if to.head_sha:
+            _attempt(problems, lambda: _check(hub, number, check, to, services))
         set_outputs(services, {"comment-url": url or ""})
     if problems:
-        raise _together(problems)
+        raise Undelivered("; ".join(dict.fromkeys(one.line for one in problems)))
     if isinstance(report, BotError):
         return report.exit_code
     if error:
@@ -231,16 +200,6 @@ def _attempt(problems: list[NetworkError], call: Callable[[], _Result]) -> _Resu
         return None
 
 
-def _together(problems: Sequence[NetworkError]) -> Undelivered:
-    """All in one line, the missing permissions last: one run must be enough to learn them."""
-    if len(problems) == 1:
-        return Undelivered(problems[0].what, where=problems[0].where, hint=problems[0].hint)
-    lines = [one.what if one.permission else one.line for one in problems]
-    missing = list(dict.fromkeys(one.permission for one in problems if one.permission))
-    permission = f"{{{', '.join(missing)}}}" if len(missing) > 1 else "".join(missing)
-    return Undelivered("; ".join(dict.fromkeys(lines)), permission=permission)
-
-
 def _links(services: Services) -> tuple[tuple[str, str], ...]:
     return (("workflow run", services.context.run_url),) if services.context.run_id else ()
 
@@ -252,45 +211,37 @@ def _final(report: Report, services: Services, to: Destination, memory: Memory) 
     sha = to.head_sha or report.head.source.sha or ""
     page = to.config.page_url.replace("{sha}", sha).replace("{run_id}", str(to.run_id))
     final = structs.replace(report, verdict=verdict, report_id=to.config.report_id, links=_links(services), page=page)
-    state = CommentState(to.head_sha, to.run_id, alarms(final), memory.shown(verdict), memory.acceptances, to.base_ref)
+    state = CommentState(to.head_sha, to.run_id, alarms(final), seen(verdict.findings), memory.acceptances, to.base_ref)
     state_line = encode(state) if to.head_sha else ""
     return structs.replace(final, state_line=state_line, resolved=resolves(final, memory.previous))
 
 
-def _publish(hub: Hub, body: str, to: Destination, *, create: bool, services: Services) -> str:
-    number = to.pull
-    if number is None:
-        return ""
+def _publish(hub: Hub, number: int, body: str, to: Destination, create: bool, services: Services) -> str:
+    """The comment's address; empty where there is none, or where it is another run's by now."""
 
     def still_current() -> bool:
         now = pull(hub, number) if to.head_sha else None
         return now is None or (now.head.sha, now.base.ref) == (to.head_sha, to.base_ref)
 
-    done = publish(hub, number, marker(to.config.report_id), body, create=create, still_current=still_current)
-    words = (
-        f"comment {done.action}: {done.url}"
-        if done
-        else "no comment: nothing to say, or the pull request has a newer head or another base"
-    )
-    services.show.say(words)
-    return done.url if done else ""
+    url = publish(hub, number, marker(to.config.report_id), body, create=create, still_current=still_current)
+    none = "no comment: nothing to say, or the pull request has a newer head or another base"
+    services.show.say(f"comment: {url}" if url else none)
+    return url
 
 
-def _check(hub: Hub, check: CheckRun, to: Destination, services: Services) -> None:
+def _check(hub: Hub, number: int, check: CheckRun, to: Destination, services: Services) -> None:
     """The check of the commit; where other pull requests share it, and the base, it says the worst of their results.
 
     One more look after it is written finds those that wrote at the same time: whoever is last sees the others.
     """
-    if not to.head_sha or to.pull is None:
-        return
     written = None
     for _ in range(_LOOKS):
         other = None if check.conclusion == "failure" else _worst_other(hub, check, to, services)
         wished = overruled_check(check, *other) if other else check
         if wished == written:
             break
-        url, written = services.context.run_url, wished
-        publish_check(hub, to.head_sha, wished, url, pull_number=to.pull, own=check.conclusion)
+        publish_check(hub, to.head_sha, wished, services.context.run_url, pull_number=number, own=check.conclusion)
+        written = wished
 
 
 def _worst_other(

@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, get_args
 
 from github import GithubException
 from github.CheckRun import CheckRun as WrittenCheck
@@ -28,15 +28,6 @@ MAX_COMMENT_CHARACTERS = 65_536
 
 _TRIES = 4
 
-Action = Literal["created", "updated", "unchanged"]
-
-
-class Published(NamedTuple):
-    """Where the comment is, and what was done to it."""
-
-    url: str
-    action: Action
-
 
 def find(hub: Hub, number: int, marker: str) -> list[IssueComment]:
     """The token's own comments whose first line is the marker, over all pages, oldest first."""
@@ -48,10 +39,8 @@ def find(hub: Hub, number: int, marker: str) -> list[IssueComment]:
         return [one for one in own if _first_line(one.body or "") == marker]
 
 
-def publish(
-    hub: Hub, number: int, marker: str, body: str, *, create: bool, still_current: Callable[[], bool]
-) -> Published | None:
-    """Makes `body` the one comment of this marker.
+def publish(hub: Hub, number: int, marker: str, body: str, *, create: bool, still_current: Callable[[], bool]) -> str:
+    """Makes `body` the one comment of this marker; its address.
 
     The oldest comment of ours is updated in place, younger ones are deleted, a deleted one is created again. A creation
     is followed by another look: where a run that raced with this one was first, ours goes and that one is updated.
@@ -60,60 +49,47 @@ def publish(
     not wanted, only the update of an old one; `still_current`: asked right before each write; False where a newer run
     is responsible by now.
 
-    Returns None where nothing was to be written: there is no comment and `create` is False, or `still_current` said no.
+    Empty where nothing was to be written: there is no comment and `create` is False, or `still_current` said no.
     Raises ValueError where `body` is too long, or does not begin with `marker`.
     """
     if len(body) > MAX_COMMENT_CHARACTERS or _first_line(body) != marker:
         raise ValueError(f"a comment begins with its marker and has at most {MAX_COMMENT_CHARACTERS} characters")
-    present = find(hub, number, marker)
-    first: Action = "updated" if present else "created"
     with explain(f"write the comment on #{number}", "pull-requests: write"):
-        for tries_left in reversed(range(_TRIES)):
+        failures = 0
+        while True:
             try:
-                result = _settled(hub, number, marker, body, create, still_current, present)
-                break
+                return _settled(hub, number, marker, body, create, still_current)
             except Exception as error:
-                if not tries_left or not in_doubt(error):
+                failures += 1
+                if failures == _TRIES or not in_doubt(error):
                     raise
             time.sleep(hub.backoff_seconds)
-            present = find(hub, number, marker)
-    doubted = tries_left < _TRIES - 1
-    return Published(result.url, first) if result and doubted and result.action == "unchanged" else result
 
 
-def _settled(
-    hub: Hub,
-    number: int,
-    marker: str,
-    body: str,
-    create: bool,
-    still_current: Callable[[], bool],
-    present: Sequence[IssueComment],
-) -> Published | None:
-    """One step from the comments that are there to the wished one."""
+def _settled(hub: Hub, number: int, marker: str, body: str, create: bool, still_current: Callable[[], bool]) -> str:
+    """From the comments that are there to the wished one."""
+    present = find(hub, number, marker)
     while True:
         if not present:
             if not (create and still_current()):
-                return None
+                return ""
             created = hub.issue(number).create_comment(body)
             own, url = required(created.id, "id"), required(created.html_url, "html_url")
             present = [one for one in find(hub, number, marker) if one.id < own]
             if not present:
-                return Published(url, "created")
+                return url
             _unless_gone(created.delete)  # another run was first
         oldest, younger = present[0], present[1:]
-        action: Action = "unchanged"
         if not _same(oldest.body or "", body):
             if not still_current():
-                return None
+                return ""
             if not _unless_gone(partial(oldest.edit, body)):
                 present = younger
                 continue
-            action = "updated"
         for one in younger:
             if still_current():
                 _unless_gone(one.delete)
-        return Published(oldest.html_url, action)
+        return oldest.html_url
 
 
 def _unless_gone(write: Callable[[], None]) -> bool:
@@ -154,15 +130,15 @@ _OURS = re.compile(rf"code-size:([0-9]{{1,10}}):({'|'.join(_CONCLUSIONS)}):[0-9a
 
 
 def publish_check(
-    hub: Hub, head_sha: str, check: CheckRun, details_url: str, *, pull_number: int = 0, own: Conclusion | None = None
-) -> str:
-    """Create a completed check run on a commit, its texts clipped to GitHub's limits; the address of its page.
+    hub: Hub, head_sha: str, check: CheckRun, details_url: str, *, pull_number: int, own: Conclusion
+) -> None:
+    """Create a completed check run on a commit, its texts clipped to GitHub's limits.
 
     `details_url`: where the check's "Details" lead to; `pull_number`: of the pull request that it is the result of;
     `own`: what that result is by itself, where the check says something else.
     """
     # Tells this publication from all others, so that it can be found after a lost answer.
-    external_id = f"code-size:{pull_number}:{own or check.conclusion}:{secrets.token_hex(8)}"
+    external_id = f"code-size:{pull_number}:{own}:{secrets.token_hex(8)}"
     written: WrittenCheck | None = None
     sent = failures = 0
     with explain(f"write the check run on {head_sha[:12]}", "checks: write"):
@@ -192,7 +168,6 @@ def publish_check(
                 for one in _checks(hub, head_sha, check.name):
                     if one.external_id == external_id and (written is None or one.output.annotations_count > sent):
                         written, sent, failures = one, one.output.annotations_count, 0
-        return written.html_url or ""
 
 
 def results(hub: Hub, head_sha: str, name: str) -> dict[int, Conclusion]:

@@ -1,4 +1,4 @@
-"""The files and commands of GitHub Actions: outputs, the job summary, annotations in the log.
+"""The files and the log of GitHub Actions: outputs, the job summary, and text in which no line is a command.
 
 Formats from "Workflow commands for GitHub Actions" of GitHub's documentation. No network. What came from a pull request
 or a compiler goes to the log through `log_safe` only.
@@ -13,7 +13,6 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
-from bot.core.publication import Annotation
 from bot.errors import OutputError
 
 MAX_SUMMARY_BYTES = 1024 * 1024
@@ -22,7 +21,6 @@ MAX_SUMMARY_BYTES = 1024 * 1024
 TOO_LONG = "\n> The report is longer than a job summary may be (1 MiB); it is whole in the report directory.\n"
 
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-_COMMANDS = {"failure": "error", "warning": "warning", "notice": "notice"}
 _LINE_END = re.compile("(\r\n|[\r\n\v\f\x1c-\x1e\x85\u2028\u2029])")
 # What the runner, or a terminal, may drop before it looks for a command: colours, blanks, what does not show.
 _UNSEEN = re.compile(r"(?:\x1b\[[\d;]*[A-Za-z]|[^!-~])*(?=::)")
@@ -55,19 +53,6 @@ def write_summary(path: Path, text: str) -> bool:
         return True
     _append(path, TOO_LONG.encode(), MAX_SUMMARY_BYTES)
     return False
-
-
-def annotation_command(annotation: Annotation) -> str:
-    """The line that, printed, makes an annotation of the run: `::error file=…,line=…,title=…::message`."""
-    place = {"file": annotation.path, "line": str(annotation.line), "title": annotation.title}
-    escaped = {key: escape_data(value).replace(":", "%3A").replace(",", "%2C") for key, value in place.items() if value}
-    properties = ",".join(f"{key}={value}" for key, value in escaped.items())
-    return f"::{_COMMANDS[annotation.level]} {properties}::{escape_data(annotation.message)}"
-
-
-def escape_data(text: str) -> str:
-    """Text after the `::` of a command, as one line."""
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def log_safe(text: str) -> str:

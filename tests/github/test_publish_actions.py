@@ -9,13 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.core.publication import Annotation
 from bot.errors import OutputError
 from bot.github.runner import (
     MAX_SUMMARY_BYTES,
     TOO_LONG,
-    annotation_command,
-    escape_data,
     log_safe,
     write_outputs,
     write_summary,
@@ -24,7 +21,6 @@ from bot.github.runner import (
 KEYS = st.from_regex(r"[a-z][a-z-]{0,8}", fullmatch=True)
 NASTY_PARTS = [*"ab=<>{}$`\n\r\t :%#[]\u2028\0é", "EOF", "end-", "key<<EOF\n"]
 NASTY = st.lists(st.sampled_from(NASTY_PARTS)).map("".join)
-RUNNER_LINE_END = re.compile("\r\n|\r|\n")
 
 
 def read_back(path: Path) -> dict[str, str]:
@@ -87,30 +83,6 @@ def test_the_summary_is_appended_and_a_mebibyte_in_utf_8_at_most(tmp_path: Path)
     over.unlink()
     assert write_summary(over, "ü" * (MAX_SUMMARY_BYTES // 2 - 1) + "x")
     assert not write_summary(over, "more") and over.stat().st_size == MAX_SUMMARY_BYTES
-
-
-def test_an_annotation_is_one_command() -> None:
-    annotation = Annotation("models/a,b:c.mlir", 7, "failure", "stack: 50%, too much", "first\nsecond :: 100%\r")
-    assert annotation_command(annotation) == (
-        "::error file=models/a%2Cb%3Ac.mlir,line=7,title=stack%3A 50%25%2C too much::first%0Asecond :: 100%25%0D"
-    )
-    assert annotation_command(Annotation("a", 1, "warning", "", "m")) == "::warning file=a,line=1::m"
-    assert annotation_command(Annotation("a", 1, "notice", "", "m")).startswith("::notice ")
-
-
-@given(st.text(), st.text(), st.text())
-def test_an_annotation_never_becomes_two(path: str, title: str, message: str) -> None:
-    command = annotation_command(Annotation(path, 3, "warning", title, message))
-    assert not RUNNER_LINE_END.search(command)
-    head, _, data = command[2:].partition("::")
-    properties = dict(one.split("=", 1) for one in head.removeprefix("warning ").split(","))
-    assert properties == {
-        key: escape_data(value).replace(":", "%3A").replace(",", "%2C")
-        for key, value in (("file", path), ("line", "3"), ("title", title))
-        if value
-    }
-    undone = data.replace("%0A", "\n").replace("%0D", "\r").replace("%25", "%")
-    assert undone == message
 
 
 def commands(text: str) -> list[str]:
