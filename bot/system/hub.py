@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 import logging
 import re
-import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,10 +24,10 @@ from github.Issue import Issue
 from github.Repository import Repository
 from github.Requester import Requester
 from requests.adapters import HTTPAdapter
-from requests.exceptions import ChunkedEncodingError, RequestException
+from requests.exceptions import RequestException
 from urllib3 import BaseHTTPResponse
 from urllib3.connectionpool import ConnectionPool
-from urllib3.exceptions import ConnectTimeoutError, HTTPError, MaxRetryError, ProtocolError, ResponseError
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, MaxRetryError, ResponseError
 
 from bot.core.json_text import parse_json
 from bot.errors import NetworkError
@@ -69,25 +68,11 @@ _IN_DOUBT = (Unexpected, RequestException, HTTPError, IncompletableObject)
 
 
 class BoundedRetry(GithubRetry):
-    """`GithubRetry` that repeats no write which may have been carried out, and whose waits have a bound together.
+    """`GithubRetry` that repeats no write which may have been carried out, and that never waits for long.
 
     GitHub carried out nothing where it answers 429, 403 for a rate limit, or 503 with Retry-After ("Rate limits for the
-    REST API"): then every request is sent again. A longer wait than the bound is an error at once.
-
-    Args:
-        max_wait_seconds: the bound on all waits of one request together.
-        waited_seconds: what was waited so far, the coming wait included.
+    REST API"): then every request is sent again, if the wait is not above `max_rate_limit_wait`.
     """
-
-    def __init__(self, *, max_wait_seconds: float = 120.0, waited_seconds: float = 0.0, **others: Any) -> None:
-        self.max_wait_seconds, self.waited_seconds = max_wait_seconds, waited_seconds
-        # The last answer is worth more than "too many retries": it says why.
-        fixed = {"max_rate_limit_wait": max_wait_seconds, "allowed_methods": _SAFE_TO_REPEAT, "raise_on_status": False}
-        super().__init__(**{**others, **fixed})
-
-    def new(self, **changed: Any) -> BoundedRetry:
-        """A copy with some values changed."""
-        return super().new(max_wait_seconds=self.max_wait_seconds, waited_seconds=self.waited_seconds, **changed)
 
     def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
         """True where the request can be sent again; of a 403 only its headers and its text tell (`increment`)."""
@@ -106,30 +91,22 @@ class BoundedRetry(GithubRetry):
         """The state for the next try.
 
         Raises:
-            MaxRetryError: no try is left, or the waits would exceed the bound; urllib3 then returns the last answer.
+            MaxRetryError: no try is left, or the wait would be too long; urllib3 then returns the last answer.
             GithubException: a 403 that is no rate limit, or one that cannot be waited for.
         """
         if error is not None and not isinstance(error, ConnectTimeoutError) and method not in _SAFE_TO_REPEAT:
             raise error
-        headers = response.headers if response is not None else {}
         try:
             following: Any = super().increment(method, url, response, error, _pool, _stacktrace)  # type: ignore[arg-type]
-            # PyGithub looks at the reset of a 403 alone, and GitHub may send 429.
-            reset = headers.get("X-RateLimit-Reset", "") if headers.get("X-RateLimit-Remaining") == "0" else ""
-            if response is not None and response.status == 429 and reset.isdecimal():
-                until_reset_seconds = max(0.0, int(reset) - time.time()) + 1
-                following.get_backoff_time = lambda: until_reset_seconds
-            asked_seconds = following.get_retry_after(response) if response is not None else None
-            following.waited_seconds += asked_seconds or following.get_backoff_time()
-            if following.waited_seconds > self.max_wait_seconds:
-                raise MaxRetryError(_pool, url, error or ResponseError("the wait would be too long"))  # type: ignore[arg-type]
         except MaxRetryError:
-            if response is not None and response.status == 403 and "Retry-After" not in headers:
+            if response is not None and response.status == 403 and "Retry-After" not in response.headers:
                 # PyGithub has read its text and found a rate limit there: the answer cannot be returned any more.
-                raise RateLimitExceededException(
-                    403, {"message": "the limit did not end in time"}, dict(headers)
-                ) from None
+                said = {"message": "the limit did not end in time"}
+                raise RateLimitExceededException(403, said, dict(response.headers)) from None
             raise
+        asked_seconds = following.get_retry_after(response) if response is not None else None
+        if asked_seconds and self.max_rate_limit_wait is not None and asked_seconds > self.max_rate_limit_wait:
+            raise MaxRetryError(_pool, url, ResponseError("the wait would be too long"))  # type: ignore[arg-type]
         return following  # type: ignore[no-any-return]
 
 
@@ -158,24 +135,13 @@ class _Requester(Requester):
 
     def checked(self, verb: str, url: str, *others: Any, **options: Any) -> tuple[int, dict[str, Any], str]:
         """Status, headers and text of any form, also of a redirect; raises GithubException for 4xx and 5xx."""
-        ask = super().requestJson
-        status, headers, text = self.retried(verb, url, lambda: ask(verb, url, *others, **options))
+        status, headers, text = super().requestJson(verb, url, *others, **options)
         if status >= 400:
             try:
                 raise GithubException(status, parse_json(text), headers)
             except ValueError:
                 raise GithubException(status, text, headers) from None
         return status, headers, text
-
-    def retried(self, verb: str, url: str, once: Callable[[], _Value]) -> _Value:
-        """An answer that breaks off is asked for again by the rules for a connection that does."""
-        retry = self.bounded_retry
-        while True:
-            try:
-                return once()
-            except ChunkedEncodingError:
-                retry = retry.increment(verb, url, error=ProtocolError("the answer broke off"))
-                retry.sleep()
 
 
 @dataclass(frozen=True)
@@ -185,7 +151,7 @@ class Hub:
     repository: str
     requester: _Requester = field(repr=False, compare=False)
     backoff_seconds: float = 0.5  # the pause before looking again at what an unclear answer left behind
-    timeout_seconds: float = 30  # for connecting and for each silence; a whole download may take ten times that
+    timeout_seconds: float = 30  # for connecting and for each silence
     login: str = ""  # of what this token writes, where that is known; empty: GitHub is asked
 
     @cached_property
@@ -232,35 +198,27 @@ class Hub:
         location = str(headers.get("location", ""))
         if safe_address(location) is None:
             raise Unexpected("redirects to an address that is not https")
+        data = bytearray()
         with requests.Session() as session:
             for scheme in ("https://", "http://"):
                 session.mount(scheme, HTTPAdapter(max_retries=self.requester.bounded_retry))
-            return self.requester.retried("GET", location, lambda: self._stored(session, location, max_bytes))
-
-    def _stored(self, session: requests.Session, location: str, max_bytes: int) -> bytes:
-        deadline, data = time.monotonic() + 10 * self.timeout_seconds, bytearray()
-        try:
-            response = session.get(
-                location,
-                headers={"User-Agent": _USER_AGENT, "Accept-Encoding": "identity"},
-                auth=lambda request: request,  # without it a password of ~/.netrc would be sent
-                timeout=self.timeout_seconds,
-                allow_redirects=False,
-                stream=True,
-            )
-        except GithubException as refused:
-            raise Unexpected(f"names a storage that answers {refused.status}") from None
-        with response:
-            if response.status_code >= 400:
-                raise Unexpected(f"names a storage that answers {response.status_code}")
+            try:
+                response = session.get(
+                    location,
+                    headers={"User-Agent": _USER_AGENT, "Accept-Encoding": "identity"},
+                    auth=lambda request: request,  # without it a password of ~/.netrc would be sent
+                    timeout=self.timeout_seconds,
+                    allow_redirects=False,
+                    stream=True,
+                )
+            except GithubException as refused:
+                raise Unexpected(f"names a storage that answers {refused.status}") from None
             if response.status_code >= 300:
-                raise Unexpected("redirects twice")
+                raise Unexpected(f"names a storage that answers {response.status_code}")
             for chunk in response.iter_content(_CHUNK_BYTES):
                 data += chunk
                 if len(data) > max_bytes:
                     raise Unexpected(f"has more than {max_bytes} bytes")
-                if time.monotonic() > deadline:
-                    raise Unexpected("takes too long")
         return bytes(data)
 
 
@@ -278,8 +236,8 @@ def connect(
     """The repository behind an API; nothing is requested yet.
 
     `api_url`: `https://api.github.com`, or a server's `https://HOST/api/v3`; `timeout_seconds`: for connecting, and for
-    each silence of the server; `max_wait_seconds`: bound on all waits of one request together; a longer `Retry-After`
-    is an error at once.
+    each silence of the server; `max_wait_seconds`: bound on a wait that GitHub asks for; a longer one is an error at
+    once.
     """
     github = Github(
         auth=Auth.Token(token) if token else None,
@@ -287,7 +245,13 @@ def connect(
         timeout=timeout_seconds,
         user_agent=_USER_AGENT,
         per_page=PAGE_ITEMS,
-        retry=BoundedRetry(total=retries, max_wait_seconds=max_wait_seconds, backoff_factor=backoff_seconds),
+        retry=BoundedRetry(
+            total=retries,
+            max_rate_limit_wait=max_wait_seconds,
+            backoff_factor=backoff_seconds,
+            allowed_methods=_SAFE_TO_REPEAT,
+            raise_on_status=False,  # the last answer is worth more than "too many retries": it says why
+        ),
         seconds_between_requests=0,
         seconds_between_writes=0,
         lazy=True,
