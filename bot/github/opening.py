@@ -15,7 +15,7 @@ from bot.config.configuration import CONFIG_NAMES, PACKAGED, Config, config_in, 
 from bot.config.requirements import requirements_file, sought_compiler
 from bot.core.context import ActionInputs, RunContext
 from bot.core.sharding import agreed
-from bot.core.spec import MOVING, Places, Sought, is_address, release_of
+from bot.core.spec import MOVING, Sought, is_address, release_of
 from bot.errors import BotError, ConfigError, InputError, Interrupted, UsageError
 from bot.store.data_branch import DataBranch
 from bot.store.entries import DirectoryStore, Store
@@ -168,16 +168,10 @@ class Opened:
         choice = self.config.compiler
         return not self.wanted.unknown and bool(self.wanted.spec or choice.requirements or choice.head or choice.base)
 
-    @property
-    def places(self) -> Places:
-        """Where wheels are looked for, beside the index; raises as `sought` does."""
-        return self.sought.places + self.work.places
-
-    def plan(self, side: str, release: str = "") -> SidePlan:
-        """The side, ready to be measured; with another release in place of its own compiler, if one is named."""
+    def plan(self, side: str) -> SidePlan:
+        """The side, ready to be measured."""
         with named_from_top(self.tree):
-            sought = Sought(f"{self.places.project}=={release}", self.places) if release else self.sought
-            return self.work.prepare(side, sought)
+            return self.work.prepare(side, self.sought)
 
     def moving(self) -> dict[str, str]:
         """Its SPEC and the release that this is now, where it names another one from time to time."""
@@ -185,8 +179,10 @@ class Opened:
             sought = self.sought
         except (ConfigError, UsageError):  # whoever measures is told
             return {}
+        if sought.spec not in MOVING:
+            return {}
         with named_from_top(self.tree):
-            return {sought.spec: newest(sought.spec, self.places, self.work.cancel)} if sought.spec in MOVING else {}
+            return {sought.spec: newest(sought.spec, sought.places + self.work.places, self.work.cancel)}
 
 
 def wanted_sides(services: Services) -> tuple[Wanted, Wanted]:

@@ -47,7 +47,6 @@ class DataBranch:
     Args:
         git: in the user's clone, with credentials that may push.
         default_branch: of the repository, which is never written to; empty where it is not known.
-        now: seconds since the epoch.
     """
 
     def __init__(
@@ -55,11 +54,10 @@ class DataBranch:
         git: Git,
         branch: str = "code-size-data",
         default_branch: str = "",
-        now: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._git, self._branch, self._default = git, branch, default_branch
-        self._now, self._sleep = now, sleep
+        self._sleep = sleep
         self._room = ExitStack()
         self._tip: str | None = None
 
@@ -186,7 +184,7 @@ class DataBranch:
         git.text("read-tree", parent or "--empty", environment=index)
         git.text("update-index", "--add", "--cacheinfo", added, environment=index)
         tree = git.text("write-tree", "--missing-ok", environment=index)
-        fields = {"NAME": name, "EMAIL": address, "DATE": f"@{int(self._now())} +0000"}
+        fields = {"NAME": name, "EMAIL": address}
         identity = {f"GIT_{role}_{field}": fields[field] for role in ("AUTHOR", "COMMITTER") for field in fields}
         above = ("-p", parent) if parent else ()
         return git.text("commit-tree", tree, *above, "-m", message, environment=identity)

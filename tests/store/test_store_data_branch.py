@@ -21,7 +21,6 @@ from bot.system.processes import Cancel
 
 BRANCH = "refs/heads/code-size-data"
 SNAPSHOT = snapshot("3.13.0", models=("gpt2_f32_dyn",))
-DAY = 86_400
 
 
 def entry(number: int, report_id: str = "default") -> Entry:
@@ -48,11 +47,11 @@ def clone(origin: Path, name: str) -> Path:
     return path
 
 
-def branch(directory: Path, now: float = 1_700_000_000) -> DataBranch:
+def branch(directory: Path) -> DataBranch:
     def pause(seconds: float) -> None:
         time.sleep(seconds / 10)
 
-    return DataBranch(Git(directory, Cancel()), now=lambda: now, sleep=pause)
+    return DataBranch(Git(directory, Cancel()), sleep=pause)
 
 
 def stored(origin: Path) -> list[str]:
@@ -175,7 +174,7 @@ def everywhere(origin: Path) -> str:
 def test_a_branch_that_holds_something_else_is_left_alone(origin: Path, default: str) -> None:
     path = clone(origin, "one")
     before = everywhere(origin)
-    given = DataBranch(Git(path, Cancel()), "main", default_branch=default, now=lambda: 4e9)
+    given = DataBranch(Git(path, Cancel()), "main", default_branch=default)
     with given as store:
         for ask in (store.entries, lambda: store.load(entry(1)), lambda: store.save(entry(1), SNAPSHOT)):
             with pytest.raises(ConfigError, match=r"branch main .* and is left alone") as caught:
