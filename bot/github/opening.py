@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -132,8 +131,7 @@ class Opened:
     work: Work
     config_name: str  # path of the configuration in the repository; empty for the packaged one
     tree: Path  # the commit's files, while it is open
-    # the head, where this is a base without a configuration: then it is the head's, for this side's files
-    borrows: Opened | None = None
+    adopts: bool = False  # a base without a configuration, which the pull request brings: nothing of it is planned
 
     @property
     def config(self) -> Config:
@@ -145,22 +143,17 @@ class Opened:
         """The side's compiler: as given, or as its commit pins it; raises ConfigError or UsageError."""
         if self.wanted.spec:
             return Sought(self.wanted.spec)
-        try:
-            choice = self.config.compiler
-            if choice.requirements:
-                path = requirements_file(choice.requirements, self.tree, (self.tree / self.config_name).parent)
-                _require_inside(self.tree, [path])
-                pin = sought_compiler(path, self.tree, self.config.places.project)
-                return structs.replace(pin, notes=tuple(note.replace(f"{self.tree}/", "") for note in pin.notes))
-            if spec := choice.head or choice.base:
-                return Sought(spec)
-            there = "pin it there: compiler: {requirements: FILE} or {head: SPEC}; or " if self.config_name else ""
-            where = self.config_name or "the packaged configuration"
-            raise UsageError("no compiler is named", where=where, hint=f"{there}give the inputs base and head")
-        except ConfigError:
-            if self.borrows is None:
-                raise
-            return self.borrows.sought
+        choice = self.config.compiler
+        if choice.requirements:
+            path = requirements_file(choice.requirements, self.tree, (self.tree / self.config_name).parent)
+            _require_inside(self.tree, [path])
+            pin = sought_compiler(path, self.tree, self.config.places.project)
+            return structs.replace(pin, notes=tuple(note.replace(f"{self.tree}/", "") for note in pin.notes))
+        if spec := choice.head or choice.base:
+            return Sought(spec)
+        there = "pin it there: compiler: {requirements: FILE} or {head: SPEC}; or " if self.config_name else ""
+        where = self.config_name or "the packaged configuration"
+        raise UsageError("no compiler is named", where=where, hint=f"{there}give the inputs base and head")
 
     @property
     def names_compiler(self) -> bool:
@@ -249,7 +242,8 @@ def named_compiler(services: Services, text: str) -> str:
 def opened(services: Services, head: Wanted, base: Wanted | None = None) -> Iterator[tuple[Opened, Opened]]:
     """Check out each side's commit beside the workspace, and read its configuration there; gives base and head.
 
-    A base commit without a configuration has the head's, which the change brings, for those models that base has.
+    Of a base commit without the configuration that the pull request brings nothing is planned.
+    Raises ConfigError where one that a person named has none.
     """
     with ExitStack() as stack:
         right = _open(services, stack, head)
@@ -260,19 +254,12 @@ def opened(services: Services, head: Wanted, base: Wanted | None = None) -> Iter
         elif base.sha == head.sha:
             yield replace(right, wanted=base), right
         else:
-            yield _under_heads(_open(services, stack, base), right), right
-
-
-def _under_heads(base: Opened, head: Opened) -> Opened:
-    """A base without a configuration: its own files, as far as the head's configuration is about them."""
-    if base.config_name or not head.config_name or not base.wanted.sha:
-        return base
-    rule = f"{base.wanted.rule}; it has no {head.config_name}, so the head's says what of it is measured"
-    names = (os.path.relpath(model, head.tree) for model in head.config.models if not is_packaged(model))
-    models = tuple(base.tree / name for name in names if (base.tree / name).is_file())
-    _require_inside(base.tree, models)
-    work = replace(base.work, config=structs.replace(head.config, models=models))
-    return replace(base, wanted=replace(base.wanted, rule=rule), work=work, config_name=head.config_name, borrows=head)
+            left = _open(services, stack, base)
+            adopts = bool(right.config_name and base.sha and not left.config_name)
+            if adopts and services.context.pull is None:
+                what = f"has no {right.config_name}, so that nothing says what of it is measured"
+                raise ConfigError(what, where=base.rule, hint="name a commit that has one, or a snapshot of this one")
+            yield replace(left, adopts=adopts), right
 
 
 def _open(services: Services, stack: ExitStack, wanted: Wanted) -> Opened:

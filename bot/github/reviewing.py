@@ -35,7 +35,7 @@ def review(services: Services) -> int:
     with failure_delivered(services, lambda: [Destination.of(services, *judging_rules(services))]):
         base, head = wanted_sides(services)
         with opened(services, head, base) as (left, right):  # until the report is drawn: its templates may be theirs
-            judge = left if services.context.pull else right
+            judge = left if services.context.pull and not left.adopts else right
             report = _compared(services, left, right, judge)
             return deliver(report, services, Destination.of(services, judge.config, judge.config_name))
 
@@ -131,7 +131,7 @@ def _compared(services: Services, base: Opened, head: Opened, judge: Opened) -> 
     if base_snapshot is None:
         # Of which nothing is known: every cell of the head is planned there, and unmeasured. One without a
         # configuration has planned none.
-        unknown, models = CompilerInfo("", "", ""), {} if base.borrows else like.models
+        unknown, models = CompilerInfo("", "", ""), {} if base.adopts else like.models
         source = SourceInfo(base.wanted.sha)
         base_snapshot = Snapshot(unknown, source, (), targets=like.targets, models=models)
     report = reported(rules, base_snapshot, like, base_side.baseline, work.texts)
@@ -139,12 +139,10 @@ def _compared(services: Services, base: Opened, head: Opened, judge: Opened) -> 
     report = suspected(report, services, rules, *ends)
     notes = [*base_side.notes, *report.notes]
     limits = [[structs.replace(one, line=None) for one in side.config.thresholds] for side in (base, head)]
-    if services.context.pull and limits[0] != limits[1]:
+    if services.context.pull and not base.adopts and limits[0] != limits[1]:
         notes.append("This pull request changes the thresholds; it is judged by those of its base until it is merged.")
     report = structs.replace(report, notes=tuple(notes), broke=base_side.broke)
-    if base.borrows is None or services.context.pull is None:
-        return report
-    return adopting(report, Adoption(head.config_name))
+    return adopting(report, Adoption(head.config_name)) if base.adopts else report
 
 
 def _asked_twice(work: Work, head: Opened, sides: dict[str, Snapshot]) -> dict[str, Snapshot]:
@@ -168,8 +166,10 @@ def _base(services: Services, base: Opened) -> Base:
     if wanted.snapshot:
         snapshot = load_snapshot(wanted.snapshot)
         return Base(Baseline(wanted.rule, snapshot.source.sha), snapshot)
-    plan, why = _plan_or_reason("base", base)
     baseline, notes = Baseline(wanted.rule, wanted.sha), tuple[str, ...]()
+    if base.adopts:
+        return Base(baseline)
+    plan, why = _plan_or_reason("base", base)
     if wanted.spec is None:
         try:
             store, digest = store_of(services, base.config), plan_digest(plan) if plan else None
@@ -185,14 +185,10 @@ def _base(services: Services, base: Opened) -> Base:
             services.show.say(notes[0])
     if plan:
         return Base(Baseline(f"{wanted.rule}; measured in this run", wanted.sha), plan=plan, notes=notes)
-    if base.borrows:
-        return Base(baseline, notes=(*notes, f"base is not measured: {why}") if why else notes)
     return Base(baseline, notes=notes, broke=f"No baseline: {why}")
 
 
 def _plan_or_reason(label: str, side: Opened) -> tuple[SidePlan | None, str]:
-    if side.borrows and not side.config.models:
-        return None, ""
     if side.wanted.unknown:
         lacks = "no snapshot of the base commit or of an ancestor like it is stored"
         return None, f"{side.wanted.unknown}, {lacks}, and no input names the base's"
