@@ -27,7 +27,6 @@ from bot.study.run import SidePlan
 
 _MOST_LOADED = 5
 """Stored snapshots that are looked at: where so many have nothing in common with the base, older ones have not."""
-_NAMED = 3
 
 
 class Base(NamedTuple):
@@ -124,10 +123,9 @@ def nearest(services: Services, store: Store, side: Opened) -> Base | None:
             baseline = Baseline(f"{side.wanted.rule}; snapshot stored for an ancestor", side.wanted.sha, distance)
             known, notes = {cell.key for cell in snapshot.cells}, [older_note(distance)]
             wanted = (one for one in chosen.cells if not one.target.unsupported)
-            if missing := [str(one.key) for one in wanted if one.key not in known]:
-                rest = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
-                what = "not compared, as the stored ancestor has no such cell with the base's model and flags"
-                notes.append(f"{what}: {', '.join(missing[:_NAMED])}{rest}")
+            if missing := sum(one.key not in known for one in wanted):
+                why = "as the stored ancestor has no such cell with the base's model and flags"
+                notes.append(f"{plural(missing, 'build')} not compared, {why}")
             return Base(baseline, snapshot, notes=tuple(notes))
     return None
 

@@ -46,9 +46,11 @@ def post(services: Services) -> int:
     A branch may be the head of several pull requests, each with another base: the report goes to the one whose base its
     merge commit is onto. What left no report is told to those of them that have no result yet.
     """
-    hub, run = _hub(services), services.context.run
+    hub, run = services.hub, services.context.run
     if run is None:
         raise UsageError("this event names no finished run", hint="run `post` on workflow_run")
+    if hub is None:
+        raise UsageError("is missing", where="input github-token", hint="give the action a token")
     # those that the run can be of: opened, and given their base, before it was started
     started = datetime.fromisoformat(run.created_at.replace("Z", "+00:00"))
     pulls = open_pulls_with_head(hub, run.head_repository, run.head_branch, run.head_sha)
@@ -77,12 +79,6 @@ def post(services: Services) -> int:
         about, onto = _merged_onto(hub, pulls, sides[1].source.sha or "")
     with failure_delivered(services, lambda: [to(about)], words):
         return deliver(_checked(services, hub, about, onto, sides, config), services, to(about))
-
-
-def _hub(services: Services) -> Hub:
-    if services.hub is None:
-        raise UsageError("is missing", where="input github-token", hint="give the action a token")
-    return services.hub
 
 
 def _checked(

@@ -118,10 +118,11 @@ def _same(one: str, other: str) -> bool:
 # far it came, as sending a chunk twice would show each of its annotations twice.
 
 
-# "REST API endpoints for check runs": output object and its annotations objects.
+# "REST API endpoints for check runs": output object and its annotations objects. Where it counts characters, bytes are
+# the stricter reading.
 ANNOTATIONS_A_CALL = 50
-MAX_TITLE_CHARACTERS = 255
-MAX_SUMMARY_CHARACTERS = 65_535
+MAX_TITLE_BYTES = 255
+MAX_SUMMARY_BYTES = 65_535
 MAX_MESSAGE_BYTES = 64 * 1024
 
 _CHECK_TRIES = 3
@@ -184,26 +185,23 @@ def _checks(hub: Hub, head_sha: str, name: str) -> PaginatedList[WrittenCheck]:
 
 
 def _output(check: CheckRun, start: int) -> dict[str, Any]:
-    def clip(text: str, characters: int) -> str:
-        return text if len(text) <= characters else f"{text[: characters - 1]}…"
-
-    def clip_bytes(text: str, size_bytes: int) -> str:
+    def clip(text: str, size_bytes: int) -> str:
         data = text.encode("utf-8", "replace")
         if len(data) <= size_bytes:
             return text
         return data[: size_bytes - len("…".encode())].decode("utf-8", "ignore") + "…"
 
     return {
-        "title": clip(check.title, MAX_TITLE_CHARACTERS),
-        "summary": clip_bytes(check.summary, MAX_SUMMARY_CHARACTERS),  # bytes: the stricter of the two readings
+        "title": clip(check.title, MAX_TITLE_BYTES),
+        "summary": clip(check.summary, MAX_SUMMARY_BYTES),
         "annotations": [
             {
                 "path": annotation.path,
                 "start_line": annotation.line,
                 "end_line": annotation.line,
                 "annotation_level": annotation.level,
-                "title": clip(annotation.title, MAX_TITLE_CHARACTERS),
-                "message": clip_bytes(annotation.message, MAX_MESSAGE_BYTES),
+                "title": clip(annotation.title, MAX_TITLE_BYTES),
+                "message": clip(annotation.message, MAX_MESSAGE_BYTES),
             }
             for annotation in check.annotations[start : start + ANNOTATIONS_A_CALL]
         ],
