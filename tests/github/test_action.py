@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from action_stage import MODEL, Ran, Stage
-from github_runner import Runner, event, git
+from github_runner import Runner, event, git, push_event
 from places import ROOT
 
 from bot.config.events import COMMANDS
@@ -48,8 +48,7 @@ def test_a_push_is_no_review(stage: Stage, command: str) -> None:
 
 def asked(stage: Stage, sha: str, command: str) -> Ran:
     """As `code-size-bot COMMAND` instead of the input."""
-    payload = event("push.branch") | {"ref": "refs/heads/main", "after": sha, "deleted": False}
-    return stage.run("push", payload, sha, ref="refs/heads/main", asked=command)
+    return stage.run("push", push_event(sha), sha, ref="refs/heads/main", asked=command)
 
 
 def test_outputs_of_a_review_are_those_of_the_table(stage: Stage) -> None:
@@ -162,8 +161,7 @@ def test_the_action_as_a_process(stage: Stage) -> None:
     """Once from outside: exit codes, the one red line, and a token that is nowhere."""
     main = stage.main(fail_job=True, states={"removed": "fail"})
     runner = Runner(stage.home, stage.hub, stage.origin, stage.home / "cache")
-    payload = event("push.branch") | {"ref": "refs/heads/main", "after": main, "deleted": False}
-    run = partial(runner.run, "push", payload, sha=main, ref="refs/heads/main", token=stage.token, run_id=7)
+    run = partial(runner.run, "push", push_event(main), sha=main, ref="refs/heads/main", token=stage.token, run_id=7)
     ran = run(command="review")
     assert ran.code == 2 and "code-size-bot: event: this event asks for 'baseline'" in ran.log, ran.log
     assert "Traceback" not in ran.log

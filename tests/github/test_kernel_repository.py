@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from action_stage import Ran, Stage
+from action_stage import Stage
 from fake_github import FakeGitHub
 from fake_wheels import record_row, write_wheel
-from github_runner import event
 from places import FIXTURES
-from posting_stage import zipped
 
 CODE = (FIXTURES / "binaries" / "dense.rocm.hsaco").read_bytes()
 SPILLS = b".vgpr_spill_count"
@@ -65,35 +63,19 @@ def test_a_pull_request_that_raises_the_pin_is_told_of_the_spills_first(stage: S
     main = stage.origin.push_main("Kernels", {**pinned(stage, "1.0", where), "kernels/attn.py": KERNEL})
     pushed = stage.push(main)
     assert pushed.code == 0 and len(list(stage.store.entries())) == 1, pushed.error
-    head, merge = stage.open_pull({where: pinned(stage, "2.0", where)[where]})
-    ran = stage.pull(head, merge, fork=fork)
+    files = {where: pinned(stage, "2.0", where)[where]}
+    if fork:
+        measured, ran = stage.fork_pull(files, "", [main])
+        assert ran.report.untrusted and "stored snapshot" in measured.report.baseline.rule
+    else:
+        ran = stage.pull(*stage.open_pull(files))
     assert ran.code == 0 and ran.report.verdict.status == "fail", ran.error
     assert "stored snapshot" in ran.report.baseline.rule
-    if fork:
-        assert stage.comments() == []
-        ran = trusted(stage, ran.out, main, head)
-        assert ran.code == 0 and ran.report.untrusted, ran.error
     (body,) = stage.comments()
     assert "compiler kernel-compiler 1.0 → kernel-compiler 2.0" in body and "IREE" not in body
     first = ran.report.verdict.news[0]
     assert (first.metric, first.level, first.base, first.head) == ("vgpr_spills", "fail", 0, 7)
     assert "VGPR spills" in body and stage.conclusions == ["failure"]
-
-
-def trusted(stage: Stage, out: Path, main: str, head: str) -> Ran:
-    """The other half, which has the artifact of the fork's run and measures nothing."""
-    stage.hub.add_pull(1, head, merge_sha=None, base_sha=main, head_repo="mallory/repo")
-    stage.hub.add_commit(main)
-    stage.hub.add_commit(head, [main])
-    stage.hub.set_branch("main", main)
-    files = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
-    stage.hub.add_artifact(500, "code-size-default", zipped(files))
-    payload = event("workflow_run.completed")
-    run = payload["workflow_run"]
-    run.update(id=500, head_sha=head, head_branch="topic", event="pull_request", conclusion="success")
-    run.update(created_at="2026-02-01T00:00:00Z")
-    run["head_repository"].update(full_name="mallory/repo")
-    return stage.run("workflow_run", payload, main, ref="refs/heads/main")
 
 
 def test_a_kernel_that_changed_is_the_cause(stage: Stage) -> None:

@@ -10,8 +10,7 @@ import pytest
 from action_stage import MODEL, Ran, Stage
 from fake_github import FakeGitHub
 from fake_wheels import entries, wheel_name, write_wheel
-from github_runner import event, git
-from posting_stage import zipped
+from github_runner import git
 from replacing import replace
 from test_reviewing import longer
 
@@ -144,30 +143,15 @@ def test_a_pinned_compiler_is_known_and_needs_no_ancestor_with_another(stage: St
     assert ran.report.baseline.distance == 1 and not any("other commits" in note for note in ran.report.notes)
 
 
-def posted(stage: Stage, line: list[str], edit: dict[str, str] | None = None, compiler: str = "new") -> Ran:
-    """A fork's run without a word of its own, and the trusted half after it; `line` is main, oldest first."""
-    head, merge = stage.open_pull(edit or {"notes.txt": "one\n"})
-    stage.hub.add_pull(1, head, merge_sha=merge, base_sha=line[-1], head_repo="mallory/repo")
-    measured = stage.pull(head, merge, fork=True, head=wheel(stage, compiler))
-    assert measured.code == 0 and stage.comments() == [], measured.error
-    for older, sha in zip(["", *line], [*line, head], strict=False):
-        stage.hub.add_commit(sha, [older] if older else [])
-    stage.hub.add_commit(merge, [line[-1], head])
-    stage.hub.set_branch("main", line[-1])
-    files = {path.name: path.read_bytes() for path in measured.out.iterdir() if path.is_file()}
-    stage.hub.add_artifact(500, "code-size-default", zipped(files))
-    payload = event("workflow_run.completed")
-    run = payload["workflow_run"]
-    run.update(id=500, head_sha=head, head_branch="topic", event="pull_request", conclusion="success")
-    run.update(created_at="2026-02-01T00:00:00Z")
-    run["head_repository"].update(full_name="mallory/repo")
-    return stage.run("workflow_run", payload, line[-1], ref="refs/heads/main")
+def posted(stage: Stage, *line: str) -> Ran:
+    """What the trusted half tells after a fork's run without a word of its own; `line` is main, oldest first."""
+    return stage.fork_pull({"notes.txt": "one\n"}, wheel(stage, "new"), line)[1]
 
 
 def test_the_trusted_half_finds_the_ancestor_and_its_distance_itself(stage: Stage) -> None:
     first = pushed(stage, main(stage))
     base = stage.origin.push_main("Source", {"compiler/a.cpp": "2\n"})
-    ran = posted(stage, [first, base])
+    ran = posted(stage, first, base)
     assert ran.code == 0 and ran.report.base.source.sha == first, ran.error
     told = ran.report.baseline
     assert told.distance == 1 and "stored snapshot" in told.rule
@@ -180,5 +164,5 @@ def test_the_trusted_half_compares_no_model_that_was_edited_since(stage: Stage) 
     stage.origin.commit("Begin", {"models/b.mlir": MODEL.format("b")})
     first = pushed(stage, main(stage))
     base = stage.origin.push_main("Edit", {"models/a.mlir": longer("a")})
-    ran = posted(stage, [first, base])
+    ran = posted(stage, first, base)
     assert ran.code == 0 and ran.states == {"a on vmvx": "unmeasured", "b on vmvx": "changed"}, ran.error

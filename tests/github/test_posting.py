@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 import subprocess
@@ -194,19 +193,10 @@ def _packs() -> dict[str, tuple[bytes, str]]:
     base, head = to_json(side(BASE)), to_json(side(MERGE))
     both = {"base.json": base, "head.json": head}
     newer = head.replace("code-size-snapshot/1", "code-size-snapshot/9")
-    link = zipfile.ZipInfo("head.json")
-    link.external_attr = 0o120777 << 16
-    linked = io.BytesIO()
-    with zipfile.ZipFile(linked, "w") as archive:
-        archive.writestr(link, "/etc/passwd")
     return {
         "no zip": (b"PK nothing", "zip archive"),
         "nothing": (b"", "zip archive"),
-        "a bomb": (zipped({**both, "report.html": bytes(30_000_000)}), "unpacks to more"),
         "a way out": (zipped({**both, "../../x": ""}), "not expected there"),
-        "a directory": (zipped({**both, "a/": ""}), "not a plain file"),
-        "another name": (zipped({**both, "run.sh": "exit 1"}), "not expected there"),
-        "a link": (linked.getvalue(), "not a plain file"),
         "no head": (zipped({"base.json": base}), "head.json: is missing"),
         "no base": (zipped({"head.json": head}), "base.json: is missing"),
         "no JSON": (zipped({**both, "head.json": "{"}), "artifact head.json"),

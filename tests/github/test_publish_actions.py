@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from github_runner import outputs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,23 +24,6 @@ NASTY_PARTS = [*"ab=<>{}$`\n\r\t :%#[]\u2028\0é", "EOF", "end-", "key<<EOF\n"]
 NASTY = st.lists(st.sampled_from(NASTY_PARTS)).map("".join)
 
 
-def read_back(path: Path) -> dict[str, str]:
-    """The outputs as the runner reads them: `key=value`, or `key<<DELIMITER` up to a line that is the delimiter."""
-    found: dict[str, str] = {}
-    lines = path.read_bytes().decode().split("\n")
-    while lines:
-        line = lines.pop(0)
-        heredoc = re.fullmatch(r"([^=<]+)<<(.+)", line)
-        if heredoc:
-            end = lines.index(heredoc[2])
-            found[heredoc[1]] = "\n".join(lines[:end])
-            del lines[: end + 1]
-        elif line:
-            key, _, value = line.partition("=")
-            found[key] = value
-    return found
-
-
 @given(st.dictionaries(KEYS, st.one_of(NASTY, st.text(st.characters(exclude_categories=["Cs"])))))
 def test_outputs_arrive_as_they_are_and_no_others(
     tmp_path_factory: pytest.TempPathFactory, values: dict[str, str]
@@ -47,7 +31,7 @@ def test_outputs_arrive_as_they_are_and_no_others(
     path = tmp_path_factory.mktemp("outputs") / "out"
     path.write_text("earlier=1\n")
     write_outputs(path, values)
-    assert read_back(path) == {"earlier": "1", **values}
+    assert outputs(path) == {"earlier": "1", **values}
 
 
 def test_delimiters_are_not_to_be_guessed(tmp_path: Path) -> None:
@@ -63,7 +47,7 @@ def test_a_key_is_a_plain_name_and_a_surrogate_stops_nothing(tmp_path: Path) -> 
             write_outputs(tmp_path / "out", {"fine": "1", key: "x"})
     assert not (tmp_path / "out").exists()
     write_outputs(tmp_path / "out", {"a": "x\udc80y"})
-    assert read_back(tmp_path / "out") == {"a": "x?y"}
+    assert outputs(tmp_path / "out") == {"a": "x?y"}
 
 
 def test_a_file_that_cannot_be_written_is_an_output_error(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from action_stage import Stage
 from fake_github import FakeGitHub
-from github_runner import REPOSITORY, Runner, event
+from github_runner import REPOSITORY, Runner, push_event
 
 _LOOK = """
 from pathlib import Path
@@ -100,8 +100,7 @@ def test_a_compiler_that_looks_through_all_environments_does_not_find_the_token(
         look = _LOOK.replace("SECRET", repr(stage.token.encode())).replace("TOLD", repr(str(told)))
         fake.binary.write_text(f"{shebang}\n{look}\n{rest}")
         sha = stage.main()
-        payload = event("push.branch") | {"ref": "refs/heads/main", "after": sha, "deleted": False}
         runner = Runner(tmp_path, hub, stage.origin, tmp_path / "cache")
-        ran = runner.run("push", payload, sha=sha, ref="refs/heads/main", token=stage.token, run_id=7)
+        ran = runner.run("push", push_event(sha), sha=sha, ref="refs/heads/main", token=stage.token, run_id=7)
     assert ran.code == 0, ran.log
     assert told.read_text().splitlines() and set(told.read_text().splitlines()) == {"found: []"}

@@ -23,6 +23,8 @@ from github_runner import (
     outputs,
     pull_event,
     push_event,
+    report_zip,
+    run_event,
     runner_variables,
 )
 
@@ -193,6 +195,19 @@ class Stage:
     def pull(self, tip: str, merge: str, /, *, fork: bool = False, number: int = 1, **inputs: str) -> Ran:
         payload = pull_event(number, tip, "mallory/repo" if fork else "octo/repo")
         return self.run("pull_request", payload, merge, ref=f"refs/pull/{number}/merge", **inputs)
+
+    def fork_pull(self, files: Files, compiler: str, line: Sequence[str]) -> tuple[Ran, Ran]:
+        """A fork's run, and the trusted half after it, which has its artifact; `line` is main, oldest first."""
+        head, merge = self.open_pull(files)
+        self.hub.add_pull(1, head, merge_sha=merge, base_sha=line[-1], head_repo="mallory/repo")
+        measured = self.pull(head, merge, fork=True, **({"head": compiler} if compiler else {}))
+        assert measured.code == 0 and self.comments() == [], measured.error
+        for older, sha in zip(["", *line], [*line, head], strict=True):
+            self.hub.add_commit(sha, [older] if older else [])
+        self.hub.add_commit(merge, [line[-1], head])
+        self.hub.set_branch("main", line[-1])
+        self.hub.add_artifact(500, "code-size-default", report_zip(measured.out))
+        return measured, self.run("workflow_run", run_event(500, head), line[-1], ref="refs/heads/main")
 
     def open_pull(self, files: Files, number: int = 1) -> tuple[str, str]:
         """A commit on the pull request's branch, and GitHub's merge of it."""

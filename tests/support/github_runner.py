@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -150,6 +151,15 @@ class Origin:
         return head, merge
 
 
+def report_zip(report: Path) -> bytes:
+    """The report directory as upload-artifact would zip it."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(report.glob("*")):
+            archive.write(path, path.name)
+    return made.getvalue()
+
+
 @dataclass
 class Run:
     """One finished run of the action."""
@@ -159,14 +169,6 @@ class Run:
     outputs: dict[str, str]
     summary: str
     report: Path
-
-    def files(self) -> bytes:
-        """The report directory as upload-artifact would zip it."""
-        made = io.BytesIO()
-        with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
-            for path in sorted(self.report.glob("*")):
-                archive.write(path, path.name)
-        return made.getvalue()
 
 
 @dataclass
@@ -207,18 +209,15 @@ class Runner:
 
 
 def outputs(path: Path) -> dict[str, str]:
-    """What a step wrote to `$GITHUB_OUTPUT`, read as the runner reads it."""
+    """What a step wrote to `$GITHUB_OUTPUT`: `key=value`, or `key<<DELIMITER` up to a line that is the delimiter."""
     found: dict[str, str] = {}
-    lines = iter(path.read_text().splitlines() if path.exists() else [])
-    for line in lines:
-        name, mark, delimiter = line.partition("<<")
-        if not mark:
-            name, _, found[name.partition("=")[0]] = line.partition("=")
-            continue
-        value: list[str] = []
-        for text in lines:
-            if text == delimiter:
-                break
-            value.append(text)
-        found[name] = "\n".join(value)
+    lines = path.read_bytes().decode().split("\n") if path.exists() else []
+    while lines:
+        line = lines.pop(0)
+        if heredoc := re.fullmatch(r"([^=<]+)<<(.+)", line):
+            end = lines.index(heredoc[2])
+            found[heredoc[1]] = "\n".join(lines[:end])
+            del lines[: end + 1]
+        elif line:
+            key, _, found[key] = line.partition("=")
     return found

@@ -26,6 +26,7 @@ from github_runner import (
     git,
     pull_event,
     push_event,
+    report_zip,
     run_event,
 )
 from real_compilers import own_cache
@@ -84,7 +85,7 @@ class Story:
             "pull_request", payload, merge, f"refs/pull/{number}/merge", self.read_only if fork else self.token
         )
         if run.report.is_dir():
-            self.upload(run.files())
+            self.upload(report_zip(run.report))
         return run
 
     def upload(self, data: bytes) -> None:
