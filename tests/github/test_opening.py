@@ -123,18 +123,6 @@ def test_wheels_of_both_sides_by_a_directory_and_by_a_glob(stage: Stage) -> None
     assert ran.report.baseline.rule.endswith(f"input base: {base}; measured in this run")
 
 
-def test_a_directory_with_a_snapshot_is_a_side(stage: Stage) -> None:
-    stage.main()
-    pull = stage.open_pull({"models/a.mlir": MODEL.format("a") + "// longer\n"})
-    measured = stage.pull(*pull)
-    kept = stage.home / "dist-base"
-    kept.mkdir()
-    (measured.out / "base.json").rename(kept / "snapshot.json")
-    ran = stage.pull(*pull, base=str(kept))
-    assert ran.code == 0 and ran.states == {"a on vmvx": "changed"}, ran.error
-    assert ran.report.baseline.rule == f"input base: {kept}"
-
-
 def test_what_could_be_two_compilers_or_none_is_one_line_and_no_pass(stage: Stage) -> None:
     stage.main()
     two, none = built(stage, "two", "3.12.0", "3.13.0"), built(stage, "none")
@@ -286,8 +274,12 @@ def test_the_inputs_of_a_pull_request_name_snapshots_and_compilers(stage: Stage)
     ran = stage.pull(head, merge, base=stage.spec("one"), head=stage.spec("two"))
     assert ran.code == 0 and ran.states == {"a on vmvx": "changed"}, ran.error
     assert ran.report.baseline.sha == main and "first parent of the merge commit" in ran.report.baseline.rule
-    ran = stage.pull(head, merge, base=str(ran.out / "head.json"))
-    assert ran.code == 0 and ran.report.base.compiler.version == "3.14.0", ran.error
+    (stage.home / "dist").mkdir()
+    (stage.home / "dist/snapshot.json").write_bytes((ran.out / "head.json").read_bytes())
+    for base in (str(ran.out / "head.json"), str(stage.home / "dist")):
+        ran = stage.pull(head, merge, base=base)
+        assert ran.code == 0 and ran.report.base.compiler.version == "3.14.0", ran.error
+        assert ran.report.baseline.rule == f"input base: {base}"
 
 
 # --- paths -----------------------------------------------------------------------------------------------------------

@@ -200,7 +200,7 @@ class Stage:
         """A fork's run, and the trusted half after it, which has its artifact; `line` is main, oldest first."""
         head, merge = self.open_pull(files)
         self.hub.add_pull(1, head, merge_sha=merge, base_sha=line[-1], head_repo="mallory/repo")
-        measured = self.pull(head, merge, fork=True, **({"head": compiler} if compiler else {}))
+        measured = self.pull(head, merge, fork=True, head=compiler)
         assert measured.code == 0 and self.comments() == [], measured.error
         for older, sha in zip(["", *line], [*line, head], strict=True):
             self.hub.add_commit(sha, [older] if older else [])
