@@ -1,1 +1,1 @@
-"""What the user and the event say, as values: configuration, events, action inputs and comment commands."""
+"""What the user and the event say, as values: configuration, events and action inputs."""

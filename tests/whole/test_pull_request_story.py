@@ -212,6 +212,7 @@ def test_from_the_first_push_to_a_refused_artifact(story: Story) -> None:
     (body,) = story.ours(3)
     assert "73,728" in body and "own workflow run" in body and "stored snapshot" in body
     hub.add_label(3, "code-size-approved", by="alice")
+    story.pull(3, "labeled", head, merge, fork=True)
     run = story.post(head)
     assert run.code == 0, run.log
     (body,) = story.ours(3)
