@@ -166,13 +166,6 @@ def test_a_token_names_all_that_is_missing_at_once_and_what_it_may_is_done(
     assert bool(stage.bodies) is bool(ran.outputs["comment-url"]) is ("issues" not in missing)
 
 
-def test_a_missing_permission_beside_another_problem_is_named_too(stage: Stage) -> None:
-    _without(stage, "checks")
-    stage.hub.fail_next("POST", "/comments$", 422)
-    ran = told(stage, GROWN)
-    assert "422" in ran.error and ran.error.endswith("(give the job `permissions: checks: write`)")
-
-
 @pytest.mark.parametrize("path", ["/comments$", "/check-runs$"])
 def test_a_github_that_is_down(stage: Stage, path: str) -> None:
     stage.hub.fail_next("*", path, 500, times=30)
