@@ -278,8 +278,6 @@ class CellRow(Record, frozen=True):
     reasons: Mapping[str, str] = {}
     compiles: Count = 1
     others: tuple[Outcome, ...] = ()
-    donor: str | msgspec.UnsetType | None = msgspec.UNSET
-    """Read of what was stored while several targets shared half a compile, and forgotten."""
     program: str | None = None
     families: tuple[Family, ...] = ()
     phases_ms: Mapping[str, Count] = {}
@@ -322,7 +320,7 @@ _TEXTS = ("executable", "name", "kind", "stack_kind", "strategy")
 _NUMBERS = ("stack_bytes", "alloca_bytes", "workgroup_bytes", "executable_bytes")
 """What dispatches have in common with others, here and on the other side."""
 
-_AS_THEY_ARE = tuple(n for n in CellRow.__struct_fields__ if n not in ("model", "target", "donor", "program", "traces"))
+_AS_THEY_ARE = tuple(n for n in CellRow.__struct_fields__ if n not in ("model", "target", "program", "traces"))
 _PILED = frozenset({"cells", "points"})  # each entry on a line of its own
 _SIDE = tuple(name for name in SnapshotRow.__struct_fields__ if name not in ("schema", "cells", "programs"))
 

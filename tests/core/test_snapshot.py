@@ -150,10 +150,6 @@ def test_the_fields_are_those_of_the_contract() -> None:
     assert plain["cells"][0]["families"] == [{"kind": "constants", "members": ["e", "f"], "varying": ["i32: 1, 2"]}]
     assert plain["cells"][0]["failure"] is None
     assert {"stage", "message"} <= plain["cells"][1]["failure"].keys()
-    for donor in (None, "vmvx"):  # of those that were stored with shared front halves
-        for cell in plain["cells"]:
-            cell["donor"] = donor
-        assert from_json(json.dumps(plain)) == SMALL
 
 
 def test_the_text_names_no_directory_of_this_machine_and_no_time(tmp_path: Path) -> None:
