@@ -27,7 +27,6 @@ from bot.readers.artifact import (
 
 ARTIFACTS = sorted(path.name for path in BINARIES.glob("*.vmfb"))
 SMALLEST, MODULE = "dense.vmvx.vmfb", "dense.vmvx.module"
-ZIP = b"PK\x03\x04" + bytes(22) + (9).to_bytes(2, "little") + (25).to_bytes(2, "little") + b"module.fb" + bytes(25)
 
 
 @pytest.mark.parametrize("name", ARTIFACTS)
@@ -86,14 +85,6 @@ def test_an_executable_that_cannot_be_read_keeps_its_bytes_and_says_why() -> Non
         assert (damaged.executable_bytes, damaged.executables) == (whole.executable_bytes, ())
         assert len(damaged.unread) == len(whole.executables)
         assert damaged.unread[0].startswith("executable of ") and reason in damaged.unread[0]
-
-
-def test_a_zip_header_in_front_is_skipped_and_unattributed() -> None:
-    plain, polyglot = (read_artifact(data) for data in (fixture(SMALLEST), ZIP + fixture(SMALLEST)))
-    assert len(ZIP) == 64 and polyglot.executables == plain.executables
-    assert polyglot.unattributed_bytes == plain.unattributed_bytes + len(ZIP)
-    with pytest.raises(MalformedBinary, match="cut short"):
-        parse_module(ZIP[:29])
 
 
 # VM modules, against the dump of the runtime's own tool.
