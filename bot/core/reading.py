@@ -24,7 +24,6 @@ class EntryPoint(Small, frozen=True):
     name: str
     code_bytes: int | None = None
     stack_bytes: int | None = None
-    stack_kind: str | None = None
     workgroup_bytes: int | None = None
     vgprs: int | None = None
     sgprs: int | None = None

@@ -51,7 +51,6 @@ class Dispatch(Record, frozen=True, omit_defaults=True):
     # device code of this entry point alone (machine code, PTX, SPIR-V, MSL or bytecode)
     code_bytes: Count | None = None
     stack_bytes: Count | None = None  # machine frame or private segment
-    stack_kind: str | None = None  # `static`, or `dynamic` where the frame grows at run time
     alloca_bytes: Count | None = None  # sum of stack allocations, what the compiler's own gate checks
     workgroup_bytes: Count | None = None  # workgroup (shared, threadgroup, group segment) memory
     # vgprs, sgprs, vgpr_spills, sgpr_spills, agprs: register counts of AMD code objects
@@ -316,7 +315,7 @@ class _Rest(Side, frozen=True, kw_only=True):
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 _CELLS = (b'{"cells":[\n', b',"cells":[\n')
 _decoder = msgspec.json.Decoder(CellRow)
-_TEXTS = ("executable", "name", "kind", "stack_kind", "strategy")
+_TEXTS = ("executable", "name", "kind", "strategy")
 _NUMBERS = ("stack_bytes", "alloca_bytes", "workgroup_bytes", "executable_bytes")
 """What dispatches have in common with others, here and on the other side."""
 

@@ -174,8 +174,8 @@ class _Parsed:
             values: dict[str, Any] = {what: getattr(entry, what) for what in OF_ENTRY_POINT} if entry else {}
             if is_cpu and (function := self.functions.get(row.name)):
                 values |= {"code_bytes": function.code_bytes, "code": function.code}
-            if is_cpu and (frame := (self.frames or {}).get(row.name)):
-                values |= {"stack_bytes": frame.stack_bytes, "stack_kind": frame.kind}
+            if is_cpu and self.frames and row.name in self.frames:
+                values["stack_bytes"] = self.frames[row.name]
             if code := machine.get(row.name):
                 values |= {what: getattr(code, what) for what in ("registers", "spill_bytes", "sass_bytes")}
             # Empty where no function allocates: then each has 0.
@@ -290,19 +290,12 @@ def _unique(pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
 # What the compiler itself reports of a compile.
 
 
-class Frame(NamedTuple):
-    """A function's machine frame: its bytes, and whether it grows (`dynamic`) beyond them at run time."""
-
-    stack_bytes: int
-    kind: str
-
-
-def read_stack_usage(text: str) -> dict[str, Frame]:
-    """Function → frame; of two functions of one name (private helpers) the larger frame.
+def read_stack_usage(text: str) -> dict[str, int]:
+    """Function → bytes of its machine frame; of two functions of one name (private helpers) the larger one.
 
     Raises MalformedBinary naming the first line that is not of the format.
     """
-    frames: dict[str, Frame] = {}
+    frames: dict[str, int] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         if not line:
             continue
@@ -314,8 +307,7 @@ def read_stack_usage(text: str) -> dict[str, Frame]:
         if not name or ":" not in function or not is_number or kind not in ("static", "dynamic"):
             what = "not `place:function`, a number of bytes, static or dynamic"
             raise MalformedBinary(what, where=f"stack usage file, line {number}")
-        if name not in frames or frames[name].stack_bytes < int(size):
-            frames[name] = Frame(int(size), kind)
+        frames[name] = max(int(size), frames.get(name, 0))
     return frames
 
 

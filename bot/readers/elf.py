@@ -415,20 +415,13 @@ def _entry_point(elf: Elf, kernel: Mapping[str, Any], symbols: Mapping[str, Symb
     for field, value in values.items():
         if value is not None and (type(value) is not int or value < 0):
             raise MalformedBinary(f"{FIELDS[field]} is {str(value)[:40]!r}", where="hsaco")
-    kind = "dynamic" if kernel.get(".uses_dynamic_stack") is True else "static"
     function, descriptor = symbols.get(name), symbols.get(f"{name}.kd")
     machine_code, start_state = (elf.contents(each) if each else None for each in (function, descriptor))
     code = None
     if machine_code is not None and start_state is not None:
         budget.spend(len(machine_code) + len(start_state))
         code = code_digest(machine_code, start_state[: ENTRY_OFFSET.start], start_state[ENTRY_OFFSET.stop :])
-    return EntryPoint(
-        name,
-        code_bytes=function.size_bytes if function else None,
-        stack_kind=None if values["stack_bytes"] is None else kind,
-        code=code,
-        **values,
-    )
+    return EntryPoint(name, function.size_bytes if function else None, code=code, **values)
 
 
 def _kernels(elf: Elf) -> list[Mapping[str, Any]]:
@@ -505,7 +498,6 @@ def read_cubin(data: bytes) -> Reading:
             name,
             code_bytes=len(code),
             stack_bytes=attributes.get((name, EIATTR_FRAME_SIZE)),
-            stack_kind="static" if (name, EIATTR_FRAME_SIZE) in attributes else None,
             code=code_digest(code),
             registers=attributes.get((name, EIATTR_REGCOUNT)),
         )

@@ -187,7 +187,6 @@ def _ptx_kernel(
         block.name,
         code_bytes=block.span.size,
         stack_bytes=sum(variable.size_bytes or 0 for variable in own if variable.space == "local"),
-        stack_kind="static",
         workgroup_bytes=None if None in sizes else sum(size for size in sizes if size),
         code=code_digest(_nameless(block.name.encode(), block.span.of(data), shareable)),
     )

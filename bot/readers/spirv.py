@@ -213,7 +213,6 @@ def _entry_points(module: Module) -> Iterator[EntryPoint]:
             name,
             code_bytes=function.words * WORD_BYTES,
             stack_bytes=function.stack_bytes,
-            stack_kind=None if function.stack_bytes is None else "static",
             workgroup_bytes=_workgroup_bytes(module, interface) if lists_all else whole,
             code=code_digest(common, _without_names(module, function.start, function.start + function.words)),
         )

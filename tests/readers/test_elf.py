@@ -234,15 +234,12 @@ def test_what_the_metadata_does_not_say_is_none() -> None:
     assert {entry.code for entry in entries} == {None} and all(entry.code_bytes for entry in entries)
     entry = kernels(patched(b".vgpr_spill_count", b".some_other_thing"))[0]
     assert (entry.vgpr_spills, entry.sgpr_spills) == (None, 0)
-    entry = kernels(patched(b".private_segment_fixed_size", b".xrivate_segment_fixed_size"))[0]
-    assert (entry.stack_bytes, entry.stack_kind) == (None, None)
+    assert kernels(patched(b".private_segment_fixed_size", b".xrivate_segment_fixed_size"))[0].stack_bytes is None
 
 
-def test_a_private_segment_and_a_dynamic_stack_show() -> None:
+def test_a_private_segment_shows() -> None:
     data = patched(b"\xbb.private_segment_fixed_size\x00", b"\xbb.private_segment_fixed_size\x40")
     assert [entry.stack_bytes for entry in kernels(data)] == [64, 64]
-    dynamic = data.replace(b"\xb3.uses_dynamic_stack\xc2", b"\xb3.uses_dynamic_stack\xc3", 1)
-    assert [entry.stack_kind for entry in kernels(dynamic)] == ["dynamic", "static"]
 
 
 @pytest.mark.parametrize(

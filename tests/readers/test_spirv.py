@@ -56,11 +56,11 @@ def test_memory_of_variables() -> None:
     body = function(20, (VARIABLE, 5, 21, FUNCTION_STORAGE), (VARIABLE, 5, 22, FUNCTION_STORAGE))
     reading = READ(module(V1_4, entry(20, "k", 30), *TYPES, (VARIABLE, 4, 30, WORKGROUP), *body))
     (only,) = reading.entry_points
-    assert (only.name, only.stack_bytes, only.stack_kind, only.workgroup_bytes) == ("k", 128, "static", 64)
+    assert (only.name, only.stack_bytes, only.workgroup_bytes) == ("k", 128, 64)
     assert only.code_bytes == 4 * (5 + 4 + 4 + 1)
     body = function(20, (VARIABLE, 7, 21, FUNCTION_STORAGE), (VARIABLE, 5, 22, FUNCTION_STORAGE))
     (only,) = READ(module(V1_4, entry(20, "k"), *TYPES, *body)).entry_points
-    assert (only.stack_bytes, only.stack_kind, only.workgroup_bytes) == (None, None, 0)
+    assert (only.stack_bytes, only.workgroup_bytes) == (None, 0)
 
 
 @pytest.mark.parametrize(("version", "expected"), [(V1_4, [64, 4]), (V1_3, [68, 68])])

@@ -38,7 +38,6 @@ _DISPATCH: dict[str, st.SearchStrategy[Any]] = {
     "executable": names,
     "name": names,
     "kind": st.sampled_from(["matmul", "conv", "other"]),
-    "stack_kind": st.none() | st.sampled_from(["static", "dynamic"]),
     "code": st.none() | own_digests,
     "strategy": st.none() | text,
 }
