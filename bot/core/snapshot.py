@@ -388,9 +388,9 @@ def from_lines(text: Iterable[bytes], where: str) -> Snapshot:
 
     That is so for cells on lines of their own, as `lines` writes them; any other layout is read as well.
     """
-    cells, sizes = list[CellRow](), list[int]()
-    rest = b"".join(_without_cells(text, cells, sizes))
-    require_schema(rest, SNAPSHOT_SCHEMA, "snapshot", where, MEASURE_AGAIN, sum(sizes))
+    cells = list[CellRow]()
+    rest = b"".join(_without_cells(text, cells))
+    require_schema(rest, SNAPSHOT_SCHEMA, "snapshot", where, MEASURE_AGAIN)
     row = decoded(rest, _Rest, where, MEASURE_AGAIN)
     if row.cells.count(_READ) != len(cells):
         raise InputError("a line that looks like a cell is none", where=where, hint=MEASURE_AGAIN)
@@ -398,11 +398,10 @@ def from_lines(text: Iterable[bytes], where: str) -> Snapshot:
     return snapshot_of(row, [next(early) if isinstance(cell, int) else cell for cell in row.cells], where)
 
 
-def _without_cells(text: Iterable[bytes], cells: list[CellRow], sizes: list[int]) -> Iterator[bytes]:
-    """The text with _READ for each cell that is whole on its line; cells and sizes of lines go to the lists."""
+def _without_cells(text: Iterable[bytes], cells: list[CellRow]) -> Iterator[bytes]:
+    """The text with _READ for each cell that is whole on its line; the cells go to the list."""
     inside, held = False, dict[Any, Any]()
     for line in text:
-        sizes.append(len(line))
         if inside and line.startswith(b"{"):
             end = len(line.rstrip(b"],\n"))
             try:

@@ -149,16 +149,14 @@ def test_a_wheel_alone_or_in_a_directory(tmp_path: Path, fake: FakeCompiler, mon
         "3",
         "3.x",
         "no/such/file",
-        "iree-compile==3.13.0",
         "~nobody-at-all/x",
         "a\0b",
         "3.13.0; ls",
     ],
 )
 def test_nonsense(cache: Path, spec: str) -> None:
-    hint = "did you mean 3.13.0?" if spec.endswith("3.13.0") else "give a release such as 3.13.0"
-    line = refused(spec, cache)
-    assert f"is no compiler: no such file, directory or release ({hint}" in line
+    line = "is no compiler: no such file, directory or release (give a release such as 3.13.0"
+    assert line in refused(spec, cache)
 
 
 def test_directories_and_dead_links_in_the_places_of_a_binary(tmp_path: Path, cache: Path) -> None:
