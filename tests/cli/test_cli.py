@@ -360,17 +360,16 @@ def test_no_file_holds_a_directory_of_this_machine(bench: Bench) -> None:
     ("content", "words"),
     [
         (None, "bad.json: cannot be read: No such file or directory (measure one with: code-size-bot measure"),
-        (b"\xff\xfe", "bad.json: is not a snapshot: it is not JSON"),
-        (to_json(BASE)[:700], "bad.json: is not a snapshot: it is not JSON, or was cut off: Input data was truncated (measure"),
-        ("", "bad.json: is not a snapshot: it is empty (measure it again"),
+        (b"\xff\xfe", "bad.json: is not a snapshot: it is not JSON, or was cut off: "),
+        (to_json(BASE)[:700], "bad.json: is not a snapshot: it is not JSON, or was cut off: Input data was truncated"),
         ('{"schema": "code-size-snapshot/2"}', "bad.json: is not a snapshot that this version reads: its schema is"),
         (
             '{"name": "package", "version": "1"}',
             "bad.json: is not a snapshot that this version reads: its schema is missing",
         ),
-        (to_json(BASE).replace('"a"', '"\\ud800"'), "bad.json: is not a snapshot: it is not JSON: "),
+        (to_json(BASE).replace('"a"', '"\\ud800"'), "bad.json: is not a snapshot: it is not JSON, or was cut off: "),
     ],
-    ids=["missing", "bytes", "cut", "empty", "version", "foreign", "surrogate"],
+    ids=["missing", "bytes", "cut", "version", "foreign", "surrogate"],
 )
 def test_a_snapshot_that_cannot_be_used_is_one_line(
     bench: Bench, side: str, content: str | bytes | Snapshot | None, words: str
