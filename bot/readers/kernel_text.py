@@ -31,8 +31,6 @@ SKIPPED = rb'//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:[^"\\\n]|\\.)*"?'
 """Comments and strings; unterminated ones run to the end, so that scanning stays linear."""
 MAX_NAME_BYTES = 1024  # longer names are refused: a block is searched for its own
 INSIDE = re.compile(SKIPPED + rb"|(?P<brace>[{}])", re.DOTALL)
-_PART_OF_A_NAME = re.compile(rb"[\w$%.]")
-_BEHIND_A_NAME = re.compile(rb"_param_|[^\w$]|\Z")
 
 
 class Block(NamedTuple):
@@ -97,18 +95,8 @@ def without_comments(text: bytes) -> bytes:
 
 
 def without_name(text: bytes, name: bytes) -> bytes:
-    """Source text with `@` for the name, also where it starts the name of a parameter (PTX: `NAME_param_0`).
-
-    No pattern is made of the name: a module has thousands of them, and to compile one costs more than to look for it.
-    """
-    pieces, copied_to, start = list[bytes](), 0, text.find(name)
-    while name and start >= 0:
-        end = start + len(name)
-        if _BEHIND_A_NAME.match(text, end) and not (start and _PART_OF_A_NAME.match(text, start - 1)):
-            pieces.append(text[copied_to:start])
-            copied_to = end
-        start = text.find(name, end if copied_to == end else start + 1)
-    return b"@".join([*pieces, text[copied_to:]])
+    """Source text with `@` for the name, also where it starts the name of a parameter (PTX: `NAME_param_0`)."""
+    return re.sub(rb"(?<![\w$%.])" + re.escape(name) + rb"(?=_param_|[^\w$]|\Z)", b"@", text)
 
 
 # PTX.
