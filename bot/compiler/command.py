@@ -31,7 +31,7 @@ from bot.compiler.diagnostics import failure, require_room
 from bot.compiler.storage import COMPLETE, filled, hold
 from bot.compiler.toolchain import hashed, newest, pip, reason
 from bot.core.metrics import METRIC_BY_ID
-from bot.core.planned import PlannedCell, Target
+from bot.core.planned import PlannedCell
 from bot.core.snapshot import CompilerInfo, Failure
 from bot.core.spec import MOVING, RESOLVED, Command, Places
 from bot.errors import CompilerUnavailable, InputError
@@ -65,12 +65,7 @@ class CommandCompiler:
     side: tuple[str, ...]  # the words that stand for `{side}` in the command
     environment: Path | None  # where the package is installed; None without one
     sources: Mapping[str, bytes]  # path beside the configuration → file with those bytes
-    backends: tuple[str, ...] = ()
     is_traced: bool = False
-
-    def refuses(self, target: Target) -> str | None:
-        """What the configuration says of the target: the command is not asked."""
-        return target.unsupported
 
     def in_its_words(self, _side: str, cells: Sequence[PlannedCell], _cancel: Cancel) -> tuple[PlannedCell, ...]:
         """The cells with the words of their command."""

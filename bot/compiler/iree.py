@@ -18,7 +18,7 @@ from bot.compiler.compiler import Compile, Compiler, Result, Session
 from bot.compiler.compiling import Kit, Source, compile_directly
 from bot.compiler.diagnostics import unknown_option
 from bot.compiler.toolchain import UNTHREADED, Toolchain
-from bot.core.planned import PlannedCell, Target
+from bot.core.planned import PlannedCell
 from bot.core.snapshot import CompilerInfo, Failure
 from bot.core.spec import release_in
 from bot.errors import CompilerUnavailable, UsageError
@@ -37,15 +37,6 @@ class Iree:
     def info(self) -> CompilerInfo:
         """Which one it is."""
         return self.toolchain.info
-
-    @property
-    def backends(self) -> tuple[str, ...]:
-        """What it registers."""
-        return self.toolchain.backends
-
-    def refuses(self, target: Target) -> str | None:
-        """What the configuration says of the target: the compiler is not asked."""
-        return target.unsupported
 
     def in_its_words(self, side: str, cells: Sequence[PlannedCell], cancel: Cancel) -> tuple[PlannedCell, ...]:
         """The cells with the flags of its release, under the names that it knows; see the protocol."""

@@ -298,7 +298,6 @@ class Toolchain:
 
     binary: Path  # the native `iree-compile`
     info: CompilerInfo
-    backends: tuple[str, ...]
     # directory to put on `sys.path` for its own MLIR bindings; None with the reason in `no_bindings`
     bindings: Path | None
     no_bindings: str = ""
@@ -326,7 +325,7 @@ def resolve(
     cache = cache.absolute()  # compiles run in directories of their own
     (binary, bindings, shown), no_bindings = _locate(spec, cache, cancel, say, places), ""
     patience = min(timeout_seconds, PATIENCE_SECONDS)
-    answer = _ask(binary, "--version", cancel, spec, patience)
+    answer = _ask_version(binary, cancel, spec, patience)
     stated = _VERSION.search(answer.output)
     if not answer.ok or stated is None:
         said = answer.output.strip().splitlines()[:1]
@@ -338,10 +337,7 @@ def resolve(
         bindings, no_bindings = None, "no MLIR Python bindings beside this compiler"
     elif not python:
         bindings, no_bindings = None, here("no Python on PATH can load this compiler's MLIR bindings")
-    listing = _ask(binary, "--iree-hal-list-target-backends", cancel, binary.name, patience)
-    lines = listing.output.splitlines() if listing.ok else []
-    backends = sorted(line.strip() for line in lines if re.fullmatch(r" +[\w-]+", line))
-    return Toolchain(binary, info, tuple(backends), bindings, no_bindings, patience, python or sys.executable)
+    return Toolchain(binary, info, bindings, no_bindings, patience, python or sys.executable)
 
 
 _LOADS = "import sys; sys.path.insert(0, sys.argv[1]); sys.modules['numpy'] = None; import iree.compiler.ir"
@@ -424,13 +420,13 @@ def _from_directory(directory: Path, cache: Path | None, where: str) -> _Located
     raise CompilerUnavailable(f"{what}, and no iree_base_compiler wheel", where=where, hint=SPEC_HINT)
 
 
-def _ask(binary: Path, option: str, cancel: Cancel, where: str, patience_seconds: float) -> Outcome:
+def _ask_version(binary: Path, cancel: Cancel, where: str, patience_seconds: float) -> Outcome:
     try:
-        outcome = run([str(binary), option], cancel=cancel, timeout_seconds=patience_seconds)
+        outcome = run([str(binary), "--version"], cancel=cancel, timeout_seconds=patience_seconds)
     except OSError as error:
         reason = error.strerror or str(error)
         hint = "it must be an executable for this machine"
         raise CompilerUnavailable(f"cannot be started: {reason}", where=where, hint=hint) from None
     if outcome.timed_out:
-        raise CompilerUnavailable(f"does not answer {option} within {patience_seconds:g} s", where=where)
+        raise CompilerUnavailable(f"does not answer --version within {patience_seconds:g} s", where=where)
     return outcome

@@ -168,8 +168,6 @@ class Snapshot(Small, frozen=True):
     cells: tuple[Cell, ...]
     flags: tuple[str, ...] = ()
     targets: Mapping[str, str] = {}  # target name → its backend's name, for all targets of the plan
-    # target backends the compiler registers, named by a target or not; empty where it did not say
-    backends: tuple[str, ...] = ()
     models: Mapping[str, str] = {}  # model name → SHA-256 (hex) of its text; says which suite this is
     notes: tuple[str, ...] = ()  # facts about the whole run that a reader should know (such as a lost shard)
 
@@ -294,7 +292,6 @@ class Side(Record, frozen=True):
     programs: Mapping[str, Program] = {}
     flags: tuple[str, ...] = ()
     targets: Mapping[str, str] = {}
-    backends: tuple[str, ...] = ()
     models: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
 

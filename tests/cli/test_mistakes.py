@@ -32,8 +32,8 @@ PLAN = ("measure", "--compiler", "3.13.0", "--out", "x.json", "--target", "vmvx"
         (("plan", "--shards", "2", "--costs"), "report.json", f"{NO_SNAPSHOT} 'code-size-report/1', not"),
         (("explain",), "base.json", "is not a report that this version reads: its schema is 'code-size-snapshot/1', "),
         (("explain",), "cut.json", "is not a report: it is not JSON, or was cut off: Input data was truncated"),
-        (PLAN, "base.json", "is not a plan: object contains unknown field `backends` (give what `plan --shards N` "),
-        (("plan", "--shards", "2", "--config"), "base.json", "backends: unknown key (known: baseline, "),
+        (PLAN, "base.json", "is not a plan: object contains unknown field `cells` (give what `plan --shards N` "),
+        (("plan", "--shards", "2", "--config"), "base.json", "cells: unknown key (known: baseline, "),
     ],
 )
 def test_another_file_in_place_of_what_is_wanted(

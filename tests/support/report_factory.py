@@ -152,7 +152,6 @@ def snapshot(
         tuple(found for found in cells if found is not None),
         COMMON,
         dict(targets),
-        tuple(sorted({*targets.values(), "vmvx-inline"})),
         {model: digest(model) for model in models},
     )
 

@@ -132,7 +132,6 @@ def snapshots(draw: st.DrawFn, others: bool = False) -> Snapshot:
         cells=tuple(draw(cells(key, others)) for key in kept),
         flags=tuple(draw(st.lists(text, max_size=2))),
         targets=targets,
-        backends=tuple(draw(st.lists(st.sampled_from(["cuda", "vmvx", "llvm-cpu"]), unique=True))),
         models=models,
         notes=tuple(sorted(draw(st.sets(text, max_size=2)))),
     )
