@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from itertools import accumulate
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -32,38 +30,12 @@ def known_counts(text: str | None) -> Counter[str] | None:
     return Counter(dict(zip(words[::2], map(int, words[1::2]), strict=True)))
 
 
-# JSON from strangers. Nesting that is too deep is refused before a parser recurses into it: at the end of the stack
-# RecursionError comes wherever it happens to be, in a finalizer too, where nobody can catch it.
-
-MAX_DEPTH = 100  # no document that is read here has a tenth of it
-
-_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
-"""As signed bytes: +1 where an array or object begins, -1 where it ends."""
-_OTHERS = bytes(set(range(256)) - set(b"[{]}"))
-
-
-def refuse_deep(text: str | bytes) -> None:
-    """Raises ValueError where arrays and objects stand more than MAX_DEPTH deep in each other; in linear time.
-
-    Of text (bytes are UTF-8) that is no JSON it is exact up to the first mistake, as far as any parser comes.
-    """
-    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-    if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
-        return
-    unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    outside_strings = b"".join(unescaped.split(b'"')[::2])
-    depths = accumulate(memoryview(outside_strings.translate(_STEPS, _OTHERS)).cast("b"))
-    if max(depths, default=0) > MAX_DEPTH:
-        raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
-
-
 def parse_json(text: str | bytes) -> Any:
-    """The value of JSON of anybody; raises ValueError for what is none, or is nested too deep.
-
-    Bytes are UTF-8, as RFC 8259 has it (8.1), with or without a byte order mark.
-    """
-    refuse_deep(text)
-    return json.loads(text if isinstance(text, str) else text.decode("utf-8-sig"))
+    """The value of JSON of anybody; raises ValueError for what is none, or is nested deeper than the parser follows."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(str(error)) from None
 
 
 _T = TypeVar("_T")
