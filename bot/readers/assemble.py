@@ -163,7 +163,7 @@ class _Parsed:
         names = [each.name for each in rows]
         described = _by_name([(entry.name, entry) for entry in in_artifact], names)
         strategies = _by_name((self.products.strategies or {}).items(), names)
-        of_modules = _unique((each.name, each) for module in self.modules or () for each in module.functions)
+        of_modules = _unique((each.name, each) for module in self.modules or () for each in module.entry_points)
         machine = _by_name(of_modules.items(), names)
         is_cpu = self.products.backend == CPU  # stack files of other targets hold nothing but zeros
         allocas = self.products.allocas if is_cpu else None
@@ -241,9 +241,10 @@ class _Parsed:
         if backend.name != NVIDIA or self.modules is None:
             why = self.reason("assembled") if backend.name == NVIDIA else ONLY_NVIDIA
             return known | dict.fromkeys(OF_MACHINE_CODE, Known(None, why))
-        functions = [function for module in self.modules for function in module.functions]
+        functions = [function for module in self.modules for function in module.entry_points]
         registers = max((each.registers for each in functions if each.registers is not None), default=None)
-        spills, sass = sum(each.spill_bytes for each in functions), sum(each.sass_bytes for each in self.modules)
+        spills = sum(each.spill_bytes or 0 for each in functions)
+        sass = sum(each.parts.get("text", 0) for each in self.modules)
         return known | dict(zip(OF_MACHINE_CODE, (Known(registers, NO_ENTRY), Known(spills), Known(sass)), strict=True))
 
 

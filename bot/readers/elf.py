@@ -35,6 +35,7 @@ from elftools.common.exceptions import ELFError
 from elftools.common.utils import struct_parse
 from elftools.construct import ConstructError
 from elftools.elf.elffile import ELFFile
+from msgspec.structs import replace
 
 from bot.core.reading import Assembled, EntryPoint, Reader, Reading
 from bot.core.snapshot import written
@@ -457,28 +458,11 @@ NV_INFO = ("SHT_LOPROC", str(0x70000000))
 ATTRIBUTE, OF_FUNCTION = struct.Struct("<BBH"), struct.Struct("<II")
 EIFMT_SVAL, EIATTR_FRAME_SIZE, EIATTR_REGCOUNT = 0x04, 0x11, 0x2F
 """As `cuobjdump -elf` names them: a value of so many bytes; frame and registers of a function."""
-MAX_DIGITS = 15
 PROPERTIES = re.compile(
-    r"Function properties for (?P<name>\S+)\s*\n"
-    r"\s*\d{1,15} bytes stack frame, (?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads[ \t]*"
-    r"(?:\n[^\n]*: Used (?P<registers>\d+) registers)?"
+    r"Function properties for (\S+)\s*\n"
+    r"\s*\d{1,15} bytes stack frame, (\d{1,15}) bytes spill stores, (\d{1,15}) bytes spill loads[ \t]*"
+    r"(?:\n[^\n]*: Used (\d{1,15}) registers)?"
 )
-
-
-class MachineCode(NamedTuple):
-    """One function of a cubin."""
-
-    name: str
-    registers: int | None  # None for a function that is only called: its entry points count them
-    spill_bytes: int
-    sass_bytes: int | None  # of its section; None where it has none of its own
-
-
-class Module(NamedTuple):
-    """One assembled module: machine code of all its functions, and each of them."""
-
-    sass_bytes: int
-    functions: tuple[MachineCode, ...]
 
 
 def read_cubin(data: bytes) -> Reading:
@@ -526,21 +510,22 @@ def _attributes(elf: Elf) -> dict[tuple[str, int], int]:
     return values
 
 
-def read_assembled(assembled: Assembled) -> Module:
-    """What one module became; raises `MalformedBinary`, also where cubin and print tell of different functions."""
-    reading, functions = read_cubin(assembled.cubin), dict[str, MachineCode]()
+def read_assembled(assembled: Assembled) -> Reading:
+    """What one module became, with all its functions; those that are only called have no registers of their own.
+
+    Raises `MalformedBinary`, also where cubin and print tell of different functions.
+    """
+    reading, functions = read_cubin(assembled.cubin), dict[str, EntryPoint]()
     sizes = {entry.name: entry.code_bytes for entry in reading.entry_points}
-    for match in PROPERTIES.finditer(assembled.said):
-        name, numbers = match["name"], {what: match[what] or "" for what in ("registers", "stores", "loads")}
-        for what, digits in numbers.items():
-            if len(digits) > MAX_DIGITS:
-                raise MalformedBinary(f"{what} of {len(digits)} digits", where="ptxas")
-        registers = int(numbers["registers"]) if match["registers"] else None
-        spill_bytes = int(numbers["stores"]) + int(numbers["loads"])
-        functions[name] = MachineCode(name, registers, spill_bytes, sizes.get(name))
+    rows = PROPERTIES.findall(assembled.said)
+    if len(rows) != assembled.said.count("Function properties for "):
+        raise MalformedBinary("ptxas tells the properties of a function in another form", where="ptxas")
+    for name, stores, loads, used in rows:
+        registers, spill_bytes = int(used) if used else None, int(stores) + int(loads)
+        functions[name] = EntryPoint(name, registers=registers, spill_bytes=spill_bytes, sass_bytes=sizes.get(name))
     if missing := sizes.keys() - functions.keys():
         raise MalformedBinary(f"ptxas says nothing of {min(missing)[:80]!r}", where="cubin")
-    return Module(reading.parts.get("text", 0), tuple(functions.values()))
+    return replace(reading, entry_points=tuple(functions.values()))
 
 
 ELF = Reader(lambda data: data.startswith(MAGIC), read_elf)

@@ -25,7 +25,6 @@ from bot.readers.elf import (
     FIELDS,
     STT_FUNC,
     STT_OBJECT,
-    MachineCode,
     function_codes,
     parse_elf,
     read_assembled,
@@ -306,21 +305,21 @@ def test_machine_code_and_registers_are_those_of_readelf() -> None:
     """
     rows = re.findall(r"\] \.text\.(\S+) +PROGBITS +\S+ \S+ (\S+) \d+ +AXo? +\d+ +(\d+)", run("readelf", "-SW", NAME))
     module = assembled(SAID)
-    assert {code.name: (code.sass_bytes, code.registers) for code in module.functions} == {
+    assert {code.name: (code.sass_bytes, code.registers) for code in module.entry_points} == {
         name: (int(size, 16), int(info) >> 24) for name, size, info in rows
     }
-    assert module.sass_bytes == sum(int(size, 16) for _, size, _ in rows) > 1000
+    assert module.parts["text"] == sum(int(size, 16) for _, size, _ in rows) > 1000
     assert {entry.name for entry in CUBIN.read(fixture(NAME)).entry_points} == {MATMUL, REDUCTION}
 
 
 def test_registers_and_spills_of_the_print() -> None:
-    found = {code.name: code for code in assembled(SPILLED.replace("'k'", "'main'") + SAID).functions}
-    assert found["k"] == MachineCode("k", 255, 16, None)
-    assert found["helper"] == MachineCode("helper", None, 5, None)
+    found = {code.name: code for code in assembled(SPILLED.replace("'k'", "'main'") + SAID).entry_points}
+    assert found["k"] == EntryPoint("k", registers=255, spill_bytes=16)
+    assert found["helper"] == EntryPoint("helper", spill_bytes=5)
     with pytest.raises(MalformedBinary, match="ptxas says nothing of 'main_dispatch_"):
         assembled(SAID.partition("Used")[0])
     for digits in (16, 400):
-        with pytest.raises(MalformedBinary, match="loads"):
+        with pytest.raises(MalformedBinary, match="in another form"):
             assembled(SPILLED.replace("12 bytes", f"{'9' * digits} bytes") + SAID)
 
 
