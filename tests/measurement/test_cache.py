@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import shutil
 import subprocess
 import sys
@@ -175,31 +174,3 @@ def test_torn_entries_foreign_ones_with_a_right_checksum_and_one_under_another_n
     place.parent.mkdir(parents=True, exist_ok=True)
     path.rename(place)
     assert CellCache(tmp_path).load(other) is None
-
-
-# Two runs, one cache
-
-
-def version(number: int) -> Cell:
-    return replace(CELL, metrics={"artifact_bytes": number}, reasons={"*": str(number) * 3000})
-
-
-def write_and_read(root: Path, number: int) -> None:
-    cache = CellCache(root)
-    for _ in range(15):
-        cache.store(KEY, version(number))
-        found = cache.load(KEY)
-        assert found is not None and found.metrics["artifact_bytes"] is not None
-        assert found == version(found.metrics["artifact_bytes"])
-
-
-def test_many_processes_write_one_key(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("fork")
-    workers = [context.Process(target=write_and_read, args=(tmp_path, number)) for number in range(8)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert [worker.exitcode for worker in workers] == [0] * 8
-    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 1
-    assert CellCache(tmp_path).load(KEY) in [version(number) for number in range(8)]
