@@ -565,7 +565,6 @@ def test_merged_parts_are_the_run(bench: Bench) -> None:
                 ("compiler", replace(BASE.compiler, digest="e" * 64)),
                 ("source", replace(BASE.source, dirty=True)),
                 ("flags", ("--other",)),
-                ("backends", ("npu",)),
             )
         ),
         *(
