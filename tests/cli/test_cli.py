@@ -320,14 +320,6 @@ def test_sides_are_named_by_place_or_by_option(bench: Bench) -> None:
     assert (found.code, found.line) == (2, "base.json and --base head.json: the base side is named twice")
 
 
-def test_what_nearly_is_a_release_asks_for_it(bench: Bench) -> None:
-    assert "did you mean" not in bench.run("measure", "--compiler", "3.8.0--3.11.0", "--out", "x.json").line
-    for word in ("v3.11.0", "iree-3.11.0", "iree_compiler-3.11.0"):
-        found = bench.run("measure", "--compiler", word, "--out", "x.json")
-        what = f"{word}: is no compiler: no such file, directory or release (did you mean 3.11.0?)"
-        assert (found.code, found.line) == (4, what)
-
-
 def test_a_script_in_place_of_a_compiler_is_called_one(bench: Bench) -> None:
     bench.write("build/bin/iree-compile", "#!/bin/sh\n")
     for word in ("build", str(bench.folder / "build/bin/iree-compile")):
