@@ -31,7 +31,7 @@ from bot.compiler.diagnostics import failure, require_room
 from bot.compiler.storage import COMPLETE, filled, hold
 from bot.compiler.toolchain import hashed, newest, pip, reason
 from bot.core.metrics import METRIC_BY_ID
-from bot.core.planned import PlannedCell, Target
+from bot.core.planned import PlannedCell
 from bot.core.snapshot import CompilerInfo, Failure
 from bot.core.spec import MOVING, RESOLVED, Command, Places
 from bot.errors import CompilerUnavailable, InputError
@@ -45,8 +45,6 @@ _REF = "ref:"
 _PYTHON = "python"
 _MOST_FILES, _MOST_FACTS_BYTES = 10_000, 1 << 20
 _TIMES = (1_000_000_000, 1_000_000_000)  # Of all files that a command reads: debug information has them
-_SAY_VERSION = "import sys; print('python%d.%d' % sys.version_info[:2])"
-_OTHER_PYTHONS = [f"python3.{minor}" for minor in range(15, 8, -1)]
 _ENVIRONMENT = {
     "HOME": str(PLACE),
     "TMPDIR": str(PLACE / "tmp"),
@@ -67,12 +65,7 @@ class CommandCompiler:
     side: tuple[str, ...]  # the words that stand for `{side}` in the command
     environment: Path | None  # where the package is installed; None without one
     sources: Mapping[str, bytes]  # path beside the configuration → file with those bytes
-    backends: tuple[str, ...] = ()
     is_traced: bool = False
-
-    def refuses(self, target: Target) -> str | None:
-        """What the configuration says of the target: the command is not asked."""
-        return target.unsupported
 
     def in_its_words(self, _side: str, cells: Sequence[PlannedCell], _cancel: Cancel) -> tuple[PlannedCell, ...]:
         """The cells with the words of their command."""
@@ -253,38 +246,27 @@ def _installed(
 
 
 def _install(requirement: str, home: Path, places: Places, cancel: Cancel) -> Path:
-    """A virtual environment with a Python that there are wheels for: this one, else another of this machine.
+    """A virtual environment with this Python.
 
     Where places may hold other wheels tomorrow, `home` is the beginning of a name that ends with their digest.
     """
-    own = str(getattr(sys, "_base_executable", sys.executable))
-    others = [(name, path) for name in _OTHER_PYTHONS if (path := shutil.which(name))]
-    said, tried = "", list[str]()
-    for name, python in (("", own), *others):
-        outcome = run([python, "-Ic", _SAY_VERSION], cancel=cancel, timeout_seconds=60)
-        version = outcome.output.strip()
-        if not outcome.ok or version in tried:  # a stand-in of a version manager that has no such Python
-            continue
-        tried.append(version)
-        wanted = ["--python-version", name.removeprefix(_PYTHON)] if name else []
-        with temporary_directory("wheel-") as wheels:
-            outcome = pip("download", *wanted, *places.argv, requirement, cancel=cancel, scratch=wheels)
-            if not outcome.ok:
-                said = said or reason(outcome)  # of the first Python: the others are a way out
-                continue
-            files = sorted(str(path) for path in wheels.glob("*.whl"))
-            digest = digest_of(python, [f"{Path(path).name} {hashed(Path(path))}" for path in files])
-            if places.changeable and hold(home := home.with_name(home.name + digest[:32])):
-                return home
-            with filled(home, digest) as scratch:
-                target = str(scratch / "lib" / f"{version}/site-packages")
-                words = ("--no-deps", "--no-index", "--no-compile", "--quiet", "--target", target, *wanted, *files)
-                outcome = run([python, "-m", "venv", "--without-pip", "--symlinks", str(scratch)], cancel=cancel)
-                outcome = pip("install", *words, cancel=cancel, scratch=wheels) if outcome.ok else outcome
-                if not outcome.ok:
-                    raise CompilerUnavailable(f"could not be installed: {reason(outcome)}", where=requirement)
-                for one in scratch.rglob("*"):
-                    os.utime(one, _TIMES, follow_symlinks=False)
+    python, name = str(getattr(sys, "_base_executable", sys.executable)), "python{}.{}".format(*sys.version_info)
+    with temporary_directory("wheel-") as wheels:
+        outcome = pip("download", *places.argv, requirement, cancel=cancel, scratch=wheels)
+        if not outcome.ok:
+            hint = "check the network and the index, or run code-size-bot with a Python that its wheels are for"
+            raise CompilerUnavailable(f"could not be fetched: {reason(outcome)}", where=requirement, hint=hint)
+        files = sorted(str(path) for path in wheels.glob("*.whl"))
+        digest = digest_of(python, [f"{Path(path).name} {hashed(Path(path))}" for path in files])
+        if places.changeable and hold(home := home.with_name(home.name + digest[:32])):
             return home
-    hint = f"check the network and the index, or install a Python that its wheels are for: tried {', '.join(tried)}"
-    raise CompilerUnavailable(f"could not be fetched: {said}", where=requirement, hint=hint)
+        with filled(home, digest) as scratch:
+            target = str(scratch / "lib" / name / "site-packages")
+            words = ("--no-deps", "--no-index", "--no-compile", "--quiet", "--target", target, *files)
+            outcome = run([python, "-m", "venv", "--without-pip", "--symlinks", str(scratch)], cancel=cancel)
+            outcome = pip("install", *words, cancel=cancel, scratch=wheels) if outcome.ok else outcome
+            if not outcome.ok:
+                raise CompilerUnavailable(f"could not be installed: {reason(outcome)}", where=requirement)
+            for one in scratch.rglob("*"):
+                os.utime(one, _TIMES, follow_symlinks=False)
+    return home

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from bot.core.planned import PlannedCell, Target
+from bot.core.planned import PlannedCell
 from bot.core.snapshot import CompilerInfo, Failure
 from bot.system.processes import Cancel, Meter
 
@@ -58,15 +58,8 @@ class Compiler(Protocol):
         """Which one it is."""
 
     @property
-    def backends(self) -> tuple[str, ...]:
-        """What it says that it can compile for; empty where it does not say."""
-
-    @property
     def is_traced(self) -> bool:
         """True where its passes can be printed over a dispatch."""
-
-    def refuses(self, target: Target) -> str | None:
-        """Why it cannot compile for a target; None where it can."""
 
     def in_its_words(self, side: str, cells: Sequence[PlannedCell], cancel: Cancel, /) -> tuple[PlannedCell, ...]:
         """The cells with their options as this compiler calls them.

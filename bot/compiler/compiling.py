@@ -17,9 +17,7 @@ from bot.compiler.compiler import Compiled, Result, Session
 from bot.compiler.diagnostics import (
     Undumped,
     failure,
-    not_started,
     require_room,
-    require_started,
     stack_figure_bytes,
     without_places,
 )
@@ -28,7 +26,7 @@ from bot.core.backends import BACKENDS
 from bot.core.planned import LIFTED, LIFTED_LIMIT_FLAG
 from bot.core.policy import is_local
 from bot.core.snapshot import Failure
-from bot.errors import InputError
+from bot.errors import CompilerUnavailable, InputError
 from bot.system.files import MOST_READ_BYTES, read_bounded, require_bounded, temporary_directory, whole_lines
 from bot.system.processes import Outcome, run
 
@@ -91,10 +89,9 @@ def _invoke(
             keeping=Undumped(),
         )
     except OSError as error:
-        raise not_started(error, kit.toolchain.binary, kit.toolchain.info.spec) from None
+        raise CompilerUnavailable(f"cannot be started: {error}", where=kit.toolchain.info.spec) from None
     kit.session.meter.add(source.model, outcome.cpu_ms)
     require_room(outcome, cwd)
-    require_started(outcome, kit.toolchain.info.spec)
     return outcome
 
 

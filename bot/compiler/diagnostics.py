@@ -13,7 +13,6 @@ from pathlib import Path
 
 from bot.core.policy import RAN_OUT, here
 from bot.core.snapshot import Failure
-from bot.errors import CompilerUnavailable
 from bot.system.files import no_room
 from bot.system.processes import Outcome
 
@@ -138,14 +137,13 @@ def without_places(text: str) -> str:
 
 _LEAST_FREE_BYTES = 1 << 20  # With less than this, a compile that went well may have left half a file
 _NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded", re.IGNORECASE)
-_NOT_STARTED = re.compile(r"error while loading shared libraries: (.{1,200})")
-_INCOMPLETE = "check that its files are complete"
 _KIND = re.compile(r"(model name|flags|Features|CPU part|isa|uarch)\s*:")
 _NO_MEMORY = re.compile(r"out of memory|std::bad_alloc|Cannot allocate memory", re.IGNORECASE)
 _GROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 _OTHERS = re.compile(
     r"Too many open files|Read-only file system"
-    r"|Resource temporarily unavailable|Input/output error|Stale file handle|Permission denied",
+    r"|Resource temporarily unavailable|Input/output error|Stale file handle|Permission denied"
+    r"|error while loading shared libraries",
     re.IGNORECASE,
 )
 
@@ -157,19 +155,6 @@ def require_room(outcome: Outcome, directory: Path) -> None:
     is_full = stat.f_blocks and free_blocks * stat.f_frsize < _LEAST_FREE_BYTES  # some do not say how large they are
     if is_full or (not outcome.ok and _NO_ROOM.search(outcome.output)):
         raise no_room(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), tempfile.gettempdir())
-
-
-def require_started(outcome: Outcome, spec: str) -> None:
-    """Refuse a compiler that the loader did not start; raises CompilerUnavailable."""
-    if outcome.exit_code == 127 and (match := _NOT_STARTED.search(outcome.output)):
-        raise CompilerUnavailable(f"cannot be started: {match[1]}", where=spec, hint=_INCOMPLETE)
-
-
-def not_started(error: OSError, binary: Path, spec: str) -> Exception:
-    """The error of a compiler that the kernel did not start; of anything else, the error itself."""
-    if error.filename != str(binary):
-        return error
-    return CompilerUnavailable(f"cannot be started: {error.strerror}", where=spec, hint=_INCOMPLETE)
 
 
 def processor(argv: Sequence[str]) -> str:

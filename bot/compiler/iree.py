@@ -18,7 +18,7 @@ from bot.compiler.compiler import Compile, Compiler, Result, Session
 from bot.compiler.compiling import Kit, Source, compile_directly
 from bot.compiler.diagnostics import unknown_option
 from bot.compiler.toolchain import UNTHREADED, Toolchain
-from bot.core.planned import PlannedCell, Target
+from bot.core.planned import PlannedCell
 from bot.core.snapshot import CompilerInfo, Failure
 from bot.core.spec import release_in
 from bot.errors import CompilerUnavailable, UsageError
@@ -37,15 +37,6 @@ class Iree:
     def info(self) -> CompilerInfo:
         """Which one it is."""
         return self.toolchain.info
-
-    @property
-    def backends(self) -> tuple[str, ...]:
-        """What it registers."""
-        return self.toolchain.backends
-
-    def refuses(self, target: Target) -> str | None:
-        """What the configuration says of the target: the compiler is not asked."""
-        return target.unsupported
 
     def in_its_words(self, side: str, cells: Sequence[PlannedCell], cancel: Cancel) -> tuple[PlannedCell, ...]:
         """The cells with the flags of its release, under the names that it knows; see the protocol."""
@@ -137,16 +128,14 @@ MEASURING_OPTIONS = (
     "--iree-scheduling-dump-statistics-file=statistics.json",
 )
 
-_HIP_UNTIL_3_10 = (
-    "target", "target-features", "bc-dir", "waves-per-eu", "index-bits", "enable-ukernels", "enable-tensor-ukernels",
-    "encoding-layout-resolver", "specialize-dispatches", "llvm-global-isel", "llvm-slp-vec", "denormal-fp-math-f32",
-    "emit-debug-info", "enable-register-spill-warning",
-)  # fmt: skip
-"""`--iree-hip-X` up to 3.10.0, `--iree-rocm-X` from 3.12.0 on; 3.11.0 knows both."""
+RENAMED = "--iree-hip-", "--iree-rocm-"
+"""How options of rocm begin up to 3.10.0, and from 3.12.0 on; 3.11.0 knows both."""
 
-RENAMED: tuple[tuple[str, str], ...] = tuple((f"--iree-hip-{end}", f"--iree-rocm-{end}") for end in _HIP_UNTIL_3_10)
-"""Old and new name of one option."""
-OTHER_NAME = {name: other for old, new in RENAMED for name, other in ((old, new), (new, old))}
+
+def other_name(flag: str) -> str:
+    """The flag as releases before or after the renaming call it; the flag itself where they do not differ."""
+    old, new = RENAMED
+    return flag.replace(old, new, 1) if flag.startswith(old) else flag.replace(new, old, 1)
 
 
 def unknown_option_of(toolchain: Toolchain, flags: Sequence[str], scratch: Path, cancel: Cancel) -> str | None:
@@ -184,14 +173,13 @@ def _compile_input(toolchain: Toolchain, argv: Sequence[str], scratch: Path, can
 
 def in_its_words(toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: Cancel) -> tuple[PlannedCell, ...]:
     """The cells with their options as this compiler calls them; raises CompilerUnavailable."""
-    if not any(flag.partition("=")[0] in OTHER_NAME for cell in cells for flag in cell.argv):
+    if not any(flag.startswith(RENAMED) for cell in cells for flag in cell.argv):
         return tuple(cells)
     with temporary_directory("code-size-") as scratch:
         known = cache(lambda flag: unknown_option_of(toolchain, (flag,), scratch, cancel) is None)
 
         def named(flag: str) -> str:  # one that is known under no name stays as it is
-            option, equals, value = flag.partition("=")
-            other = f"{OTHER_NAME.get(option, option)}{equals}{value}"
+            other = other_name(flag)
             return flag if other == flag or known(flag) or not known(other) else other
 
         result = []
@@ -212,8 +200,7 @@ def flags_of(command: str) -> list[str]:
         return []
     start = words.index("iree-compile") + 1 if "iree-compile" in words else len(words)
     end = words.index("-o", start) if "-o" in words[start:] else None
-    split = (word.partition("=") for word in words[start:end])
-    return [f"{min(name, OTHER_NAME.get(name, name))}{equals}{value}" for name, equals, value in split]
+    return [min(word, other_name(word)) for word in words[start:end]]
 
 
 # Which flags a target has for one compiler, where the configuration gives it others in ranges of releases.

@@ -1,17 +1,17 @@
 """What is in the cache, which compilers are in use, and what is removed first: what was unused for the longest time.
 
 A compiler is a directory; everything else is files, each of which can be made again. When an entry was last used is
-its file's time of change, which `touch` sets. A compiler in use is locked by those who use it, in any process, until
-they end; a file is read at once and whole, so that nobody is hurt where it goes.
+its file's time of change, which `touch` sets. A compiler that any run began to use within a day stays, as it may still
+be in use; a file is read at once and whole, so that nobody is hurt where it goes.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,10 +21,9 @@ from bot.system.files import FULL, PART_PREFIX, make_directory, sweep, temporary
 
 COMPLETE = ".complete"  # Is in an unpacked compiler when all of it is there
 _COMPILERS = "toolchains"
-_FILES = ("cells", "ir", "digests", "history", "shared", "proofs")
-"""Folders of the cache, the last two from earlier versions; what else is there, such as baselines, never leaves."""
-
-_held: dict[Path, int] = {}
+_FILES = ("cells", "ir", "digests", "history")
+"""Folders of the cache; what else is there, such as baselines, never leaves."""
+_IN_USE_NS = 24 * 3600 * 10**9  # A run that takes longer may find its compiler gone, where another needed the room
 _full: dict[Path, str] = {}  # Caches without room for more → what the system said
 
 
@@ -75,27 +74,14 @@ def without_room(root: Path) -> str:
 
 
 def hold(home: Path) -> bool:
-    """Keep an unpacked compiler until this process ends; False where it is not there, or no longer."""
-    mark = home / COMPLETE
-    touch(mark)
-    if home in _held and _is_at(_held[home], mark):
-        return True
-    try:
-        handle = os.open(mark, os.O_RDONLY)
-    except OSError:
-        return False
-    with contextlib.suppress(OSError):  # not every file system has locks
-        fcntl.flock(handle, fcntl.LOCK_SH)
-    if not _is_at(handle, mark):  # it was on its way out
-        os.close(handle)
-        return False
-    _held[home] = handle
-    return True
+    """Note that an unpacked compiler is used, so that it stays; False where it is not there, or no longer."""
+    touch(home / COMPLETE)
+    return (home / COMPLETE).is_file()
 
 
 @contextlib.contextmanager
 def filled(home: Path, mark: str = "") -> Iterator[Path]:
-    """An empty directory that becomes `home` at the end, in use and marked complete: half of one is never seen."""
+    """An empty directory that becomes `home` at the end, marked complete: half of one is never seen."""
     try:
         make_directory(home.parent)
         with temporary_directory(PART_PREFIX, home.parent) as scratch:
@@ -111,14 +97,6 @@ def filled(home: Path, mark: str = "") -> Iterator[Path]:
     except OSError as error:
         hint = "free some space, or choose another cache"
         raise OutputError(f"cannot be written: {error.strerror or error}", where=str(home), hint=hint) from None
-    hold(home)
-
-
-def _is_at(handle: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(handle), path.stat())
-    except OSError:
-        return False
 
 
 def entries(root: Path) -> list[Entry]:
@@ -155,44 +133,31 @@ def _files(folder: Path) -> Iterator[Entry]:
 def evict(root: Path, limit_bytes: int, since_ns: int | None = None) -> tuple[list[Entry], int]:
     """Let go of what was not used for the longest time until the rest is within the limit; (what went, bytes left).
 
-    What was used since `since_ns` stays, and so do compilers that are in use, whoever uses them.
+    What was used since `since_ns` stays, and so do compilers that may be in use.
     """
-    if not root.is_dir():
-        return [], 0
-    handle = os.open(root, os.O_RDONLY)
-    try:
-        with contextlib.suppress(OSError):  # not every file system has locks
-            fcntl.flock(handle, fcntl.LOCK_EX)  # one at a time: each would make room for all that is there
-        for folder in _folders(root):  # what dead runs were writing
-            is_flat = folder.name == _COMPILERS
-            places = [folder] if is_flat else [Path(directory) for directory, _, _ in os.walk(folder)]
-            for place in places:
-                sweep(place, PART_PREFIX)
-        oldest, gone = sorted(entries(root), key=lambda entry: (entry.used_ns, entry.path)), []
-        rest_bytes = sum(entry.size_bytes for entry in oldest)
-        for entry in oldest:
-            if rest_bytes <= limit_bytes or (since_ns is not None and entry.used_ns >= since_ns):
-                break
-            with contextlib.suppress(OSError):
-                _remove(entry.path)
-                gone.append(entry)
-                rest_bytes -= entry.size_bytes
-        return gone, rest_bytes
-    finally:
-        os.close(handle)
+    for folder in _folders(root):  # what dead runs were writing
+        is_flat = folder.name == _COMPILERS
+        for place in [folder] if is_flat else [Path(directory) for directory, _, _ in os.walk(folder)]:
+            sweep(place, PART_PREFIX)
+    oldest, gone = sorted(entries(root), key=lambda entry: (entry.used_ns, entry.path)), []
+    rest_bytes, not_in_use_ns = sum(entry.size_bytes for entry in oldest), time.time_ns() - _IN_USE_NS
+    for entry in oldest:
+        if rest_bytes <= limit_bytes or (since_ns is not None and entry.used_ns >= since_ns):
+            break
+        if entry.path.is_dir() and entry.used_ns > not_in_use_ns:
+            continue
+        with contextlib.suppress(OSError):
+            _remove(entry.path)
+            gone.append(entry)
+            rest_bytes -= entry.size_bytes
+    return gone, rest_bytes
 
 
 def _remove(path: Path) -> None:
     """Remove a file, or a compiler, renamed before so that half of one is never seen; raises OSError."""
-    if not path.is_dir():
-        path.unlink()
-        return
-    mark = path / COMPLETE
-    handle = os.open(mark if mark.exists() else path, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    if path.is_dir():
         going = path.with_name(f"{PART_PREFIX}{os.getpid()}-{path.name}")
         path.rename(going)
         shutil.rmtree(going)
-    finally:
-        os.close(handle)
+    else:
+        path.unlink()

@@ -26,12 +26,11 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
 from bot.compiler.storage import filled, hold, read
-from bot.core.json_text import mistaken
 from bot.core.policy import here
 from bot.core.snapshot import CompilerInfo
 from bot.core.spec import MOVING, NIGHTLY, PROJECT, RESOLVED, Places, release_of, without_secrets
 from bot.errors import CompilerUnavailable, OutputError
-from bot.system.files import open_to_others, temporary_directory, whole_or_nothing, write_atomically
+from bot.system.files import open_to_others, temporary_directory, write_atomically
 from bot.system.processes import Cancel, Outcome, run
 
 UNTHREADED = "--mlir-disable-threading"  # Whole compiles fill the cores, so that threads inside one only cost
@@ -283,7 +282,6 @@ NATIVE_BINARY = Path("iree/compiler/_mlir_libs/iree-compile")
 _VERSION = re.compile(r"IREE compiler version (\S+)(?: @ ([0-9a-f]{7,40}))?")
 _BINARY_PLACES = (
     "lib/python3*/site-packages/iree/compiler/_mlir_libs/iree-compile",
-    "Lib/site-packages/iree/compiler/_mlir_libs/iree-compile",
     "iree/compiler/_mlir_libs/iree-compile",
     "tools/iree-compile",
     "bin/iree-compile",
@@ -291,7 +289,6 @@ _BINARY_PLACES = (
 )
 _BINDINGS_PLACES = ("compiler/bindings/python", "python_packages/iree_compiler")
 PATIENCE_SECONDS = 120.0  # For the answer to one question, where a compile may take longer
-_NEAR_RELEASE = re.compile(r"[^\d/\s]+(\d+\.\d[0-9A-Za-z.]*)")  # `v3.13.0` and `iree-3.13.0`
 SPEC_HINT = "give a release such as 3.13.0, a wheel, an iree-compile binary, or a directory that holds one"
 
 
@@ -301,7 +298,6 @@ class Toolchain:
 
     binary: Path  # the native `iree-compile`
     info: CompilerInfo
-    backends: tuple[str, ...]
     # directory to put on `sys.path` for its own MLIR bindings; None with the reason in `no_bindings`
     bindings: Path | None
     no_bindings: str = ""
@@ -329,7 +325,7 @@ def resolve(
     cache = cache.absolute()  # compiles run in directories of their own
     (binary, bindings, shown), no_bindings = _locate(spec, cache, cancel, say, places), ""
     patience = min(timeout_seconds, PATIENCE_SECONDS)
-    answer = _ask(binary, "--version", cancel, spec, patience)
+    answer = _ask_version(binary, cancel, spec, patience)
     stated = _VERSION.search(answer.output)
     if not answer.ok or stated is None:
         said = answer.output.strip().splitlines()[:1]
@@ -341,15 +337,11 @@ def resolve(
         bindings, no_bindings = None, "no MLIR Python bindings beside this compiler"
     elif not python:
         bindings, no_bindings = None, here("no Python on PATH can load this compiler's MLIR bindings")
-    listing = _ask(binary, "--iree-hal-list-target-backends", cancel, binary.name, patience)
-    lines = listing.output.splitlines() if listing.ok else []
-    backends = sorted(line.strip() for line in lines if re.fullmatch(r" +[\w-]+", line))
-    return Toolchain(binary, info, tuple(backends), bindings, no_bindings, patience, python or sys.executable)
+    return Toolchain(binary, info, bindings, no_bindings, patience, python or sys.executable)
 
 
 _LOADS = "import sys; sys.path.insert(0, sys.argv[1]); sys.modules['numpy'] = None; import iree.compiler.ir"
-_OLDEST_ABI3, _NEWEST_ABI3 = 12, 20
-"""The minor versions of Python that may load extensions of the stable ABI, which these have from 3.12 on."""
+_PYTHONS = [f"python3.{minor}" for minor in range(9, 20)]
 
 
 def interpreter(root: Path, cancel: Cancel) -> str | None:
@@ -357,23 +349,17 @@ def interpreter(root: Path, cancel: Cancel) -> str | None:
 
     Empty where there is none, None where there are no bindings.
     """
-    libraries = sorted(path.name for path in (root / NATIVE_BINARY.parent).glob("_mlir.*"))
-    own = f"_mlir.cpython-{sys.version_info.major}{sys.version_info.minor}-"
-    if any(name.startswith(own) for name in libraries):
+    libraries = [path.name for path in (root / NATIVE_BINARY.parent).glob("_mlir.*")]
+    if not libraries:
+        return None
+    if any(name.startswith(f"_mlir.{sys.implementation.cache_tag}-") for name in libraries):
         return sys.executable
-    minors = [int(match[1]) for name in libraries if (match := re.match(r"_mlir\.cpython-3(\d+)-", name))]
-    candidates = []
-    if "_mlir.abi3.so" in libraries:
-        candidates.append(sys.executable)
-        minors += range(_OLDEST_ABI3, _NEWEST_ABI3)
-    for minor in minors:
-        candidates += [os.path.join(place, f"python3.{minor}") for place in os.get_exec_path()]
-    for python in candidates:
-        if os.access(python, os.X_OK):
-            with contextlib.suppress(OSError):
-                if run([python, "-E", "-s", "-B", "-c", _LOADS, str(root)], cancel=cancel, timeout_seconds=60).ok:
-                    return python
-    return "" if libraries else None
+    others = (os.path.join(place, name) for name in _PYTHONS for place in os.get_exec_path())
+    for python in (sys.executable, *filter(os.path.exists, others)):
+        with contextlib.suppress(OSError):
+            if run([python, "-E", "-s", "-B", "-c", _LOADS, str(root)], cancel=cancel, timeout_seconds=60).ok:
+                return python
+    return ""
 
 
 def _locate(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None], places: Places) -> _Located:
@@ -394,9 +380,7 @@ def _locate(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None], 
     release = newest(moving, places, cancel) if moving else release_of(spec)
     if release is None:
         where = spec[:200] if spec.strip() else "an empty SPEC"
-        near = _NEAR_RELEASE.fullmatch(spec.strip())
-        hint = f"did you mean {near[1]}?" if near and release_of(near[1]) else SPEC_HINT
-        raise CompilerUnavailable("is no compiler: no such file, directory or release", where=where, hint=hint)
+        raise CompilerUnavailable("is no compiler: no such file, directory or release", where=where, hint=SPEC_HINT)
     shown = f"{PROJECT}=={release}"
     if moving:
         shown = f"{moving}{RESOLVED}{shown}"
@@ -436,15 +420,13 @@ def _from_directory(directory: Path, cache: Path | None, where: str) -> _Located
     raise CompilerUnavailable(f"{what}, and no iree_base_compiler wheel", where=where, hint=SPEC_HINT)
 
 
-def _ask(binary: Path, option: str, cancel: Cancel, where: str, patience_seconds: float) -> Outcome:
+def _ask_version(binary: Path, cancel: Cancel, where: str, patience_seconds: float) -> Outcome:
     try:
-        outcome = run([str(binary), option], cancel=cancel, timeout_seconds=patience_seconds)
+        outcome = run([str(binary), "--version"], cancel=cancel, timeout_seconds=patience_seconds)
     except OSError as error:
-        if other := mistaken(whole_or_nothing(binary), "compiler"):
-            raise CompilerUnavailable(other[0], where=where, hint=other[1]) from None
         reason = error.strerror or str(error)
         hint = "it must be an executable for this machine"
         raise CompilerUnavailable(f"cannot be started: {reason}", where=where, hint=hint) from None
     if outcome.timed_out:
-        raise CompilerUnavailable(f"does not answer {option} within {patience_seconds:g} s", where=where)
+        raise CompilerUnavailable(f"does not answer --version within {patience_seconds:g} s", where=where)
     return outcome

@@ -31,14 +31,12 @@ from bot.config.yaml_file import (
     read_as,
     read_yaml,
 )
-from bot.core.json_text import mistaken
 from bot.core.metrics import METRIC_BY_ID, MOST_OWN, OWN_ID, OwnMetric, OwnMetrics, Unit, own_metrics
 from bot.core.planned import Target
 from bot.core.policy import DEFAULT_STATES, Rule, Status, misfit
 from bot.core.record import Small
 from bot.core.spec import PROJECT, Command, Places, is_address, refused_link
 from bot.errors import ConfigError
-from bot.system.files import whole_or_nothing
 
 MODEL_SUFFIXES = (".mlir", ".mlirbc", ".onnx")
 CONFIG_NAMES = (".github/code-size.yml", "code-size.yml")  # where one is looked for: the first that is there
@@ -401,19 +399,14 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
 
 
 def read_configuration(path: Path) -> tuple[YamlFile, Configuration]:
-    """What a file says, and where; raises ConfigError, also where it is another file of ours."""
-    return read_ours(path, Configuration, "configuration")
+    """What a file says, and where; raises ConfigError."""
+    return read_ours(path, Configuration)
 
 
-def read_ours(path: Path, kind: type[_T], noun: str) -> tuple[YamlFile, _T]:
-    """A file as its plain data with lines, and as its type; ConfigError where it is another, or unfit."""
-    try:
-        file = read_yaml(path)
-        return file, read_as(file, kind)
-    except ConfigError:
-        if other := mistaken(whole_or_nothing(path), noun):
-            raise ConfigError(other[0], where=str(path), hint=other[1]) from None
-        raise
+def read_ours(path: Path, kind: type[_T]) -> tuple[YamlFile, _T]:
+    """A file as its plain data with lines, and as its type; raises ConfigError."""
+    file = read_yaml(path)
+    return file, read_as(file, kind)
 
 
 def configuration_schema() -> dict[str, Any]:

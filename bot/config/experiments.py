@@ -111,7 +111,7 @@ def load_experiments(path: Path | None = None) -> dict[str, Experiment]:
 
     Raises ConfigError: one line that names file, line and key.
     """
-    file, entries = read_ours(path or configs_dir() / "experiments.yml", ExperimentsFile, "file of experiments")
+    file, entries = read_ours(path or configs_dir() / "experiments.yml", ExperimentsFile)
     return {name: _experiment(name, file.part(_ROOT, name), entry) for name, entry in entries.experiments.items()}
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from itertools import accumulate
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -32,98 +30,16 @@ def known_counts(text: str | None) -> Counter[str] | None:
     return Counter(dict(zip(words[::2], map(int, words[1::2]), strict=True)))
 
 
-_GIVE = {
-    "snapshot": "give base.json or head.json, or measure one: code-size-bot measure --compiler SPEC --out FILE",
-    "report": "give the report.json of a compare",
-    "history": "give the history.json of a history",
-    "file of experiments": "give a YAML file that begins with 'schema: code-size-experiments/1'",
-    "plan": "give what `plan --shards N` printed",
-    "compiler": "give a release such as 3.13.0, a wheel, an iree-compile binary, or a directory that holds one",
-    "configuration": "give a YAML file: `code-size-bot init` writes one",
-}
-"""What can be wanted, and what to do where another file of ours is there."""
-_NAMES = {
-    "code-size-snapshot": "snapshot",
-    "code-size-report": "report",
-    "code-size-fold": "fold audit",
-    "code-size-bisect": "bisection",
-    "code-size-history": "history",
-    "code-size-lab": "lab result",
-    "code-size-experiments": "file of experiments",
-    "code-size-config": "configuration",
-    "code-size-suite": "manifest of models",
-}
-_COMMENT = b"<!-- code-size-bot"
-_SCHEMA_OF_YAML = re.compile(rb"^schema: *[\"']?(code-size-[a-z]+)/", re.MULTILINE)
-_YAML_HEAD_BYTES = 1 << 16
-
-
-class _Headed(msgspec.Struct):
-    """The fields by which a file says what it is."""
-
-    schema: str = ""
-    include: msgspec.Raw = msgspec.Raw()
-
-
-_decoder_of = msgspec.json.Decoder(_Headed)
-
-
-def kind_of(text: bytes | str) -> str:
-    """`snapshot`, `report`, `plan`, `configuration`, `comment`, …; empty for what is none of ours, or is cut off."""
-    data = text.encode("utf-8", "replace") if isinstance(text, str) else text
-    if data[: len(_COMMENT)] == _COMMENT:
-        return "comment"  # what it remembers is in its second line
-    try:
-        headed = _decoder_of.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        schema = _SCHEMA_OF_YAML.search(data[:_YAML_HEAD_BYTES])
-        return _NAMES.get(schema[1].decode(), "") if schema else ""
-    return _NAMES.get(headed.schema.partition("/")[0], "") or ("plan" if bytes(headed.include) else "")
-
-
-def mistaken(text: bytes | str, wanted: str) -> tuple[str, str] | None:
-    """What the text is in place of what is wanted, and how to mend it; None where it is no other file of ours."""
-    kind = kind_of(text) if wanted in _GIVE else ""
-    return (f"is a {kind}, a {wanted} is wanted", _GIVE[wanted]) if kind not in ("", wanted) else None
-
-
-# JSON from strangers. Nesting that is too deep is refused before a parser recurses into it: at the end of the stack
-# RecursionError comes wherever it happens to be, in a finalizer too, where nobody can catch it.
-
-MAX_DEPTH = 100  # no document that is read here has a tenth of it
-
-_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
-"""As signed bytes: +1 where an array or object begins, -1 where it ends."""
-_OTHERS = bytes(set(range(256)) - set(b"[{]}"))
-
-
-def refuse_deep(text: str | bytes) -> None:
-    """Raises ValueError where arrays and objects stand more than MAX_DEPTH deep in each other; in linear time.
-
-    Of text (bytes are UTF-8) that is no JSON it is exact up to the first mistake, as far as any parser comes.
-    """
-    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-    if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
-        return
-    unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    outside_strings = b"".join(unescaped.split(b'"')[::2])
-    depths = accumulate(memoryview(outside_strings.translate(_STEPS, _OTHERS)).cast("b"))
-    if max(depths, default=0) > MAX_DEPTH:
-        raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
-
-
 def parse_json(text: str | bytes) -> Any:
-    """The value of JSON of anybody; raises ValueError for what is none, or is nested too deep.
-
-    Bytes are UTF-8, as RFC 8259 has it (8.1), with or without a byte order mark.
-    """
-    refuse_deep(text)
-    return json.loads(text if isinstance(text, str) else text.decode("utf-8-sig"))
+    """The value of JSON of anybody; raises ValueError for what is none, or is nested deeper than the parser follows."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(str(error)) from None
 
 
 _T = TypeVar("_T")
 _SHOWN_CHARACTERS = 200
-_CUT_OFF = "Input data was truncated"  # the library's words for a text that ends too early
 _ENCODER = msgspec.json.Encoder(order="sorted")
 _made: Callable[[Any], msgspec.json.Decoder[Any]] = lru_cache(msgspec.json.Decoder)
 _ONE_AT_A_TIME = Lock()
@@ -140,32 +56,19 @@ def canonical(value: Any) -> bytes:
     return _ENCODER.encode(value)
 
 
-def decoded(
-    text: bytes | str, kind: type[_T], where: str, hint: str = "", noun: str = "", size_bytes: int | None = None
-) -> _T:
+def decoded(text: bytes | str, kind: type[_T], where: str, hint: str = "", noun: str = "") -> _T:
     """The value of the text; raises InputError naming `where` and the field, and UnicodeDecodeError.
 
-    `noun`: what the text should be, for the message; `size_bytes`: of the file, where the text is not the whole of it.
+    `noun`: what the text should be, for the message.
     """
     try:
         value: _T = _decoder(kind).decode(text)
         return value
+    except msgspec.ValidationError as error:
+        raise _refused(error, where, hint, noun) from None
     except (msgspec.DecodeError, RecursionError) as error:
-        if other := mistaken(text, noun):
-            raise InputError(other[0], where=where, hint=other[1]) from None
-        if isinstance(error, msgspec.ValidationError):
-            raise _refused(error, where, hint, noun) from None
         what = f"is not JSON, or was cut off: {error}"
-        what = f"is not a {noun}: it {_no_json(error, text, size_bytes)}" if noun else what
-        raise InputError(what, where=where, hint=hint) from None
-
-
-def _no_json(error: Exception, text: bytes | str, size_bytes: int | None) -> str:
-    read = len(text.encode("utf-8", "replace") if isinstance(text, str) else text)
-    if str(error) != _CUT_OFF and not str(error).endswith(f"(byte {read})"):
-        return f"is not JSON: {error}"
-    size = read if size_bytes is None else size_bytes
-    return f"ends after {size:,} {'byte' if size == 1 else 'bytes'}: truncated?" if size else "is empty"
+        raise InputError(f"is not a {noun}: it {what}" if noun else what, where=where, hint=hint) from None
 
 
 def converted(plain: Any, kind: type[_T], where: str) -> _T:
@@ -177,14 +80,14 @@ def converted(plain: Any, kind: type[_T], where: str) -> _T:
         raise _refused(error, where) from None
 
 
-def require_schema(
-    text: bytes | str, schema: str, noun: str, where: str, hint: str, size_bytes: int | None = None
-) -> None:
+class _Headed(msgspec.Struct):
+    schema: str = ""
+
+
+def require_schema(text: bytes | str, schema: str, noun: str, where: str, hint: str) -> None:
     """Raises InputError for text of another schema: its other fields are none that anybody has to look at."""
-    own = decoded(text, _Headed, where, hint, noun, size_bytes).schema
+    own = decoded(text, _Headed, where, hint, noun).schema
     if own != schema:
-        if other := mistaken(text, noun):
-            raise InputError(other[0], where=where, hint=other[1])
         shown = repr(own if len(own) <= 60 else f"{own[:57]}...") if own else "missing"
         what = f"is not a {noun} that this version reads: its schema is {shown}, not {schema!r}"
         raise InputError(what, where=where, hint=hint)

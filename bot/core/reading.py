@@ -9,8 +9,9 @@ import msgspec
 from msgspec import structs
 
 from bot.core.program import Argument, Family, Site
-from bot.core.record import Count, Name, Record, Small, require_counts
+from bot.core.record import Count, Name, Record, Small, is_count
 from bot.core.snapshot import Dispatch
+from bot.errors import MalformedBinary
 
 Operation = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z_][A-Za-z0-9_$.-]{0,79}\Z")]  # the name of one
 
@@ -24,7 +25,6 @@ class EntryPoint(Small, frozen=True):
     name: str
     code_bytes: int | None = None
     stack_bytes: int | None = None
-    stack_kind: str | None = None
     workgroup_bytes: int | None = None
     vgprs: int | None = None
     sgprs: int | None = None
@@ -33,11 +33,17 @@ class EntryPoint(Small, frozen=True):
     code: str | None = None
     executable_bytes: int | None = None
     agprs: int | None = None
+    # registers, spill_bytes, sass_bytes: as `ptxas` made them
     registers: int | None = None
+    spill_bytes: int | None = None
+    sass_bytes: int | None = None
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        require_counts({name: getattr(self, name) for name in _NUMBERS}, self.name[:80])
+        for name in _NUMBERS:
+            value = getattr(self, name)
+            if value is not None and not is_count(value):
+                raise MalformedBinary(f"{name.replace('_', ' ')} out of range", where=self.name[:80])
 
 
 _NUMBERS = tuple(name for name, kind in EntryPoint.__annotations__.items() if kind == "int | None")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Annotated, Any, NamedTuple, TypeGuard
 
 import msgspec
-
-from bot.errors import MalformedBinary
 
 INT_LIMIT = 1 << 53  # what every JSON reader holds exactly
 Count = Annotated[int, msgspec.Meta(ge=0, le=INT_LIMIT)]  # an amount or a count of anything: never below zero
@@ -35,13 +33,6 @@ def always(value: Any) -> Any:
 def is_count(value: object) -> TypeGuard[int]:
     """True for a whole number that no reader of a snapshot refuses: from 0 to INT_LIMIT."""
     return type(value) is int and 0 <= value <= INT_LIMIT
-
-
-def require_counts(values: Mapping[str, int | None], where: str) -> None:
-    """Raises MalformedBinary where one of them is known and no count, whatever the binary claims."""
-    for name, value in values.items():
-        if value is not None and not is_count(value):
-            raise MalformedBinary(f"{name.replace('_', ' ')} out of range", where=where)
 
 
 class Spread(NamedTuple):

@@ -145,7 +145,7 @@ def merge_snapshots(parts: Sequence[tuple[str, Snapshot]]) -> Snapshot:
     """
     first_name, first = next((named for named in parts if named[1].cells), parts[0])
     for name, part in parts:
-        for what in ("compiler", "source", "flags", "backends"):
+        for what in ("compiler", "source", "flags"):
             differs = getattr(part, what) != getattr(first, what)
             if differs and (what != "flags" or part.cells):  # a shard without cells does not know the flags
                 raise InputError(f"has a different {what} than {first_name}", where=name, hint=_HINT)

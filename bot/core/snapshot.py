@@ -51,7 +51,6 @@ class Dispatch(Record, frozen=True, omit_defaults=True):
     # device code of this entry point alone (machine code, PTX, SPIR-V, MSL or bytecode)
     code_bytes: Count | None = None
     stack_bytes: Count | None = None  # machine frame or private segment
-    stack_kind: str | None = None  # `static`, or `dynamic` where the frame grows at run time
     alloca_bytes: Count | None = None  # sum of stack allocations, what the compiler's own gate checks
     workgroup_bytes: Count | None = None  # workgroup (shared, threadgroup, group segment) memory
     # vgprs, sgprs, vgpr_spills, sgpr_spills, agprs: register counts of AMD code objects
@@ -169,8 +168,6 @@ class Snapshot(Small, frozen=True):
     cells: tuple[Cell, ...]
     flags: tuple[str, ...] = ()
     targets: Mapping[str, str] = {}  # target name → its backend's name, for all targets of the plan
-    # target backends the compiler registers, named by a target or not; empty where it did not say
-    backends: tuple[str, ...] = ()
     models: Mapping[str, str] = {}  # model name → SHA-256 (hex) of its text; says which suite this is
     notes: tuple[str, ...] = ()  # facts about the whole run that a reader should know (such as a lost shard)
 
@@ -278,8 +275,6 @@ class CellRow(Record, frozen=True):
     reasons: Mapping[str, str] = {}
     compiles: Count = 1
     others: tuple[Outcome, ...] = ()
-    donor: str | msgspec.UnsetType | None = msgspec.UNSET
-    """Read of what was stored while several targets shared half a compile, and forgotten."""
     program: str | None = None
     families: tuple[Family, ...] = ()
     phases_ms: Mapping[str, Count] = {}
@@ -297,7 +292,6 @@ class Side(Record, frozen=True):
     programs: Mapping[str, Program] = {}
     flags: tuple[str, ...] = ()
     targets: Mapping[str, str] = {}
-    backends: tuple[str, ...] = ()
     models: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
 
@@ -318,11 +312,11 @@ class _Rest(Side, frozen=True, kw_only=True):
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 _CELLS = (b'{"cells":[\n', b',"cells":[\n')
 _decoder = msgspec.json.Decoder(CellRow)
-_TEXTS = ("executable", "name", "kind", "stack_kind", "strategy")
+_TEXTS = ("executable", "name", "kind", "strategy")
 _NUMBERS = ("stack_bytes", "alloca_bytes", "workgroup_bytes", "executable_bytes")
 """What dispatches have in common with others, here and on the other side."""
 
-_AS_THEY_ARE = tuple(n for n in CellRow.__struct_fields__ if n not in ("model", "target", "donor", "program", "traces"))
+_AS_THEY_ARE = tuple(n for n in CellRow.__struct_fields__ if n not in ("model", "target", "program", "traces"))
 _PILED = frozenset({"cells", "points"})  # each entry on a line of its own
 _SIDE = tuple(name for name in SnapshotRow.__struct_fields__ if name not in ("schema", "cells", "programs"))
 
@@ -391,9 +385,9 @@ def from_lines(text: Iterable[bytes], where: str) -> Snapshot:
 
     That is so for cells on lines of their own, as `lines` writes them; any other layout is read as well.
     """
-    cells, sizes = list[CellRow](), list[int]()
-    rest = b"".join(_without_cells(text, cells, sizes))
-    require_schema(rest, SNAPSHOT_SCHEMA, "snapshot", where, MEASURE_AGAIN, sum(sizes))
+    cells = list[CellRow]()
+    rest = b"".join(_without_cells(text, cells))
+    require_schema(rest, SNAPSHOT_SCHEMA, "snapshot", where, MEASURE_AGAIN)
     row = decoded(rest, _Rest, where, MEASURE_AGAIN)
     if row.cells.count(_READ) != len(cells):
         raise InputError("a line that looks like a cell is none", where=where, hint=MEASURE_AGAIN)
@@ -401,11 +395,10 @@ def from_lines(text: Iterable[bytes], where: str) -> Snapshot:
     return snapshot_of(row, [next(early) if isinstance(cell, int) else cell for cell in row.cells], where)
 
 
-def _without_cells(text: Iterable[bytes], cells: list[CellRow], sizes: list[int]) -> Iterator[bytes]:
-    """The text with _READ for each cell that is whole on its line; cells and sizes of lines go to the lists."""
+def _without_cells(text: Iterable[bytes], cells: list[CellRow]) -> Iterator[bytes]:
+    """The text with _READ for each cell that is whole on its line; the cells go to the list."""
     inside, held = False, dict[Any, Any]()
     for line in text:
-        sizes.append(len(line))
         if inside and line.startswith(b"{"):
             end = len(line.rstrip(b"],\n"))
             try:

@@ -53,7 +53,7 @@ Key = Callable[[Side, Dispatch], "Hashable | None"]
 def numbers(row: Dispatch) -> tuple[object, ...]:
     """All that was measured of an entry point but its sites."""
     registers = (row.vgprs, row.sgprs, row.vgpr_spills, row.sgpr_spills)
-    stack = (row.stack_bytes, row.stack_kind, row.alloca_bytes, row.workgroup_bytes)
+    stack = (row.stack_bytes, row.alloca_bytes, row.workgroup_bytes)
     return (row.code_bytes, *stack, *registers)
 
 

@@ -5,8 +5,8 @@ Its bytecode is `vm_bytes`; a read-only segment that is an executable counts who
 of which is of a known format, has neither of the two middle figures: any of its segments may be one.
 
 VM modules, of vmvx executables and whole artifacts: `runtime/src/iree/schemas/bytecode_module_def.fbs` and
-`runtime/src/iree/vm/bytecode/archive.c` of https://github.com/iree-org/iree: an optional ZIP local header, a 32-bit
-size, the flatbuffer `IREE` of that size and, from the next multiple of 64 bytes on, the external read-only segments.
+`runtime/src/iree/vm/bytecode/archive.c` of https://github.com/iree-org/iree: a 32-bit size, the flatbuffer `IREE` of
+that size and, from the next multiple of 64 bytes on, the external read-only segments.
 
 Executables of the GPU targets are flatbuffers that carry the modules for the driver, with or without a header:
 `runtime/src/iree/base/internal/flatcc/parsing.h` (64 bytes of header: magic, version, 64-bit content size, zeros) and
@@ -144,9 +144,6 @@ def identifier(data: bytes, start: int) -> bytes:
 
 VM_IDENTIFIER, WHERE = b"IREE", "VM module"
 SEGMENT_ALIGNMENT = 64
-ZIP_MAGIC = b"PK\x03\x04"
-ZIP_LENGTHS, ZIP_LENGTHS_AT, ZIP_HEADER_BYTES = struct.Struct("<HH"), 26, 30
-"""Where a ZIP local header has the lengths of its name and extra field, and its size without them (APPNOTE 4.3.7)."""
 MODULE = """name version requirements attrs types dependencies imported_functions exported_functions function_signatures
     rodata_segments rwdata_segments module_state function_descriptors bytecode_version bytecode_data"""
 VM_EXPORT = "local_name internal_ordinal"
@@ -173,15 +170,10 @@ def read_vm_module(data: bytes) -> Reading:
 
 def parse_module(data: bytes) -> VmModule:
     """The outline of a module; raises `MalformedBinary`."""
-    start = OFFSET_BYTES
-    if data.startswith(ZIP_MAGIC):
-        if len(data) < ZIP_HEADER_BYTES:
-            raise MalformedBinary("a ZIP header that is cut short", where=WHERE)
-        start += ZIP_HEADER_BYTES + sum(ZIP_LENGTHS.unpack_from(data, ZIP_LENGTHS_AT))
-    size = int.from_bytes(data[start - OFFSET_BYTES : start], "little")
-    flatbuffer = span_inside(start, size, len(data), WHERE)
-    root = root_table(data, start, VM_IDENTIFIER, WHERE, MODULE)
-    bytecode = root.span("bytecode_data") or Span(start, 0)
+    size = int.from_bytes(data[:OFFSET_BYTES], "little")
+    flatbuffer = span_inside(OFFSET_BYTES, size, len(data), WHERE)
+    root = root_table(data, OFFSET_BYTES, VM_IDENTIFIER, WHERE, MODULE)
+    bytecode = root.span("bytecode_data") or Span(OFFSET_BYTES, 0)
     external_at = -(-flatbuffer.end // SEGMENT_ALIGNMENT) * SEGMENT_ALIGNMENT
     segments: dict[Span, None] = {}
     for table in root.tables("rodata_segments", SEGMENT):

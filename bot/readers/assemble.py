@@ -163,7 +163,7 @@ class _Parsed:
         names = [each.name for each in rows]
         described = _by_name([(entry.name, entry) for entry in in_artifact], names)
         strategies = _by_name((self.products.strategies or {}).items(), names)
-        of_modules = _unique((each.name, each) for module in self.modules or () for each in module.functions)
+        of_modules = _unique((each.name, each) for module in self.modules or () for each in module.entry_points)
         machine = _by_name(of_modules.items(), names)
         is_cpu = self.products.backend == CPU  # stack files of other targets hold nothing but zeros
         allocas = self.products.allocas if is_cpu else None
@@ -174,8 +174,8 @@ class _Parsed:
             values: dict[str, Any] = {what: getattr(entry, what) for what in OF_ENTRY_POINT} if entry else {}
             if is_cpu and (function := self.functions.get(row.name)):
                 values |= {"code_bytes": function.code_bytes, "code": function.code}
-            if is_cpu and (frame := (self.frames or {}).get(row.name)):
-                values |= {"stack_bytes": frame.stack_bytes, "stack_kind": frame.kind}
+            if is_cpu and self.frames and row.name in self.frames:
+                values["stack_bytes"] = self.frames[row.name]
             if code := machine.get(row.name):
                 values |= {what: getattr(code, what) for what in ("registers", "spill_bytes", "sass_bytes")}
             # Empty where no function allocates: then each has 0.
@@ -241,9 +241,10 @@ class _Parsed:
         if backend.name != NVIDIA or self.modules is None:
             why = self.reason("assembled") if backend.name == NVIDIA else ONLY_NVIDIA
             return known | dict.fromkeys(OF_MACHINE_CODE, Known(None, why))
-        functions = [function for module in self.modules for function in module.functions]
+        functions = [function for module in self.modules for function in module.entry_points]
         registers = max((each.registers for each in functions if each.registers is not None), default=None)
-        spills, sass = sum(each.spill_bytes for each in functions), sum(each.sass_bytes for each in self.modules)
+        spills = sum(each.spill_bytes or 0 for each in functions)
+        sass = sum(each.parts.get("text", 0) for each in self.modules)
         return known | dict(zip(OF_MACHINE_CODE, (Known(registers, NO_ENTRY), Known(spills), Known(sass)), strict=True))
 
 
@@ -290,19 +291,12 @@ def _unique(pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
 # What the compiler itself reports of a compile.
 
 
-class Frame(NamedTuple):
-    """A function's machine frame: its bytes, and whether it grows (`dynamic`) beyond them at run time."""
-
-    stack_bytes: int
-    kind: str
-
-
-def read_stack_usage(text: str) -> dict[str, Frame]:
-    """Function → frame; of two functions of one name (private helpers) the larger frame.
+def read_stack_usage(text: str) -> dict[str, int]:
+    """Function → bytes of its machine frame; of two functions of one name (private helpers) the larger one.
 
     Raises MalformedBinary naming the first line that is not of the format.
     """
-    frames: dict[str, Frame] = {}
+    frames: dict[str, int] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         if not line:
             continue
@@ -314,8 +308,7 @@ def read_stack_usage(text: str) -> dict[str, Frame]:
         if not name or ":" not in function or not is_number or kind not in ("static", "dynamic"):
             what = "not `place:function`, a number of bytes, static or dynamic"
             raise MalformedBinary(what, where=f"stack usage file, line {number}")
-        if name not in frames or frames[name].stack_bytes < int(size):
-            frames[name] = Frame(int(size), kind)
+        frames[name] = max(int(size), frames.get(name, 0))
     return frames
 
 

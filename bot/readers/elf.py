@@ -35,6 +35,7 @@ from elftools.common.exceptions import ELFError
 from elftools.common.utils import struct_parse
 from elftools.construct import ConstructError
 from elftools.elf.elffile import ELFFile
+from msgspec.structs import replace
 
 from bot.core.reading import Assembled, EntryPoint, Reader, Reading
 from bot.core.snapshot import written
@@ -415,20 +416,13 @@ def _entry_point(elf: Elf, kernel: Mapping[str, Any], symbols: Mapping[str, Symb
     for field, value in values.items():
         if value is not None and (type(value) is not int or value < 0):
             raise MalformedBinary(f"{FIELDS[field]} is {str(value)[:40]!r}", where="hsaco")
-    kind = "dynamic" if kernel.get(".uses_dynamic_stack") is True else "static"
     function, descriptor = symbols.get(name), symbols.get(f"{name}.kd")
     machine_code, start_state = (elf.contents(each) if each else None for each in (function, descriptor))
     code = None
     if machine_code is not None and start_state is not None:
         budget.spend(len(machine_code) + len(start_state))
         code = code_digest(machine_code, start_state[: ENTRY_OFFSET.start], start_state[ENTRY_OFFSET.stop :])
-    return EntryPoint(
-        name,
-        code_bytes=function.size_bytes if function else None,
-        stack_kind=None if values["stack_bytes"] is None else kind,
-        code=code,
-        **values,
-    )
+    return EntryPoint(name, function.size_bytes if function else None, code=code, **values)
 
 
 def _kernels(elf: Elf) -> list[Mapping[str, Any]]:
@@ -464,28 +458,11 @@ NV_INFO = ("SHT_LOPROC", str(0x70000000))
 ATTRIBUTE, OF_FUNCTION = struct.Struct("<BBH"), struct.Struct("<II")
 EIFMT_SVAL, EIATTR_FRAME_SIZE, EIATTR_REGCOUNT = 0x04, 0x11, 0x2F
 """As `cuobjdump -elf` names them: a value of so many bytes; frame and registers of a function."""
-MAX_DIGITS = 15
 PROPERTIES = re.compile(
-    r"Function properties for (?P<name>\S+)\s*\n"
-    r"\s*\d{1,15} bytes stack frame, (?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads[ \t]*"
-    r"(?:\n[^\n]*: Used (?P<registers>\d+) registers)?"
+    r"Function properties for (\S+)\s*\n"
+    r"\s*\d{1,15} bytes stack frame, (\d{1,15}) bytes spill stores, (\d{1,15}) bytes spill loads[ \t]*"
+    r"(?:\n[^\n]*: Used (\d{1,15}) registers)?"
 )
-
-
-class MachineCode(NamedTuple):
-    """One function of a cubin."""
-
-    name: str
-    registers: int | None  # None for a function that is only called: its entry points count them
-    spill_bytes: int
-    sass_bytes: int | None  # of its section; None where it has none of its own
-
-
-class Module(NamedTuple):
-    """One assembled module: machine code of all its functions, and each of them."""
-
-    sass_bytes: int
-    functions: tuple[MachineCode, ...]
 
 
 def read_cubin(data: bytes) -> Reading:
@@ -505,7 +482,6 @@ def read_cubin(data: bytes) -> Reading:
             name,
             code_bytes=len(code),
             stack_bytes=attributes.get((name, EIATTR_FRAME_SIZE)),
-            stack_kind="static" if (name, EIATTR_FRAME_SIZE) in attributes else None,
             code=code_digest(code),
             registers=attributes.get((name, EIATTR_REGCOUNT)),
         )
@@ -534,21 +510,22 @@ def _attributes(elf: Elf) -> dict[tuple[str, int], int]:
     return values
 
 
-def read_assembled(assembled: Assembled) -> Module:
-    """What one module became; raises `MalformedBinary`, also where cubin and print tell of different functions."""
-    reading, functions = read_cubin(assembled.cubin), dict[str, MachineCode]()
+def read_assembled(assembled: Assembled) -> Reading:
+    """What one module became, with all its functions; those that are only called have no registers of their own.
+
+    Raises `MalformedBinary`, also where cubin and print tell of different functions.
+    """
+    reading, functions = read_cubin(assembled.cubin), dict[str, EntryPoint]()
     sizes = {entry.name: entry.code_bytes for entry in reading.entry_points}
-    for match in PROPERTIES.finditer(assembled.said):
-        name, numbers = match["name"], {what: match[what] or "" for what in ("registers", "stores", "loads")}
-        for what, digits in numbers.items():
-            if len(digits) > MAX_DIGITS:
-                raise MalformedBinary(f"{what} of {len(digits)} digits", where="ptxas")
-        registers = int(numbers["registers"]) if match["registers"] else None
-        spill_bytes = int(numbers["stores"]) + int(numbers["loads"])
-        functions[name] = MachineCode(name, registers, spill_bytes, sizes.get(name))
+    rows = PROPERTIES.findall(assembled.said)
+    if len(rows) != assembled.said.count("Function properties for "):
+        raise MalformedBinary("ptxas tells the properties of a function in another form", where="ptxas")
+    for name, stores, loads, used in rows:
+        registers, spill_bytes = int(used) if used else None, int(stores) + int(loads)
+        functions[name] = EntryPoint(name, registers=registers, spill_bytes=spill_bytes, sass_bytes=sizes.get(name))
     if missing := sizes.keys() - functions.keys():
         raise MalformedBinary(f"ptxas says nothing of {min(missing)[:80]!r}", where="cubin")
-    return Module(reading.parts.get("text", 0), tuple(functions.values()))
+    return replace(reading, entry_points=tuple(functions.values()))
 
 
 ELF = Reader(lambda data: data.startswith(MAGIC), read_elf)

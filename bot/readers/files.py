@@ -20,7 +20,7 @@ from bot.core.snapshot import Dispatch
 from bot.core.trace import LLVM, MACHINE, MLIR, SOURCE, DispatchTrace, PassStep
 from bot.errors import InputError, MalformedBinary
 from bot.readers.artifact import read_executable
-from bot.readers.assemble import OF_ENTRY_POINT, Frame, of_entries, read_stack_usage
+from bot.readers.assemble import OF_ENTRY_POINT, of_entries, read_stack_usage
 from bot.readers.elf import CODE_OBJECT, CUBIN, ELF, function_codes
 from bot.readers.kernel_text import PTX
 from bot.readers.passes import LONGEST_LINE_BYTES, operations_of
@@ -73,7 +73,7 @@ def measure_files(
             readings[name] = _read(files[name])
         except MalformedBinary as error:
             unread.append(f"{name}: {error.line}")
-    frames, no_frames = dict[str, Frame](), ""
+    frames, no_frames = dict[str, int](), ""
     try:
         for name, data in files.items():
             if name.endswith(".su"):
@@ -87,8 +87,8 @@ def measure_files(
         sizes[OTHER] += reading.unattributed_bytes
         for entry in reading.entry_points:
             known = {what: getattr(entry, what) for what in OF_ENTRY_POINT}
-            if frame := frames.get(entry.name):
-                known |= {"stack_bytes": frame.stack_bytes, "stack_kind": frame.kind}
+            if entry.name in frames:
+                known["stack_bytes"] = frames[entry.name]
             dispatches.append(Dispatch(file, entry.name, stem_of(entry.name), strategy="", **known))
     sizes[UNREAD] = sum(len(files[name]) for name in artifacts if name not in readings)
     whole_bytes = sum(len(files[name]) for name in artifacts)

@@ -6,7 +6,7 @@ https://docs.nvidia.com/cuda/parallel-thread-execution. LLVM's NVPTX back end pu
 workgroup memory into `.extern .shared … __dynamic_shared_memory__[]`, whose size the container states per kernel.
 
 Metal: "Metal Shading Language Specification", sections 2.1 to 2.3 with tables 2.1 to 2.4 (sizes and alignments of
-types: a vector of three takes the space of four unless it is packed, a matrix is an array of its column vectors) and
+types: a vector of three takes the space of four) and
 4.4 (`threadgroup` address space), https://developer.apple.com/metal/Metal-Shading-Language-Specification.pdf. The
 compiler makes it with SPIRV-Cross, which writes arrays as `spvUnsafeArray<T, N>`. Source does not say what a kernel's
 frame takes: the driver decides.
@@ -31,8 +31,6 @@ SKIPPED = rb'//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:[^"\\\n]|\\.)*"?'
 """Comments and strings; unterminated ones run to the end, so that scanning stays linear."""
 MAX_NAME_BYTES = 1024  # longer names are refused: a block is searched for its own
 INSIDE = re.compile(SKIPPED + rb"|(?P<brace>[{}])", re.DOTALL)
-_PART_OF_A_NAME = re.compile(rb"[\w$%.]")
-_BEHIND_A_NAME = re.compile(rb"_param_|[^\w$]|\Z")
 
 
 class Block(NamedTuple):
@@ -97,18 +95,8 @@ def without_comments(text: bytes) -> bytes:
 
 
 def without_name(text: bytes, name: bytes) -> bytes:
-    """Source text with `@` for the name, also where it starts the name of a parameter (PTX: `NAME_param_0`).
-
-    No pattern is made of the name: a module has thousands of them, and to compile one costs more than to look for it.
-    """
-    pieces, copied_to, start = list[bytes](), 0, text.find(name)
-    while name and start >= 0:
-        end = start + len(name)
-        if _BEHIND_A_NAME.match(text, end) and not (start and _PART_OF_A_NAME.match(text, start - 1)):
-            pieces.append(text[copied_to:start])
-            copied_to = end
-        start = text.find(name, end if copied_to == end else start + 1)
-    return b"@".join([*pieces, text[copied_to:]])
+    """Source text with `@` for the name, also where it starts the name of a parameter (PTX: `NAME_param_0`)."""
+    return re.sub(rb"(?<![\w$%.])" + re.escape(name) + rb"(?=_param_|[^\w$]|\Z)", b"@", text)
 
 
 # PTX.
@@ -187,7 +175,6 @@ def _ptx_kernel(
         block.name,
         code_bytes=block.span.size,
         stack_bytes=sum(variable.size_bytes or 0 for variable in own if variable.space == "local"),
-        stack_kind="static",
         workgroup_bytes=None if None in sizes else sum(size for size in sizes if size),
         code=code_digest(_nameless(block.name.encode(), block.span.of(data), shareable)),
     )
@@ -249,8 +236,8 @@ MAX_DEPTH = 16  # how deep array templates may nest
 MAX_DECLARATION = 1000  # characters; longer ones are not looked into
 MAX_BYTES = 1 << 48
 
-VECTOR = re.compile(r"(?P<packed>packed_)?(?P<scalar>[a-z]+?)(?P<columns>[234])(?:x(?P<rows>[234]))?")
-ARRAY = re.compile(rf"(?:{ARRAY_TEMPLATE}|array)\s*<(?P<item>.*),\s*(?P<count>\d{{1,10}})u?\s*>", re.DOTALL)
+VECTOR = re.compile(r"(?P<scalar>[a-z]+?)(?P<lanes>[234])")
+ARRAY = re.compile(rf"{ARRAY_TEMPLATE}\s*<(?P<item>.*),\s*(?P<count>\d{{1,10}})u?\s*>", re.DOTALL)
 METAL_DECLARATION = re.compile(
     r"(?P<type>[\w:]+(?:\s*<[^;=]*>)?)\s+(?P<name>\w+)\s*(?P<extents>(?:\[\s*\d{1,10}u?\s*\]\s*){0,8})(?:=.*)?",
     re.DOTALL,
@@ -342,12 +329,8 @@ class TypeSizes:
         match = None if name in self.structs else VECTOR.fullmatch(name)
         if match is None or match["scalar"] not in SCALAR_BYTES:
             return self.structs.get(name)
-        scalar_bytes, columns = SCALAR_BYTES[match["scalar"]], int(match["columns"])
-        if match["packed"] and not match["rows"]:
-            return Size(scalar_bytes * columns, scalar_bytes)
-        lanes = int(match["rows"] or columns)
-        vector_bytes = scalar_bytes * (4 if lanes == 3 else lanes)
-        return Size(vector_bytes * (columns if match["rows"] else 1), vector_bytes)
+        size_bytes = SCALAR_BYTES[match["scalar"]] * (2 if match["lanes"] == "2" else 4)
+        return Size(size_bytes, size_bytes)
 
 
 def _aligned(size_bytes: int, alignment: int) -> int:

@@ -23,13 +23,12 @@ from bot.readers.elf import code_digest, fingerprint
 MAGIC = b"\x03\x02\x23\x07"
 WORD_BYTES, HEADER_WORDS, VERSION_AT = 4, 5, 1
 OP_IMPORT, OP_EXTENDED, OP_ENTRY_POINT, OP_FUNCTION, OP_FUNCTION_END, OP_VARIABLE = 11, 12, 15, 54, 56, 59
-OP_BOOL, OP_INT, OP_FLOAT, OP_VECTOR, OP_MATRIX, OP_ARRAY, OP_STRUCT, OP_POINTER = 20, 21, 22, 23, 24, 28, 30, 32
-OP_CONSTANT, OP_SPEC_CONSTANT, OP_DECORATE, OP_MEMBER_DECORATE = 43, 50, 71, 72
+OP_BOOL, OP_INT, OP_FLOAT, OP_VECTOR, OP_ARRAY, OP_STRUCT, OP_POINTER = 20, 21, 22, 23, 28, 30, 32
+OP_CONSTANT, OP_DECORATE, OP_MEMBER_DECORATE = 43, 71, 72
 DEBUG_OPCODES = (2, 3, 4, 5, 6, 7, 8, 317, 330)  # names, sources, lines: nothing that runs
 DEBUG_SETS = (b"NonSemantic.", b"OpenCL.DebugInfo.")
-STORAGE_WORKGROUP, STORAGE_FUNCTION, STORAGE_PHYSICAL_BUFFER = 4, 7, 5349
+STORAGE_WORKGROUP, STORAGE_FUNCTION = 4, 7
 DECORATION_ARRAY_STRIDE, DECORATION_ALIASED, DECORATION_OFFSET, DECORATION_LINKAGE = 6, 20, 35, 41
-ADDRESS_BYTES = 8
 MAX_BYTES = 1 << 48  # nested arrays multiply; a larger claim is refused rather than computed
 INTERFACE_LISTS_ALL_SINCE = 0x00010400
 """From version 1.4 on an entry point's interface names every global variable it uses."""
@@ -43,8 +42,8 @@ LABEL_BY_OPCODE = (
 LEAST_WORDS = {
     **dict.fromkeys((OP_BOOL, OP_STRUCT), 2),
     **dict.fromkeys((OP_IMPORT, OP_DECORATE, OP_FLOAT), 3),
-    **dict.fromkeys((OP_ENTRY_POINT, OP_VARIABLE, OP_MEMBER_DECORATE, OP_CONSTANT, OP_SPEC_CONSTANT), 4),
-    **dict.fromkeys((OP_INT, OP_VECTOR, OP_MATRIX, OP_ARRAY, OP_POINTER), 4),
+    **dict.fromkeys((OP_ENTRY_POINT, OP_VARIABLE, OP_MEMBER_DECORATE, OP_CONSTANT), 4),
+    **dict.fromkeys((OP_INT, OP_VECTOR, OP_ARRAY, OP_POINTER), 4),
     **dict.fromkeys((OP_EXTENDED, OP_FUNCTION), 5),
 }
 
@@ -69,8 +68,8 @@ class Module:
         workgroup: variable id → bytes, None where the type has no known size.
         nameless: position and count of the words that are only names, by rising position.
         debug_sets: ids of the imported sets of instructions that only describe.
-        sizes: by result id; a type without an entry (runtime arrays, images, …) has no known size.
-        constants: id → value of 32-bit constants, specialisation constants with their default.
+        sizes: by result id; a type without an entry (runtime arrays, images, matrices, …) has no known size.
+        constants: id → value of integer constants.
     """
 
     def __init__(self, words: array[int]) -> None:
@@ -150,23 +149,16 @@ class Module:
             return _aligned(end, alignment), alignment
         if opcode == OP_POINTER:
             self.pointees[words[1]] = words[3]
-            return (ADDRESS_BYTES, ADDRESS_BYTES) if words[2] == STORAGE_PHYSICAL_BUFFER else None
-        if opcode in (OP_CONSTANT, OP_SPEC_CONSTANT):
+        elif opcode == OP_CONSTANT:
             # Word 1 is the type, word 2 the id, then the value, low-order word first.
             self.constants[words[2]] = sum(word << (32 * place) for place, word in enumerate(words[3:5]))
         elif opcode == OP_MEMBER_DECORATE and words[3] == DECORATION_OFFSET and len(words) > 4:
             self.offsets.setdefault(words[1], {})[words[2]] = words[4]
-        elif opcode in (OP_VECTOR, OP_MATRIX, OP_ARRAY) and (inner := self.sizes.get(words[2])):
-            return self._several(opcode, words, inner)
-        return None
-
-    def _several(self, opcode: int, words: array[int], inner: Size) -> Size | None:
-        if opcode == OP_VECTOR:
+        elif opcode == OP_VECTOR and (inner := self.sizes.get(words[2])):
             return inner[0] * words[3], inner[0] * (words[3] + words[3] % 2)
-        if opcode == OP_MATRIX:
-            return _aligned(*inner) * words[3], inner[1]
-        count = self.constants.get(words[3])
-        return None if count is None else (self.strides.get(words[1], _aligned(*inner)) * count, inner[1])
+        elif opcode == OP_ARRAY and (inner := self.sizes.get(words[2])) and words[3] in self.constants:
+            return self.strides.get(words[1], _aligned(*inner)) * self.constants[words[3]], inner[1]
+        return None
 
 
 def read_spirv(data: bytes) -> Reading:
@@ -174,7 +166,7 @@ def read_spirv(data: bytes) -> Reading:
     if not SPIRV.accepts(data) or len(data) % WORD_BYTES or len(data) < HEADER_WORDS * WORD_BYTES:
         raise MalformedBinary(f"no SPIR-V module in {len(data)} bytes", where="spirv")
     words = array("I", data)
-    if (data[:WORD_BYTES] == MAGIC) != (sys.byteorder == "little"):
+    if sys.byteorder == "big":
         words.byteswap()
     module = Module(words)
     while module.at < len(words):
@@ -213,7 +205,6 @@ def _entry_points(module: Module) -> Iterator[EntryPoint]:
             name,
             code_bytes=function.words * WORD_BYTES,
             stack_bytes=function.stack_bytes,
-            stack_kind=None if function.stack_bytes is None else "static",
             workgroup_bytes=_workgroup_bytes(module, interface) if lists_all else whole,
             code=code_digest(common, _without_names(module, function.start, function.start + function.words)),
         )
@@ -240,5 +231,5 @@ def _workgroup_bytes(module: Module, variables: Iterable[int]) -> int | None:
     return own + shared
 
 
-SPIRV = Reader(lambda data: data[:WORD_BYTES] in (MAGIC, MAGIC[::-1]), read_spirv)
-"""Modules in either byte order."""
+SPIRV = Reader(lambda data: data[:WORD_BYTES] == MAGIC, read_spirv)
+"""Modules whose words are little-endian, as every compiler writes them."""

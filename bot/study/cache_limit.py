@@ -46,6 +46,5 @@ def limited(cache: Path, limit_bytes: int, say: Callable[[str], None]) -> Iterat
         what = f"{plural(len(gone), 'entry')} of {size}, unused for the longest time"
         say(f"the cache was above its limit of {human(limit_bytes)}: removed {what}")
     if held_bytes > limit_bytes:
-        say(
-            f"the cache holds {human(held_bytes)}, above its limit of {human(limit_bytes)}: all of it was used just now"
-        )
+        above = f"above its limit of {human(limit_bytes)}"
+        say(f"the cache holds {human(held_bytes)}, {above}: all that is left was used within a day")

@@ -144,14 +144,10 @@ class Work:
     def prepare(self, side: str, spec: str | Sought) -> SidePlan:
         """One side, ready to be measured: its compiler fetched, its options under the names that it knows."""
         chosen, compiler = self.planned(), self.compiler(spec)
-        cells = tuple(
-            structs.replace(cell, target=structs.replace(cell.target, unsupported=compiler.refuses(cell.target)))
-            for cell in chosen.cells
-        )
         return SidePlan(
             label=side,
             compiler=compiler,
-            cells=compiler.in_its_words(side, cells, self.cancel),
+            cells=compiler.in_its_words(side, chosen.cells, self.cancel),
             source=self.repository.source,
             models=chosen.models,
             targets=chosen.targets,

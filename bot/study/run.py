@@ -173,7 +173,6 @@ def measure_sides(plans: Sequence[SidePlan], resources: Resources) -> dict[str, 
             cells=tuple(cell for _, cell in sorted(cells[plan.label].items())),
             flags=plan.cells[0].flags if plan.cells else COMMON_FLAGS,
             targets={target.name: target.backend for target in plan.targets},
-            backends=plan.compiler.backends,
             models={model.name: model.digest for model in plan.models},
         )
         for plan in plans

@@ -320,14 +320,6 @@ def test_sides_are_named_by_place_or_by_option(bench: Bench) -> None:
     assert (found.code, found.line) == (2, "base.json and --base head.json: the base side is named twice")
 
 
-def test_what_nearly_is_a_release_asks_for_it(bench: Bench) -> None:
-    assert "did you mean" not in bench.run("measure", "--compiler", "3.8.0--3.11.0", "--out", "x.json").line
-    for word in ("v3.11.0", "iree-3.11.0", "iree_compiler-3.11.0"):
-        found = bench.run("measure", "--compiler", word, "--out", "x.json")
-        what = f"{word}: is no compiler: no such file, directory or release (did you mean 3.11.0?)"
-        assert (found.code, found.line) == (4, what)
-
-
 def test_a_script_in_place_of_a_compiler_is_called_one(bench: Bench) -> None:
     bench.write("build/bin/iree-compile", "#!/bin/sh\n")
     for word in ("build", str(bench.folder / "build/bin/iree-compile")):
@@ -360,17 +352,16 @@ def test_no_file_holds_a_directory_of_this_machine(bench: Bench) -> None:
     ("content", "words"),
     [
         (None, "bad.json: cannot be read: No such file or directory (measure one with: code-size-bot measure"),
-        (b"\xff\xfe", "bad.json: is not a snapshot: it is not JSON"),
-        (to_json(BASE)[:700], "bad.json: is not a snapshot: it ends after 700 bytes: truncated? (measure it again"),
-        ("", "bad.json: is not a snapshot: it is empty (measure it again"),
+        (b"\xff\xfe", "bad.json: is not a snapshot: it is not JSON, or was cut off: "),
+        (to_json(BASE)[:700], "bad.json: is not a snapshot: it is not JSON, or was cut off: Input data was truncated"),
         ('{"schema": "code-size-snapshot/2"}', "bad.json: is not a snapshot that this version reads: its schema is"),
         (
             '{"name": "package", "version": "1"}',
             "bad.json: is not a snapshot that this version reads: its schema is missing",
         ),
-        (to_json(BASE).replace('"a"', '"\\ud800"'), "bad.json: is not a snapshot: it is not JSON: "),
+        (to_json(BASE).replace('"a"', '"\\ud800"'), "bad.json: is not a snapshot: it is not JSON, or was cut off: "),
     ],
-    ids=["missing", "bytes", "cut", "empty", "version", "foreign", "surrogate"],
+    ids=["missing", "bytes", "cut", "version", "foreign", "surrogate"],
 )
 def test_a_snapshot_that_cannot_be_used_is_one_line(
     bench: Bench, side: str, content: str | bytes | Snapshot | None, words: str
@@ -566,7 +557,6 @@ def test_merged_parts_are_the_run(bench: Bench) -> None:
                 ("compiler", replace(BASE.compiler, digest="e" * 64)),
                 ("source", replace(BASE.source, dirty=True)),
                 ("flags", ("--other",)),
-                ("backends", ("npu",)),
             )
         ),
         *(

@@ -19,7 +19,7 @@ from bot.errors import CompilerUnavailable, Interrupted
 from bot.system.processes import Cancel
 
 HIP = Target("rocm", "rocm", ("--iree-hip-target=gfx942",))
-OLD, NEW = ([names[at] for names in RENAMED] for at in (0, 1))
+OLD, NEW = ([f"{start}{end}" for end in ("target", "waves-per-eu")] for start in RENAMED)
 
 
 def in_words_of(fake: FakeCompiler, home: Path, target: Target, flags: tuple[str, ...] = ()) -> PlannedCell:

@@ -41,7 +41,7 @@ def test_the_real_assembler_says_what_it_says_by_hand(tmp_path: Path) -> None:
     said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert (tmp_path / "other.cubin").read_bytes() == found[0].cubin
     registers = [int(each) for each in re.findall(r"Used (\d+) registers", said.stdout + said.stderr)]
-    assert [code.registers for code in read_assembled(found[0]).functions] == registers != []
+    assert [code.registers for code in read_assembled(found[0]).entry_points] == registers != []
 
 
 def test_the_version_is_the_programs_own() -> None:

@@ -9,11 +9,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from functools import partial
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from places import ROOT
 
 from bot.compiler.schedule import Task, run_all
@@ -145,22 +142,3 @@ def test_ctrl_c_on_a_real_program() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20, cwd=root)
     assert done.stderr == ""
     assert Counter(done.stdout.splitlines()) == Counter(["a", "b", "ended a", "ended b", "interrupted"])
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.floats(0, 9), min_size=1, max_size=12), st.integers(1, 4), st.data())
-def test_every_task_runs_once_and_an_error_anywhere_comes_out(
-    costs: list[float], jobs: int, data: st.DataObject
-) -> None:
-    ran: list[int] = []
-    log = run([task(cost, str(i), partial(ran.append, i)) for i, cost in enumerate(costs)], jobs)
-    assert sorted(ran) == list(range(len(costs))) and log.most <= jobs
-    bad, log = data.draw(st.integers(0, len(costs) - 1)), Log()
-
-    def work(index: int) -> None:
-        if index == bad:
-            raise OutputError(f"of {index}")
-
-    with pytest.raises(OutputError, match=f"of {bad}"):
-        run_all([task(cost, str(i), partial(work, i)) for i, cost in enumerate(costs)], jobs, never, log)
-    assert max(Counter(log.order).values()) == 1 and not log.running

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import zipfile
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from bot.compiler.toolchain import (
     compiler_digest,
     fetch_release,
     only_fitting,
+    pip,
     release_home,
     resolve,
     unpack,
@@ -87,7 +87,6 @@ def test_a_binary(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
     assert (found.info.version, found.info.revision) == ("3.13.0rc1", "ab" * 20)
     assert found.info.spec == "iree-compile"
     assert found.info.digest == compiler_digest(binary, None, cache)
-    assert found.backends == ("llvm-cpu", "rocm", "vmvx", "vmvx-inline")
     assert (found.bindings, found.no_bindings) == (None, "no MLIR Python bindings beside this compiler")
 
 
@@ -149,16 +148,14 @@ def test_a_wheel_alone_or_in_a_directory(tmp_path: Path, fake: FakeCompiler, mon
         "3",
         "3.x",
         "no/such/file",
-        "iree-compile==3.13.0",
         "~nobody-at-all/x",
         "a\0b",
         "3.13.0; ls",
     ],
 )
 def test_nonsense(cache: Path, spec: str) -> None:
-    hint = "did you mean 3.13.0?" if spec.endswith("3.13.0") else "give a release such as 3.13.0"
-    line = refused(spec, cache)
-    assert f"is no compiler: no such file, directory or release ({hint}" in line
+    line = "is no compiler: no such file, directory or release (give a release such as 3.13.0"
+    assert line in refused(spec, cache)
 
 
 def test_directories_and_dead_links_in_the_places_of_a_binary(tmp_path: Path, cache: Path) -> None:
@@ -460,27 +457,11 @@ def test_what_another_python_or_machine_fetched_is_not_taken(
     assert len({*homes, release_home("3.12.0", tmp_path)}) == 3
 
 
-@pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy"])
-def test_pip_is_told_of_the_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
-    asked: list[str] = []
-
-    class Proxy(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            asked.append(self.path)
-            self.send_error(404)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    for name in ("NO_PROXY", "no_proxy", "HTTP_PROXY", "http_proxy", "PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("PIP_INDEX_URL", "http://index.invalid/simple")
-    monkeypatch.setenv("PIP_TRUSTED_HOST", "index.invalid")
-    with HTTPServer(("127.0.0.1", 0), Proxy) as server:
-        monkeypatch.setenv(variable, f"http://127.0.0.1:{server.server_port}")
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        with pytest.raises(CompilerUnavailable, match="could not be fetched"):
-            fetch_release("3.13.0", tmp_path / "cache", Cancel(), lambda _: None)
-        server.shutdown()
-    assert asked == ["http://index.invalid/simple/iree-base-compiler/"]
+def test_pip_sees_its_own_settings_and_the_proxy_and_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[dict[str, str]] = []
+    given = {"HTTP_PROXY": "a", "https_proxy": "b", "no_proxy": "c", "PIP_INDEX_URL": "d"}
+    for name, value in {**given, "GITHUB_TOKEN": "secret", "MY_PIP_TOKEN": "secret"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("bot.compiler.toolchain.run", lambda _argv, **options: seen.append(options["environment"]))
+    pip("--version", cancel=Cancel())
+    assert given.items() <= seen[0].items() and "secret" not in seen[0].values()

@@ -205,6 +205,6 @@ def test_the_contract() -> None:
 def test_a_snapshot_is_told_from_a_history() -> None:
     from bot.core.snapshot import from_json
 
-    with pytest.raises(InputError, match="is a history, a snapshot is wanted"):
+    with pytest.raises(InputError, match="its schema is 'code-size-history/1'"):
         from_json(text(make.eventful()).decode())
     assert snapshot("1").cells

@@ -58,7 +58,7 @@ COLUMN = "    columns: [fills]\n"
     ("text", "said"),
     [
         ("", "e.yml:1: is empty"),
-        ("schema: code-size-config/1\n", "is a configuration, a file of experiments is wanted"),
+        ("schema: code-size-config/1\n", "e.yml:1: schema: is 'code-size-config/1'"),
         ("schema: code-size-experiments/2\nexperiments: {}\n", "e.yml:1: schema: is 'code-size-experiments/2'"),
         (HEAD + COLUMN, "e.yml:3: experiments.e"),
         (HEAD + "    columns: [fils]\n" + TWO,

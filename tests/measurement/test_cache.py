@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import shutil
 import subprocess
 import sys
@@ -14,8 +13,6 @@ from unittest.mock import patch
 
 import pytest
 from fake_compiler import ARM, X86, cells_of
-from hypothesis import given
-from hypothesis import strategies as st
 from places import ROOT
 from replacing import replace
 
@@ -25,7 +22,6 @@ from bot.compiler.bindings import IR_WORKER
 from bot.compiler.cell_cache import CellCache, TextStore, cell_key, digest_of, measured_by
 from bot.core import policy as lasting
 from bot.core.json_text import canonical
-from bot.core.metrics import METRIC_IDS
 from bot.core.policy import here
 from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, row_of
 
@@ -106,22 +102,6 @@ def test_a_cell_is_measured_anew_by_other_code(tmp_path: Path) -> None:
 # Round trips
 
 
-@given(
-    metrics=st.dictionaries(st.sampled_from(METRIC_IDS), st.none() | st.integers(0, 1 << 53)),
-    message=st.text(),
-    name=st.text(min_size=1),
-)
-def test_round_trip_of_anything(
-    tmp_path_factory: pytest.TempPathFactory, metrics: dict[str, int | None], message: str, name: str
-) -> None:
-    cache = CellCache(tmp_path_factory.mktemp("cache"))
-    cell = Cell(CellKey(name, name), "failed", metrics, failure=Failure("compile", message))
-    if any(0xD800 <= ord(letter) < 0xE000 for letter in message + name):
-        return
-    cache.store(KEY, cell)
-    assert cache.load(KEY) == cell
-
-
 def test_an_entry_is_replaced(tmp_path: Path) -> None:
     stored(tmp_path, failed("compile"))
     stored(tmp_path)
@@ -167,15 +147,6 @@ def test_a_key_has_what_imports_the_model_and_the_processor_where_code_is_for_it
 # What cannot be trusted is absent
 
 
-@given(junk=st.binary(max_size=300))
-def test_junk(tmp_path_factory: pytest.TempPathFactory, junk: bytes) -> None:
-    root = tmp_path_factory.mktemp("cache")
-    path = stored(root)
-    for damaged in (junk, hashlib.sha256(junk).hexdigest().encode() + b"\n" + junk):
-        path.write_bytes(damaged)
-        assert CellCache(root).load(KEY) is None
-
-
 def test_torn_entries_foreign_ones_with_a_right_checksum_and_one_under_another_name(tmp_path: Path) -> None:
     path, other = stored(tmp_path), digest_of("another key")
     whole = path.read_bytes()
@@ -203,31 +174,3 @@ def test_torn_entries_foreign_ones_with_a_right_checksum_and_one_under_another_n
     place.parent.mkdir(parents=True, exist_ok=True)
     path.rename(place)
     assert CellCache(tmp_path).load(other) is None
-
-
-# Two runs, one cache
-
-
-def version(number: int) -> Cell:
-    return replace(CELL, metrics={"artifact_bytes": number}, reasons={"*": str(number) * 3000})
-
-
-def write_and_read(root: Path, number: int) -> None:
-    cache = CellCache(root)
-    for _ in range(15):
-        cache.store(KEY, version(number))
-        found = cache.load(KEY)
-        assert found is not None and found.metrics["artifact_bytes"] is not None
-        assert found == version(found.metrics["artifact_bytes"])
-
-
-def test_many_processes_write_one_key(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("fork")
-    workers = [context.Process(target=write_and_read, args=(tmp_path, number)) for number in range(8)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert [worker.exitcode for worker in workers] == [0] * 8
-    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 1
-    assert CellCache(tmp_path).load(KEY) in [version(number) for number in range(8)]

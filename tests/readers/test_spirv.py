@@ -19,7 +19,7 @@ V1_3, V1_4 = 0x00010300, 0x00010400
 
 ENTRY, FUNCTION, FUNCTION_END, VARIABLE, DECORATE = 15, 54, 56, 59, 71
 BOOL, INT, FLOAT, VECTOR, MATRIX, ARRAY, RUNTIME_ARRAY, STRUCT, POINTER = 20, 21, 22, 23, 24, 28, 29, 30, 32
-CONSTANT, SPEC_CONSTANT, MEMBER_DECORATE = 43, 50, 72
+CONSTANT, MEMBER_DECORATE = 43, 72
 WORKGROUP, FUNCTION_STORAGE = 4, 7
 TYPES = (
     (INT, 1, 32, 0),
@@ -56,11 +56,11 @@ def test_memory_of_variables() -> None:
     body = function(20, (VARIABLE, 5, 21, FUNCTION_STORAGE), (VARIABLE, 5, 22, FUNCTION_STORAGE))
     reading = READ(module(V1_4, entry(20, "k", 30), *TYPES, (VARIABLE, 4, 30, WORKGROUP), *body))
     (only,) = reading.entry_points
-    assert (only.name, only.stack_bytes, only.stack_kind, only.workgroup_bytes) == ("k", 128, "static", 64)
+    assert (only.name, only.stack_bytes, only.workgroup_bytes) == ("k", 128, 64)
     assert only.code_bytes == 4 * (5 + 4 + 4 + 1)
     body = function(20, (VARIABLE, 7, 21, FUNCTION_STORAGE), (VARIABLE, 5, 22, FUNCTION_STORAGE))
     (only,) = READ(module(V1_4, entry(20, "k"), *TYPES, *body)).entry_points
-    assert (only.stack_bytes, only.stack_kind, only.workgroup_bytes) == (None, None, 0)
+    assert (only.stack_bytes, only.workgroup_bytes) == (None, 0)
 
 
 @pytest.mark.parametrize(("version", "expected"), [(V1_4, [64, 4]), (V1_3, [68, 68])])
@@ -86,14 +86,6 @@ def test_names_may_end_at_a_word_boundary() -> None:
     entries = [entry(20, name, 30) for name in names]
     data = module(V1_4, *entries, *TYPES, (VARIABLE, 4, 30, WORKGROUP), *function(20))
     assert [(only.name, only.workgroup_bytes) for only in READ(data).entry_points] == [(name, 64) for name in names]
-
-
-def test_the_other_byte_order() -> None:
-    data = fixture(MATMUL)
-    count = len(data) // 4
-    swapped = struct.pack(f">{count}I", *struct.unpack(f"<{count}I", data))
-    assert READ(swapped).parts == READ(data).parts
-    assert READ(swapped).entry_points == READ(data).entry_points
 
 
 NAMES = ((5, 20, 0x6261), (6, 3, 0, 0x6261), (7, 33, 0x6261), (3, 2, 600), (8, 33, 4, 2), (317,), (330, 0x6261))
@@ -185,16 +177,14 @@ def table(*declarations: tuple[int, ...]) -> Module:
         ([(FLOAT, 10, 64)], (8, 8)),
         ([(VECTOR, 10, 1, 4)], (16, 16)),
         ([(VECTOR, 10, 2, 3)], (6, 8)),
-        ([(VECTOR, 11, 2, 3), (MATRIX, 10, 11, 2)], (16, 8)),
+        ([(VECTOR, 11, 2, 3), (MATRIX, 10, 11, 2)], None),
         ([(ARRAY, 10, 1, 3)], (20, 4)),
         ([(DECORATE, 10, 6, 32), (ARRAY, 10, 1, 3)], (160, 4)),
         ([(VECTOR, 11, 1, 3), (ARRAY, 10, 11, 3)], (80, 16)),
         ([(STRUCT, 10, 2, 1, 2)], (12, 4)),
         ([(STRUCT, 10)], (0, 1)),
         ([(MEMBER_DECORATE, 10, 1, 35, 64), (STRUCT, 10, 1, 1)], (68, 4)),
-        ([(SPEC_CONSTANT, 1, 11, 7), (ARRAY, 10, 2, 11)], (14, 2)),
         ([(CONSTANT, 1, 11, 3, 0), (ARRAY, 10, 2, 11)], (6, 2)),
-        ([(POINTER, 10, 5349, 1)], (8, 8)),
         ([(POINTER, 10, WORKGROUP, 1)], None),  # and so is what has an unknown id in it
         ([(ARRAY, 10, 99, 3)], None),
         ([(ARRAY, 10, 1, 99)], None),

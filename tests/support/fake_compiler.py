@@ -111,8 +111,7 @@ class FakeCompiler:
     def toolchain(self) -> Toolchain:
         """As `resolve` would give it."""
         info = CompilerInfo(self.version, "ab" * 20, self.digest, self.version)
-        backends = ("llvm-cpu", "rocm", "vmvx", "vmvx-inline")
-        return Toolchain(self.binary, info, backends, None, "no MLIR Python bindings beside this compiler")
+        return Toolchain(self.binary, info, None, "no MLIR Python bindings beside this compiler")
 
     def calls(self, *kinds: str) -> list[dict[str, Any]]:
         """What was run, in the order in which it began; all kinds where none is named."""

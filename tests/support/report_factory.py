@@ -105,7 +105,7 @@ def command(key: CellKey, backend: str) -> str:
 def cell(key: CellKey, backend: str, dispatches: int = 3) -> Cell:
     """A cell that compiled."""
     made = tuple(
-        Dispatch("main_dispatch_0", f"main_dispatch_{i}_matmul_128x{i}_f32", "matmul", 2, 1_200 + i, 64 * i, "static")
+        Dispatch("main_dispatch_0", f"main_dispatch_{i}_matmul_128x{i}_f32", "matmul", 2, 1_200 + i, 64 * i)
         for i in range(dispatches)
     )
     return Cell(key, "ok", metrics(str(key), key.target), made, None, command(key, backend), digest(str(key)))
@@ -152,7 +152,6 @@ def snapshot(
         tuple(found for found in cells if found is not None),
         COMMON,
         dict(targets),
-        tuple(sorted({*targets.values(), "vmvx-inline"})),
         {model: digest(model) for model in models},
     )
 
@@ -397,7 +396,7 @@ DIFF = (
 def dispatch(index: int, code_bytes: int, stack_bytes: int = 0, kind: str = "matmul") -> Dispatch:
     """An entry point of a made-up model."""
     name = f"main_dispatch_{index}"
-    return Dispatch(name, f"{name}_{kind}_128x768x768_f32", kind, 4, code_bytes, stack_bytes, "static")
+    return Dispatch(name, f"{name}_{kind}_128x768x768_f32", kind, 4, code_bytes, stack_bytes)
 
 
 def explanation(cause: str | None = "strategy", dispatches: int = 12, word: str = "") -> Explanation:

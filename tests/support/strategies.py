@@ -38,7 +38,6 @@ _DISPATCH: dict[str, st.SearchStrategy[Any]] = {
     "executable": names,
     "name": names,
     "kind": st.sampled_from(["matmul", "conv", "other"]),
-    "stack_kind": st.none() | st.sampled_from(["static", "dynamic"]),
     "code": st.none() | own_digests,
     "strategy": st.none() | text,
 }
@@ -133,7 +132,6 @@ def snapshots(draw: st.DrawFn, others: bool = False) -> Snapshot:
         cells=tuple(draw(cells(key, others)) for key in kept),
         flags=tuple(draw(st.lists(text, max_size=2))),
         targets=targets,
-        backends=tuple(draw(st.lists(st.sampled_from(["cuda", "vmvx", "llvm-cpu"]), unique=True))),
         models=models,
         notes=tuple(sorted(draw(st.sets(text, max_size=2)))),
     )

@@ -203,9 +203,6 @@ def main(home: str, argv: Words) -> int:
     if argv == ["--version"]:
         print(f"IREE (https://iree.dev):\n  IREE compiler version {knobs['version']} @ {'ab' * 20}\n  LLVM version 24")
         return 0
-    if argv == ["--iree-hal-list-target-backends"]:
-        print("Registered target backends:\n  " + "\n  ".join(("llvm-cpu", "rocm", "vmvx", "vmvx-inline")))
-        return 0
     text = sys.stdin.read()
     kind = kind_of(argv)
     log_call(home, kind, text, argv)
