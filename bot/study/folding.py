@@ -65,7 +65,6 @@ NOT_FOLDED = {
     "extra-operation": "executables that do something more are not folded",
     "different-fusion": "executables of other operations are not folded",
 }
-RUN_SECONDS = 120  # How long a run may take: an interpreter is minutes over what a processor does in a second
 _MOST_HALVES = 4  # A group that fails is halved; what fails of fewer executables is left
 _DEAR_TOGETHER = "alone it is worth its price, beside the other groups it is not"
 
@@ -593,8 +592,7 @@ def _bench(one: Audited, runtime: Runtime, data: Path, work: Work) -> Bench | st
     signature = interface_of(attempts.tools.folding, attempts.flow)
     if isinstance(signature, str):
         return signature
-
-    runner = Runner(runtime, signature, data, work.cancel, timeout_seconds=RUN_SECONDS)
+    runner = Runner(runtime, signature, data, work.cancel)
     if runner.reason is not None:
         return runner.reason
     before = attempts.artifact(one.planned, attempts.source, attempts.flow.with_suffix(".before.vmfb"))

@@ -29,7 +29,7 @@ from bot.core.spec import release_in
 from bot.core.study import Study, Variant
 from bot.errors import CompilerUnavailable, UsageError
 from bot.running.runner import MISSING, Runner, Runtime, installed, machine, of_release
-from bot.study.folding import RUN_SECONDS, interface_of
+from bot.study.folding import interface_of
 from bot.study.prepare import Work, load_models
 from bot.study.run import SidePlan, measure_sides, recheck, repeat_unsteady
 from bot.system.files import temporary_directory
@@ -259,7 +259,6 @@ class _Bench:
             signature,
             data,
             self.cancel,
-            timeout_seconds=RUN_SECONDS,
             names=(f"{plan.name}'s artifact", "its artifact"),
             runtimes=self.runtimes,
         )
