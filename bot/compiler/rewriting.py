@@ -29,14 +29,6 @@ _Answer = TypeVar("_Answer", bound=Record)
 Group = tuple[str, ...]  # Names of executables that could become one, in the program's order
 
 
-class Classes(Record, frozen=True):
-    """How many kinds of executables a program has, where constants, shapes and offsets, or both say nothing."""
-
-    constants: Count
-    shapes: Count
-    both: Count
-
-
 class Groups(Record, frozen=True):
     """Which executables of a program could become one."""
 
@@ -44,7 +36,6 @@ class Groups(Record, frozen=True):
     unfit: Mapping[Name, str]  # executables that are not of the form that fusion gives → why
     # level (`identical`, `constants`, `offsets`, `static-shapes`) → groups of two and more
     groups: Mapping[str, tuple[tuple[Name, ...], ...]]
-    classes: Classes
     elements: Mapping[Name, Count] = always({})  # executable → how many the largest tensor has that it takes or gives
 
 

@@ -83,13 +83,6 @@ class Run(Small, frozen=True):
     price_note: str = ""
 
 
-class Bound(Record, frozen=True):
-    """The most that folding could save: all of each family but its largest member."""
-
-    executables: Count
-    size_bytes: Count | None  # of them; None where the bytes of one are not known
-
-
 class FoldCell(Record, frozen=True, omit_defaults=True):
     """One model on one target."""
 
@@ -98,14 +91,12 @@ class FoldCell(Record, frozen=True, omit_defaults=True):
     state: FoldState
     executables: BeforeAfter
     artifact_bytes: BeforeAfter  # before: of the artifact that the printed command gives; after: of the folded module's
-    executable_bytes: BeforeAfter  # the device code in them
     equal: bool | None  # whether both artifacts gave the same outputs on this machine; None where that is not known
     folded: tuple[FoldedFamily, ...]
     left: tuple[LeftFamily, ...]
     # the artifact of the program that was written at the end of the flow phase and resumed, nothing folded: where it is
     # not that of the printed command, the difference is none of folding
     resumed_bytes: Count | None = None
-    bound: Bound | None = None
     equal_note: str = ""  # on what inputs and within what tolerance, or why it is not known
     price: Price | None = None  # None where nothing was timed; `price_note` says why
     price_note: str = ""
@@ -115,17 +106,11 @@ class FoldCell(Record, frozen=True, omit_defaults=True):
 
 
 class FoldModel(Record, frozen=True):
-    """How far each step takes one model: executables that are left of its dispatch regions; None: not known."""
+    """How far folding takes one model: executables that are left of its dispatch regions; None: not known."""
 
     model: Name
     regions: Count | None  # dispatch regions, before deduplication
     today: Count | None  # executables as the compiler leaves them
-    not_inlined: Count | None  # the same where the compiler inlines no constant into a dispatch
-    # kinds of those of `not_inlined` that differ in more than static shapes: counted, not compiled
-    shapes_erased: Count | None
-    # kinds of those of today that differ in more than values of constants: counted, not compiled
-    constants_erased: Count | None
-    both_erased: Count | None  # kinds of those of today that differ in more than either: counted, not compiled
     folded: Count | None  # executables of the module that was folded and compiled; the fewest over the targets
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
@@ -44,7 +44,6 @@ from bot.core.planned import LIFTED_LIMIT_FLAG, Model, PlannedCell
 from bot.core.program import FAMILY_KINDS
 from bot.core.snapshot import Cell, CellKey, Failure
 from bot.errors import MalformedBinary
-from bot.explain.whole_models import surplus
 from bot.readers.assemble import UNSPEAKABLE
 from bot.readers.ir_facts import Interface, interface
 from bot.running.runner import MISSING, Equality, Runner, Runtime, installed, machine, within
@@ -55,8 +54,6 @@ from bot.system.processes import Meter
 
 NOTHING: tuple[Group, ...] = ()
 FOLDER = "folded"  # Of the folded programs, beside `fold.json`
-NOTHING_INLINED = "--iree-flow-inline-constants-max-byte-length=0"
-"""The compiler inlines no constant into a dispatch, so that more of them are equal."""
 NOT_ASKED = "nothing was to be run"
 NOTHING_FOLDED = "nothing is folded"
 """The reason why outputs are not compared, nor anything timed, where the artifact stays what it was."""
@@ -521,7 +518,7 @@ def audited(work: Work, options: FoldOptions) -> FoldAudit:
                     _check(mine, runtime, data, options.max_slowdown, work)
                     shutil.rmtree(data / mine[0].cell.key.model, ignore_errors=True)
         rows = [fold_cell(one, work.request.out) for one in audits]
-        models = [model_of(tools, mine, rows) for mine in by_model]
+        models = [model_of(mine, rows) for mine in by_model]
     ran = any(one.run.equal is not None for one in audits)
     return FoldAudit(
         fold.FOLD_SCHEMA,
@@ -621,25 +618,14 @@ def _compared(one: Audited, work: Work) -> Mapping[Group, str]:
     return bad
 
 
-def model_of(tools: FoldTools, audits: Sequence[Audited], cells: Sequence[FoldCell]) -> FoldModel:
+def model_of(audits: Sequence[Audited], cells: Sequence[FoldCell]) -> FoldModel:
     """The counts of one model, by the first of its cells whose program could be read."""
-    one = next((each for each in audits if each.attempts is not None), audits[0])
-    name, today, apart = one.cell.key.model, one.attempts.groups if one.attempts else None, None
-    if one.attempts is not None:  # the same model's program where no constant is inlined
-        flow, argv = tools.scratch / f"{name}.not-inlined.mlir", (*one.planned.argv, NOTHING_INLINED)
-        with suppress(MalformedBinary):
-            if flow_of(tools.kit, argv, Source(one.planned.model.name, one.attempts.source), flow) is None:
-                apart = groups_of(tools.folding, flow)
-    folded = [cell.executables.after for cell in cells if cell.model == name and cell.equal is not False]
-    measured = one.cell.measured
+    cell = next((each for each in audits if each.attempts is not None), audits[0]).cell
+    folded = [one.executables.after for one in cells if one.model == cell.key.model and one.equal is not False]
     return FoldModel(
-        model=name,
-        regions=one.cell.value("dispatch_regions") if measured else None,
-        today=one.cell.value("executables") if measured else None,
-        not_inlined=len(apart.entries) + len(apart.unfit) if apart else None,
-        shapes_erased=apart.classes.shapes if apart else None,
-        constants_erased=today.classes.constants if today else None,
-        both_erased=today.classes.both if today else None,
+        model=cell.key.model,
+        regions=cell.value("dispatch_regions") if cell.measured else None,
+        today=cell.value("executables") if cell.measured else None,
         folded=min((number for number in folded if number is not None), default=None),
     )
 
@@ -670,12 +656,10 @@ def fold_cell(one: Audited, out: Path) -> FoldCell:
         state=state,
         executables=_both(one, "executables"),
         artifact_bytes=_both(one, "artifact_bytes"),
-        executable_bytes=_both(one, "executable_bytes"),
         equal=run.equal,
         folded=tuple(folded),
         left=one.left,
         resumed_bytes=one.attempts.at(()).artifact_bytes if one.attempts is not None else None,
-        bound=surplus(cell),
         equal_note=run.equal_note,
         price=run.price,
         price_note=run.price_note,

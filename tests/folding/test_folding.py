@@ -63,7 +63,7 @@ def made_one(at: FoldStage, flow: Path, level: str, operands: tuple[str, ...]) -
     assert [(one.members, one.operands) for one in told.folded] == [(names, operands)] and told.left == ()
     assert (executables(flow), executables(folded)) == (len(names), told.executables) == (len(names), 1)
     again, entries = at.groups(folded), {names[0]: found.entries[names[0]]}
-    assert again == Groups(entries, {}, dict.fromkeys(FOLD_KINDS, ()), again.classes, again.elements)
+    assert again == Groups(entries, {}, dict.fromkeys(FOLD_KINDS, ()), again.elements)
     return folded
 
 
@@ -267,7 +267,6 @@ def test_an_executable_of_two_functions_or_exports_is_unfit(at: FoldStage) -> No
         flow = at.written(changed)
         found = at.groups(flow)
         assert found.unfit == {"b": "it is not one function of one block"} and not any(found.groups.values())
-        assert (found.classes.constants, found.classes.shapes, found.classes.both) == (2, 2, 2)
         assert left(at, flow, ("a", "b")) == [(("a", "b"), "it is not one function of one block")]
 
 
@@ -340,7 +339,6 @@ def test_a_program_without_executables_has_no_groups(new: FoldStage, text: str) 
     flow = new.written(text)
     found = new.groups(flow)
     assert (found.entries, found.unfit, found.groups) == ({}, {}, NONE)
-    assert (found.classes.constants, found.classes.shapes, found.classes.both) == (0, 0, 0)
     out, told = new.fold(flow, ("a", "b"))
     assert out.read_text() == text and told.executables == 0
     assert [(one.members, one.why) for one in told.left] == [(("a", "b"), "the program has no such executable")]

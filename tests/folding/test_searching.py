@@ -6,18 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
 
-from bot.compiler.rewriting import Classes, FoldedGroup, Group, Groups, LeftGroup
+from bot.compiler.rewriting import FoldedGroup, Group, Groups, LeftGroup
 from bot.core.fold import FOLD_KINDS, BeforeAfter, FoldCell, Price
 from bot.core.planned import Model, PlannedCell, Target
 from bot.core.snapshot import Cell, CellKey, Dispatch, Failure
-from bot.study.folding import Attempt, Audited, FoldTools, Searched, kind_of, model_of, permitted, search, together
+from bot.study.folding import Attempt, Audited, Searched, kind_of, model_of, permitted, search, together
 
 PLANNED = PlannedCell(Model("m", "", "", "", 0), Target("t", "llvm-cpu"))
 HOST_BYTES = 5_000
@@ -81,7 +81,7 @@ def found_of(executables: Sequence[str], **levels: Sequence[Group]) -> Groups:
     before: tuple[Group, ...] = ()
     for kind in FOLD_KINDS:
         before = known[kind] = tuple(levels.get(kind.replace("-", "_"), before))
-    return Groups({name: f"{name}_f" for name in executables}, {}, known, Classes(1, 1, 1))
+    return Groups({name: f"{name}_f" for name in executables}, {}, known)
 
 
 def world(
@@ -308,7 +308,7 @@ BYTES = BeforeAfter(9_000, 5_000)
 
 
 def cell(target: str, after: int | None, equal: bool | None, model: str = "m") -> FoldCell:
-    return FoldCell(model, target, "folded", BeforeAfter(30, after), BYTES, BYTES, equal, (), ())
+    return FoldCell(model, target, "folded", BeforeAfter(30, after), BYTES, equal, (), ())
 
 
 @pytest.mark.parametrize(
@@ -324,6 +324,5 @@ def cell(target: str, after: int | None, equal: bool | None, model: str = "m") -
 def test_the_fewest_executables_of_cells_whose_outputs_do_not_differ(cells: list[FoldCell], folded: int | None) -> None:
     planned = PlannedCell(Model("m", "", "", "", 0), Target("a", "vmvx"))
     measured = Cell(CellKey("m", "a"), "ok", {"dispatch_regions": 64, "executables": 30})
-    found = model_of(cast(FoldTools, None), [Audited(measured, planned, failure="no bindings")], cells)
+    found = model_of([Audited(measured, planned, failure="no bindings")], cells)
     assert (found.model, found.regions, found.today, found.folded) == ("m", 64, 30, folded)
-    assert (found.not_inlined, found.shapes_erased, found.constants_erased, found.both_erased) == (None,) * 4

@@ -601,7 +601,6 @@ def groups(ir: Any, module: Any) -> Answer:
     """Which executables could become one: the worker's answer to the request `groups`."""
     members, unfit = read(ir, module)
     every = list(members.values())
-    erased = {"constants": {"constant"}, "shapes": {"offset", "dimension"}, "both": LEVELS["static-shapes"]}
     return {
         "entries": {member.name: member.entry for member in every},
         "elements": {member.name: _elements(member) for member in every},
@@ -609,9 +608,6 @@ def groups(ir: Any, module: Any) -> Answer:
         "groups": {
             level: [[member.name for member in group] for group in partition(every, lambda one: one.key(free))]  # noqa: B023 - called at once
             for level, free in LEVELS.items()
-        },
-        "classes": {
-            name: len({member.key(frozenset(free)) for member in every}) + len(unfit) for name, free in erased.items()
         },
     }
 
