@@ -27,16 +27,6 @@ from bot.compiler.diagnostics import reason
 from bot.compiler.iree import open_kit
 from bot.compiler.ptxas import Assembler
 from bot.compiler.ptxas import installed as assembler_here
-from bot.compiler.rewriting import (
-    RESUME,
-    FoldedGroup,
-    Group,
-    Groups,
-    LeftGroup,
-    flow_of,
-    groups_of,
-    rewritten,
-)
 from bot.compiler.schedule import Task, run_all
 from bot.core import fold
 from bot.core.fold import FAILED, FOLD_KINDS, FoldAudit, FoldCell, FoldModel, FoldOptions, LeftFamily, Price, Run
@@ -45,10 +35,20 @@ from bot.core.program import FAMILY_KINDS
 from bot.core.snapshot import Cell, CellKey, Failure
 from bot.errors import MalformedBinary
 from bot.readers.assemble import UNSPEAKABLE
-from bot.readers.ir_facts import Interface, interface
 from bot.running.runner import MISSING, Equality, Runner, Runtime, installed, machine, within
 from bot.study.cell import cell_of
 from bot.study.prepare import Work
+from bot.study.rewriting import (
+    RESUME,
+    FoldedGroup,
+    Group,
+    Groups,
+    LeftGroup,
+    flow_of,
+    groups_of,
+    interface_of,
+    rewritten,
+)
 from bot.system.files import is_writable, make_directory, temporary_directory
 from bot.system.processes import Meter
 
@@ -402,15 +402,6 @@ def _why(kind: str, members: tuple[str, ...], groups: Groups) -> str:
         return "its executables have other names in the program that is folded"
     more = "they differ in more than constants, offsets and static dimensions, such as an attribute"
     return NOT_FOLDED.get(kind, more)
-
-
-def interface_of(bindings: Bindings, flow: Path) -> Interface | str:
-    """What a program takes and gives, or why that is not known."""
-    try:
-        answer = bindings.ask("interface", flow=str(flow))
-        return bindings.reason or "this compiler has no MLIR bindings" if answer is None else interface(answer)
-    except MalformedBinary as error:
-        return str(error)
 
 
 class Bench(NamedTuple):

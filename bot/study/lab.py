@@ -16,7 +16,6 @@ from bot.compiler.bindings import Importer
 from bot.compiler.compiler import Session
 from bot.compiler.compiling import Kit, Source, artifact_of
 from bot.compiler.iree import in_its_words, open_kit, toolchain_of, unknown_to_all
-from bot.compiler.rewriting import flow_of
 from bot.config.targets import merged
 from bot.core.backends import backend_of
 from bot.core.fold import Price, Run
@@ -29,8 +28,8 @@ from bot.core.spec import release_in
 from bot.core.study import Study, Variant
 from bot.errors import CompilerUnavailable, UsageError
 from bot.running.runner import MISSING, Runner, Runtime, installed, machine, of_release
-from bot.study.folding import interface_of
 from bot.study.prepare import Work, load_models
+from bot.study.rewriting import flow_of, interface_of
 from bot.study.run import SidePlan, measure_sides, recheck, repeat_unsteady
 from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Meter

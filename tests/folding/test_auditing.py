@@ -21,12 +21,12 @@ from bot.cli.main import main
 from bot.compiler.bindings import IR_WORKER
 from bot.compiler.compiler import Compiled
 from bot.compiler.compiling import Kit, Source, compile_directly
-from bot.compiler.rewriting import Group
 from bot.compiler.toolchain import resolve
 from bot.core.fold import FoldAudit, FoldCell, Price
 from bot.core.snapshot import Failure
 from bot.running.runner import Equality
 from bot.study.folding import NOT_ASKED, NOTHING_FOLDED, Attempt, Bench
+from bot.study.rewriting import Group
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 

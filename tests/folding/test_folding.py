@@ -15,10 +15,10 @@ from fold_stage import RUN, FoldStage, stage
 from places import ROOT
 
 from bot.compiler.bindings import IR_WORKER, Bindings
-from bot.compiler.rewriting import Group, Groups, Rewritten, groups_of, missing_resource, rewritten
 from bot.core.fold import FOLD_KINDS
 from bot.errors import MalformedBinary
 from bot.running.runner import Runtime
+from bot.study.rewriting import Group, Groups, Rewritten, groups_of, missing_resource, rewritten
 from bot.system.processes import Cancel
 
 pytestmark = pytest.mark.compiler
@@ -303,7 +303,7 @@ def refused(at: FoldStage, home: Path, regions: list[Region], patch: str) -> str
 
 def test_a_program_that_does_not_verify_is_refused_with_the_operation_that_broke(at: FoldStage, tmp_path: Path) -> None:
     said = refused(at, tmp_path, [reducing("a", 8, 4), reducing("b", 6, 12)], "ir_fold._merged = lambda *_: []")
-    assert said.startswith("folding: ValueError: 'flow.dispatch.tie_shape' op value set has 2 dynamic dimensions")
+    assert said.startswith("program IR: ValueError: 'flow.dispatch.tie_shape' op value set has 2 dynamic dimensions")
     assert "\n" not in said
 
 
@@ -311,7 +311,7 @@ def test_a_site_that_does_not_pass_what_the_function_takes_is_refused_though_the
     at: FoldStage, tmp_path: Path
 ) -> None:
     said = refused(at, tmp_path, [adding("a"), adding("b", 5)], "ir_fold.argument_places = lambda sites: 0")
-    assert said == "folding: ValueError: 'flow.dispatch' op passes tensor<8x8xi32> as operand 0 of @a_entry, a i32"
+    assert said == "program IR: ValueError: 'flow.dispatch' op passes tensor<8x8xi32> as operand 0 of @a_entry, a i32"
 
 
 # Programs and workers that are odd or none: the very bytes, or one clear line.
@@ -372,13 +372,13 @@ def test_what_is_no_program_is_one_line(new: FoldStage, data: bytes) -> None:
     for ask in (lambda: new.groups(flow), lambda: new.fold(flow, ("a", "b"))):
         with pytest.raises(MalformedBinary) as error:
             ask()
-        assert str(error.value).startswith("folding: ") and "\n" not in str(error.value)
+        assert str(error.value).startswith("program IR: ") and "\n" not in str(error.value)
         assert len(str(error.value)) < 600
     assert new.groups(new.written("module {}")).groups == NONE, "the worker lives on"
 
 
 def test_a_program_that_is_not_there_is_the_machines_fault(new: FoldStage) -> None:
-    with pytest.raises(MalformedBinary, match=r"^folding: on this machine: gone\.mlir: No such file or directory"):
+    with pytest.raises(MalformedBinary, match=r"^program IR: on this machine: gone\.mlir: No such file or directory"):
         new.groups(new.home / "gone.mlir")
 
 
@@ -428,7 +428,7 @@ def test_an_answer_that_is_none_is_one_line(tmp_path: Path, answer: object) -> N
     bindings = Bindings(tmp_path, "", Cancel(), timeout_seconds=20, script=script)
     with pytest.raises(MalformedBinary) as error:
         rewritten(bindings, tmp_path / "flow.mlir", [("a", "b")], tmp_path / "out.mlir")
-    assert str(error.value).startswith("folding") and "\n" not in str(error.value) and len(str(error.value)) < 700
+    assert str(error.value).startswith("program IR") and "\n" not in str(error.value) and len(str(error.value)) < 700
     bindings.close()
     with pytest.raises(MalformedBinary, match="its bindings are for another Python"):
         groups_of(Bindings(None, "its bindings are for another Python", Cancel()), tmp_path / "flow.mlir")

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
 
-from bot.compiler.rewriting import FoldedGroup, Group, Groups, LeftGroup
 from bot.core.fold import FOLD_KINDS, BeforeAfter, FoldCell, Price
 from bot.core.planned import Model, PlannedCell, Target
 from bot.core.snapshot import Cell, CellKey, Dispatch, Failure
 from bot.study.folding import Attempt, Audited, Searched, kind_of, model_of, permitted, search, together
+from bot.study.rewriting import FoldedGroup, Group, Groups, LeftGroup
 
 PLANNED = PlannedCell(Model("m", "", "", "", 0), Target("t", "llvm-cpu"))
 HOST_BYTES = 5_000
