@@ -12,7 +12,7 @@ from msgspec import structs
 
 from bot.core.delta import seen_values, value_of
 from bot.core.fold import Run
-from bot.core.metrics import METRIC_BY_ID, Metric
+from bot.core.metrics import METRIC_BY_ID
 from bot.core.record import Small, Value, largest, total
 from bot.core.snapshot import Cell, CellKey, filled, lines
 from bot.core.study import Study, Variant
@@ -20,19 +20,13 @@ from bot.core.study import Study, Variant
 LAB_SCHEMA = "code-size-lab/1"
 SAME = "the same artifact"  # why a cell is not run: its artifact is the reference's, byte by byte
 
-BEFORE_FUSION = Metric(
-    "linalg_ops_before", "linalg operations before fusion", "count", "linalg operations after global optimization"
-)
-"""A number that no rule judges: the model has it, not what the compiler made of it."""
-COLUMN_BY_ID = {**METRIC_BY_ID, BEFORE_FUSION.id: BEFORE_FUSION}
-
 
 class Experiment(Small, frozen=True):
     """What is asked."""
 
     name: str
     question: str
-    columns: tuple[str, ...]  # of COLUMN_BY_ID, in the order in which they are shown
+    columns: tuple[str, ...]  # ids of metrics, in the order in which they are shown
     # the first one that has an artifact on a target is what the others are compared with there
     variants: tuple[Variant, ...]
     # models, targets: globs of those of the configuration; empty: all
@@ -48,7 +42,7 @@ class Lab(Small, frozen=True, dict=True, gc=True):
     """What an experiment gave."""
 
     experiment: Experiment
-    study: Study  # the experiment's variants, measured; their cells know `linalg_ops_before`, too
+    study: Study  # the experiment's variants, measured
     runs: Mapping[tuple[str, CellKey], Run]  # variant and cell → what running it gave; of those that were to be run
     machine: str  # what ran them, in one line; empty where none was run
     flags: tuple[str, ...]  # of every cell, beside the targets' and the variants'
@@ -68,7 +62,7 @@ class Lab(Small, frozen=True, dict=True, gc=True):
 
 def is_largest(column: str) -> bool:
     """True for a column that has no sum: what is told of several models is the largest of theirs."""
-    return COLUMN_BY_ID[column].over == "largest"
+    return METRIC_BY_ID[column].over == "largest"
 
 
 class Mean(NamedTuple):
@@ -141,7 +135,7 @@ def lab_lines(lab: Lab) -> Iterator[bytes]:
     asked = lab.experiment
     variants = (
         {"name": one.name, "compiler": one.compiler, "flags": one.flags}
-        | filled(targets=one.targets, files=one.files, reason=one.reason)
+        | filled(targets=one.targets, reason=one.reason)
         for one in lab.study.variants
     )
     record = {

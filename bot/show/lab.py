@@ -10,7 +10,8 @@ from pathlib import Path
 
 from bot.core.delta import value_of
 from bot.core.fold import Price
-from bot.core.lab import COLUMN_BY_ID, SAME, Lab, Sums, is_largest, lab_lines, sums
+from bot.core.lab import SAME, Lab, Sums, is_largest, lab_lines, sums
+from bot.core.metrics import METRIC_BY_ID
 from bot.core.record import Value, certain, difference, ends
 from bot.core.snapshot import CellKey
 from bot.core.study import Variant
@@ -93,11 +94,11 @@ def _names(texts: Sequence[str], most: int | None = None) -> Phrase:
 
 def _label(column: str) -> str:
     """A column in running text."""
-    return COLUMN_BY_ID[column].label
+    return METRIC_BY_ID[column].label
 
 
 def _header(column: str) -> str:
-    return _label(column) + SUFFIX[COLUMN_BY_ID[column].unit].replace(" ", ", ")
+    return _label(column) + SUFFIX[METRIC_BY_ID[column].unit].replace(" ", ", ")
 
 
 def _valued(value: Value, reference: Value, *, is_first: bool) -> str:
@@ -137,7 +138,7 @@ def _answer(lab: Lab, one: Sums) -> Phrase:
 
 def differences(lab: Lab, one: Sums, variant: str) -> list[str]:
     """`artifact +0.4 %`, for the first columns that changed and hold still from run to run; and the time."""
-    exact = [column for column in lab.experiment.columns if COLUMN_BY_ID[column].exact]
+    exact = [column for column in lab.experiment.columns if METRIC_BY_ID[column].exact]
     changes = [words for column in exact if (words := _difference(one, variant, column))][:_COLUMNS]
     mean = one.time(variant)
     if mean is None or not (changes or round(mean.ratio, 2) != 1):
@@ -275,7 +276,7 @@ def _total_table(lab: Lab, one: Sums) -> Table:
     if several and timed:
         models = max((mean.models for variant in one.variants if (mean := one.time(variant.name))), default=0)
         about.append(f"CPU time: geometric mean over {plural(models, 'model')}.")
-    if varying := [_label(column) for column in lab.experiment.columns if not COLUMN_BY_ID[column].exact]:
+    if varying := [_label(column) for column in lab.experiment.columns if not METRIC_BY_ID[column].exact]:
         about.append(f"What varies from run to run: {', '.join(varying)}.")
     headers = ("variant", *map(_header, lab.experiment.columns), *ratios)
     caption = phrase(_on(one), over, missing)
@@ -359,7 +360,6 @@ def _variant(lab: Lab, variant: Variant) -> Phrase:
         parts.append(_code(" ".join(variant.flags)))
     for target, flags in sorted((variant.targets or {}).items()):
         parts.append(phrase("on ", _code(target), " ", _code(" ".join(flags)) if flags else ""))
-    parts += [phrase(name(row), " is ", _code(file)) for row, file in sorted(variant.files.items())]
     return phrase(name(variant.name), ": ", joined(parts or [phrase("as the configuration has it")], "; "))
 
 

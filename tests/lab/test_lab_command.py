@@ -25,12 +25,6 @@ experiments:
       odd: {flags: [--odd]}
       amd: {targets: {'ro*': [--iree-rocm-target=gfx1100, --own]}}
       never: {targets: {metal-spirv: [--own]}}
-  files:
-    question: Which file?
-    columns: [artifact_bytes]
-    variants:
-      one: {models: {net: deep/one.mlir}}
-      two: {models: {net: deep/two.mlir}}
   models:
     question: Which?
     columns: [artifact_bytes]
@@ -46,9 +40,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     for name in ("alpha", "beta"):
         write_model(tmp_path, name)
-    (tmp_path / "deep").mkdir()
-    for name in ("one", "two"):
-        write_model(tmp_path / "deep", name, f"func.func @main() // {name}")
     (tmp_path / "c.yml").write_text(CONFIG, encoding="utf-8")
     (tmp_path / "e.yml").write_text(EXPERIMENTS, encoding="utf-8")
     return tmp_path
@@ -150,14 +141,6 @@ def test_where_the_first_variant_is_not_measured_the_next_one_is_what_the_others
     assert "odd, v0: 4 builds unsupported" in shown
 
 
-def test_a_row_has_the_file_of_each_variant(here: Path, asked: Asked) -> None:
-    compiler(here)
-    assert asked("files", "--target", "vmvx")[0] == 0
-    lab = result(here)
-    assert [(cell.model, cell.variant) for cell in lab.cells] == [("net", "one"), ("net", "two")]
-    assert [cell.command.rpartition(" < ")[2] for cell in lab.cells] == ["deep/one.mlir", "deep/two.mlir"]
-
-
 def test_models_and_targets_are_those_that_experiment_and_selectors_leave(here: Path, asked: Asked) -> None:
     compiler(here)
     assert asked("models")[0] == 0
@@ -191,7 +174,7 @@ def test_a_cell_whose_compiler_does_not_repeat_itself_says_so(here: Path, asked:
 def test_experiments_are_listed_with_their_questions(asked: Asked, arguments: tuple[str, ...]) -> None:
     code, out, _ = asked(*arguments)
     assert code == 0
-    assert out.splitlines() == ["flags   What do flags do?", "files   Which file?", "models  Which?"]
+    assert out.splitlines() == ["flags   What do flags do?", "models  Which?"]
 
 
 @pytest.mark.usefixtures("here")
