@@ -55,7 +55,7 @@ class ExperimentKeys(Keys, frozen=True, kw_only=True):
 
     Attributes:
         question: What is asked, in one sentence.
-        columns: What is looked at: ids of metrics. The picture is of the first.
+        columns: What is looked at: ids of metrics.
         models: Globs of the configuration's models. Absent: all of them.
         targets: Globs of the configuration's targets. Absent: all of them.
         run: Whether artifacts are run and timed, where this machine can run them. Default: false.

@@ -1,8 +1,7 @@
-"""An experiment of the lab as blocks, and its three files: what it answers, and the tables of its variants."""
+"""An experiment of the lab as blocks, and its two files: what it answers, and the tables of its variants."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -22,7 +21,6 @@ from bot.show.blocks import (
     List,
     Listing,
     Phrase,
-    Picture,
     Room,
     Row,
     Sentence,
@@ -50,12 +48,11 @@ _EQUAL = {True: "equal", False: "⚠️ differ", None: UNKNOWN}
 
 
 def write_lab(lab: Lab, templates: Path | None, out: Path) -> list[Path]:
-    """`lab.json`, `lab.md` (at most `LAB_LIMIT_BYTES` in UTF-8) and `lab.html`.
+    """`lab.json`, and `lab.md` (at most `LAB_LIMIT_BYTES` in UTF-8).
 
     `templates`: the user's templates, searched before the default ones.
     """
-    blocks, scripts = partial(lab_blocks, lab), ("page/lab.js",)
-    return write_answer("lab", lab_lines(lab), blocks, LAB_LIMIT_BYTES, templates, out, scripts=scripts)
+    return write_answer("lab", lab_lines(lab), partial(lab_blocks, lab), LAB_LIMIT_BYTES, templates, out)
 
 
 def lab_blocks(lab: Lab, room: Room) -> tuple[Block, ...]:
@@ -67,12 +64,11 @@ def lab_blocks(lab: Lab, room: Room) -> tuple[Block, ...]:
     said = Listing((*said.items, *stack), said.total + len(stack), said.noun)
     answered = section("What it says", List(said), name="answers")
     measured = section("", *leading, name="tables")
-    drawn = Picture(tuple(pictures(lab, every)))
     variants = List(listing([_variant(lab, one) for one in lab.study.variants], len(lab.study.variants), "variant"))
     question = clip(clean(lab.experiment.question), _TEXT_LIMIT)
     return (
         Sentence(phrase(strong(f"Lab: {clean(lab.experiment.name)}"), f". {question}")),
-        *((measured, answered) if room.place == "terminal" else (answered, drawn, measured)),
+        *((measured, answered) if room.place == "terminal" else (answered, measured)),
         section("Not measured", List(unmeasured(lab, room.lines, room.names)), name="not-measured"),
         section("What to know", List(remarks(lab, room.lines), small=True), name="remarks"),
         Fold("Every model", tuple(models), name="models"),
@@ -323,32 +319,7 @@ def _model_row(one: Sums, model: str, variant: str, columns: Sequence[str]) -> R
     return (*names, *map(phrase, values))
 
 
-# Pictures, and how it was made.
-
-
-def pictures(lab: Lab, every: Sequence[Sums]) -> Iterator[tuple[str, str]]:
-    """Titles, and numbers as `page/lab.js` reads them: how far each variant is from the reference."""
-    column = lab.experiment.columns[0]
-    for one in (one for one in every if one.models):
-        others = [variant.name for variant in one.variants if variant.name != one.reference]
-        before = one.value(one.reference, column)
-        changes = [certain(difference(before, one.value(name, column))) for name in others]
-        if any(changes):
-            yield _picture(one, f"{_header(column)}, more than", others, changes)
-        means = [one.time(name) for name in others]
-        if any(means):
-            ratios = [round(100 * (mean.ratio - 1), 1) if mean else None for mean in means]
-            yield _picture(one, f"{_TIME}, percent more than", others, ratios)
-
-
-def _picture(one: Sums, more_than: str, others: Sequence[str], values: Sequence[float | None]) -> tuple[str, str]:
-    unit = f"{more_than} {_short(one.reference)}"
-    title = f"{_short(one.target)}: {unit}"
-    return title, json.dumps({"title": title, "unit": unit, "labels": [*map(_short, others)], "values": values})
-
-
-def _short(text: str) -> str:
-    return clip(clean(text), NAME_LIMIT)
+# How it was made.
 
 
 def _variant(lab: Lab, variant: Variant) -> Phrase:
