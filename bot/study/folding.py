@@ -220,19 +220,14 @@ def compiling(groups: Sequence[Group], attempt: Try) -> tuple[Attempt, dict[Grou
         halves = [group[: len(group) // 2], group[len(group) // 2 :]]
         working, failed = compiling(halves, attempt) if attempt(halves[:1]).cell.measured else (attempt(NOTHING), {})
         return working, failed or ({} if working.groups else {group: why})
-    # groups whose first member the compiler's message names; none where it names all
-    message = tried.cell.failure.message if tried.cell.failure else ""
-    named = [group for group in groups if f"{group[0]}_" in message]
-    culprits = named if len(named) < len(groups) else []
-    first = [group for group in groups if group not in culprits] if culprits else list(groups[: len(groups) // 2])
-    second = [group for group in groups if group not in first]
-    parts = [compiling(part, attempt) for part in (first, second) if part]
+    middle = len(groups) // 2
+    parts = [compiling(part, attempt) for part in (groups[:middle], groups[middle:])]
     failed = {group: reason for _, reasons in parts for group, reason in reasons.items()}
     whole = attempt([group for part, _ in parts for group in part.groups])
     if whole.cell.measured:
         return whole, failed
     # Where they compile apart only, those of the first are left.
-    lost = {group: f"beside the other groups: {reason_of(whole)}" for part, _ in parts[1:] for group in part.groups}
+    lost = {group: f"beside the other groups: {reason_of(whole)}" for group in parts[1][0].groups}
     return parts[0][0], {**failed, **lost}
 
 
@@ -442,19 +437,11 @@ def affordable(bench: Bench, best: Attempt, max_slowdown: float) -> tuple[Attemp
         if not isinstance(whole, str) and within(whole, max_slowdown):
             cheap.append((whole.ratio, group))
             continue
-        parts: list[Cheap] = []
-        for half in halves(group, attempts.groups.elements):
-            alone = attempts.at([half])
-            price = bench.price(alone) if is_smaller(alone, attempts.at(())) else ""
-            if not isinstance(price, str) and within(price, max_slowdown):
-                parts.append((price.ratio, half))
-        cheap += parts
-        if dear := tuple(name for name in group if not any(name in part for _, part in parts)):
-            why = f"its price is not known: {whole}"
-            if not isinstance(whole, str):
-                sure = "it is" if within(whole, max_slowdown) is False else "it may be"
-                why = f"{sure} slower by more than {max_slowdown:.1%}"
-            refused.append(attempts.left(dear, why))
+        why = f"its price is not known: {whole}"
+        if not isinstance(whole, str):
+            sure = "it is" if within(whole, max_slowdown) is False else "it may be"
+            why = f"{sure} slower by more than {max_slowdown:.1%}"
+        refused.append(attempts.left(group, why))
     kept, dropped, price = together(cheap, attempts.at, bench.price, max_slowdown)
     return kept, [*refused, *(attempts.left(group, _DEAR_TOGETHER) for group in dropped)], price
 
@@ -527,11 +514,8 @@ def _all(tools: FoldTools, cells: Sequence[tuple[PlannedCell, Cell]], work: Work
 
     def run(planned: PlannedCell, cell: Cell) -> None:
         one = audits[cell.key] = audit(tools, planned, cell)
-        pairs = (_both(one, "executables"), "executables"), (_both(one, "artifact_bytes"), "B")
-        changes = [f"{pair.before:,} → {pair.after:,} {unit}" for pair, unit in pairs
-                if pair.before is not None and pair.after is not None]  # fmt: skip
-        news = ", ".join(changes) if one.groups else "nothing to fold"
-        work.show.say(f"{cell.key}: {news if one.best else f'not folded: {one.failure}'}")
+        news = f"groups that are folded: {len(one.groups)}" if one.best else f"not folded: {one.failure}"
+        work.show.say(f"{cell.key}: {news}")
 
     tasks = [Task(planned.cost, f"fold {cell.key}", partial(run, planned, cell)) for planned, cell in cells]
     with work.show.progress() as progress:

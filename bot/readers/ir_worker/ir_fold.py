@@ -221,13 +221,7 @@ FAMILY_KINDS = ("constants", "static-shapes", "offsets", "operand-order", "extra
 """`bot.core.program.FAMILY_KINDS`."""
 IDENTICAL = "nothing: their functions are identical"  # `bot.core.program.IDENTICAL`
 _VALUES_SHOWN, _LINES_SHOWN, _LINE_CHARACTERS, _VALUE_CHARACTERS, _NAMES_SHOWN = 8, 4, 160, 40, 6
-_SHIFTS = frozenset({"arith.shrsi", "arith.shrui"})
-_SUMS = frozenset({"arith.addi", "arith.subi"})
-_BOUNDS = frozenset(f"arith.{name}" for name in ("maxsi", "minsi", "maxui", "minui", "maximumf", "minimumf"))
-_NARROW = _BOUNDS | {"arith.trunci", "arith.cmpi", "arith.muli"}
-_PASSING = _SUMS | {"arith.select", "arith.extsi"}
-_STEPS = 8
-_FOLLOWING = frozenset({"static_sizes", "static_output_shape"})
+_FOLLOWING = ("static_sizes", "static_output_shape")
 """Arrays that the types of operands and results say, too."""
 _CONSTANT_OPERATIONS = frozenset({"arith.constant", "complex.constant", "flow.tensor.constant"})
 _ADDRESSING = frozenset({"arith.index_cast", "arith.index_castui"})
@@ -279,20 +273,19 @@ def _of_one_structure(group: Sequence[Member]) -> Draft:
     if not kinds:
         return "constants", group, [IDENTICAL]
     is_shaped = bool(kinds & {"dimension", "fixed", "type"})
-    shapes, arrays, constants, following = (dict[tuple[str, ...], tuple[str, int]]() for _ in range(4))
+    shapes, arrays, constants = (dict[tuple[str, ...], tuple[str, int]]() for _ in range(3))
     for slots in columns:
         first, values = slots[0], tuple(map(_text_of, slots))
-        if first.kind == "type":
-            continue  # the constant's value says it
+        if first.kind == "type" or (first.constant is None and first.place[0] in _FOLLOWING):
+            continue  # the constant's value says it, or the types of operands and results
         if first.constant is None:
             # Shapes inside that repeat how an argument varies are left out, as the column is the argument's.
-            label, lines = _owner(first), shapes
-            if isinstance(first.place[0], str):
-                lines = following if first.place[0] in _FOLLOWING else arrays
-        elif is_shaped and str(first.constant.results[0].type) == "index":
-            label, lines = f"index of {first.op.name}", shapes
+            label, lines = _owner(first), arrays if isinstance(first.place[0], str) else shapes
         else:
-            label, lines = _role(first), constants
+            type_ = str(first.constant.results[0].type)
+            label, lines = f"{type_} constant of {first.op.name}", constants
+            if is_shaped and type_ == "index":
+                lines = shapes
         lines.setdefault(values if lines is shapes else (label, *values), (label, len(set(values))))
     kind = "static-shapes" if is_shaped else "offsets" if "offset" in kinds else "constants"
     told = [
@@ -300,9 +293,7 @@ def _of_one_structure(group: Sequence[Member]) -> Draft:
          for values, (label, count) in lines.items()]
         for lines in ((shapes, constants, arrays) if is_shaped else (arrays, constants))
     ]  # fmt: skip
-    in_turns = [line for line in chain.from_iterable(zip_longest(*told)) if line]
-    rest = [_line(label, values[1:], count) for values, (label, count) in following.items()]
-    return kind, group, list(dict.fromkeys(in_turns or rest))
+    return kind, group, [line for line in dict.fromkeys(chain.from_iterable(zip_longest(*told))) if line]
 
 
 def _text_of(slot: Slot) -> str:
@@ -322,32 +313,6 @@ def _owner(slot: Slot) -> str:
     if number is None:
         return f"result of {slot.op.name}"
     return f"argument {number}" if slot.op.name == FUNCTION else f"block argument {number} of {slot.op.name}"
-
-
-def _role(slot: Slot) -> str:
-    """What the constant is for, told by the operations that use it: shift, multiplier, zero point."""
-    name, type_, role = slot.op.name, str(slot.constant.results[0].type), ""
-    if name in _BOUNDS or (name in _SHIFTS and slot.place == 1):
-        role = "bound" if name in _BOUNDS else "shift"
-    elif name in _SUMS | {"arith.muli"} and _reaches(slot.op, _SHIFTS):
-        role = "multiplier" if name == "arith.muli" else "rounding"
-    elif name in _SUMS and str(slot.op.results[0].type) == "i32" and _reaches(slot.op, _NARROW):
-        role = "zero point"
-    return f"{role} ({name}, {type_})" if role else f"{type_} constant of {name}"
-
-
-def _reaches(operation: Any, goals: Collection[str]) -> bool:
-    """Whether its result comes to one of `goals` through sums and selections only."""
-    todo, steps = [operation], 0
-    while todo and steps < _STEPS:
-        steps += 1
-        for use in todo.pop(0).results[0].uses:
-            user = use.owner.operation
-            if user.name in goals:
-                return True
-            if user.name in _PASSING:
-                todo.append(user)
-    return False
 
 
 # The others: functions as what they store, and of what that is made.
@@ -462,30 +427,18 @@ def _operand_orders(members: Sequence[Member], graphs: Mapping[str, _Graph]) -> 
     """Families of the same graph."""
     serials = {member.name: graphs[member.name].serial() for member in members}
     for group in partition(members, lambda one: serials[one.name][0]):
-        first, order = graphs[group[0].name], serials[group[0].name][1]
-        lines = [_order_line(one, graphs[one.name], serials[one.name][1], first, order) for one in group[1:]]
+        first, order = group[0], serials[group[0].name][1]
+        lines = [_order_line(one, serials[one.name][1], first, order) for one in group[1:]]
         yield "operand-order", group, lines
 
 
-def _order_line(one: Member, graph: _Graph, order: list[int], first: _Graph, expected: list[int]) -> str:
-    count, said = len(first.member.arguments), "operations in another order"
-    places = sorted((theirs, mine) for theirs, mine in zip(expected, order, strict=True) if theirs < count)
-    if moved := [mine for theirs, mine in places if theirs != mine]:
-        said = f"arguments in another order: {' '.join(str(mine) for _, mine in places)}"
-        if len(moved) == 2:
-            said = f"arguments {min(moved)} and {max(moved)} exchanged"
-        return _line(f"@{one.name}", [said])
-    numbers = [{source: at for at, source in enumerate(row)} for row in (order, expected)]
-    for mine, theirs in zip(order, expected, strict=True):
-        wired = [
-            [number.get(source) for source in graph_.sources[at][1]]
-            for graph_, at, number in ((graph, mine, numbers[0]), (first, theirs, numbers[1]))
-        ]
-        if wired[0] != wired[1]:
-            types = [f" ({op.operands[0].type})" for source, op, *_ in graph.units if source == mine]
-            said = f"operands of {graph.spoken[mine]}{''.join(types)} in another order"
-            break
-    return _line(f"@{one.name}", [said])
+def _order_line(one: Member, order: list[int], first: Member, expected: list[int]) -> str:
+    """`expected`, `order`: the sources of the first and of this one, as the walk through their one graph meets them."""
+    arguments = len(first.arguments)
+    places = sorted((theirs, mine) for theirs, mine in zip(expected, order, strict=True) if theirs < arguments)
+    if all(theirs == mine for theirs, mine in places):
+        return _line(f"@{one.name}", ["operands or operations in another order"])
+    return _line(f"@{one.name}", [f"arguments in another order: {' '.join(str(mine) for _, mine in places)}"])
 
 
 def _extra_operations(members: Sequence[Member], graphs: Mapping[str, _Graph]) -> Iterator[Draft]:
