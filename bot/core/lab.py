@@ -46,7 +46,6 @@ class Lab(Small, frozen=True, dict=True, gc=True):
     runs: Mapping[tuple[str, CellKey], Run]  # variant and cell → what running it gave; of those that were to be run
     machine: str  # what ran them, in one line; empty where none was run
     flags: tuple[str, ...]  # of every cell, beside the targets' and the variants'
-    targets: Mapping[str, str]  # target → its backend, of the experiment
     notes: tuple[str, ...]
 
     @cached_property
@@ -58,11 +57,6 @@ class Lab(Small, frozen=True, dict=True, gc=True):
     def run(self, variant: str, cell: Cell) -> Run:
         """What running a cell gave."""
         return self.runs.get((variant, cell.key), NOT_RUN)
-
-
-def is_largest(column: str) -> bool:
-    """True for a column that has no sum: what is told of several models is the largest of theirs."""
-    return METRIC_BY_ID[column].over == "largest"
 
 
 class Mean(NamedTuple):
@@ -90,7 +84,7 @@ class Sums:
         known = [value for cell in cells if (value := value_of(cell, column)) is not None]
         if not known or len(known) != len(self.models):
             return None
-        return largest(known) if is_largest(column) else total(known)
+        return largest(known) if METRIC_BY_ID[column].over == "largest" else total(known)
 
     def run(self, model: str, variant: str) -> Run:
         """What running one of the cells gave."""
@@ -142,7 +136,7 @@ def lab_lines(lab: Lab) -> Iterator[bytes]:
         "schema": LAB_SCHEMA,
         "experiment": asked.name,
         **{name: getattr(asked, name) for name in ("question", "columns", "run")},
-        **{name: getattr(lab, name) for name in ("machine", "flags", "targets", "notes")},
+        **{name: getattr(lab, name) for name in ("machine", "flags", "notes")},
         "variants": tuple(variants),
         "cells": (),
     }

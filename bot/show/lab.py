@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bot.core.delta import value_of
 from bot.core.fold import Price
-from bot.core.lab import SAME, Lab, Sums, is_largest, lab_lines, sums
+from bot.core.lab import SAME, Lab, Sums, lab_lines, sums
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.record import Value, certain, difference, ends
 from bot.core.snapshot import CellKey
@@ -139,8 +139,15 @@ def differences(lab: Lab, one: Sums, variant: str) -> list[str]:
     mean = one.time(variant)
     if mean is None or not (changes or round(mean.ratio, 2) != 1):
         return changes
+    return [*changes, f"{_TIME} {_mean(one, variant)}"]
+
+
+def _mean(one: Sums, variant: str) -> str:
+    """The mean ratio of CPU time, and over how many models where that are not all."""
+    if (mean := one.time(variant)) is None:
+        return UNKNOWN
     over = f" ({plural(mean.models, 'model')})" if mean.models != len(one.models) else ""
-    return [*changes, f"{_TIME} × {mean.ratio:.2f}{over}"]
+    return f"× {mean.ratio:.2f}{over}"
 
 
 def _difference(one: Sums, variant: str, column: str) -> str:
@@ -239,9 +246,8 @@ def _listed(cells: Sequence[tuple[str, CellKey]]) -> Phrase:
 
 
 def tables(lab: Lab, every: Sequence[Sums], limit: int) -> tuple[list[Table], list[Table]]:
-    """Sums, to lead with; and what has every model, where that says more."""
-    wide = [one for one in every if len({model for model, _ in one.cells}) > 1 or not one.models]
-    return [_total_table(lab, one) for one in every if one.models], [_model_table(lab, one, limit) for one in wide]
+    """Sums, to lead with; and every model."""
+    return [_total_table(lab, one) for one in every if one.models], [_model_table(lab, one, limit) for one in every]
 
 
 def _is_run(one: Sums) -> bool:
@@ -257,37 +263,19 @@ def _on(one: Sums) -> Phrase:
 
 def _total_table(lab: Lab, one: Sums) -> Table:
     """A row for each variant: sums over the models that all of them measured."""
-    timed, several = _is_run(one), len(one.models) > 1
-    ratios = [_TIME] * timed
+    columns, ratios = lab.experiment.columns, [_TIME] * _is_run(one)
     rows = []
     for variant in one.variants:
-        values = [_total(one, variant.name, column) for column in (*lab.experiment.columns, *ratios)]
-        rows.append((name(variant.name), *map(phrase, values)))
+        is_first = variant.name == one.reference
+        time = "× 1" if is_first else _mean(one, variant.name)
+        pairs = ((one.value(variant.name, column), one.value(one.reference, column)) for column in columns)
+        values = [_valued(*pair, is_first=is_first) for pair in pairs]
+        rows.append((name(variant.name), *map(phrase, (*values, *(time for _ in ratios)))))
     missing = f" ({plural(one.more, 'model')} left out: not measured in every variant)" if one.more else ""
-    alone = phrase(", ", code(clip(one.models[0], NAME_LIMIT)))
-    over = f", {plural(len(one.models), 'model')} together" if several else alone
-    about = []
-    if several and (highest := [_label(column) for column in lab.experiment.columns if is_largest(column)]):
-        about.append(f"Of {', '.join(highest)} the largest of all models.")
-    if several and timed:
-        models = max((mean.models for variant in one.variants if (mean := one.time(variant.name))), default=0)
-        about.append(f"CPU time: geometric mean over {plural(models, 'model')}.")
-    if varying := [_label(column) for column in lab.experiment.columns if not METRIC_BY_ID[column].exact]:
-        about.append(f"What varies from run to run: {', '.join(varying)}.")
-    headers = ("variant", *map(_header, lab.experiment.columns), *ratios)
-    caption = phrase(_on(one), over, missing)
-    return Table(headers, listing(rows, len(rows), "variant"), caption=caption, about=" ".join(about))
-
-
-def _total(one: Sums, variant: str, column: str) -> str:
-    """A value over all models; a time of one model alone with its interval."""
-    is_first = variant == one.reference
-    if column != _TIME:
-        return _valued(one.value(variant, column), one.value(one.reference, column), is_first=is_first)
-    price = one.run(one.models[0], variant).price if len(one.models) == 1 else None
-    if price or is_first:
-        return _priced(price) if price else "× 1"
-    return UNKNOWN if (mean := one.time(variant)) is None else f"× {mean.ratio:.2f}"
+    together = " together" if len(one.models) > 1 else ""
+    caption = phrase(_on(one), f", {plural(len(one.models), 'model')}{together}{missing}")
+    headers = ("variant", *map(_header, columns), *ratios)
+    return Table(headers, listing(rows, len(rows), "variant"), caption=caption)
 
 
 def _model_table(lab: Lab, one: Sums, limit: int) -> Table:

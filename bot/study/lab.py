@@ -70,7 +70,6 @@ def experimented(experiment: Experiment, work: Work) -> Lab:
         study=_study(plans, sides),
         runs=runs,
         flags=(*COMMON_FLAGS, *work.config.flags, *work.request.flags),
-        targets={target.name: target.backend for target in targets},
         notes=tuple(sorted(idle | {f"{name}: {note}" for name, side in sides.items() for note in side.notes})),
     )
 

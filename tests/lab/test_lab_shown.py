@@ -68,6 +68,7 @@ def test_a_mean_over_fewer_models_says_over_how_many() -> None:
     cells = [make.cell(model, "vmvx", variant) for model in ("m1", "m2") for variant in "ab"]
     text = render_lab(make.lab(*cells[:3], make.cell("m2", "vmvx", "b", price=price), run=True))
     assert "2 models, against `a`: `b` CPU time × 2.00 (1 model)." in text
+    assert "| 80 | × 2.00 (1 model) |" in text
 
 
 def test_a_mean_of_ratios_is_geometric_as_half_and_double_are_no_change() -> None:
@@ -90,7 +91,7 @@ def test_the_first_variant_that_has_an_artifact_is_what_all_is_told_against() ->
         text = text.replace("`", "").replace("\\", "")
         assert "On vmvx, 1 model, against v1: v2 artifact +800.0 %, CPU time × 2.00." in text
         assert "On cuda, 1 model, against v0: v2 artifact −50.0 %." in text
-        assert "On vmvx, against v1, m" in text and "Outputs differ from those of v1: m on vmvx" in text.replace(
+        assert "On vmvx, against v1, 1 model" in text and "Outputs differ from those of v1: m on vmvx" in text.replace(
             "*", ""
         )
 
