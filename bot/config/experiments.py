@@ -56,7 +56,6 @@ class ExperimentKeys(Keys, frozen=True, kw_only=True):
     Attributes:
         question: What is asked, in one sentence.
         columns: What is looked at: ids of metrics.
-        models: Globs of the configuration's models. Absent: all of them.
         targets: Globs of the configuration's targets. Absent: all of them.
         run: Whether artifacts are run and timed, where this machine can run them. Default: false.
         variants: Name to variant, at least two. The first one that a target has is the reference.
@@ -67,7 +66,6 @@ class ExperimentKeys(Keys, frozen=True, kw_only=True):
         examples("What does a higher optimization level cost in bytes, and what does it buy in time?", max_length=300),
     ]
     columns: Annotated[tuple[str, ...], Meta(max_length=12), distinct(["artifact_bytes", "executables"], least=1)]
-    models: Globs = ()
     targets: Globs = ()
     run: Annotated[bool, examples(True)] = False
     variants: Annotated[
@@ -134,7 +132,6 @@ def _experiment(name: str, file: YamlFile, entry: ExperimentKeys) -> Experiment:
         question=entry.question,
         columns=entry.columns,
         variants=variants,
-        models=entry.models,
         targets=entry.targets,
         run=entry.run,
     )

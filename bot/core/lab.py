@@ -29,9 +29,7 @@ class Experiment(Small, frozen=True):
     columns: tuple[str, ...]  # ids of metrics, in the order in which they are shown
     # the first one that has an artifact on a target is what the others are compared with there
     variants: tuple[Variant, ...]
-    # models, targets: globs of those of the configuration; empty: all
-    models: tuple[str, ...] = ()
-    targets: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()  # globs of those of the configuration; empty: all
     run: bool = False
 
 

@@ -31,7 +31,6 @@ from bot.compiler.schedule import Task, run_all
 from bot.core import fold
 from bot.core.fold import FAILED, FOLD_KINDS, FoldAudit, FoldCell, FoldModel, FoldOptions, LeftFamily, Price, Run
 from bot.core.planned import LIFTED_LIMIT_FLAG, Model, PlannedCell
-from bot.core.program import FAMILY_KINDS
 from bot.core.snapshot import Cell, CellKey, Failure
 from bot.errors import MalformedBinary
 from bot.readers.assemble import UNSPEAKABLE
@@ -147,10 +146,6 @@ class Attempts:
         failed = artifact_of(self.tools.kit, planned.argv, Source(planned.model.name, text), out)
         return failed.first_line if failed else out
 
-    def left(self, group: Group, why: str) -> LeftFamily:
-        """That a group is not folded."""
-        return LeftFamily(kind_of(self.groups, group) or FOLD_KINDS[-1], group, why)
-
 
 # Which groups of a program are worth folding: what compiles, and of that what makes the artifact smaller.
 
@@ -169,20 +164,20 @@ def search(groups: Groups, attempt: Try, banned: Collection[Group] = ()) -> Sear
     tried: list[Attempt] = [attempt(NOTHING)]
     unfolded: list[LeftFamily] = []
     allowed = {level: permitted(groups.groups[level], banned) for level in FOLD_KINDS}
-    for level, each in allowed.items():
+    for each in allowed.values():
         if each and not any(sorted(each) == sorted(one.groups) for one in tried):
             working, failed = compiling(each, attempt)
-            unfolded += [LeftFamily(level, group, why) for group, why in failed.items()]
+            unfolded += [left(groups, group, why) for group, why in failed.items()]
             tried.append(working)
     best, without = gaining(choices(groups, tried), attempt, groups.elements)
-    unfolded += [LeftFamily(kind_of(groups, group) or FOLD_KINDS[-1], group, why) for group, why in without.items()]
+    unfolded += [left(groups, group, why) for group, why in without.items()]
     folded = {name for group in best.groups for name in group}
     families = {one.members: one for one in reversed(unfolded) if not folded.issuperset(one.members)}
     spoken, why = folded.union(*families), "another way to fold what it is a part of saves more"
-    for level, each in allowed.items():  # of which nothing is folded and nothing else is said
+    for each in allowed.values():  # of which nothing is folded and nothing else is said
         for group in each:
             if spoken.isdisjoint(group):
-                families[group] = LeftFamily(kind_of(groups, group) or level, group, why)
+                families[group] = left(groups, group, why)
     return Searched(best, tuple(reversed(families.values())))
 
 
@@ -192,6 +187,11 @@ def kind_of(groups: Groups, group: Group) -> str | None:
         if any(set(group) <= set(whole) for whole in groups.groups[level]):
             return level
     return None
+
+
+def left(groups: Groups, group: Group, why: str) -> LeftFamily:
+    """That a group is not folded."""
+    return LeftFamily(kind_of(groups, group) or FOLD_KINDS[-1], group, why)
 
 
 def permitted(groups: Sequence[Group], banned: Collection[Group]) -> list[Group]:
@@ -384,7 +384,7 @@ def fold_best(one: Audited, attempts: Attempts, banned: Collection[Group]) -> No
     families = [
         LeftFamily(family.kind, family.members, _why(family.kind, family.members, groups))
         for family in one.cell.families
-        if family.kind in FAMILY_KINDS and grouped.isdisjoint(family.members)
+        if grouped.isdisjoint(family.members)
     ]
     one.best, one.left = result.attempt, (*result.left, *families)
 
@@ -441,9 +441,9 @@ def affordable(bench: Bench, best: Attempt, max_slowdown: float) -> tuple[Attemp
         if not isinstance(whole, str):
             sure = "it is" if within(whole, max_slowdown) is False else "it may be"
             why = f"{sure} slower by more than {max_slowdown:.1%}"
-        refused.append(attempts.left(group, why))
+        refused.append(left(attempts.groups, group, why))
     kept, dropped, price = together(cheap, attempts.at, bench.price, max_slowdown)
-    return kept, [*refused, *(attempts.left(group, _DEAR_TOGETHER) for group in dropped)], price
+    return kept, [*refused, *(left(attempts.groups, group, _DEAR_TOGETHER) for group in dropped)], price
 
 
 def together(

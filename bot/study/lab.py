@@ -75,19 +75,16 @@ def experimented(experiment: Experiment, work: Work) -> Lab:
 
 
 def _scope(experiment: Experiment, work: Work) -> tuple[tuple[Model, ...], tuple[Target, ...]]:
-    """The models and targets that experiment, configuration and request agree on; raises UsageError for none.
+    """The models that the request keeps, and the targets that experiment and request do; raises UsageError for none.
 
     Targets are without the flags of variants.
     """
     config, backends = work.config, {target.name: target.backend for target in work.config.targets}
     wanted = kept(list(backends), experiment.targets, short_names(list(backends), backends))
     targets = tuple(target for target in config.targets if target.name in wanted)
-    wanted = kept([path.stem for path in config.models], experiment.models)
-    paths = [path for path in config.models if path.stem in wanted]
-    models = load_models(paths, work.repository.top, config.import_flags)
-    if not models or not targets:
-        what = "models" if not models else "targets"
-        hint = f"the configuration has none of its {what}: define one of your own in a file of experiments"
+    models = load_models(config.models, work.repository.top, config.import_flags)
+    if not targets:
+        hint = "the configuration has none of its targets: define one of your own in a file of experiments"
         raise UsageError(f"{experiment.name} has nothing to measure", where="lab", hint=hint)
     return select(models, targets, model_globs=work.request.models, target_globs=work.request.targets)
 

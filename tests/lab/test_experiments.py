@@ -36,14 +36,14 @@ def test_the_packaged_ones_are_there_and_each_asks_a_question() -> None:
 
 def test_a_users_own_with_everything(tmp_path: Path) -> None:
     text = (
-        f"{HEAD}    columns: [fills, copies]\n    run: true\n    models: [ne*]\n    targets: [vm*]\n"
+        f"{HEAD}    columns: [fills, copies]\n    run: true\n    targets: [vm*]\n"
         "    variants:\n      one: {flags: [--x=1]}\n      two: {compiler: 3.11.0, targets: {'m*': [--z]}}\n"
     )
     (found,) = load_experiments(file(tmp_path / "e.yml", text)).values()
     one, two = found.variants
     assert (one.flags, one.targets) == (("--x=1",), None)
     assert (two.spec, two.targets) == ("3.11.0", {"m*": ("--z",)})
-    assert (found.run, found.columns, found.models, found.targets) == (True, ("fills", "copies"), ("ne*",), ("vm*",))
+    assert (found.run, found.columns, found.targets) == (True, ("fills", "copies"), ("vm*",))
 
 
 COLUMN = "    columns: [fills]\n"
@@ -59,8 +59,8 @@ COLUMN = "    columns: [fills]\n"
         (HEAD + "    columns: [fils]\n" + TWO,
          "e.yml:5: experiments.e.columns[0]: no metric is called 'fils' (did you mean 'fills'?)"),
         (HEAD + COLUMN + "    variants: {a: {}}\n", "e.yml:6: experiments.e.variants"),
-        (HEAD + COLUMN + TWO + "    modles: [a]\n",
-         "e.yml:7: experiments.e.modles: unknown key (did you mean 'models'?)"),
+        (HEAD + COLUMN + TWO + "    tragets: [a]\n",
+         "e.yml:7: experiments.e.tragets: unknown key (did you mean 'targets'?)"),
         (HEAD + COLUMN + "    variants: {a: {flag: [--x]}, b: {}}\n",
          "e.yml:6: experiments.e.variants.a.flag: unknown key (did you mean 'flags'?)"),
         (HEAD + COLUMN + "    variants: {a: {flags: [x]}, b: {}}\n",

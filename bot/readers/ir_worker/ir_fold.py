@@ -326,7 +326,6 @@ class _Graph:
             operation with a body has what the body gives as its operands.
         effects: the operations at the top that have no results.
         units: those that compute, as (source, its operation, its own operands, names and types of all that it does).
-        spoken: of each source, what it is called.
         words: what all operations compute.
     """
 
@@ -334,15 +333,13 @@ class _Graph:
         self.ir, self.member, self._forms = ir, member, forms
         self.sources: list[tuple[int, tuple[int, ...]]] = []
         self.units: list[tuple[int, Any, tuple[int, ...], Words]] = []
-        self.spoken: list[str] = []
         self._places: dict[Any, int] = {}
-        for at, argument in enumerate(member.arguments):
-            self._places[argument] = self._add(("argument", str(argument.type)), (), f"argument {at}")
+        for argument in member.arguments:
+            self._places[argument] = self._add(("argument", str(argument.type)), ())
         self.effects, self.words = self._block(member.function.regions[0].blocks[0])
 
-    def _add(self, form: Hashable, operands: tuple[int, ...], spoken: str) -> int:
+    def _add(self, form: Hashable, operands: tuple[int, ...]) -> int:
         self.sources.append((self._form(form), operands))
-        self.spoken.append(spoken)
         return len(self.sources) - 1
 
     def _form(self, form: Hashable) -> int:
@@ -353,9 +350,7 @@ class _Graph:
         effects, words = list[int](), Words()
         for op in (view.operation for view in block.operations):
             if op.name in _CONSTANT_OPERATIONS:
-                value = str(op.attributes["value"])
-                said = f"constant {_short(value.removesuffix(f' : {op.results[0].type}'), _VALUE_CHARACTERS)}"
-                self._places[op.results[0]] = self._add(("constant", value), (), said)
+                self._places[op.results[0]] = self._add(("constant", str(op.attributes["value"])), ())
                 continue
             operands = tuple(self._places[value] for value in op.operands)
             maps, below = self._enter(op, operands)
@@ -370,9 +365,9 @@ class _Graph:
             form = (op.name, attributes, maps, *(str(result.type) for result in op.results))
             made_of = (*(() if maps else operands), *inside)
             for at, result in enumerate(op.results):
-                self._places[result] = self._add((*form, at), made_of, op.name)
+                self._places[result] = self._add((*form, at), made_of)
             if not op.results:
-                effects.append(self._add(form, made_of, op.name))
+                effects.append(self._add(form, made_of))
             elif own and len(op.results) == 1:
                 self.units.append((len(self.sources) - 1, op, operands, own))
             words += own
@@ -391,7 +386,7 @@ class _Graph:
         for at, argument in enumerate(arguments):
             form = ("in", maps[at] if is_structured else at, str(argument.type))
             used = (operands[at],) if is_structured else ()
-            self._places[argument] = self._add(form, used, f"block argument {at}")
+            self._places[argument] = self._add(form, used)
         return tuple(maps[-len(op.results) :]) if is_structured else (), blocks
 
     def serial(self, alias: Mapping[int, int] | None = None) -> tuple[tuple[Any, ...], list[int]]:
@@ -449,15 +444,14 @@ def _extra_operations(members: Sequence[Member], graphs: Mapping[str, _Graph]) -
     for member in members:
         graph = graphs[member.name]
         candidates = (
-            (smaller, source, op, operands, operand)
+            (smaller, source, op, operand)
             for source, op, operands, words in graph.units
             for smaller in alike.get(frozenset((graph.words - words).items()), ())
             for operand in operands
         )
-        for smaller, source, op, operands, operand in islice(candidates, _ATTEMPTS):
+        for smaller, source, op, operand in islice(candidates, _ATTEMPTS):
             if smaller is not member and graph.serial({source: operand})[0] == graphs[smaller.name].serial()[0]:
-                said = " and ".join(graph.spoken[one] for one in operands)
-                line = f"@{member.name} has one more {op.name} ({op.operands[0].type}) of {said}"
+                line = f"@{member.name} has one more {op.name} ({op.operands[0].type})"
                 larger[smaller.name].setdefault(member.name, _short(line, _LINE_CHARACTERS))
     taken = set[str]()
     for name, lines in sorted(larger.items(), key=lambda item: -len(item[1])):
