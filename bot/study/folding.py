@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -161,24 +161,21 @@ class Searched(NamedTuple):
 
 def search(groups: Groups, attempt: Try, banned: Collection[Group] = ()) -> Searched:
     """The groups that make the artifact smaller, of those that compile; `attempt` compiles and measures."""
-    tried: list[Attempt] = [attempt(NOTHING)]
-    unfolded: list[LeftFamily] = []
-    allowed = {level: permitted(groups.groups[level], banned) for level in FOLD_KINDS}
-    for each in allowed.values():
+    tried, whys = [attempt(NOTHING)], dict[Group, str]()
+    levels = [permitted(groups.groups[level], banned) for level in FOLD_KINDS]
+    for each in levels:
         if each and not any(sorted(each) == sorted(one.groups) for one in tried):
             working, failed = compiling(each, attempt)
-            unfolded += [left(groups, group, why) for group, why in failed.items()]
+            whys = {**failed, **whys}
             tried.append(working)
     best, without = gaining(choices(groups, tried), attempt, groups.elements)
-    unfolded += [left(groups, group, why) for group, why in without.items()]
     folded = {name for group in best.groups for name in group}
-    families = {one.members: one for one in reversed(unfolded) if not folded.issuperset(one.members)}
-    spoken, why = folded.union(*families), "another way to fold what it is a part of saves more"
-    for each in allowed.values():  # of which nothing is folded and nothing else is said
-        for group in each:
-            if spoken.isdisjoint(group):
-                families[group] = left(groups, group, why)
-    return Searched(best, tuple(reversed(families.values())))
+    whys = {group: why for group, why in {**without, **whys}.items() if not folded.issuperset(group)}
+    spoken = folded.union(*whys)
+    for group in chain.from_iterable(levels):
+        if spoken.isdisjoint(group):
+            whys[group] = "another way to fold what it is a part of saves more"
+    return Searched(best, tuple(left(groups, group, why) for group, why in whys.items()))
 
 
 def kind_of(groups: Groups, group: Group) -> str | None:
@@ -242,13 +239,8 @@ class Choice(NamedTuple):
 
     members: Group
     apart_bytes: int | None  # of their code as they are; None where it is not known
-    ways: tuple[tuple[int | None, tuple[Group, ...]], ...]  # groups, and the bytes of code that are left
-
-    @property
-    def sizes(self) -> tuple[int, int] | None:
-        """Bytes of code as it is, and of the first way; None where one of them is not known."""
-        left_bytes = self.ways[0][0]
-        return None if self.apart_bytes is None or left_bytes is None else (self.apart_bytes, left_bytes)
+    left_share: float | None  # of that, with the first way
+    ways: tuple[tuple[Group, ...], ...]
 
 
 def choices(groups: Groups, tried: Sequence[Attempt]) -> list[Choice]:
@@ -272,15 +264,18 @@ def choices(groups: Groups, tried: Sequence[Attempt]) -> list[Choice]:
     for names in joined:
         members = tuple(name for name in groups.entries if name in names)
         entries = [UNSPEAKABLE.sub("_", groups.entries[name]) for name in members]
-        amounts = []
-        for size in sizes:  # of those entry points that are left; None where one is not known, or none is found
+        ways = dict[tuple[Group, ...], int | None]()
+        for size, one in zip(sizes, tried, strict=True):
+            # of those entry points that are left; None where one is not known, or none is found
             there = [size[name] for name in entries if name in size]
             known = [each for each in there if each is not None]
-            amounts.append(sum(known) if there and len(known) == len(there) else None)
-        inside = [tuple(group for group in one.groups if set(group) <= set(members)) for one in tried]
-        ways = dict.fromkeys(zip(amounts[1:], inside[1:], strict=True))
-        ordered = sorted((way for way in ways if way[1]), key=lambda way: (way[0] is None, way[0] or 0))
-        result.append(Choice(members, amounts[0], tuple(ordered)))
+            inside = tuple(group for group in one.groups if set(group) <= set(members))
+            ways.setdefault(inside, sum(known) if there and len(known) == len(there) else None)
+        apart = ways.pop(())
+        ordered = sorted(ways, key=lambda way: (ways[way] is None, ways[way] or 0))
+        least = ways[ordered[0]]
+        share = None if least is None or not apart else least / apart
+        result.append(Choice(members, apart, share, tuple(ordered)))
     return result
 
 
@@ -293,15 +288,15 @@ def gaining(choices: Sequence[Choice], attempt: Try, elements: Mapping[str, int]
 
     `elements`: executable → how many its largest tensor has.
     """
-    clear = [one for one in choices if one.sizes and 2 * one.sizes[1] < one.sizes[0]]
-    best, without = attempt([group for one in clear for group in one.ways[0][1]]), {}
+    clear = [one for one in choices if one.left_share is not None and one.left_share < 0.5]
+    best, without = attempt([group for one in clear for group in one.ways[0]]), {}
     doubtful = [one for one in choices if one not in clear]
     if not is_smaller(best, plain := attempt(NOTHING)):
         best, doubtful = plain, list(choices)
     for one in sorted(doubtful, key=lambda one: (one.apart_bytes is None, -(one.apart_bytes or 0), one.members)):
         before, why = best, "folding it saves no code"
-        if one.sizes is None or one.sizes[1] < one.sizes[0]:
-            tried = [attempt([*best.groups, *groups]) for _, groups in one.ways]
+        if one.left_share is None or one.left_share < 1:
+            tried = [attempt([*best.groups, *groups]) for groups in one.ways]
             sizes = [size for with_it in tried if (size := with_it.artifact_bytes) is not None]
             why = "the artifact gets no smaller with it" if sizes else "it does not compile beside the others"
             best = next((each for each in tried if is_smaller(each, best) and each.artifact_bytes == min(sizes)), best)
