@@ -46,8 +46,6 @@ def run(arguments: Arguments) -> None:
     files = write_folds(audit, work.config.templates, work.request.out)
     arguments.show.answer(lambda out: print_blocks(fold_blocks(audit, TERMINAL), out), files=files)
     if all(cell.artifact_bytes.before is None for cell in audit.cells):
-        first, count = audit.cells[0], len(audit.cells)
-        what = f"{first.model} on {first.target} was not" if count == 1 else f"none of {count} builds was"
         reason = next((cell.note for cell in audit.cells if cell.note), "")
-        where = str(work.request.out / "fold.json")
-        raise NoVerdict(f"nothing to fold: {what} measured", where=where, hint=reason[:200])
+        where, what = str(work.request.out / "fold.json"), f"none of {len(audit.cells)} builds was measured"
+        raise NoVerdict(what, where=where, hint=reason[:200])

@@ -97,10 +97,6 @@ def fold_blocks(audit: FoldAudit, room: Room) -> tuple[Block, ...]:
     tables = _cell_tables(facts, footnotes, room)
     rest = List(Listing((), tables.more, tables.noun))
     cells = (Sentence(phrase(_ABOUT_CELLS)), *tables, rest, List(footnotes.listed(), small=True))
-    resumed = phrase(
-        strong("Resuming alone"),
-        ", with nothing folded, changes the artifact; this part of the change is not folding's",
-    )
     is_terminal = room.place == "terminal"
     merged, left = (List(_family_lines(facts, of, room)) for of in (attrgetter("folded"), attrgetter("left")))
     return (
@@ -109,7 +105,6 @@ def fold_blocks(audit: FoldAudit, room: Room) -> tuple[Block, ...]:
         section("How far folding takes each model", _model_table(audit, room.rows), name="models"),
         section("What folding saves, and what it costs", *(cells if tables else ()), name="cells"),
         section("Builds without a row", List(_other_cells(facts, room)), name="others"),
-        section(resumed, List(_resumed(facts, room)), name="resumed"),
         Fold("Families that were folded", (merged,), name="folded"),
         Fold("Families that were left, and why", (left,), is_open=is_terminal, name="left"),
         Fold("How to reproduce", tuple(_reproduction(audit)), name="reproduce"),
@@ -221,6 +216,9 @@ def _cell_tables(facts: _Facts, footnotes: Footnotes, room: Room) -> Listing[Tab
 def _row(facts: _Facts, cell: FoldCell, footnotes: Footnotes) -> Row:
     sizes, counts = cell.artifact_bytes, cell.executables
     change = UNKNOWN if sizes.change is None else relative(sizes.before, sizes.after) if sizes.change else "±0"
+    resumed = BeforeAfter(sizes.before, cell.resumed_bytes).change
+    if resumed and cell.state == _FOLDED:
+        change += footnotes.mark(f"of this change, {signed(resumed)} is not folding's: resuming alone makes it")
     words = {None: "not known", True: "equal", False: "⚠️ differ"}[cell.equal] + footnotes.mark(cell.equal_note)
     price = f"{cell.price.ratio:.2f} [{cell.price.low:.2f}, {cell.price.high:.2f}]" if cell.price else UNKNOWN
     price += footnotes.mark(cell.price_note if cell.price else cell.price_note or cell.equal_note)
@@ -249,17 +247,6 @@ def _other_cells(facts: _Facts, room: Room) -> Listing[Phrase]:
         count, where = f" ({plural(len(cells), 'build')}): ", facts.cells(cells, room.names)
         lines.append(phrase(strong(_REASONS[state]), count, where, f": {note}" if note else ""))
     return listing(lines, len(ordered), "reason")
-
-
-def _resumed(facts: _Facts, room: Room) -> Listing[Phrase]:
-    """Where the program that was written and resumed gives another artifact although nothing was folded."""
-    groups: dict[int, list[FoldCell]] = {}
-    for cell in facts.audit.cells:
-        if change := BeforeAfter(cell.artifact_bytes.before, cell.resumed_bytes).change:
-            groups.setdefault(change, []).append(cell)
-    ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
-    lines = [phrase(f"{signed(change)}: ", facts.cells(cells, room.names)) for change, cells in ordered[: room.lines]]
-    return listing(lines, len(ordered), "such change")
 
 
 def _family_lines(

