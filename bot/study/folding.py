@@ -8,6 +8,7 @@ try. Then programs are run where this machine can, and timed: groups that fail t
 from __future__ import annotations
 
 import hashlib
+import math
 import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
@@ -62,7 +63,6 @@ NOT_FOLDED = {
     "different-fusion": "executables of other operations are not folded",
 }
 _MOST_HALVES = 4  # A group that fails is halved; what fails of fewer executables is left
-_DEAR_TOGETHER = "alone it is worth its price, beside the other groups it is not"
 
 
 class FoldTools(NamedTuple):
@@ -417,46 +417,35 @@ class Bench(NamedTuple):
         return after if isinstance(after, str) else self.runner.price(self.before, after)
 
 
-Cheap = tuple[float, Group]  # The ratio that was measured for a group alone, and the group
+def affordable(
+    best: Attempt, attempt: Try, price: Callable[[Attempt], Price | str], max_slowdown: float
+) -> tuple[Attempt, dict[Group, str], Price | str]:
+    """The groups that are worth their price together, why the others are not, and that price.
+
+    What is dearest alone is dropped first. Where no price is known of all of them, all are kept.
+    """
+    whole, alone, whys = price(best), dict[Group, Price | str](), dict[Group, str]()
+    if isinstance(whole, str):
+        return best, {}, whole
+    while isinstance(whole, str) or not within(whole, max_slowdown):
+        alone = alone or {group: price(attempt([group])) for group in best.groups}
+        ratios = {group: one.ratio if isinstance(one := alone[group], Price) else math.inf for group in best.groups}
+        dearest = max(best.groups, key=lambda group: (ratios[group], group))
+        whys[dearest] = _dear(alone[dearest], max_slowdown)
+        best = attempt([group for group in best.groups if group != dearest])
+        if not best.groups:
+            return best, whys, "nothing is left that is worth its price"
+        whole = price(best)
+    return best, whys, whole
 
 
-def affordable(bench: Bench, best: Attempt, max_slowdown: float) -> tuple[Attempt, list[LeftFamily], Price | str]:
-    """The groups that are worth their price, those that are not and why, and the price of those that are."""
-    price, attempts = bench.price(best), bench.attempts
-    if isinstance(price, str) or within(price, max_slowdown):
-        return best, [], price
-    cheap: list[Cheap] = []
-    refused: list[LeftFamily] = []
-    for group in best.groups:
-        whole = bench.price(attempts.at([group]))
-        if not isinstance(whole, str) and within(whole, max_slowdown):
-            cheap.append((whole.ratio, group))
-            continue
-        why = f"its price is not known: {whole}"
-        if not isinstance(whole, str):
-            sure = "it is" if within(whole, max_slowdown) is False else "it may be"
-            why = f"{sure} slower by more than {max_slowdown:.1%}"
-        refused.append(left(attempts.groups, group, why))
-    kept, dropped, price = together(cheap, attempts.at, bench.price, max_slowdown)
-    return kept, [*refused, *(left(attempts.groups, group, _DEAR_TOGETHER) for group in dropped)], price
-
-
-def together(
-    cheap: Sequence[Cheap],
-    attempt: Callable[[Sequence[Group]], Attempt],
-    price: Callable[[Attempt], Price | str],
-    max_slowdown: float,
-) -> tuple[Attempt, list[Group], Price | str]:
-    """As many of the groups as are worth their price together, the dearest dropped first; those, and the price."""
-    cheapest = sorted(cheap)
-    dropped: list[Group] = []
-    while cheapest:
-        folded = attempt([group for _, group in cheapest])
-        folded_price = price(folded)
-        if not isinstance(folded_price, str) and within(folded_price, max_slowdown):
-            return folded, dropped, folded_price
-        dropped.append(cheapest.pop()[1])
-    return attempt(()), dropped, "nothing is left that is worth its price"
+def _dear(alone: Price | str, max_slowdown: float) -> str:
+    if isinstance(alone, str):
+        return f"its price is not known: {alone}"
+    is_within = within(alone, max_slowdown)
+    if is_within:
+        return "alone it is worth its price, beside the other groups it is not"
+    return f"{'it may be' if is_within is None else 'it is'} slower by more than {max_slowdown:.1%}"
 
 
 # All cells of a side: each is folded, run where this machine can, timed, and told as `fold.json` has it.
@@ -544,8 +533,8 @@ def _check(audits: Sequence[Audited], runtime: Runtime, data: Path, max_slowdown
         if max_slowdown is None:
             price = bench.price(best)
         else:  # the groups within the limit are kept
-            one.best, left, price = affordable(bench, best, max_slowdown)
-            one.left = (*one.left, *left)
+            one.best, dear, price = affordable(best, bench.attempts.at, bench.price, max_slowdown)
+            one.left += tuple(left(bench.attempts.groups, group, why) for group, why in dear.items())
             if one.best is not best:
                 _compared(one, work)
         known = price if isinstance(price, Price) else None

@@ -16,7 +16,7 @@ from replacing import replace
 from bot.core.fold import FOLD_KINDS, BeforeAfter, FoldCell, Price
 from bot.core.planned import Model, PlannedCell, Target
 from bot.core.snapshot import Cell, CellKey, Dispatch, Failure
-from bot.study.folding import Attempt, Audited, Searched, kind_of, model_of, permitted, search, together
+from bot.study.folding import Attempt, Audited, Searched, affordable, kind_of, model_of, permitted, search
 from bot.study.rewriting import FoldedGroup, Group, Groups, LeftGroup
 
 PLANNED = PlannedCell(Model("m", "", "", "", 0), Target("t", "llvm-cpu"))
@@ -272,7 +272,7 @@ COSTS: dict[Group, float] = {("a", "b"): 0.004, ("c", "d"): 0.006, ("e", "f"): 0
         (0.001, []),
     ],
 )
-def test_groups_that_are_cheap_alone_are_dropped_until_they_are_cheap_together(
+def test_the_dearest_groups_are_dropped_until_the_others_are_worth_their_price(
     max_slowdown: float, kept: list[Group]
 ) -> None:
     code = dict.fromkeys("abcdef", 1_000)
@@ -282,10 +282,17 @@ def test_groups_that_are_cheap_alone_are_dropped_until_they_are_cheap_together(
         ratio = 1 + sum((COSTS[group] for group in attempt.groups), 0.0)
         return Price(100, round(100 * ratio), 12, ratio, ratio, ratio)
 
-    cheap = [(1 + cost, group) for group, cost in COSTS.items()]
-    attempt, dropped, told = together(cheap, world.attempt, price, max_slowdown)
+    attempt, dropped, told = affordable(world.attempt(tuple(COSTS)), world.attempt, price, max_slowdown)
     assert list(attempt.groups) == kept and sorted([*kept, *dropped]) == sorted(COSTS)
     assert isinstance(told, str) is (not kept)
+    for group, why in dropped.items():
+        is_dear = COSTS[group] > max_slowdown
+        assert why.startswith("it is slower by more than " if is_dear else "alone it is worth its price")
+    assert affordable(world.attempt([AB]), world.attempt, lambda _: "too long", 0) == (
+        world.attempt([AB]),
+        {},
+        "too long",
+    )
 
 
 BYTES = BeforeAfter(9_000, 5_000)
