@@ -17,7 +17,7 @@ def arguments(parser: Parser) -> None:
         "and the folded modules. What is not equal, or has no gain, is left and listed: that is no failure."
     )
     add_compiler(parser, "the compiler (default: compiler.head of the configuration)")
-    about = "the most run time that a fold may cost, such as 1%% (default: every fold with gain is kept)"
+    about = "the most run time that folding may cost a build, such as 1%% (default: every fold with gain is kept)"
     parser.add_argument("--max-slowdown", type=share, metavar="PERCENT", help=about)
     about = "compile only: outputs are not compared, and nothing is timed"
     parser.add_argument("--no-run", action="store_true", help=about)
