@@ -11,8 +11,6 @@ from typing import Any
 import lab_factory as make
 import pytest
 from golden_files import check_golden
-from replacing import replace
-from rich.cells import cell_len
 from rich.console import Console
 from test_comment import assert_harmless
 
@@ -126,14 +124,6 @@ def test_chance_and_other_outputs_are_told() -> None:
     assert "told as the range of all that was seen: `m` on `vmvx` with `a`" in text
     assert "**⚠️ Outputs differ** from those of `a`: `m` on `vmvx` with `b`" in text
     assert "Outputs equal in 0 of 1 build that was run" in text
-
-
-def test_a_terminal_leaves_out_columns_and_says_which() -> None:
-    columns = ("artifact_bytes", "executables", "dispatch_regions", "stack_max_bytes", "fills", "copies")
-    lab = replace(make.timed(), experiment=replace(make.timed().experiment, columns=columns))
-    assert "no room for" not in printed(lab, 200)
-    narrow = printed(lab, 60)
-    assert "no room for" in narrow and max(map(cell_len, narrow.splitlines())) <= 60
 
 
 def test_a_large_result_stays_within_its_limit_and_says_what_it_leaves_out() -> None:
