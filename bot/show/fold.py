@@ -42,7 +42,7 @@ FOLD_LIMIT_BYTES = 256 * 1024
 """A quarter of what GitHub takes as the summary of one step, in UTF-8: the report before it needs room, too."""
 _FOLDED = "folded"
 _NAMED = 6
-_COMMAND_LIMIT, _WHY_LIMIT = 2_000, 1_000
+_COMMAND_LIMIT = 2_000
 _ABOUT_CELLS = (
     "Executables and bytes: before → folded. Change: of the artifact. Run time: folded / before, median of pairs that "
     "were run one after the other; in brackets the interval that holds the true median with 95 % probability."
@@ -51,12 +51,7 @@ _ABOUT_MODELS = (
     "Executables that are left of a model's dispatch regions, and the percentage of the regions that is folded away. "
     "Folded: on the target with the fewest."
 )
-_REASONS = {
-    "nothing-to-fold": "Nothing to fold",
-    "unsupported": "Not supported",
-    FAILED: "Not measured",
-    _FOLDED: "Folded",
-}
+_REASONS = {"nothing-to-fold": "Nothing to fold", "unsupported": "Not supported", FAILED: "Not measured"}
 
 
 @dataclass(frozen=True)
@@ -97,7 +92,6 @@ def fold_blocks(audit: FoldAudit, room: Room) -> tuple[Block, ...]:
     tables = _cell_tables(facts, footnotes, room)
     rest = List(Listing((), tables.more, tables.noun))
     cells = (Sentence(phrase(_ABOUT_CELLS)), *tables, rest, List(footnotes.listed(), small=True))
-    is_terminal = room.place == "terminal"
     merged, left = (List(_family_lines(facts, of, room)) for of in (attrgetter("folded"), attrgetter("left")))
     return (
         Sentence(headline),
@@ -106,7 +100,7 @@ def fold_blocks(audit: FoldAudit, room: Room) -> tuple[Block, ...]:
         section("What folding saves, and what it costs", *(cells if tables else ()), name="cells"),
         section("Builds without a row", List(_other_cells(facts, room)), name="others"),
         Fold("Families that were folded", (merged,), name="folded"),
-        Fold("Families that were left, and why", (left,), is_open=is_terminal, name="left"),
+        Fold("Families that were left, and why", (left,), is_open=room.place == "terminal", name="left"),
         Fold("How to reproduce", tuple(_reproduction(audit)), name="reproduce"),
     )
 
@@ -268,9 +262,8 @@ def _family_lines(
         cells = list({(cell.model, cell.target): cell for cell, _ in group}.values())
         counts = f"{plural(executables, 'executable')} in {plural(len(each), 'family')}"
         where = facts.cells(cells, room.names // 2)
-        lines.append(
-            (-executables, why, kind, phrase(strong(counts), f" ({clip(clean(kind), NAME_LIMIT)}){why}: ", where))
-        )
+        line = phrase(strong(counts), f" ({clip(clean(kind), NAME_LIMIT)}){why}: ", where)
+        lines.append((-executables, why, kind, line))
     return first([line for *_, line in sorted(lines, key=lambda one: one[:3])], room.lines, "such line")
 
 
