@@ -29,7 +29,6 @@ def arguments(parser: Parser) -> None:
 def run(arguments: Arguments) -> None:
     """Raises UsageError where nobody names a compiler; NoVerdict, with the files written, where nothing compiled."""
     from bot.cli.work import work_of
-    from bot.core.fold import FoldOptions
     from bot.errors import NoVerdict, UsageError
     from bot.show.blocks import TERMINAL
     from bot.show.fold import fold_blocks, write_folds
@@ -37,12 +36,11 @@ def run(arguments: Arguments) -> None:
     from bot.study.comparison import with_compiler
     from bot.study.folding import audited
 
-    options = FoldOptions(arguments.max_slowdown, not arguments.no_run)
-    if options.max_slowdown is not None and not options.run:
+    if arguments.max_slowdown is not None and arguments.no_run:
         what = "needs run times, and with --no-run there are none"
         raise UsageError(what, where="--max-slowdown", hint="leave out one of the two")
     work = with_compiler(work_of(arguments, {"head": arguments.compiler}))
-    audit = audited(work, options)
+    audit = audited(work, arguments.max_slowdown, runs=not arguments.no_run)
     files = write_folds(audit, work.config.templates, work.request.out)
     arguments.show.answer(lambda out: print_blocks(fold_blocks(audit, TERMINAL), out), files=files)
     if all(cell.artifact_bytes.before is None for cell in audit.cells):

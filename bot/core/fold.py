@@ -1,4 +1,4 @@
-"""A fold audit: how folds are judged; which executables were made one, what that made of the artifacts, the price."""
+"""A fold audit: which executables were made one, what that made of the artifacts, and the price."""
 
 from __future__ import annotations
 
@@ -10,15 +10,6 @@ from msgspec.structs import replace
 
 from bot.core.record import Count, Name, Record, Small, always
 from bot.core.snapshot import CompilerInfo, lines
-
-
-class FoldOptions(Small, frozen=True):
-    """How folds are judged."""
-
-    # the price that is allowed (0.01 is 1 %); None where every fold with gain is kept
-    max_slowdown: float | None = None
-    run: bool = True  # False where nothing is executed: outputs and price are then not known
-
 
 FOLD_SCHEMA = "code-size-fold/1"
 

@@ -30,7 +30,7 @@ from bot.compiler.ptxas import Assembler
 from bot.compiler.ptxas import installed as assembler_here
 from bot.compiler.schedule import Task, run_all
 from bot.core import fold
-from bot.core.fold import FAILED, FOLD_KINDS, FoldAudit, FoldCell, FoldModel, FoldOptions, LeftFamily, Price, Run
+from bot.core.fold import FAILED, FOLD_KINDS, FoldAudit, FoldCell, FoldModel, LeftFamily, Price, Run
 from bot.core.planned import LIFTED_LIMIT_FLAG, Model, PlannedCell
 from bot.core.snapshot import Cell, CellKey, Failure
 from bot.errors import MalformedBinary
@@ -451,11 +451,15 @@ def _dear(alone: Price | str, max_slowdown: float) -> str:
 # All cells of a side: each is folded, run where this machine can, timed, and told as `fold.json` has it.
 
 
-def audited(work: Work, options: FoldOptions) -> FoldAudit:
-    """Fold every cell that the request selects; its `specs["head"]` names the compiler."""
+def audited(work: Work, max_slowdown: float | None, *, runs: bool) -> FoldAudit:
+    """Fold every cell that the request selects; its `specs["head"]` names the compiler.
+
+    `max_slowdown`: the price that is allowed (0.01 is 1 %), None where every fold with gain is kept; `runs`: False
+    where nothing is executed, so that outputs and price are not known.
+    """
     plan = work.prepare("head", work.request.specs["head"])
     side = work.measured([plan])["head"]
-    runtime = installed() if options.run else None
+    runtime = installed() if runs else None
     toolchain, timeout, cache = plan.toolchain, work.config.timeout_seconds, work.request.cache
     with (
         temporary_directory("fold-") as scratch,
@@ -471,13 +475,13 @@ def audited(work: Work, options: FoldOptions) -> FoldAudit:
         audits = _all(tools, [(planned[cell.key], cell) for cell in side.cells], work)
         by_model = [list(of) for _, of in groupby(audits, lambda one: one.cell.key.model)]
         if runtime is None:
-            why = MISSING if options.run else NOT_ASKED
+            why = MISSING if runs else NOT_ASKED
             for one in audits:
                 one.run = Run(None, why, None, why)
         else:  # nothing else runs beside it, as it takes times
             with temporary_directory("fold-data-") as data:
                 for mine in by_model:
-                    _check(mine, runtime, data, options.max_slowdown, work)
+                    _check(mine, runtime, data, max_slowdown, work)
                     shutil.rmtree(data / mine[0].cell.key.model, ignore_errors=True)
         rows = [fold_cell(one, work.request.out) for one in audits]
         models = [model_of(mine, rows) for mine in by_model]
@@ -487,7 +491,7 @@ def audited(work: Work, options: FoldOptions) -> FoldAudit:
         compiler=toolchain.info,
         flags=side.flags,
         machine=machine(runtime) if runtime is not None and ran else "",
-        max_slowdown=options.max_slowdown,
+        max_slowdown=max_slowdown,
         models=tuple(models),
         cells=tuple(rows),
     )

@@ -16,7 +16,7 @@ from test_folds import render_folds
 
 from bot.cli.main import main
 from bot.config.configuration import Config
-from bot.core.fold import FoldAudit, FoldOptions
+from bot.core.fold import FoldAudit
 from bot.study.prepare import Request, Work
 
 CONFIG = "schema: code-size-config/1\ncompiler: {head: 3.13.0}\nmodels: ['suite/*.mlir']\ntargets: [vmvx, cuda]\n"
@@ -27,10 +27,10 @@ class Asked:
     """What the story asked of the work that it is told about, and what comes of that."""
 
     audit: FoldAudit
-    asked: list[tuple[Request, Config, FoldOptions]] = field(default_factory=list)
+    asked: list[tuple[Request, Config, float | None, bool]] = field(default_factory=list)
 
-    def __call__(self, work: Work, options: FoldOptions) -> FoldAudit:
-        self.asked.append((work.request, work.config, options))
+    def __call__(self, work: Work, max_slowdown: float | None, *, runs: bool) -> FoldAudit:
+        self.asked.append((work.request, work.config, max_slowdown, runs))
         return self.audit
 
 
@@ -80,10 +80,10 @@ def test_it_writes_both_files_and_prints_the_tables(asked: Asked, fold: Ran) -> 
 def test_what_is_asked_for_arrives(asked: Asked, fold: Ran) -> None:
     rest = ("--model", "s*", "--target", "vmvx", "--flags", "--a --b", "--max-slowdown", "1.5%", "--jobs", "3")
     assert fold("--config", "c.yml", "--compiler", "3.12.0", *rest)[0] == 0
-    request, config, options = asked.asked[0]
+    request, config, *options = asked.asked[0]
     assert (request.specs, request.models, request.targets) == ({"head": "3.12.0"}, ("s*",), ("vmvx",))
     assert (request.flags, request.jobs, request.out) == (("--a", "--b"), 3, Path("out"))
-    assert options == FoldOptions(0.015, run=True)
+    assert options == [0.015, True]
     assert [model.name for model in config.models] == ["small.mlir"]
 
 
@@ -91,14 +91,14 @@ def test_without_options_every_fold_counts_and_the_head_of_the_configuration(ask
     fold("--config", "c.yml")
     fold("--config", "c.yml", "--no-run")
     assert asked.asked[0][0].specs == {"head": "3.13.0"}
-    assert [options for *_, options in asked.asked] == [FoldOptions(None, run=True), FoldOptions(None, run=False)]
+    assert [options for _, _, *options in asked.asked] == [[None, True], [None, False]]
 
 
 def test_a_requirements_file_names_the_compiler_and_where_its_wheels_are(asked: Asked, fold: Ran) -> None:
     Path("c.yml").write_text(CONFIG.replace("{head: 3.13.0}", "{requirements: r.txt}"))
     Path("r.txt").write_text("-f https://example.com/wheels\n--no-index\niree-base-compiler==3.12.0\n")
     _, _, said = fold("--config", "c.yml")
-    request, config, _ = asked.asked[0]
+    request, config, *_ = asked.asked[0]
     assert request.specs == {"head": "iree-base-compiler==3.12.0"}
     assert config.places.find_links == ("https://example.com/wheels",)
     assert said == "--no-index of the requirements file is not followed here: the index counts as well"
