@@ -14,7 +14,6 @@ from bot.core.snapshot import CellKey
 from bot.show.blocks import (
     NOTE_LIMIT,
     Block,
-    Code,
     Fold,
     Footnotes,
     List,
@@ -42,7 +41,6 @@ FOLD_LIMIT_BYTES = 256 * 1024
 """A quarter of what GitHub takes as the summary of one step, in UTF-8: the report before it needs room, too."""
 _FOLDED = "folded"
 _NAMED = 6
-_COMMAND_LIMIT = 2_000
 _ABOUT_CELLS = (
     "Executables and bytes: before → folded. Change: of the artifact. Run time: folded / before, median of pairs that "
     "were run one after the other; in brackets the interval that holds the true median with 95 % probability."
@@ -101,7 +99,6 @@ def fold_blocks(audit: FoldAudit, room: Room) -> tuple[Block, ...]:
         section("Builds without a row", List(_other_cells(facts, room)), name="others"),
         Fold("Families that were folded", (merged,), name="folded"),
         Fold("Families that were left, and why", (left,), is_open=room.place == "terminal", name="left"),
-        Fold("How to reproduce", tuple(_reproduction(audit)), name="reproduce"),
     )
 
 
@@ -139,7 +136,8 @@ def _sentences(facts: _Facts) -> Iterator[Phrase]:
         for text in (audit.compiler.version, audit.compiler.spec, " ".join(audit.flags))
     )
     of = phrase(" (", spec, ")") if audit.compiler.spec else ()
-    yield phrase("IREE ", version, of, phrase(", flags ", flags) if audit.flags else (), ".")
+    made = phrase("IREE ", version, of, phrase(", flags ", flags) if audit.flags else (), ".")
+    yield phrase(made, " The command of each folded build is in fold.json.")
 
 
 def _headline(summed: Sequence[FoldCell], count: int, is_wrong: bool) -> Phrase:
@@ -265,16 +263,3 @@ def _family_lines(
         line = phrase(strong(counts), f" ({clip(clean(kind), NAME_LIMIT)}){why}: ", where)
         lines.append((-executables, why, kind, line))
     return first([line for *_, line in sorted(lines, key=lambda one: one[:3])], room.lines, "such line")
-
-
-def _reproduction(audit: FoldAudit) -> Iterator[Block]:
-    """Of the cell that shrank most, where the outputs are equal; or are not known, if there is none."""
-    cells = [cell for cell in audit.cells if cell.command and cell.module and cell.equal is not False]
-    if not cells:
-        return
-    best = min(cells, key=lambda cell: (cell.equal is None, cell.artifact_bytes.change or 0))
-    model, target, module = (code(clip(name, NAME_LIMIT)) for name in (best.model, best.target, best.module))
-    where = (", in the directory of ", code("fold.json"), ":")
-    yield Sentence(phrase("The folded artifact of ", model, " on ", target, " is made of ", module, *where))
-    yield Code(best.command if len(best.command) <= _COMMAND_LIMIT else "")
-    yield Sentence(phrase("The commands of all builds are in fold.json."))

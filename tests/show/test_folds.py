@@ -172,22 +172,6 @@ def test_today_and_then_stand_beside_the_regions() -> None:
     assert "Of 200 dispatch regions of 1 model, 55.0 % are folded away today, and **85\\.0 %** with folding." in text
 
 
-# How it is made.
-
-
-def test_the_command_is_that_of_the_cell_that_shrank_most_with_equal_outputs() -> None:
-    cells = (
-        replace(cell("a", after=900), command="iree-compile a", module="folded/a.mlir", equal=True),
-        replace(cell("b", after=10), command="iree-compile b", module="folded/b.mlir", equal=None),
-        replace(cell("c", after=5), command="iree-compile c", module="folded/c.mlir", equal=False),
-    )
-    assert "```sh\niree-compile a\n```" in of(*cells) and "`folded/a.mlir`" in of(*cells)
-    assert "```sh\niree-compile b\n```" in of(*cells[1:])
-    assert "How to reproduce" not in of(*cells[2:])
-    text = of(replace(cells[0], command="x" * 5000))
-    assert "```" not in text and "The commands of all builds are in fold.json." in text
-
-
 # On a terminal.
 
 
