@@ -11,7 +11,7 @@ import platform
 import re
 import statistics
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -217,21 +217,21 @@ class Runner:
         if isinstance(fed, str):
             return Equality(None, fed)
         with temporary_directory("outputs-", self._directory) as outputs:
-            runs: dict[int, list[tuple[str, str]]] = {}
+            runs: list[list[tuple[str, str]]] = []
             for draw in self._unless_long(len(fed.draws), _FEWEST_DRAWS):
                 ran = self._both(before, after, fed, draw, outputs / str(draw))
                 if isinstance(ran, Equality):
                     return ran
                 if ran is not None:
-                    runs[draw] = ran
+                    runs.append(ran)
             requests = [
-                {"element": element, "draws": [run[number] for run in runs.values()]}
+                {"element": element, "draws": [run[number] for run in runs]}
                 for number, element in enumerate(fed.results)
             ]
             compared = compare(requests, outputs, self._cancel)
         if isinstance(compared, str):
             return Equality(None, compared)
-        return judged(compared, fed.results, _inputs(fed, runs))
+        return judged(compared, fed.results, _inputs(fed, len(runs)))
 
     def price(self, before: Path, after: Path, pairs: int = PAIRS) -> Price | str:
         """Their times, or the reason why there are none.
@@ -287,7 +287,7 @@ class Runner:
 
         None where it is the one before that refuses these data, and did not refuse those of the first draw.
         """
-        start, inputs = time.monotonic(), _inputs(fed, range(draw + 1))
+        start, inputs = time.monotonic(), _inputs(fed, draw + 1)
         ran = self._execute(before, fed, draw, outputs / "before")
         if isinstance(ran, Stopped):
             return None if draw and ran.is_own else Equality(None, f"{self._names[0]} {ran.why}, {inputs}")
@@ -312,13 +312,13 @@ class Runner:
             return here(f"was not timed: {timed}") if isinstance(timed, str) else timed
 
 
-def _inputs(fed: Feed, runs: Collection[int]) -> str:
+def _inputs(fed: Feed, runs: int) -> str:
     """On what these runs were, as in `on 3 random inputs`."""
     if not fed.random:
         return "in its only run, as it is given nothing"
-    what = fed.random if len(runs) == 1 else fed.random.replace("input", "inputs").replace("set", "sets")
+    what = fed.random if runs == 1 else fed.random.replace("input", "inputs").replace("set", "sets")
     sizes = f", with dynamic dimensions of {fed.dynamic}" if fed.dynamic else ""
-    return f"on {len(runs)} random {what}{sizes}"
+    return f"on {runs} random {what}{sizes}"
 
 
 class Equality(NamedTuple):
