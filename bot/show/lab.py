@@ -42,7 +42,7 @@ from bot.show.renderers import write_answer
 
 LAB_LIMIT_BYTES = 256 * 1024  # A quarter of what GitHub takes as the summary of one step, in UTF-8
 _TIME = "CPU time"
-_VARIANTS, _COLUMNS, _CELLS = 10, 4, 8
+_COLUMNS, _CELLS = 4, 8
 _TEXT_LIMIT, _WHY_LIMIT = 400, 300
 _EQUAL = {True: "equal", False: "⚠️ differ", None: UNKNOWN}
 
@@ -122,9 +122,7 @@ def _answer(lab: Lab, one: Sums) -> Phrase:
     others = [variant.name for variant in one.variants if variant.name != one.reference]
     changes = {variant: differences(lab, one, variant) for variant in others}
     moved = [variant for variant in others if changes[variant]]
-    parts = [phrase(name(variant), " ", ", ".join(changes[variant])) for variant in moved[:_VARIANTS]]
-    if len(moved) > _VARIANTS:
-        parts.append(phrase(f"{len(moved) - _VARIANTS} more in the table"))
+    parts = [phrase(name(variant), " ", ", ".join(changes[variant])) for variant in moved]
     known = [column for column in lab.experiment.columns if one.value(one.reference, column) is not None]
     same = [name for name in others if not changes[name] and all(one.value(name, id_) is not None for id_ in known)]
     parts += [phrase("no change with ", _names(same))] if same and known else []

@@ -273,24 +273,22 @@ def _of_one_structure(group: Sequence[Member]) -> Draft:
     if not kinds:
         return "constants", group, [IDENTICAL]
     is_shaped = bool(kinds & {"dimension", "fixed", "type"})
-    shapes, arrays, constants = (dict[tuple[str, ...], tuple[str, int]]() for _ in range(3))
+    # values → what has them: what repeats how another varies, such as shapes inside an argument's, is left out
+    shapes, arrays, constants = (dict[tuple[str, ...], str]() for _ in range(3))
     for slots in columns:
         first, values = slots[0], tuple(map(_text_of, slots))
-        if first.kind == "type" or (first.constant is None and first.place[0] in _FOLLOWING):
-            continue  # the constant's value says it, or the types of operands and results
-        if first.constant is None:
-            # Shapes inside that repeat how an argument varies are left out, as the column is the argument's.
-            label, lines = _owner(first), arrays if isinstance(first.place[0], str) else shapes
-        else:
+        if first.constant is not None and first.kind != "type":  # the constant's value says its type
             type_ = str(first.constant.results[0].type)
-            label, lines = f"{type_} constant of {first.op.name}", constants
-            if is_shaped and type_ == "index":
-                lines = shapes
-        lines.setdefault(values if lines is shapes else (label, *values), (label, len(set(values))))
+            lines = shapes if is_shaped and type_ == "index" else constants
+            lines.setdefault(values, f"{type_} constant of {first.op.name}")
+        elif first.constant is None and not isinstance(first.place[0], str):
+            shapes.setdefault(values, _owner(first))
+        elif first.constant is None and first.place[0] not in _FOLLOWING:
+            arrays.setdefault(values, _owner(first))
     kind = "static-shapes" if is_shaped else "offsets" if "offset" in kinds else "constants"
     told = [
-        [_line(label, [_short(value, _VALUE_CHARACTERS) for value in values[-len(group) :]], count)
-         for values, (label, count) in lines.items()]
+        [_line(label, [_short(value, _VALUE_CHARACTERS) for value in values], len(set(values)))
+         for values, label in lines.items()]
         for lines in ((shapes, constants, arrays) if is_shaped else (arrays, constants))
     ]  # fmt: skip
     return kind, group, [line for line in dict.fromkeys(chain.from_iterable(zip_longest(*told))) if line]
