@@ -136,8 +136,8 @@ def not_called(interface: Interface) -> str | None:
 def feed(interface: Interface, dynamic: int, draws: int, directory: Path, cancel: Cancel) -> Feed | str:
     """Write what is missing below `directory`; how to call the one function with it, or why that cannot be.
 
-    `dynamic`: for dimensions that are not fixed; `draws`: how many random inputs, one where the function takes none; with
-    long integers among the parameters there is one run more, with other ones.
+    `dynamic`: for dimensions that are not fixed; `draws`: how many random inputs, one where the function takes none.
+    With long integers among the parameters there is one run more, with other ones.
     """
     (function,) = interface.functions
     narrow, wide = (_parameter_files(interface, is_wide=is_wide) for is_wide in (False, True))
