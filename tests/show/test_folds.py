@@ -181,19 +181,6 @@ def test_no_line_of_a_terminal_is_too_wide(name: str, width: int) -> None:
     assert max(map(cell_len, printed(getattr(make, name)(), width).splitlines())) <= width
 
 
-def test_the_terminal_has_the_same_sentences_and_the_reasons() -> None:
-    text = " ".join(printed(make.many(), 300).split())
-    for words in (
-        "Fold audit: 93 of 126 builds folded: artifacts ",
-        "⚠️ outputs differ in 1 more build, in none of these sums: whisper_tiny_encoder_f32 on llvm-cpu-x86_64.",
-        "% are folded away today, and ",
-        "Nothing to fold (16 builds): jax_mlp_train_step_f32, mobilenet_v2_f32_224 on ",
-        f"72 executables in 2 families (constants): {make.LEGALISE}: ",
-        "more builds, in the files",
-    ):
-        assert words in text, words
-
-
 def test_data_brings_no_sequences_to_the_terminal() -> None:
     text = printed(make.hostile((*HOSTILE, "[bold red]markup[/]", "\x1b]0;title\x07")), 200)
     assert not [char for char in text if not char.isprintable() and char != "\n"]
