@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -292,13 +292,11 @@ def _model_row(one: Sums, model: str, variant: str, columns: Sequence[str]) -> R
         return (*names, phrase(strong(cell.status.replace("-", " "))), *[phrase(ABSENT)] * (len(columns) - 1))
     reference = one.cells.get((model, one.reference))
     same = UNKNOWN if one.time_ratio(model, variant) is None else "× 1 (same artifact)"
-    special: dict[str, Callable[[], str]] = {
-        _TIME: lambda: "× 1" if is_first else _priced(run.price) if run.price else same,
-        "outputs": lambda: ABSENT if is_first else _EQUAL[run.equal],
-    }
+    time = "× 1" if is_first else _priced(run.price) if run.price else same
+    ran = {_TIME: time, "outputs": ABSENT if is_first else _EQUAL[run.equal]}
     values = (
-        special[column]()
-        if column in special
+        ran[column]
+        if column in ran
         else _valued(value_of(cell, column), value_of(reference, column) if reference else None, is_first=is_first)
         for column in columns
     )
