@@ -17,7 +17,7 @@ from bot.show.filters import plural
 PART = "fold"
 UNKNOWN = "n/a"
 EQUAL = {True: "equal", False: "differ", None: "not known"}
-_STEPS = ("regions", "today", "not_inlined", "shapes_erased", "constants_erased", "both_erased", "folded")
+_STEPS = ("regions", "today", "folded")
 
 
 def count(number: int | None) -> str:
@@ -37,8 +37,8 @@ def change(cell: FoldCell) -> str:
 
 
 def steps(models: Sequence[FoldModel]) -> list[str]:
-    """How far each step takes each model."""
-    head = ["model", *(name.replace("_", " ") for name in _STEPS), "away today", "away folded"]
+    """How far folding takes each model."""
+    head = ["model", *_STEPS, "away today", "away folded"]
     rows = [
         [
             one.model,

@@ -17,7 +17,7 @@ def arguments(parser: Parser) -> None:
         "and the folded modules. What is not equal, or has no gain, is left and listed: that is no failure."
     )
     add_compiler(parser, "the compiler (default: compiler.head of the configuration)")
-    about = "the most run time that a fold may cost, such as 1%% (default: every fold with gain is kept)"
+    about = "the most run time that folding may cost a build, such as 1%% (default: every fold with gain is kept)"
     parser.add_argument("--max-slowdown", type=share, metavar="PERCENT", help=about)
     about = "compile only: outputs are not compared, and nothing is timed"
     parser.add_argument("--no-run", action="store_true", help=about)
@@ -29,7 +29,6 @@ def arguments(parser: Parser) -> None:
 def run(arguments: Arguments) -> None:
     """Raises UsageError where nobody names a compiler; NoVerdict, with the files written, where nothing compiled."""
     from bot.cli.work import work_of
-    from bot.core.fold import FoldOptions
     from bot.errors import NoVerdict, UsageError
     from bot.show.blocks import TERMINAL
     from bot.show.fold import fold_blocks, write_folds
@@ -37,17 +36,14 @@ def run(arguments: Arguments) -> None:
     from bot.study.comparison import with_compiler
     from bot.study.folding import audited
 
-    options = FoldOptions(arguments.max_slowdown, not arguments.no_run)
-    if options.max_slowdown is not None and not options.run:
+    if arguments.max_slowdown is not None and arguments.no_run:
         what = "needs run times, and with --no-run there are none"
         raise UsageError(what, where="--max-slowdown", hint="leave out one of the two")
     work = with_compiler(work_of(arguments, {"head": arguments.compiler}))
-    audit = audited(work, options)
+    audit = audited(work, arguments.max_slowdown, runs=not arguments.no_run)
     files = write_folds(audit, work.config.templates, work.request.out)
     arguments.show.answer(lambda out: print_blocks(fold_blocks(audit, TERMINAL), out), files=files)
     if all(cell.artifact_bytes.before is None for cell in audit.cells):
-        first, count = audit.cells[0], len(audit.cells)
-        what = f"{first.model} on {first.target} was not" if count == 1 else f"none of {count} builds was"
         reason = next((cell.note for cell in audit.cells if cell.note), "")
-        where = str(work.request.out / "fold.json")
-        raise NoVerdict(f"nothing to fold: {what} measured", where=where, hint=reason[:200])
+        where, what = str(work.request.out / "fold.json"), f"none of {len(audit.cells)} builds was measured"
+        raise NoVerdict(what, where=where, hint=reason[:200])

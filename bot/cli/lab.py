@@ -14,7 +14,7 @@ EXAMPLES = (
 def arguments(parser: Parser) -> None:
     parser.description = (
         f"{parser.description}. Its variants are measured as any build is, and compared with the first of them; where "
-        "the experiment asks for it, artifacts are run and timed. Writes lab.json, lab.md and lab.html."
+        "the experiment asks for it, artifacts are run and timed. Writes lab.json and lab.md."
     )
     about = "the experiment; without one, they are listed"
     parser.add_argument("experiment", nargs="?", metavar="EXPERIMENT", help=about)
@@ -24,7 +24,7 @@ def arguments(parser: Parser) -> None:
     add_compiler(parser, "compiler of the variants that name none (default: compiler.head of the configuration)")
     parser.add_argument("--no-run", action="store_true", help="compile only: nothing is run, and nothing timed")
     add_flags(parser)
-    add_out(parser, "the three files")
+    add_out(parser, "the files")
     add_selectors(parser)
 
 

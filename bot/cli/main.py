@@ -42,7 +42,7 @@ GROUPS = {
         "trace": (trace, "follow one dispatch through the passes of both compilers"),
         "history": (history, "tell what each release did to the code of the suite"),
         "bisect": (bisect, "find where a number moved, among releases, wheels or snapshots"),
-        "lab": (lab, "compare several variants of flags, releases or models"),
+        "lab": (lab, "compare several variants of flags or releases"),
         "fold": (fold, "fold what deduplication left apart, and tell what that saves"),
     },
     "keep": {

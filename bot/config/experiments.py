@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from bot.config.configuration import MODEL_SUFFIXES, configs_dir, read_ours
+from bot.config.configuration import configs_dir, read_ours
 from bot.config.yaml_file import (
     Flags,
     Globs,
@@ -21,12 +21,13 @@ from bot.config.yaml_file import (
     json_schema,
     pattern,
 )
-from bot.core.lab import COLUMN_BY_ID, Experiment
+from bot.core.lab import Experiment
+from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import near_or_known
 from bot.core.study import Variant
 from bot.errors import UsageError
 
-COLUMNS = tuple(COLUMN_BY_ID)
+COLUMNS = tuple(METRIC_BY_ID)
 _ROOT = "experiments"
 _WORDS = "a name begins with a letter or a digit and has letters, digits, '_', '.', '+' and '-' only"
 Name = Annotated[str, pattern("[A-Za-z0-9][A-Za-z0-9_.+-]*", _WORDS, "opt-level", "O3", max_length=60)]
@@ -40,8 +41,6 @@ class VariantKeys(Keys, frozen=True):
         targets: Globs of the targets that have this variant, each with the flags that only they have; an option that
             the target has already is replaced. Absent: all targets.
         compiler: Its compiler, in the forms that --compiler takes. Absent: that of --compiler.
-        models: Row to the model that stands there in this variant: a file, relative to this one. Where one variant has
-            it, all have.
     """
 
     flags: Flags = ()
@@ -49,7 +48,6 @@ class VariantKeys(Keys, frozen=True):
         Annotated[Mapping[str, Flags], examples({"cuda": ["--iree-cuda-target=sm_90"]}, min_length=1)] | UnsetType
     ) = UNSET
     compiler: Spec = ""
-    models: Annotated[Mapping[Name, Text], examples({"bert": "models/bert_l4_f32_s128.mlir"}, min_length=1)] = {}
 
 
 class ExperimentKeys(Keys, frozen=True, kw_only=True):
@@ -57,8 +55,7 @@ class ExperimentKeys(Keys, frozen=True, kw_only=True):
 
     Attributes:
         question: What is asked, in one sentence.
-        columns: What is looked at: ids of metrics, or linalg_ops_before. The picture is of the first.
-        models: Globs of the configuration's models. Absent: all of them.
+        columns: What is looked at: ids of metrics.
         targets: Globs of the configuration's targets. Absent: all of them.
         run: Whether artifacts are run and timed, where this machine can run them. Default: false.
         variants: Name to variant, at least two. The first one that a target has is the reference.
@@ -69,7 +66,6 @@ class ExperimentKeys(Keys, frozen=True, kw_only=True):
         examples("What does a higher optimization level cost in bytes, and what does it buy in time?", max_length=300),
     ]
     columns: Annotated[tuple[str, ...], Meta(max_length=12), distinct(["artifact_bytes", "executables"], least=1)]
-    models: Globs = ()
     targets: Globs = ()
     run: Annotated[bool, examples(True)] = False
     variants: Annotated[
@@ -90,7 +86,7 @@ _EXAMPLE = {
 
 
 class ExperimentsFile(Keys, frozen=True):
-    """Questions that code-size-bot lab answers: variants of flags, compilers or models, compared like sides.
+    """Questions that code-size-bot lab answers: variants of flags or compilers, compared like sides.
 
     Attributes:
         schema: The version of this format.
@@ -127,36 +123,15 @@ def _experiment(name: str, file: YamlFile, entry: ExperimentKeys) -> Experiment:
     for index, column in enumerate(entry.columns):
         if column not in COLUMNS:
             raise file.error(("columns", index), f"no metric is called {column!r}", near_or_known(column, COLUMNS))
-    variants = tuple(_variant(file, one, variant) for one, variant in entry.variants.items())
-    named = [variant for variant in variants if variant.files]
-    if named and len(named) != len(variants):
-        bare = next(variant.name for variant in variants if not variant.files)
-        raise file.error(("variants", bare), "has no models, and other variants have", "give it models, too")
-    if named and "models" in file.data:
-        raise file.error(("models",), "cannot stand beside models of the variants", "keep one of them")
+    variants = tuple(
+        Variant(one, each.compiler, flags=each.flags, targets=None if each.targets is UNSET else each.targets)
+        for one, each in entry.variants.items()
+    )
     return Experiment(
         name=name,
         question=entry.question,
         columns=entry.columns,
         variants=variants,
-        models=entry.models,
         targets=entry.targets,
         run=entry.run,
-    )
-
-
-def _variant(file: YamlFile, name: str, entry: VariantKeys) -> Variant:
-    files = {}
-    for row, text in entry.models.items():
-        model = file.path.parent / text
-        if not text.endswith(MODEL_SUFFIXES) or not model.is_file():
-            what = f"{text!r} is no model ({', '.join(MODEL_SUFFIXES)}) in {file.path.parent}"
-            raise file.error(("variants", name, "models", row), what, "the path is relative to this file")
-        files[row] = str(model)
-    return Variant(
-        name=name,
-        flags=entry.flags,
-        spec=entry.compiler,
-        files=files,
-        targets=None if entry.targets is UNSET else entry.targets,
     )

@@ -1,4 +1,4 @@
-"""A fold audit: how folds are judged; which executables were made one, what that made of the artifacts, the price."""
+"""A fold audit: which executables were made one, what that made of the artifacts, and the price."""
 
 from __future__ import annotations
 
@@ -10,15 +10,6 @@ from msgspec.structs import replace
 
 from bot.core.record import Count, Name, Record, Small, always
 from bot.core.snapshot import CompilerInfo, lines
-
-
-class FoldOptions(Small, frozen=True):
-    """How folds are judged."""
-
-    # the price that is allowed (0.01 is 1 %); None where every fold with gain is kept
-    max_slowdown: float | None = None
-    run: bool = True  # False where nothing is executed: outputs and price are then not known
-
 
 FOLD_SCHEMA = "code-size-fold/1"
 
@@ -83,13 +74,6 @@ class Run(Small, frozen=True):
     price_note: str = ""
 
 
-class Bound(Record, frozen=True):
-    """The most that folding could save: all of each family but its largest member."""
-
-    executables: Count
-    size_bytes: Count | None  # of them; None where the bytes of one are not known
-
-
 class FoldCell(Record, frozen=True, omit_defaults=True):
     """One model on one target."""
 
@@ -98,14 +82,12 @@ class FoldCell(Record, frozen=True, omit_defaults=True):
     state: FoldState
     executables: BeforeAfter
     artifact_bytes: BeforeAfter  # before: of the artifact that the printed command gives; after: of the folded module's
-    executable_bytes: BeforeAfter  # the device code in them
     equal: bool | None  # whether both artifacts gave the same outputs on this machine; None where that is not known
     folded: tuple[FoldedFamily, ...]
     left: tuple[LeftFamily, ...]
     # the artifact of the program that was written at the end of the flow phase and resumed, nothing folded: where it is
     # not that of the printed command, the difference is none of folding
     resumed_bytes: Count | None = None
-    bound: Bound | None = None
     equal_note: str = ""  # on what inputs and within what tolerance, or why it is not known
     price: Price | None = None  # None where nothing was timed; `price_note` says why
     price_note: str = ""
@@ -115,17 +97,11 @@ class FoldCell(Record, frozen=True, omit_defaults=True):
 
 
 class FoldModel(Record, frozen=True):
-    """How far each step takes one model: executables that are left of its dispatch regions; None: not known."""
+    """How far folding takes one model: executables that are left of its dispatch regions; None: not known."""
 
     model: Name
     regions: Count | None  # dispatch regions, before deduplication
     today: Count | None  # executables as the compiler leaves them
-    not_inlined: Count | None  # the same where the compiler inlines no constant into a dispatch
-    # kinds of those of `not_inlined` that differ in more than static shapes: counted, not compiled
-    shapes_erased: Count | None
-    # kinds of those of today that differ in more than values of constants: counted, not compiled
-    constants_erased: Count | None
-    both_erased: Count | None  # kinds of those of today that differ in more than either: counted, not compiled
     folded: Count | None  # executables of the module that was folded and compiled; the fewest over the targets
 
 

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from bot.core.delta import seen_values, value_of
 from bot.core.fold import Run
-from bot.core.metrics import METRIC_BY_ID, Metric
+from bot.core.metrics import METRIC_BY_ID
 from bot.core.record import Small, Value, largest, total
 from bot.core.snapshot import Cell, CellKey, filled, lines
 from bot.core.study import Study, Variant
@@ -20,24 +20,16 @@ from bot.core.study import Study, Variant
 LAB_SCHEMA = "code-size-lab/1"
 SAME = "the same artifact"  # why a cell is not run: its artifact is the reference's, byte by byte
 
-BEFORE_FUSION = Metric(
-    "linalg_ops_before", "linalg operations before fusion", "count", "linalg operations after global optimization"
-)
-"""A number that no rule judges: the model has it, not what the compiler made of it."""
-COLUMN_BY_ID = {**METRIC_BY_ID, BEFORE_FUSION.id: BEFORE_FUSION}
-
 
 class Experiment(Small, frozen=True):
     """What is asked."""
 
     name: str
     question: str
-    columns: tuple[str, ...]  # of COLUMN_BY_ID, in the order in which they are shown
+    columns: tuple[str, ...]  # ids of metrics, in the order in which they are shown
     # the first one that has an artifact on a target is what the others are compared with there
     variants: tuple[Variant, ...]
-    # models, targets: globs of those of the configuration; empty: all
-    models: tuple[str, ...] = ()
-    targets: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()  # globs of those of the configuration; empty: all
     run: bool = False
 
 
@@ -48,11 +40,10 @@ class Lab(Small, frozen=True, dict=True, gc=True):
     """What an experiment gave."""
 
     experiment: Experiment
-    study: Study  # the experiment's variants, measured; their cells know `linalg_ops_before`, too
+    study: Study  # the experiment's variants, measured
     runs: Mapping[tuple[str, CellKey], Run]  # variant and cell → what running it gave; of those that were to be run
     machine: str  # what ran them, in one line; empty where none was run
     flags: tuple[str, ...]  # of every cell, beside the targets' and the variants'
-    targets: Mapping[str, str]  # target → its backend, of the experiment
     notes: tuple[str, ...]
 
     @cached_property
@@ -64,11 +55,6 @@ class Lab(Small, frozen=True, dict=True, gc=True):
     def run(self, variant: str, cell: Cell) -> Run:
         """What running a cell gave."""
         return self.runs.get((variant, cell.key), NOT_RUN)
-
-
-def is_largest(column: str) -> bool:
-    """True for a column that has no sum: what is told of several models is the largest of theirs."""
-    return COLUMN_BY_ID[column].over == "largest"
 
 
 class Mean(NamedTuple):
@@ -96,7 +82,7 @@ class Sums:
         known = [value for cell in cells if (value := value_of(cell, column)) is not None]
         if not known or len(known) != len(self.models):
             return None
-        return largest(known) if is_largest(column) else total(known)
+        return largest(known) if METRIC_BY_ID[column].over == "largest" else total(known)
 
     def run(self, model: str, variant: str) -> Run:
         """What running one of the cells gave."""
@@ -141,14 +127,14 @@ def lab_lines(lab: Lab) -> Iterator[bytes]:
     asked = lab.experiment
     variants = (
         {"name": one.name, "compiler": one.compiler, "flags": one.flags}
-        | filled(targets=one.targets, files=one.files, reason=one.reason)
+        | filled(targets=one.targets, reason=one.reason)
         for one in lab.study.variants
     )
     record = {
         "schema": LAB_SCHEMA,
         "experiment": asked.name,
         **{name: getattr(asked, name) for name in ("question", "columns", "run")},
-        **{name: getattr(lab, name) for name in ("machine", "flags", "targets", "notes")},
+        **{name: getattr(lab, name) for name in ("machine", "flags", "notes")},
         "variants": tuple(variants),
         "cells": (),
     }

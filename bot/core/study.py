@@ -34,7 +34,6 @@ class Variant(Small, frozen=True):
     flags: tuple[str, ...] = ()  # of its cells, behind all others
     # glob of the only targets that have it → flags that it adds there; None for all, without such flags
     targets: Mapping[str, tuple[str, ...]] | None = None
-    files: Mapping[str, str] = {}  # row → its model's file; empty where the rows are models of their own
 
     @property
     def compiler(self) -> CompilerInfo | None:

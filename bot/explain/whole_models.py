@@ -1,8 +1,7 @@
-"""What deduplication left of a cell, and which models were edited.
+"""Which models were edited, and how: operations that came and went, and in which of the model's components.
 
-What it left has an upper bound: all of a family but its largest member. On vulkan and metal each entry point has an
-executable of its own in the artifact, with tables and padding, and that is saved; elsewhere they share one, and the
-device code of an entry point is all that can be told of its part. Where bytes of a member are not known, no sum is.
+Told by the programs that one compiler read out of both texts: another one may read the same text differently. They are
+those of one target, the same command on both sides where there is one, as flags may decide too what is read.
 """
 
 from __future__ import annotations
@@ -11,40 +10,10 @@ from collections import Counter
 from collections.abc import Mapping
 
 from bot.core.explanation import UNATTRIBUTED
-from bot.core.fold import Bound
 from bot.core.json_text import known_counts
 from bot.core.program import Program
-from bot.core.snapshot import Cell, Dispatch, ModelEdit, Snapshot
+from bot.core.snapshot import Cell, ModelEdit, Snapshot
 from bot.explain.components import Sections, name_places
-
-
-def surplus(cell: Cell) -> Bound | None:
-    """What a cell has beyond one representative of each family; None where it is not known."""
-    if not cell.measured or "families" in cell.reasons:
-        return None
-    families = cell.families
-    members = {member for family in families for member in family.members}
-    rows: dict[str, list[Dispatch]] = {}
-    for row in cell.dispatches if members else ():
-        if row.executable in members:
-            rows.setdefault(row.executable, []).append(row)
-    # Whole executables where each entry point has one of its own in the artifact, else the entry points' device code.
-    sizes = dict[str, int]()
-    for name, of in rows.items():
-        for each in [row.executable_bytes for row in of], [row.code_bytes for row in of]:
-            if None not in each:
-                sizes.setdefault(name, sum(size or 0 for size in each))
-    surplus_bytes: int | None = None
-    if sizes.keys() == members:
-        by_family = ([sizes[member] for member in family.members] for family in families)
-        surplus_bytes = sum(sum(each) - max(each) for each in by_family)
-    return Bound(sum(len(family.members) - 1 for family in families), surplus_bytes)
-
-
-# Which models were edited, and how: operations that came and went, and in which of the model's components.
-#
-# Told by the programs that one compiler read out of both texts: another one may read the same text differently. They
-# are those of one target, the same command on both sides where there is one, as flags may decide too what is read.
 
 _NOTHING = Program(operations="")  # The program of a model that a side does not have
 _UNKNOWN = ""  # The digest of a model that a side has, and says no more of

@@ -88,7 +88,6 @@ _HEADER_STEP = 64  # the data of a parameter file begin at a multiple of this ma
 _SPARE_BYTES = 64 << 20  # room that is left on the disk, for outputs and whatever others do there
 _ANY = "!hal.buffer_view"  # an argument that the program does not look at
 _FEW, _LONG_BITS = 2, 32  # integers of so many bits are 0 or 1 in some of the draws: they may be masks
-_FLOATS_ARE = {"input": "of about 0.25", "wide": "of about 0.001 to 64", "parameter": "weights"}
 _QUANTISED, _SUM = ("i8", "si8", "ui8"), "i32"
 """Elements of what a quantised program multiplies, and of what it adds to the sums."""
 _HELD_TWICE = 2  # what initializers make of parameters may be as large as these are, and stays beside them
@@ -99,9 +98,7 @@ class Feed(NamedTuple):
 
     directory: Path  # where its files are, and the programs are run
     draws: tuple[tuple[str, ...], ...]  # for each run the function, the files of parameters and the arguments
-    # for each run what these are: `i32 from 0 to 99, f32 weights`; empty where nothing is random
-    drawn: tuple[str, ...]
-    has_inputs: bool  # False for a function without arguments, of which only the parameters are random
+    random: str  # what is drawn for each run: `input`, or `set of parameters` for no inputs; empty where it is nothing
     results: tuple[str, ...]  # the elements of what it gives, in order (`f32`); empty for what is no tensor or number
     dynamic: int | None  # what dimensions were made that are not fixed; None where all are
 
@@ -121,91 +118,76 @@ class _File(NamedTuple):
         return f"{self.kind}-{digest[:24]}.{'safetensors' if self.head else 'bin'}"
 
 
-def called(interface: Interface) -> tuple[Function, bool] | str:
-    """The function to run and whether it takes tensors of any size, or the reason why there is none."""
+def not_called(interface: Interface) -> str | None:
+    """Why there is no function to run, or none that somebody could know how to call; None where there is one."""
     if len(interface.functions) != 1:
         names = ", ".join(each.name for each in interface.functions[:4])
         return f"which of {len(interface.functions)} public functions to run is not known{names and f': {names}'}"
     function = interface.functions[0]
     if not function.name.isprintable():
         return "the program's function has a name that cannot be given to the runtime"
-    types = [parsed(text) for text in function.arguments]
-    for number, (text, tensor) in enumerate(zip(function.arguments, types, strict=True)):
+    for number, text in enumerate(function.arguments):
+        tensor = parsed(text)
         if text != _ANY and (tensor is None or tensor.sized(1).size_bytes is None):
             return f"argument {number} of {function.name} is a {text}, of which no random one is made"
-    return function, any(tensor is not None and tensor.is_dynamic for tensor in types)
+    return None
 
 
-def feed(
-    interface: Interface, function: Function, dynamic: int | None, draws: int, directory: Path, cancel: Cancel
-) -> Feed | str:
-    """Write what is missing below `directory`; how to call the function with it, or the reason why that cannot be.
+def feed(interface: Interface, dynamic: int, draws: int, directory: Path, cancel: Cancel) -> Feed | str:
+    """Write what is missing below `directory`; how to call the one function with it, or why that cannot be.
 
-    `dynamic`: for dimensions that are not fixed; None where all are; `draws`: how many random inputs; one where the
-    function takes none.
+    `dynamic`: for dimensions that are not fixed; `draws`: how many random inputs, one where the function takes none.
+    With long integers among the parameters there is one run more, with other ones.
     """
+    (function,) = interface.functions
     narrow, wide = (_parameter_files(interface, is_wide=is_wide) for is_wide in (False, True))
     if isinstance(narrow, str) or isinstance(wide, str):
         return str(narrow)
-    runs = [(draw, narrow) for draw in range(draws if function.arguments else 1)]
+    has_inputs = any(text != _ANY for text in function.arguments)
+    runs = [(draw, narrow) for draw in range(draws if has_inputs else 1)]
     runs[1:1] = [(len(runs) | 1, wide)] if wide != narrow else []
-    files, calls, drawn = dict[str, _File](), list[tuple[str, ...]](), list[str]()
+    files, calls = dict[str, _File](), list[tuple[str, ...]]()
     for draw, of_run in runs:
         given = _arguments(function, draw, dynamic, picks=interface.picks)
-        files |= {file.name: file for file in (*of_run.values(), *(one.file for one in given)) if file}
+        files |= {file.name: file for file in (*of_run.values(), *(file for _, file in given)) if file}
         flags = [f"--parameters={f'{scope}=' if scope else ''}{each.name}" for scope, each in of_run.items()]
-        flags += [f"--input={one.flag}{f'@{one.file.name}' if one.file else ''}" for one in given]
+        flags += [f"--input={flag}{f'@{file.name}' if file else ''}" for flag, file in given]
         calls.append((f"--function={function.name}", *flags))
-        tensors = (_words(tensor) for file in of_run.values() for tensor in file.tensors)
-        drawn.append(", ".join(filter(None, dict.fromkeys([*(one.said for one in given), *tensors]))))
     if reason := _written(files, directory, cancel):
         return reason
     results = [parsed(text) for text in function.results]
     return Feed(
         directory,
         draws=tuple(calls),
-        drawn=tuple(drawn),
-        has_inputs=bool(function.arguments),
+        random="input" if has_inputs else "set of parameters" if interface.parameters else "",
         results=tuple(each.element if each else "" for each in results),
-        dynamic=dynamic,
+        dynamic=dynamic if any(map(_is_dynamic, function.arguments)) else None,
     )
 
 
-class _Given(NamedTuple):
-    """An argument: what stands on the command line before the file's name, the file, and what is random in it."""
-
-    flag: str
-    file: _File | None
-    said: str
+def _is_dynamic(text: str) -> bool:
+    tensor = parsed(text)
+    return tensor is not None and tensor.is_dynamic
 
 
-def _words(tensor: dict[str, Any]) -> str:
-    element, role, below = tensor["element"], tensor["role"], tensor["below"]
-    if role == "bias":
-        return f"{element} of about 131,072"
-    if below is not None:
-        return f"{element} from 0 to {below - 1:,}"
-    if not Tensor((), element).is_float:
-        return f"{element} over its range"
-    return f"{element} {_FLOATS_ARE[role]}"
+def _arguments(function: Function, draw: int, dynamic: int, *, picks: bool) -> list[tuple[str, _File | None]]:
+    """All of one run, each as what stands on the command line before its file's name, and the file.
 
-
-def _arguments(function: Function, draw: int, dynamic: int | None, *, picks: bool) -> list[_Given]:
-    """All of one run: the first is of small values, of the others each second one as wide as can be.
+    The first run is of small values, of the others each second one as wide as can be.
 
     A mask that is no mask may make all that a program computes infinite, so that the rest keeps small integers.
     """
-    given = []
+    given = list[tuple[str, _File | None]]()
     for number, text in enumerate(function.arguments):
         tensor = parsed(text)
         if tensor is None:
-            given.append(_Given("1xi8=0", None, ""))
+            given.append(("1xi8=0", None))
             continue
-        sized, role = tensor.sized(dynamic or 0), "wide" if draw else "input"
+        sized, role = tensor.sized(dynamic), "wide" if draw else "input"
         described = _described(sized, f"input {number}, draw {draw}", role, _below(tensor, draw, picks=picks))
         shape = "x".join([*map(str, sized.sizes), sized.element])
         file = None if tensor.is_scalar else _File("input", "", (described,), sized.size_bytes or 0)
-        given.append(_Given(f"{shape}=" if file else _scalar(tensor, described), file, _words(described)))
+        given.append((f"{shape}=" if file else _scalar(tensor, described), file))
     return given
 
 
@@ -283,9 +265,6 @@ def _written(files: Mapping[str, _File], directory: Path, cancel: Cancel) -> str
         ]
         if reason := fill(request, directory, cancel) if missing else None:
             return reason
-        for name, each in missing.items():
-            if (parts / name).stat().st_size != each.size_bytes:
-                return here("random data came out in another size than they should have")
         for name in missing:
             os.replace(parts / name, directory / name)
     return None

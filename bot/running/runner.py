@@ -11,9 +11,8 @@ import platform
 import re
 import statistics
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -29,7 +28,7 @@ from bot.core.record import Small
 from bot.core.spec import Places
 from bot.errors import InputError
 from bot.readers.ir_facts import CompiledFor, Interface
-from bot.running.feeding import Draw, Feed, Output, called, compare, feed
+from bot.running.feeding import Draw, Feed, Output, compare, feed, not_called
 from bot.system.defaults import cores
 from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Outcome, run
@@ -48,8 +47,9 @@ _DIRECTORIES = re.compile(r"(?<![\w.])/(?:[^\s/:'\"]+/)+")
 _NOT_ITS_FAULT = {"SIGILL": ": this processor lacks an instruction", "SIGKILL": ": memory ran out, most likely"}
 """Signals that tell more of the machine than of what ran on it."""
 _RAN_OUT = re.compile(r"RESOURCE_EXHAUSTED|out of memory|bad_alloc|Cannot allocate memory|No space left", re.IGNORECASE)
-DYNAMIC_SIZES = (16, 64, 128, 1)
-"""What dimensions are made that are not fixed: the first of these with which the artifact before runs."""
+DYNAMIC_SIZE = 16
+"""What dimensions are made that are not fixed."""
+RUN_SECONDS = 120  # How long a run may take: an interpreter is minutes over what a processor does in a second
 DRAWS, PAIRS = 3, 12
 _FEWEST_DRAWS, FEWEST_PAIRS = 2, 6
 """With fewer pairs, not even the whole range of the ratios holds the median with CONFIDENCE."""
@@ -142,7 +142,6 @@ class Stopped(NamedTuple):
 
     why: str  # how it ended, as what follows the name of the artifact
     is_own: bool = True  # False where the machine, and not the artifact, is to blame
-    is_refused: bool = False  # True where the runtime, or the program itself, said no
     is_late: bool = False  # True where the time limit ended it
 
 
@@ -171,7 +170,7 @@ def started(
     said = said if len(said) <= _SAID_CHARACTERS else f"{said[: _SAID_CHARACTERS - 1]}…"
     why = f"was refused by {runtime.name}: {said}"
     is_machine = _RAN_OUT.search(outcome.output)
-    return Stopped(here(why) if is_machine else why, is_own=not is_machine, is_refused=True)
+    return Stopped(here(why) if is_machine else why, is_own=not is_machine)
 
 
 def _argv(runtime: Runtime, program: str, artifact: Path, feed: Feed, draw: int) -> list[str]:
@@ -194,8 +193,7 @@ class Runner:
         directory: Path,
         cancel: Cancel,
         *,
-        timeout_seconds: float = 600,
-        draws: int = DRAWS,
+        timeout_seconds: float = RUN_SECONDS,
         names: tuple[str, str] = ("the artifact before folding", "the artifact after folding"),
         runtimes: Mapping[Path, Runtime] | None = None,
     ) -> None:
@@ -203,42 +201,37 @@ class Runner:
 
         `interface`: of the program at the end of the flow phase, for the target of the artifacts; `directory`: where
         the random data are kept, about as large as the parameters; programs with the same parameters share them, and
-        nobody removes them; `timeout_seconds`: for each run; `draws`: random inputs; a quantised program gets one more,
-        with other parameters; `names`: what the artifacts before and after are called where one of them does not run;
-        `runtimes`: artifact → the runtime that runs it, where that is another one.
+        nobody removes them; `timeout_seconds`: for each run; `names`: what the artifacts before and after are called
+        where one of them does not run; `runtimes`: artifact → the runtime that runs it, where that is another one.
         """
         self._runtime, self._interface, self._directory = runtime, interface, directory.absolute()
         self._cancel, self._timeout_seconds = cancel, timeout_seconds
-        self._names, self._draws, self._runtimes = names, draws, runtimes if runtimes is not None else {}
-        self._called = called(interface)
-        self._feeds: dict[Path, Feed | str] = {}
-        self.reason = refusal(interface.targets, runtime, cancel)
-        if self.reason is None and isinstance(self._called, str):
-            self.reason = self._called
+        self._names, self._runtimes = names, runtimes if runtimes is not None else {}
+        self.reason = refusal(interface.targets, runtime, cancel) or not_called(interface)
 
     def outputs_equal(self, before: Path, after: Path) -> Equality:
         """Whether both give the same on the same random inputs and parameters."""
         if self._interface.remembers:
             return Equality(None, HAS_STATE)
-        fed = self._feed(before)
+        fed = self._feed
         if isinstance(fed, str):
             return Equality(None, fed)
         with temporary_directory("outputs-", self._directory) as outputs:
-            runs: dict[int, list[tuple[str, str]]] = {}
+            runs: list[list[tuple[str, str]]] = []
             for draw in self._unless_long(len(fed.draws), _FEWEST_DRAWS):
                 ran = self._both(before, after, fed, draw, outputs / str(draw))
                 if isinstance(ran, Equality):
                     return ran
                 if ran is not None:
-                    runs[draw] = ran
+                    runs.append(ran)
             requests = [
-                {"element": element, "draws": [run[number] for run in runs.values()]}
+                {"element": element, "draws": [run[number] for run in runs]}
                 for number, element in enumerate(fed.results)
             ]
             compared = compare(requests, outputs, self._cancel)
         if isinstance(compared, str):
             return Equality(None, compared)
-        return judged(compared, fed.results, _inputs(fed, runs))
+        return judged(compared, fed.results, _inputs(fed, len(runs)))
 
     def price(self, before: Path, after: Path, pairs: int = PAIRS) -> Price | str:
         """Their times, or the reason why there are none.
@@ -246,7 +239,7 @@ class Runner:
         A pair is two processes, one after the other, of which the first is now this artifact and then that; the first
         pair of all only warms up.
         """
-        fed = self._feed(before)
+        fed = self._feed
         if isinstance(fed, str):
             return fed
         times: list[tuple[float, float]] = []
@@ -270,26 +263,9 @@ class Runner:
                 return
             yield number
 
-    def _feed(self, before: Path) -> Feed | str:
-        if before not in self._feeds:
-            self._feeds[before] = self._new_feed(before)
-        return self._feeds[before]
-
-    def _new_feed(self, before: Path) -> Feed | str:
-        if self.reason is not None or isinstance(self._called, str):
-            return self.reason or str(self._called)
-        function, is_dynamic = self._called
-        first = ""
-        for size in DYNAMIC_SIZES if is_dynamic else (None,):
-            fed = feed(self._interface, function, size, self._draws, self._directory, self._cancel)
-            if isinstance(fed, str) or not is_dynamic:
-                return fed
-            with temporary_directory("outputs-", self._directory) as outputs:
-                tried = self._execute(before, fed, 0, outputs)
-            if not isinstance(tried, Stopped) or not tried.is_refused:
-                return fed
-            first = first or f"{self._names[0]} {tried.why} (dynamic dimensions: {size})"
-        return first
+    @cached_property
+    def _feed(self) -> Feed | str:
+        return self.reason or feed(self._interface, DYNAMIC_SIZE, DRAWS, self._directory, self._cancel)
 
     def _execute(self, artifact: Path, fed: Feed, draw: int, outputs: Path) -> list[Path] | Stopped:
         """Run it once; the files of its results below `outputs`, in order."""
@@ -311,7 +287,7 @@ class Runner:
 
         None where it is the one before that refuses these data, and did not refuse those of the first draw.
         """
-        start, inputs = time.monotonic(), _inputs(fed, range(draw + 1))
+        start, inputs = time.monotonic(), _inputs(fed, draw + 1)
         ran = self._execute(before, fed, draw, outputs / "before")
         if isinstance(ran, Stopped):
             return None if draw and ran.is_own else Equality(None, f"{self._names[0]} {ran.why}, {inputs}")
@@ -336,16 +312,13 @@ class Runner:
             return here(f"was not timed: {timed}") if isinstance(timed, str) else timed
 
 
-def _inputs(fed: Feed, runs: Collection[int]) -> str:
-    """On what these runs were: how many, and what was drawn for them."""
-    counts = Counter(fed.drawn[run] for run in runs)
-    what = ("input", "inputs") if fed.has_inputs else ("set of parameters", "sets of parameters")
-    if not any(counts):
-        return "in its only run, as it is given nothing" if len(fed.draws) == 1 else f"in {len(runs)} runs"
-    said = [f"{f'{count} of ' if len(counts) > 1 else 'of '}{drawn}" for drawn, count in counts.items()]
-    drawn = f"on {len(runs)} random {what[len(runs) != 1]}{': ' if len(said) > 1 else ' '}{'; '.join(said)}"
+def _inputs(fed: Feed, runs: int) -> str:
+    """On what these runs were, as in `on 3 random inputs`."""
+    if not fed.random:
+        return "in its only run, as it is given nothing"
+    what = fed.random if runs == 1 else fed.random.replace("input", "inputs").replace("set", "sets")
     sizes = f", with dynamic dimensions of {fed.dynamic}" if fed.dynamic else ""
-    return f"{drawn}{sizes}"
+    return f"on {runs} random {what}{sizes}"
 
 
 class Equality(NamedTuple):

@@ -1,16 +1,16 @@
-"""An experiment of the lab as blocks, and its three files: what it answers, and the tables of its variants."""
+"""An experiment of the lab as blocks, and its two files: what it answers, and the tables of its variants."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from bot.core.delta import value_of
 from bot.core.fold import Price
-from bot.core.lab import COLUMN_BY_ID, SAME, Lab, Sums, is_largest, lab_lines, sums
+from bot.core.lab import SAME, Lab, Sums, lab_lines, sums
+from bot.core.metrics import METRIC_BY_ID
 from bot.core.record import Value, certain, difference, ends
 from bot.core.snapshot import CellKey
 from bot.core.study import Variant
@@ -21,7 +21,6 @@ from bot.show.blocks import (
     List,
     Listing,
     Phrase,
-    Picture,
     Room,
     Row,
     Sentence,
@@ -43,18 +42,17 @@ from bot.show.renderers import write_answer
 
 LAB_LIMIT_BYTES = 256 * 1024  # A quarter of what GitHub takes as the summary of one step, in UTF-8
 _TIME = "CPU time"
-_VARIANTS, _COLUMNS, _CELLS = 10, 4, 8
+_COLUMNS, _CELLS = 4, 8
 _TEXT_LIMIT, _WHY_LIMIT = 400, 300
 _EQUAL = {True: "equal", False: "⚠️ differ", None: UNKNOWN}
 
 
 def write_lab(lab: Lab, templates: Path | None, out: Path) -> list[Path]:
-    """`lab.json`, `lab.md` (at most `LAB_LIMIT_BYTES` in UTF-8) and `lab.html`.
+    """`lab.json`, and `lab.md` (at most `LAB_LIMIT_BYTES` in UTF-8).
 
     `templates`: the user's templates, searched before the default ones.
     """
-    blocks, scripts = partial(lab_blocks, lab), ("page/lab.js",)
-    return write_answer("lab", lab_lines(lab), blocks, LAB_LIMIT_BYTES, templates, out, scripts=scripts)
+    return write_answer("lab", lab_lines(lab), partial(lab_blocks, lab), LAB_LIMIT_BYTES, templates, out)
 
 
 def lab_blocks(lab: Lab, room: Room) -> tuple[Block, ...]:
@@ -66,12 +64,11 @@ def lab_blocks(lab: Lab, room: Room) -> tuple[Block, ...]:
     said = Listing((*said.items, *stack), said.total + len(stack), said.noun)
     answered = section("What it says", List(said), name="answers")
     measured = section("", *leading, name="tables")
-    drawn = Picture(tuple(pictures(lab, every)))
     variants = List(listing([_variant(lab, one) for one in lab.study.variants], len(lab.study.variants), "variant"))
     question = clip(clean(lab.experiment.question), _TEXT_LIMIT)
     return (
         Sentence(phrase(strong(f"Lab: {clean(lab.experiment.name)}"), f". {question}")),
-        *((measured, answered) if room.place == "terminal" else (answered, drawn, measured)),
+        *((measured, answered) if room.place == "terminal" else (answered, measured)),
         section("Not measured", List(unmeasured(lab, room.lines, room.names)), name="not-measured"),
         section("What to know", List(remarks(lab, room.lines), small=True), name="remarks"),
         Fold("Every model", tuple(models), name="models"),
@@ -93,11 +90,11 @@ def _names(texts: Sequence[str], most: int | None = None) -> Phrase:
 
 def _label(column: str) -> str:
     """A column in running text."""
-    return COLUMN_BY_ID[column].label
+    return METRIC_BY_ID[column].label
 
 
 def _header(column: str) -> str:
-    return _label(column) + SUFFIX[COLUMN_BY_ID[column].unit].replace(" ", ", ")
+    return _label(column) + SUFFIX[METRIC_BY_ID[column].unit].replace(" ", ", ")
 
 
 def _valued(value: Value, reference: Value, *, is_first: bool) -> str:
@@ -125,9 +122,7 @@ def _answer(lab: Lab, one: Sums) -> Phrase:
     others = [variant.name for variant in one.variants if variant.name != one.reference]
     changes = {variant: differences(lab, one, variant) for variant in others}
     moved = [variant for variant in others if changes[variant]]
-    parts = [phrase(name(variant), " ", ", ".join(changes[variant])) for variant in moved[:_VARIANTS]]
-    if len(moved) > _VARIANTS:
-        parts.append(phrase(f"{len(moved) - _VARIANTS} more in the table"))
+    parts = [phrase(name(variant), " ", ", ".join(changes[variant])) for variant in moved]
     known = [column for column in lab.experiment.columns if one.value(one.reference, column) is not None]
     same = [name for name in others if not changes[name] and all(one.value(name, id_) is not None for id_ in known)]
     parts += [phrase("no change with ", _names(same))] if same and known else []
@@ -137,13 +132,20 @@ def _answer(lab: Lab, one: Sums) -> Phrase:
 
 def differences(lab: Lab, one: Sums, variant: str) -> list[str]:
     """`artifact +0.4 %`, for the first columns that changed and hold still from run to run; and the time."""
-    exact = [column for column in lab.experiment.columns if COLUMN_BY_ID[column].exact]
+    exact = [column for column in lab.experiment.columns if METRIC_BY_ID[column].exact]
     changes = [words for column in exact if (words := _difference(one, variant, column))][:_COLUMNS]
     mean = one.time(variant)
     if mean is None or not (changes or round(mean.ratio, 2) != 1):
         return changes
+    return [*changes, f"{_TIME} {_mean(one, variant)}"]
+
+
+def _mean(one: Sums, variant: str) -> str:
+    """The mean ratio of CPU time, and over how many models where that are not all."""
+    if (mean := one.time(variant)) is None:
+        return UNKNOWN
     over = f" ({plural(mean.models, 'model')})" if mean.models != len(one.models) else ""
-    return [*changes, f"{_TIME} × {mean.ratio:.2f}{over}"]
+    return f"× {mean.ratio:.2f}{over}"
 
 
 def _difference(one: Sums, variant: str, column: str) -> str:
@@ -242,9 +244,8 @@ def _listed(cells: Sequence[tuple[str, CellKey]]) -> Phrase:
 
 
 def tables(lab: Lab, every: Sequence[Sums], limit: int) -> tuple[list[Table], list[Table]]:
-    """Sums, to lead with; and what has every model, where that says more."""
-    wide = [one for one in every if len({model for model, _ in one.cells}) > 1 or not one.models]
-    return [_total_table(lab, one) for one in every if one.models], [_model_table(lab, one, limit) for one in wide]
+    """Sums, to lead with; and every model."""
+    return [_total_table(lab, one) for one in every if one.models], [_model_table(lab, one, limit) for one in every]
 
 
 def _is_run(one: Sums) -> bool:
@@ -260,37 +261,19 @@ def _on(one: Sums) -> Phrase:
 
 def _total_table(lab: Lab, one: Sums) -> Table:
     """A row for each variant: sums over the models that all of them measured."""
-    timed, several = _is_run(one), len(one.models) > 1
-    ratios = [_TIME] * timed
+    columns, ratios = lab.experiment.columns, [_TIME] * _is_run(one)
     rows = []
     for variant in one.variants:
-        values = [_total(one, variant.name, column) for column in (*lab.experiment.columns, *ratios)]
-        rows.append((name(variant.name), *map(phrase, values)))
+        is_first = variant.name == one.reference
+        time = "× 1" if is_first else _mean(one, variant.name)
+        pairs = ((one.value(variant.name, column), one.value(one.reference, column)) for column in columns)
+        values = [_valued(*pair, is_first=is_first) for pair in pairs]
+        rows.append((name(variant.name), *map(phrase, (*values, *(time for _ in ratios)))))
     missing = f" ({plural(one.more, 'model')} left out: not measured in every variant)" if one.more else ""
-    alone = phrase(", ", code(clip(one.models[0], NAME_LIMIT)))
-    over = f", {plural(len(one.models), 'model')} together" if several else alone
-    about = []
-    if several and (highest := [_label(column) for column in lab.experiment.columns if is_largest(column)]):
-        about.append(f"Of {', '.join(highest)} the largest of all models.")
-    if several and timed:
-        models = max((mean.models for variant in one.variants if (mean := one.time(variant.name))), default=0)
-        about.append(f"CPU time: geometric mean over {plural(models, 'model')}.")
-    if varying := [_label(column) for column in lab.experiment.columns if not COLUMN_BY_ID[column].exact]:
-        about.append(f"What varies from run to run: {', '.join(varying)}.")
-    headers = ("variant", *map(_header, lab.experiment.columns), *ratios)
-    caption = phrase(_on(one), over, missing)
-    return Table(headers, listing(rows, len(rows), "variant"), caption=caption, about=" ".join(about))
-
-
-def _total(one: Sums, variant: str, column: str) -> str:
-    """A value over all models; a time of one model alone with its interval."""
-    is_first = variant == one.reference
-    if column != _TIME:
-        return _valued(one.value(variant, column), one.value(one.reference, column), is_first=is_first)
-    price = one.run(one.models[0], variant).price if len(one.models) == 1 else None
-    if price or is_first:
-        return _priced(price) if price else "× 1"
-    return UNKNOWN if (mean := one.time(variant)) is None else f"× {mean.ratio:.2f}"
+    together = " together" if len(one.models) > 1 else ""
+    caption = phrase(_on(one), f", {plural(len(one.models), 'model')}{together}{missing}")
+    headers = ("variant", *map(_header, columns), *ratios)
+    return Table(headers, listing(rows, len(rows), "variant"), caption=caption)
 
 
 def _model_table(lab: Lab, one: Sums, limit: int) -> Table:
@@ -309,45 +292,18 @@ def _model_row(one: Sums, model: str, variant: str, columns: Sequence[str]) -> R
         return (*names, phrase(strong(cell.status.replace("-", " "))), *[phrase(ABSENT)] * (len(columns) - 1))
     reference = one.cells.get((model, one.reference))
     same = UNKNOWN if one.time_ratio(model, variant) is None else "× 1 (same artifact)"
-    special: dict[str, Callable[[], str]] = {
-        _TIME: lambda: "× 1" if is_first else _priced(run.price) if run.price else same,
-        "outputs": lambda: ABSENT if is_first else _EQUAL[run.equal],
-    }
+    time = "× 1" if is_first else _priced(run.price) if run.price else same
+    ran = {_TIME: time, "outputs": ABSENT if is_first else _EQUAL[run.equal]}
     values = (
-        special[column]()
-        if column in special
+        ran[column]
+        if column in ran
         else _valued(value_of(cell, column), value_of(reference, column) if reference else None, is_first=is_first)
         for column in columns
     )
     return (*names, *map(phrase, values))
 
 
-# Pictures, and how it was made.
-
-
-def pictures(lab: Lab, every: Sequence[Sums]) -> Iterator[tuple[str, str]]:
-    """Titles, and numbers as `page/lab.js` reads them: how far each variant is from the reference."""
-    column = lab.experiment.columns[0]
-    for one in (one for one in every if one.models):
-        others = [variant.name for variant in one.variants if variant.name != one.reference]
-        before = one.value(one.reference, column)
-        changes = [certain(difference(before, one.value(name, column))) for name in others]
-        if any(changes):
-            yield _picture(one, f"{_header(column)}, more than", others, changes)
-        means = [one.time(name) for name in others]
-        if any(means):
-            ratios = [round(100 * (mean.ratio - 1), 1) if mean else None for mean in means]
-            yield _picture(one, f"{_TIME}, percent more than", others, ratios)
-
-
-def _picture(one: Sums, more_than: str, others: Sequence[str], values: Sequence[float | None]) -> tuple[str, str]:
-    unit = f"{more_than} {_short(one.reference)}"
-    title = f"{_short(one.target)}: {unit}"
-    return title, json.dumps({"title": title, "unit": unit, "labels": [*map(_short, others)], "values": values})
-
-
-def _short(text: str) -> str:
-    return clip(clean(text), NAME_LIMIT)
+# How it was made.
 
 
 def _variant(lab: Lab, variant: Variant) -> Phrase:
@@ -359,7 +315,6 @@ def _variant(lab: Lab, variant: Variant) -> Phrase:
         parts.append(_code(" ".join(variant.flags)))
     for target, flags in sorted((variant.targets or {}).items()):
         parts.append(phrase("on ", _code(target), " ", _code(" ".join(flags)) if flags else ""))
-    parts += [phrase(name(row), " is ", _code(file)) for row, file in sorted(variant.files.items())]
     return phrase(name(variant.name), ": ", joined(parts or [phrase("as the configuration has it")], "; "))
 
 

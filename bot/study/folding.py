@@ -8,12 +8,13 @@ try. Then programs are run where this machine can, and timed: groups that fail t
 from __future__ import annotations
 
 import hashlib
+import math
 import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +28,17 @@ from bot.compiler.diagnostics import reason
 from bot.compiler.iree import open_kit
 from bot.compiler.ptxas import Assembler
 from bot.compiler.ptxas import installed as assembler_here
-from bot.compiler.rewriting import (
+from bot.compiler.schedule import Task, run_all
+from bot.core import fold
+from bot.core.fold import FAILED, FOLD_KINDS, FoldAudit, FoldCell, FoldModel, LeftFamily, Price, Run
+from bot.core.planned import LIFTED_LIMIT_FLAG, Model, PlannedCell
+from bot.core.snapshot import Cell, CellKey, Failure
+from bot.errors import MalformedBinary
+from bot.readers.assemble import UNSPEAKABLE
+from bot.running.runner import MISSING, Equality, Runner, Runtime, installed, machine, within
+from bot.study.cell import cell_of
+from bot.study.prepare import Work
+from bot.study.rewriting import (
     RESUME,
     FoldedGroup,
     Group,
@@ -35,28 +46,14 @@ from bot.compiler.rewriting import (
     LeftGroup,
     flow_of,
     groups_of,
+    interface_of,
     rewritten,
 )
-from bot.compiler.schedule import Task, run_all
-from bot.core import fold
-from bot.core.fold import FAILED, FOLD_KINDS, FoldAudit, FoldCell, FoldModel, FoldOptions, LeftFamily, Price, Run
-from bot.core.planned import LIFTED_LIMIT_FLAG, Model, PlannedCell
-from bot.core.program import FAMILY_KINDS
-from bot.core.snapshot import Cell, CellKey, Failure
-from bot.errors import MalformedBinary
-from bot.explain.whole_models import surplus
-from bot.readers.assemble import UNSPEAKABLE
-from bot.readers.ir_facts import Interface, interface
-from bot.running.runner import MISSING, Equality, Runner, Runtime, installed, machine, within
-from bot.study.cell import cell_of
-from bot.study.prepare import Work
 from bot.system.files import is_writable, make_directory, temporary_directory
 from bot.system.processes import Meter
 
 NOTHING: tuple[Group, ...] = ()
 FOLDER = "folded"  # Of the folded programs, beside `fold.json`
-NOTHING_INLINED = "--iree-flow-inline-constants-max-byte-length=0"
-"""The compiler inlines no constant into a dispatch, so that more of them are equal."""
 NOT_ASKED = "nothing was to be run"
 NOTHING_FOLDED = "nothing is folded"
 """The reason why outputs are not compared, nor anything timed, where the artifact stays what it was."""
@@ -65,9 +62,7 @@ NOT_FOLDED = {
     "extra-operation": "executables that do something more are not folded",
     "different-fusion": "executables of other operations are not folded",
 }
-RUN_SECONDS = 120  # How long a run may take: an interpreter is minutes over what a processor does in a second
 _MOST_HALVES = 4  # A group that fails is halved; what fails of fewer executables is left
-_DEAR_TOGETHER = "alone it is worth its price, beside the other groups it is not"
 
 
 class FoldTools(NamedTuple):
@@ -151,10 +146,6 @@ class Attempts:
         failed = artifact_of(self.tools.kit, planned.argv, Source(planned.model.name, text), out)
         return failed.first_line if failed else out
 
-    def left(self, group: Group, why: str) -> LeftFamily:
-        """That a group is not folded."""
-        return LeftFamily(kind_of(self.groups, group) or FOLD_KINDS[-1], group, why)
-
 
 # Which groups of a program are worth folding: what compiles, and of that what makes the artifact smaller.
 
@@ -170,24 +161,21 @@ class Searched(NamedTuple):
 
 def search(groups: Groups, attempt: Try, banned: Collection[Group] = ()) -> Searched:
     """The groups that make the artifact smaller, of those that compile; `attempt` compiles and measures."""
-    tried: list[Attempt] = [attempt(NOTHING)]
-    unfolded: list[LeftFamily] = []
-    allowed = {level: permitted(groups.groups[level], banned) for level in FOLD_KINDS}
-    for level, each in allowed.items():
+    tried, whys = [attempt(NOTHING)], dict[Group, str]()
+    levels = [permitted(groups.groups[level], banned) for level in FOLD_KINDS]
+    for each in levels:
         if each and not any(sorted(each) == sorted(one.groups) for one in tried):
             working, failed = compiling(each, attempt)
-            unfolded += [LeftFamily(level, group, why) for group, why in failed.items()]
+            whys = {**failed, **whys}
             tried.append(working)
     best, without = gaining(choices(groups, tried), attempt, groups.elements)
-    unfolded += [LeftFamily(kind_of(groups, group) or FOLD_KINDS[-1], group, why) for group, why in without.items()]
     folded = {name for group in best.groups for name in group}
-    families = {one.members: one for one in reversed(unfolded) if not folded.issuperset(one.members)}
-    spoken, why = folded.union(*families), "another way to fold what it is a part of saves more"
-    for level, each in allowed.items():  # of which nothing is folded and nothing else is said
-        for group in each:
-            if spoken.isdisjoint(group):
-                families[group] = LeftFamily(kind_of(groups, group) or level, group, why)
-    return Searched(best, tuple(reversed(families.values())))
+    whys = {group: why for group, why in {**without, **whys}.items() if not folded.issuperset(group)}
+    spoken = folded.union(*whys)
+    for group in chain.from_iterable(levels):
+        if spoken.isdisjoint(group):
+            whys[group] = "another way to fold what it is a part of saves more"
+    return Searched(best, tuple(left(groups, group, why) for group, why in whys.items()))
 
 
 def kind_of(groups: Groups, group: Group) -> str | None:
@@ -196,6 +184,11 @@ def kind_of(groups: Groups, group: Group) -> str | None:
         if any(set(group) <= set(whole) for whole in groups.groups[level]):
             return level
     return None
+
+
+def left(groups: Groups, group: Group, why: str) -> LeftFamily:
+    """That a group is not folded."""
+    return LeftFamily(kind_of(groups, group) or FOLD_KINDS[-1], group, why)
 
 
 def permitted(groups: Sequence[Group], banned: Collection[Group]) -> list[Group]:
@@ -224,19 +217,14 @@ def compiling(groups: Sequence[Group], attempt: Try) -> tuple[Attempt, dict[Grou
         halves = [group[: len(group) // 2], group[len(group) // 2 :]]
         working, failed = compiling(halves, attempt) if attempt(halves[:1]).cell.measured else (attempt(NOTHING), {})
         return working, failed or ({} if working.groups else {group: why})
-    # groups whose first member the compiler's message names; none where it names all
-    message = tried.cell.failure.message if tried.cell.failure else ""
-    named = [group for group in groups if f"{group[0]}_" in message]
-    culprits = named if len(named) < len(groups) else []
-    first = [group for group in groups if group not in culprits] if culprits else list(groups[: len(groups) // 2])
-    second = [group for group in groups if group not in first]
-    parts = [compiling(part, attempt) for part in (first, second) if part]
+    middle = len(groups) // 2
+    parts = [compiling(part, attempt) for part in (groups[:middle], groups[middle:])]
     failed = {group: reason for _, reasons in parts for group, reason in reasons.items()}
     whole = attempt([group for part, _ in parts for group in part.groups])
     if whole.cell.measured:
         return whole, failed
     # Where they compile apart only, those of the first are left.
-    lost = {group: f"beside the other groups: {reason_of(whole)}" for part, _ in parts[1:] for group in part.groups}
+    lost = {group: f"beside the other groups: {reason_of(whole)}" for group in parts[1][0].groups}
     return parts[0][0], {**failed, **lost}
 
 
@@ -251,13 +239,8 @@ class Choice(NamedTuple):
 
     members: Group
     apart_bytes: int | None  # of their code as they are; None where it is not known
-    ways: tuple[tuple[int | None, tuple[Group, ...]], ...]  # groups, and the bytes of code that are left
-
-    @property
-    def sizes(self) -> tuple[int, int] | None:
-        """Bytes of code as it is, and of the first way; None where one of them is not known."""
-        left_bytes = self.ways[0][0]
-        return None if self.apart_bytes is None or left_bytes is None else (self.apart_bytes, left_bytes)
+    left_share: float | None  # of that, with the first way
+    ways: tuple[tuple[Group, ...], ...]
 
 
 def choices(groups: Groups, tried: Sequence[Attempt]) -> list[Choice]:
@@ -281,15 +264,18 @@ def choices(groups: Groups, tried: Sequence[Attempt]) -> list[Choice]:
     for names in joined:
         members = tuple(name for name in groups.entries if name in names)
         entries = [UNSPEAKABLE.sub("_", groups.entries[name]) for name in members]
-        amounts = []
-        for size in sizes:  # of those entry points that are left; None where one is not known, or none is found
+        ways = dict[tuple[Group, ...], int | None]()
+        for size, one in zip(sizes, tried, strict=True):
+            # of those entry points that are left; None where one is not known, or none is found
             there = [size[name] for name in entries if name in size]
             known = [each for each in there if each is not None]
-            amounts.append(sum(known) if there and len(known) == len(there) else None)
-        inside = [tuple(group for group in one.groups if set(group) <= set(members)) for one in tried]
-        ways = dict.fromkeys(zip(amounts[1:], inside[1:], strict=True))
-        ordered = sorted((way for way in ways if way[1]), key=lambda way: (way[0] is None, way[0] or 0))
-        result.append(Choice(members, amounts[0], tuple(ordered)))
+            inside = tuple(group for group in one.groups if set(group) <= set(members))
+            ways.setdefault(inside, sum(known) if there and len(known) == len(there) else None)
+        apart = ways.pop(())
+        ordered = sorted(ways, key=lambda way: (ways[way] is None, ways[way] or 0))
+        least = ways[ordered[0]]
+        share = None if least is None or not apart else least / apart
+        result.append(Choice(members, apart, share, tuple(ordered)))
     return result
 
 
@@ -302,15 +288,15 @@ def gaining(choices: Sequence[Choice], attempt: Try, elements: Mapping[str, int]
 
     `elements`: executable → how many its largest tensor has.
     """
-    clear = [one for one in choices if one.sizes and 2 * one.sizes[1] < one.sizes[0]]
-    best, without = attempt([group for one in clear for group in one.ways[0][1]]), {}
+    clear = [one for one in choices if one.left_share is not None and one.left_share < 0.5]
+    best, without = attempt([group for one in clear for group in one.ways[0]]), {}
     doubtful = [one for one in choices if one not in clear]
     if not is_smaller(best, plain := attempt(NOTHING)):
         best, doubtful = plain, list(choices)
     for one in sorted(doubtful, key=lambda one: (one.apart_bytes is None, -(one.apart_bytes or 0), one.members)):
         before, why = best, "folding it saves no code"
-        if one.sizes is None or one.sizes[1] < one.sizes[0]:
-            tried = [attempt([*best.groups, *groups]) for _, groups in one.ways]
+        if one.left_share is None or one.left_share < 1:
+            tried = [attempt([*best.groups, *groups]) for groups in one.ways]
             sizes = [size for with_it in tried if (size := with_it.artifact_bytes) is not None]
             why = "the artifact gets no smaller with it" if sizes else "it does not compile beside the others"
             best = next((each for each in tried if is_smaller(each, best) and each.artifact_bytes == min(sizes)), best)
@@ -393,7 +379,7 @@ def fold_best(one: Audited, attempts: Attempts, banned: Collection[Group]) -> No
     families = [
         LeftFamily(family.kind, family.members, _why(family.kind, family.members, groups))
         for family in one.cell.families
-        if family.kind in FAMILY_KINDS and grouped.isdisjoint(family.members)
+        if grouped.isdisjoint(family.members)
     ]
     one.best, one.left = result.attempt, (*result.left, *families)
 
@@ -406,15 +392,6 @@ def _why(kind: str, members: tuple[str, ...], groups: Groups) -> str:
         return "its executables have other names in the program that is folded"
     more = "they differ in more than constants, offsets and static dimensions, such as an attribute"
     return NOT_FOLDED.get(kind, more)
-
-
-def interface_of(bindings: Bindings, flow: Path) -> Interface | str:
-    """What a program takes and gives, or why that is not known."""
-    try:
-        answer = bindings.ask("interface", flow=str(flow))
-        return bindings.reason or "this compiler has no MLIR bindings" if answer is None else interface(answer)
-    except MalformedBinary as error:
-        return str(error)
 
 
 class Bench(NamedTuple):
@@ -440,64 +417,49 @@ class Bench(NamedTuple):
         return after if isinstance(after, str) else self.runner.price(self.before, after)
 
 
-Cheap = tuple[float, Group]  # The ratio that was measured for a group alone, and the group
+def affordable(
+    best: Attempt, attempt: Try, price: Callable[[Attempt], Price | str], max_slowdown: float
+) -> tuple[Attempt, dict[Group, str], Price | str]:
+    """The groups that are worth their price together, why the others are not, and that price.
+
+    What is dearest alone is dropped first. Where no price is known of all of them, all are kept.
+    """
+    whole, alone, whys = price(best), dict[Group, Price | str](), dict[Group, str]()
+    if isinstance(whole, str):
+        return best, {}, whole
+    while isinstance(whole, str) or not within(whole, max_slowdown):
+        alone = alone or {group: price(attempt([group])) for group in best.groups}
+        ratios = {group: one.ratio if isinstance(one := alone[group], Price) else math.inf for group in best.groups}
+        dearest = max(best.groups, key=lambda group: (ratios[group], group))
+        whys[dearest] = _dear(alone[dearest], max_slowdown)
+        best = attempt([group for group in best.groups if group != dearest])
+        if not best.groups:
+            return best, whys, "nothing is left that is worth its price"
+        whole = price(best)
+    return best, whys, whole
 
 
-def affordable(bench: Bench, best: Attempt, max_slowdown: float) -> tuple[Attempt, list[LeftFamily], Price | str]:
-    """The groups that are worth their price, those that are not and why, and the price of those that are."""
-    price, attempts = bench.price(best), bench.attempts
-    if isinstance(price, str) or within(price, max_slowdown):
-        return best, [], price
-    cheap: list[Cheap] = []
-    refused: list[LeftFamily] = []
-    for group in best.groups:
-        whole = bench.price(attempts.at([group]))
-        if not isinstance(whole, str) and within(whole, max_slowdown):
-            cheap.append((whole.ratio, group))
-            continue
-        parts: list[Cheap] = []
-        for half in halves(group, attempts.groups.elements):
-            alone = attempts.at([half])
-            price = bench.price(alone) if is_smaller(alone, attempts.at(())) else ""
-            if not isinstance(price, str) and within(price, max_slowdown):
-                parts.append((price.ratio, half))
-        cheap += parts
-        if dear := tuple(name for name in group if not any(name in part for _, part in parts)):
-            why = f"its price is not known: {whole}"
-            if not isinstance(whole, str):
-                sure = "it is" if within(whole, max_slowdown) is False else "it may be"
-                why = f"{sure} slower by more than {max_slowdown:.1%}"
-            refused.append(attempts.left(dear, why))
-    kept, dropped, price = together(cheap, attempts.at, bench.price, max_slowdown)
-    return kept, [*refused, *(attempts.left(group, _DEAR_TOGETHER) for group in dropped)], price
-
-
-def together(
-    cheap: Sequence[Cheap],
-    attempt: Callable[[Sequence[Group]], Attempt],
-    price: Callable[[Attempt], Price | str],
-    max_slowdown: float,
-) -> tuple[Attempt, list[Group], Price | str]:
-    """As many of the groups as are worth their price together, the dearest dropped first; those, and the price."""
-    cheapest = sorted(cheap)
-    dropped: list[Group] = []
-    while cheapest:
-        folded = attempt([group for _, group in cheapest])
-        folded_price = price(folded)
-        if not isinstance(folded_price, str) and within(folded_price, max_slowdown):
-            return folded, dropped, folded_price
-        dropped.append(cheapest.pop()[1])
-    return attempt(()), dropped, "nothing is left that is worth its price"
+def _dear(alone: Price | str, max_slowdown: float) -> str:
+    if isinstance(alone, str):
+        return f"its price is not known: {alone}"
+    is_within = within(alone, max_slowdown)
+    if is_within:
+        return "alone it is worth its price, beside the other groups it is not"
+    return f"{'it may be' if is_within is None else 'it is'} slower by more than {max_slowdown:.1%}"
 
 
 # All cells of a side: each is folded, run where this machine can, timed, and told as `fold.json` has it.
 
 
-def audited(work: Work, options: FoldOptions) -> FoldAudit:
-    """Fold every cell that the request selects; its `specs["head"]` names the compiler."""
+def audited(work: Work, max_slowdown: float | None, *, runs: bool) -> FoldAudit:
+    """Fold every cell that the request selects; its `specs["head"]` names the compiler.
+
+    `max_slowdown`: the price that is allowed (0.01 is 1 %), None where every fold with gain is kept; `runs`: False
+    where nothing is executed, so that outputs and price are not known.
+    """
     plan = work.prepare("head", work.request.specs["head"])
     side = work.measured([plan])["head"]
-    runtime = installed() if options.run else None
+    runtime = installed() if runs else None
     toolchain, timeout, cache = plan.toolchain, work.config.timeout_seconds, work.request.cache
     with (
         temporary_directory("fold-") as scratch,
@@ -513,23 +475,23 @@ def audited(work: Work, options: FoldOptions) -> FoldAudit:
         audits = _all(tools, [(planned[cell.key], cell) for cell in side.cells], work)
         by_model = [list(of) for _, of in groupby(audits, lambda one: one.cell.key.model)]
         if runtime is None:
-            why = MISSING if options.run else NOT_ASKED
+            why = MISSING if runs else NOT_ASKED
             for one in audits:
                 one.run = Run(None, why, None, why)
         else:  # nothing else runs beside it, as it takes times
             with temporary_directory("fold-data-") as data:
                 for mine in by_model:
-                    _check(mine, runtime, data, options.max_slowdown, work)
+                    _check(mine, runtime, data, max_slowdown, work)
                     shutil.rmtree(data / mine[0].cell.key.model, ignore_errors=True)
         rows = [fold_cell(one, work.request.out) for one in audits]
-        models = [model_of(tools, mine, rows) for mine in by_model]
+        models = [model_of(mine, rows) for mine in by_model]
     ran = any(one.run.equal is not None for one in audits)
     return FoldAudit(
         fold.FOLD_SCHEMA,
         compiler=toolchain.info,
         flags=side.flags,
         machine=machine(runtime) if runtime is not None and ran else "",
-        max_slowdown=options.max_slowdown,
+        max_slowdown=max_slowdown,
         models=tuple(models),
         cells=tuple(rows),
     )
@@ -540,11 +502,8 @@ def _all(tools: FoldTools, cells: Sequence[tuple[PlannedCell, Cell]], work: Work
 
     def run(planned: PlannedCell, cell: Cell) -> None:
         one = audits[cell.key] = audit(tools, planned, cell)
-        pairs = (_both(one, "executables"), "executables"), (_both(one, "artifact_bytes"), "B")
-        changes = [f"{pair.before:,} → {pair.after:,} {unit}" for pair, unit in pairs
-                if pair.before is not None and pair.after is not None]  # fmt: skip
-        news = ", ".join(changes) if one.groups else "nothing to fold"
-        work.show.say(f"{cell.key}: {news if one.best else f'not folded: {one.failure}'}")
+        news = f"groups that are folded: {len(one.groups)}" if one.best else f"not folded: {one.failure}"
+        work.show.say(f"{cell.key}: {news}")
 
     tasks = [Task(planned.cost, f"fold {cell.key}", partial(run, planned, cell)) for planned, cell in cells]
     with work.show.progress() as progress:
@@ -578,8 +537,8 @@ def _check(audits: Sequence[Audited], runtime: Runtime, data: Path, max_slowdown
         if max_slowdown is None:
             price = bench.price(best)
         else:  # the groups within the limit are kept
-            one.best, left, price = affordable(bench, best, max_slowdown)
-            one.left = (*one.left, *left)
+            one.best, dear, price = affordable(best, bench.attempts.at, bench.price, max_slowdown)
+            one.left += tuple(left(bench.attempts.groups, group, why) for group, why in dear.items())
             if one.best is not best:
                 _compared(one, work)
         known = price if isinstance(price, Price) else None
@@ -593,8 +552,7 @@ def _bench(one: Audited, runtime: Runtime, data: Path, work: Work) -> Bench | st
     signature = interface_of(attempts.tools.folding, attempts.flow)
     if isinstance(signature, str):
         return signature
-
-    runner = Runner(runtime, signature, data, work.cancel, timeout_seconds=RUN_SECONDS)
+    runner = Runner(runtime, signature, data, work.cancel)
     if runner.reason is not None:
         return runner.reason
     before = attempts.artifact(one.planned, attempts.source, attempts.flow.with_suffix(".before.vmfb"))
@@ -623,25 +581,14 @@ def _compared(one: Audited, work: Work) -> Mapping[Group, str]:
     return bad
 
 
-def model_of(tools: FoldTools, audits: Sequence[Audited], cells: Sequence[FoldCell]) -> FoldModel:
+def model_of(audits: Sequence[Audited], cells: Sequence[FoldCell]) -> FoldModel:
     """The counts of one model, by the first of its cells whose program could be read."""
-    one = next((each for each in audits if each.attempts is not None), audits[0])
-    name, today, apart = one.cell.key.model, one.attempts.groups if one.attempts else None, None
-    if one.attempts is not None:  # the same model's program where no constant is inlined
-        flow, argv = tools.scratch / f"{name}.not-inlined.mlir", (*one.planned.argv, NOTHING_INLINED)
-        with suppress(MalformedBinary):
-            if flow_of(tools.kit, argv, Source(one.planned.model.name, one.attempts.source), flow) is None:
-                apart = groups_of(tools.folding, flow)
-    folded = [cell.executables.after for cell in cells if cell.model == name and cell.equal is not False]
-    measured = one.cell.measured
+    cell = next((each for each in audits if each.attempts is not None), audits[0]).cell
+    folded = [one.executables.after for one in cells if one.model == cell.key.model and one.equal is not False]
     return FoldModel(
-        model=name,
-        regions=one.cell.value("dispatch_regions") if measured else None,
-        today=one.cell.value("executables") if measured else None,
-        not_inlined=len(apart.entries) + len(apart.unfit) if apart else None,
-        shapes_erased=apart.classes.shapes if apart else None,
-        constants_erased=today.classes.constants if today else None,
-        both_erased=today.classes.both if today else None,
+        model=cell.key.model,
+        regions=cell.value("dispatch_regions") if cell.measured else None,
+        today=cell.value("executables") if cell.measured else None,
         folded=min((number for number in folded if number is not None), default=None),
     )
 
@@ -672,12 +619,10 @@ def fold_cell(one: Audited, out: Path) -> FoldCell:
         state=state,
         executables=_both(one, "executables"),
         artifact_bytes=_both(one, "artifact_bytes"),
-        executable_bytes=_both(one, "executable_bytes"),
         equal=run.equal,
         folded=tuple(folded),
         left=one.left,
         resumed_bytes=one.attempts.at(()).artifact_bytes if one.attempts is not None else None,
-        bound=surplus(cell),
         equal_note=run.equal_note,
         price=run.price,
         price_note=run.price_note,

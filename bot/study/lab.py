@@ -16,11 +16,10 @@ from bot.compiler.bindings import Importer
 from bot.compiler.compiler import Session
 from bot.compiler.compiling import Kit, Source, artifact_of
 from bot.compiler.iree import in_its_words, open_kit, toolchain_of, unknown_to_all
-from bot.compiler.rewriting import flow_of
 from bot.config.targets import merged
 from bot.core.backends import backend_of
 from bot.core.fold import Price, Run
-from bot.core.lab import BEFORE_FUSION, SAME, Experiment, Lab
+from bot.core.lab import SAME, Experiment, Lab
 from bot.core.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG, Model, PlannedCell, Target, kept, select, short_names
 from bot.core.planned import plan as plan_cells
 from bot.core.policy import here
@@ -29,8 +28,8 @@ from bot.core.spec import release_in
 from bot.core.study import Study, Variant
 from bot.errors import CompilerUnavailable, UsageError
 from bot.running.runner import MISSING, Runner, Runtime, installed, machine, of_release
-from bot.study.folding import RUN_SECONDS, interface_of
 from bot.study.prepare import Work, load_models
+from bot.study.rewriting import flow_of, interface_of
 from bot.study.run import SidePlan, measure_sides, recheck, repeat_unsteady
 from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Meter
@@ -71,28 +70,21 @@ def experimented(experiment: Experiment, work: Work) -> Lab:
         study=_study(plans, sides),
         runs=runs,
         flags=(*COMMON_FLAGS, *work.config.flags, *work.request.flags),
-        targets={target.name: target.backend for target in targets},
         notes=tuple(sorted(idle | {f"{name}: {note}" for name, side in sides.items() for note in side.notes})),
     )
 
 
 def _scope(experiment: Experiment, work: Work) -> tuple[tuple[Model, ...], tuple[Target, ...]]:
-    """The models and targets that experiment, configuration and request agree on; raises UsageError for none.
+    """The models that the request keeps, and the targets that experiment and request do; raises UsageError for none.
 
-    Models that variants bring are there by name alone, and targets without the flags of variants.
+    Targets are without the flags of variants.
     """
     config, backends = work.config, {target.name: target.backend for target in work.config.targets}
     wanted = kept(list(backends), experiment.targets, short_names(list(backends), backends))
     targets = tuple(target for target in config.targets if target.name in wanted)
-    if rows := sorted({row for variant in experiment.variants for row in variant.files}):
-        models = tuple(Model(name, "", name, "", 0) for name in rows)
-    else:
-        wanted = kept([path.stem for path in config.models], experiment.models)
-        paths = [path for path in config.models if path.stem in wanted]
-        models = load_models(paths, work.repository.top, config.import_flags)
-    if not models or not targets:
-        what = "models" if not models else "targets"
-        hint = f"the configuration has none of its {what}: define one of your own in a file of experiments"
+    models = load_models(config.models, work.repository.top, config.import_flags)
+    if not targets:
+        hint = "the configuration has none of its targets: define one of your own in a file of experiments"
         raise UsageError(f"{experiment.name} has nothing to measure", where="lab", hint=hint)
     return select(models, targets, model_globs=work.request.models, target_globs=work.request.targets)
 
@@ -108,10 +100,6 @@ def _planned(variant: Variant, models: tuple[Model, ...], targets: tuple[Target,
                 more = [flag for some in flags for flag in some]
                 own.append(structs.replace(target, flags=merged(target.flags, more)))
         targets = tuple(own)
-    if variant.files:  # its own models, each under the name of its row
-        rows = [model.name for model in models if model.name in variant.files]
-        loaded = load_models([Path(variant.files[row]) for row in rows], work.repository.top)
-        models = tuple(structs.replace(model, name=row) for row, model in zip(rows, loaded, strict=True))
     own_flags = (*work.config.flags, *work.request.flags, *variant.flags)
     cells = in_its_words(toolchain, plan_cells(models, targets, own_flags), work.cancel)
     if cells and (unknown := unknown_to_all(toolchain, cells, work.cancel)):
@@ -127,8 +115,7 @@ def _study(plans: Sequence[VariantPlan], sides: Mapping[str, Snapshot]) -> Study
         refused = Failure("option", plan.variant.reason)
         cells = tuple(Cell(one.key, "unsupported", failure=refused) for one in plan.side.cells if plan.variant.reason)
         side = sides.get(plan.name) or Snapshot(plan.side.compiler.info, plan.side.source, cells)
-        files = {cell.key.model: cell.model.shown for cell in plan.side.cells} if plan.variant.files else {}
-        variants.append(structs.replace(plan.variant, files=files, snapshot=side))
+        variants.append(structs.replace(plan.variant, snapshot=side))
     return Study(tuple(variants))
 
 
@@ -149,25 +136,13 @@ def _measured(plans: Sequence[VariantPlan], work: Work) -> dict[str, Snapshot]:
             frozenset((reference.name, plan.name)): {"base": by_name[reference.name], "head": plan}
             for plan in plans
             for cell in plan.side.cells
-            if (reference := references.get(cell.key.target)) and reference.name != plan.name and not plan.variant.files
+            if (reference := references.get(cell.key.target)) and reference.name != plan.name
         }
         for pair in beside.values():
             both = [replace(one.side, label=side) for side, one in pair.items()]
             again = recheck(both, {side: sides[one.name] for side, one in pair.items()}, work.config, resources)
             sides |= {one.name: again[side] for side, one in pair.items()}
-        sides = repeat_unsteady([plan.side for plan in plans], sides, work.config, resources)
-    return {name: structs.replace(side, cells=tuple(map(_before_fusion, side.cells))) for name, side in sides.items()}
-
-
-def _before_fusion(cell: Cell) -> Cell:
-    """The cell with a number that no rule judges, so that other commands do not have it."""
-    if not cell.measured:
-        return cell
-    before = cell.program.linalg_ops_before if cell.program else None
-    unknown = {BEFORE_FUSION.id: "global optimization could not be read"} if before is None else {}
-    return structs.replace(
-        cell, metrics={**cell.metrics, BEFORE_FUSION.id: before}, reasons={**cell.reasons, **unknown}
-    )
+        return repeat_unsteady([plan.side for plan in plans], sides, work.config, resources)
 
 
 # Artifacts of variants run on this machine beside that of the reference: outputs and CPU time.
@@ -259,7 +234,6 @@ class _Bench:
             signature,
             data,
             self.cancel,
-            timeout_seconds=RUN_SECONDS,
             names=(f"{plan.name}'s artifact", "its artifact"),
             runtimes=self.runtimes,
         )
@@ -284,10 +258,7 @@ class _Bench:
         return failed.first_line if failed else None
 
     def _ran(self, first: _Row, row: _Row, runner: Runner, before: Path) -> Run:
-        (plan, cell), (reference, other) = row, first
-        if plan.planned(cell.key).model.digest != reference.planned(cell.key).model.digest:
-            return _not_run(f"another program than {reference.name}'s: its inputs are its own")
-        if cell.artifact_digest == other.artifact_digest:
+        if row[1].artifact_digest == first[1].artifact_digest:
             return Run(equal=True, equal_note=SAME, price_note=SAME)
         after = self._artifact(row)
         if isinstance(after, str):

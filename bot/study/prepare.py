@@ -31,8 +31,6 @@ from bot.system.files import is_writable
 from bot.system.git import Repository, repository_of
 from bot.system.processes import Cancel
 
-_FAILED_AT_ONCE = 40
-
 
 class Show(Protocol):
     """What a story tells while it goes on."""
@@ -190,11 +188,9 @@ class Work:
 
     def say_failed(self, snapshot: Snapshot) -> None:
         """Name the cells that could not be measured, a line each: in a shard nobody else does."""
-        failed = [cell for cell in snapshot.cells if not cell.measured and cell.status != "unsupported"]
-        for cell in failed[:_FAILED_AT_ONCE]:
-            self.show.say(f"{cell.status}: {cell.key}: {cell.failure.first_line if cell.failure else ''}")
-        if len(failed) > _FAILED_AT_ONCE:
-            self.show.say(f"and {len(failed) - _FAILED_AT_ONCE} more: the snapshot has them all")
+        for cell in snapshot.cells:
+            if not cell.measured and cell.status != "unsupported":
+                self.show.say(f"{cell.status}: {cell.key}: {cell.failure.first_line if cell.failure else ''}")
 
 
 def load_models(paths: Sequence[Path], top: Path | None, import_flags: tuple[str, ...] = ()) -> tuple[Model, ...]:

@@ -1,98 +1,27 @@
-"""What deduplication left of a cell and edits of models with known answers, and the same with the sides exchanged."""
+"""Edits of models with known answers, and the same with the sides exchanged."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from string import ascii_lowercase
 
-import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from replacing import replace
 from strategies import snapshots as any_snapshots
 
 from bot.core.baseline import kept
-from bot.core.fold import Bound
 from bot.core.json_text import counts_text
-from bot.core.program import Family, Program, Site
+from bot.core.program import Program, Site
 from bot.core.snapshot import (
     Cell,
     CellKey,
     CompilerInfo,
-    Dispatch,
     ModelEdit,
     Snapshot,
     SourceInfo,
 )
-from bot.explain.whole_models import model_edits, surplus
+from bot.explain.whole_models import model_edits
 from bot.store.entries import pack, unpack
-
-# Folding: what deduplication left behind.
-
-CELL = Cell(
-    CellKey("m", "vmvx"),
-    "ok",
-    metrics={"dispatch_regions": 40, "executables": 10},
-    dispatches=(
-        Dispatch("a", "a0", code_bytes=100),
-        Dispatch("a", "a1", code_bytes=20),
-        Dispatch("b", "b0", code_bytes=130),
-        Dispatch("c", "c0", code_bytes=50),
-        Dispatch("x", "x0", code_bytes=7),
-        Dispatch("y", "y0", code_bytes=7),
-        Dispatch("z", "z0"),
-    ),
-    families=(Family("constants", ("a", "b", "c")), Family("static-shapes", ("x", "y"))),
-)
-
-
-def alone(row: Dispatch) -> Dispatch:
-    """The same on vulkan: with 400 bytes of tables around its code."""
-    return replace(row, executable_bytes=None if row.code_bytes is None else row.code_bytes + 400)
-
-
-def test_the_surplus_is_all_but_the_largest_member_of_each_family() -> None:
-    bound = surplus(CELL)
-    assert bound == Bound(3, 120 + 50 + 7)
-    # a member whose bytes are not known leaves the sum unknown
-    for family in (Family("constants", ("a", "z")), Family("constants", ("a", "absent"))):
-        assert surplus(replace(CELL, families=(*CELL.families, family))) == Bound(4, None)
-    half = replace(CELL, dispatches=(*CELL.dispatches, Dispatch("a", "a2"), Dispatch("a", "a3", code_bytes=1)))
-    assert surplus(half) == Bound(3, None)
-    # a cell without families left nothing, and an unmeasured one says nothing
-    assert surplus(replace(CELL, families=(), metrics={})) == Bound(0, 0)
-    assert surplus(replace(CELL, families=(), reasons={"families": "there are no bindings"})) is None
-    assert surplus(replace(CELL, status="failed")) is None
-    assert surplus(replace(CELL, status="over-stack-limit")) == bound
-
-
-@pytest.mark.parametrize(
-    ("rows", "size_bytes"),
-    [
-        (tuple(map(alone, CELL.dispatches[:2])), 920),  # two entry points are two executables, and each is saved
-        ((alone(CELL.dispatches[0]), CELL.dispatches[1]), 120),  # whole but for one entry point: its code counts
-        ((Dispatch("a", "a0", executable_bytes=500),), 500),  # code that was not read
-        ((Dispatch("a", "a0", code_bytes=9, executable_bytes=0),), 0),
-    ],
-)
-def test_whole_executables_count_where_each_entry_point_has_one_of_its_own(
-    rows: tuple[Dispatch, ...], size_bytes: int
-) -> None:
-    larger = Dispatch("b", "b0", code_bytes=1000)
-    bound = surplus(replace(CELL, dispatches=(*rows, larger), families=(Family("constants", ("a", "b")),)))
-    assert bound is not None and bound.size_bytes == size_bytes
-
-
-@given(st.lists(st.integers(0, 999), min_size=2, max_size=9), st.permutations(range(9)))
-def test_surplus_and_representative_sum_to_the_family_in_any_order(sizes: list[int], order: list[int]) -> None:
-    names = [f"e{i}" for i in range(len(sizes))]
-    found = tuple(Dispatch(name, name, code_bytes=size) for name, size in zip(names, sizes, strict=True))
-    members = tuple(f"e{i}" for i in order if i < len(sizes))
-    bound = surplus(replace(CELL, dispatches=found, families=(Family("offsets", members),)))
-    assert bound is not None and bound.size_bytes is not None
-    assert bound.size_bytes + max(sizes) == sum(sizes)
-    assert bound.executables == len(sizes) - 1
-
 
 COMPILER = CompilerInfo("3.13.0", "", "c" * 64)
 CLASSIFIER, STEM = "m.net.classifier", "m.net.stem.conv"

@@ -35,20 +35,15 @@ def test_the_packaged_ones_are_there_and_each_asks_a_question() -> None:
 
 
 def test_a_users_own_with_everything(tmp_path: Path) -> None:
-    (tmp_path / "one.mlir").write_text("module {}\n")
-    (tmp_path / "two.mlir").write_text("module {}\n")
     text = (
-        f"{HEAD}    columns: [fills, linalg_ops_before]\n    run: true\n"
-        "    targets: [vm*]\n"
-        "    variants:\n"
-        "      one: {models: {net: one.mlir}, flags: [--x=1]}\n"
-        "      two: {models: {net: two.mlir}, compiler: 3.11.0, targets: {'m*': [--z]}}\n"
+        f"{HEAD}    columns: [fills, copies]\n    run: true\n    targets: [vm*]\n"
+        "    variants:\n      one: {flags: [--x=1]}\n      two: {compiler: 3.11.0, targets: {'m*': [--z]}}\n"
     )
     (found,) = load_experiments(file(tmp_path / "e.yml", text)).values()
     one, two = found.variants
-    assert (one.flags, one.files, one.targets) == (("--x=1",), {"net": str(tmp_path / "one.mlir")}, None)
+    assert (one.flags, one.targets) == (("--x=1",), None)
     assert (two.spec, two.targets) == ("3.11.0", {"m*": ("--z",)})
-    assert (found.run, found.columns, found.targets) == (True, ("fills", "linalg_ops_before"), ("vm*",))
+    assert (found.run, found.columns, found.targets) == (True, ("fills", "copies"), ("vm*",))
 
 
 COLUMN = "    columns: [fills]\n"
@@ -64,25 +59,18 @@ COLUMN = "    columns: [fills]\n"
         (HEAD + "    columns: [fils]\n" + TWO,
          "e.yml:5: experiments.e.columns[0]: no metric is called 'fils' (did you mean 'fills'?)"),
         (HEAD + COLUMN + "    variants: {a: {}}\n", "e.yml:6: experiments.e.variants"),
-        (HEAD + COLUMN + TWO + "    modles: [a]\n",
-         "e.yml:7: experiments.e.modles: unknown key (did you mean 'models'?)"),
+        (HEAD + COLUMN + TWO + "    tragets: [a]\n",
+         "e.yml:7: experiments.e.tragets: unknown key (did you mean 'targets'?)"),
         (HEAD + COLUMN + "    variants: {a: {flag: [--x]}, b: {}}\n",
          "e.yml:6: experiments.e.variants.a.flag: unknown key (did you mean 'flags'?)"),
         (HEAD + COLUMN + "    variants: {a: {flags: [x]}, b: {}}\n",
          "e.yml:6: experiments.e.variants.a.flags[0]: 'x' does not fit: a flag begins with --"),
-        (HEAD + COLUMN + "    variants: {a: {}, b: {models: {m: gone.mlir}}}\n",
-         "e.yml:6: experiments.e.variants.b.models.m: 'gone.mlir' is no model"),
-        (HEAD + COLUMN + "    variants: {a: {}, b: {models: {m: one.mlir}}}\n",
-         "e.yml:6: experiments.e.variants.a: has no models, and other variants have"),
-        (HEAD + COLUMN + "    models: [x]\n    variants: {a: {models: {m: one.mlir}}, b: {models: {m: one.mlir}}}\n",
-         "e.yml:6: experiments.e.models: cannot stand beside"),
         (HEAD + COLUMN + "    variants: {'<b>': {}, b: {}}\n", "does not fit: a name begins with a letter"),
         (HEAD + COLUMN + "    variants: {on: {}, off: {}}\n", "e.yml:6: the key 'on' reads as bool (put it in quotes)"),
         (HEAD + COLUMN + "    variants: {1.0: {}, b: {}}\n", "reads as float (put it in quotes)"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_with_file_line_and_key(tmp_path: Path, text: str, said: str) -> None:
-    (tmp_path / "one.mlir").write_text("module {}\n")
     with pytest.raises(ConfigError) as caught:
         load_experiments(file(tmp_path / "e.yml", text))
     assert said in caught.value.line and "\n" not in caught.value.line

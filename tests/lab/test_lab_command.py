@@ -25,16 +25,9 @@ experiments:
       odd: {flags: [--odd]}
       amd: {targets: {'ro*': [--iree-rocm-target=gfx1100, --own]}}
       never: {targets: {metal-spirv: [--own]}}
-  files:
-    question: Which file?
-    columns: [artifact_bytes]
-    variants:
-      one: {models: {net: deep/one.mlir}}
-      two: {models: {net: deep/two.mlir}}
-  models:
+  one-target:
     question: Which?
     columns: [artifact_bytes]
-    models: [al*]
     targets: [vm*]
     variants: {plain: {}, more: {flags: [--more]}}
 """
@@ -46,9 +39,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     for name in ("alpha", "beta"):
         write_model(tmp_path, name)
-    (tmp_path / "deep").mkdir()
-    for name in ("one", "two"):
-        write_model(tmp_path / "deep", name, f"func.func @main() // {name}")
     (tmp_path / "c.yml").write_text(CONFIG, encoding="utf-8")
     (tmp_path / "e.yml").write_text(EXPERIMENTS, encoding="utf-8")
     return tmp_path
@@ -83,7 +73,7 @@ def result(here: Path) -> JsonRow:
 def test_every_variant_is_measured_on_the_targets_that_have_it(here: Path, asked: Asked) -> None:
     fake = compiler(here)
     code, out, _ = asked("flags")
-    assert code == 0 and out.splitlines()[-1] == "written to out: lab.json, lab.md, lab.html"
+    assert code == 0 and out.splitlines()[-1] == "written to out: lab.json, lab.md"
     lab = result(here)
     statuses = {(cell.model, cell.target, cell.variant): cell.status for cell in lab.cells}
     for model in ("alpha", "beta"):
@@ -116,10 +106,7 @@ def test_the_printed_command_gives_the_very_bytes(here: Path, asked: Asked) -> N
 def test_what_is_known_is_not_compiled_again_and_gives_the_same_files(here: Path, asked: Asked) -> None:
     fake = compiler(here)
     assert asked("flags")[0] == 0
-    before, files = (
-        fake.compiles,
-        {name: (here / "out" / name).read_bytes() for name in ("lab.json", "lab.md", "lab.html")},
-    )
+    before, files = fake.compiles, {name: (here / "out" / name).read_bytes() for name in ("lab.json", "lab.md")}
     assert asked("flags")[0] == 0
     assert fake.compiles == before
     assert {name: (here / "out" / name).read_bytes() for name in files} == files
@@ -150,35 +137,27 @@ def test_where_the_first_variant_is_not_measured_the_next_one_is_what_the_others
     assert "odd, v0: 4 builds unsupported" in shown
 
 
-def test_a_row_has_the_file_of_each_variant(here: Path, asked: Asked) -> None:
-    compiler(here)
-    assert asked("files", "--target", "vmvx")[0] == 0
-    lab = result(here)
-    assert [(cell.model, cell.variant) for cell in lab.cells] == [("net", "one"), ("net", "two")]
-    assert [cell.command.rpartition(" < ")[2] for cell in lab.cells] == ["deep/one.mlir", "deep/two.mlir"]
-
-
 def test_models_and_targets_are_those_that_experiment_and_selectors_leave(here: Path, asked: Asked) -> None:
     compiler(here)
-    assert asked("models")[0] == 0
+    assert asked("one-target", "--model", "al*")[0] == 0
     assert {(cell.model, cell.target) for cell in result(here).cells} == {("alpha", "vmvx")}
-    code, _, err = asked("models", "--model", "beta")
+    code, _, err = asked("one-target", "--model", "gamma")
     assert code == 2 and "matches no model" in err[-1]
     (here / "c.yml").write_text(CONFIG.replace("[vmvx, rocm]", "[rocm]"))
-    code, _, err = asked("models")
-    assert code == 2 and "models has nothing to measure (the configuration has none of its targets" in err[-1]
+    code, _, err = asked("one-target")
+    assert code == 2 and "one-target has nothing to measure (the configuration has none of its targets" in err[-1]
 
 
 def test_where_nothing_compiles_the_files_are_written_and_the_code_is_5(here: Path, asked: Asked) -> None:
     compiler(here, [{"do": "fail", "kind": "direct"}])
-    code, _, err = asked("models")
+    code, _, err = asked("one-target", "--model", "alpha")
     assert code == 5 and err[-1].startswith("code-size-bot: out/lab.json: none of 2 builds was measured (")
     assert {cell.status for cell in result(here).cells} == {"failed"}
 
 
 def test_a_cell_whose_compiler_does_not_repeat_itself_says_so(here: Path, asked: Asked) -> None:
     compiler(here, [{"do": "flaky", "kind": "direct", "argv": "--more"}])
-    assert asked("models")[0] == 0
+    assert asked("one-target", "--model", "alpha")[0] == 0
     assert {cell.variant: bool(cell.varies) for cell in result(here).cells} == {"plain": False, "more": True}
     [steady, varying] = sorted(result(here).cells, key=lambda cell: cell.variant == "more")
     low, high = varying.seen["artifact_bytes"]
@@ -191,7 +170,7 @@ def test_a_cell_whose_compiler_does_not_repeat_itself_says_so(here: Path, asked:
 def test_experiments_are_listed_with_their_questions(asked: Asked, arguments: tuple[str, ...]) -> None:
     code, out, _ = asked(*arguments)
     assert code == 0
-    assert out.splitlines() == ["flags   What do flags do?", "files   Which file?", "models  Which?"]
+    assert out.splitlines() == ["flags       What do flags do?", "one-target  Which?"]
 
 
 @pytest.mark.usefixtures("here")

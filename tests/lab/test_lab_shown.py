@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 from functools import partial
 from pathlib import Path
@@ -12,16 +11,13 @@ from typing import Any
 import lab_factory as make
 import pytest
 from golden_files import check_golden
-from replacing import replace
-from rich.cells import cell_len
 from rich.console import Console
 from test_comment import assert_harmless
 
 from bot.core.fold import Price
 from bot.core.lab import Lab, sums
-from bot.errors import TemplateError
 from bot.show.blocks import TERMINAL
-from bot.show.lab import LAB_LIMIT_BYTES, lab_blocks, pictures, write_lab
+from bot.show.lab import LAB_LIMIT_BYTES, lab_blocks
 from bot.show.renderers import markdown, print_blocks
 
 
@@ -70,6 +66,7 @@ def test_a_mean_over_fewer_models_says_over_how_many() -> None:
     cells = [make.cell(model, "vmvx", variant) for model in ("m1", "m2") for variant in "ab"]
     text = render_lab(make.lab(*cells[:3], make.cell("m2", "vmvx", "b", price=price), run=True))
     assert "2 models, against `a`: `b` CPU time × 2.00 (1 model)." in text
+    assert "| 80 | × 2.00 (1 model) |" in text
 
 
 def test_a_mean_of_ratios_is_geometric_as_half_and_double_are_no_change() -> None:
@@ -92,11 +89,9 @@ def test_the_first_variant_that_has_an_artifact_is_what_all_is_told_against() ->
         text = text.replace("`", "").replace("\\", "")
         assert "On vmvx, 1 model, against v1: v2 artifact +800.0 %, CPU time × 2.00." in text
         assert "On cuda, 1 model, against v0: v2 artifact −50.0 %." in text
-        assert "On vmvx, against v1, m" in text and "Outputs differ from those of v1: m on vmvx" in text.replace(
+        assert "On vmvx, against v1, 1 model" in text and "Outputs differ from those of v1: m on vmvx" in text.replace(
             "*", ""
         )
-    shown = next(json.loads(numbers) for title, numbers in pictures(lab, sums(lab)) if "CPU time" in title)
-    assert (shown["unit"], shown["values"]) == ("CPU time, percent more than v1", [None, 100.0])
 
 
 def test_outputs_that_were_not_compared_say_why() -> None:
@@ -131,22 +126,6 @@ def test_chance_and_other_outputs_are_told() -> None:
     assert "Outputs equal in 0 of 1 build that was run" in text
 
 
-def test_pictures_have_the_numbers_of_the_tables() -> None:
-    shown = [json.loads(numbers) for _, numbers in pictures(make.timed(), sums(make.timed()))]
-    of, time = "artifact, B, more than a", "CPU time, percent more than a"
-    assert [one["title"] for one in shown] == [f"llvm-cpu-x86_64: {of}", f"llvm-cpu-x86_64: {time}"]
-    assert [one["labels"] for one in shown] == [["b", "c"]] * 2, "the reference is what they differ from"
-    assert [one["values"] for one in shown] == [[-200, 0], [25.0, 0.0]]
-
-
-def test_a_terminal_leaves_out_columns_and_says_which() -> None:
-    columns = ("artifact_bytes", "executables", "dispatch_regions", "stack_max_bytes", "fills", "copies")
-    lab = replace(make.timed(), experiment=replace(make.timed().experiment, columns=columns))
-    assert "no room for" not in printed(lab, 200)
-    narrow = printed(lab, 60)
-    assert "no room for" in narrow and max(map(cell_len, narrow.splitlines())) <= 60
-
-
 def test_a_large_result_stays_within_its_limit_and_says_what_it_leaves_out() -> None:
     text = render_lab(make.many())
     assert len(text.encode()) <= LAB_LIMIT_BYTES and "…and " in text
@@ -161,23 +140,12 @@ def test_nothing_that_came_from_elsewhere_does_any_harm() -> None:
     assert_harmless(render_lab(hostile))
 
 
-def test_a_template_of_the_user_that_fails_is_named(tmp_path: Path) -> None:
-    for name in ("lab.md.j2", "lab.answers.md.j2"):
-        (tmp_path / name).write_text("{{ nothing }}")
-        with pytest.raises(TemplateError, match=re.escape(f"{name}:1")):
-            render_lab(make.timed(), tmp_path)
-        (tmp_path / name).unlink()
-
-
 def test_a_template_of_the_user_draws_one_block_in_the_place_of_the_default_one(tmp_path: Path) -> None:
     usual = render_lab(make.timed())
-    (tmp_path / "lab.answers.md.j2").write_text("{{ one.blocks[0].lines.total }} answers by {{ answer }}\n")
+    (tmp_path / "lab.answers.md.j2").write_text("{{ one.blocks[0].lines.total }} answers by {{ answer }}\n\n")
     assert render_lab(make.timed(), tmp_path) == re.sub(
         r"\*\*What it says\*\*.*?\n\n(?=On)", "2 answers by lab\n\n", usual, flags=re.DOTALL
     )
-    (tmp_path / "lab.answers.html.j2").write_text("<p>{{ one.blocks[0].lines.items[0]|phrase }}</p>")
-    shown = write_lab(make.timed(), tmp_path, tmp_path)[-1].read_text(encoding="utf-8")
-    assert "<p>On <code>cuda</code>, 2 models" in shown and "What it says</h2>" not in shown
     (tmp_path / "lab.md.j2").write_text("{% for one in blocks %}{{ one.kind }} {% endfor %}")
     assert render_lab(make.timed(), tmp_path).startswith("sentence fold ")
 

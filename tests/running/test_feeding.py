@@ -13,7 +13,7 @@ from small_disk import small_disk
 from bot.core.policy import is_local
 from bot.readers.ir_facts import Function, Interface, Parameter
 from bot.running import feeding
-from bot.running.feeding import Feed, called, feed
+from bot.running.feeding import Feed, feed, not_called
 from bot.system.processes import Cancel
 
 KINDS = {"f32": np.float32, "f16": np.float16, "f64": np.float64, "i8": np.int8, "ui8": np.uint8, "i16": np.int16,
@@ -29,8 +29,8 @@ def parameter(key: str, kind: str, scope: str = "model") -> Parameter:
     return Parameter(scope, key, kind)
 
 
-def fed(interface: Interface, home: Path, dynamic: int | None = None, draws: int = 2) -> Feed | str:
-    return feed(interface, interface.functions[0], dynamic, draws, home, Cancel())
+def fed(interface: Interface, home: Path, draws: int = 2) -> Feed | str:
+    return feed(interface, 5, draws, home, Cancel())
 
 
 def files(found: Feed | str, kind: str, draw: int = 0) -> list[Path]:
@@ -63,9 +63,9 @@ def test_the_program_is_told_all_that_it_takes(tmp_path: Path) -> None:
         "tensor<2x?xf32>", "i32", "tensor<f64>", "!hal.buffer_view", "f32",
         parameters=(parameter("a", "tensor<3xf32>"), parameter("b", "tensor<f32>", "")),
     )  # fmt: skip
-    found = fed(asked, tmp_path, dynamic=5)
+    found = fed(asked, tmp_path)
     assert not isinstance(found, str)
-    assert found.results == ("f32", "i32", "") and found.dynamic == 5 and found.has_inputs
+    assert found.results == ("f32", "i32", "") and (found.dynamic, found.random) == (5, "input")
     first, second = found.draws
     function, model, bare, *inputs = (flag.partition("=")[2] for flag in first)
     assert function == "main" and model.startswith("model=parameters-") and bare.startswith("parameters-")
@@ -111,10 +111,9 @@ def test_floats_are_of_many_magnitudes(tmp_path: Path) -> None:
 
 def test_a_parameter_that_may_be_anything_is_so_in_one_run(tmp_path: Path) -> None:
     found = fed(program("tensor<4xf32>", parameters=(parameter("any", "tensor<400xi64>"),)), tmp_path, draws=3)
-    assert not isinstance(found, str) and len(found.draws) == len(found.drawn) == 4
+    assert not isinstance(found, str) and len(found.draws) == 4
     told = [dict(tensors(files(found, "parameters", draw)[0])) for draw in range(4)]
     assert [set(np.frombuffer(each["any"], np.int64)) == {0, 1} for each in told] == [True, False, True, True]
-    assert found.drawn[1] == "f32 of about 0.001 to 64, i64 over its range"
 
 
 def test_numbers_are_drawn_as_tensors_are(tmp_path: Path) -> None:
@@ -179,15 +178,15 @@ def test_parameters_that_cannot_be_made(tmp_path: Path, kind: str, key: str, sai
 
 def test_programs_that_nobody_knows_how_to_call() -> None:
     for text in ("tensor<3xcomplex<f32>>", "!hal.fence", "!hal.buffer", "tensor<2x!hal.buffer>"):
-        assert called(program("i32", text)) == f"argument 1 of main is a {text}, of which no random one is made"
-    said = "the program's function has a name that cannot be given to the runtime"
-    assert called(Interface((Function("a\0b", (), ()),), (), (), remembers=False, picks=False)) == said
-    assert (
-        called(Interface((), (), (), remembers=False, picks=False)) == "which of 0 public functions to run is not known"
-    )
-    two = Interface((program().functions[0], Function("step", (), ())), (), (), remembers=False, picks=False)
-    assert called(two) == "which of 2 public functions to run is not known: main, step"
-    assert called(program("tensor<1x?xi32>")) == (program("tensor<1x?xi32>").functions[0], True)
+        assert not_called(program("i32", text)) == f"argument 1 of main is a {text}, of which no random one is made"
+    for names, said in {
+        ("a\0b",): "the program's function has a name that cannot be given to the runtime",
+        (): "which of 0 public functions to run is not known",
+        ("main", "step"): "which of 2 public functions to run is not known: main, step",
+    }.items():
+        functions = tuple(Function(name, (), ()) for name in names)
+        assert not_called(Interface(functions, (), (), remembers=False, picks=False)) == said
+    assert not_called(program("tensor<1x?xi32>", "!hal.buffer_view")) is None
 
 
 def test_a_full_disk_and_too_little_memory_are_told_before_anything_is_written(

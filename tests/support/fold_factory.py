@@ -10,7 +10,6 @@ from report_factory import COMMON, HOSTILE, MODELS, TARGETS, digest
 from bot.core.fold import (
     FOLD_SCHEMA,
     BeforeAfter,
-    Bound,
     FoldAudit,
     FoldCell,
     FoldedFamily,
@@ -81,14 +80,14 @@ def left(model: str, target: str) -> tuple[LeftFamily, ...]:
 
 def failed(model: str, target: str, note: str) -> FoldCell:
     """A cell without figures."""
-    return FoldCell(model, target, "failed", UNKNOWN, UNKNOWN, UNKNOWN, None, (), (), note=note)
+    return FoldCell(model, target, "failed", UNKNOWN, UNKNOWN, None, (), (), note=note)
 
 
 def cell(model: str, target: str) -> FoldCell:
     """One cell as real ones are."""
     rng = random.Random(f"{model} {target}")
     executables, artifact = random.Random(model).randint(30, 156), rng.randint(40_000, 400_000)
-    same = BeforeAfter(executables, executables), BeforeAfter(artifact, artifact), BeforeAfter(artifact // 2, None)
+    same = BeforeAfter(executables, executables), BeforeAfter(artifact, artifact)
     if (model, target) == ("vit_l4_f32_224", "rocm"):
         return failed(model, target, "error: uses 81920 bytes of shared memory; exceeded the limit of 65536 bytes")
     if model == "tinyllama_l4_f32_dyn" and target == "vmvx":
@@ -116,12 +115,10 @@ def folded(
         "folded",
         BeforeAfter(before, before - gone),
         BeforeAfter(artifact, after),
-        BeforeAfter(artifact // 2, after // 2),
         (True if equal is None else equal) if run else None,
         kept,
         left(model, target),
         artifact - 16 if rng.random() < 0.1 else artifact,
-        Bound(gone + 4, None if target == "vmvx" else artifact // 2),
         (exact if equal is None else "17 of 1,000 elements differ, the first by 3") if run else note,
         price(rng) if run else None,
         "" if run else note,
@@ -136,9 +133,8 @@ def model_of(model: str, cells: tuple[FoldCell, ...]) -> FoldModel:
     today = counts[0].before if counts else None
     after = min((one.after for one in counts if one.after is not None), default=None)
     if today is None:
-        return FoldModel(model, *[None] * 7)
-    inlined = None if model == "gpt2_f32_dyn" else today - 5
-    return FoldModel(model, 2 * today + 30, today, inlined, today - 12, today - 9, today - 20, after)
+        return FoldModel(model, None, None, None)
+    return FoldModel(model, 2 * today + 30, today, after)
 
 
 def audit(models: tuple[str, ...] = MODELS, targets: tuple[str, ...] = tuple(TARGETS)) -> FoldAudit:
@@ -154,7 +150,7 @@ def many() -> FoldAudit:
     found = audit((*MODELS, "a_model_of_somebody_else_with_a_name_that_does_not_end_int8_s128_b1_per_channel_tosa"))
     inline = "it makes no executables of its own: its code is inlined into the host program"
     cells = [
-        FoldCell(model.model, "vmvx-inline", "unsupported", UNKNOWN, UNKNOWN, UNKNOWN, None, (), (), note=inline)
+        FoldCell(model.model, "vmvx-inline", "unsupported", UNKNOWN, UNKNOWN, None, (), (), note=inline)
         for model in found.models
     ]
     every = tuple(sorted((*found.cells, *cells), key=lambda one: (one.model, one.target)))
@@ -174,7 +170,7 @@ def nothing() -> FoldAudit:
 def unmeasured() -> FoldAudit:
     """Not a single figure."""
     cells = tuple(failed("bert", target, "error: unknown option") for target in ("cuda", "vmvx"))
-    return FoldAudit(FOLD_SCHEMA, compiler(), (), "", None, (FoldModel("bert", *[None] * 7),), cells)
+    return FoldAudit(FOLD_SCHEMA, compiler(), (), "", None, (FoldModel("bert", None, None, None),), cells)
 
 
 def hostile(words: tuple[str, ...] = HOSTILE) -> FoldAudit:
@@ -191,5 +187,5 @@ def hostile(words: tuple[str, ...] = HOSTILE) -> FoldAudit:
             cells.append(replace(plain, **said, **rest))
     unique = {(one.model, one.target): one for one in cells}
     info = CompilerInfo(words[0], words[-1], words[0], words[0])
-    told = tuple(FoldModel(name, 9, 8, None, 7, 6, 5, 4) for name in names)
+    told = tuple(FoldModel(name, 9, 8, 4) for name in names)
     return FoldAudit(FOLD_SCHEMA, info, words, words[0], 0.5, told, tuple(unique[key] for key in sorted(unique)))

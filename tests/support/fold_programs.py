@@ -182,7 +182,6 @@ def _transposes() -> str:
 
 FOLDABLE = {
     "i8": Foldable("constants", constants("i8", ("3", "-100"), ("-7", "28")), ("i8", "i8")),
-    "i16": Foldable("constants", constants("i16", ("3", "-1000"), ("-7", "2800")), ("i16", "i16")),
     "i32": Foldable("constants", constants("i32", ("1431655765", "-1"), ("-7", "65537")), ("i32", "i32")),
     "i64": Foldable("constants", constants("i64", ("6148914691236517205", "-1"), ("-7", "4294967297")), ("i64", "i64")),
     "f32": Foldable("constants", constants("f32", ("0.3333333", "1.0e-30"), ("-7.5e+10", "-1.0")), ("f32", "f32")),
@@ -192,7 +191,6 @@ FOLDABLE = {
         ("f64", "f64"),
         ("--iree-input-demote-f64-to-f32=false",),
     ),
-    "f16": Foldable("constants", constants("f16", ("0.3333", "1.0"), ("-7.5", "-2.0")), ("f16", "f16")),
     "index": Foldable("constants", _indices(), ("index",)),
     "tensor": Foldable("constants", _tensors(), ("tensor<8xi32>",)),
     "sites": Foldable("constants", _sites(), ("i32", "i32")),

@@ -13,11 +13,11 @@ from bot.compiler.bindings import Bindings
 from bot.compiler.compiler import Session
 from bot.compiler.compiling import Kit, Source, artifact_of
 from bot.compiler.diagnostics import without_places
-from bot.compiler.rewriting import RESUME, Group, Groups, Rewritten, flow_of, groups_of, rewritten
 from bot.compiler.toolchain import resolve
 from bot.core.planned import COMMON_FLAGS
 from bot.readers.ir_facts import interface
 from bot.running.runner import Equality, Runner, Runtime
+from bot.study.rewriting import RESUME, Group, Groups, Rewritten, flow_of, groups_of, rewritten
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel, Meter
 

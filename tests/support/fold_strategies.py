@@ -32,12 +32,11 @@ cells = st.builds(
     model=names,
     target=names,
     state=st.sampled_from(["folded", "nothing-to-fold", "unsupported", "failed"]),
-    **dict.fromkeys(("executables", "artifact_bytes", "executable_bytes"), both),
+    **dict.fromkeys(("executables", "artifact_bytes"), both),
     equal=st.none() | st.booleans(),
     folded=several(families, 2),
     left=several(st.builds(fold.LeftFamily, kind=names, members=members, why=names), 2),
     resumed_bytes=values,
-    bound=st.none() | st.builds(fold.Bound, counts, values),
     price=st.none() | st.builds(fold.Price, counts, counts, counts, ratios, ratios, ratios),
     **dict.fromkeys(("equal_note", "price_note", "command", "module", "note"), text),
 )

@@ -86,7 +86,6 @@ def lab(
         runs={(each.variant, each.cell.key): each.run for each in cells},
         machine=machine,
         flags=COMMON,
-        targets={each.cell.key.target: TARGETS.get(each.cell.key.target, "vmvx") for each in cells},
         notes=notes,
     )
 

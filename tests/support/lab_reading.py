@@ -24,12 +24,12 @@ def read_lab(path: Path) -> Lab:
     for one in plain["variants"]:
         own = (_cell(row) for row in rows if row["variant"] == one["name"])
         side = Snapshot(msgspec.convert(one["compiler"], CompilerInfo), SourceInfo(), tuple(own))
-        named = {name: one[name] for name in ("name", "targets", "files", "reason") if name in one}
+        named = {name: one[name] for name in ("name", "targets", "reason") if name in one}
         variants.append(Variant(**named, flags=tuple(one["flags"]), snapshot=side))
     columns = tuple(plain["columns"])
     asked = Experiment(plain["experiment"], plain["question"], columns, (), run=plain["run"])
     runs = {(row["variant"], CellKey(row["model"], row["target"])): _run(row) for row in rows}
-    rest = plain["machine"], tuple(plain["flags"]), plain["targets"], tuple(plain["notes"])
+    rest = plain["machine"], tuple(plain["flags"]), tuple(plain["notes"])
     return Lab(asked, Study(tuple(variants)), runs, *rest)
 
 

@@ -221,13 +221,7 @@ FAMILY_KINDS = ("constants", "static-shapes", "offsets", "operand-order", "extra
 """`bot.core.program.FAMILY_KINDS`."""
 IDENTICAL = "nothing: their functions are identical"  # `bot.core.program.IDENTICAL`
 _VALUES_SHOWN, _LINES_SHOWN, _LINE_CHARACTERS, _VALUE_CHARACTERS, _NAMES_SHOWN = 8, 4, 160, 40, 6
-_SHIFTS = frozenset({"arith.shrsi", "arith.shrui"})
-_SUMS = frozenset({"arith.addi", "arith.subi"})
-_BOUNDS = frozenset(f"arith.{name}" for name in ("maxsi", "minsi", "maxui", "minui", "maximumf", "minimumf"))
-_NARROW = _BOUNDS | {"arith.trunci", "arith.cmpi", "arith.muli"}
-_PASSING = _SUMS | {"arith.select", "arith.extsi"}
-_STEPS = 8
-_FOLLOWING = frozenset({"static_sizes", "static_output_shape"})
+_FOLLOWING = ("static_sizes", "static_output_shape")
 """Arrays that the types of operands and results say, too."""
 _CONSTANT_OPERATIONS = frozenset({"arith.constant", "complex.constant", "flow.tensor.constant"})
 _ADDRESSING = frozenset({"arith.index_cast", "arith.index_castui"})
@@ -279,30 +273,25 @@ def _of_one_structure(group: Sequence[Member]) -> Draft:
     if not kinds:
         return "constants", group, [IDENTICAL]
     is_shaped = bool(kinds & {"dimension", "fixed", "type"})
-    shapes, arrays, constants, following = (dict[tuple[str, ...], tuple[str, int]]() for _ in range(4))
+    # values → what has them: what repeats how another varies, such as shapes inside an argument's, is left out
+    shapes, arrays, constants = (dict[tuple[str, ...], str]() for _ in range(3))
     for slots in columns:
         first, values = slots[0], tuple(map(_text_of, slots))
-        if first.kind == "type":
-            continue  # the constant's value says it
-        if first.constant is None:
-            # Shapes inside that repeat how an argument varies are left out, as the column is the argument's.
-            label, lines = _owner(first), shapes
-            if isinstance(first.place[0], str):
-                lines = following if first.place[0] in _FOLLOWING else arrays
-        elif is_shaped and str(first.constant.results[0].type) == "index":
-            label, lines = f"index of {first.op.name}", shapes
-        else:
-            label, lines = _role(first), constants
-        lines.setdefault(values if lines is shapes else (label, *values), (label, len(set(values))))
+        if first.constant is not None and first.kind != "type":  # the constant's value says its type
+            type_ = str(first.constant.results[0].type)
+            lines = shapes if is_shaped and type_ == "index" else constants
+            lines.setdefault(values, f"{type_} constant of {first.op.name}")
+        elif first.constant is None and not isinstance(first.place[0], str):
+            shapes.setdefault(values, _owner(first))
+        elif first.constant is None and first.place[0] not in _FOLLOWING:
+            arrays.setdefault(values, _owner(first))
     kind = "static-shapes" if is_shaped else "offsets" if "offset" in kinds else "constants"
     told = [
-        [_line(label, [_short(value, _VALUE_CHARACTERS) for value in values[-len(group) :]], count)
-         for values, (label, count) in lines.items()]
+        [_line(label, [_short(value, _VALUE_CHARACTERS) for value in values], len(set(values)))
+         for values, label in lines.items()]
         for lines in ((shapes, constants, arrays) if is_shaped else (arrays, constants))
     ]  # fmt: skip
-    in_turns = [line for line in chain.from_iterable(zip_longest(*told)) if line]
-    rest = [_line(label, values[1:], count) for values, (label, count) in following.items()]
-    return kind, group, list(dict.fromkeys(in_turns or rest))
+    return kind, group, [line for line in dict.fromkeys(chain.from_iterable(zip_longest(*told))) if line]
 
 
 def _text_of(slot: Slot) -> str:
@@ -324,32 +313,6 @@ def _owner(slot: Slot) -> str:
     return f"argument {number}" if slot.op.name == FUNCTION else f"block argument {number} of {slot.op.name}"
 
 
-def _role(slot: Slot) -> str:
-    """What the constant is for, told by the operations that use it: shift, multiplier, zero point."""
-    name, type_, role = slot.op.name, str(slot.constant.results[0].type), ""
-    if name in _BOUNDS or (name in _SHIFTS and slot.place == 1):
-        role = "bound" if name in _BOUNDS else "shift"
-    elif name in _SUMS | {"arith.muli"} and _reaches(slot.op, _SHIFTS):
-        role = "multiplier" if name == "arith.muli" else "rounding"
-    elif name in _SUMS and str(slot.op.results[0].type) == "i32" and _reaches(slot.op, _NARROW):
-        role = "zero point"
-    return f"{role} ({name}, {type_})" if role else f"{type_} constant of {name}"
-
-
-def _reaches(operation: Any, goals: Collection[str]) -> bool:
-    """Whether its result comes to one of `goals` through sums and selections only."""
-    todo, steps = [operation], 0
-    while todo and steps < _STEPS:
-        steps += 1
-        for use in todo.pop(0).results[0].uses:
-            user = use.owner.operation
-            if user.name in goals:
-                return True
-            if user.name in _PASSING:
-                todo.append(user)
-    return False
-
-
 # The others: functions as what they store, and of what that is made.
 
 
@@ -361,7 +324,6 @@ class _Graph:
             operation with a body has what the body gives as its operands.
         effects: the operations at the top that have no results.
         units: those that compute, as (source, its operation, its own operands, names and types of all that it does).
-        spoken: of each source, what it is called.
         words: what all operations compute.
     """
 
@@ -369,15 +331,13 @@ class _Graph:
         self.ir, self.member, self._forms = ir, member, forms
         self.sources: list[tuple[int, tuple[int, ...]]] = []
         self.units: list[tuple[int, Any, tuple[int, ...], Words]] = []
-        self.spoken: list[str] = []
         self._places: dict[Any, int] = {}
-        for at, argument in enumerate(member.arguments):
-            self._places[argument] = self._add(("argument", str(argument.type)), (), f"argument {at}")
+        for argument in member.arguments:
+            self._places[argument] = self._add(("argument", str(argument.type)), ())
         self.effects, self.words = self._block(member.function.regions[0].blocks[0])
 
-    def _add(self, form: Hashable, operands: tuple[int, ...], spoken: str) -> int:
+    def _add(self, form: Hashable, operands: tuple[int, ...]) -> int:
         self.sources.append((self._form(form), operands))
-        self.spoken.append(spoken)
         return len(self.sources) - 1
 
     def _form(self, form: Hashable) -> int:
@@ -388,9 +348,7 @@ class _Graph:
         effects, words = list[int](), Words()
         for op in (view.operation for view in block.operations):
             if op.name in _CONSTANT_OPERATIONS:
-                value = str(op.attributes["value"])
-                said = f"constant {_short(value.removesuffix(f' : {op.results[0].type}'), _VALUE_CHARACTERS)}"
-                self._places[op.results[0]] = self._add(("constant", value), (), said)
+                self._places[op.results[0]] = self._add(("constant", str(op.attributes["value"])), ())
                 continue
             operands = tuple(self._places[value] for value in op.operands)
             maps, below = self._enter(op, operands)
@@ -405,9 +363,9 @@ class _Graph:
             form = (op.name, attributes, maps, *(str(result.type) for result in op.results))
             made_of = (*(() if maps else operands), *inside)
             for at, result in enumerate(op.results):
-                self._places[result] = self._add((*form, at), made_of, op.name)
+                self._places[result] = self._add((*form, at), made_of)
             if not op.results:
-                effects.append(self._add(form, made_of, op.name))
+                effects.append(self._add(form, made_of))
             elif own and len(op.results) == 1:
                 self.units.append((len(self.sources) - 1, op, operands, own))
             words += own
@@ -426,7 +384,7 @@ class _Graph:
         for at, argument in enumerate(arguments):
             form = ("in", maps[at] if is_structured else at, str(argument.type))
             used = (operands[at],) if is_structured else ()
-            self._places[argument] = self._add(form, used, f"block argument {at}")
+            self._places[argument] = self._add(form, used)
         return tuple(maps[-len(op.results) :]) if is_structured else (), blocks
 
     def serial(self, alias: Mapping[int, int] | None = None) -> tuple[tuple[Any, ...], list[int]]:
@@ -462,30 +420,18 @@ def _operand_orders(members: Sequence[Member], graphs: Mapping[str, _Graph]) -> 
     """Families of the same graph."""
     serials = {member.name: graphs[member.name].serial() for member in members}
     for group in partition(members, lambda one: serials[one.name][0]):
-        first, order = graphs[group[0].name], serials[group[0].name][1]
-        lines = [_order_line(one, graphs[one.name], serials[one.name][1], first, order) for one in group[1:]]
+        first, order = group[0], serials[group[0].name][1]
+        lines = [_order_line(one, serials[one.name][1], first, order) for one in group[1:]]
         yield "operand-order", group, lines
 
 
-def _order_line(one: Member, graph: _Graph, order: list[int], first: _Graph, expected: list[int]) -> str:
-    count, said = len(first.member.arguments), "operations in another order"
-    places = sorted((theirs, mine) for theirs, mine in zip(expected, order, strict=True) if theirs < count)
-    if moved := [mine for theirs, mine in places if theirs != mine]:
-        said = f"arguments in another order: {' '.join(str(mine) for _, mine in places)}"
-        if len(moved) == 2:
-            said = f"arguments {min(moved)} and {max(moved)} exchanged"
-        return _line(f"@{one.name}", [said])
-    numbers = [{source: at for at, source in enumerate(row)} for row in (order, expected)]
-    for mine, theirs in zip(order, expected, strict=True):
-        wired = [
-            [number.get(source) for source in graph_.sources[at][1]]
-            for graph_, at, number in ((graph, mine, numbers[0]), (first, theirs, numbers[1]))
-        ]
-        if wired[0] != wired[1]:
-            types = [f" ({op.operands[0].type})" for source, op, *_ in graph.units if source == mine]
-            said = f"operands of {graph.spoken[mine]}{''.join(types)} in another order"
-            break
-    return _line(f"@{one.name}", [said])
+def _order_line(one: Member, order: list[int], first: Member, expected: list[int]) -> str:
+    """`expected`, `order`: the sources of the first and of this one, as the walk through their one graph meets them."""
+    arguments = len(first.arguments)
+    places = sorted((theirs, mine) for theirs, mine in zip(expected, order, strict=True) if theirs < arguments)
+    if all(theirs == mine for theirs, mine in places):
+        return _line(f"@{one.name}", ["operands or operations in another order"])
+    return _line(f"@{one.name}", [f"arguments in another order: {' '.join(str(mine) for _, mine in places)}"])
 
 
 def _extra_operations(members: Sequence[Member], graphs: Mapping[str, _Graph]) -> Iterator[Draft]:
@@ -496,15 +442,14 @@ def _extra_operations(members: Sequence[Member], graphs: Mapping[str, _Graph]) -
     for member in members:
         graph = graphs[member.name]
         candidates = (
-            (smaller, source, op, operands, operand)
+            (smaller, source, op, operand)
             for source, op, operands, words in graph.units
             for smaller in alike.get(frozenset((graph.words - words).items()), ())
             for operand in operands
         )
-        for smaller, source, op, operands, operand in islice(candidates, _ATTEMPTS):
+        for smaller, source, op, operand in islice(candidates, _ATTEMPTS):
             if smaller is not member and graph.serial({source: operand})[0] == graphs[smaller.name].serial()[0]:
-                said = " and ".join(graph.spoken[one] for one in operands)
-                line = f"@{member.name} has one more {op.name} ({op.operands[0].type}) of {said}"
+                line = f"@{member.name} has one more {op.name} ({op.operands[0].type})"
                 larger[smaller.name].setdefault(member.name, _short(line, _LINE_CHARACTERS))
     taken = set[str]()
     for name, lines in sorted(larger.items(), key=lambda item: -len(item[1])):
@@ -601,7 +546,6 @@ def groups(ir: Any, module: Any) -> Answer:
     """Which executables could become one: the worker's answer to the request `groups`."""
     members, unfit = read(ir, module)
     every = list(members.values())
-    erased = {"constants": {"constant"}, "shapes": {"offset", "dimension"}, "both": LEVELS["static-shapes"]}
     return {
         "entries": {member.name: member.entry for member in every},
         "elements": {member.name: _elements(member) for member in every},
@@ -609,9 +553,6 @@ def groups(ir: Any, module: Any) -> Answer:
         "groups": {
             level: [[member.name for member in group] for group in partition(every, lambda one: one.key(free))]  # noqa: B023 - called at once
             for level, free in LEVELS.items()
-        },
-        "classes": {
-            name: len({member.key(frozenset(free)) for member in every}) + len(unfit) for name, free in erased.items()
         },
     }
 

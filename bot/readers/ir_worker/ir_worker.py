@@ -18,8 +18,7 @@ all {"ready": true}, or {"error": "one line"} and the end:
            "elements": {executable: those of the largest tensor that it takes or gives},
            "unfit": {executable: why it cannot be folded},
            "groups": {"identical", "constants", "offsets", "static-shapes": [[executable, two or more]]}: executables
-           that differ in nothing but what the level and those before it allow,
-           "classes": {"constants", "shapes", "both": how many kinds of executables there are where that is erased}}
+           that differ in nothing but what the level and those before it allow}
     {"op": "fold", "flow": PATH, "out": PATH, "groups": [[executable]]}
         → {"folded": [{"members": [executable], "operands": [type]}],
            "left": [{"members": [executable], "why": text}], "executables": how many there are now}:

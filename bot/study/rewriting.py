@@ -12,29 +12,21 @@ from typing import TypeVar
 
 from bot.compiler.bindings import Bindings
 from bot.compiler.compiling import Kit, Source, compile_to
-from bot.core.json_text import decoded
 from bot.core.record import Count, Name, Record, always
 from bot.core.snapshot import Failure
 from bot.errors import InputError, MalformedBinary
+from bot.readers.ir_facts import Interface, read_answer
 from bot.system.files import require_bounded
 
 FLOW_OPTIONS = ("--compile-to=flow", "--mlir-print-debuginfo")
 """The places are kept: what is resumed from a text without them is not always the artifact of the whole compile."""
 RESUME = "--compile-from=flow"
-_WHERE = "folding"
+_WHERE = "program IR"
 _RESOURCE = re.compile(r"\bdense_resource<(?:\"([^\"]*)\"|([^>\"]+))>")
 _CARRIED = re.compile(r"^\s*(?:\"([^\"]*)\"|([\w.$-]+)): \"0x", re.MULTILINE)
 _Answer = TypeVar("_Answer", bound=Record)
 
 Group = tuple[str, ...]  # Names of executables that could become one, in the program's order
-
-
-class Classes(Record, frozen=True):
-    """How many kinds of executables a program has, where constants, shapes and offsets, or both say nothing."""
-
-    constants: Count
-    shapes: Count
-    both: Count
 
 
 class Groups(Record, frozen=True):
@@ -44,7 +36,6 @@ class Groups(Record, frozen=True):
     unfit: Mapping[Name, str]  # executables that are not of the form that fusion gives → why
     # level (`identical`, `constants`, `offsets`, `static-shapes`) → groups of two and more
     groups: Mapping[str, tuple[tuple[Name, ...], ...]]
-    classes: Classes
     elements: Mapping[Name, Count] = always({})  # executable → how many the largest tensor has that it takes or gives
 
 
@@ -90,12 +81,12 @@ def missing_resource(text: str) -> str | None:
 
 def groups_of(bindings: Bindings, flow: Path) -> Groups:
     """Raises MalformedBinary where the program cannot be read."""
-    return _read(bindings.ask("groups", flow=str(flow)), Groups, bindings)
+    return _answered(bindings, Groups, "groups", flow=str(flow))
 
 
 def rewritten(bindings: Bindings, flow: Path, groups: Sequence[Group], out: Path) -> Rewritten:
     """Write the program with each group made one; raises MalformedBinary, with what broke, where it does not verify."""
-    result = _read(bindings.ask("fold", flow=str(flow), out=str(out), groups=groups), Rewritten, bindings)
+    result = _answered(bindings, Rewritten, "fold", flow=str(flow), out=str(out), groups=groups)
     try:
         require_bounded(out, "the folded program")
     except InputError as error:
@@ -103,12 +94,15 @@ def rewritten(bindings: Bindings, flow: Path, groups: Sequence[Group], out: Path
     return result
 
 
-def _read(answer: str | None, kind: type[_Answer], bindings: Bindings) -> _Answer:
-    if answer is None:
-        raise MalformedBinary(bindings.reason or "this compiler has no MLIR bindings", where=_WHERE)
+def interface_of(bindings: Bindings, flow: Path) -> Interface | str:
+    """What a program takes and gives, or why that is not known."""
     try:
-        if error := decoded(answer, dict[str, object], _WHERE).get("error"):
-            raise MalformedBinary(str(error)[:500], where=_WHERE)
-        return decoded(answer, kind, _WHERE)
-    except InputError as error:
-        raise MalformedBinary(error.what, where=_WHERE) from None
+        return _answered(bindings, Interface, "interface", flow=str(flow))
+    except MalformedBinary as error:
+        return str(error)
+
+
+def _answered(bindings: Bindings, kind: type[_Answer], op: str, **request: object) -> _Answer:
+    if (answer := bindings.ask(op, **request)) is None:
+        raise MalformedBinary(bindings.reason or "this compiler has no MLIR bindings", where=_WHERE)
+    return read_answer(answer, kind)
