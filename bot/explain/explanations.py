@@ -58,10 +58,8 @@ MOST_DIFFS = 5
 _NAMED = 3
 _TRACED = frozenset({"strategy", "codegen"}) | EARLY_CAUSES
 """Causes that a pass can have; some of them one before code generation."""
-_OTHER_VALUES = "the same region with different constants, shapes or offsets"
 _FORMED = {
-    "same-structure": _OTHER_VALUES,
-    "same-structure-and-place": _OTHER_VALUES,
+    "same-structure": "the same region with different constants, shapes or offsets",
     "same-kind-and-component": "different IR, of the same kind in the same place",
     "same-description": "different IR, which the compiler describes in the same words",
 }

@@ -82,27 +82,15 @@ class Pass(NamedTuple):
     key: Key
 
 
-def _structure(side: Side, row: Dispatch) -> str | None:
-    source = side.source(row)
-    return source.structure if source else None
-
-
-def _in_place(side: Side, row: Dispatch, what: str | None) -> Hashable | None:
-    place = side.component(row)
-    return None if what is None or place is None else (what, place)
-
-
 PASSES: tuple[Pass, ...] = (
     # the same code of the same source: whatever its number is, nothing happened to it
     Pass("identical-binary", _binary),
     # the same IR up to names and numbering: only the back end can make it differ
     Pass("same-source", lambda side, row: (one := side.source(row)) and one.source),
-    # the same region of the same layer with different constants
-    Pass("same-structure-and-place", lambda side, row: _in_place(side, row, _structure(side, row))),
-    # the same region somewhere else, with different constants, shapes or offsets
-    Pass("same-structure", _structure),
+    # the same region, of the same layer if there is one, with different constants, shapes or offsets
+    Pass("same-structure", lambda side, row: (one := side.source(row)) and one.structure),
     # the layer's only work of this kind, formed differently
-    Pass("same-kind-and-component", lambda side, row: _in_place(side, row, row.kind)),
+    Pass("same-kind-and-component", lambda side, row: (place := side.component(row)) and (row.kind, place)),
     # the compiler describes it in the same words; all there is without the IR
     Pass("same-description", lambda _, row: (row.kind, describe(row))),
     # a kernel of the same name in its source: what it takes is another part of a mangled name

@@ -13,7 +13,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from bot.core.explanation import code_differs
-from bot.core.program import HASHED_PHASES, Program
+from bot.core.program import Program
 from bot.core.snapshot import Cell, Dispatch
 from bot.explain.matching import Match, Side, is_opaque, numbers
 from bot.explain.root_causes import PIPELINE, UNNAMED, knobs, turned
@@ -146,7 +146,6 @@ def unconfigured(base: Dispatch, head: Dispatch) -> str:
 # Never a guess: where the facts of an earlier phase were not read on a side, there is no cause, but the reason.
 
 
-SHOWN_REGIONS = 3
 SAME_CODE = "the same code"
 _REGIONAL = frozenset({"input", "fusion", "dedup-lost", "dedup-won"})
 
@@ -212,29 +211,22 @@ def _uncounted(compared: Compared) -> Cause | None:
     return None
 
 
-def _early(compared: Compared, otherwise: str) -> tuple[str | None, str]:
-    """The phase of a difference that is at the latest in `otherwise`, and what to add where it cannot be told."""
+def _early(compared: Compared, otherwise: str) -> str | None:
+    """The phase of a difference that is at the latest in `otherwise`; None where it cannot be told."""
     early = _phase_differs(compared, "global-optimization")
-    if early is None:
-        return None, "; the phase is not known, as global optimization was not read on both sides"
-    return "global-optimization" if early else otherwise, ""
+    return None if early is None else "global-optimization" if early else otherwise
 
 
 def _fusion(compared: Compared) -> Cause | None:
     left, right = compared.left, compared.right
     if left is None or right is None or left.structures == right.structures:
         return None
-    phase, unknown = _early(compared, "dispatch-creation")
     gone, come = left.structures - right.structures, right.structures - left.structures
-    kinds, sites = _by_kind(left, gone), f"{gone.total()} of {left.structures.total()} dispatch sites"
-    if kinds == _by_kind(right, come):  # then nobody knows of regions formed differently: of other IR only
-        named = [f"{count} × {kind}" for kind, count in kinds.most_common(SHOWN_REGIONS)]
-        named += [f"{len(kinds) - SHOWN_REGIONS} more"] if len(kinds) > SHOWN_REGIONS else []
-        verb = "has" if gone.total() == 1 else "have"
-        why = f"{sites} {verb} different IR, in as many regions of the same kinds ({', '.join(named)})"
-    else:
-        why = f"regions are formed differently: {sites} became {come.total()}"
-    return Cause("fusion", phase, f"{why}{unknown}")
+    sites = f"{gone.total()} of {left.structures.total()} dispatch sites"
+    why = f"regions are formed differently: {sites} became {come.total()}"
+    if _by_kind(left, gone) == _by_kind(right, come):  # nobody knows of regions formed differently: of other IR only
+        why = f"other IR at {sites}, in as many regions of the same kinds"
+    return Cause("fusion", _early(compared, "dispatch-creation"), why)
 
 
 def _by_kind(census: Census, sites: Counter[str]) -> Counter[str]:
@@ -264,9 +256,8 @@ def _dedup(compared: Compared) -> Cause | None:
 def _sources(compared: Compared) -> Cause | None:
     if not compared.sources_differ:
         return None
-    phase, unknown = _early(compared, "executable-source")
-    why = f"the same regions with different constants, shapes or offsets{unknown}"
-    return Cause("fusion", phase, why)
+    why = "the same regions with different constants, shapes or offsets"
+    return Cause("fusion", _early(compared, "executable-source"), why)
 
 
 def _strategy(compared: Compared) -> Cause | None:
@@ -274,22 +265,10 @@ def _strategy(compared: Compared) -> Cause | None:
     return _configured(compared, [pair for pair in compared.pairs if code_differs(*pair) is not False])
 
 
-def _configured(compared: Compared, pairs: Sequence[tuple[Dispatch, Dispatch]]) -> Cause | None:
-    differing = [pair for pair in pairs if strategy_differs(*pair)]
-    if not differing:
-        return None
-    of = len(compared.pairs)
-    why = f"{len(differing)} of {of} dispatches of the same source have a different configuration"
-    return Cause("strategy", "configuration", why + _code_of(differing))
-
-
-def _code_of(pairs: Sequence[tuple[Dispatch, Dispatch]]) -> str:
-    known = Counter(code_differs(*pair) for pair in pairs)
-    if known[True] == len(pairs):
-        return ""
-    if known[False] == len(pairs):
-        return f", but {SAME_CODE}"
-    return f"; different code is known of {known[True]} of them"
+def _configured(compared: Compared, pairs: Sequence[tuple[Dispatch, Dispatch]], but: str = "") -> Cause | None:
+    count = sum(strategy_differs(*pair) is True for pair in pairs)
+    why = f"{count} of {len(compared.pairs)} dispatches of the same source have a different configuration{but}"
+    return Cause("strategy", "configuration", why) if count else None
 
 
 def _codegen(compared: Compared) -> Cause | None:
@@ -314,9 +293,7 @@ def _packaging(compared: Compared) -> Cause | None:
     unknown = sum(code_differs(*pair) is None for pair in pairs)
     if unknown:
         return Cause(None, None, f"the code of {unknown} of {len(pairs)} dispatches could not be compared")
-    early = next((phase for phase in HASHED_PHASES if _phase_differs(compared, phase)), None)
-    host = f"; the program around them differs from {early.replace('-', ' ')} on" if early else ""
-    return Cause("packaging", "layout", f"the code of every dispatch is the same, its layout is not{host}")
+    return Cause("packaging", "layout", "the code of every dispatch is the same, its layout is not")
 
 
 Question = Callable[[Compared], "Cause | None"]
@@ -330,7 +307,7 @@ QUESTIONS: tuple[Question, ...] = (
     _sources,
     _strategy,
     _codegen,
-    lambda compared: _configured(compared, compared.pairs),
+    lambda compared: _configured(compared, compared.pairs, f", but {SAME_CODE}"),
     _packaging,
 )
 """In the compiler's order; each gives the cause, the reason why there is none, or None to go on."""
@@ -383,22 +360,17 @@ LINES = 40
 LINE_CHARACTERS = 200
 CONTEXT_LINES = 2
 LARGEST_LINES = 2_000  # Of either text: the comparison is quadratic at worst, and what is beyond would not be shown
-SHORT_CHARACTERS = 40
 NOTED_KNOBS = 3
 _OPERAND = re.compile(r", (?=%|affine_map<)")
 
 
-def unified(base_text: str, head_text: str, limit_lines: int = LINES) -> tuple[str, ...]:
-    """Unified diff of two texts; empty where equal; at most `limit_lines` and one that counts the rest."""
+def unified(base_text: str, head_text: str) -> tuple[str, ...]:
+    """Unified diff of two texts; empty where equal; at most LINES and one that counts the rest."""
     if base_text == head_text:
         return ()
-    return _diff(base_text.splitlines(), head_text.splitlines(), limit_lines)
-
-
-def _diff(base: Sequence[str], head: Sequence[str], limit_lines: int) -> tuple[str, ...]:
-    left, right = base[:LARGEST_LINES], head[:LARGEST_LINES]
+    left, right = (text.splitlines()[:LARGEST_LINES] for text in (base_text, head_text))
     lines = difflib.unified_diff(left, right, "base", "head", lineterm="", n=CONTEXT_LINES)
-    shown = tuple(_clean(line) for line in islice(lines, limit_lines))
+    shown = tuple(_clean(line) for line in islice(lines, LINES))
     more = sum(1 for _ in lines)
     return (*shown, f"… {more} more lines") if more else shown
 
@@ -411,15 +383,13 @@ def _clean(line: str) -> str:
 @lru_cache(maxsize=4096)
 def strategy_diff(base: str, head: str) -> tuple[str, ...]:
     """Unified diff of two configurations, a line for each value with a name."""
-    left, right = ([f"{name} = {'; '.join(values)}" for name, values in knobs(one).items()] for one in (base, head))
-    return _diff(left, right, LINES)
+    rows = ((f"{name} = {'; '.join(values)}" for name, values in knobs(one).items()) for one in (base, head))
+    return unified(*map("\n".join, rows))
 
 
 @lru_cache(maxsize=4096)
 def strategy_note(base: str, head: str) -> str:
-    """Both configurations, whole where short, else the first knobs that differ: `Tiling … tile 8 → 4`."""
-    if max(len(base), len(head)) <= SHORT_CHARACTERS:
-        return _clean(f"{base} → {head}")
+    """The first knobs that differ: `Tiling … tile 8 → 4`."""
     changes = turned(base, head)
     if not changes:
         return UNNAMED
