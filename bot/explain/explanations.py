@@ -42,9 +42,10 @@ from bot.explain.phases import (
     cause_of,
     compare,
     dispatch_cause,
-    dispatch_diff,
     rebound,
     same_numbers,
+    source_diff,
+    strategy_diff,
     strategy_differs,
     strategy_note,
     unconfigured,
@@ -76,14 +77,13 @@ def explain(
     """Say why a cell changed that both sides measured; how its components did is the caller's to add.
 
     `same_model`: the model's text is the same on both sides; `same_command`: compiler and flags are; `texts`: as
-    `bot.explain.texts` has it; `components`: entry point → its
-    component, on base and on head.
+    `bot.explain.texts` has it; `components`: entry point → its component, on base and on head.
     """
     sides = index_both(base, head)
     matches = match_sides(*sides)
     compared = compare(*sides, matches, same_model, same_command)
     cause, siblings = cause_of(compared), dict[str, tuple[Source, Source]]()
-    for row, other in compared.pairs if compared.left is not None else ():
+    for row, other in compared.pairs if compared.left.structures else ():
         left, right = compared.base.source(row), compared.head.source(other)
         if left and right and left.structure == right.structure:
             siblings.setdefault(left.structure, (left, right))
@@ -98,7 +98,9 @@ def explain(
         dispatches=tuple(_delta(rank, match, story) for rank, match in enumerate(changed)),
         unchanged=kinds.count("same"),
         rebased=kinds.count("rebased"),
-        renamed_bytes=sum(named_bytes(one) for one, kind in zip(matches, kinds, strict=True) if kind != "changed"),
+        renamed_bytes=sum(
+            named_bytes(one.base, one.head) for one, kind in zip(matches, kinds, strict=True) if kind != "changed"
+        ),
     )
 
 
@@ -172,6 +174,7 @@ def _pass(match: Match, compared: Compared, cause: str | None) -> _Traced:
 
 
 def _difference(match: Match, cause: str | None, story: _Story) -> tuple[str, ...]:
+    """The smallest differing piece: of the IR where that differs, else of the configuration."""
     left, right = story.sources(match)
     known = left or right
     sibling = story.siblings.get(known.structure) if known else None
@@ -180,7 +183,10 @@ def _difference(match: Match, cause: str | None, story: _Story) -> tuple[str, ..
         pair = (sibling[1].source, right.source)  # two of head that were one on base
     elif sibling and cause == "dedup-won" and left:
         pair = (left.source, sibling[0].source)
-    return dispatch_diff(match, pair, story.texts)
+    if pair[0] != pair[1]:
+        return source_diff(*pair, story.texts)
+    base, head = (row.strategy if row else None for row in (match.base, match.head))
+    return () if base is None or head is None else strategy_diff(base, head)
 
 
 def _note(match: Match, cause: str | None, story: _Story, traced: _Traced) -> str:
@@ -318,7 +324,9 @@ def _rest(base: Cell, head: Cell, explanation: Explanation, code_bytes: int) -> 
                 taken += ((whole_bytes(row) or 0) - (row.code_bytes or 0)) * (1 if one.head else -1)
         text = sum(size for part, size in changes.items() if part in CODE) - code_bytes + taken
         if all(row.code_bytes is not None for cell in (base, head) for row in cell.dispatches):
-            renamed_bytes = explanation.renamed_bytes + sum(map(named_bytes, explanation.dispatches))
+            renamed_bytes = explanation.renamed_bytes + sum(
+                named_bytes(one.base, one.head) for one in explanation.dispatches
+            )
             parts.append(PartDelta("container", OUTSIDE, text - renamed_bytes))
             parts.append(PartDelta("container", RENAMED, renamed_bytes))
         else:

@@ -9,13 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
+from operator import attrgetter
 
 from msgspec.structs import replace
 
 from bot.core.explanation import code_differs
 from bot.core.program import Program
 from bot.core.snapshot import Cell, Dispatch
-from bot.explain.matching import Match, Side, is_opaque, numbers
+from bot.explain.matching import Match, Side, is_opaque
 from bot.explain.root_causes import PIPELINE, UNNAMED, knobs, turned
 from bot.explain.texts import Texts
 
@@ -41,10 +42,10 @@ class Compared:
     matches: tuple[Match, ...]
     same_model: bool  # True where the model's text is the same on both sides
     same_command: bool  # True where compiler and flags are
-    # left, right: what their sites launch; None where either program is not known or both are the same, as far as their
-    # digests tell
-    left: Census | None
-    right: Census | None
+    # left, right: what their sites launch; nothing where either program is not known or both are the same, as far as
+    # their digests tell
+    left: Census
+    right: Census
 
     @property
     def pairs(self) -> list[tuple[Dispatch, Dispatch]]:
@@ -54,12 +55,10 @@ class Compared:
     @property
     def sources_differ(self) -> bool:
         """True where the sites launch other IR."""
-        return self.left is not None and self.right is not None and self.left.sources != self.right.sources
+        return self.left.sources != self.right.sources
 
     def structure_moved(self, structure: str) -> int | None:
         """Executables more on head, of a structure with as many sites on both sides; None where those differ too."""
-        if self.left is None or self.right is None:
-            return None
         if not 0 < self.left.structures[structure] == self.right.structures[structure]:
             return None
         return members_of(self.right, structure) - members_of(self.left, structure)
@@ -69,8 +68,11 @@ def compare(base: Side, head: Side, matches: tuple[Match, ...], same_model: bool
     """Count what both sides launch, once for all questions."""
     left, right = base.program, head.program
     if left is None or right is None or replace(left, arguments=()) == replace(right, arguments=()):
-        return Compared(base, head, matches, same_model, same_command, None, None)
+        return Compared(base, head, matches, same_model, same_command, _NOTHING, _NOTHING)
     return Compared(base, head, matches, same_model, same_command, _census(base, left), _census(head, right))
+
+
+_NOTHING = Census(Counter(), Counter(), {}, {}, 0)
 
 
 def _census(side: Side, program: Program) -> Census:
@@ -123,11 +125,17 @@ def rebound(compared: Compared, base: Dispatch, head: Dispatch) -> bool:
 # a character longer from the tenth dispatch on. So where digests agree the code is the same, whatever its size.
 
 
+_NUMBERS = attrgetter(
+    *("stack_bytes", "stack_kind", "alloca_bytes", "workgroup_bytes"),
+    *("vgprs", "sgprs", "vgpr_spills", "sgpr_spills"),
+)
+
+
 def same_numbers(base: Dispatch, head: Dispatch) -> bool:
     """Whether all that was measured of both but their sites is the same; of the same code the size does not count."""
-    left, right = numbers(base), numbers(head)
     sized = base.code_bytes is not None and head.code_bytes is not None
-    return left == right or (sized and left[1:] == right[1:] and code_differs(base, head) is False)
+    same_code = base.code_bytes == head.code_bytes or (sized and code_differs(base, head) is False)
+    return same_code and _NUMBERS(base) == _NUMBERS(head)
 
 
 def strategy_differs(base: Dispatch, head: Dispatch) -> bool | None:
@@ -206,7 +214,7 @@ def _input(compared: Compared) -> Cause | None:
 
 def _uncounted(compared: Compared) -> Cause | None:
     for name, census in (("base", compared.left), ("head", compared.right)):
-        if census is not None and census.unread:
+        if census.unread:
             return Cause(None, None, f"the IR of {census.unread} of the dispatch sites was not read on {name}")
     return None
 
@@ -219,7 +227,7 @@ def _early(compared: Compared, otherwise: str) -> str | None:
 
 def _fusion(compared: Compared) -> Cause | None:
     left, right = compared.left, compared.right
-    if left is None or right is None or left.structures == right.structures:
+    if left.structures == right.structures:
         return None
     gone, come = left.structures - right.structures, right.structures - left.structures
     sites = f"{gone.total()} of {left.structures.total()} dispatch sites"
@@ -238,8 +246,6 @@ def _by_kind(census: Census, sites: Counter[str]) -> Counter[str]:
 
 def _dedup(compared: Compared) -> Cause | None:
     left, right = compared.left, compared.right
-    if left is None or right is None:
-        return None
     changes = {s: members_of(right, s) - members_of(left, s) for s in left.structures}
     if not sum(changes.values()):  # what is folded more makes up for what is folded less: neither lost nor won
         return None
@@ -258,11 +264,6 @@ def _sources(compared: Compared) -> Cause | None:
         return None
     why = "the same regions with different constants, shapes or offsets"
     return Cause("fusion", _early(compared, "executable-source"), why)
-
-
-def _strategy(compared: Compared) -> Cause | None:
-    """Another configuration of code that is not known to be the same: one that made no difference is no cause."""
-    return _configured(compared, [pair for pair in compared.pairs if code_differs(*pair) is not False])
 
 
 def _configured(compared: Compared, pairs: Sequence[tuple[Dispatch, Dispatch]], but: str = "") -> Cause | None:
@@ -305,7 +306,8 @@ QUESTIONS: tuple[Question, ...] = (
     _fusion,
     _dedup,
     _sources,
-    _strategy,
+    # another configuration of code that is known to be the same made no difference: no cause where others are
+    lambda compared: _configured(compared, [pair for pair in compared.pairs if code_differs(*pair) is not False]),
     _codegen,
     lambda compared: _configured(compared, compared.pairs, f", but {SAME_CODE}"),
     _packaging,
@@ -412,16 +414,3 @@ def _wrapped(text: str) -> str:
     """One operand a line where a line would be clipped: a signature differs in one argument of many."""
     lines = (_OPERAND.sub(",\n    ", line) if len(line) > LINE_CHARACTERS else line for line in text.splitlines())
     return "\n".join(lines)
-
-
-def dispatch_diff(match: Match, sources: tuple[str | None, str | None], texts: Texts) -> tuple[str, ...]:
-    """The smallest differing piece of a pair: of its IR where that differs, else of its configuration.
-
-    `sources` are the digests to compare: of the pair, or of two executables of one side that were one on the other.
-    """
-    if sources[0] != sources[1]:
-        return source_diff(*sources, texts)
-    base, head = match.base, match.head
-    if base is None or head is None or base.strategy is None or head.strategy is None:
-        return ()
-    return strategy_diff(base.strategy, head.strategy)

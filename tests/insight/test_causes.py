@@ -19,7 +19,6 @@ from bot.core.program import Family
 from bot.core.reading import EntryPoint, Reader
 from bot.core.snapshot import Cell, Dispatch
 from bot.explain.explanations import MOST_DIFFS, MOST_NOTES, explain
-from bot.explain.matching import Match
 from bot.explain.phases import keeps_apart, same_numbers
 from bot.readers.kernel_text import METAL, PTX
 
@@ -257,8 +256,8 @@ def test_the_largest_change_comes_first_and_only_the_largest_have_notes_and_diff
 
 
 NOTES: list[tuple[Cell, Cell, str, str, tuple[str, ...]]] = [
-    (made(Row("s0")), made(Row("s0", code="d", strategy="Tiling | [4, 0]")), "0>0",
-     "a different configuration, in which no value with a name differs", ()),
+    (made(Row("s0", strategy="Tiling tile = [8, 0]")), made(Row("s0", code="d", strategy="Tiling tile = [4, 0]")),
+     "0>0", "Tiling … tile 8 → 4", (" pipeline = Tiling", "-tile = [8, 0]", "+tile = [4, 0]")),
     (made(Row("p1", "p")), made(Row("p2", "p", code="d")), "0>0",
      "the same region with different constants, shapes or offsets", (" func", "-  op p1", "+  op p2")),
     (made(FOLDED), made(*UNFOLDED, families=[FAMILY]), ">0",  # two of head that were one on base
@@ -331,16 +330,16 @@ def test_the_tenth_dispatch_of_a_real_kernel_has_a_longer_name_and_the_same_code
         base, head = _row(before), _row(after)
         bytes_more = (head.code_bytes or 0) - (base.code_bytes or 0)
         assert code_differs(base, head) is False and same_numbers(base, head)
-        assert named_bytes(Match(base, head, "same-source")) == bytes_more > 0, "the exact figure of each is measured"
+        assert named_bytes(base, head) == bytes_more > 0, "the exact figure of each is measured"
 
 
 def test_of_other_or_unknown_code_no_bytes_are_of_names() -> None:
     base = Dispatch("e", "n", code_bytes=10, code="a" * 43)
     for head in (replace(base, code="b" * 43, code_bytes=12), replace(base, code=None, code_bytes=12)):
-        assert named_bytes(Match(base, head, "same-source")) == 0
+        assert named_bytes(base, head) == 0
         assert code_differs(base, head) is True and not same_numbers(base, head)
     unsized = replace(base, code_bytes=None)
-    assert named_bytes(Match(base, unsized, "same-source")) == named_bytes(Match(base, None, "removed")) == 0
+    assert named_bytes(base, unsized) == named_bytes(base, None) == 0
     assert code_differs(base, unsized) is False and not same_numbers(base, unsized)
 
 
