@@ -368,7 +368,12 @@ def test_what_is_listed_sums_to_the_cell_and_swapping_negates(base: Cell, head: 
     assert there.phase == back.phase and not there.cause == back.cause == "dedup-won"
     total = sum(row.code_bytes or 0 for row in head.dispatches) - sum(row.code_bytes or 0 for row in base.dispatches)
     assert sum(map(_change, there.dispatches)) + there.renamed_bytes == total
-    assert (there.renamed_bytes, there.unchanged) == (-back.renamed_bytes, back.unchanged)
+    assert (there.renamed_bytes, there.unchanged, there.rebased) == (-back.renamed_bytes, back.unchanged, back.rebased)
+    sites = [sum(row.sites or 0 for row in cell.dispatches) for cell in (base, head)]
+    moved = [
+        (one.head.sites or 0 if one.head else 0) - (one.base.sites or 0 if one.base else 0) for one in there.dispatches
+    ]
+    assert sum(moved) == sites[1] - sites[0]
     left, right = ({(str(one.base), str(one.head)) for one in found.dispatches} for found in (there, back))
     assert left == {(base_row, head_row) for head_row, base_row in right}
 
