@@ -208,7 +208,7 @@ def _note(match: Match, cause: str | None, story: _Story, traced: _Traced) -> st
     counts = ["?" if row.sites is None else str(row.sites) for row in (base, head)]
     sites = "" if base.sites == head.sites else f"{counts[0]} → {counts[1]} dispatch sites"
     if cause:
-        return sites or _coded(base, head, compared, _pass(match, compared, "codegen"))
+        return sites or _coded(base, head, compared, traced)
     differs = code_differs(base, head)
     return "its code could not be compared" if differs is None else unconfigured(base, head) if differs else sites
 

@@ -160,8 +160,6 @@ def _turned_words(change: tuple[str, str] | None, traits: Counter[tuple[tuple[st
 _WORDS = {
     "dedup-lost": "executables that were folded into others on base",
     "dedup-won": "executables that are folded into others on head",
-    "container": "the same code under other names",
-    "host": "the program around the dispatches",
     "packaging": "the same code, laid out differently",
     UNKNOWN: "not known",
 }
