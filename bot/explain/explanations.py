@@ -54,7 +54,6 @@ from bot.explain.texts import Texts, no_texts
 
 # The explanation of a changed cell: its matched dispatches that are not the same, with cause, note and diff.
 
-MOST_NOTES = 200
 MOST_DIFFS = 5
 _NAMED = 3
 _TRACED = frozenset({"strategy", "codegen"}) | EARLY_CAUSES
@@ -87,8 +86,10 @@ def explain(
         left, right = compared.base.source(row), compared.head.source(other)
         if left and right and left.structure == right.structure:
             siblings.setdefault(left.structure, (left, right))
-    kinds = [_kind(match, compared) for match in matches]
-    changed = [match for match, kind in zip(matches, kinds, strict=True) if kind == "changed"]
+    same, rebased, changed = list[Match](), list[Match](), list[Match]()
+    groups = {"same": same, "rebased": rebased, "changed": changed}
+    for match in matches:
+        groups[_kind(match, compared)].append(match)
     changed.sort(key=lambda match: -abs(_code_bytes(match.head) - _code_bytes(match.base)))
     story = _Story(compared, cause, texts, components, siblings)
     return Explanation(
@@ -96,11 +97,9 @@ def explain(
         cause.phase,
         cause.why,
         dispatches=tuple(_delta(rank, match, story) for rank, match in enumerate(changed)),
-        unchanged=kinds.count("same"),
-        rebased=kinds.count("rebased"),
-        renamed_bytes=sum(
-            named_bytes(one.base, one.head) for one, kind in zip(matches, kinds, strict=True) if kind != "changed"
-        ),
+        unchanged=len(same),
+        rebased=len(rebased),
+        renamed_bytes=sum(named_bytes(one.base, one.head) for one in (*same, *rebased)),
     )
 
 
@@ -143,7 +142,7 @@ def _delta(rank: int, match: Match, story: _Story) -> DispatchDelta:
     component = story.components[match.head is not None].get(row.name if row else "", UNATTRIBUTED)
     cause = dispatch_cause(match, story.compared, story.cause)
     traced = _pass(match, story.compared, cause) if cause in _TRACED else (None, "")
-    note = intern(_note(match, cause, story, traced)) if rank < MOST_NOTES else ""  # many say the same
+    note = intern(_note(match, cause, story, traced))  # many say the same
     difference = _difference(match, cause, story) if rank < MOST_DIFFS else ()
     return DispatchDelta(match.base, match.head, match.passed, cause, component, note, difference, *traced)
 

@@ -18,7 +18,7 @@ from bot.core.explanation import PHASES as ALL_PHASES
 from bot.core.program import Family
 from bot.core.reading import EntryPoint, Reader
 from bot.core.snapshot import Cell, Dispatch
-from bot.explain.explanations import MOST_DIFFS, MOST_NOTES, explain
+from bot.explain.explanations import MOST_DIFFS, explain
 from bot.explain.phases import keeps_apart, same_numbers
 from bot.readers.kernel_text import METAL, PTX
 
@@ -238,7 +238,7 @@ def test_what_is_bound_otherwise_is_said() -> None:
 # What is listed, with its note and its diff.
 
 
-def test_the_largest_change_comes_first_and_only_the_largest_have_notes_and_diffs() -> None:
+def test_the_largest_change_comes_first_and_only_the_largest_have_diffs() -> None:
     rows = [Row(f"s{i}", code=f"s{i}") for i in range(4)]
     sizes = zip(rows, (100, 90, 150, 101), strict=True)
     head = made(*(replace(row, code_bytes=size, code=row.code if size == 100 else "x") for row, size in sizes))
@@ -248,11 +248,10 @@ def test_the_largest_change_comes_first_and_only_the_largest_have_notes_and_diff
         ("same-source", "the same configuration, different code")
     }
     assert (found.components, found.tree) == ((), ())
-    many = [Row(f"x{i}", code=f"x{i}") for i in range(MOST_NOTES + 20)]
+    many = [Row(f"x{i}", code=f"x{i}") for i in range(MOST_DIFFS + 20)]
     other = [replace(r, code="y", strategy="Distribute | [8, 0]", code_bytes=900 - i) for i, r in enumerate(many)]
     dispatches = _told(made(*many), made(*other)).dispatches
-    assert [bool(one.note) for one in dispatches] == [True] * MOST_NOTES + [False] * 20
-    assert [bool(one.diff) for one in dispatches] == [True] * MOST_DIFFS + [False] * (MOST_NOTES + 15)
+    assert [bool(one.diff) for one in dispatches] == [True] * MOST_DIFFS + [False] * 20
 
 
 NOTES: list[tuple[Cell, Cell, str, str, tuple[str, ...]]] = [
