@@ -7,7 +7,7 @@ has the same name on either side.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -161,7 +161,7 @@ def attribute(cell: Cell, names: Names) -> dict[Part, Amounts]:
     `unattributed`. Stack is the largest frame of an entry point with a site there: a maximum, no sum. An amount is None
     where nothing is known of it.
     """
-    sites, code, stack = Counter[Part](), Counter[Part](), dict[Part, int]()
+    sites, code, stack = defaultdict[Part, int](int), defaultdict[Part, int](int), dict[Part, int]()
     every, launched = set[Part](), _launched(cell.program, names)
     for row in cell.dispatches:
         counts = launched.get(row.name, {})
@@ -169,16 +169,19 @@ def attribute(cell: Cell, names: Names) -> dict[Part, Amounts]:
             counts = {_NOWHERE: row.sites or 0}
         frame = row.alloca_bytes if row.stack_bytes is None else row.stack_bytes
         every.update(counts)
-        if row.sites is not None:
-            sites.update(counts)
-        if frame is not None:
-            stack.update((part, max(frame, stack.get(part, 0))) for part in counts)
+        for part, count in counts.items():
+            if row.sites is not None:
+                sites[part] += count
+            if frame is not None:
+                stack[part] = max(frame, stack.get(part, 0))
         if row.code_bytes is not None:
-            code.update(_shares(row.code_bytes, counts))
+            for part, share in _shares(row.code_bytes, counts):
+                code[part] += share
     whole = cell.value("executable_bytes")
-    rest = 0 if whole is None else whole - code.total()
+    rest = 0 if whole is None else whole - sum(code.values())
     if rest < 0:  # parts that are more than the whole are no parts of it
-        code, rest = Counter(dict.fromkeys(code, 0)), whole or 0
+        code.update(dict.fromkeys(code, 0))
+        rest = whole or 0
     if rest:
         code[_NOWHERE] += rest
         every.add(_NOWHERE)
@@ -187,11 +190,12 @@ def attribute(cell: Cell, names: Names) -> dict[Part, Amounts]:
     return {part: _amounts(*(amount.get(part) for amount in (sites, code, stack))) for part in every}
 
 
-def _shares(code_bytes: int, counts: Mapping[Part, int]) -> Mapping[Part, int]:
+def _shares(code_bytes: int, counts: Mapping[Part, int]) -> Iterator[tuple[Part, int]]:
     """As much of the code for each site, in whole bytes; the first part has what is left over."""
     first, *others = counts
     shares = {part: code_bytes * counts[part] // sum(counts.values()) for part in others}
-    return {first: code_bytes - sum(shares.values()), **shares}
+    yield first, code_bytes - sum(shares.values())
+    yield from shares.items()
 
 
 def _by(level: int, parts: Mapping[Part, Amounts]) -> dict[str, Amounts]:

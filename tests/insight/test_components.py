@@ -166,6 +166,10 @@ MANY = 9 * 10**15
     [
         # the byte left over is the first part's; 4 bytes of the 120 belong to no entry point
         (SHARED, {"a.x": (2, 34 + 33, 64), "b.y": (3, 33 + 7 + 5, 80), UNATTRIBUTED: (1, 4 + 4, 8)}),
+        (
+            cell([one("e", 4, 40)], [("e", place) for place in ("m.a", "m.b", "m.c", "m.c")]),
+            {"a": (1, 10, None), "b": (1, 10, None), "c": (2, 20, None)},
+        ),
         # sites that do not agree are unattributed, however many are told
         (
             cell([one("few", 3, 30), one("many", 1, 5), one("gone", 0, 2), one("unseen", MANY, 4)], AB),
