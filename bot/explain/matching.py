@@ -50,6 +50,13 @@ class Match:
 Key = Callable[[Side, Dispatch], "Hashable | None"]
 
 
+def numbers(row: Dispatch) -> tuple[object, ...]:
+    """All that was measured of an entry point but its sites."""
+    registers = (row.vgprs, row.sgprs, row.vgpr_spills, row.sgpr_spills)
+    stack = (row.stack_bytes, row.stack_kind, row.alloca_bytes, row.workgroup_bytes)
+    return (row.code_bytes, *stack, *registers)
+
+
 def describe(dispatch: Dispatch) -> str:
     """What the compiler calls the work, without the ordinal: `main_dispatch_7_matmul_8x16_f32` → `matmul_8x16_f32`."""
     return _ORDINAL.sub("", dispatch.name) or dispatch.name

@@ -9,14 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from operator import attrgetter
 
 from msgspec.structs import replace
 
 from bot.core.explanation import code_differs
 from bot.core.program import Program
 from bot.core.snapshot import Cell, Dispatch
-from bot.explain.matching import Match, Side, is_opaque
+from bot.explain.matching import Match, Side, is_opaque, numbers
 from bot.explain.root_causes import PIPELINE, UNNAMED, knobs, turned
 from bot.explain.texts import Texts
 
@@ -125,17 +124,11 @@ def rebound(compared: Compared, base: Dispatch, head: Dispatch) -> bool:
 # a character longer from the tenth dispatch on. So where digests agree the code is the same, whatever its size.
 
 
-_NUMBERS = attrgetter(
-    *("stack_bytes", "stack_kind", "alloca_bytes", "workgroup_bytes"),
-    *("vgprs", "sgprs", "vgpr_spills", "sgpr_spills"),
-)
-
-
 def same_numbers(base: Dispatch, head: Dispatch) -> bool:
     """Whether all that was measured of both but their sites is the same; of the same code the size does not count."""
+    left, right = numbers(base), numbers(head)
     sized = base.code_bytes is not None and head.code_bytes is not None
-    same_code = base.code_bytes == head.code_bytes or (sized and code_differs(base, head) is False)
-    return same_code and _NUMBERS(base) == _NUMBERS(head)
+    return left == right or (sized and left[1:] == right[1:] and code_differs(base, head) is False)
 
 
 def strategy_differs(base: Dispatch, head: Dispatch) -> bool | None:

@@ -7,6 +7,7 @@ from string import ascii_lowercase
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from replacing import replace
 from strategies import snapshots as any_snapshots
 
@@ -80,6 +81,17 @@ def test_whole_executables_count_where_each_entry_point_has_one_of_its_own(
     larger = Dispatch("b", "b0", code_bytes=1000)
     bound = surplus(replace(CELL, dispatches=(*rows, larger), families=(Family("constants", ("a", "b")),)))
     assert bound is not None and bound.size_bytes == size_bytes
+
+
+@given(st.lists(st.integers(0, 999), min_size=2, max_size=9), st.permutations(range(9)))
+def test_surplus_and_representative_sum_to_the_family_in_any_order(sizes: list[int], order: list[int]) -> None:
+    names = [f"e{i}" for i in range(len(sizes))]
+    found = tuple(Dispatch(name, name, code_bytes=size) for name, size in zip(names, sizes, strict=True))
+    members = tuple(f"e{i}" for i in order if i < len(sizes))
+    bound = surplus(replace(CELL, dispatches=found, families=(Family("offsets", members),)))
+    assert bound is not None and bound.size_bytes is not None
+    assert bound.size_bytes + max(sizes) == sum(sizes)
+    assert bound.executables == len(sizes) - 1
 
 
 COMPILER = CompilerInfo("3.13.0", "", "c" * 64)
