@@ -90,7 +90,7 @@ PASSES: tuple[Pass, ...] = (
     # the same region, of the same layer if there is one, with different constants, shapes or offsets
     Pass("same-structure", lambda side, row: (one := side.source(row)) and one.structure),
     # the layer's only work of this kind, formed differently
-    Pass("same-kind-and-component", lambda side, row: (place := side.component(row)) and (row.kind, place)),
+    Pass("same-kind-and-component", lambda side, row: (row.kind, place) if (place := side.component(row)) else None),
     # the compiler describes it in the same words; all there is without the IR
     Pass("same-description", lambda _, row: (row.kind, describe(row))),
     # a kernel of the same name in its source: what it takes is another part of a mangled name
