@@ -162,11 +162,8 @@ class Cause:
 
 def cause_of(compared: Compared) -> Cause:
     """The first phase in which two measured cells differ: the questions in the compiler's order until one answers."""
-    for question in QUESTIONS:
-        answer = question(compared)
-        if answer is not None:
-            return answer
-    return Cause(None, None, "nothing that was read differs")
+    answers = (question(compared) for question in QUESTIONS)
+    return next(filter(None, answers), Cause(None, None, "nothing that was read differs"))
 
 
 def _equal_artifacts(compared: Compared) -> Cause | None:
