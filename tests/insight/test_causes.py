@@ -73,10 +73,6 @@ CASES: dict[str, tuple[Cell, Cell, str | None, str | None, str, str | None]] = {
         "input", "input", "the same model text is read differently by the compiler", ">0 input",
     ),
     "merged": (made(*APART), made(*TOGETHER), "fusion", "dispatch-creation", MERGED, None),
-    "merged after another optimization": (
-        made(*APART), made(*TOGETHER, phases=OTHER_OPTIMIZATION),
-        "fusion", "global-optimization", MERGED, None,
-    ),
     "merged, the phase not known": (
         made(*APART), made(*TOGETHER, phases=UNOPTIMIZED), "fusion", None, MERGED, None,
     ),
@@ -119,10 +115,6 @@ CASES: dict[str, tuple[Cell, Cell, str | None, str | None, str, str | None]] = {
     "other constants after another optimization": (
         made(Row("p1", "p")), made(Row("p2", "p", code="d"), phases=OTHER_OPTIMIZATION),
         "fusion", "global-optimization", SAME_WITH_OTHER_VALUES, "0>0 fusion",
-    ),
-    "other constants, the phase not known": (
-        made(Row("p1", "p")), made(Row("p2", "p", code="d"), phases=UNOPTIMIZED),
-        "fusion", None, SAME_WITH_OTHER_VALUES, "0>0 fusion",
     ),
     "strategy before codegen": (
         made(S, T, U), made(_changed(S, strategy="Tiling | [4, 0]"), _changed(T), U),
