@@ -61,14 +61,6 @@ def numbers_repeat(outcomes: Outcomes) -> bool:
     return all(len(different) <= 1 for different in numbers)
 
 
-def known_outcomes(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]) -> Outcomes:
-    """All that is known of one cell on both sides."""
-    left, right = (distinct((cell.outcome, *cell.others)) if cell is not None else () for cell in cells)
-    if _same_command(base, head, key, cells):
-        left, right = distinct((*left, *right)), distinct((*right, *left))
-    return left, right
-
-
 def _same_command(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]) -> bool:
     """True where both sides made artifacts of the same model with the same compiler and flags."""
     left, right = cells
@@ -197,30 +189,29 @@ class CellDelta(Small, frozen=True):
         return not self.unstable or (self.numbers_repeat and moved)
 
 
-# What the compiler does with the printed command on either side decides the state. `over` is refused like `failed`, but
-# measured. What is not listed is `unmeasured`: with more time it might have ended in any way.
+# What the compiler does with the printed command on either side decides the state. `over-stack-limit` is refused like
+# `failed`, but measured. What is not listed is `unmeasured`: with more time it might have ended in any way.
 _STATE: dict[tuple[str, str], str] = {
     (base, head): state
     for bases, heads, state in (
         ("ok", "ok", "compared"),
-        ("over", "over", "compared"),
-        ("ok absent unsupported", "over failed", "newly-broken"),
-        ("over", "failed", "newly-broken"),
+        ("over-stack-limit", "over-stack-limit", "compared"),
+        ("ok absent unsupported", "over-stack-limit failed", "newly-broken"),
+        ("over-stack-limit", "failed", "newly-broken"),
         ("absent unsupported", "ok", "new"),
-        ("over failed", "ok", "fixed"),
-        ("failed", "over failed", "broken"),
-        ("ok over failed timeout", "absent", "removed"),
+        ("over-stack-limit failed", "ok", "fixed"),
+        ("failed", "over-stack-limit failed", "broken"),
+        ("ok over-stack-limit failed timeout", "absent", "removed"),
     )
     for base in bases.split()
     for head in heads.split()
 }
-_COLUMN = {"over-stack-limit": "over"}
 _ON_PURPOSE = {("unsupported", "unsupported"), ("unsupported", "absent"), ("absent", "unsupported")}
 
 
 def _column(snapshot: Snapshot, key: CellKey, cell: Cell | None) -> str:
     if cell is not None:
-        return _COLUMN.get(cell.status, cell.status)
+        return cell.status
     return "lost" if snapshot.plans(key) else "absent"
 
 
@@ -260,7 +251,10 @@ def _diff_cell(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell |
     Where the compiler does not repeat itself, the cell is compared as the pair of outcomes that differ least.
     """
     cells = comparable(*cells, unlike(base.compiler.metrics, head.compiler.metrics))
-    outcomes = known_outcomes(base, head, key, cells)
+    left, right = (distinct((cell.outcome, *cell.others)) if cell is not None else () for cell in cells)
+    if _same_command(base, head, key, cells):
+        left, right = distinct((*left, *right)), distinct((*right, *left))
+    outcomes = left, right
     if any(len(each) > 1 for each in outcomes):
         return _noisy(base, head, key, cells, outcomes)
     return _compared(base, head, key, cells)

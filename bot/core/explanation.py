@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
 
 import msgspec
 
@@ -258,18 +257,6 @@ class Step(Small, frozen=True):
         return f"{self.base} → {self.head}"
 
 
-class Both(Protocol):
-    """A dispatch on both sides; None where a side has none."""
-
-    @property
-    def base(self) -> Dispatch | None:
-        """On base."""
-
-    @property
-    def head(self) -> Dispatch | None:
-        """On head."""
-
-
 def code_differs(base: Dispatch, head: Dispatch) -> bool | None:
     """Whether the machine code differs; None where that cannot be told."""
     if base.code is not None and head.code is not None:
@@ -279,9 +266,8 @@ def code_differs(base: Dispatch, head: Dispatch) -> bool | None:
     return True
 
 
-def named_bytes(match: Both) -> int:
+def named_bytes(base: Dispatch | None, head: Dispatch | None) -> int:
     """Code that is head's more only because its names are longer: 0 where the code is not known to be the same."""
-    base, head = match.base, match.head
     if base is None or head is None or base.code_bytes is None or head.code_bytes is None:
         return 0
     return 0 if code_differs(base, head) is not False else head.code_bytes - base.code_bytes

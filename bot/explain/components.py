@@ -7,14 +7,13 @@ has the same name on either side.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from msgspec.structs import astuple
 
-from bot.core.delta import CellDelta
 from bot.core.explanation import UNATTRIBUTED, Amounts, ComponentDelta
 from bot.core.program import Program
 from bot.core.snapshot import Cell
@@ -89,9 +88,9 @@ def _starred(level: str, varies: Iterator[bool]) -> str:
     return _NUMBER.sub(lambda number: "*" if next(varies) else number[0], level)
 
 
-def naming(delta: CellDelta, sections: Sections = ()) -> Names:
+def naming(base: Cell, head: Cell, sections: Sections = ()) -> Names:
     """What the places of both sides of a cell are called; see `name_places`."""
-    programs = [cell.program for cell in (delta.base, delta.head) if cell and cell.program]
+    programs = [cell.program for cell in (base, head) if cell.program]
     return name_places(frozenset().union(*map(_named_places, programs)), tuple(sections))
 
 
@@ -133,20 +132,22 @@ def name_places(places: frozenset[str], sections: tuple[tuple[str, str], ...] = 
 
 
 @per_object
-def _launched(program: Program | None, names: Names) -> dict[str, tuple[Sequence[Part], Mapping[Part, int]]]:
-    """Entry point → the part of each of its sites, in the program's order; and each part with its number of sites."""
-    parts: dict[str, list[Part]] = {}
+def _launched(program: Program | None, names: Names) -> dict[str, Mapping[Part, int]]:
+    """Entry point → the parts where it is launched, in the program's order, each with its number of sites."""
+    parts: dict[str, Counter[Part]] = {}
     for site in program.sites if program else ():
-        parts.setdefault(site.entry_point, []).append(names.get(site.component or "", _NOWHERE))
-    return {entry: (each, Counter(each)) for entry, each in parts.items()}
+        parts.setdefault(site.entry_point, Counter())[names.get(site.component or "", _NOWHERE)] += 1
+    return dict(parts)
 
 
 @per_object
 def where(program: Program | None, names: Names) -> dict[str, str]:
     """Entry point → the component where most of its sites are; of equals the first in the program's order."""
     result = {}
-    for entry, (parts, _) in _launched(program, names).items():
-        counts = Counter(component for component, _ in parts)
+    for entry, parts in _launched(program, names).items():
+        counts = Counter[str]()
+        for (component, _), count in parts.items():
+            counts[component] += count
         result[entry] = max(counts, key=counts.__getitem__)
     return result
 
@@ -155,52 +156,46 @@ def attribute(cell: Cell, names: Names) -> dict[Part, Amounts]:
     """Part → `dispatch_sites`, `code_bytes` and `stack_bytes` of one cell.
 
     Sites sum to the sites of all entry points. Code sums to the cell's `executable_bytes`, or where that is not known
-    to that of all entry points; code of a shared entry point is split evenly over its sites, what is left over in the
-    program's order. What has no location, an entry point whose sites are more than it is launched, and code that
-    belongs to no entry point are `unattributed`. Stack is the largest frame of an entry point with a site there: a
-    maximum, no sum. An amount is None where nothing is known of it.
+    to that of all entry points; code of a shared entry point is split evenly over its sites. What has no location, an
+    entry point that has more or fewer sites than the program launches it, and code that belongs to no entry point are
+    `unattributed`. Stack is the largest frame of an entry point with a site there: a maximum, no sum. An amount is None
+    where nothing is known of it.
     """
-    sites, code, stack = dict[Part, int](), dict[Part, int](), dict[Part, int]()
-    every, launched = set[Part](), dict(_launched(cell.program, names))
-    nothing: tuple[Sequence[Part], Mapping[Part, int]] = ((), {})
+    sites, code, stack = defaultdict[Part, int](int), defaultdict[Part, int](int), dict[Part, int]()
+    every, launched = set[Part](), _launched(cell.program, names)
     for row in cell.dispatches:
-        placed, counts = launched.pop(row.name, nothing)
-        # how many sites there are is a number, from an artifact of a stranger perhaps: it is counted with, not listed
-        unplaced = 0 if row.sites is None else row.sites - len(placed)
-        if unplaced < 0:  # there are as many places as sites; which of too many are gone cannot be known
-            placed, counts, unplaced = (), {}, row.sites or 0
-        if unplaced or not counts:
-            counts = {**counts, _NOWHERE: counts.get(_NOWHERE, 0) + unplaced}
+        counts = launched.get(row.name, {})
+        if not counts or row.sites not in (None, sum(counts.values())):
+            counts = {_NOWHERE: row.sites or 0}
         frame = row.alloca_bytes if row.stack_bytes is None else row.stack_bytes
         every.update(counts)
         for part, count in counts.items():
             if row.sites is not None:
-                sites[part] = sites.get(part, 0) + count
-            if frame is not None and frame >= stack.get(part, 0):
-                stack[part] = frame
+                sites[part] += count
+            if frame is not None:
+                stack[part] = max(frame, stack.get(part, 0))
         if row.code_bytes is not None:
-            for part, share in _shares(row.code_bytes, placed, counts).items():
-                code[part] = code.get(part, 0) + share
+            for part, share in _shares(row.code_bytes, counts):
+                code[part] += share
     whole = cell.value("executable_bytes")
     rest = 0 if whole is None else whole - sum(code.values())
     if rest < 0:  # parts that are more than the whole are no parts of it
-        code, rest = dict.fromkeys(code, 0), whole or 0
+        code.update(dict.fromkeys(code, 0))
+        rest = whole or 0
     if rest:
-        code[_NOWHERE] = code.get(_NOWHERE, 0) + rest
+        code[_NOWHERE] += rest
         every.add(_NOWHERE)
         if sites:
             sites.setdefault(_NOWHERE, 0)
-    return {part: _amounts(sites.get(part), code.get(part), stack.get(part)) for part in every}
+    return {part: _amounts(*(amount.get(part) for amount in (sites, code, stack))) for part in every}
 
 
-def _shares(code_bytes: int, placed: Sequence[Part], counts: Mapping[Part, int]) -> Mapping[Part, int]:
-    """An even share for each site; what is left over goes to the first ones."""
-    if len(counts) == 1:
-        return dict.fromkeys(counts, code_bytes)
-    each, left = divmod(code_bytes, sum(counts.values()))
-    ahead = Counter(placed[:left])
-    ahead[_NOWHERE] += max(left - len(placed), 0)
-    return {part: each * count + ahead[part] for part, count in counts.items()}
+def _shares(code_bytes: int, counts: Mapping[Part, int]) -> Iterator[tuple[Part, int]]:
+    """As much of the code for each site, in whole bytes; the first part has what is left over."""
+    first, *others = counts
+    shares = {part: code_bytes * counts[part] // sum(counts.values()) for part in others}
+    yield first, code_bytes - sum(shares.values())
+    yield from shares.items()
 
 
 def _by(level: int, parts: Mapping[Part, Amounts]) -> dict[str, Amounts]:
@@ -217,21 +212,21 @@ def _sum(parts: Iterable[Amounts]) -> Amounts:
     return _amounts(sum(sites) if sites else None, sum(code) if code else None, max(stack, default=None))
 
 
-def components(delta: CellDelta, names: Names) -> tuple[tuple[ComponentDelta, ...], tuple[ComponentDelta, ...]]:
+def components(base: Cell, head: Cell, names: Names) -> tuple[tuple[ComponentDelta, ...], tuple[ComponentDelta, ...]]:
     """The components that moved, and all by full name.
 
     What moved: largest change of code first, then of sites, of stack, then by name. All: those of one section side by
     side, what is unattributed last.
     """
-    sides = [attribute(cell, names) if cell and cell.measured else {} for cell in (delta.base, delta.head)]
+    sides = [attribute(cell, names) for cell in (base, head)]
     # Of a component that a side does not have: nothing, where that side knows the amount of any other.
     known = [[what for what in AMOUNTS if any(part.get(what) is not None for part in side.values())] for side in sides]
     none = [Amounts(*(0 if what in each else None for what in AMOUNTS)) for each in known]
     levels = list[list[ComponentDelta]]()
     for level in (0, 1):
-        base, head = (_by(level, side) for side in sides)
-        every = {**head, **base}
-        levels.append([ComponentDelta(one, base.get(one, none[0]), head.get(one, none[1])) for one in every])
+        left, right = (_by(level, side) for side in sides)
+        every = {**right, **left}
+        levels.append([ComponentDelta(one, left.get(one, none[0]), right.get(one, none[1])) for one in every])
     moved = [part for part in levels[0] if any(map(part.change, AMOUNTS))]
     order = ("code_bytes", "dispatch_sites", "stack_bytes")
     section: dict[str, str] = {}

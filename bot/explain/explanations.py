@@ -1,15 +1,9 @@
-"""The explanation of every cell that changed or broke: its dispatches with causes, its waterfall, and the headline.
-
-Of a cell that head fails the compiler's own words are said, and nothing beyond them: phase, dispatch and component only
-where the diagnostics tell them, by words that one phase alone uses, by an operation of a dialect that only the input
-has, by a name. A place in a file of the model's framework stays one.
-"""
+"""The explanation of every cell that changed: its dispatches with causes, its waterfall, and the headline."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from sys import intern
 from typing import Literal, NamedTuple
@@ -22,7 +16,6 @@ from bot.core.explanation import (
     EARLY_CAUSES,
     MIXED,
     PASS_OPERATIONS,
-    PHASES,
     UNATTRIBUTED,
     UNKNOWN,
     DispatchDelta,
@@ -34,10 +27,10 @@ from bot.core.explanation import (
     named_bytes,
     whole_bytes,
 )
-from bot.core.metrics import CODE, CONSTANTS, EXECUTABLES, TABLES, VM, part_words
+from bot.core.metrics import CODE, CONSTANTS, TABLES, VM, part_words
 from bot.core.parting import parting
 from bot.core.program import Source
-from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot
+from bot.core.snapshot import Cell, CellKey, Dispatch, Snapshot
 from bot.core.trace import PROGRAM, REGION, operation_words
 from bot.explain.components import Sections, components, naming, where
 from bot.explain.matching import Match, index_both, is_opaque, match_sides
@@ -46,163 +39,57 @@ from bot.explain.phases import (
     SAME_CODE,
     Cause,
     Compared,
-    apart,
     cause_of,
     compare,
     dispatch_cause,
-    dispatch_diff,
-    elsewhere_named,
-    of_one_region,
     rebound,
     same_numbers,
+    source_diff,
+    strategy_diff,
     strategy_differs,
     strategy_note,
     unconfigured,
 )
 from bot.explain.texts import Texts, no_texts
 
-QUOTED_CHARACTERS = 120
-_ERROR = re.compile(r"^(?P<place>\S.*?): ?error: (?P<words>.*)$")
-_BARE = re.compile(r"^(?:error: |iree-compile: |LLVM ERROR: )(?P<words>.*)$")
-_POSITION = re.compile(r"^(?P<file>[^\s\"]+?):(?P<line>\d+)(?::\d+)?$")
-_NAMED_PLACE = re.compile(r'^loc\("(?P<name>[^"\\]+)"')
-_DISPATCH = re.compile(r"[A-Za-z_][\w$]*_dispatch_\d+(?:_[\w$]+)?")
-_OPERATION = re.compile(r"'([a-z][a-z0-9_]*)\.[\w.]+'")
-_IN_INPUT = frozenset({"tosa", "stablehlo", "chlo", "vhlo", "mhlo", "torch", "onnx", "tf", "tfl"})
-_WORDS = (
-    ("failed to run translation of source executable", "code"),
-    ("failed to distribute", "code"),
-    ("exceeded stack allocation limit of", "code"),
-    (" bytes of shared memory; exceeded the limit", "code"),
-    ("error: Capability '", "code"),
-    ("custom op '", "input"),
-    ("use of undeclared SSA value", "input"),
-    ("use of undefined SSA value", "input"),
-)
-"""Words that the compiler says in one phase only."""
-_SAID = {"code": "in code generation", "input": "while it reads the model"}
-
-
-def broken(base: Cell | None, head: Cell | None) -> Explanation | None:
-    """Why head has no artifact; None where it did not fail, or says nothing that it did not say on base."""
-    failure = head.failure if head is not None and not head.measured else None
-    if failure is None or head is None or head.status != "failed":
-        return None
-    if base is None or base.failure is None or base.measured:
-        phase, place, words = phase_of(failure), _place(failure), next(_words(failure), "")
-        where = (f" {_SAID[phase]}" if phase else "") + (f" at {place}" if place else "")
-        where += f"{_dispatch(failure, base)}: {_quoted(words)}" if words else ""
-        return Explanation(None, phase, f"head fails{where}")
-    first = _differing(failure, base.failure)
-    if base.status != "failed" or first is None:
-        return None
-    said = _differing(base.failure, failure)
-    before = f", base says {_quoted(said)}" if said else ", base says nothing of the kind"
-    phases = [phase for each in (base.failure, failure) if (phase := phase_of(each))]
-    phase = min(phases, key=PHASES.index) if len(phases) == 2 else None
-    return Explanation(None, phase, f"base fails too, with a different message: head says {_quoted(first)}{before}")
-
-
-def phase_of(failure: Failure) -> str | None:
-    """The phase that the words belong to; None where they do not tell."""
-    phases = [phase for words, phase in _WORDS if words in failure.message]
-    dialects = set(_OPERATION.findall(failure.message))
-    return phases[0] if phases else "input" if dialects & _IN_INPUT else None
-
-
-def _words(failure: Failure) -> Iterator[str]:
-    for line in failure.message.splitlines():
-        error = _ERROR.match(line) or _BARE.match(line)
-        yield error["words"] if error else line
-
-
-def _quoted(words: str) -> str:
-    return f"“{words if len(words) <= QUOTED_CHARACTERS else words[: QUOTED_CHARACTERS - 1] + '…'}”"
-
-
-def _place(failure: Failure) -> str:
-    """Where the first diagnostic points: a name of the model, or file and line; a line of 0 is a place of none."""
-    first = _ERROR.match(failure.message.partition("\n")[0])
-    if first is None:
-        return ""
-    if named := _NAMED_PLACE.match(first["place"]):
-        return named["name"]
-    position = _POSITION.match(first["place"])
-    known = position is not None and position["file"] != "<unknown>" and position["line"] != "0"
-    return f"{position['file']}:{position['line']}" if position is not None and known else ""
-
-
-def _dispatch(failure: Failure, base: Cell | None) -> str:
-    """The dispatch that the words name, with its component on base; else base's where the first diagnostic points.
-
-    Nothing is said of base where there is more than one.
-    """
-    dispatch = _DISPATCH.search(failure.message)
-    sites = base.program.sites if base is not None and base.program else ()
-    if dispatch is None:
-        place = _place(failure)
-        names = {site.entry_point for site in sites if place and site.component == place}
-        return f", on base the place of {names.pop()}" if len(names) == 1 else ""
-    places = {site.component for site in sites if site.entry_point == dispatch[0]} - {None}
-    known = f", which on base is in {places.pop()}" if len(places) == 1 else ""
-    return f" in {dispatch[0]}{known}"
-
-
-def _differing(one: Failure, other: Failure) -> str | None:
-    """The first words of one that the other does not say, whatever the figures and numbers of values in them."""
-    known = {_unnumbered(words) for words in _words(other)}
-    return next((words for words in _words(one) if _unnumbered(words) not in known), None)
-
-
-def _unnumbered(words: str) -> str:
-    return re.sub(r"\d+", "#", words)
-
-
 # The explanation of a changed cell: its matched dispatches that are not the same, with cause, note and diff.
 
-MOST_NOTES = 200
 MOST_DIFFS = 5
 _NAMED = 3
-_REGIONAL = ("input", "fusion", "dedup-lost", "dedup-won")
 _TRACED = frozenset({"strategy", "codegen"}) | EARLY_CAUSES
 """Causes that a pass can have; some of them one before code generation."""
-_OTHER_VALUES = "the same region with different constants, shapes or offsets"
 _FORMED = {
-    "same-structure": _OTHER_VALUES,
-    "same-structure-and-place": _OTHER_VALUES,
+    "same-structure": "the same region with different constants, shapes or offsets",
     "same-kind-and-component": "different IR, of the same kind in the same place",
     "same-description": "different IR, which the compiler describes in the same words",
 }
 
 
 def explain(
-    delta: CellDelta,
+    base: Cell,
+    head: Cell,
     same_model: bool,
     same_command: bool,
     texts: Texts = no_texts,
     components: Sequence[Mapping[str, str]] = ({}, {}),
 ) -> Explanation:
-    """Say why a cell changed; how its components did is the caller's to add.
+    """Say why a cell changed that both sides measured; how its components did is the caller's to add.
 
     `same_model`: the model's text is the same on both sides; `same_command`: compiler and flags are; `texts`: as
-    `bot.explain.texts` has it; `components`: entry point → its
-    component, on base and on head.
+    `bot.explain.texts` has it; `components`: entry point → its component, on base and on head.
     """
-    base, head = delta.base, delta.head
-    if base is None or head is None or not base.measured or not head.measured:
-        missing = [name for name, cell in (("base", base), ("head", head)) if cell is None or not cell.measured]
-        why = f"nothing was measured on {' and '.join(missing)} to compare with"
-        return broken(base, head) or Explanation(None, None, why)
     sides = index_both(base, head)
     matches = match_sides(*sides)
     compared = compare(*sides, matches, same_model, same_command)
     cause, siblings = cause_of(compared), dict[str, tuple[Source, Source]]()
-    for row, other in compared.pairs if compared.left is not None else ():
+    for row, other in compared.pairs if compared.left.structures else ():
         left, right = compared.base.source(row), compared.head.source(other)
         if left and right and left.structure == right.structure:
             siblings.setdefault(left.structure, (left, right))
-    kinds = [_kind(match, compared) for match in matches]
-    changed = [match for match, kind in zip(matches, kinds, strict=True) if kind == "changed"]
+    same, rebased, changed = list[Match](), list[Match](), list[Match]()
+    groups = {"same": same, "rebased": rebased, "changed": changed}
+    for match in matches:
+        groups[_kind(match, compared)].append(match)
     changed.sort(key=lambda match: -abs(_code_bytes(match.head) - _code_bytes(match.base)))
     story = _Story(compared, cause, texts, components, siblings)
     return Explanation(
@@ -210,9 +97,9 @@ def explain(
         cause.phase,
         cause.why,
         dispatches=tuple(_delta(rank, match, story) for rank, match in enumerate(changed)),
-        unchanged=kinds.count("same"),
-        rebased=kinds.count("rebased"),
-        renamed_bytes=sum(named_bytes(one) for one, kind in zip(matches, kinds, strict=True) if kind != "changed"),
+        unchanged=len(same),
+        rebased=len(rebased),
+        renamed_bytes=sum(named_bytes(one.base, one.head) for one in (*same, *rebased)),
     )
 
 
@@ -255,7 +142,7 @@ def _delta(rank: int, match: Match, story: _Story) -> DispatchDelta:
     component = story.components[match.head is not None].get(row.name if row else "", UNATTRIBUTED)
     cause = dispatch_cause(match, story.compared, story.cause)
     traced = _pass(match, story.compared, cause) if cause in _TRACED else (None, "")
-    note = intern(_note(match, cause, story, traced)) if rank < MOST_NOTES else ""  # many say the same
+    note = intern(_note(match, cause, story, traced))  # many say the same
     difference = _difference(match, cause, story) if rank < MOST_DIFFS else ()
     return DispatchDelta(match.base, match.head, match.passed, cause, component, note, difference, *traced)
 
@@ -286,6 +173,7 @@ def _pass(match: Match, compared: Compared, cause: str | None) -> _Traced:
 
 
 def _difference(match: Match, cause: str | None, story: _Story) -> tuple[str, ...]:
+    """The smallest differing piece: of the IR where that differs, else of the configuration."""
     left, right = story.sources(match)
     known = left or right
     sibling = story.siblings.get(known.structure) if known else None
@@ -294,47 +182,34 @@ def _difference(match: Match, cause: str | None, story: _Story) -> tuple[str, ..
         pair = (sibling[1].source, right.source)  # two of head that were one on base
     elif sibling and cause == "dedup-won" and left:
         pair = (left.source, sibling[0].source)
-    return dispatch_diff(match, pair, story.texts)
+    if pair[0] != pair[1]:
+        return source_diff(*pair, story.texts)
+    base, head = (row.strategy if row else None for row in (match.base, match.head))
+    return () if base is None or head is None else strategy_diff(base, head)
 
 
 def _note(match: Match, cause: str | None, story: _Story, traced: _Traced) -> str:
+    """What differs, or why that is not known; of one that a side alone has its cause says all."""
     base, head, compared = match.base, match.head, story.compared
-    if base is None or head is None:
-        if cause in _REGIONAL:
-            return _lone(match, cause or "", story)
-    elif cause == "strategy":
-        return "" if base.strategy is None or head.strategy is None else strategy_note(base.strategy, head.strategy)
-    elif cause == "codegen":
-        return _coded(base, head, compared, traced)
-    elif cause == "packaging":
+    if cause == "packaging":
         return SAME_CODE
+    if cause and (base is None or head is None):
+        return ""
+    if base and head and cause == "strategy":
+        return "" if base.strategy is None or head.strategy is None else strategy_note(base.strategy, head.strategy)
+    if base and head and cause == "codegen":
+        return _coded(base, head, compared, traced)
     left, right = story.sources(match)
     if base is None or head is None or left is None or right is None or left.source != right.source:
-        if cause in _REGIONAL:
+        if cause:
             return _FORMED.get(match.passed, "")
         return story.cause.why if story.cause.cause is None else "its IR was not read on both sides"
     counts = ["?" if row.sites is None else str(row.sites) for row in (base, head)]
     sites = "" if base.sites == head.sites else f"{counts[0]} → {counts[1]} dispatch sites"
-    if cause in _REGIONAL:
-        return sites or _coded(base, head, compared, _pass(match, compared, "codegen"))
+    if cause:
+        return sites or _coded(base, head, compared, traced)
     differs = code_differs(base, head)
     return "its code could not be compared" if differs is None else unconfigured(base, head) if differs else sites
-
-
-def _lone(match: Match, cause: str, story: _Story) -> str:
-    """Of an executable that one side alone has: deduplication folded it on the other, or fusion formed it."""
-    compared, added = story.compared, match.head is not None
-    if cause == "input" and not compared.same_model:
-        return "the model itself changed"
-    source = story.sources(match)[added]
-    if cause not in EARLY_CAUSES:
-        words = of_one_region(compared, source, added)
-    elif elsewhere := elsewhere_named(compared, source, added):
-        words = f"another executable of the region that {elsewhere}"
-    else:
-        return "the other side has no region of this IR"
-    pair = story.siblings.get(source.structure) if source else None
-    return words + apart(compared, source, added, pair[added] if pair else None)
 
 
 def _coded(base: Dispatch, head: Dispatch, compared: Compared, traced: _Traced) -> str:
@@ -350,7 +225,7 @@ def _coded(base: Dispatch, head: Dispatch, compared: Compared, traced: _Traced) 
 def explanations(
     base: Snapshot, head: Snapshot, deltas: Sequence[CellDelta], sections: Sections = (), texts: Texts = no_texts
 ) -> dict[CellKey, Explanation]:
-    """Why the cells changed that both sides measured, and why those broke that head fails.
+    """Why the cells changed that both sides measured; of a cell that fails the compiler's own words say all.
 
     `texts`: as `bot.explain.texts` has it.
     """
@@ -358,19 +233,18 @@ def explanations(
     one_compiler = base.compiler.digest == head.compiler.digest
     result = {}
     for delta in deltas:
-        both, same_model = (delta.base, delta.head), delta.key.model in same
-        is_measured = all(one is not None and one.measured for one in both)
-        has_words = is_measured or broken(*both) is not None
-        if not has_words or delta.state in ("same", "unmeasured") or not delta.explainable:
+        left, right, same_model = delta.base, delta.head, delta.key.model in same
+        if left is None or right is None or not (left.measured and right.measured):
             continue
-        names = naming(delta, sections)
-        same_command = one_compiler and len({one.command if one else None for one in both}) == 1
-        places = [where(one and one.program, names) for one in both]
-        explanation = explain(delta, same_model, same_command, texts, places)
-        if is_measured:
-            moved, tree = components(delta, names)
-            explanation = replace(explanation, components=moved, tree=tree, first_compiles=delta.unstable)
-        result[delta.key] = headlined(explanation, delta, not same_model and same_command)
+        if delta.state in ("same", "unmeasured") or not delta.explainable:
+            continue
+        names = naming(left, right, sections)
+        same_command = one_compiler and left.command == right.command
+        places = [where(cell.program, names) for cell in (left, right)]
+        explanation = explain(left, right, same_model, same_command, texts, places)
+        moved, tree = components(left, right, names)
+        explanation = replace(explanation, components=moved, tree=tree, first_compiles=delta.unstable)
+        result[delta.key] = headlined(explanation, left, right, not same_model and same_command)
     return result
 
 
@@ -391,7 +265,7 @@ _COUNTED = {
 """What is true of the dispatches of a cause; the others are causes of parts that are no dispatch's code."""
 
 
-def headlined(explanation: Explanation, delta: CellDelta, only_model: bool = False) -> Explanation:
+def headlined(explanation: Explanation, base: Cell, head: Cell, only_model: bool = False) -> Explanation:
     """The explanation with its waterfall, the change of the artifact by cause to the byte; and the cause that it gives.
 
     Code counts under the cause of its dispatch, what else is in executables as `container`, the program around them as
@@ -401,9 +275,7 @@ def headlined(explanation: Explanation, delta: CellDelta, only_model: bool = Fal
 
     `only_model`: nothing but the model's text differs between the sides: what is no code is its consequence.
     """
-    base, head, dispatches = delta.base, delta.head, explanation.dispatches
-    if base is None or head is None or not (base.measured and head.measured):
-        return explanation
+    dispatches = explanation.dispatches
     amounts: Counter[str] = Counter()
     for one in dispatches:
         amounts[one.cause or UNKNOWN] += moved_bytes(one) or 0
@@ -435,35 +307,26 @@ def headlined(explanation: Explanation, delta: CellDelta, only_model: bool = Fal
 OUTSIDE = "text outside of dispatches"
 RENAMED = "names of kernels in their code"
 TAKEN = "the rest of executables that one side alone has, counted with their dispatches"
-UNSPLIT = EXECUTABLES + "all"
 _CAUSE_OF_PART = {VM: "host", CONSTANTS: "host", TABLES: "packaging"}
 _UNKNOWN_CODE = "code of dispatches whose size is not known"
-_METRIC_PARTS = {VM: "vm_bytes", CONSTANTS: "rodata_bytes", TABLES: "unattributed_bytes", UNSPLIT: "executable_bytes"}
 
 
 def _rest(base: Cell, head: Cell, explanation: Explanation, code_bytes: int) -> tuple[PartDelta, ...]:
     """What no dispatch's code explains, largest change first; with that (`code_bytes`) the artifact's change."""
-    left, right = dict(base.parts), dict(head.parts)
-    if not left or not right:  # both sides are split alike; where a coarse part is not known, not at all
-        left, right = (
-            {part: value for part, id_ in _METRIC_PARTS.items() if (value := cell.value(id_)) is not None}
-            for cell in (base, head)
-        )
-        if min(len(left), len(right)) < len(_METRIC_PARTS):
-            left, right = {}, {}
-    changes = Counter(right)
-    changes.subtract(left)
+    changes = Counter(head.parts if base.parts else {})  # of artifacts whose parts are not known on a side, of none
+    changes.subtract(base.parts if head.parts else {})
     parts = list[PartDelta]()
     if changes:  # the text of executables beyond the code of the dispatches that changed
         taken = 0  # of executables that a side alone has, what is not their dispatches' code
         for one in explanation.dispatches:
             if (one.base is None) != (one.head is None) and (row := one.head or one.base):
                 taken += ((whole_bytes(row) or 0) - (row.code_bytes or 0)) * (1 if one.head else -1)
-        text = sum(size for part, size in changes.items() if part in CODE or part == UNSPLIT) - code_bytes + taken
+        text = sum(size for part, size in changes.items() if part in CODE) - code_bytes + taken
         if all(row.code_bytes is not None for cell in (base, head) for row in cell.dispatches):
-            renamed_bytes = explanation.renamed_bytes + sum(map(named_bytes, explanation.dispatches))
-            what = part_words("executables") if UNSPLIT in changes else OUTSIDE
-            parts.append(PartDelta("container", what, text - renamed_bytes))
+            renamed_bytes = explanation.renamed_bytes + sum(
+                named_bytes(one.base, one.head) for one in explanation.dispatches
+            )
+            parts.append(PartDelta("container", OUTSIDE, text - renamed_bytes))
             parts.append(PartDelta("container", RENAMED, renamed_bytes))
         else:
             parts.append(PartDelta(UNKNOWN, _UNKNOWN_CODE, text))
@@ -471,7 +334,7 @@ def _rest(base: Cell, head: Cell, explanation: Explanation, code_bytes: int) -> 
     parts += [
         PartDelta(_CAUSE_OF_PART.get(part, "container"), part_words(part), size)
         for part, size in changes.items()
-        if part not in CODE and part != UNSPLIT
+        if part not in CODE
     ]
     rest = (head.value("artifact_bytes") or 0) - (base.value("artifact_bytes") or 0)
     rest -= sum(part.change_bytes for part in parts) + code_bytes

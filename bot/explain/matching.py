@@ -9,7 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from bot.core.program import Program, Source
 from bot.core.snapshot import Cell, Dispatch
@@ -75,39 +74,21 @@ def is_opaque(side: Side) -> bool:
     return side.program is not None and not side.program.sources and bool(side.program.phases)
 
 
-class Pass(NamedTuple):
-    """One step of the matching: entry points of equal key are pairs; a key of None abstains."""
-
-    name: str
-    key: Key
-
-
-def _structure(side: Side, row: Dispatch) -> str | None:
-    source = side.source(row)
-    return source.structure if source else None
-
-
-def _in_place(side: Side, row: Dispatch, what: str | None) -> Hashable | None:
-    place = side.component(row)
-    return None if what is None or place is None else (what, place)
-
-
-PASSES: tuple[Pass, ...] = (
+PASSES: Mapping[str, Key] = {
     # the same code of the same source: whatever its number is, nothing happened to it
-    Pass("identical-binary", _binary),
+    "identical-binary": _binary,
     # the same IR up to names and numbering: only the back end can make it differ
-    Pass("same-source", lambda side, row: (one := side.source(row)) and one.source),
-    # the same region of the same layer with different constants
-    Pass("same-structure-and-place", lambda side, row: _in_place(side, row, _structure(side, row))),
-    # the same region somewhere else, with different constants, shapes or offsets
-    Pass("same-structure", _structure),
+    "same-source": lambda side, row: (one := side.source(row)) and one.source,
+    # the same region, of the same layer if there is one, with different constants, shapes or offsets
+    "same-structure": lambda side, row: (one := side.source(row)) and one.structure,
     # the layer's only work of this kind, formed differently
-    Pass("same-kind-and-component", lambda side, row: _in_place(side, row, row.kind)),
+    "same-kind-and-component": lambda side, row: (row.kind, place) if (place := side.component(row)) else None,
     # the compiler describes it in the same words; all there is without the IR
-    Pass("same-description", lambda _, row: (row.kind, describe(row))),
+    "same-description": lambda _, row: (row.kind, describe(row)),
     # a kernel of the same name in its source: what it takes is another part of a mangled name
-    Pass("same-stem", lambda side, row: row.kind if is_opaque(side) else None),
-)
+    "same-stem": lambda side, row: row.kind if is_opaque(side) else None,
+}
+"""Each step of the matching, from strict to loose: entry points of equal key are pairs; a key of None abstains."""
 
 
 # Among entry points of one key those of one place belong together, before the program's order decides.
@@ -153,11 +134,11 @@ def match_sides(base: Side, head: Side) -> tuple[Match, ...]:
     rows, others = base.cell.dispatches, head.cell.dispatches
     partners: dict[int, tuple[int, str]] = {}
     left, right = list(range(len(rows))), list(range(len(others)))
-    for step in PASSES:
+    for name, key in PASSES.items():
         if not left or not right:
             break
-        pairs = list(_pairs((step.key, *_TIE_BREAKS), (base, left), (head, right)))
-        partners.update((b, (a, step.name)) for a, b in pairs)
+        pairs = list(_pairs((key, *_TIE_BREAKS), (base, left), (head, right)))
+        partners.update((b, (a, name)) for a, b in pairs)
         left, right = _unpaired(pairs, left, right)
     paired = [
         Match(rows[partners[b][0]], row, partners[b][1]) if b in partners else Match(None, row, ADDED)

@@ -13,7 +13,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from bot.core.explanation import code_differs
-from bot.core.program import HASHED_PHASES, Program, Source
+from bot.core.program import Program
 from bot.core.snapshot import Cell, Dispatch
 from bot.explain.matching import Match, Side, is_opaque, numbers
 from bot.explain.root_causes import PIPELINE, UNNAMED, knobs, turned
@@ -41,10 +41,10 @@ class Compared:
     matches: tuple[Match, ...]
     same_model: bool  # True where the model's text is the same on both sides
     same_command: bool  # True where compiler and flags are
-    # left, right: what their sites launch; None where either program is not known or both are the same, as far as their
-    # digests tell
-    left: Census | None
-    right: Census | None
+    # left, right: what their sites launch; nothing where either program is not known or both are the same, as far as
+    # their digests tell
+    left: Census
+    right: Census
 
     @property
     def pairs(self) -> list[tuple[Dispatch, Dispatch]]:
@@ -54,12 +54,10 @@ class Compared:
     @property
     def sources_differ(self) -> bool:
         """True where the sites launch other IR."""
-        return self.left is not None and self.right is not None and self.left.sources != self.right.sources
+        return self.left.sources != self.right.sources
 
     def structure_moved(self, structure: str) -> int | None:
         """Executables more on head, of a structure with as many sites on both sides; None where those differ too."""
-        if self.left is None or self.right is None:
-            return None
         if not 0 < self.left.structures[structure] == self.right.structures[structure]:
             return None
         return members_of(self.right, structure) - members_of(self.left, structure)
@@ -69,8 +67,11 @@ def compare(base: Side, head: Side, matches: tuple[Match, ...], same_model: bool
     """Count what both sides launch, once for all questions."""
     left, right = base.program, head.program
     if left is None or right is None or replace(left, arguments=()) == replace(right, arguments=()):
-        return Compared(base, head, matches, same_model, same_command, None, None)
+        return Compared(base, head, matches, same_model, same_command, _NOTHING, _NOTHING)
     return Compared(base, head, matches, same_model, same_command, _census(base, left), _census(head, right))
+
+
+_NOTHING = Census(Counter(), Counter(), {}, {}, 0)
 
 
 def _census(side: Side, program: Program) -> Census:
@@ -94,9 +95,6 @@ def members_of(census: Census, structure: str) -> int:
     return len(census.executables.get(structure, ()))
 
 
-# What is said of an executable that one side lacks, where that side has others of the same structure.
-
-
 def keeps_apart(cell: Cell, executables: tuple[str, ...]) -> str:
     """What keeps these executables apart: their family's kind and its first line; empty where no family has two."""
     wanted = set(executables)
@@ -106,40 +104,6 @@ def keeps_apart(cell: Cell, executables: tuple[str, ...]) -> str:
                 return "nothing in their functions, which are identical"
             return f"{family.kind} ({family.varying[0]})" if family.varying else family.kind
     return ""
-
-
-def of_one_region(compared: Compared, source: Source | None, added: bool) -> str:
-    """An executable that folding made or spared, by those of its structure on its own side and on the other."""
-    census = compared.right if added else compared.left
-    members = _members(census, source)
-    elsewhere = elsewhere_named(compared, source, added)
-    return f"one of {len(members)} executables of the same region{f', which {elsewhere}' if elsewhere else ''}"
-
-
-def elsewhere_named(compared: Compared, source: Source | None, added: bool) -> str:
-    """`on base is main_dispatch_3_matmul_8x16_f32`: what was split, or what it was folded into; may be empty."""
-    side, census = (compared.base, compared.left) if added else (compared.head, compared.right)
-    others = _members(census, source)
-    if not others:
-        return ""
-    named = next((row.name for row in side.cell.dispatches if row.executable == others[0]), others[0])
-    more = f" and {len(others) - 1} more" if len(others) > 1 else ""
-    return f"on {'base' if added else 'head'} {'are' if more else 'is'} {named}{more}"
-
-
-def apart(compared: Compared, source: Source | None, added: bool, twin: Source | None) -> str:
-    """What keeps the executable apart from `twin`, which the other side has too, else any two of its structure."""
-    side: Side = compared.head if added else compared.base
-    if source is None:
-        return ""
-    pair = (twin.executable, source.executable) if twin else ()
-    members = _members(compared.right if added else compared.left, source)
-    words = keeps_apart(side.cell, pair) or keeps_apart(side.cell, members)
-    return f", kept apart by {words}" if words else ""
-
-
-def _members(census: Census | None, source: Source | None) -> tuple[str, ...]:
-    return census.executables.get(source.structure, ()) if census and source else ()
 
 
 REBOUND = "and what the program binds there differs"
@@ -183,7 +147,6 @@ def unconfigured(base: Dispatch, head: Dispatch) -> str:
 # Never a guess: where the facts of an earlier phase were not read on a side, there is no cause, but the reason.
 
 
-SHOWN_REGIONS = 3
 SAME_CODE = "the same code"
 _REGIONAL = frozenset({"input", "fusion", "dedup-lost", "dedup-won"})
 
@@ -199,11 +162,8 @@ class Cause:
 
 def cause_of(compared: Compared) -> Cause:
     """The first phase in which two measured cells differ: the questions in the compiler's order until one answers."""
-    for question in QUESTIONS:
-        answer = question(compared)
-        if answer is not None:
-            return answer
-    return Cause(None, None, "nothing that was read differs")
+    answers = (question(compared) for question in QUESTIONS)
+    return next(filter(None, answers), Cause(None, None, "nothing that was read differs"))
 
 
 def _equal_artifacts(compared: Compared) -> Cause | None:
@@ -244,34 +204,27 @@ def _input(compared: Compared) -> Cause | None:
 
 def _uncounted(compared: Compared) -> Cause | None:
     for name, census in (("base", compared.left), ("head", compared.right)):
-        if census is not None and census.unread:
+        if census.unread:
             return Cause(None, None, f"the IR of {census.unread} of the dispatch sites was not read on {name}")
     return None
 
 
-def _early(compared: Compared, otherwise: str) -> tuple[str | None, str]:
-    """The phase of a difference that is at the latest in `otherwise`, and what to add where it cannot be told."""
+def _early(compared: Compared, otherwise: str) -> str | None:
+    """The phase of a difference that is at the latest in `otherwise`; None where it cannot be told."""
     early = _phase_differs(compared, "global-optimization")
-    if early is None:
-        return None, "; the phase is not known, as global optimization was not read on both sides"
-    return "global-optimization" if early else otherwise, ""
+    return None if early is None else "global-optimization" if early else otherwise
 
 
 def _fusion(compared: Compared) -> Cause | None:
     left, right = compared.left, compared.right
-    if left is None or right is None or left.structures == right.structures:
+    if left.structures == right.structures:
         return None
-    phase, unknown = _early(compared, "dispatch-creation")
     gone, come = left.structures - right.structures, right.structures - left.structures
-    kinds, sites = _by_kind(left, gone), f"{gone.total()} of {left.structures.total()} dispatch sites"
-    if kinds == _by_kind(right, come):  # then nobody knows of regions formed differently: of other IR only
-        named = [f"{count} × {kind}" for kind, count in kinds.most_common(SHOWN_REGIONS)]
-        named += [f"{len(kinds) - SHOWN_REGIONS} more"] if len(kinds) > SHOWN_REGIONS else []
-        verb = "has" if gone.total() == 1 else "have"
-        why = f"{sites} {verb} different IR, in as many regions of the same kinds ({', '.join(named)})"
-    else:
-        why = f"regions are formed differently: {sites} became {come.total()}"
-    return Cause("fusion", phase, f"{why}{unknown}")
+    sites = f"{gone.total()} of {left.structures.total()} dispatch sites"
+    why = f"regions are formed differently: {sites} became {come.total()}"
+    if _by_kind(left, gone) == _by_kind(right, come):  # nobody knows of regions formed differently: of other IR only
+        why = f"other IR at {sites}, in as many regions of the same kinds"
+    return Cause("fusion", _early(compared, "dispatch-creation"), why)
 
 
 def _by_kind(census: Census, sites: Counter[str]) -> Counter[str]:
@@ -283,8 +236,6 @@ def _by_kind(census: Census, sites: Counter[str]) -> Counter[str]:
 
 def _dedup(compared: Compared) -> Cause | None:
     left, right = compared.left, compared.right
-    if left is None or right is None:
-        return None
     changes = {s: members_of(right, s) - members_of(left, s) for s in left.structures}
     if not sum(changes.values()):  # what is folded more makes up for what is folded less: neither lost nor won
         return None
@@ -301,32 +252,14 @@ def _dedup(compared: Compared) -> Cause | None:
 def _sources(compared: Compared) -> Cause | None:
     if not compared.sources_differ:
         return None
-    phase, unknown = _early(compared, "executable-source")
-    why = f"the same regions with different constants, shapes or offsets{unknown}"
-    return Cause("fusion", phase, why)
+    why = "the same regions with different constants, shapes or offsets"
+    return Cause("fusion", _early(compared, "executable-source"), why)
 
 
-def _strategy(compared: Compared) -> Cause | None:
-    """Another configuration of code that is not known to be the same: one that made no difference is no cause."""
-    return _configured(compared, [pair for pair in compared.pairs if code_differs(*pair) is not False])
-
-
-def _configured(compared: Compared, pairs: Sequence[tuple[Dispatch, Dispatch]]) -> Cause | None:
-    differing = [pair for pair in pairs if strategy_differs(*pair)]
-    if not differing:
-        return None
-    of = len(compared.pairs)
-    why = f"{len(differing)} of {of} dispatches of the same source have a different configuration"
-    return Cause("strategy", "configuration", why + _code_of(differing))
-
-
-def _code_of(pairs: Sequence[tuple[Dispatch, Dispatch]]) -> str:
-    known = Counter(code_differs(*pair) for pair in pairs)
-    if known[True] == len(pairs):
-        return ""
-    if known[False] == len(pairs):
-        return f", but {SAME_CODE}"
-    return f"; different code is known of {known[True]} of them"
+def _configured(compared: Compared, pairs: Sequence[tuple[Dispatch, Dispatch]], but: str = "") -> Cause | None:
+    count = sum(strategy_differs(*pair) is True for pair in pairs)
+    why = f"{count} of {len(compared.pairs)} dispatches of the same source have a different configuration{but}"
+    return Cause("strategy", "configuration", why) if count else None
 
 
 def _codegen(compared: Compared) -> Cause | None:
@@ -351,9 +284,7 @@ def _packaging(compared: Compared) -> Cause | None:
     unknown = sum(code_differs(*pair) is None for pair in pairs)
     if unknown:
         return Cause(None, None, f"the code of {unknown} of {len(pairs)} dispatches could not be compared")
-    early = next((phase for phase in HASHED_PHASES if _phase_differs(compared, phase)), None)
-    host = f"; the program around them differs from {early.replace('-', ' ')} on" if early else ""
-    return Cause("packaging", "layout", f"the code of every dispatch is the same, its layout is not{host}")
+    return Cause("packaging", "layout", "the code of every dispatch is the same, its layout is not")
 
 
 Question = Callable[[Compared], "Cause | None"]
@@ -365,9 +296,10 @@ QUESTIONS: tuple[Question, ...] = (
     _fusion,
     _dedup,
     _sources,
-    _strategy,
+    # another configuration of code that is known to be the same made no difference: no cause where others are
+    lambda compared: _configured(compared, [pair for pair in compared.pairs if code_differs(*pair) is not False]),
     _codegen,
-    lambda compared: _configured(compared, compared.pairs),
+    lambda compared: _configured(compared, compared.pairs, f", but {SAME_CODE}"),
     _packaging,
 )
 """In the compiler's order; each gives the cause, the reason why there is none, or None to go on."""
@@ -420,22 +352,17 @@ LINES = 40
 LINE_CHARACTERS = 200
 CONTEXT_LINES = 2
 LARGEST_LINES = 2_000  # Of either text: the comparison is quadratic at worst, and what is beyond would not be shown
-SHORT_CHARACTERS = 40
 NOTED_KNOBS = 3
 _OPERAND = re.compile(r", (?=%|affine_map<)")
 
 
-def unified(base_text: str, head_text: str, limit_lines: int = LINES) -> tuple[str, ...]:
-    """Unified diff of two texts; empty where equal; at most `limit_lines` and one that counts the rest."""
+def unified(base_text: str, head_text: str) -> tuple[str, ...]:
+    """Unified diff of two texts; empty where equal; at most LINES and one that counts the rest."""
     if base_text == head_text:
         return ()
-    return _diff(base_text.splitlines(), head_text.splitlines(), limit_lines)
-
-
-def _diff(base: Sequence[str], head: Sequence[str], limit_lines: int) -> tuple[str, ...]:
-    left, right = base[:LARGEST_LINES], head[:LARGEST_LINES]
+    left, right = (text.splitlines()[:LARGEST_LINES] for text in (base_text, head_text))
     lines = difflib.unified_diff(left, right, "base", "head", lineterm="", n=CONTEXT_LINES)
-    shown = tuple(_clean(line) for line in islice(lines, limit_lines))
+    shown = tuple(_clean(line) for line in islice(lines, LINES))
     more = sum(1 for _ in lines)
     return (*shown, f"… {more} more lines") if more else shown
 
@@ -448,15 +375,13 @@ def _clean(line: str) -> str:
 @lru_cache(maxsize=4096)
 def strategy_diff(base: str, head: str) -> tuple[str, ...]:
     """Unified diff of two configurations, a line for each value with a name."""
-    left, right = ([f"{name} = {'; '.join(values)}" for name, values in knobs(one).items()] for one in (base, head))
-    return _diff(left, right, LINES)
+    rows = ((f"{name} = {'; '.join(values)}" for name, values in knobs(one).items()) for one in (base, head))
+    return unified(*map("\n".join, rows))
 
 
 @lru_cache(maxsize=4096)
 def strategy_note(base: str, head: str) -> str:
-    """Both configurations, whole where short, else the first knobs that differ: `Tiling … tile 8 → 4`."""
-    if max(len(base), len(head)) <= SHORT_CHARACTERS:
-        return _clean(f"{base} → {head}")
+    """The first knobs that differ: `Tiling … tile 8 → 4`."""
     changes = turned(base, head)
     if not changes:
         return UNNAMED
@@ -479,16 +404,3 @@ def _wrapped(text: str) -> str:
     """One operand a line where a line would be clipped: a signature differs in one argument of many."""
     lines = (_OPERAND.sub(",\n    ", line) if len(line) > LINE_CHARACTERS else line for line in text.splitlines())
     return "\n".join(lines)
-
-
-def dispatch_diff(match: Match, sources: tuple[str | None, str | None], texts: Texts) -> tuple[str, ...]:
-    """The smallest differing piece of a pair: of its IR where that differs, else of its configuration.
-
-    `sources` are the digests to compare: of the pair, or of two executables of one side that were one on the other.
-    """
-    if sources[0] != sources[1]:
-        return source_diff(*sources, texts)
-    base, head = match.base, match.head
-    if base is None or head is None or base.strategy is None or head.strategy is None:
-        return ()
-    return strategy_diff(base.strategy, head.strategy)

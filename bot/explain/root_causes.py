@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from bot.core.delta import CellDelta
@@ -52,6 +51,11 @@ def turned(base: str, head: str) -> Mapping[str, str]:
     return {name: _change(left.get(name, ()), right.get(name, ())) for name in names}
 
 
+@lru_cache(maxsize=4096)
+def _turns(base: str, head: str) -> tuple[tuple[str, str], ...]:
+    return tuple(turned(base, head).items())
+
+
 def _change(base: tuple[str, ...], head: tuple[str, ...]) -> str:
     """The very values: two changes are told alike only where they are."""
     if len(base) == len(head) and [_NUMBER.sub("", one) for one in base] == [_NUMBER.sub("", one) for one in head]:
@@ -68,11 +72,25 @@ def _change(base: tuple[str, ...], head: tuple[str, ...]) -> str:
 
 # The root causes: the deltas of all cells, clustered by what changed and not by where. Each is in exactly one.
 #
-# Deltas are added up as they come, and none is copied: a large report has hundreds of thousands. A cluster's words are
-# true of every delta in it, with the numbers of all of them.
+# A cluster's words are true of every delta in it, with the numbers of all of them.
 
 _NAMED_LIMIT = 3
 Delta = DispatchDelta | PartDelta
+
+
+class _Member(NamedTuple):
+    """One delta of a cluster; `trait`: what else than its cluster's key the words of the cluster are made of."""
+
+    key: CellKey
+    delta: Delta
+    change_bytes: int
+    trait: Hashable
+
+    @property
+    def rank(self) -> tuple[int, CellKey, str]:
+        """The largest first, then by cell and name."""
+        name = self.delta.what if isinstance(self.delta, PartDelta) else self.delta.name
+        return -abs(self.change_bytes), self.key, name
 
 
 class _Passed(NamedTuple):
@@ -97,7 +115,7 @@ def _clustered(key: CellKey, cause: str, delta: Delta, same_model: bool) -> tupl
         return ("structure" in delta.matched, why), row and row.kind
     if cause == "strategy":
         both = [row.strategy if row else None for row in (delta.base, delta.head)]
-        knobs = () if both[0] is None or both[1] is None else tuple(turned(both[0], both[1]).items())
+        knobs = () if both[0] is None or both[1] is None else _turns(both[0], both[1])
         return knobs, knobs
     return {"codegen": why, UNKNOWN: delta.note}.get(cause, ""), None
 
@@ -142,72 +160,10 @@ def _turned_words(change: tuple[str, str] | None, traits: Counter[tuple[tuple[st
 _WORDS = {
     "dedup-lost": "executables that were folded into others on base",
     "dedup-won": "executables that are folded into others on head",
-    "container": "the same code under other names",
-    "host": "the program around the dispatches",
     "packaging": "the same code, laid out differently",
     UNKNOWN: "not known",
 }
 """Of dispatches; parts of artifacts are clustered by what they are called."""
-
-
-_AFTER_ALL: tuple[tuple[int, CellKey, str], Any] = (1, CellKey("", ""), ""), None
-"""What every delta ranks before."""
-
-
-class Cluster:
-    """Deltas added up.
-
-    Attributes:
-        traits: trait → how many deltas have it.
-        deltas, net_bytes, absolute_bytes: target → how many, and the sums of their changes and of the amounts of these.
-        cells: cell that has one of the deltas → the sum of their amounts.
-        largest: the delta with the largest change, behind its rank: its amount below zero, cell and name.
-        passed: the pass of the largest one that has one, behind the same.
-        traced: how many dispatches have a pass, and the amounts of their changes.
-    """
-
-    def __init__(self) -> None:
-        """Of no delta yet."""
-        self.traits: Counter[Any] = Counter()
-        self.deltas: Counter[str] = Counter()
-        self.net_bytes: Counter[str] = Counter()
-        self.absolute_bytes: Counter[str] = Counter()
-        self.cells: Counter[CellKey] = Counter()
-        self.dispatches, self.traced = 0, (0, 0)
-        self.largest = self.passed = _AFTER_ALL
-
-    def add(self, key: CellKey, delta: Delta, change_bytes: int, trait: Hashable) -> None:
-        """One more delta, of this cell."""
-        target, amount = key.target, abs(change_bytes)
-        self.traits[trait] += 1
-        self.deltas[target] += 1
-        self.net_bytes[target] += change_bytes
-        self.absolute_bytes[target] += amount
-        self.cells[key] += amount
-        rank = -amount, key, delta.what if isinstance(delta, PartDelta) else delta.name
-        if rank < self.largest[0]:
-            self.largest = rank, delta
-        if isinstance(delta, PartDelta):
-            return
-        self.dispatches += 1
-        if delta.passed is not None:
-            if not delta.passed.printed_for:
-                self.traced = self.traced[0] + 1, self.traced[1] + amount
-            self.passed = min(self.passed, (rank, delta.passed), key=itemgetter(0))
-
-    def join(self, other: Cluster) -> None:
-        """All that another one has."""
-        for name in ("traits", "deltas", "net_bytes", "absolute_bytes", "cells"):
-            getattr(self, name).update(getattr(other, name))
-        self.dispatches += other.dispatches
-        self.traced = self.traced[0] + other.traced[0], self.traced[1] + other.traced[1]
-        self.largest = min(self.largest, other.largest, key=itemgetter(0))
-        self.passed = min(self.passed, other.passed, key=itemgetter(0))
-
-    @property
-    def total(self) -> Tally:
-        """Of all targets."""
-        return Tally(self.deltas.total(), self.net_bytes.total(), self.absolute_bytes.total())
 
 
 def root_causes(
@@ -221,25 +177,23 @@ def root_causes(
     `changed_models`: models whose text differs between the sides; `backends`: target → its backend: a knob of one is
     not that of another.
     """
-    cells, groups, by_knobs = (
-        {delta.key: delta for delta in deltas},
-        dict[Any, Cluster](),
-        dict[Any, dict[Any, Cluster]](),
-    )
+    groups = dict[tuple[str, Any], list[_Member]]()
+    by_knobs = dict[str, dict[Any, list[_Member]]]()  # backend → knobs that differ → what turned just these
+    whole_bytes = 0
     for key in sorted(explanations):
         for cause, delta, change_bytes in _moved(explanations[key]):
             what, trait = _clustered(key, cause, delta, key.model not in changed_models)
-            place = groups
             if cause == "strategy" and not isinstance(delta, PartDelta):
-                place = by_knobs.setdefault((backends or {}).get(key.target, key.target), {})
-            if (cluster := place.get((cause, what))) is None:
-                cluster = place[cause, what] = Cluster()
-            cluster.add(key, delta, change_bytes, trait)
-    clusters = [(cause, what, cluster) for (cause, what), cluster in groups.items()]
+                members = by_knobs.setdefault((backends or {}).get(key.target, key.target), {}).setdefault(what, [])
+            else:
+                members = groups.setdefault((cause, what), [])
+            members.append(_Member(key, delta, change_bytes, trait))
+            whole_bytes += abs(change_bytes)
+    clusters = [(cause, what, members) for (cause, what), members in groups.items()]
     for turned_by in by_knobs.values():
-        clusters += [("strategy", *one) for one in _by_knob({what: one for (_, what), one in turned_by.items()})]
-    whole_bytes = sum(cluster.total.absolute_bytes for *_, cluster in clusters)
-    roots = (_root_cause(cause, what, cluster, cells, whole_bytes) for cause, what, cluster in clusters)
+        clusters += [("strategy", *one) for one in _by_knob(turned_by)]
+    cells = {delta.key: delta for delta in deltas}
+    roots = (_root_cause(*one, cells, whole_bytes) for one in clusters)
     return tuple(sorted(roots, key=lambda root: (-root.total.absolute_bytes, root.cause or "", root.what)))
 
 
@@ -251,52 +205,62 @@ def _moved(one: Explanation) -> Iterator[tuple[str, Delta, int]]:
         yield part.cause, part, part.change_bytes
 
 
-def _by_knob(clusters: dict[Any, Cluster]) -> Iterator[tuple[Hashable, Cluster]]:
+def _by_knob(clusters: dict[Any, list[_Member]]) -> Iterator[tuple[Hashable, list[_Member]]]:
     """The change of a knob with most bytes takes all that has just this change, then the next one of what is left.
 
     `clusters`: knobs that differ, with the change of each → what turned just these, on one backend.
     """
+    sizes = {changes: sum(abs(one.change_bytes) + 1 for one in members) for changes, members in clusters.items()}
     while True:
         weights: Counter[tuple[str, str]] = Counter()
-        for changes, cluster in clusters.items():
-            weights.update(dict.fromkeys(changes, cluster.absolute_bytes.total() + cluster.deltas.total()))
+        for changes in clusters:
+            weights.update(dict.fromkeys(changes, sizes[changes]))
         if not weights:
             break
         change = min(weights, key=lambda one: (one[0] != PIPELINE, -weights[one], one))
-        joined = Cluster()
-        for changes in [changes for changes in clusters if change in changes]:
-            joined.join(clusters.pop(changes))
-        yield change, joined
-    yield from ((None, cluster) for cluster in clusters.values())
+        yield change, [one for changes in [*clusters] if change in changes for one in clusters.pop(changes)]
+    yield from ((None, members) for members in clusters.values())
 
 
 def _root_cause(
-    cause: str, what: Hashable, cluster: Cluster, cells: Mapping[CellKey, CellDelta], whole_bytes: int
+    cause: str, what: Hashable, members: Sequence[_Member], cells: Mapping[CellKey, CellDelta], whole_bytes: int
 ) -> RootCause:
-    total, ((_, key, _), largest) = cluster.total, cluster.largest
-    delta = cells[key]
+    example = min(members, key=lambda one: one.rank)
+    delta = cells[example.key]
     compiled = delta.head if delta.head is not None and delta.head.measured else delta.base
-    if isinstance(largest, PartDelta):
-        example = Example(key, "", "", None, None, largest.change_bytes, largest.what)
-    else:
-        base, head = (row.code_bytes if row else None for row in (largest.base, largest.head))
-        change_bytes = moved_bytes(largest) or 0
-        example = Example(key, largest.name, largest.component, base, head, change_bytes, largest.note)
-    counters = cluster.deltas, cluster.net_bytes, cluster.absolute_bytes
-    targets = tuple(sorted(cluster.deltas))
+    by_target, by_cell = dict[str, list[int]](), Counter[CellKey]()
+    for one in members:
+        by_target.setdefault(one.key.target, []).append(one.change_bytes)
+        by_cell[one.key] += abs(one.change_bytes)
+    total = _tally([one.change_bytes for one in members])
+    dispatches = [(one, one.delta) for one in members if isinstance(one.delta, DispatchDelta)]
+    passed = [(one, delta.passed) for one, delta in dispatches if delta.passed is not None]
+    traced = [abs(one.change_bytes) for one, change in passed if not change.printed_for]
     return RootCause(
         cause=None if cause == UNKNOWN else cause,
-        what=_described(cause, what, cluster.traits),
-        targets=targets,
-        models=tuple(sorted({key.model for key in cluster.cells})),
-        cells=tuple(sorted(cluster.cells)),
-        dispatches=cluster.dispatches,
+        what=_described(cause, what, Counter(one.trait for one in members)),
+        targets=tuple(sorted(by_target)),
+        models=tuple(sorted({key.model for key in by_cell})),
+        cells=tuple(sorted(by_cell)),
+        dispatches=len(dispatches),
         total=total,
         share=total.absolute_bytes / whole_bytes if whole_bytes else None,
-        example=example,
-        by_cell=dict(cluster.cells),
-        by_target={target: Tally(*(counter[target] for counter in counters)) for target in targets},
+        example=_example(example),
+        by_cell=dict(by_cell),
+        by_target={target: _tally(by_target[target]) for target in sorted(by_target)},
         command=compiled.command if compiled else "",
-        passed=cluster.passed[1],
-        traced=cluster.traced,
+        passed=min(passed, key=lambda one: one[0].rank)[1] if passed else None,
+        traced=(len(traced), sum(traced)),
     )
+
+
+def _tally(changes: Sequence[int]) -> Tally:
+    return Tally(len(changes), sum(changes), sum(map(abs, changes)))
+
+
+def _example(member: _Member) -> Example:
+    key, delta, change_bytes, _ = member
+    if isinstance(delta, PartDelta):
+        return Example(key, "", "", None, None, change_bytes, delta.what)
+    base, head = (row.code_bytes if row else None for row in (delta.base, delta.head))
+    return Example(key, delta.name, delta.component, base, head, change_bytes, delta.note)

@@ -119,7 +119,7 @@ def read_answer(answer: str | bytes, kind: type[_Answer]) -> _Answer:
 
 def _wrong(facts: ProgramFacts) -> Iterator[str]:
     """What no program can be, a line each."""
-    entries, families, arguments = facts.entry_points, facts.families or (), facts.arguments
+    entries, families = facts.entry_points, facts.families or ()
     names = [(entry.executable, entry.entry_point) for entry in entries]
     sources = {source.executable for source in facts.sources}
     members = [name for family in families for name in family.members]
@@ -138,14 +138,7 @@ def _wrong(facts: ProgramFacts) -> Iterator[str]:
     yield from _no_lines(site.entry_point for site in facts.sites)
     components = [site.component for site in facts.sites if site.component is not None]
     yield from _no_lines([*components, *filter(None, facts.places)], COMPONENT_CHARACTERS)
-    yield from _no_lines(text for each in arguments for text in (each.entry_point, each.type))
-    for argument in arguments:
-        if list(argument.values) != sorted({value for value in argument.values if value >= 0}):
-            yield f"values do not ascend from 0 on: {argument.values!r:.40}"
-        if len(argument.values) > argument.distinct:
-            yield f"{len(argument.values)} values of {argument.distinct}"
-        if (argument.divisor is None) != bool(argument.unknown_sites):
-            yield "a divisor is known exactly where all values are"
+    yield from _no_lines(text for each in facts.arguments for text in (each.entry_point, each.type))
     if len(sources) != len(facts.sources):
         yield "the source of an executable is listed twice"
     if len(set(members)) != len(members) or not sources.issuperset(members):

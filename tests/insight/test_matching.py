@@ -49,7 +49,6 @@ _PLACES = ("e.0",)
 ONE_EACH = [
     ("identical-binary", Row("s"), Row("s", places=("elsewhere",))),
     ("same-source", Row("s", code="c"), Row("s", code="d", places=("elsewhere",))),
-    ("same-structure-and-place", Row("s", "t", places=_PLACES), Row("r", "t", places=_PLACES)),
     ("same-structure", Row("s", "t", places=_PLACES), Row("r", "t", places=("e.1",))),
     ("same-kind-and-component", Row("s", places=_PLACES, words="8"), Row("r", places=_PLACES, words="9")),
     ("same-description", Row("s", places=_PLACES), Row("r", places=("e.1",))),

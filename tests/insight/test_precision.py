@@ -12,7 +12,6 @@ from replacing import replace
 from strategies import plain_snapshot
 
 from bot.compiler.cell_cache import TextStore
-from bot.core.delta import CellDelta
 from bot.core.explanation import Explanation
 from bot.core.snapshot import Cell
 from bot.explain.explanations import explain
@@ -29,9 +28,7 @@ def stored(cell: Cell) -> Cell:
 
 
 def told(base: Cell, head: Cell, texts: Texts = no_texts) -> Explanation:
-    return explain(
-        CellDelta(KEY, "changed", {}, base, replace(head, artifact_digest="b" * 64), False), True, True, texts
-    )
+    return explain(base, replace(head, artifact_digest="b" * 64), True, True, texts)
 
 
 @given(cells(), cells())

@@ -5,17 +5,15 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matched_cells import KEY, Row, cells, made, whole
-from places import FIXTURES
+from matched_cells import Row, cells, made, whole
 from replacing import replace
 from strategies import plain_snapshot
 
-from bot.compiler.diagnostics import trim
-from bot.core.delta import CellDelta, diff
-from bot.core.explanation import CAUSES, MIXED, PHASES, UNATTRIBUTED, UNKNOWN, DispatchDelta, Explanation, moved_bytes
+from bot.core.delta import diff
+from bot.core.explanation import CAUSES, MIXED, UNKNOWN, DispatchDelta, Explanation, moved_bytes
 from bot.core.metrics import part_words
 from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, Outcome, Snapshot
-from bot.explain.explanations import broken, explanations, headlined, phase_of
+from bot.explain.explanations import explanations, headlined
 
 ROWS = (
     Row("s", code="s", places=("net.layer.0.dense", "net.layer.1.dense")),
@@ -62,61 +60,27 @@ def test_another_model_text_is_an_input_change() -> None:
 def test_cells_that_are_the_same_or_not_measured_have_no_story() -> None:
     base = made(*ROWS)
     assert _told(_side(base), _side(base)) == {}
-    failed = Cell(base.key, "failed")
-    assert _told(_side(base), _side(failed)) == _told(_side(failed), _side(base)) == {}
+    failed = Cell(base.key, "failed", failure=Failure("compile", "x.py:4:0: error: failed to distribute", 1))
+    for cell in (base, _again(base), failed):
+        assert _told(_side(cell), _side(failed)) == _told(_side(failed), _side(cell)) == {}
     assert _told(_side(base), _side()) == {}
-
-
-def test_a_cell_that_head_fails_has_the_compiler_s_words() -> None:
-    base = made(*ROWS)
-    words = "x.py:4:0: error: 'func.func' op failed to distribute"
-    failed = Cell(base.key, "failed", failure=Failure("compile", words, 1))
-    [told] = _told(_side(base), _side(failed)).values()
-    why = "head fails in code generation at x.py:4: “'func.func' op failed to distribute”"
-    assert told == Explanation(None, "code", why)
-    assert _told(_side(failed), _side(base)) == _told(_side(failed), _side(failed)) == {}
-    other = replace(failed, failure=Failure("compile", "x.py:9:0: error: failed to bufferize op", 1))
-    [both] = _told(_side(failed), _side(other)).values()
-    assert both.why.startswith(
-        "base fails too, with a different message: head says “failed to bufferize op”, base says "
-    )
-
-
-@given(cells(), cells())
-def test_swapping_the_sides_negates_and_parts_sum_to_the_whole(left: Cell, right: Cell) -> None:
-    right = replace(right, artifact_digest="z" * 64)
-    there, back = (_told(*pair) for pair in ((_side(left), _side(right)), (_side(right), _side(left))))
-    assert there.keys() == back.keys()
-    for key, told in there.items():
-        mirrored = {part.name: part for part in back[key].components}
-        for part in told.components:
-            assert part.change("code_bytes") == -mirrored[part.name].change("code_bytes")
-        assert len(told.dispatches) == len(back[key].dispatches)
-        assert (told.unchanged, told.rebased) == (back[key].unchanged, back[key].rebased)
-        moved = sum(
-            (d.head.sites or 0 if d.head else 0) - (d.base.sites or 0 if d.base else 0) for d in told.dispatches
-        )
-        assert moved == sum(d.sites or 0 for d in right.dispatches) - sum(d.sites or 0 for d in left.dispatches)
-        assert all(row.component for row in told.dispatches) and UNATTRIBUTED not in [told.cause]
 
 
 # A compiler that does not repeat itself.
 
-FOUR_PARTS = ("executable_bytes", "vm_bytes", "rodata_bytes", "unattributed_bytes")
 MIRRORED = {"dedup-lost": "dedup-won", "dedup-won": "dedup-lost"}
-COMMAND = "iree-compile - --iree-hal-target-backends=llvm-cpu -o bert.vmfb < bert.mlir"
 
 
 def _sized(cell: Cell, host_bytes: int, **metrics: int) -> Cell:
     """With an artifact of its code and a host program."""
     code_bytes = sum(row.code_bytes or 0 for row in cell.dispatches)
-    parts = dict(zip(FOUR_PARTS, (code_bytes, host_bytes, 0, 0), strict=True))
-    return replace(cell, metrics={"artifact_bytes": code_bytes + host_bytes, **parts, **metrics})
+    parts = {"executables/text": code_bytes, "vm": host_bytes}
+    return replace(cell, metrics={"artifact_bytes": code_bytes + host_bytes, **metrics}, parts=parts)
 
 
-def _again(cell: Cell, status: str = "ok", **metrics: int | None) -> Cell:
-    """The cell whose command gave other bytes the second time, and other values of some metrics."""
-    other = Outcome(status, {**cell.metrics, **metrics}, f"{cell.artifact_digest}"[1:] + "9")
+def _again(cell: Cell) -> Cell:
+    """The cell whose command gave other bytes the second time."""
+    other = Outcome("ok", cell.metrics, f"{cell.artifact_digest}"[1:] + "9")
     return replace(cell, compiles=2, others=(other,))
 
 
@@ -148,47 +112,6 @@ def test_either_side_may_give_other_bytes(base: Cell, head: Cell) -> None:
     assert told.first_compiles and (told.cause, told.waterfall) == ("codegen", {"codegen": 200, "host": 10})
 
 
-@pytest.mark.parametrize(
-    "base",
-    [
-        _again(BASE, artifact_bytes=1_000),
-        _again(BASE, stack_alloca_bytes=128),
-        _again(BASE, stack_alloca_bytes=None),
-        _again(BASE, "over-stack-limit"),
-        replace(BASE, compiles=2, others=(Outcome("failed"),)),
-    ],
-    ids=["artifact", "another metric", "a metric that is not known", "over the gate", "a failure"],
-)
-def test_where_the_numbers_do_not_repeat_there_is_no_cause(base: Cell) -> None:
-    assert _told(_side(base), _side(HEAD)) == _told(_side(HEAD), _side(base)) == {}
-
-
-def test_time_need_not_repeat() -> None:
-    assert _told(_side(_again(BASE, compile_cpu_ms=5)), _side(HEAD))
-
-
-def test_one_compiler_has_no_cause_for_what_it_does_not_repeat() -> None:
-    base, head = (replace(cell, command=COMMAND) for cell in (_again(BASE), _again(HEAD)))
-    assert [delta.state for delta in diff(_side(base), _side(head))] == ["same"]
-    assert _told(_side(base), _side(head)) == {}
-    twin = replace(base, artifact_digest="8" * 64)
-    assert _told(_side(base), _side(twin)) == _told(_side(twin), _side(base)) == {}
-
-
-def test_an_artifact_that_both_sides_gave_is_no_change() -> None:
-    twin = replace(BASE, artifact_digest=_again(BASE).others[0].artifact_digest)
-    assert [delta.state for delta in diff(_side(_again(BASE)), _side(twin))] == ["same"]
-    assert _told(_side(_again(BASE)), _side(twin)) == {}
-
-
-def test_a_cell_that_head_fails_is_not_told_as_parts_of_a_compile() -> None:
-    words = "x.py:4:0: error: 'func.func' op failed to distribute"
-    failed = Cell(BASE.key, "failed", failure=Failure("compile", words, 1))
-    [told] = _told(_side(_again(BASE)), _side(failed)).values()
-    assert (told.phase, told.first_compiles) == ("code", False)
-    assert told == _told(_side(BASE), _side(failed))[BASE.key]
-
-
 VULKAN = CellKey("bert", "vulkan-spirv")
 PARTS = ("vm", "constants", "tables", "executables/text", "executables/types", "executables/tables")
 _METRICS = {"vm": "vm_bytes", "constants": "rodata_bytes", "tables": "unattributed_bytes"}
@@ -205,10 +128,6 @@ def made_of(parts: dict[str, int], *two: Dispatch) -> Cell:
 
 def row(name: str, code_bytes: int | None, executable_bytes: int | None = None) -> Dispatch:
     return Dispatch(name, name, code_bytes=code_bytes, executable_bytes=executable_bytes)
-
-
-def _delta(base: Cell, head: Cell) -> CellDelta:
-    return CellDelta(VULKAN, "changed", {}, base, head)
 
 
 two = st.builds(row, st.just("d"), st.none() | sizes, st.none() | sizes)
@@ -230,15 +149,15 @@ def _sides(found: list[DispatchDelta], left: dict[str, int], right: dict[str, in
 
 
 def _headlined(found: list[DispatchDelta], base: Cell, head: Cell, renamed: int = 0) -> Explanation:
-    return headlined(Explanation(None, None, "", tuple(found), renamed_bytes=renamed), _delta(base, head))
+    return headlined(Explanation(None, None, "", tuple(found), renamed_bytes=renamed), base, head)
 
 
 @given(st.lists(deltas | lone | gone, max_size=5), parts_of, parts_of, st.booleans(), sizes)
 def test_it_sums_to_the_artifacts_change_and_swapping_the_sides_negates(
-    found: list[DispatchDelta], left: dict[str, int], right: dict[str, int], is_old: bool, renamed: int
+    found: list[DispatchDelta], left: dict[str, int], right: dict[str, int], is_unread: bool, renamed: int
 ) -> None:
     base, head = _sides(found, left, right)
-    base = replace(base, parts={}) if is_old else base
+    base = replace(base, parts={}) if is_unread else base
     result = _headlined(found, base, head, renamed)
     falls, whole = result.waterfall, sum(map(abs, result.waterfall.values()))
     assert sum(falls.values()) == sum(right.values()) - sum(left.values())
@@ -258,7 +177,7 @@ def test_symbol_tables_and_code_are_told_apart() -> None:
     grown = DispatchDelta(row("conv", 1000), row("conv", 6164), "same-source", "strategy")
     base = made_of({"executables/text": 2000, "executables/symbols": 30000}, row("conv", 1000))
     head = made_of({"executables/text": 7164, "executables/symbols": 5440}, row("conv", 6164))
-    result = headlined(Explanation("strategy", "configuration", "1 of 1", (grown,)), _delta(base, head))
+    result = headlined(Explanation("strategy", "configuration", "1 of 1", (grown,)), base, head)
     assert result.waterfall == {"strategy": 5164, "container": -24560}
     assert (result.cause, result.phase) == ("container", "configuration")
     assert result.why == "symbol tables -24,560 B"
@@ -275,7 +194,7 @@ def test_what_is_not_known_is_no_cause_and_names_of_kernels_belong_to_the_contai
     base, head = (
         replace(made_of({"executables/text": size}), metrics={"artifact_bytes": size}, parts={}) for size in (100, 300)
     )
-    result = headlined(Explanation("strategy", "configuration", "…"), _delta(base, head))
+    result = headlined(Explanation("strategy", "configuration", "…"), base, head)
     assert (result.cause, result.waterfall) == (None, {UNKNOWN: 200})
     assert result.why == "unknown +200 B could not be told apart"
     base, head = (
@@ -295,131 +214,19 @@ def test_the_headline_has_the_words_of_the_largest_part() -> None:
     base = made_of({"vm": 100, "tables": 100, "executables/types": 100})
     head = made_of({"vm": 400, "tables": 120, "executables/types": 350, "executables/text": 280}, row("a", 280))
     new = DispatchDelta(None, head.dispatches[0], "added", "fusion")
-    result = headlined(Explanation("fusion", None, "…", (new,)), _delta(base, head))
+    result = headlined(Explanation("fusion", None, "…", (new,)), base, head)
     assert (result.cause, result.why) == (MIXED, "no cause has half of the change: host +300 B, fusion +280 B")
     base, head = (
         made_of({"vm": 100, "tables": 50}),
         made_of({"vm": 300, "tables": 90, "executables/text": 80}, row("tanh", 80)),
     )
     new = DispatchDelta(None, row("tanh", 80), "added", "input")
-    result = headlined(Explanation("input", "input", "the model itself changed", (new,)), _delta(base, head), True)
+    result = headlined(Explanation("input", "input", "the model itself changed", (new,)), base, head, True)
     assert (result.cause, result.why, result.waterfall) == ("input", "the model itself changed", {"input": 320})
-    none = headlined(Explanation("packaging", "layout", "its layout is not"), _delta(base, base))  # the first phase's
+    none = headlined(Explanation("packaging", "layout", "its layout is not"), base, base)  # the first phase's
     assert (none.cause, none.why, none.waterfall) == ("packaging", "its layout is not", {})
 
 
 @pytest.mark.parametrize("name", ["vm", "tables", "executables/symbols", "executables/annotations", "executables/x"])
 def test_parts_have_words(name: str) -> None:
     assert "/" not in part_words(name)
-
-
-SAID = FIXTURES / "diagnostics"
-DISTRIBUTE = "torch/nn/modules/normalization.py:228:0: error: 'func.func' op failed to distribute"
-TRANSLATION = (
-    'a.py:3:0: error: failed to run translation of source executable to target executable for backend #x<"cuda"'
-)
-TOSA = "m.tflite:0:0: error: 'tosa.rescale' op failed attribute check: rounding_mode requires extension"
-COMPILED = made(Row("s", places=("net.layer.0.dense",)), Row("t", kind="conv", places=("net.head", "net.tail")))
-
-
-def failed(message: str, status: str = "failed") -> Cell:
-    return Cell(KEY, status, failure=Failure("compile", message, 1))
-
-
-def _why(message: str, base: Cell | None = COMPILED) -> str:
-    found = broken(base, failed(message))
-    assert found is not None and found.cause is None and found.dispatches == ()
-    return found.why
-
-
-@pytest.mark.parametrize(
-    ("message", "phase"),
-    [
-        (DISTRIBUTE, "code"),
-        (f"x.py:1:0: error: 'arith.addf' op requires the same type\n{TRANSLATION}", "code"),
-        (TOSA, "input"),
-        ("-:2:23: error: use of undeclared SSA value name", "input"),
-        ("x.py:1:0: error: failed to legalize operation 'vector.step'", None),
-        ("ended by SIGSEGV", None),
-        ("x.py:1:0: error: conversion to vm.module failed", None),
-    ],
-)
-def test_the_phase_is_told_by_words_of_one_phase_only(message: str, phase: str | None) -> None:
-    assert phase_of(Failure("compile", message)) == phase
-
-
-@pytest.mark.parametrize(
-    ("name", "phase", "why"),
-    [
-        (
-            "stack-gate",
-            "code",
-            "head fails in code generation at torch/nn/modules/normalization.py:228: “'func.func' op exceeded stack "
-            "allocation limit of 32768 bytes for function. Got 36864 bytes”",
-        ),
-        (
-            "shared-memory",
-            "code",
-            "head fails in code generation at transformers/models/vit/modeling_vit.py:224 in "
-            "main$async_dispatch_10_batch_matmul_12x197x197x64_f32: “function",
-        ),
-        (
-            "parse-error",
-            "input",
-            "head fails while it reads the model at <stdin>:2: “use of undeclared SSA value name”",
-        ),
-        ("dot-product", "code", "head fails in code generation at <stdin>:5: “Capability 'DotProduct' requires"),
-        ("crash", None, "head fails: “<unknown>:0:0: in function __extendhfdf2 double (float): SSE2 register return"),
-        ("link", None, "head fails in f_dispatch_0: “undefined symbol: __addsf3”"),
-    ],
-)
-def test_what_the_compiler_really_said(name: str, phase: str | None, why: str) -> None:
-    found = broken(COMPILED, failed(trim((SAID / f"{name}.txt").read_text(encoding="utf-8"))))
-    assert found is not None
-    assert (found.phase, found.why[: len(why)]) == (phase, why)
-
-
-def test_a_dispatch_that_the_words_name_has_the_place_that_base_knows() -> None:
-    one = _why("x.py:1:0: error: function 'main_dispatch_0_matmul_8x16_f32' is too large")
-    assert one == (
-        "head fails at x.py:1 in main_dispatch_0_matmul_8x16_f32, which on base is in net.layer.0.dense: "
-        "“function 'main_dispatch_0_matmul_8x16_f32' is too large”"
-    )
-    two = "x.py:1:0: error: function 'main_dispatch_1_conv_8x16_f32' is too large"
-    assert ", which on base" not in _why(two), "at two places"
-    assert ", which on base" not in _why(two.replace("_1_", "_7_")), "base has none of that name"
-    assert ", which on base" not in _why(two, None)
-
-
-def test_a_place_of_the_model_names_base_s_dispatch_there_and_what_is_no_place_is_not_said() -> None:
-    why = _why('loc("net.layer.0.dense"("dense.py":7:1)): error: cannot be tiled')
-    assert why == (
-        "head fails at net.layer.0.dense, on base the place of main_dispatch_0_matmul_8x16_f32: “cannot be tiled”"
-    )
-    for place in ("<unknown>:0", "m.tflite:0:0", "loc(unknown)", "iree-lld"):
-        assert _why(f"{place}: error: no") == "head fails: “no”"
-
-
-def test_where_base_failed_too_the_words_that_differ_are_said() -> None:
-    found = broken(failed(TOSA), failed(f"{DISTRIBUTE}\n{TRANSLATION}"))
-    assert found == Explanation(
-        None,
-        "input",
-        "base fails too, with a different message: head says “'func.func' op failed to distribute”, base says "
-        "“'tosa.rescale' op failed attribute check: rounding_mode requires extension”",
-    )
-    more = broken(failed(DISTRIBUTE), failed(f"{DISTRIBUTE}\n{TRANSLATION}"))
-    assert more is not None and more.why.endswith(", base says nothing of the kind")
-    unknown = broken(failed("a.py:1:0: error: one"), failed(DISTRIBUTE))
-    assert unknown is not None and unknown.phase is None
-    # the same words with other figures are no news
-    assert broken(failed(DISTRIBUTE), failed(DISTRIBUTE.replace("228", "230"))) is None
-    assert broken(failed("a.py:1:0: error: %4 = x"), failed("a.py:1:0: error: %12 = x")) is None
-    for head in (None, COMPILED, Cell(KEY, "failed"), failed("late", "timeout"), failed("over", "over-stack-limit")):
-        assert broken(COMPILED, head) is None
-
-
-@given(st.text(), st.none() | st.text())
-def test_any_words_have_a_story_or_none(message: str, base: str | None) -> None:
-    found = broken(None if base is None else failed(base), failed(message))
-    assert found is None or (found.why and found.phase in (None, *PHASES))

@@ -44,9 +44,8 @@ def made(
     phases: Mapping[str, str] = PHASES,
     artifact: str = "a",
     families: Sequence[Family] = (),
-    order: Sequence[int] = (),
 ) -> Cell:
-    """A cell with a program; its ordinals start at `first`; `order` gives the rows of the sites, in program order."""
+    """A cell with a program; its ordinals start at `first`."""
     executables = [f"main_dispatch_{first + number}" for number in range(len(rows))]
     names = [f"{e}_{row.kind}_{row.words}" for e, row in zip(executables, rows, strict=True)]
     dispatches = [_dispatch(e, n, row) for e, n, row in zip(executables, names, rows, strict=True)]
@@ -55,8 +54,6 @@ def made(
         for e, row in zip(executables, rows, strict=True)
     ]
     sites = [Site(n, place) for n, row in zip(names, rows, strict=True) for place in row.places]
-    if order:
-        sites = [Site(names[number], rows[number].places[0]) for number in order]
     program = Program(dict(phases), 9, tuple(sources), tuple(sites))
     return Cell(
         KEY, "ok", {}, tuple(dispatches), artifact_digest=artifact * 64, program=program, families=tuple(families)

@@ -15,8 +15,10 @@ from .ir_kinds import COMPUTE_BOUND, KINDS, PLAIN, collect, is_linalg, kinds_of,
 
 Answer = dict[str, Any]
 COMPONENT_CHARACTERS = 200  # a component has no more than these
-_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
-_FILE_POSITION = re.compile(r":\d+(?::\d+)?(?: to \d*:\d+)?")
+_PLACE = re.compile(
+    r'"(?P<name>(?:[^"\\]|\\.)*)"(?P<position>:\d+(?::\d+)?(?: to \d*:\d+)?)?'
+    r"|fused<| at "  # metadata, and the caller of a call: neither is the place itself
+)
 _ESCAPE = re.compile(rb"\\([0-9A-Fa-f]{2}|.)", re.DOTALL)
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|->|[<>]=|[<({\[]|[>)}\]]')
 MOST_PLACES = 1_000  # so many places are counted in one model; what further ones have counts as without a place
@@ -180,42 +182,24 @@ def is_operation(name: str) -> bool:
 
 
 def component_of(location: str) -> str | None:
-    """The name in a location's text: of its NameLoc, of its callee, or of the first fused part that has one.
+    """The first name in a location's text that names something (MLIR's LangRef, "Location Attributes").
 
-    Names end at their first `;` (TFLite joins the names of merged operations so). None for places in files, and for
-    names that name nothing, such as `<root>` and `%0`.
+    Of a call its callee's alone, of fused parts that of the first which has one. Names end at their first `;` (TFLite
+    joins the names of merged operations so). None for places in files, and for such names as `<root>` and `%0`.
     """
-    return _component(location, len("loc("))[0] if location.startswith("loc(") else None
+    at = len("loc(") if location.startswith("loc(") else len(location)
+    while token := _PLACE.search(location, at):
+        at = token.end()
+        if token["name"] is None:
+            at = _behind(location, at)
+        elif not token["position"] and (name := _name(token["name"])):
+            return name
+    return None
 
 
-def _component(text: str, at: int) -> tuple[str | None, int]:
-    """The component of the location that starts there (MLIR's LangRef, "Location Attributes"), and the place behind."""
-    if text.startswith("callsite(", at):
-        start = at + len("callsite")
-        return _component(text, start + 1)[0], _behind_brackets(text, start)
-    if text.startswith("fused", at):
-        at += len("fused")
-        if text.startswith("<", at):
-            at = _behind_brackets(text, at)
-        component, end = None, _behind_brackets(text, at)
-        while component is None and at < end - 1:
-            at += 1  # the bracket, or the comma
-            component, at = _component(text, at + text.startswith(" ", at))
-        return component, end
-    string = _STRING.match(text, at)
-    if string is None:  # `unknown`, and whatever releases to come may print
-        while at < len(text) and text[at] not in ",)]":
-            at = _behind_brackets(text, at) if text[at] in "<([{" else at + 1
-        return None, at
-    at = string.end()
-    if position := _FILE_POSITION.match(text, at):
-        return None, position.end()
-    return _name(string[1]), _behind_brackets(text, at) if text.startswith("(", at) else at
-
-
-def _behind_brackets(text: str, start: int) -> int:
-    """The place behind the bracket that closes the one at the start."""
-    depth = 0
+def _behind(text: str, start: int) -> int:
+    """The place behind the bracket that closes the one in which the start is."""
+    depth = 1
     for token in _BRACKETS.finditer(text, start):
         depth += (token[0] in "<({[") - (token[0] in ">)}]")
         if not depth:
