@@ -84,37 +84,26 @@ class Study(Small, frozen=True, dict=True, gc=True):
         return dict(sorted(first.items()))
 
 
-Side = tuple[str, Snapshot]  # a variant's name, and what was measured
-
-
 class Neighbours(NamedTuple):
     """Two variants between which nothing could be had."""
 
-    base: Side
-    head: Side
+    # base, head: name of the variant, and what was measured
+    base: tuple[str, Snapshot]
+    head: tuple[str, Snapshot]
     gaps: tuple[str, ...]  # names of what lies between
-    # earlier variants, each with the cells of head that it was the last to know
-    across: tuple[tuple[Side, frozenset[CellKey]], ...]
 
 
 def neighbours(variants: Iterable[Variant]) -> Iterator[Neighbours]:
-    """Each variant that could be had with the one before, in their order; a cell without an artifact is a gap."""
-    last, before, gaps = dict[CellKey, Side](), list[Side](), list[str]()
+    """Each variant that could be had with the one before, in their order."""
+    base, gaps = None, list[str]()
     for one in variants:
         if one.snapshot is None:
             gaps.append(one.name)
             continue
         head = (one.name, one.snapshot)
-        known = frozenset(cell.key for cell in one.snapshot.cells if cell.measured)
-        if before:
-            across: dict[str, tuple[Side, set[CellKey]]] = {}
-            for key in known & last.keys():
-                if last[key] is not before[0]:
-                    across.setdefault(last[key][0], (last[key], set()))[1].add(key)
-            earlier = tuple((side, frozenset(keys)) for side, keys in across.values())
-            yield Neighbours(before[0], head, tuple(gaps), earlier)
-        last |= dict.fromkeys(known, head)
-        before, gaps = [head], []
+        if base:
+            yield Neighbours(base, head, tuple(gaps))
+        base, gaps = head, []
 
 
 def of_commit(sha: str, snapshot: Snapshot) -> Variant:

@@ -198,29 +198,19 @@ def _held_once(side: Snapshot, held: dict[CellKey, Cell]) -> Snapshot:
 
 
 # What moved in each release, and why, as the report of each step tells it.
-#
-# A cell is held against the last release that measured it: where it did not compile in between, that is not its
-# neighbour, and the step across the gap is reported for such cells alone.
 
 _CAUSES = 10
 _UNSTABLE = "not deterministic: the same command gives several artifacts, and no pair of them explains the step"
-_SINCE = Baseline("the last release that measured the cell")
 Moves = dict[tuple[str, CellKey], Move]  # Release and cell → what moved
 
 
 def explained_history(study: Study, config: Config, texts: Texts = no_texts) -> History:
-    """What happened between neighbours that were measured, and in each cell since it was measured before."""
+    """What happened between neighbours that could be had."""
     steps, moves = list[Step](), Moves()
-    for (before, base), (name, head), gaps, across in neighbours(study.variants):
+    for (before, base), (name, head), gaps in neighbours(study.variants):
         report = reported(config, base, head, Baseline(before), texts)
         steps.append(step_of(report, before, name, gaps, _CAUSES))
         moves |= _moves(before, name, report)
-        for (earlier, side), keys in across:
-            old, new = (
-                structs.replace(one, cells=tuple(cell for cell in one.cells if cell.key in keys))
-                for one in (side, head)
-            )
-            moves |= _moves(earlier, name, reported(config, old, new, _SINCE, texts))
     varying = (METRIC_BY_ID[id_].label for id_ in TRACKED if id_ in INEXACT)
     notes = tuple(f"{label}: no move is told, as it varies from run to run" for label in varying)
     return History(study, moves, tuple(steps), totals_of(study), notes)
