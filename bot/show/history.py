@@ -50,7 +50,7 @@ from bot.show.blocks import (
 )
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT
-from bot.show.filters import MINUS, UNKNOWN, amount, change, percent, plural, relative, sides, signed
+from bot.show.filters import UNKNOWN, amount, change, percent, plural, relative, sides, signed
 from bot.show.renderers import data_element, write_answer
 
 HISTORY_LIMIT_BYTES = 512 * 1024  # Half of what GitHub takes as the summary of one step, in UTF-8
@@ -65,8 +65,9 @@ their compilers shown unasked.
 _CELL_BYTES, _ROW_BYTES, _CELLS_BYTES = 1_300, 420, 4_200_000
 """What a cell takes on the page without its rows, what a row takes, and what there is for all of them."""
 _LEGEND = (
-    "– is a gap: no artifact, for the reason in the footnote. n/a: not known of this release. Moved first: the first "
-    "release with another number than the one before that measured the build, and the cause of that step."
+    "– is a gap: no artifact, for the reason in the footnote. n/a: not known of this release. Moved most: the release "
+    "with the largest change since the last one that could be had, and its cause. No change is told of a build that is "
+    "a gap in either, nor of a number with several values."
 )
 
 
@@ -131,7 +132,7 @@ class _Facts:
     def moved(self, metric: str, one: OneMove) -> str:
         """`3.11.0: +26,464 (+55.3 %), strategy`."""
         since = self.since(one.release, one.move.since)
-        said = _change(metric, one.move.change(metric), (one.cell.value(metric) or 0) - one.change)
+        said = _change(one.change, (one.cell.value(metric) or 0) - one.change)
         cause = f", {one.move.cause}" if one.move.cause else ""
         return f"{clean(one.release, NAME_LIMIT)}{since and f' ({since})'}: {said}{clean(cause)}"
 
@@ -150,12 +151,9 @@ def _value(metric: str, value: Value) -> str:
     return f"{value / 1000:,.1f}"
 
 
-def _change(metric: str, moved: Value, base: int | None) -> str:
-    """`+26,464 (+55.3 %)`, in the unit of `_value`; of a range without the share."""
-    if moved is None or isinstance(moved, Spread):
-        return signed(moved, "count")
-    words = f"{moved / 1000:+,.1f}" if METRIC_BY_ID[metric].unit == "ms" else f"{moved:+,}"
-    return words.replace("-", MINUS) + (f" ({percent(moved / base)})" if base else "")
+def _change(moved: int, base: int) -> str:
+    """`+26,464 (+55.3 %)`."""
+    return signed(moved, "count") + (f" ({percent(moved / base)})" if base else "")
 
 
 def _gap(cell: Cell) -> str:
@@ -188,7 +186,7 @@ def _headline(facts: _Facts) -> Phrase:
     first, *others = facts.shown or ("no release",)
     to = (" to ", strong(_name(others[-1]))) if others else ()
     ends = phrase("from " if others else "of ", strong(_name(first)), *to)
-    sizes = [total.value("artifact_bytes") for total in facts.totals.get(None, ())]
+    sizes = [total.metrics["artifact_bytes"] for total in facts.totals.get(None, ())]
     if len(sizes) < 2 or sizes[0] is None or sizes[-1] is None:
         return phrase("Code size ", ends)
     grown = f": artifacts {change(sizes[0], sizes[-1])} over {_over(facts, 'artifact_bytes')}"
@@ -210,7 +208,7 @@ def _counted(facts: _Facts, columns: Sequence[str]) -> Phrase:
     releases, left_out = plural(len(facts.names), "release"), len(facts.names) - len(columns)
     words = [
         f"{plural(len(facts.rows), 'build')} of {models} on {targets} in {releases}: {points}.",
-        "Totals are only over builds that every release has measured, so that no gap looks like a change.",
+        "Totals are only over builds with one value in every release that has any, so that no gap looks like a change.",
         "Compile times are those of the machine that measured each release.",
     ]
     if left_out:
@@ -249,7 +247,7 @@ def _totals(facts: _Facts, columns: Sequence[str]) -> Iterator[Table]:
 
 
 def _total_row(facts: _Facts, metric: str, target: str | None, columns: Sequence[str], name: Phrase) -> Row:
-    by_name = {total.compiler: total.value(metric) for total in facts.totals[target]}
+    by_name = {total.compiler: total.metrics[metric] for total in facts.totals[target]}
     values = [_value(metric, by_name[at]) if at in by_name else _GAP for at in columns]
     grown = relative(by_name[facts.shown[0]], by_name[facts.shown[-1]])
     return (name, _over(facts, metric, target).partition(" build")[0], *values, grown)
@@ -281,9 +279,9 @@ def _steps(facts: _Facts, room: Room) -> Table:
 
 def _cells(facts: _Facts, columns: Sequence[str], room: Room) -> Iterator[Block]:
     """A table of all cells for each metric, the first of them open, and why there are gaps in them."""
-    footnotes, last = Footnotes(room.lines), len(columns) + 3
-    headers = ("model", "target", *map(_name, columns), "moved first", "moved most")
-    wanted = (2, last - 2, last, *range(last - 3, 2, -1), last - 1)
+    footnotes, last = Footnotes(room.lines), len(columns) + 2
+    headers = ("model", "target", *map(_name, columns), "moved most")
+    wanted = (2, last - 1, last, *range(last - 2, 2, -1))
     for metric in TRACKED[:1] if room.place == "terminal" else TRACKED:
         # What never compiled has a row of gaps among the artifacts.
         keys = [key for key in facts.rows if metric == TRACKED[0] or metric in facts.metrics_of(key)]
@@ -298,7 +296,7 @@ def _cells(facts: _Facts, columns: Sequence[str], room: Room) -> Iterator[Block]
 
 
 def _cell(facts: _Facts, metric: str, key: CellKey, columns: Sequence[str], footnotes: Footnotes) -> Row:
-    """Its values, and where they moved first and most."""
+    """Its values, and where they moved most."""
     cells = dict(zip(facts.names, facts.rows[key], strict=True))
     values = []
     for cell in (cells[at] for at in columns):
@@ -307,10 +305,9 @@ def _cell(facts: _Facts, metric: str, key: CellKey, columns: Sequence[str], foot
             values.append(f"{_value(metric, value_of(cell, metric))}{mark}{footnotes.mark(_varies(cell))}")
         else:
             values.append(f"{_GAP}{footnotes.mark(_gap(cell))}")
-    moves = facts.history.number_moves.get(key, {}).get(metric)
-    moved = [facts.moved(metric, one) for one in (moves.first, moves.largest)] if moves else [_GAP, _GAP]
+    most = facts.history.largest_moves.get(key, {}).get(metric)
     names = (name_cell(clip(name, NAME_LIMIT)) for name in (key.model, key.target))
-    return (*names, *map(phrase, (*values, *moved)))
+    return (*names, *map(phrase, (*values, facts.moved(metric, most) if most else _GAP)))
 
 
 # The page.
@@ -318,11 +315,11 @@ def _cell(facts: _Facts, metric: str, key: CellKey, columns: Sequence[str], foot
 
 def _shown_models(facts: _Facts) -> Mapping[str, Sequence[dict[str, Any]]]:
     """Those that there is room for, in order, with their chart lines: those that moved most, if not all."""
-    moves = facts.history.number_moves
+    moves = facts.history.largest_moves
     moved, charts, room = dict[str, int](), dict[str, list[dict[str, Any]]](), _CELLS_BYTES
     for model, keys in facts.models.items():
         steps = (moves.get(key, {}).get(TRACKED[0]) for key in keys)
-        moved[model] = sum(abs(step.largest.change) for step in steps if step)
+        moved[model] = sum(abs(step.change) for step in steps if step)
     for model in sorted(moved, key=lambda name: -moved[name]):
         lines = [_chart_cell(facts, key) for key in facts.models[model]]
         rows = sum(len(_told_rows(facts, key)) for key in facts.models[model])
@@ -373,8 +370,8 @@ def _opened(facts: _Facts, key: CellKey) -> Fold:
     hidden = len(points) - len(rows)
     quiet = f"{plural(hidden, 'release')} in which nothing moved {'has' if hidden == 1 else 'have'} no row."
     command = next((cell.command for cell in reversed(cells) if cell.command), "")
-    moves = facts.history.number_moves.get(key, {}).get(TRACKED[0])
-    most = Span(f" · moved most in {facts.moved(TRACKED[0], moves.largest)}", "small") if moves else ""
+    largest = facts.history.largest_moves.get(key, {}).get(TRACKED[0])
+    most = Span(f" · moved most in {facts.moved(TRACKED[0], largest)}", "small") if largest else ""
     caption = phrase(code(clip(key.model, NAME_LIMIT)), " on ", code(clip(key.target, NAME_LIMIT)))
     headers = ("release", *map(_label, metrics), "why it moved")
     return Fold(
@@ -407,8 +404,7 @@ def _release(facts: _Facts, metrics: Sequence[str], name: str, cell: Cell, move:
     for metric in metrics:
         moved = ""
         if move is not None and metric in move.changes:
-            before = (cell.value(metric) or 0) - move.changes[metric]
-            moved = _change(metric, move.change(metric), before)
+            moved = _change(move.changes[metric], (cell.value(metric) or 0) - move.changes[metric])
         values.append(phrase(_value(metric, value_of(cell, metric)), Span(moved, "small")))
     reasons = (*facts.why(name, move), _REFUSED if cell.status == _OVER else "", _varies(cell))
     return (phrase(name), *values, phrase(clip("; ".join(clean(one) for one in reasons if one), _WHY)))

@@ -17,7 +17,6 @@ from bot.core.explanation import Step
 from bot.core.history import TRACKED, History, Move, totals_of
 from bot.core.metrics import INEXACT, METRIC_BY_ID
 from bot.core.planned import LIFTED_LIMIT_FLAG
-from bot.core.record import difference, range_of
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.spec import release_in
@@ -200,7 +199,6 @@ def _held_once(side: Snapshot, held: dict[CellKey, Cell]) -> Snapshot:
 # What moved in each release, and why, as the report of each step tells it.
 
 _CAUSES = 10
-_UNSTABLE = "not deterministic: the same command gives several artifacts, and no pair of them explains the step"
 Moves = dict[tuple[str, CellKey], Move]  # Release and cell → what moved
 
 
@@ -217,20 +215,17 @@ def explained_history(study: Study, config: Config, texts: Texts = no_texts) -> 
 
 
 def _moves(since: str, name: str, report: Report) -> Moves:
-    """What moved in the cells of a report that both sides measured."""
+    """What moved in the cells of a report that both sides measured; of a number with several values nothing is told."""
     moves = Moves()
     for delta in report.deltas:
         if not (delta.base and delta.head and delta.base.measured and delta.head.measured):
             continue
-        moved = [one for id_ in TRACKED if id_ not in INEXACT and (one := delta.metrics[id_]).change]
-        if not moved:
-            continue
-        changes = {one.id: one.change or 0 for one in moved}
-        ranges = {one.id: both for one in moved if (both := range_of(difference(*one.sides)))}
-        explanation = report.explanations.get(delta.key)
-        cause, why = (explanation.cause, explanation.why) if explanation else (None, _UNSTABLE if delta.noise else "")
-        words = "; ".join(filter(None, (_flags(delta.base.command, delta.head.command), why)))
-        moves[name, delta.key] = Move(since, changes, cause, words, ranges)
+        numbers = [delta.metrics[id_] for id_ in TRACKED if id_ not in INEXACT]
+        if changes := {one.id: one.change for one in numbers if one.change and one.seen is None}:
+            explanation = report.explanations.get(delta.key)
+            cause, why = (explanation.cause, explanation.why) if explanation else (None, "")
+            words = "; ".join(filter(None, (_flags(delta.base.command, delta.head.command), why)))
+            moves[name, delta.key] = Move(since, changes, cause, words)
     return moves
 
 
