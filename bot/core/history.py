@@ -37,15 +37,6 @@ class HistoryTotal(Record, frozen=True):
     cells: Mapping[Name, Count]  # tracked metric → how many cells that is over, the same in all releases
 
 
-class OneMove(Small, frozen=True):
-    """A number that moved."""
-
-    release: str
-    cell: Cell
-    move: Move
-    change: int  # the difference to the release before
-
-
 class History(Small, frozen=True, dict=True, gc=True):
     """A study of releases or commits, and what it says of their order."""
 
@@ -61,19 +52,6 @@ class History(Small, frozen=True, dict=True, gc=True):
         """Each cell that something was tried for in some release, in the order of the releases."""
         untried = ("unsupported", UNMEASURED)
         return {key: row for key, row in self.study.rows.items() if any(cell.status not in untried for cell in row)}
-
-    @cached_property
-    def largest_moves(self) -> Mapping[CellKey, Mapping[str, OneMove]]:
-        """Cell → metric → where it moved by most; a number that never did is not there."""
-        moves: dict[CellKey, dict[str, OneMove]] = {}
-        for key, row in self.rows.items():
-            for one, cell in zip(self.study.variants, row, strict=True):
-                move = self.moves.get((one.name, key))
-                for metric, change in move.changes.items() if move else ():
-                    mine = moves.setdefault(key, {})
-                    if metric not in mine or abs(change) > abs(mine[metric].change):
-                        mine[metric] = OneMove(one.name, cell, move, change)
-        return moves
 
 
 def totals_of(study: Study) -> tuple[HistoryTotal, ...]:

@@ -10,13 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from bot.core.delta import sizes_of, value_of
-from bot.core.history import (
-    TRACKED,
-    History,
-    Move,
-    OneMove,
-    history_lines,
-)
+from bot.core.history import TRACKED, History, Move, history_lines
 from bot.core.json_text import canonical
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import short_names
@@ -54,6 +48,7 @@ from bot.show.filters import UNKNOWN, amount, change, percent, plural, relative,
 from bot.show.renderers import data_element, write_answer
 
 HISTORY_LIMIT_BYTES = 512 * 1024  # Half of what GitHub takes as the summary of one step, in UTF-8
+_ARTIFACT = "artifact_bytes"
 _GAP = "–"  # What stands in the place of a value where there is no artifact
 _OVER, _REFUSED = "over-stack-limit", "over the compiler's stack limit: measured with the limit lifted"
 _UNITS = {"bytes": ", bytes", "ms": ", seconds", "count": ""}
@@ -129,12 +124,18 @@ class _Facts:
         """Since when, for what cause and why a cell moved in a release; empty where it did not."""
         return [self.since(release, move.since), ": ".join(filter(None, (move.cause, move.why)))] if move else []
 
-    def moved(self, metric: str, one: OneMove) -> str:
-        """`3.11.0: +26,464 (+55.3 %), strategy`."""
-        since = self.since(one.release, one.move.since)
-        said = _change(one.change, (one.cell.value(metric) or 0) - one.change)
-        cause = f", {one.move.cause}" if one.move.cause else ""
-        return f"{clean(one.release, NAME_LIMIT)}{since and f' ({since})'}: {said}{clean(cause)}"
+    def moved(self, key: CellKey) -> list[tuple[str, Cell, Move]]:
+        """The releases in which the artifact of a cell moved."""
+        return [(name, cell, move) for name, cell, move in self.points(key) if move and _ARTIFACT in move.changes]
+
+    def moved_most(self, key: CellKey) -> str:
+        """`3.11.0: +26,464 (+55.3 %), strategy`; empty where the artifact never moved."""
+        if not (moved := self.moved(key)):
+            return ""
+        release, cell, move = max(moved, key=lambda one: abs(one[2].changes[_ARTIFACT]))
+        since, cause = self.since(release, move.since), f", {move.cause}" if move.cause else ""
+        said = _change(move.changes[_ARTIFACT], cell.value(_ARTIFACT))
+        return f"{_name(release)}{since and f' ({since})'}: {said}{clean(cause)}"
 
 
 # Words.
@@ -151,8 +152,9 @@ def _value(metric: str, value: Value) -> str:
     return f"{value / 1000:,.1f}"
 
 
-def _change(moved: int, base: int) -> str:
-    """`+26,464 (+55.3 %)`."""
+def _change(moved: int, value: int | None) -> str:
+    """`+26,464 (+55.3 %)`; `value`: after it."""
+    base = (value or 0) - moved
     return signed(moved, "count") + (f" ({percent(moved / base)})" if base else "")
 
 
@@ -186,10 +188,10 @@ def _headline(facts: _Facts) -> Phrase:
     first, *others = facts.shown or ("no release",)
     to = (" to ", strong(_name(others[-1]))) if others else ()
     ends = phrase("from " if others else "of ", strong(_name(first)), *to)
-    sizes = [total.metrics["artifact_bytes"] for total in facts.totals.get(None, ())]
+    sizes = [total.metrics[_ARTIFACT] for total in facts.totals.get(None, ())]
     if len(sizes) < 2 or sizes[0] is None or sizes[-1] is None:
         return phrase("Code size ", ends)
-    grown = f": artifacts {change(sizes[0], sizes[-1])} over {_over(facts, 'artifact_bytes')}"
+    grown = f": artifacts {change(sizes[0], sizes[-1])} over {_over(facts, _ARTIFACT)}"
     return phrase("Code size ", ends, grown)
 
 
@@ -237,7 +239,7 @@ def _totals(facts: _Facts, columns: Sequence[str]) -> Iterator[Table]:
     rows, sums = list[Row](), list[Row]()
     for at in facts.totals if facts.shown else ():
         name = phrase(strong("all")) if at is None else name_cell(clip(at, NAME_LIMIT))
-        rows.append(_total_row(facts, "artifact_bytes", at, columns, name))
+        rows.append(_total_row(facts, _ARTIFACT, at, columns, name))
     for metric in TRACKED if facts.totals.get(None) else ():
         if facts.totals[None][0].cells.get(metric):
             over = "the largest" if METRIC_BY_ID[metric].over == "largest" else "all together"
@@ -278,36 +280,29 @@ def _steps(facts: _Facts, room: Room) -> Table:
 
 
 def _cells(facts: _Facts, columns: Sequence[str], room: Room) -> Iterator[Block]:
-    """A table of all cells for each metric, the first of them open, and why there are gaps in them."""
+    """The artifacts of all cells, and why there are gaps in them."""
     footnotes, last = Footnotes(room.lines), len(columns) + 2
+    shown = fair_in_order([*facts.rows], lambda key: key.model, room.rows)
+    rows = listing([_cell(facts, key, columns, footnotes) for key in shown], len(facts.rows), "build")
     headers = ("model", "target", *map(_name, columns), "moved most")
     wanted = (2, last - 1, last, *range(last - 2, 2, -1))
-    for metric in TRACKED[:1] if room.place == "terminal" else TRACKED:
-        # What never compiled has a row of gaps among the artifacts.
-        keys = [key for key in facts.rows if metric == TRACKED[0] or metric in facts.metrics_of(key)]
-        shown = fair_in_order(keys, lambda key: key.model, room.rows)
-        rows = listing([_cell(facts, metric, key, columns, footnotes) for key in shown], len(keys), "build")
-        words, name = _label(metric), "cells" if metric == TRACKED[0] else metric
-        title = f"{words[:1].upper()}{words[1:]}, of each build"
-        table = Table(headers, rows, numbers_from=2, wanted=wanted)
-        yield Fold(title, (table,), is_open=metric == TRACKED[0], name=name)
+    title = "Artifact, bytes, of each build"
+    yield section(title, Table(headers, rows, numbers_from=2, wanted=wanted), name="cells")
     yield List(footnotes.listed(), small=True, name="footnotes")
     yield Sentence(phrase(_LEGEND), small=True)
 
 
-def _cell(facts: _Facts, metric: str, key: CellKey, columns: Sequence[str], footnotes: Footnotes) -> Row:
-    """Its values, and where they moved most."""
+def _cell(facts: _Facts, key: CellKey, columns: Sequence[str], footnotes: Footnotes) -> Row:
+    """Its artifacts, and where they moved most."""
     cells = dict(zip(facts.names, facts.rows[key], strict=True))
     values = []
     for cell in (cells[at] for at in columns):
         if cell.measured:
-            mark = footnotes.mark(_REFUSED) if cell.status == _OVER and metric == "stack_alloca_bytes" else ""
-            values.append(f"{_value(metric, value_of(cell, metric))}{mark}{footnotes.mark(_varies(cell))}")
+            values.append(f"{amount(value_of(cell, _ARTIFACT), 'count')}{footnotes.mark(_varies(cell))}")
         else:
             values.append(f"{_GAP}{footnotes.mark(_gap(cell))}")
-    most = facts.history.largest_moves.get(key, {}).get(metric)
     names = (name_cell(clip(name, NAME_LIMIT)) for name in (key.model, key.target))
-    return (*names, *map(phrase, (*values, facts.moved(metric, most) if most else _GAP)))
+    return (*names, *map(phrase, (*values, facts.moved_most(key) or _GAP)))
 
 
 # The page.
@@ -315,11 +310,11 @@ def _cell(facts: _Facts, metric: str, key: CellKey, columns: Sequence[str], foot
 
 def _shown_models(facts: _Facts) -> Mapping[str, Sequence[dict[str, Any]]]:
     """Those that there is room for, in order, with their chart lines: those that moved most, if not all."""
-    moves = facts.history.largest_moves
-    moved, charts, room = dict[str, int](), dict[str, list[dict[str, Any]]](), _CELLS_BYTES
-    for model, keys in facts.models.items():
-        steps = (moves.get(key, {}).get(TRACKED[0]) for key in keys)
-        moved[model] = sum(abs(step.change) for step in steps if step)
+    charts, room = dict[str, list[dict[str, Any]]](), _CELLS_BYTES
+    moved = {
+        model: sum(abs(move.changes[_ARTIFACT]) for key in keys for *_, move in facts.moved(key))
+        for model, keys in facts.models.items()
+    }
     for model in sorted(moved, key=lambda name: -moved[name]):
         lines = [_chart_cell(facts, key) for key in facts.models[model]]
         rows = sum(len(_told_rows(facts, key)) for key in facts.models[model])
@@ -370,12 +365,11 @@ def _opened(facts: _Facts, key: CellKey) -> Fold:
     hidden = len(points) - len(rows)
     quiet = f"{plural(hidden, 'release')} in which nothing moved {'has' if hidden == 1 else 'have'} no row."
     command = next((cell.command for cell in reversed(cells) if cell.command), "")
-    largest = facts.history.largest_moves.get(key, {}).get(TRACKED[0])
-    most = Span(f" · moved most in {facts.moved(TRACKED[0], largest)}", "small") if largest else ""
+    most = facts.moved_most(key)
     caption = phrase(code(clip(key.model, NAME_LIMIT)), " on ", code(clip(key.target, NAME_LIMIT)))
     headers = ("release", *map(_label, metrics), "why it moved")
     return Fold(
-        phrase(code(key.target), f" {_ends(cells)}", most),
+        phrase(code(key.target), f" {_ends(cells)}", Span(f" · moved most in {most}" if most else "", "small")),
         (
             Sentence((Span("Address of this build", to=address),), small=True),
             Table(headers, listed(rows, "release"), caption=caption, sentences=len(metrics) + 1),
@@ -388,7 +382,7 @@ def _opened(facts: _Facts, key: CellKey) -> Fold:
 
 def _ends(cells: Sequence[Cell]) -> str:
     """`47,704 → 64,920 B (+36.1 %)`, of the first and the last release that measured it."""
-    known = [size for cell in cells if (size := value_of(cell, "artifact_bytes")) is not None]
+    known = [size for cell in cells if (size := value_of(cell, _ARTIFACT)) is not None]
     if not known:
         return "no artifact in any release"
     gaps = sum(not cell.measured for cell in cells)
@@ -404,7 +398,7 @@ def _release(facts: _Facts, metrics: Sequence[str], name: str, cell: Cell, move:
     for metric in metrics:
         moved = ""
         if move is not None and metric in move.changes:
-            moved = _change(move.changes[metric], (cell.value(metric) or 0) - move.changes[metric])
+            moved = _change(move.changes[metric], cell.value(metric))
         values.append(phrase(_value(metric, value_of(cell, metric)), Span(moved, "small")))
     reasons = (*facts.why(name, move), _REFUSED if cell.status == _OVER else "", _varies(cell))
     return (phrase(name), *values, phrase(clip("; ".join(clean(one) for one in reasons if one), _WHY)))
