@@ -12,7 +12,7 @@ from urllib.parse import quote
 from bot.core.delta import sizes_of, value_of
 from bot.core.history import TRACKED, History, Move, history_lines
 from bot.core.json_text import canonical
-from bot.core.metrics import METRIC_BY_ID
+from bot.core.metrics import INEXACT, METRIC_BY_ID
 from bot.core.planned import short_names
 from bot.core.record import Spread, Value
 from bot.core.snapshot import Cell, CellKey
@@ -53,10 +53,7 @@ _GAP = "–"  # What stands in the place of a value where there is no artifact
 _OVER, _REFUSED = "over-stack-limit", "over the compiler's stack limit: measured with the limit lifted"
 _UNITS = {"bytes": ", bytes", "ms": ", seconds", "count": ""}
 _CAUSES, _WHAT, _NOTE, _WHY, _CHART_WHY, _COMMAND = 3, 160, 400, 400, 240, 4_000
-_ALL_ROWS, _COMPILERS = 30, 12
-"""So many releases have a row each in a cell's table: of more, those in which nothing moved have none. And so many have
-their compilers shown unasked.
-"""
+_ALL_ROWS = 30  # So many releases have a row each in a cell's table: of more, those in which nothing moved have none
 _CELL_BYTES, _ROW_BYTES, _CELLS_BYTES = 1_300, 420, 4_200_000
 """What a cell takes on the page without its rows, what a row takes, and what there is for all of them."""
 _LEGEND = (
@@ -341,20 +338,15 @@ def _models(facts: _Facts, shown: Collection[str]) -> Iterator[Block]:
         releases.append((one.name, *(word or _GAP for word in (*known, sha[:12]))))
     headers, count = ("release", "calls itself", "source revision", "commit of the models"), len(releases)
     table = Table(headers, listed(releases, "release"), numbers_from=4, caption=plural(count, "release"))
-    yield Fold("Compilers", (table,), count <= _COMPILERS, name="compilers", address="page:compilers")
+    yield Fold("Compilers", (table,), name="compilers", address="page:compilers")
 
 
 def _told_rows(facts: _Facts, key: CellKey) -> list[int]:
     """The releases that have a row in a cell's table."""
-    points, cells = facts.points(key), facts.rows[key]
-    return [
-        at
-        for at, (_, cell, move) in enumerate(points)
-        if len(points) <= _ALL_ROWS
-        or at in (0, len(points) - 1)
-        or move is not None
-        or (cell.status, cell.reason) != (cells[at - 1].status, cells[at - 1].reason)
-    ]
+    cells, exact = facts.rows[key], [id_ for id_ in facts.metrics_of(key) if id_ not in INEXACT]
+    states = [(cell.status, cell.reason, *(value_of(cell, id_) for id_ in exact)) for cell in cells]
+    ends = 0, len(cells) - 1
+    return [at for at in range(len(cells)) if len(cells) <= _ALL_ROWS or at in ends or states[at] != states[at - 1]]
 
 
 def _opened(facts: _Facts, key: CellKey) -> Fold:

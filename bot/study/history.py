@@ -76,7 +76,7 @@ def _each_once(variants: Sequence[Variant], say: Callable[[str], None]) -> list[
         if (side := one.snapshot) and side.compiler.digest:
             same = (side.compiler.digest, side.flags, frozenset(side.models.items()), frozenset(side.targets.items()))
         if before := last.pop(same, None):
-            say(f"left out: {before.spec}: the same compiler, models and targets as {one.spec}")
+            say(f"left out: {before.spec}: the same compiler, models, targets and flags as {one.spec}")
         last[same] = one
     return list(last.values())
 

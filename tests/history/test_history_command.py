@@ -124,12 +124,16 @@ def test_one_named_twice_is_one_point() -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_of_two_measurements_of_one_compiler_the_later_is_its_point(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(("measure", "--compiler", "3.8.0", "--cache", "cache", "--out", "old.json")) == 0
-    assert run("--releases", "3.8.0,old.json,3.10.0") == 0
-    assert names() == ["3.8.0", "3.10.0"] and told()["releases"][0]["spec"] == "old.json"
-    words = "left out: iree-base-compiler==3.8.0: the same compiler, models and targets as old.json"
-    assert words in capsys.readouterr().err
+def test_of_two_measurements_of_one_compiler_the_later_is_its_point_and_other_flags_make_another(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, flags in {"old.json": [], "flagged.json": ["--flags=--iree-x=1"]}.items():
+        assert main(("measure", "--compiler", "3.8.0", "--cache", "cache", "--out", name, *flags)) == 0
+    assert run("--releases", "3.8.0,old.json,flagged.json,3.10.0") == 0
+    assert [release["spec"] for release in told()["releases"][:2]] == ["old.json", "flagged.json"]
+    assert names() == ["3.8.0", "3.8.0 (2)", "3.10.0"]
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("left out: ")]
+    assert lines == ["left out: iree-base-compiler==3.8.0: the same compiler, models, targets and flags as old.json"]
 
 
 @pytest.mark.usefixtures("home")
