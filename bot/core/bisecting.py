@@ -10,14 +10,12 @@ In prose:
 * What cannot be measured is skipped. The next look is always at the middle one of those that are left between the last
   good and the first bad one, so that there are at most ceil(log2(n + 1)) looks at n candidates between the ends, and
   one more for each that is skipped.
-* Bisection finds a place where good turns to bad. Where the value moves at several places there may be others: looks
-  whose values do not lie in one step are told.
+* Bisection finds a place where good turns to bad. Where the value moves at several places there may be others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from bot.core.record import Amount, Count, Record
@@ -117,12 +115,3 @@ def values_of(cell: Cell | None, good: Cell | None, metric: str) -> tuple[tuple[
         other = "not deterministic: not every compile of it has a value"
         return (), other if len(values) > 1 else cell.reasons.get(metric, "not known")
     return tuple(sorted(value for value in values if value is not None)), ""
-
-
-def other_moves(candidates: Sequence[Candidate], step: tuple[str, str]) -> list[tuple[Candidate, Candidate]]:
-    """Neighbours among the candidates whose values differ although good does not turn to bad there.
-
-    `step`: names of the last good and the first bad one.
-    """
-    known = [one for one in candidates if one.values and one.judged != "skipped"]
-    return [(a, b) for a, b in pairwise(known) if a.values != b.values and (a.name, b.name) != step]

@@ -16,7 +16,6 @@ from bot.core.bisecting import (
     Judged,
     bracket,
     judged,
-    other_moves,
     values_of,
 )
 from bot.core.metrics import METRIC_BY_ID, Metric
@@ -26,7 +25,7 @@ from bot.core.snapshot import CellKey, Snapshot
 from bot.core.spec import release_in
 from bot.errors import CompilerUnavailable, InputError, NoVerdict, UsageError
 from bot.explain.suspects import with_suspects
-from bot.show.bisect import candidate_words, moved_words
+from bot.show.bisect import candidate_words
 from bot.show.filters import amount, plural
 from bot.study.comparison import reported, source_of
 from bot.study.prepare import Work, is_snapshot, load_snapshot
@@ -235,13 +234,7 @@ def _result(search: _Search, step: Bracket, rule: str) -> tuple[Bisection, Repor
 def _notes(search: _Search, step: Bracket) -> Iterator[str]:
     if search.backward:
         yield "GOOD is the newer one: the first bad one is the last in time that is bad"
-    candidates = [search.candidates[place] for place in sorted(search.candidates)]
-    ends = search.name(step.good), search.name(step.bad)
-    moves = [moved_words(a, b, search.metric.unit) for a, b in other_moves(candidates, ends)]
-    if moves:
-        yield f"it moves elsewhere, too, as far as was looked: {', '.join(moves)}"
-    known = sum(one.judged != "skipped" for one in candidates) + step.bad - step.good - 1
+    known = sum(one.judged != "skipped" for one in search.candidates.values()) + step.bad - step.good - 1
     if unknown := len(search.specs) - known:
-        of = plural(len(search.specs), "candidate")
-        if_so = "" if moves else "where the value goes up and down, "
-        yield f"nothing is known of {unknown} of {of}: {if_so}there may be other places where good turns to bad"
+        of = f"{unknown} of {plural(len(search.specs), 'candidate')}"
+        yield f"nothing is known of {of}: there may be other places where good turns to bad"
