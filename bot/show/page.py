@@ -90,11 +90,6 @@ _EMPTY = "(empty)"
 _LEVELS = (("fail", "over the limit"), ("warn", "warning"))
 
 
-def render_html(report: Report, templates_dir: Path | None = None) -> str:
-    """Do what `html_pieces` does, as one text."""
-    return "".join(html_pieces(report, templates_dir))
-
-
 def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[str]:
     """A self-contained HTML page, piece by piece: that of a large report need not be held.
 

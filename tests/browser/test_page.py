@@ -8,6 +8,7 @@ from pathlib import Path
 import everyday
 import pytest
 from browser import opened, violations
+from page_texts import render_html
 from playwright.sync_api import Browser, Locator, Page
 from replacing import replace
 from trace_factory import traced
@@ -16,7 +17,6 @@ from bot.config.configuration import load_config
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import CellKey
 from bot.show.facts import cell_address, dispatch_address
-from bot.show.page import render_html
 from bot.study.comparison import reported
 
 REPORT = everyday.report("two_releases")

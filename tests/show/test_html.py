@@ -16,7 +16,7 @@ from golden_files import check_golden
 from growth import LINEAR, cpu_growth
 from hypothesis import given
 from hypothesis import strategies as st
-from page_texts import content
+from page_texts import content, render_html
 from replacing import replace
 
 from bot.core.metrics import METRIC_BY_ID, METRICS
@@ -33,7 +33,7 @@ from bot.show.facts import (
     dispatch_addresses,
     segment,
 )
-from bot.show.page import Place, change_map, pruned, render_html
+from bot.show.page import Place, change_map, pruned
 from bot.show.renderers import sources
 
 _VOID = {"meta", "br", "input"}
