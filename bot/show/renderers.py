@@ -308,9 +308,8 @@ def html_rows(table: Table) -> Markup:
     lines, width = list[str](), len(table.headers)
     scope = "" if table.headers[0] else ' scope="row"'  # a column without a header is no column of names by itself
     for row in map(marked, table.rows):
-        about = {"data-to" if row.elsewhere else "id": row.address, "class": row.css, "data-side": row.side}
-        if row.level is not None:
-            about["data-level"] = str(min(row.level, _DEEPEST))
+        level = "" if row.level is None else str(min(row.level, _DEEPEST))
+        about = {"id": row.address, "class": row.css, "data-level": level}
         attributes = "".join(f' {name}="{value}"' for name, value in about.items() if value)  # of ours: not escaped
         name, *texts = map(html_phrase, row.texts)
         css = {} if table.sentences is None else {table.sentences - 1: ' class="causes"'}

@@ -39,13 +39,13 @@ from bot.show.renderers import sources
 _VOID = {"meta", "br", "input"}
 _TAGS = """
     html head meta title style script body header nav main section footer h1 h2 h3 h4 p br ul ol li a div span
-    table caption thead tbody tr th td code pre strong b em small ins del details summary meter
+    table caption thead tbody tr th td code pre strong b em small ins del details summary
     form label select option input button
 """
 _ATTRIBUTES = """
     class id lang title scope charset name content http-equiv type href value start open hidden tabindex role
-    placeholder min max low high optimum aria-label aria-labelledby aria-hidden
-    data-state data-level data-moved data-size data-code data-to data-side
+    placeholder aria-label aria-labelledby aria-hidden
+    data-state data-level data-moved data-size
 """
 ID = re.compile(r"[A-Za-z0-9._~%/=-]+")
 
@@ -147,9 +147,9 @@ def test_dispatches_of_both_sides_are_joined_by_name() -> None:
     html = render_html(report)
     row = "<th>main_dispatch_0_matmul_128x0_f32</th><td>matmul</td><td>2</td><td>1,200 → 9,999 B</td>"
     assert f'<tr id="m/vmvx/main_dispatch_0">{row}' in html
-    second = '<tr id="m/vmvx/main_dispatch_0/renamed" data-side="head"><th>renamed (only on head)</th>'
+    second = '<tr id="m/vmvx/main_dispatch_0/renamed"><th>renamed (only on head)</th>'
     assert f"{second}<td>matmul</td><td>2</td><td>1,201 B</td>" in html
-    gone = '<tr id="m/vmvx/main_dispatch_0/main_dispatch_1_matmul_128x1_f32" data-side="base">'
+    gone = '<tr id="m/vmvx/main_dispatch_0/main_dispatch_1_matmul_128x1_f32">'
     assert f"{gone}<th>main_dispatch_1_matmul_128x1_f32 (only on base)</th>" in html
 
 
@@ -160,8 +160,8 @@ def test_a_dispatch_that_changed_has_its_address_where_that_is_told() -> None:
     known = told.dispatches[0].head
     assert known is not None
     address = dispatch_address(key, known.executable)
-    assert html.count(f'id="{address}"') == 1 and html.count(f'data-to="{address}"') == 1
-    assert html.index(f'id="{address}"') < html.index(f'data-to="{address}"')
+    assert html.count(f'id="{address}"') == 1
+    assert html.partition(f'id="{address}"')[0].rpartition("<table ")[2].startswith('class="sortable told')
     assert f'<a href="#{address}">' in html, "a root cause has it as its largest"
 
 
