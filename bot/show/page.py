@@ -6,7 +6,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from heapq import heappush, heappushpop, nlargest
+from heapq import nlargest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -202,7 +202,7 @@ STATE_WORDS = {
     "broken": "broken on both sides",
     "unmeasured": "not measured",
     "newly-broken": "newly broken",
-    "fixed": "compiles now",
+    "fixed": "now compiling",
 }
 
 
@@ -481,13 +481,6 @@ PLACES, CELLS = 4_000, 200
 """About how many places the picture has at most, and rows of its table; smaller ones are added up."""
 _NO_COMPONENT = "no component known"
 _REST = "what no dispatch and no part of the artifact explains"
-_STATES = {
-    "fixed": ("compiles now", "compile now"),
-    "newly-broken": ("newly broken", "newly broken"),
-    "new": ("new", "new"),
-    "removed": ("removed", "removed"),
-    "broken": ("broken on both sides", "broken on both sides"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -506,11 +499,11 @@ Leaf = tuple[str, int, str]  # Name, change in bytes and address
 
 
 def change_map(facts: Facts) -> Place:
-    """The tree; a component that is too small for the picture to show what is in it has no leaves."""
-    targets, largest = dict[str, list[Place]](), list[int]()
+    """The tree."""
+    targets = dict[str, list[Place]]()
     for delta in facts.report.deltas:
         if (change := _change(delta)) is not None:
-            place = _cell(delta.key, change, _leaves(delta, facts.report.explanations.get(delta.key)), largest)
+            place = _cell(delta.key, change, _leaves(delta, facts.report.explanations.get(delta.key)))
             if place.moved_bytes:
                 targets.setdefault(facts.short[delta.key.target], []).append(place)
     return _sum("all targets", (_sum(name, models) for name, models in targets.items()))
@@ -526,23 +519,16 @@ def _sum(name: str, inside: Iterable[Place], address: str = "") -> Place:
     return Place(name, sum(p.net_bytes for p in parts), sum(p.moved_bytes for p in parts), address, parts)
 
 
-def _cell(key: CellKey, change: int, leaves: Mapping[str, list[Leaf]], largest: list[int]) -> Place:
-    """`largest`: a heap of what the largest places until now moved, which no smaller one can be shown beside."""
+def _cell(key: CellKey, change: int, leaves: Mapping[str, list[Leaf]]) -> Place:
     address, groups, inside = cell_address(key), dict(leaves), list[Place]()
     if rest := change - sum(size for group in leaves.values() for _, size, _ in group):
         groups[UNATTRIBUTED] = [*groups.get(UNATTRIBUTED, ()), (_REST, rest, address)]
     for name, group in groups.items():
         # a component has an address; parts of the artifact are told with their cell
         is_part = name == _NO_COMPONENT or any(to == address for _, _, to in group)
-        at, moved_bytes = address if is_part else component_address(key, name), sum(abs(size) for _, size, _ in group)
-        if len(largest) <= PLACES or moved_bytes >= largest[0]:
-            parts = [Place(clip(clean(leaf), NAME_LIMIT), size, abs(size), to) for leaf, size, to in group]
-            inside.append(_sum(name, parts, at))
-            for one in (inside[-1], *parts):
-                (heappush if len(largest) <= PLACES else heappushpop)(largest, one.moved_bytes)
-        else:
-            inside.append(Place(name, sum(size for _, size, _ in group), moved_bytes, at))
-    return _sum(clip(key.model, NAME_LIMIT) or "(empty)", inside, address)
+        parts = [Place(clip(clean(leaf), NAME_LIMIT), size, abs(size), to) for leaf, size, to in group]
+        inside.append(_sum(name, parts, address if is_part else component_address(key, name)))
+    return _sum(clip(key.model, NAME_LIMIT) or _EMPTY, inside, address)
 
 
 def _leaves(delta: CellDelta, told: Explanation | None) -> Mapping[str, list[Leaf]]:
@@ -617,8 +603,8 @@ def map_words(facts: Facts, tree: Place) -> tuple[Phrase, ...]:
     grew, shrank = (tree.moved_bytes + tree.net_bytes) // 2, (tree.moved_bytes - tree.net_bytes) // 2
     cells = sum(len(target.inside) for target in tree.inside)
     first = f"{signed(tree.net_bytes)} over {plural(cells, 'build')}: {amount(grew)} grew, {amount(shrank)} shrank."
-    counts = [(facts.count(state), *words) for state, words in _STATES.items()]
-    missing = [f"{count:,} {one if count == 1 else many}" for count, one, many in counts if count]
+    counts = {state: facts.count(state) for state in ("fixed", "newly-broken", "new", "removed", "broken")}
+    missing = [f"{count:,} {STATE_WORDS.get(state, state)}" for state, count in counts.items() if count]
     if open_ := sum(one.unstable and _change(one) is None for one in facts.report.deltas):
         missing.append(f"{open_:,} with a compiler that does not repeat itself")
     return (phrase(first), *([phrase(f"Not in it, as they have no change: {', '.join(missing)}.")] if missing else []))
