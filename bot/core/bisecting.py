@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
-from bot.core.record import Amount, Count, Record
+from bot.core.record import Count, Record
 from bot.core.snapshot import Cell, comparable
 
 BISECT_SCHEMA = "code-size-bisect/1"
@@ -33,14 +33,6 @@ class Candidate(Record, frozen=True):
     # what its command gave, each value once, the lowest first; empty where it was not measured
     values: tuple[Count, ...] = ()
     reason: str = ""  # why it was skipped; empty otherwise
-
-
-class CauseBytes(Record, frozen=True):
-    """One root cause of the step that was found, and its net bytes."""
-
-    cause: str | None
-    what: str
-    bytes: Amount
 
 
 class Bisection(Record, frozen=True):
@@ -61,7 +53,6 @@ class Bisection(Record, frozen=True):
     # cause, why: of that change; None and empty where they are not known
     cause: str | None
     why: str
-    root_causes: tuple[CauseBytes, ...]
     notes: tuple[str, ...]
     commands: tuple[str, ...]  # what shows the change
     schema: str = BISECT_SCHEMA

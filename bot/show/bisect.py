@@ -37,7 +37,5 @@ def bisect_blocks(result: Bisection, unit: str) -> Iterator[Block]:
     why = f"{result.cause or 'not known'}{f': {clean(result.why)}' if result.why else ''}"
     known = result.cause or result.why
     yield Sentence(f"cause: {why if known else f'not known; the state of the build is {result.state}'}")
-    roots = (f"{root.cause or 'unknown'}: {clean(root.what)}: {signed(root.bytes)}" for root in result.root_causes)
-    yield List(listed(roots))
     yield from (Sentence(f"note: {clean(note)}") for note in result.notes)
     yield section("Shown by", *(Code(clean(command)) for command in result.commands))

@@ -12,7 +12,6 @@ from bot.core.bisecting import (
     Bisection,
     Bracket,
     Candidate,
-    CauseBytes,
     Judged,
     bracket,
     judged,
@@ -98,7 +97,6 @@ def _steps(option: str, text: str, metric: Metric, good: int | None = None) -> i
 # Both ends are measured, then always the candidate in the middle of those that are left. Each is held against the good
 # end, so that what moved is compiled again to see whether that holds.
 
-_CAUSES = 5
 _SHOWN_CELLS = 4
 
 
@@ -203,7 +201,6 @@ def _result(search: _Search, step: Bracket, rule: str) -> tuple[Bisection, Repor
         report = with_suspects(report, source)
     delta = next(one for one in report.deltas if one.key == key)
     explanation = report.explanations.get(key)
-    roots = sorted(report.root_causes, key=lambda root: -root.total.absolute_bytes)
     # what makes the report of the step again, and what tells all of it
     base, head, out = search.specs[older], search.specs[newer], work.request.out
     cell = ["--model", key.model, "--target", key.target]
@@ -224,7 +221,6 @@ def _result(search: _Search, step: Bracket, rule: str) -> tuple[Bisection, Repor
         state=delta.state,
         cause=explanation.cause if explanation else None,
         why=explanation.why if explanation else "",
-        root_causes=tuple(CauseBytes(root.cause, root.what, root.total.net_bytes) for root in roots[:_CAUSES]),
         notes=(*_notes(search, step), *report.notes),
         commands=tuple(shlex.join(["code-size-bot", *words]) for words in commands),
     )
