@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 
-from bot.core.delta import seen_values, sizes_of, value_of
+from bot.core.delta import seen_values, value_of
 from bot.core.explanation import Step
 from bot.core.metrics import METRIC_BY_ID, METRICS
 from bot.core.record import Amount, Count, Name, Record, Small, lowest, range_of
@@ -45,7 +45,6 @@ class History(Small, frozen=True, dict=True, gc=True):
     moves: Mapping[tuple[str, CellKey], Move] = {}
     steps: tuple[Step, ...] = ()
     totals: tuple[HistoryTotal, ...] = ()  # for all targets, then for each, in the order of the releases
-    notes: tuple[str, ...] = ()
 
     @cached_property
     def rows(self) -> Mapping[CellKey, tuple[Cell, ...]]:
@@ -96,7 +95,6 @@ def history_lines(history: History) -> Iterator[bytes]:
         }
         | filled(
             reason=row[at].reason,
-            sizes=sizes_of(row[at]),
             move=history.moves.get((one.name, key)),
             command=row[at].command,
             digest=row[at].artifact_digest,
@@ -117,8 +115,6 @@ def history_lines(history: History) -> Iterator[bytes]:
             for step in history.steps
         ],
         "totals": history.totals,
-        "planned": len(history.rows),
-        "notes": history.notes,
     }
     return lines(record, points)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from bot.core.delta import sizes_of, value_of
+from bot.core.delta import seen_values, value_of
 from bot.core.history import TRACKED, History, Move, history_lines
 from bot.core.json_text import canonical
 from bot.core.metrics import INEXACT, METRIC_BY_ID
@@ -162,10 +162,8 @@ def _gap(cell: Cell) -> str:
 
 def _varies(cell: Cell) -> str:
     """That its command gives artifacts of several sizes; empty where it does not."""
-    sizes = sizes_of(cell)
-    if len(set(sizes)) < 2:
-        return ""
-    return f"not deterministic: the same command gives {' or '.join(f'{size:,} B' for size in sizes)}"
+    sizes = " or ".join(map(amount, seen_values(cell).get(_ARTIFACT, ())))
+    return f"not deterministic: the same command gives {sizes}" if sizes else ""
 
 
 def _address(*names: str) -> str:
@@ -208,7 +206,8 @@ def _counted(facts: _Facts, columns: Sequence[str]) -> Phrase:
     words = [
         f"{plural(len(facts.rows), 'build')} of {models} on {targets} in {releases}: {points}.",
         "Totals are only over builds with one value in every release that has any, so that no gap looks like a change.",
-        "Compile times are those of the machine that measured each release.",
+        "Compile times are those of the machine that measured each release: they vary from run to run, and no move of "
+        "theirs is told.",
     ]
     if left_out:
         words.append(f"Between the first release and the last ones {plural(left_out, 'release')} have no column here.")
@@ -216,14 +215,13 @@ def _counted(facts: _Facts, columns: Sequence[str]) -> Phrase:
 
 
 def _notes(history: History) -> Iterator[Phrase]:
-    """Releases that are gaps or have notes; then what is true of all."""
+    """Releases that are gaps or have notes."""
     for release in history.study.variants:
         name = phrase(strong(_name(release.name)), ": ")
         if release.reason:
             yield phrase(name, "could not be measured: ", clip(clean(release.reason), _NOTE))
         for note in release.snapshot.notes if release.snapshot else ():
             yield phrase(name, clip(clean(note), _NOTE))
-    yield from (phrase(clip(clean(note), _NOTE)) for note in history.notes)
 
 
 # Tables.

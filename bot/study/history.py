@@ -15,7 +15,7 @@ from bot.compiler.iree import flags_of
 from bot.config.configuration import Config
 from bot.core.explanation import Step
 from bot.core.history import TRACKED, History, Move, totals_of
-from bot.core.metrics import INEXACT, METRIC_BY_ID
+from bot.core.metrics import INEXACT
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import Cell, CellKey, Snapshot
@@ -209,9 +209,7 @@ def explained_history(study: Study, config: Config, texts: Texts = no_texts) -> 
         report = reported(config, base, head, Baseline(before), texts)
         steps.append(step_of(report, before, name, gaps, _CAUSES))
         moves |= _moves(before, name, report)
-    varying = (METRIC_BY_ID[id_].label for id_ in TRACKED if id_ in INEXACT)
-    notes = tuple(f"{label}: no move is told, as it varies from run to run" for label in varying)
-    return History(study, moves, tuple(steps), totals_of(study), notes)
+    return History(study, moves, tuple(steps), totals_of(study))
 
 
 def _moves(since: str, name: str, report: Report) -> Moves:

@@ -84,7 +84,7 @@ def test_a_range_has_all_releases_between_its_ends(home: Path, capsys: pytest.Ca
         (0, 2, 0),
     ]
     total = next(one for one in told()["totals"] if one["target"] is None)
-    assert total["cells"]["artifact_bytes"] == 2 and told()["planned"] == 4
+    assert total["cells"]["artifact_bytes"] == 2
     out = capsys.readouterr()
     assert out.out.splitlines()[-1] == "written to out: history.json, history.md, history.html"
     assert "releases: 3.8.0, 3.9.0, 3.10.0, 3.11.0, 3.12.0" in out.err
