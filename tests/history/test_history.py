@@ -14,17 +14,16 @@ from history_factory import BERT, BERT_CUDA, MOBILENET
 from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
-from report_factory import snapshot
 from rich.console import Console
 from test_comment import assert_harmless
 
 from bot.config.configuration import load_config
 from bot.core.history import TRACKED, History, Move, history_lines, totals_of
+from bot.core.json_text import kind_of
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Outcome, Snapshot, SourceInfo
 from bot.core.study import Study, Variant, named_apart
-from bot.errors import InputError, TemplateError
 from bot.show.blocks import TERMINAL
 from bot.show.history import HISTORY_LIMIT_BYTES, history_blocks
 from bot.show.renderers import markdown, print_blocks
@@ -144,14 +143,6 @@ def test_hostile_texts_are_harmless() -> None:
     assert "\x1b" not in printed(make.hostile()) and "\u202e" not in printed(make.hostile())
 
 
-def test_a_template_of_the_user_comes_first(tmp_path: Path) -> None:
-    (tmp_path / "history.md.j2").write_text("mine: {{ blocks[0].said|phrase }}", encoding="utf-8")
-    assert render_history(make.measured(), tmp_path).startswith("mine: Code size from ")
-    (tmp_path / "history.md.j2").write_text("{{ blocks.nothing }}", encoding="utf-8")
-    with pytest.raises(TemplateError):
-        render_history(make.measured(), tmp_path)
-
-
 def text(history: History) -> bytes:
     return b"".join(history_lines(history))
 
@@ -191,18 +182,10 @@ def test_totals_add_up_and_take_nothing_from_gaps(rows: list[list[int | None]]) 
 
 def test_the_contract() -> None:
     plain = json.loads(text(make.eventful()))
-    assert plain["schema"] == "code-size-history/1"
+    assert plain["schema"] == "code-size-history/1" and kind_of(text(make.eventful())) == "history"
     for point in plain["points"]:
         assert {"compiler", "model", "target", "status", "metrics"} <= point.keys()
         assert point["status"] in ("ok", "failed", "unmeasured") and (point["status"] == "ok") == bool(point["metrics"])
     assert [release["order"] for release in plain["releases"]] == list(range(5)) and "/tmp" not in str(plain)
     missing = [point for point in plain["points"] if point["compiler"] == "3.12.0"]
     assert len(missing) == 4 and all("no such release" in point["reason"] for point in missing)
-
-
-def test_a_snapshot_is_told_from_a_history() -> None:
-    from bot.core.snapshot import from_json
-
-    with pytest.raises(InputError, match="is a history, a snapshot is wanted"):
-        from_json(text(make.eventful()).decode())
-    assert snapshot("1").cells

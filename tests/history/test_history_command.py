@@ -224,18 +224,6 @@ def test_snapshots_without_versions_are_in_the_order_of_their_numbers_for_histor
     assert json.loads(capsys.readouterr().out)["first_bad"] == "nightly-10.json"
 
 
-def test_snapshots_named_by_versions_are_in_the_order_of_these(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for at, name in enumerate(("3.9.0", "3.10.0rc20260101", "3.10.0", "3.11.0")):
-        write(Path(f"{name}.json"), make.side(name, {make.BERT: 50_000 + 10_000 * at}))
-    cell = ["--model", KEY[0], "--target", KEY[1], "--limit", "65000B", "--config", "default"]
-    assert main(["bisect", "3.9.0.json", "3.11.0.json", "--among", ".", *cell]) == 0
-    told = capsys.readouterr().out
-    assert "first bad: 3.10.0.json" in told and "the one before, 3.10.0rc20260101.json, is good" in told
-
-
 def test_the_work_grows_with_the_number_of_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
