@@ -22,7 +22,7 @@ class Move(Record, frozen=True, omit_defaults=True):
     """That a cell has other numbers than in the release before."""
 
     since: Name  # that release, which is an earlier one than the neighbour where there is a gap between
-    # tracked metric → difference, where it is not 0; of compile time none, and none where a side has several values
+    # tracked metric → difference, where it is not 0; none where a side has several values
     changes: Mapping[Name, Amount]
     cause: Name | None = None
     why: str = ""

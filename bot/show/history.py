@@ -12,9 +12,8 @@ from urllib.parse import quote
 from bot.core.delta import seen_values, value_of
 from bot.core.history import TRACKED, History, Move, history_lines
 from bot.core.json_text import canonical
-from bot.core.metrics import INEXACT, METRIC_BY_ID
+from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import short_names
-from bot.core.record import Spread, Value
 from bot.core.snapshot import Cell, CellKey
 from bot.core.study import UNMEASURED
 from bot.show.blocks import (
@@ -51,7 +50,7 @@ HISTORY_LIMIT_BYTES = 512 * 1024  # Half of what GitHub takes as the summary of 
 _ARTIFACT = "artifact_bytes"
 _GAP = "–"  # What stands in the place of a value where there is no artifact
 _OVER, _REFUSED = "over-stack-limit", "over the compiler's stack limit: measured with the limit lifted"
-_UNITS = {"bytes": ", bytes", "ms": ", seconds", "count": ""}
+_UNITS = {"bytes": ", bytes", "count": ""}
 _CAUSES, _WHAT, _NOTE, _WHY, _CHART_WHY, _COMMAND = 3, 160, 400, 400, 240, 4_000
 _ALL_ROWS = 30  # So many releases have a row each in a cell's table: of more, those in which nothing moved have none
 _CELL_BYTES, _ROW_BYTES, _CELLS_BYTES = 1_300, 420, 4_200_000
@@ -142,13 +141,6 @@ def _label(metric: str) -> str:
     return f"{METRIC_BY_ID[metric].label}{_UNITS[METRIC_BY_ID[metric].unit]}"
 
 
-def _value(metric: str, value: Value) -> str:
-    """Without its unit: `47,832`, `54,168..55,288`, `2.9` seconds; `n/a` for None."""
-    if value is None or isinstance(value, Spread) or METRIC_BY_ID[metric].unit != "ms":
-        return amount(value, "count")
-    return f"{value / 1000:,.1f}"
-
-
 def _change(moved: int, value: int | None) -> str:
     """`+26,464 (+55.3 %)`; `value`: after it."""
     base = (value or 0) - moved
@@ -206,8 +198,6 @@ def _counted(facts: _Facts, columns: Sequence[str]) -> Phrase:
     words = [
         f"{plural(len(facts.rows), 'build')} of {models} on {targets} in {releases}: {points}.",
         "Totals are only over builds with one value in every release that has any, so that no gap looks like a change.",
-        "Compile times are those of the machine that measured each release: they vary from run to run, and no move of "
-        "theirs is told.",
     ]
     if left_out:
         words.append(f"Between the first release and the last ones {plural(left_out, 'release')} have no column here.")
@@ -245,7 +235,7 @@ def _totals(facts: _Facts, columns: Sequence[str]) -> Iterator[Table]:
 
 def _total_row(facts: _Facts, metric: str, target: str | None, columns: Sequence[str], name: Phrase) -> Row:
     by_name = {total.compiler: total.metrics[metric] for total in facts.totals[target]}
-    values = [_value(metric, by_name[at]) if at in by_name else _GAP for at in columns]
+    values = [amount(by_name[at], "count") if at in by_name else _GAP for at in columns]
     grown = relative(by_name[facts.shown[0]], by_name[facts.shown[-1]])
     return (name, _over(facts, metric, target).partition(" build")[0], *values, grown)
 
@@ -341,8 +331,8 @@ def _models(facts: _Facts, shown: Collection[str]) -> Iterator[Block]:
 
 def _told_rows(facts: _Facts, key: CellKey) -> list[int]:
     """The releases that have a row in a cell's table."""
-    cells, exact = facts.rows[key], [id_ for id_ in facts.metrics_of(key) if id_ not in INEXACT]
-    states = [(cell.status, cell.reason, *(value_of(cell, id_) for id_ in exact)) for cell in cells]
+    cells, metrics = facts.rows[key], facts.metrics_of(key)
+    states = [(cell.status, cell.reason, *(value_of(cell, id_) for id_ in metrics)) for cell in cells]
     ends = 0, len(cells) - 1
     return [at for at in range(len(cells)) if len(cells) <= _ALL_ROWS or at in ends or states[at] != states[at - 1]]
 
@@ -389,7 +379,7 @@ def _release(facts: _Facts, metrics: Sequence[str], name: str, cell: Cell, move:
         moved = ""
         if move is not None and metric in move.changes:
             moved = _change(move.changes[metric], cell.value(metric))
-        values.append(phrase(_value(metric, value_of(cell, metric)), Span(moved, "small")))
+        values.append(phrase(amount(value_of(cell, metric), "count"), Span(moved, "small")))
     reasons = (*facts.why(name, move), _REFUSED if cell.status == _OVER else "", _varies(cell))
     return (phrase(name), *values, phrase(clip("; ".join(clean(one) for one in reasons if one), _WHY)))
 

@@ -15,7 +15,6 @@ from bot.compiler.iree import flags_of
 from bot.config.configuration import Config
 from bot.core.explanation import Step
 from bot.core.history import TRACKED, History, Move, totals_of
-from bot.core.metrics import INEXACT
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import Cell, CellKey, Snapshot
@@ -218,7 +217,7 @@ def _moves(since: str, name: str, report: Report) -> Moves:
     for delta in report.deltas:
         if not (delta.base and delta.head and delta.base.measured and delta.head.measured):
             continue
-        numbers = [delta.metrics[id_] for id_ in TRACKED if id_ not in INEXACT]
+        numbers = [delta.metrics[id_] for id_ in TRACKED]
         if changes := {one.id: one.change for one in numbers if one.change and one.seen is None}:
             explanation = report.explanations.get(delta.key)
             cause, why = (explanation.cause, explanation.why) if explanation else (None, "")

@@ -17,7 +17,6 @@ from replacing import replace
 from rich.console import Console
 from test_comment import assert_harmless
 
-from bot.config.configuration import load_config
 from bot.core.history import TRACKED, History, Move, history_lines, totals_of
 from bot.core.json_text import kind_of
 from bot.core.metrics import METRIC_BY_ID
@@ -27,7 +26,6 @@ from bot.core.study import Study, Variant, named_apart
 from bot.show.blocks import TERMINAL
 from bot.show.history import HISTORY_LIMIT_BYTES, history_blocks
 from bot.show.renderers import markdown, print_blocks
-from bot.study.history import explained_history
 
 
 def study(*sides: Snapshot) -> Study:
@@ -46,18 +44,6 @@ def moves(history: History, key: CellKey) -> list[Move | None]:
 def test_what_a_snapshot_does_not_have_is_no_failure() -> None:
     cell = make.eventful().study.rows[replace(BERT_CUDA, model=MOBILENET.model)][0]
     assert (cell.status, cell.reason, dict(cell.metrics)) == ("unmeasured", "not in this snapshot", {})
-
-
-def timed(milliseconds: int, version: str) -> Snapshot:
-    found = make.side(version, {BERT: 64_920})
-    cells = (replace(cell, metrics={**cell.metrics, "compile_cpu_ms": milliseconds}) for cell in found.cells)
-    return replace(found, cells=tuple(cells))
-
-
-def test_no_move_of_compile_time_is_told() -> None:
-    sides = study(*(timed(ms, f"3.{at}.0") for at, ms in enumerate((3_000, 3_200, 5_000))))
-    history = explained_history(sides, load_config())
-    assert not history.moves and "no move of theirs is told" in render_history(history)
 
 
 def test_a_cell_that_does_not_repeat_itself_has_all_its_sizes_and_no_part_in_moves_and_totals() -> None:
