@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import nlargest
@@ -130,13 +130,12 @@ def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[s
 
 def _unlisted(chosen: Selection) -> str:
     """What of the cells is not told one by one, in a sentence; empty where all are."""
-    counts = [f"{count:,} {STATE_WORDS.get(state, state)}" for state, count in chosen.left_out.items()]
-    if not counts:
+    if not chosen.left_out:
         return ""
-    missing, shown = sum(chosen.left_out.values()), len(chosen.shown)
+    shown = len(chosen.shown)
     return (
-        f"Of {shown + missing:,} builds this page tells the {shown:,} that matter most. The other {missing:,} are in "
-        f"report.json: {', '.join(counts)}. The sums and pictures above have all of them."
+        f"Of {shown + chosen.left_out:,} builds this page tells the {shown:,} that matter most. The other "
+        f"{chosen.left_out:,} are in report.json; the sums and pictures above have all of them."
     )
 
 
@@ -243,7 +242,7 @@ class Selection(NamedTuple):
 
     # those that are told one by one: the worst, and those that a root cause names as its largest
     shown: tuple[CellDelta, ...]
-    left_out: Mapping[str, int]  # state → how many others there are
+    left_out: int  # how many others there are
     addresses: frozenset[str]  # of those that are shown
 
 
@@ -262,10 +261,7 @@ def selection(facts: Facts, most: int = CARDS) -> Selection:
     deltas = sorted(facts.report.deltas, key=rank)
     examples = {root.example.key for root in facts.report.root_causes} if len(deltas) > most else set()
     shown = tuple(delta for at, delta in enumerate(deltas) if at < most or delta.key in examples)
-    counts = Counter(delta.state for delta in deltas)
-    counts.subtract(delta.state for delta in shown)
-    addresses = frozenset(cell_address(delta.key) for delta in shown)
-    return Selection(shown, {state: counts[state] for state in STATES if counts[state]}, addresses)
+    return Selection(shown, len(deltas) - len(shown), frozenset(cell_address(delta.key) for delta in shown))
 
 
 def cards(facts: Facts, chosen: Selection, causes: int, room: PageRoom) -> Iterator[Card]:

@@ -421,41 +421,24 @@ def write_answer(
 ) -> list[Path]:
     """The JSON of an answer, its Markdown, and its page where that has scripts; all in `out`.
 
-    The other arguments: as of `markdown` and `page`; raises TemplateError where a template does not work.
+    The first block is the page's heading. `styles`, `scripts`: names of files below the templates, beside those of all
+    pages; the other arguments: as of `markdown`; raises TemplateError where a template does not work.
     """
     files = [out / f"{answer}.json", out / f"{answer}.md", *([out / f"{answer}.html"] if scripts else [])]
     write_atomically(files[0], json)
     write_atomically(files[1], markdown(answer, blocks, limit_bytes, templates_dir).encode())
     if scripts:
-        pieces = page(answer, blocks(PAGE), styles=styles, scripts=scripts, templates_dir=templates_dir)
-        write_atomically(files[2], pieces)
+        shown = blocks(PAGE)
+        values = {
+            "answer": answer,
+            "blocks": shown,
+            "title": plain(shown[0].said) if isinstance(shown[0], Sentence) else answer,
+            "parts": [one for one in shown if isinstance(one, Fold) and one.is_open and one.title and one],
+            "skeleton": skeleton(templates_dir, styles=styles, scripts=scripts, charts=True),
+        }
+        template = load((f"{answer}.html.j2", "blocks.html.j2"), templates_dir)
+        write_atomically(files[2], (piece.encode() for piece in drawn(template, **values)))
     return files
-
-
-def page(
-    answer: str,
-    blocks: Sequence[Block],
-    *,
-    styles: Sequence[str] = (),
-    scripts: Sequence[str] = (),
-    templates_dir: Path | None = None,
-) -> Iterator[bytes]:
-    """A self-contained HTML page, piece by piece, in UTF-8; the first block is its heading.
-
-    `styles`, `scripts`: names of files below the templates, beside those of all pages.
-
-    Raises:
-        TemplateError: a template does not work.
-    """
-    values = {
-        "answer": answer,
-        "blocks": blocks,
-        "title": plain(blocks[0].said) if isinstance(blocks[0], Sentence) else answer,
-        "parts": [one for one in blocks if isinstance(one, Fold) and one.is_open and one.title and one],
-        "skeleton": skeleton(templates_dir, styles=styles, scripts=scripts, charts=bool(scripts)),
-    }
-    template = load((f"{answer}.html.j2", "blocks.html.j2"), templates_dir)
-    return (piece.encode() for piece in drawn(template, **values))
 
 
 def print_blocks(blocks: Sequence[Block], console: Console) -> None:

@@ -12,9 +12,7 @@ from browser import opened, violations
 from playwright.sync_api import Browser, Page
 
 from bot.core.history import History
-from bot.show.blocks import PAGE
-from bot.show.history import history_blocks
-from bot.show.renderers import page
+from bot.show.history import write_history
 
 Written = Callable[[History], Path]
 CELL = "bert_l4_f32_s128/llvm-cpu-x86_64"
@@ -23,10 +21,7 @@ CELL = "bert_l4_f32_s128/llvm-cpu-x86_64"
 @pytest.fixture
 def written(tmp_path: Path) -> Written:
     def write(history: History) -> Path:
-        styles, scripts = ("history/history.css",), ("history/history.js",)
-        pieces = page("history", history_blocks(history, PAGE), styles=styles, scripts=scripts)
-        (tmp_path / "history.html").write_bytes(b"".join(pieces))
-        return tmp_path / "history.html"
+        return write_history(history, None, tmp_path)[-1]
 
     return write
 
@@ -146,7 +141,8 @@ def test_many_releases_mark_where_another_compiler_begins(browser: Browser, writ
 
 
 def test_hostile_texts_stay_texts(browser: Browser, written: Written) -> None:
-    with opened(browser, written(make.hostile())) as page:
+    words = [word for word in make.HOSTILE if "\ud800" not in word]  # which no JSON holds
+    with opened(browser, written(make.hostile(words))) as page:
         all_charts(page)
         assert page.evaluate("document.scripts.length") == page.evaluate(
             "document.querySelectorAll('body > script, #main > script, head > script').length"

@@ -185,7 +185,7 @@ def test_a_page_of_thousands_of_cells_is_small_and_says_what_it_shows() -> None:
     assert len(html.encode()) < 5_000_000
     shown, drawn = html.count('<details class="cell"'), re.search(r"Of 4,000 builds this page tells the ([\d,]+)", html)
     assert drawn and int(drawn[1].replace(",", "")) == shown >= 1_500
-    assert f"The other {4_000 - shown:,} are in report.json: " in html
+    assert f"The other {4_000 - shown:,} are in report.json; " in html
     read(html)
 
 
