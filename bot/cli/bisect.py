@@ -13,8 +13,8 @@ EXAMPLES = (
 
 def arguments(parser: Parser) -> None:
     parser.description = (
-        f"{parser.description}. Bad is a value above the limit: without --limit and --change, one that is nearer "
-        "to BAD's than to GOOD's. Between two releases all that are offered are candidates, between two wheels those "
+        f"{parser.description}. Bad is a value above the limit: without --limit, one that is nearer to BAD's "
+        "than to GOOD's. Between two releases all that are offered are candidates, between two wheels those "
         "of their directory. What cannot be measured is skipped."
     )
     parser.add_argument("good", type=spec, metavar="GOOD", help="a SPEC: here it is good")
@@ -22,9 +22,7 @@ def arguments(parser: Parser) -> None:
     about = "what moved, by its id (default: %(default)s)"
     parser.add_argument("--metric", default="artifact_bytes", metavar="ID", help=about)
     add_cell(parser)
-    bad = parser.add_mutually_exclusive_group()
-    bad.add_argument("--limit", type=spec, metavar="VALUE", help="bad is what is above it: 64KiB, 120")
-    bad.add_argument("--change", type=spec, metavar="VALUE", help="bad is what grew by more since GOOD: 10%%, 4KiB, 3")
+    parser.add_argument("--limit", type=spec, metavar="VALUE", help="bad is what is above it: 64KiB, 120")
     about = (
         "what lies between, from GOOD to BAD: a SPEC, a glob, or a directory of wheels or of snapshots; repeatable "
         "(default: what is offered)"
@@ -53,7 +51,7 @@ def run(arguments: Arguments) -> None:
     metric = metric_of(arguments.metric, own_metrics(work.config.metrics))
     out = work.request.out
     good, bad = named_file(arguments.good), named_file(arguments.bad)
-    options = BisectOptions(metric, good, bad, arguments.limit, arguments.change, tuple(arguments.among))
+    options = BisectOptions(metric, good, bad, arguments.limit, tuple(arguments.among))
     result, report = bisect(options, work)
     write_report(report, work.config.templates, out)
     write_atomically(out / "bisect.json", canonical(result) + b"\n")

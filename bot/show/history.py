@@ -241,13 +241,11 @@ def _total_row(facts: _Facts, metric: str, target: str | None, columns: Sequence
 
 
 def _steps(facts: _Facts, room: Room) -> Table:
-    """A row for each step that changed anything; with too few rows for all, those of the most cells."""
+    """A row for each step that changed anything; with too few rows for all, the last ones."""
     most = 1 if room.place == "terminal" else _CAUSES
-    sizes = {step.name: step.larger + step.smaller + step.broken + step.fixed for step in facts.history.steps}
-    steps = [step for step in facts.history.steps if step.causes or sizes[step.name]]
-    largest = {step.name for step in sorted(steps, key=lambda step: -sizes[step.name])[: max(1, room.rows // 4)]}
+    steps = [one for one in facts.history.steps if one.causes or one.larger or one.smaller or one.broken or one.fixed]
     rows = []
-    for step in (step for step in steps if step.name in largest):
+    for step in steps[-max(1, room.rows // 4) :]:
         causes = (f"{clip(clean(one.what), _WHAT)} ({signed(one.net_bytes)})" for one in step.causes[:most])
         moved = UNKNOWN if step.base_bytes is None else change(step.base_bytes, step.head_bytes)
         counts = (f"{n:,}" for n in (step.larger, step.smaller, step.broken, step.fixed))
@@ -407,14 +405,10 @@ def _chart_data(facts: _Facts, shown: Mapping[str, Sequence[dict[str, Any]]]) ->
 
 
 def _chart_total(facts: _Facts, target: str) -> dict[str, Any]:
-    by_name = {total.compiler: total for total in facts.totals[target]}
-    cells = next(iter(by_name.values())).cells if by_name else {}
-    values = {
-        id_: _runs(by_name[name].metrics.get(id_) if name in by_name else None for name in facts.names)
-        for id_ in TRACKED
-        if cells.get(id_)
-    }
-    return {"target": facts.targets.index(target), "values": values, "cells": {id_: cells[id_] for id_ in values}}
+    by_name = {total.compiler: total.metrics for total in facts.totals[target]}
+    rows = {id_: [by_name.get(name, {}).get(id_) for name in facts.names] for id_ in TRACKED}
+    values = {id_: _runs(row) for id_, row in rows.items() if any(value is not None for value in row)}
+    return {"target": facts.targets.index(target), "values": values}
 
 
 def _chart_cell(facts: _Facts, key: CellKey) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bot.config.units import parse_amount, parse_ratio
+from bot.config.units import parse_amount
 from bot.core.bisecting import (
     Bisection,
     Bracket,
@@ -39,9 +39,7 @@ class BisectOptions:
     metric: Metric
     good: str  # a SPEC
     bad: str  # likewise
-    # limit, change: what is bad, as it was written: a value above it, or more growth since GOOD than it
-    limit: str | None = None
-    change: str | None = None
+    limit: str | None = None  # what is bad, as it was written: a value above it
     among: tuple[str, ...] = ()  # what lies between, in order; () where that can be found out
 
 
@@ -63,9 +61,10 @@ def limit_of(options: BisectOptions, good: Sequence[int], bad: Sequence[int]) ->
     """
     metric = options.metric
     if options.limit is not None:
-        limit, how = _steps("--limit", options.limit, metric), ""
-    elif options.change is not None:
-        limit, how = max(good) + _steps("--change", options.change, metric, max(good)), f", GOOD and {options.change}"
+        try:
+            limit, how = parse_amount(options.limit).steps(metric.unit), ""
+        except ValueError as error:
+            raise UsageError(str(error), where="--limit", hint=f"{metric.id} is in {metric.unit}") from None
     else:
         limit, how = (max(good) + min(bad)) // 2, ", half way from GOOD to BAD"
     rule = f"more than {amount(limit, metric.unit)}{how}"
@@ -80,16 +79,6 @@ def limit_of(options: BisectOptions, good: Sequence[int], bad: Sequence[int]) ->
         if result != wanted:
             raise UsageError(f"{place} is not {wanted}: {said}, and bad is {rule}", hint="name another end or limit")
     return limit, rule
-
-
-def _steps(option: str, text: str, metric: Metric, good: int | None = None) -> int:
-    """An amount of the metric, or a percentage of `good`."""
-    is_share = good is not None and text.endswith("%")
-    try:
-        return int(parse_ratio(text).value * (good or 0)) if is_share else parse_amount(text).steps(metric.unit)
-    except ValueError as error:
-        hint = "" if is_share else f"{metric.id} is in {metric.unit}"
-        raise UsageError(str(error), where=option, hint=hint) from None
 
 
 # The search: the first bad one among variants that are measured when they are asked for, in as few as there can be.

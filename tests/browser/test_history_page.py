@@ -10,6 +10,7 @@ import history_factory as make
 import pytest
 from browser import opened, violations
 from playwright.sync_api import Browser, Page
+from report_factory import HOSTILE
 
 from bot.core.history import History
 from bot.show.history import write_history
@@ -141,7 +142,7 @@ def test_many_releases_mark_where_another_compiler_begins(browser: Browser, writ
 
 
 def test_hostile_texts_stay_texts(browser: Browser, written: Written) -> None:
-    words = [word for word in make.HOSTILE if "\ud800" not in word]  # which no JSON holds
+    words = [word for word in HOSTILE if "\ud800" not in word]  # which no JSON holds
     with opened(browser, written(make.hostile(words))) as page:
         all_charts(page)
         assert page.evaluate("document.scripts.length") == page.evaluate(
