@@ -47,7 +47,6 @@ class Marked(NamedTuple):
     texts: Row
     address: str = ""  # of the row on the page
     css: str = ""  # its class: `up` or `down` for what grew or shrank
-    level: int | None = None  # how deep in a tree; None where there is none
 
 
 def marked(row: Row | Marked) -> Marked:

@@ -460,7 +460,7 @@ def _made_of(delta: CellDelta, why: Explanation, backend: str) -> Iterator[Block
         above = [end for end, char in enumerate(part.name) if char == "." and part.name[:end] in names]
         tail, (_, *sizes) = part.name[above[-1] + 1 :] if above else part.name, component_row(part)
         at, css = component_address(delta.key, part.name), css_of(part.change("code_bytes"))
-        tree.append(Marked((clip(tail, _NAME), *sizes), at, css, level=len(above)))
+        tree.append(Marked((f"{'· ' * len(above)}{clip(tail, _NAME)}", *sizes), at, css))
     headers = "component", "dispatch sites", f"{code_words('code', backend)}, base → head", "stack frame, base → head"
     table = Table(headers, listing(tree, len(why.tree), "component"), css="tree")
     yield Fold(f"Components ({len(why.tree):,})", (table,))

@@ -285,16 +285,12 @@ def utf8_bytes(text: str) -> int:
     return len(text.encode())
 
 
-_DEEPEST = 9  # Of the levels that the style knows
-
-
 def html_rows(table: Table) -> Markup:
     """Its rows, each led by its name; what stands in place of the last columns is as wide as they."""
     lines, width = list[str](), len(table.headers)
     scope = "" if table.headers[0] else ' scope="row"'  # a column without a header is no column of names by itself
     for row in map(marked, table.rows):
-        level = "" if row.level is None else str(min(row.level, _DEEPEST))
-        about = {"id": row.address, "class": row.css, "data-level": level}
+        about = {"id": row.address, "class": row.css}
         attributes = "".join(f' {name}="{value}"' for name, value in about.items() if value)  # of ours: not escaped
         name, *texts = map(html_phrase, row.texts)
         css = {} if table.sentences is None else {table.sentences - 1: ' class="causes"'}
