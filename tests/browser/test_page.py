@@ -154,18 +154,6 @@ def test_cells_are_filtered_searched_and_sorted(browser: Browser, page: Path) ->
         assert shown(tab)[0] == "bert_l4_f32_dyn/llvm-cpu-x86_64"
 
 
-def test_tables_of_a_cell_are_sorted_by_any_column(browser: Browser, page: Path) -> None:
-    with opened(browser, page) as tab:
-        tab.goto(f"{page.as_uri()}#{cell_address(GREW)}")
-        table = tab.locator(".cell[open] table.told")
-        table.get_by_role("button", name="stack frame").click()
-        frames = [
-            int(text.split(" → ")[-1].replace(",", "")[:-2])
-            for text in table.locator("td:nth-child(4)").all_inner_texts()
-        ]
-        assert frames == sorted(frames, reverse=True) and frames[0] == 1_176
-
-
 @pytest.mark.parametrize(
     "address",
     [

@@ -211,7 +211,7 @@ def test_a_part_of_the_page_style_and_scripts_are_the_users_where_there_are_such
     (tmp_path / "report").mkdir()
     (tmp_path / "report.totals.html.j2").write_text("<p>{{ one.title }}: mine</p>", encoding="utf-8")
     (tmp_path / "report" / "grid.html.j2").write_text("<p>{{ status }} is mine</p>", encoding="utf-8")
-    (tmp_path / "report" / "cells.js").write_text("window.mine = true;", encoding="utf-8")
+    (tmp_path / "report" / "cells.js").write_text("\r\nwindow.mine = true;\r\n", encoding="utf-8")
     html = render_html(make.small(), tmp_path)
     assert "<p>Totals per target: mine</p>" in html and '<h2 id="totals">' not in html and '<h2 id="alarms">' in html
     assert "<p>fail is mine</p>" in html and '<h2 id="grid">' not in html
@@ -229,20 +229,6 @@ KEY = CellKey("mobilenet_v1_f32_224", "llvm-cpu-x86_64")
 NAMES = st.text(st.characters(exclude_categories=()), max_size=300)
 
 
-@pytest.mark.parametrize(
-    ("name", "written"),
-    [("a/b", "a%2Fb"), ("a b=c", "a%20b%3Dc"), ("é", "%C3%A9"), ("\ud800", "%ED%A0%80"), ("~", "~"), ("", "")],
-)
-def test_what_is_no_letter_is_encoded(name: str, written: str) -> None:
-    assert segment(name) == written
-
-
-def test_long_names_keep_their_beginning() -> None:
-    one, other = (segment("x" * 4_999 + end) for end in "yz")
-    assert one != other and one[:81] == other[:81] == "x" * 80 + "="
-    assert len(one) < 100
-
-
 def test_a_second_entry_point_of_an_executable_has_its_name_behind_it() -> None:
     points = [("exe", "a"), ("other", "a"), ("exe", "b")]
     cell = cell_address(KEY)
@@ -252,7 +238,7 @@ def test_a_second_entry_point_of_an_executable_has_its_name_behind_it() -> None:
 @given(NAMES, NAMES)
 def test_two_names_never_have_one_address(one: str, other: str) -> None:
     assert (segment(one) == segment(other)) == (one == other)
-    assert re.fullmatch(r"[A-Za-z0-9._~%=-]*", segment(one))
+    assert re.fullmatch(r"[A-Za-z0-9._~%=-]{0,160}", segment(one))
     assert "=" in segment(one) or unquote(segment(one), errors="surrogatepass") == one
 
 
