@@ -309,22 +309,13 @@ def _shown_models(facts: _Facts) -> Mapping[str, Sequence[dict[str, Any]]]:
 
 
 def _models(facts: _Facts, shown: Collection[str]) -> Iterator[Block]:
-    """A section for each model, in which each cell is folded; then the compilers."""
+    """A section for each model, in which each cell is folded."""
     if len(shown) < len(facts.models):
         of = f"Of {plural(len(facts.models), 'model')} this page tells the {len(shown):,} whose artifacts moved most"
         yield Sentence(f"{of}; history.json has all of them, and the totals count them.")
     for model in shown:
         cells = tuple(_opened(facts, key) for key in facts.models[model])
         yield Fold(phrase(code(clip(model, NAME_LIMIT))), cells, is_open=True, address=_address(model))
-    releases = list[Row]()
-    for one in facts.history.study.variants:
-        side = one.snapshot
-        compiler, sha = (side.compiler, side.source.sha or "") if side else (None, "")
-        known = (compiler.version, compiler.revision[:12]) if compiler else ("", "")
-        releases.append((one.name, *(word or _GAP for word in (*known, sha[:12]))))
-    headers, count = ("release", "calls itself", "source revision", "commit of the models"), len(releases)
-    table = Table(headers, listed(releases, "release"), numbers_from=4, caption=plural(count, "release"))
-    yield Fold("Compilers", (table,), name="compilers", address="page:compilers")
 
 
 def _told_rows(facts: _Facts, key: CellKey) -> list[int]:

@@ -87,7 +87,6 @@ _FRAME_BYTES, _LINE_BYTES = 400_000, 260
 TEMPLATE = "report.html.j2"
 STYLE, SCRIPTS = "report/report.css", ("page/treemap.js", "report/cells.js", "report/pictures.js")
 _EMPTY = "(empty)"
-_LEVELS = (("fail", "over the limit"), ("warn", "warning"))
 
 
 def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[str]:
@@ -139,7 +138,7 @@ def _unlisted(chosen: Selection) -> str:
     )
 
 
-def _choices(facts: Facts, chosen: Selection) -> Mapping[str, Iterable[tuple[str, str]] | int]:
+def _choices(facts: Facts, chosen: Selection) -> Mapping[str, Sequence[tuple[str, str]]]:
     """What cells can be filtered by: value and words of each."""
     models = dict.fromkeys(clip(delta.key.model, NAME_LIMIT) for delta in chosen.shown)
     targets = sorted({facts.short[delta.key.target] for delta in facts.report.deltas})
@@ -147,7 +146,7 @@ def _choices(facts: Facts, chosen: Selection) -> Mapping[str, Iterable[tuple[str
         "models": [(name or _EMPTY, name or _EMPTY) for name in models],
         "targets": [(name, name) for name in targets],
         "states": [(state, STATE_WORDS.get(state, state)) for state in STATES if facts.count(state)],
-        "levels": _LEVELS,
+        "levels": [("fail", "over the limit"), ("warn", "warning")],
     }
 
 

@@ -200,12 +200,13 @@ def asset(name: str, user_dir: Path | None) -> str:
     Raises:
         TemplateError: there is none, or it cannot be read.
     """
-    searched = [path for path in (user_dir, templates_dir()) if path is not None]
-    found = next((path / name for path in searched if (path / name).is_file()), searched[-1] / name)
+    path = templates_dir() / name
+    if user_dir is not None and (user_dir / name).is_file():
+        path = user_dir / name
     try:
-        text = found.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise TemplateError(f"cannot be read: {error}", where=str(found)) from None
+        raise TemplateError(f"cannot be read: {error}", where=str(path)) from None
     return _BLANK_LINES.sub("\n\n", text).strip()  # as `drawn` leaves it: pages tell its digest
 
 
