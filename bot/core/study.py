@@ -3,8 +3,8 @@
 Every command that measures asks one question of it. A comparison has two variants, an experiment as many as its
 question needs, a history one a release or stored commit; a bisection asks for them one by one.
 
-A gap is no measurement: a variant that could not be had, and a cell without an artifact. It is nobody's neighbour
-and nobody's reference: what was measured after it is held against what was measured before it.
+A gap is no measurement: a variant that could not be had, and a cell without an artifact. It is nobody's reference.
+The neighbours of such a variant are held against each other; of such a cell nothing is held against anything.
 """
 
 from __future__ import annotations
