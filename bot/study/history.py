@@ -136,19 +136,15 @@ def last_stored(where: str, last: int, work: Work) -> Study:
     Baselines of other commits than those of the default branch are left out, and that is said; where none is of one of
     these, all are in the order in which they were stored.
 
-    `where`: CONFIGURED, `data-branch`, `directory`, or a directory.
-    `auto` is the directory of the configuration where that is there, else the data branch.
+    `where`: CONFIGURED, `data-branch`, or a directory. `auto` is the directory of the configuration where that is
+    there, else the data branch.
     Raises UsageError where there is none, or a selector matches nothing; NetworkError where the store cannot be asked.
     """
     choice, config, say = work.config.baseline, work.request.config, work.show.say
-    if where == "data-branch":
-        choice = structs.replace(choice, store="data-branch")
-    elif where != CONFIGURED:
-        choice = structs.replace(
-            choice, store="directory", directory=choice.directory if where == "directory" else where
-        )
-    directory = Path(choice.directory)
-    in_directory = choice.store == "directory" or (choice.store == "auto" and directory.is_dir())
+    directory, in_directory = Path(where), where != "data-branch"
+    if where == CONFIGURED:
+        directory = Path(choice.directory)
+        in_directory = choice.store == "directory" or (choice.store == "auto" and directory.is_dir())
     git = Git(config.resolve().parent if config else Path.cwd(), work.cancel)
     name = git.default_branch()
     opened = (
