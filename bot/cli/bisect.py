@@ -43,16 +43,15 @@ def run(arguments: Arguments) -> None:
     from bot.show.bisect import bisect_blocks
     from bot.show.comment import write_report
     from bot.show.renderers import print_blocks
-    from bot.study.bisect import BisectOptions, bisect, metric_of
+    from bot.study.bisect import bisect, metric_of
     from bot.study.specs import named_file
     from bot.system.files import write_atomically
 
     work = work_of(arguments)
     metric = metric_of(arguments.metric, own_metrics(work.config.metrics))
     out = work.request.out
-    good, bad = named_file(arguments.good), named_file(arguments.bad)
-    options = BisectOptions(metric, good, bad, arguments.limit, tuple(arguments.among))
-    result, report = bisect(options, work)
+    good_bad = named_file(arguments.good), named_file(arguments.bad)
+    result, report = bisect(metric, good_bad, arguments.limit, arguments.among, work)
     write_report(report, work.config.templates, out)
     write_atomically(out / "bisect.json", canonical(result) + b"\n")
     blocks = list(bisect_blocks(result, metric.unit))

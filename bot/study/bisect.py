@@ -32,17 +32,6 @@ from bot.study.specs import candidates_of
 from bot.study.tracing import traced
 
 
-@dataclass(frozen=True, slots=True)
-class BisectOptions:
-    """What is looked for."""
-
-    metric: Metric
-    good: str  # a SPEC
-    bad: str  # likewise
-    limit: str | None = None  # what is bad, as it was written: a value above it
-    among: tuple[str, ...] = ()  # what lies between, in order; () where that can be found out
-
-
 def metric_of(name: str, own: Mapping[str, Metric]) -> Metric:
     """The metric of that id; `own`: those that the configuration declares. Raises UsageError."""
     known = {**METRIC_BY_ID, **own}
@@ -54,15 +43,14 @@ def metric_of(name: str, own: Mapping[str, Metric]) -> Metric:
     return known[name]
 
 
-def limit_of(options: BisectOptions, good: Sequence[int], bad: Sequence[int]) -> tuple[int, str]:
+def limit_of(metric: Metric, text: str | None, good: Sequence[int], bad: Sequence[int]) -> tuple[int, str]:
     """The largest value that is good, and in words what is bad; `good`, `bad`: all values of the two ends.
 
-    Raises UsageError where GOOD is not good by it, or BAD not bad.
+    `text`: the limit as it was written; None: half way. Raises UsageError where GOOD is not good by it, or BAD not bad.
     """
-    metric = options.metric
-    if options.limit is not None:
+    if text is not None:
         try:
-            limit, how = parse_amount(options.limit).steps(metric.unit), ""
+            limit, how = parse_amount(text).steps(metric.unit), ""
         except ValueError as error:
             raise UsageError(str(error), where="--limit", hint=f"{metric.id} is in {metric.unit}") from None
     else:
@@ -141,14 +129,19 @@ class _Search:
         return result
 
 
-def bisect(options: BisectOptions, work: Work) -> tuple[Bisection, Report]:
+def bisect(
+    metric: Metric, good_bad: tuple[str, str], limit: str | None, among: Sequence[str], work: Work
+) -> tuple[Bisection, Report]:
     """The first bad candidate, and the report of its step.
+
+    `good_bad`: SPECs of both ends; `limit`: what is bad, as it was written, a value above it; `among`: what lies
+    between, in order, nothing where that can be found out.
 
     Raises:
         UsageError: the ends are the same, swapped, or of no row; or not one cell is selected.
         NoVerdict: an end has no value.
     """
-    specs, backward = candidates_of(options.good, options.bad, options.among, work.places, work.cancel)
+    specs, backward = candidates_of(*good_bad, among, work.places, work.cancel)
     ends = {"base": specs[0], "head": specs[-1]}
     if not all(map(is_snapshot, ends.values())):
         _only_cell({cell.key for cell in work.planned().cells})
@@ -156,12 +149,12 @@ def bisect(options: BisectOptions, work: Work) -> tuple[Bisection, Report]:
         f"{len(specs)} candidates from {release_in(specs[0]) or specs[0]} to {release_in(specs[-1]) or specs[-1]}"
     )
     sides, last = work.sides(ends), len(specs) - 1
-    search = _Search(options.metric, specs, backward, work, {0: sides["base"], last: sides["head"]})
+    search = _Search(metric, specs, backward, work, {0: sides["base"], last: sides["head"]})
     (good, why_good), (bad, why_bad) = search.values(0), search.values(last)
     for word, values, why, place in (("GOOD", good, why_good, 0), ("BAD", bad, why_bad, last)):
         if not values:
             raise NoVerdict(f"{word} has no value: {why[:200]}", where=search.name(place), hint="name another one")
-    search.limit, rule = limit_of(options, good, bad)
+    search.limit, rule = limit_of(metric, limit, good, bad)
     for place in (0, last):
         search.judge(place)
     step = bracket(len(specs), search.judge)
