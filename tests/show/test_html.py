@@ -189,6 +189,18 @@ def test_a_page_of_thousands_of_cells_is_small_and_says_what_it_shows() -> None:
     read(html)
 
 
+def test_without_room_the_first_builds_are_told_whole_and_every_link_still_leads_somewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bot.show.page.LARGEST_BYTES", 1)
+    html = content(render_html(everyday.report("two_releases")))
+    cells = html.split('<details class="cell"')[1:]
+    assert ["No room on this page for more of it: report.json" in cell for cell in cells] == [False] * 20 + [True] * 16
+    page = Page(html)
+    assert {link.removeprefix("#") for link in page.links} <= {*page.ids, "main"}
+    assert len(set(page.ids)) == len(page.ids)
+
+
 def test_no_scripts_but_its_own_and_nothing_from_elsewhere() -> None:
     html = render_html(make.hostile())
     policy = unescape(html.partition("<title>")[0])
