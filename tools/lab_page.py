@@ -18,6 +18,7 @@ from bot.config.experiments import load_experiments
 from bot.core.lab import Lab, Sums, sums
 from bot.core.record import certain, difference, ends
 from bot.show.blocks import Phrase, Table
+from bot.show.escape import md_cell, md_code
 from bot.show.filters import plural
 from bot.show.lab import (
     answers,
@@ -42,13 +43,13 @@ def part_of(name: str) -> str:
 
 def drawn(shown: Table) -> list[str]:
     """A table in Markdown, its caption before it."""
-    rows = [[md_words(text, in_table=True) for text in row] for row in shown.texts]
-    return [md_words(shown.caption), "", *table(shown.headers, rows, shown.numbers_from), ""]
+    rows = [[md_words(text, md_cell) for text in row] for row in shown.texts]
+    return [md_words(shown.caption, md_code), "", *table(shown.headers, rows, shown.numbers_from), ""]
 
 
 def listed(lines: Iterable[Phrase]) -> list[str]:
     """A list in Markdown."""
-    return [f"- {md_words(line)}" for line in lines]
+    return [f"- {md_words(line, md_code)}" for line in lines]
 
 
 def page_lines(lab: Lab) -> list[str]:

@@ -18,7 +18,7 @@ from browser import NAMES, chromium
 from everyday import repeated_report
 from playwright.sync_api import Browser
 
-from bot.show.page import render_html
+from bot.show.page import html_pieces
 
 CELLS, ROUNDS = 200, 9
 TIMES = 3  # The bound: the page's time as a multiple of the text's
@@ -72,7 +72,7 @@ def rows(rounds: int = ROUNDS, paths: Sequence[Path] = ()) -> list[tuple[str, st
     pages = {str(path): path.read_text(encoding="utf-8") for path in paths}
     table: list[tuple[str, str, str]] = []
     with tempfile.TemporaryDirectory(prefix="code-size-page-") as name, chromium() as browser:
-        for what, html in (pages or {f"page of {CELLS} cells": render_html(repeated_report(CELLS))}).items():
+        for what, html in (pages or {f"page of {CELLS} cells": "".join(html_pieces(repeated_report(CELLS)))}).items():
             size, page, text = measured(browser, Path(name), html, rounds)
             table += [
                 (f"{what}, size", f"{size / 1e6:.1f} MB", f"≤ {LARGEST_BYTES / 1e6:.0f} MB"),

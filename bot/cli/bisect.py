@@ -13,8 +13,8 @@ EXAMPLES = (
 
 def arguments(parser: Parser) -> None:
     parser.description = (
-        f"{parser.description}. Bad is a value above the limit: without --limit and --change, one that is nearer "
-        "to BAD's than to GOOD's. Between two releases all that are offered are candidates, between two wheels those "
+        f"{parser.description}. Bad is a value above the limit: without --limit, one that is nearer to BAD's "
+        "than to GOOD's. Between two releases all that are offered are candidates, between two wheels those "
         "of their directory. What cannot be measured is skipped."
     )
     parser.add_argument("good", type=spec, metavar="GOOD", help="a SPEC: here it is good")
@@ -22,9 +22,7 @@ def arguments(parser: Parser) -> None:
     about = "what moved, by its id (default: %(default)s)"
     parser.add_argument("--metric", default="artifact_bytes", metavar="ID", help=about)
     add_cell(parser)
-    bad = parser.add_mutually_exclusive_group()
-    bad.add_argument("--limit", type=spec, metavar="VALUE", help="bad is what is above it: 64KiB, 120")
-    bad.add_argument("--change", type=spec, metavar="VALUE", help="bad is what grew by more since GOOD: 10%%, 4KiB, 3")
+    parser.add_argument("--limit", type=spec, metavar="VALUE", help="bad is what is above it: 64KiB, 120")
     about = (
         "what lies between, from GOOD to BAD: a SPEC, a glob, or a directory of wheels or of snapshots; repeatable "
         "(default: what is offered)"
@@ -45,16 +43,15 @@ def run(arguments: Arguments) -> None:
     from bot.show.bisect import bisect_blocks
     from bot.show.comment import write_report
     from bot.show.renderers import print_blocks
-    from bot.study.bisect import BisectOptions, bisect, metric_of
+    from bot.study.bisect import bisect, metric_of
     from bot.study.specs import named_file
     from bot.system.files import write_atomically
 
     work = work_of(arguments)
     metric = metric_of(arguments.metric, own_metrics(work.config.metrics))
     out = work.request.out
-    good, bad = named_file(arguments.good), named_file(arguments.bad)
-    options = BisectOptions(metric, good, bad, arguments.limit, arguments.change, tuple(arguments.among))
-    result, report = bisect(options, work)
+    good_bad = named_file(arguments.good), named_file(arguments.bad)
+    result, report = bisect(metric, good_bad, arguments.limit, arguments.among, work)
     write_report(report, work.config.templates, out)
     write_atomically(out / "bisect.json", canonical(result) + b"\n")
     blocks = list(bisect_blocks(result, metric.unit))

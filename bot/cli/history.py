@@ -23,8 +23,8 @@ def arguments(parser: Parser) -> None:
     )
     parser.add_argument("--releases", type=spec, action="append", default=[], metavar="SPECS", help=about)
     about = (
-        "the stored baselines in place of releases: data-branch, directory, or a directory "
-        "(default: where the configuration keeps them)"
+        "the stored baselines in place of releases: data-branch, or a directory (default: where the configuration "
+        "keeps them)"
     )
     parser.add_argument("--store", type=spec, nargs="?", const="configured", metavar="PLACE", help=about)
     about = "with --store: only the last N that were stored (default: %(default)s)"

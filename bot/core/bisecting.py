@@ -10,17 +10,15 @@ In prose:
 * What cannot be measured is skipped. The next look is always at the middle one of those that are left between the last
   good and the first bad one, so that there are at most ceil(log2(n + 1)) looks at n candidates between the ends, and
   one more for each that is skipped.
-* Bisection finds a place where good turns to bad. Where the value moves at several places there may be others: looks
-  whose values do not lie in one step are told.
+* Bisection finds a place where good turns to bad. Where the value moves at several places there may be others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from bot.core.record import Amount, Count, Record
+from bot.core.record import Count, Record
 from bot.core.snapshot import Cell, comparable
 
 BISECT_SCHEMA = "code-size-bisect/1"
@@ -35,14 +33,6 @@ class Candidate(Record, frozen=True):
     # what its command gave, each value once, the lowest first; empty where it was not measured
     values: tuple[Count, ...] = ()
     reason: str = ""  # why it was skipped; empty otherwise
-
-
-class CauseBytes(Record, frozen=True):
-    """One root cause of the step that was found, and its net bytes."""
-
-    cause: str | None
-    what: str
-    bytes: Amount
 
 
 class Bisection(Record, frozen=True):
@@ -63,7 +53,6 @@ class Bisection(Record, frozen=True):
     # cause, why: of that change; None and empty where they are not known
     cause: str | None
     why: str
-    root_causes: tuple[CauseBytes, ...]
     notes: tuple[str, ...]
     commands: tuple[str, ...]  # what shows the change
     schema: str = BISECT_SCHEMA
@@ -117,12 +106,3 @@ def values_of(cell: Cell | None, good: Cell | None, metric: str) -> tuple[tuple[
         other = "not deterministic: not every compile of it has a value"
         return (), other if len(values) > 1 else cell.reasons.get(metric, "not known")
     return tuple(sorted(value for value in values if value is not None)), ""
-
-
-def other_moves(candidates: Sequence[Candidate], step: tuple[str, str]) -> list[tuple[Candidate, Candidate]]:
-    """Neighbours among the candidates whose values differ although good does not turn to bad there.
-
-    `step`: names of the last good and the first bad one.
-    """
-    known = [one for one in candidates if one.values and one.judged != "skipped"]
-    return [(a, b) for a, b in pairwise(known) if a.values != b.values and (a.name, b.name) != step]

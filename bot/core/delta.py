@@ -39,13 +39,6 @@ def seen_values(cell: Cell) -> dict[str, tuple[int, ...]]:
     return {id_: tuple(sorted(seen)) for id_, seen in values.items() if len(seen) > 1}
 
 
-def sizes_of(cell: Cell) -> tuple[int, ...]:
-    """Of all artifacts that the cell's command gave, where these are several, the smallest first."""
-    outcomes = distinct((cell.outcome, *cell.others))
-    sizes = (one.metrics.get("artifact_bytes") for one in outcomes) if len(outcomes) > 1 else ()
-    return tuple(sorted(size for size in sizes if size is not None))
-
-
 def value_of(cell: Cell, id_: str) -> Value:
     """A metric of a cell as it is told: all that its command gave; None without an artifact."""
     if not cell.measured:

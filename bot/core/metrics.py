@@ -39,8 +39,7 @@ class Metric(Small, frozen=True):
     rule: str = "everything else"  # the name of the rule of configs/default.yml that judges it
     # under what a grid tells that it moved the verdict
     mark: Literal["device", "executables", "constants", "stack", "other"] = "other"
-    plural: str = ""  # what many of it are called in a history, where that is not the label
-    tracked: bool = False
+    tracked: bool = False  # True where a history tells its moves; of exact ones alone
 
 
 _ARTIFACT = "the artifact's own segment table"
@@ -50,7 +49,7 @@ _AMD, _PTXAS, _KERNEL = "AMD metadata", "`ptxas -v`, with the extra `cuda`", "th
 
 METRICS: tuple[Metric, ...] = (
     Metric("artifact_bytes", "artifact", "bytes", "size of the .vmfb", "its size; its four parts sum to it",
-           always=True, rule="code size", plural="artifacts", tracked=True),
+           always=True, rule="code size", tracked=True),
     Metric("executable_bytes", "device code", "bytes", "executables in the artifact", _ARTIFACT, always=True,
            rule="code size", mark="device"),
     Metric("executables", "executables", "count", "executables left after deduplication", _BOTH, always=True,
@@ -68,7 +67,7 @@ METRICS: tuple[Metric, ...] = (
            mark="executables"),
     Metric("stack_max_bytes", "stack frame", "bytes", "largest machine frame or private segment",
            "`--stack-usage-file`, AMD metadata, PTX, SPIR-V", over="largest", of_entry="stack_bytes", always=True,
-           rule="stack and workgroup memory", mark="stack", plural="largest stack frame", tracked=True),
+           rule="stack and workgroup memory", mark="stack", tracked=True),
     Metric("stack_alloca_bytes", "stack allocations", "bytes", "largest sum of stack allocations in one function",
            "IR before LLVM; the figure of the compiler's 32 KiB gate", over="largest", of_entry="alloca_bytes",
            always=True, rule="stack and workgroup memory", mark="stack", tracked=True),
@@ -121,7 +120,7 @@ METRICS: tuple[Metric, ...] = (
            "the `.text.*` sections of the cubins that `ptxas` makes", of_entry="sass_bytes", assembled=True,
            rule="code size"),
     Metric("compile_cpu_ms", "compile CPU time", "ms", "user and system time of the compiling processes", _KERNEL,
-           exact=False, always=True, rule="compile cost", tracked=True),
+           exact=False, always=True, rule="compile cost"),
     Metric("compile_peak_rss_kib", "compile peak memory", "KiB", "largest resident set of a compiling process", _KERNEL,
            exact=False, over="largest", always=True, rule="compile cost"),
 )  # fmt: skip

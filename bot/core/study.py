@@ -3,8 +3,8 @@
 Every command that measures asks one question of it. A comparison has two variants, an experiment as many as its
 question needs, a history one a release or stored commit; a bisection asks for them one by one.
 
-A gap is no measurement: a variant that could not be had, and a cell without an artifact. It is nobody's neighbour
-and nobody's reference: what was measured after it is held against what was measured before it.
+A gap is no measurement: a variant that could not be had, and a cell without an artifact. It is nobody's reference.
+The neighbours of such a variant are held against each other; of such a cell nothing is held against anything.
 """
 
 from __future__ import annotations
@@ -83,37 +83,26 @@ class Study(Small, frozen=True, dict=True, gc=True):
         return dict(sorted(first.items()))
 
 
-Side = tuple[str, Snapshot]  # a variant's name, and what was measured
-
-
 class Neighbours(NamedTuple):
     """Two variants between which nothing could be had."""
 
-    base: Side
-    head: Side
+    # base, head: name of the variant, and what was measured
+    base: tuple[str, Snapshot]
+    head: tuple[str, Snapshot]
     gaps: tuple[str, ...]  # names of what lies between
-    # earlier variants, each with the cells of head that it was the last to know
-    across: tuple[tuple[Side, frozenset[CellKey]], ...]
 
 
 def neighbours(variants: Iterable[Variant]) -> Iterator[Neighbours]:
-    """Each variant that could be had with the one before, in their order; a cell without an artifact is a gap."""
-    last, before, gaps = dict[CellKey, Side](), list[Side](), list[str]()
+    """Each variant that could be had with the one before, in their order."""
+    base, gaps = None, list[str]()
     for one in variants:
         if one.snapshot is None:
             gaps.append(one.name)
             continue
         head = (one.name, one.snapshot)
-        known = frozenset(cell.key for cell in one.snapshot.cells if cell.measured)
-        if before:
-            across: dict[str, tuple[Side, set[CellKey]]] = {}
-            for key in known & last.keys():
-                if last[key] is not before[0]:
-                    across.setdefault(last[key][0], (last[key], set()))[1].add(key)
-            earlier = tuple((side, frozenset(keys)) for side, keys in across.values())
-            yield Neighbours(before[0], head, tuple(gaps), earlier)
-        last |= dict.fromkeys(known, head)
-        before, gaps = [head], []
+        if base:
+            yield Neighbours(base, head, tuple(gaps))
+        base, gaps = head, []
 
 
 def of_commit(sha: str, snapshot: Snapshot) -> Variant:

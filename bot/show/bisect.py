@@ -18,11 +18,6 @@ def candidate_words(look: Candidate, unit: str) -> str:
     return f"{clean(look.name)}: {', '.join(clean(part, _REASON_CHARACTERS) for part in parts if part)}"
 
 
-def moved_words(one: Candidate, other: Candidate, unit: str) -> str:
-    """`−9,376 B from 3.11.0 to 3.13.0`, of the lowest values."""
-    return f"{signed(other.values[0] - one.values[0], unit)} from {one.name} to {other.name}"
-
-
 def bisect_blocks(result: Bisection, unit: str) -> Iterator[Block]:
     """Each look, what was found, why, and what shows it; `unit`: of the metric."""
     yield Sentence(f"{result.metric} of {clean(result.model)} on {clean(result.target)}; bad is {result.rule}")
@@ -42,7 +37,5 @@ def bisect_blocks(result: Bisection, unit: str) -> Iterator[Block]:
     why = f"{result.cause or 'not known'}{f': {clean(result.why)}' if result.why else ''}"
     known = result.cause or result.why
     yield Sentence(f"cause: {why if known else f'not known; the state of the build is {result.state}'}")
-    roots = (f"{root.cause or 'unknown'}: {clean(root.what)}: {signed(root.bytes)}" for root in result.root_causes)
-    yield List(listed(roots))
     yield from (Sentence(f"note: {clean(note)}") for note in result.notes)
     yield section("Shown by", *(Code(clean(command)) for command in result.commands))

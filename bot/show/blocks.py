@@ -46,10 +46,7 @@ class Marked(NamedTuple):
 
     texts: Row
     address: str = ""  # of the row on the page
-    side: str = ""  # `base` or `head` where that side alone has it
     css: str = ""  # its class: `up` or `down` for what grew or shrank
-    level: int | None = None  # how deep in a tree; None where there is none
-    elsewhere: bool = False  # True where another row has the address as its id
 
 
 def marked(row: Row | Marked) -> Marked:
@@ -347,17 +344,6 @@ class Picture(_Drawn):
 
 
 @dataclass(frozen=True, slots=True)
-class Gauge:
-    """How much of a limit each side uses, which only a page draws; `most` is where the scale of both ends."""
-
-    limit: int
-    most: int
-    sides: tuple[tuple[str, int, str], ...]  # of each its value in bytes and in words
-    name: str = ""
-    kind: ClassVar = "gauge"
-
-
-@dataclass(frozen=True, slots=True)
 class Fold:
     """Blocks below a title: folded away until a reader opens it, or open, which is a section."""
 
@@ -380,4 +366,4 @@ def section(title: Words, *blocks: Block, name: str = "", address: str = "", css
     return Fold(title, blocks, True, name, address, css)
 
 
-Block = Sentence | Code | List | Table | Picture | Gauge | Fold
+Block = Sentence | Code | List | Table | Picture | Fold

@@ -9,18 +9,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from bot.core.delta import sizes_of, value_of
-from bot.core.history import (
-    TRACKED,
-    History,
-    Move,
-    OneMove,
-    history_lines,
-)
+from bot.core.delta import seen_values, value_of
+from bot.core.history import TRACKED, History, Move, history_lines
 from bot.core.json_text import canonical
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import short_names
-from bot.core.record import Spread, Value
 from bot.core.snapshot import Cell, CellKey
 from bot.core.study import UNMEASURED
 from bot.show.blocks import (
@@ -50,23 +43,22 @@ from bot.show.blocks import (
 )
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT
-from bot.show.filters import MINUS, UNKNOWN, amount, change, percent, plural, relative, sides, signed
+from bot.show.filters import UNKNOWN, amount, change, percent, plural, relative, sides, signed
 from bot.show.renderers import data_element, write_answer
 
 HISTORY_LIMIT_BYTES = 512 * 1024  # Half of what GitHub takes as the summary of one step, in UTF-8
+_ARTIFACT = "artifact_bytes"
 _GAP = "–"  # What stands in the place of a value where there is no artifact
 _OVER, _REFUSED = "over-stack-limit", "over the compiler's stack limit: measured with the limit lifted"
-_UNITS = {"bytes": ", bytes", "ms": ", seconds", "count": ""}
+_UNITS = {"bytes": ", bytes", "count": ""}
 _CAUSES, _WHAT, _NOTE, _WHY, _CHART_WHY, _COMMAND = 3, 160, 400, 400, 240, 4_000
-_ALL_ROWS, _COMPILERS = 30, 12
-"""So many releases have a row each in a cell's table: of more, those in which nothing moved have none. And so many have
-their compilers shown unasked.
-"""
+_ALL_ROWS = 30  # So many releases have a row each in a cell's table: of more, those in which nothing moved have none
 _CELL_BYTES, _ROW_BYTES, _CELLS_BYTES = 1_300, 420, 4_200_000
 """What a cell takes on the page without its rows, what a row takes, and what there is for all of them."""
 _LEGEND = (
-    "– is a gap: no artifact, for the reason in the footnote. n/a: not known of this release. Moved first: the first "
-    "release with another number than the one before that measured the build, and the cause of that step."
+    "– is a gap: no artifact, for the reason in the footnote. n/a: not known of this release. Moved most: the release "
+    "with the largest change since the last one that could be had, and its cause. No change is told of a build that is "
+    "a gap in either, nor of a number with several values."
 )
 
 
@@ -128,12 +120,18 @@ class _Facts:
         """Since when, for what cause and why a cell moved in a release; empty where it did not."""
         return [self.since(release, move.since), ": ".join(filter(None, (move.cause, move.why)))] if move else []
 
-    def moved(self, metric: str, one: OneMove) -> str:
-        """`3.11.0: +26,464 (+55.3 %), strategy`."""
-        since = self.since(one.release, one.move.since)
-        said = _change(metric, one.move.change(metric), (one.cell.value(metric) or 0) - one.change)
-        cause = f", {one.move.cause}" if one.move.cause else ""
-        return f"{clean(one.release, NAME_LIMIT)}{since and f' ({since})'}: {said}{clean(cause)}"
+    def moved(self, key: CellKey) -> list[tuple[str, Cell, Move]]:
+        """The releases in which the artifact of a cell moved."""
+        return [(name, cell, move) for name, cell, move in self.points(key) if move and _ARTIFACT in move.changes]
+
+    def moved_most(self, key: CellKey) -> str:
+        """`3.11.0: +26,464 (+55.3 %), strategy`; empty where the artifact never moved."""
+        if not (moved := self.moved(key)):
+            return ""
+        release, cell, move = max(moved, key=lambda one: abs(one[2].changes[_ARTIFACT]))
+        since, cause = self.since(release, move.since), f", {move.cause}" if move.cause else ""
+        said = _change(move.changes[_ARTIFACT], cell.value(_ARTIFACT))
+        return f"{_name(release)}{since and f' ({since})'}: {said}{clean(cause)}"
 
 
 # Words.
@@ -143,19 +141,10 @@ def _label(metric: str) -> str:
     return f"{METRIC_BY_ID[metric].label}{_UNITS[METRIC_BY_ID[metric].unit]}"
 
 
-def _value(metric: str, value: Value) -> str:
-    """Without its unit: `47,832`, `54,168..55,288`, `2.9` seconds; `n/a` for None."""
-    if value is None or isinstance(value, Spread) or METRIC_BY_ID[metric].unit != "ms":
-        return amount(value, "count")
-    return f"{value / 1000:,.1f}"
-
-
-def _change(metric: str, moved: Value, base: int | None) -> str:
-    """`+26,464 (+55.3 %)`, in the unit of `_value`; of a range without the share."""
-    if moved is None or isinstance(moved, Spread):
-        return signed(moved, "count")
-    words = f"{moved / 1000:+,.1f}" if METRIC_BY_ID[metric].unit == "ms" else f"{moved:+,}"
-    return words.replace("-", MINUS) + (f" ({percent(moved / base)})" if base else "")
+def _change(moved: int, value: int | None) -> str:
+    """`+26,464 (+55.3 %)`; `value`: after it."""
+    base = (value or 0) - moved
+    return signed(moved, "count") + (f" ({percent(moved / base)})" if base else "")
 
 
 def _gap(cell: Cell) -> str:
@@ -165,10 +154,8 @@ def _gap(cell: Cell) -> str:
 
 def _varies(cell: Cell) -> str:
     """That its command gives artifacts of several sizes; empty where it does not."""
-    sizes = sizes_of(cell)
-    if len(set(sizes)) < 2:
-        return ""
-    return f"not deterministic: the same command gives {' or '.join(f'{size:,} B' for size in sizes)}"
+    sizes = " or ".join(map(amount, seen_values(cell).get(_ARTIFACT, ())))
+    return f"not deterministic: the same command gives {sizes}" if sizes else ""
 
 
 def _address(*names: str) -> str:
@@ -188,10 +175,10 @@ def _headline(facts: _Facts) -> Phrase:
     first, *others = facts.shown or ("no release",)
     to = (" to ", strong(_name(others[-1]))) if others else ()
     ends = phrase("from " if others else "of ", strong(_name(first)), *to)
-    sizes = [total.value("artifact_bytes") for total in facts.totals.get(None, ())]
+    sizes = [total.metrics[_ARTIFACT] for total in facts.totals.get(None, ())]
     if len(sizes) < 2 or sizes[0] is None or sizes[-1] is None:
         return phrase("Code size ", ends)
-    grown = f": artifacts {change(sizes[0], sizes[-1])} over {_over(facts, 'artifact_bytes')}"
+    grown = f": artifacts {change(sizes[0], sizes[-1])} over {_over(facts, _ARTIFACT)}"
     return phrase("Code size ", ends, grown)
 
 
@@ -210,8 +197,7 @@ def _counted(facts: _Facts, columns: Sequence[str]) -> Phrase:
     releases, left_out = plural(len(facts.names), "release"), len(facts.names) - len(columns)
     words = [
         f"{plural(len(facts.rows), 'build')} of {models} on {targets} in {releases}: {points}.",
-        "Totals are only over builds that every release has measured, so that no gap looks like a change.",
-        "Compile times are those of the machine that measured each release.",
+        "Totals are only over builds with one value in every release that has any, so that no gap looks like a change.",
     ]
     if left_out:
         words.append(f"Between the first release and the last ones {plural(left_out, 'release')} have no column here.")
@@ -219,14 +205,13 @@ def _counted(facts: _Facts, columns: Sequence[str]) -> Phrase:
 
 
 def _notes(history: History) -> Iterator[Phrase]:
-    """Releases that are gaps or have notes; then what is true of all."""
+    """Releases that are gaps or have notes."""
     for release in history.study.variants:
         name = phrase(strong(_name(release.name)), ": ")
         if release.reason:
             yield phrase(name, "could not be measured: ", clip(clean(release.reason), _NOTE))
         for note in release.snapshot.notes if release.snapshot else ():
             yield phrase(name, clip(clean(note), _NOTE))
-    yield from (phrase(clip(clean(note), _NOTE)) for note in history.notes)
 
 
 # Tables.
@@ -239,7 +224,7 @@ def _totals(facts: _Facts, columns: Sequence[str]) -> Iterator[Table]:
     rows, sums = list[Row](), list[Row]()
     for at in facts.totals if facts.shown else ():
         name = phrase(strong("all")) if at is None else name_cell(clip(at, NAME_LIMIT))
-        rows.append(_total_row(facts, "artifact_bytes", at, columns, name))
+        rows.append(_total_row(facts, _ARTIFACT, at, columns, name))
     for metric in TRACKED if facts.totals.get(None) else ():
         if facts.totals[None][0].cells.get(metric):
             over = "the largest" if METRIC_BY_ID[metric].over == "largest" else "all together"
@@ -249,20 +234,18 @@ def _totals(facts: _Facts, columns: Sequence[str]) -> Iterator[Table]:
 
 
 def _total_row(facts: _Facts, metric: str, target: str | None, columns: Sequence[str], name: Phrase) -> Row:
-    by_name = {total.compiler: total.value(metric) for total in facts.totals[target]}
-    values = [_value(metric, by_name[at]) if at in by_name else _GAP for at in columns]
+    by_name = {total.compiler: total.metrics[metric] for total in facts.totals[target]}
+    values = [amount(by_name[at], "count") if at in by_name else _GAP for at in columns]
     grown = relative(by_name[facts.shown[0]], by_name[facts.shown[-1]])
     return (name, _over(facts, metric, target).partition(" build")[0], *values, grown)
 
 
 def _steps(facts: _Facts, room: Room) -> Table:
-    """A row for each step that changed anything; with too few rows for all, those of the most cells."""
+    """A row for each step that changed anything; with too few rows for all, the last ones."""
     most = 1 if room.place == "terminal" else _CAUSES
-    sizes = {step.name: step.larger + step.smaller + step.broken + step.fixed for step in facts.history.steps}
-    steps = [step for step in facts.history.steps if step.causes or sizes[step.name]]
-    largest = {step.name for step in sorted(steps, key=lambda step: -sizes[step.name])[: max(1, room.rows // 4)]}
+    steps = [one for one in facts.history.steps if one.causes or one.larger or one.smaller or one.broken or one.fixed]
     rows = []
-    for step in (step for step in steps if step.name in largest):
+    for step in steps[-max(1, room.rows // 4) :]:
         causes = (f"{clip(clean(one.what), _WHAT)} ({signed(one.net_bytes)})" for one in step.causes[:most])
         moved = UNKNOWN if step.base_bytes is None else change(step.base_bytes, step.head_bytes)
         counts = (f"{n:,}" for n in (step.larger, step.smaller, step.broken, step.fixed))
@@ -280,37 +263,29 @@ def _steps(facts: _Facts, room: Room) -> Table:
 
 
 def _cells(facts: _Facts, columns: Sequence[str], room: Room) -> Iterator[Block]:
-    """A table of all cells for each metric, the first of them open, and why there are gaps in them."""
-    footnotes, last = Footnotes(room.lines), len(columns) + 3
-    headers = ("model", "target", *map(_name, columns), "moved first", "moved most")
-    wanted = (2, last - 2, last, *range(last - 3, 2, -1), last - 1)
-    for metric in TRACKED[:1] if room.place == "terminal" else TRACKED:
-        # What never compiled has a row of gaps among the artifacts.
-        keys = [key for key in facts.rows if metric == TRACKED[0] or metric in facts.metrics_of(key)]
-        shown = fair_in_order(keys, lambda key: key.model, room.rows)
-        rows = listing([_cell(facts, metric, key, columns, footnotes) for key in shown], len(keys), "build")
-        words, name = _label(metric), "cells" if metric == TRACKED[0] else metric
-        title = f"{words[:1].upper()}{words[1:]}, of each build"
-        table = Table(headers, rows, numbers_from=2, wanted=wanted)
-        yield Fold(title, (table,), is_open=metric == TRACKED[0], name=name)
+    """The artifacts of all cells, and why there are gaps in them."""
+    footnotes, last = Footnotes(room.lines), len(columns) + 2
+    shown = fair_in_order([*facts.rows], lambda key: key.model, room.rows)
+    rows = listing([_cell(facts, key, columns, footnotes) for key in shown], len(facts.rows), "build")
+    headers = ("model", "target", *map(_name, columns), "moved most")
+    wanted = (2, last - 1, last, *range(last - 2, 2, -1))
+    title = "Artifact, bytes, of each build"
+    yield section(title, Table(headers, rows, numbers_from=2, wanted=wanted), name="cells")
     yield List(footnotes.listed(), small=True, name="footnotes")
     yield Sentence(phrase(_LEGEND), small=True)
 
 
-def _cell(facts: _Facts, metric: str, key: CellKey, columns: Sequence[str], footnotes: Footnotes) -> Row:
-    """Its values, and where they moved first and most."""
+def _cell(facts: _Facts, key: CellKey, columns: Sequence[str], footnotes: Footnotes) -> Row:
+    """Its artifacts, and where they moved most."""
     cells = dict(zip(facts.names, facts.rows[key], strict=True))
     values = []
     for cell in (cells[at] for at in columns):
         if cell.measured:
-            mark = footnotes.mark(_REFUSED) if cell.status == _OVER and metric == "stack_alloca_bytes" else ""
-            values.append(f"{_value(metric, value_of(cell, metric))}{mark}{footnotes.mark(_varies(cell))}")
+            values.append(f"{amount(value_of(cell, _ARTIFACT), 'count')}{footnotes.mark(_varies(cell))}")
         else:
             values.append(f"{_GAP}{footnotes.mark(_gap(cell))}")
-    moves = facts.history.number_moves.get(key, {}).get(metric)
-    moved = [facts.moved(metric, one) for one in (moves.first, moves.largest)] if moves else [_GAP, _GAP]
     names = (name_cell(clip(name, NAME_LIMIT)) for name in (key.model, key.target))
-    return (*names, *map(phrase, (*values, *moved)))
+    return (*names, *map(phrase, (*values, facts.moved_most(key) or _GAP)))
 
 
 # The page.
@@ -318,11 +293,11 @@ def _cell(facts: _Facts, metric: str, key: CellKey, columns: Sequence[str], foot
 
 def _shown_models(facts: _Facts) -> Mapping[str, Sequence[dict[str, Any]]]:
     """Those that there is room for, in order, with their chart lines: those that moved most, if not all."""
-    moves = facts.history.number_moves
-    moved, charts, room = dict[str, int](), dict[str, list[dict[str, Any]]](), _CELLS_BYTES
-    for model, keys in facts.models.items():
-        steps = (moves.get(key, {}).get(TRACKED[0]) for key in keys)
-        moved[model] = sum(abs(step.largest.change) for step in steps if step)
+    charts, room = dict[str, list[dict[str, Any]]](), _CELLS_BYTES
+    moved = {
+        model: sum(abs(move.changes[_ARTIFACT]) for key in keys for *_, move in facts.moved(key))
+        for model, keys in facts.models.items()
+    }
     for model in sorted(moved, key=lambda name: -moved[name]):
         lines = [_chart_cell(facts, key) for key in facts.models[model]]
         rows = sum(len(_told_rows(facts, key)) for key in facts.models[model])
@@ -334,35 +309,21 @@ def _shown_models(facts: _Facts) -> Mapping[str, Sequence[dict[str, Any]]]:
 
 
 def _models(facts: _Facts, shown: Collection[str]) -> Iterator[Block]:
-    """A section for each model, in which each cell is folded; then the compilers."""
+    """A section for each model, in which each cell is folded."""
     if len(shown) < len(facts.models):
         of = f"Of {plural(len(facts.models), 'model')} this page tells the {len(shown):,} whose artifacts moved most"
         yield Sentence(f"{of}; history.json has all of them, and the totals count them.")
     for model in shown:
         cells = tuple(_opened(facts, key) for key in facts.models[model])
         yield Fold(phrase(code(clip(model, NAME_LIMIT))), cells, is_open=True, address=_address(model))
-    releases = list[Row]()
-    for one in facts.history.study.variants:
-        side = one.snapshot
-        compiler, sha = (side.compiler, side.source.sha or "") if side else (None, "")
-        known = (compiler.version, compiler.revision[:12]) if compiler else ("", "")
-        releases.append((one.name, *(word or _GAP for word in (*known, sha[:12]))))
-    headers, count = ("release", "calls itself", "source revision", "commit of the models"), len(releases)
-    table = Table(headers, listed(releases, "release"), numbers_from=4, caption=plural(count, "release"))
-    yield Fold("Compilers", (table,), count <= _COMPILERS, name="compilers", address="page:compilers")
 
 
 def _told_rows(facts: _Facts, key: CellKey) -> list[int]:
     """The releases that have a row in a cell's table."""
-    points, cells = facts.points(key), facts.rows[key]
-    return [
-        at
-        for at, (_, cell, move) in enumerate(points)
-        if len(points) <= _ALL_ROWS
-        or at in (0, len(points) - 1)
-        or move is not None
-        or (cell.status, cell.reason) != (cells[at - 1].status, cells[at - 1].reason)
-    ]
+    cells, metrics = facts.rows[key], facts.metrics_of(key)
+    states = [(cell.status, cell.reason, *(value_of(cell, id_) for id_ in metrics)) for cell in cells]
+    ends = 0, len(cells) - 1
+    return [at for at in range(len(cells)) if len(cells) <= _ALL_ROWS or at in ends or states[at] != states[at - 1]]
 
 
 def _opened(facts: _Facts, key: CellKey) -> Fold:
@@ -373,12 +334,11 @@ def _opened(facts: _Facts, key: CellKey) -> Fold:
     hidden = len(points) - len(rows)
     quiet = f"{plural(hidden, 'release')} in which nothing moved {'has' if hidden == 1 else 'have'} no row."
     command = next((cell.command for cell in reversed(cells) if cell.command), "")
-    moves = facts.history.number_moves.get(key, {}).get(TRACKED[0])
-    most = Span(f" · moved most in {facts.moved(TRACKED[0], moves.largest)}", "small") if moves else ""
+    most = facts.moved_most(key)
     caption = phrase(code(clip(key.model, NAME_LIMIT)), " on ", code(clip(key.target, NAME_LIMIT)))
     headers = ("release", *map(_label, metrics), "why it moved")
     return Fold(
-        phrase(code(key.target), f" {_ends(cells)}", most),
+        phrase(code(key.target), f" {_ends(cells)}", Span(f" · moved most in {most}" if most else "", "small")),
         (
             Sentence((Span("Address of this build", to=address),), small=True),
             Table(headers, listed(rows, "release"), caption=caption, sentences=len(metrics) + 1),
@@ -391,7 +351,7 @@ def _opened(facts: _Facts, key: CellKey) -> Fold:
 
 def _ends(cells: Sequence[Cell]) -> str:
     """`47,704 → 64,920 B (+36.1 %)`, of the first and the last release that measured it."""
-    known = [size for cell in cells if (size := value_of(cell, "artifact_bytes")) is not None]
+    known = [size for cell in cells if (size := value_of(cell, _ARTIFACT)) is not None]
     if not known:
         return "no artifact in any release"
     gaps = sum(not cell.measured for cell in cells)
@@ -407,9 +367,8 @@ def _release(facts: _Facts, metrics: Sequence[str], name: str, cell: Cell, move:
     for metric in metrics:
         moved = ""
         if move is not None and metric in move.changes:
-            before = (cell.value(metric) or 0) - move.changes[metric]
-            moved = _change(metric, move.change(metric), before)
-        values.append(phrase(_value(metric, value_of(cell, metric)), Span(moved, "small")))
+            moved = _change(move.changes[metric], cell.value(metric))
+        values.append(phrase(amount(value_of(cell, metric), "count"), Span(moved, "small")))
     reasons = (*facts.why(name, move), _REFUSED if cell.status == _OVER else "", _varies(cell))
     return (phrase(name), *values, phrase(clip("; ".join(clean(one) for one in reasons if one), _WHY)))
 
@@ -437,14 +396,10 @@ def _chart_data(facts: _Facts, shown: Mapping[str, Sequence[dict[str, Any]]]) ->
 
 
 def _chart_total(facts: _Facts, target: str) -> dict[str, Any]:
-    by_name = {total.compiler: total for total in facts.totals[target]}
-    cells = next(iter(by_name.values())).cells if by_name else {}
-    values = {
-        id_: _runs(by_name[name].metrics.get(id_) if name in by_name else None for name in facts.names)
-        for id_ in TRACKED
-        if cells.get(id_)
-    }
-    return {"target": facts.targets.index(target), "values": values, "cells": {id_: cells[id_] for id_ in values}}
+    by_name = {total.compiler: total.metrics for total in facts.totals[target]}
+    rows = {id_: [by_name.get(name, {}).get(id_) for name in facts.names] for id_ in TRACKED}
+    values = {id_: _runs(row) for id_, row in rows.items() if any(value is not None for value in row)}
+    return {"target": facts.targets.index(target), "values": values}
 
 
 def _chart_cell(facts: _Facts, key: CellKey) -> dict[str, Any]:

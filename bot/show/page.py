@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from heapq import heappush, heappushpop, nlargest
+from heapq import nlargest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from bot.core.delta import STATES, CellDelta, MetricDelta
 from bot.core.explanation import UNATTRIBUTED, Explanation, code_change, moved_bytes
 from bot.core.explanation import UNKNOWN as NO_CAUSE
 from bot.core.metrics import METRIC_BY_ID, code_words
+from bot.core.planned import SIDES
 from bot.core.record import ends
 from bot.core.report import Report
 from bot.core.snapshot import CellKey
@@ -22,10 +23,8 @@ from bot.show.blocks import (
     Block,
     Code,
     Fold,
-    Gauge,
     Limits,
     List,
-    Listing,
     Marked,
     Phrase,
     Row,
@@ -47,6 +46,7 @@ from bot.show.facts import (
     NAME_LIMIT,
     NUMBERS,
     STACK_LIMIT_BYTES,
+    EntryPoint,
     Facts,
     build_facts,
     cause_address,
@@ -87,12 +87,6 @@ _FRAME_BYTES, _LINE_BYTES = 400_000, 260
 TEMPLATE = "report.html.j2"
 STYLE, SCRIPTS = "report/report.css", ("page/treemap.js", "report/cells.js", "report/pictures.js")
 _EMPTY = "(empty)"
-_LEVELS = (("fail", "over the limit"), ("warn", "warning"))
-
-
-def render_html(report: Report, templates_dir: Path | None = None) -> str:
-    """Do what `html_pieces` does, as one text."""
-    return "".join(html_pieces(report, templates_dir))
 
 
 def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[str]:
@@ -135,17 +129,16 @@ def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[s
 
 def _unlisted(chosen: Selection) -> str:
     """What of the cells is not told one by one, in a sentence; empty where all are."""
-    counts = [f"{count:,} {STATE_WORDS.get(state, state)}" for state, count in chosen.left_out.items()]
-    if not counts:
+    if not chosen.left_out:
         return ""
-    missing, shown = sum(chosen.left_out.values()), len(chosen.shown)
+    shown = len(chosen.shown)
     return (
-        f"Of {shown + missing:,} builds this page tells the {shown:,} that matter most. The other {missing:,} are in "
-        f"report.json: {', '.join(counts)}. The sums and pictures above have all of them."
+        f"Of {shown + chosen.left_out:,} builds this page tells the {shown:,} that matter most. The other "
+        f"{chosen.left_out:,} are in report.json; the sums and pictures above have all of them."
     )
 
 
-def _choices(facts: Facts, chosen: Selection) -> Mapping[str, Iterable[tuple[str, str]] | int]:
+def _choices(facts: Facts, chosen: Selection) -> Mapping[str, Sequence[tuple[str, str]]]:
     """What cells can be filtered by: value and words of each."""
     models = dict.fromkeys(clip(delta.key.model, NAME_LIMIT) for delta in chosen.shown)
     targets = sorted({facts.short[delta.key.target] for delta in facts.report.deltas})
@@ -153,7 +146,7 @@ def _choices(facts: Facts, chosen: Selection) -> Mapping[str, Iterable[tuple[str
         "models": [(name or _EMPTY, name or _EMPTY) for name in models],
         "targets": [(name, name) for name in targets],
         "states": [(state, STATE_WORDS.get(state, state)) for state in STATES if facts.count(state)],
-        "levels": _LEVELS,
+        "levels": [("fail", "over the limit"), ("warn", "warning")],
     }
 
 
@@ -192,26 +185,22 @@ def site_page(made: Report, commits: Sequence[str], files: Sequence[Path], templ
 # All cells, worst first, each with its blocks.
 
 
-_ROWS, _FEW_ROWS = 400, 8  # The most rows of one table, and of that of a cell which has less room
+_ROWS = 400  # The most rows of one table
 _DIFFS = 12, 60  # The most pieces that differ, and lines of each
 CARDS = 1_500  # The most cells of a page that are told one by one; what is left out is counted
 _WHOLE = 20  # The first cells, of which everything is told however many there are
-_SHORT_BYTES, _BARE_BYTES = 5_000, 700
-"""What a cell takes without the tables of all dispatches, and what its first line alone takes."""
-_FINDINGS, _CAUSES, _LINES, _REASON, _NAME, _VALUES = 12, 3, 12, 200, 120, 16
+_BARE_BYTES, _WHOLE_BYTES = 700, 300_000
+"""What a cell takes of which the first lines alone are told, and the most that one takes of which everything is."""
+_NO_ROOM = "No room on this page for more of it: report.json, base.json and head.json have all."
+_FINDINGS, _CAUSES, _LINES, _REASON, _NAME = 12, 3, 12, 200, 120
 _ALWAYS = ("code", "stack frame")
-_COMPILED_IN = (
-    *("input", "abi", "preprocessing", "global-optimization", "dispatch-creation", "flow", "stream"),
-    *("executable-sources", "executable-configurations", "executable-targets", "hal", "vm"),
-)
-"""The compiler's phases in its own order."""
 STATE_WORDS = {
     "same": "the same",
     "changed": "changed",
     "broken": "broken on both sides",
     "unmeasured": "not measured",
     "newly-broken": "newly broken",
-    "fixed": "compiles now",
+    "fixed": "now compiling",
 }
 
 
@@ -252,7 +241,7 @@ class Selection(NamedTuple):
 
     # those that are told one by one: the worst, and those that a root cause names as its largest
     shown: tuple[CellDelta, ...]
-    left_out: Mapping[str, int]  # state → how many others there are
+    left_out: int  # how many others there are
     addresses: frozenset[str]  # of those that are shown
 
 
@@ -271,46 +260,35 @@ def selection(facts: Facts, most: int = CARDS) -> Selection:
     deltas = sorted(facts.report.deltas, key=rank)
     examples = {root.example.key for root in facts.report.root_causes} if len(deltas) > most else set()
     shown = tuple(delta for at, delta in enumerate(deltas) if at < most or delta.key in examples)
-    counts = Counter(delta.state for delta in deltas)
-    counts.subtract(delta.state for delta in shown)
-    addresses = frozenset(cell_address(delta.key) for delta in shown)
-    return Selection(shown, {state: counts[state] for state in STATES if counts[state]}, addresses)
+    return Selection(shown, len(deltas) - len(shown), frozenset(cell_address(delta.key) for delta in shown))
 
 
 def cards(facts: Facts, chosen: Selection, causes: int, room: PageRoom) -> Iterator[Card]:
     """One at a time: a page of 5,000 cells is not held in memory twice.
 
-    `causes`: how many root causes the page has; `room`: without it a cell has its first line alone.
+    `causes`: how many root causes the page has; `room`: without it a cell has its first lines alone.
     """
     traced, linked = largest_traced(facts), defaultdict[CellKey, set[str]](set)
     for root in facts.report.root_causes:
         if address := example_address(facts, root.example):
             linked[root.example.key].add(address)
     for at, delta in enumerate(chosen.shown):
-        waiting = len(chosen.shown) - at
-        is_whole = at < _WHOLE or room.left_bytes > waiting * _SHORT_BYTES
-        is_bare = not is_whole and room.left_bytes < waiting * _BARE_BYTES
-        artifact, why = delta.metrics.get("artifact_bytes"), facts.report.explanations.get(delta.key)
+        artifact = delta.metrics.get("artifact_bytes")
         base, head = artifact.sides if artifact else (None, None)
         moved = (artifact.change if artifact else None) or 0
         largest = head if head is not None else base
         said = STATE_WORDS.get(delta.state, delta.state) + ("; the compiler does not repeat itself" * delta.unstable)
         if delta.state == "same" and not delta.unstable:
             said = "bit-identical" if delta.identical else "equal in every metric"
-        blocks = [Sentence(f"Not measured: {delta.reason}" if delta.reason else "")]
+        blocks: list[Block] = [Sentence(f"Not measured: {delta.reason}" if delta.reason else "")]
         for one in facts.findings.get(delta.key, ())[:_FINDINGS]:
             blocks.append(Sentence(phrase(f"{MARKS[mark_of(one)]} ", finding_words(facts, one, named=False))))
-        more: list[Block] = []
-        if is_bare:
-            blocks.append(_no_room("more of it: report.json, base.json and head.json have all"))
+        if at < _WHOLE or room.left_bytes > (len(chosen.shown) - at) * _BARE_BYTES + _WHOLE_BYTES:
+            tables = _dispatches(facts, delta)
+            blocks += _whole(facts, delta, tables, traced, causes)
+            linked[delta.key] -= {marked(row).address for table in tables for row in table.rows}
         else:
-            backend = facts.backends.get(delta.key.target, "")
-            changed = _dispatches(delta, why, backend, _ROWS if is_whole else _FEW_ROWS) if why else Table(("",))
-            told = {row.address for row in map(marked, changed.rows)}
-            every = entries(delta, backend, told) if is_whole else Table(("",))
-            told |= {row.address for row in map(marked, every.rows)}
-            more = list(_whole(facts, delta, why, (changed, every), traced, causes, is_whole=is_whole))
-            linked[delta.key] -= told
+            blocks.append(Sentence(_NO_ROOM, small=True))
         yield Card(
             clip(delta.key.model, NAME_LIMIT),
             facts.short[delta.key.target],
@@ -322,34 +300,23 @@ def cards(facts: Facts, chosen: Selection, causes: int, room: PageRoom) -> Itera
             css=css_of(moved),
             size=ends(largest)[1] if largest is not None else 0,
             moved=moved,
-            anchors=tuple(sorted(linked.get(delta.key, ()))),
-            blocks=(*blocks, *more),
+            anchors=tuple(sorted(linked[delta.key])),
+            blocks=tuple(blocks),
         )
 
 
-def _no_room(what: str) -> Sentence:
-    return Sentence(f"No room on this page for {what}." if what else "", small=True)
-
-
 def _whole(
-    facts: Facts,
-    delta: CellDelta,
-    why: Explanation | None,
-    tables: tuple[Table, Table],
-    traced: Collection[TracedDispatch],
-    causes: int,
-    *,
-    is_whole: bool,
+    facts: Facts, delta: CellDelta, tables: tuple[Table, Table], traced: Collection[TracedDispatch], causes: int
 ) -> Iterator[Block]:
     """What a cell is made of; `tables`: of the dispatches that changed, and of all."""
     backend, both = facts.backends.get(delta.key.target, ""), {"base": delta.base, "head": delta.head}
+    why, (changed, every) = facts.report.explanations.get(delta.key), tables
     for side, cell in both.items():
         if cell and cell.failure:
             said = phrase(strong(side), ": ", failure_words(cell))
             message = Code(trimmed(cell.failure.message, _LINES)[0], language="text")
             yield Fold(said, (message,), is_open=side == "head" and delta.state == "newly-broken")
-    traces = list(trace_folds(delta, why, traced)) if why and is_whole else []
-    left_out = "" if is_whole else "all of its dispatches: report.json, base.json and head.json have them"
+    traces = list(trace_folds(delta, why, traced)) if why else []
     if why:
         sizes = facts.causes.get(delta.key, ())
         total = sum(size for size, _ in sizes)
@@ -360,24 +327,20 @@ def _whole(
         ]
         of = phrase(" Of what moved in the artifact: ", joined(parts, ", ")) if parts else ()
         yield Sentence(phrase(why_words(why), f". {rest(why)}", of))
-        untold = sum(one.passed is not None for one in why.dispatches) - len(traces)
-        if is_whole and untold:
-            left_out = f"the passes of {plural(untold, 'dispatch')}: code-size-bot trace shows them"
-    yield _no_room(left_out)
-    beside = section("", *_gauge(delta.metrics.get("stack_alloca_bytes"), backend), *_falls(why), css="beside")
-    metrics = section("", *_metrics(facts, delta, is_whole=is_whole))
+        if untold := sum(one.passed is not None for one in why.dispatches) - len(traces):
+            passes = f"the passes of {plural(untold, 'dispatch')}: code-size-bot trace shows them"
+            yield Sentence(f"No room on this page for {passes}.", small=True)
+    beside = section("", *_stack(delta.metrics.get("stack_alloca_bytes"), backend), *_falls(why), css="beside")
+    metrics = section("", *_metrics(facts, delta))
     if metrics or beside:
         yield section("", metrics, beside, css="sides")
-    changed, every = tables
+    yield section(f"Dispatches that changed ({changed.rows.total:,})" if changed else "", changed)
+    yield from traces
+    for name, text, more in diffs(why.dispatches if why else (), *_DIFFS):
+        cut = Sentence(f"and {plural(more, 'more line')}, in report.json" if more else "", small=True)
+        yield Fold(phrase("The smallest piece of ", code(name), " that differs"), (Code(text, "diff"), cut), css="diff")
     if why:
-        yield section(f"Dispatches that changed ({changed.rows.total:,})" if changed else "", changed)
-        yield from traces
-        for name, text, more in diffs(why.dispatches, *(_DIFFS if is_whole else (0, 0))):
-            more_lines = Sentence(f"and {plural(more, 'more line')}, in report.json" if more else "", small=True)
-            title = phrase("The smallest piece of ", code(name), " that differs")
-            yield Fold(title, (Code(text, language="diff"), more_lines), css="diff")
-        if is_whole:
-            yield from _made_of(delta, why, backend)
+        yield from _made_of(delta, why, backend)
     yield Fold(f"All dispatches ({plural(len(every.rows.items), 'entry point')})", (every,), css="entries")
     commands = {side: cell.command if cell else "" for side, cell in both.items()}
     if commands["base"] == commands["head"]:
@@ -387,7 +350,7 @@ def _whole(
         yield Fold(f"The exact command{of_side}", (Code(command),), css="command")
 
 
-def _metrics(facts: Facts, delta: CellDelta, *, is_whole: bool) -> Iterator[Block]:
+def _metrics(facts: Facts, delta: CellDelta) -> Iterator[Block]:
     """Those that changed; those that did not, and why others are not known."""
     known = [one for one in delta.metrics.values() if (one.base, one.head) != (None, None)]
     changed, equal = list[Marked](), list[Row]()
@@ -400,7 +363,7 @@ def _metrics(facts: Facts, delta: CellDelta, *, is_whole: bool) -> Iterator[Bloc
         else:
             equal.append((label, head))
     yield Table(("metric", "base", "head", "change"), listed(changed), css="metrics")
-    if is_whole and equal:
+    if equal:
         table = Table(("metric", "both sides"), listed(equal), css="metrics")
         absent = (Sentence(f"n/a: {labels} ({reason})", small=True) for labels, reason in _absent(delta, known))
         is_open = delta.state == "same" or not changed
@@ -419,19 +382,17 @@ def _absent(delta: CellDelta, known: Sequence[MetricDelta]) -> Iterator[tuple[st
         yield labels, clip(reason, _REASON)
 
 
-def _gauge(value: MetricDelta | None, backend: str) -> Iterator[Block]:
+def _stack(value: MetricDelta | None, backend: str) -> Iterator[Block]:
     """Stack allocations against what the compiler allows on a CPU."""
-    if value is None or value.sides == (None, None) or not backend_of(backend).has_stack_gate:
+    if value is None or not backend_of(backend).has_stack_gate:
         return
-    shown = []
-    for side, size in zip(("base", "head"), value.sides, strict=True):
-        if size is not None:
-            share = percent(ends(size)[1] / STACK_LIMIT_BYTES).removeprefix("+")
-            shown.append((side, ends(size)[1], f"{amount(size)}, {share} of the limit"))
-    most = max(STACK_LIMIT_BYTES, *(size for _, size, _ in shown))
+    lines = [
+        f"{side}: {amount(size)}, {percent(ends(size)[1] / STACK_LIMIT_BYTES).removeprefix('+')} of the limit"
+        for side, size in zip(SIDES, value.sides, strict=True)
+        if size is not None
+    ]
     about = f"Largest sum of stack allocations in one function; the compiler allows {amount(STACK_LIMIT_BYTES)}."
-    gauge = Gauge(STACK_LIMIT_BYTES, most, tuple(shown))
-    yield section("Stack against the limit", gauge, Sentence(about, small=True), css="gauge")
+    yield section("Stack against the limit", List(listed(lines)), Sentence(about if lines else "", small=True))
 
 
 def _falls(why: Explanation | None) -> Iterator[Block]:
@@ -444,43 +405,46 @@ def _falls(why: Explanation | None) -> Iterator[Block]:
     yield section("The artifact's change by cause" if rows else "", table)
 
 
-def entries(delta: CellDelta, backend: str, told: Collection[str] = ()) -> Table:
-    """All entry points of a cell on both sides; addresses that `told` has are those of other rows already."""
-    both = (delta.base, delta.head)
-    left, right = ({(d.executable, d.name): d for d in cell.dispatches} if cell else {} for cell in both)
-    addresses = dispatch_addresses(delta.key, entry_points(*both))
-    pairs = [(left.get(point), right.get(point)) for point in addresses]
-    columns = [number for number in NUMBERS if any(getattr(d, number[0], None) is not None for p in pairs for d in p)]
-    rows = []
-    for address, (base, head) in zip(addresses.values(), pairs, strict=True):  # values of one side alone are of both
-        side = "head" if base is None else "base" if head is None else ""
-        old, new = base or head, head or base
-        values = (sides(getattr(old, field), getattr(new, field), unit) for field, _, unit in columns)
-        only = f" (only on {side})" if side else ""
-        names = (clip(new.name, 100) + only, clip(new.kind, 40)) if new else ("", "")
-        rows.append(Marked((*names, *values), address, side, elsewhere=address in told))
-    headers = (code_words(label, backend) if label == "code" else label for _, label, _ in columns)
-    return Table(("entry point", "kind", *headers), listed(rows), numbers_from=2, css="dispatches")
+def _dispatches(facts: Facts, delta: CellDelta) -> tuple[Table, Table]:
+    """Those that are not the same on both sides, and all entry points; each address is that of one row."""
+    why, backend = facts.report.explanations.get(delta.key), facts.backends.get(delta.key.target, "")
+    addresses = dispatch_addresses(delta.key, entry_points(delta.base, delta.head))
+    changed = _changed(why, backend, addresses) if why else Table(("",))
+    return changed, _entries(delta, backend, addresses, {marked(row).address for row in changed.rows})
 
 
-def _dispatches(delta: CellDelta, why: Explanation, backend: str, most: int) -> Table:
-    """Those that are not the same on both sides."""
-    lines, two = [dispatch_line(one) for one in why.dispatches[:most]], len(_ALWAYS)
+def _changed(why: Explanation, backend: str, addresses: Mapping[EntryPoint, str]) -> Table:
+    lines, two = [dispatch_line(one) for one in why.dispatches[:_ROWS]], len(_ALWAYS)
     others = (label for _, label, _ in NUMBERS if label not in _ALWAYS)
     labels = [*_ALWAYS, *(label for label in others if any(line.numbers[label].differs for line in lines))]
     names = [code_words(label, backend) if label == "code" else label for label in labels]
     headers = ("dispatch", "change", *names[:two], "what differs", "cause", "component", *names[two:], "matched by")
-    addresses, rows = dispatch_addresses(delta.key, entry_points(delta.base, delta.head)), list[Marked]()
+    rows, left = list[Marked](), dict(addresses)
     for one, line in zip(why.dispatches, lines, strict=False):
         numbers, size, known = [line.numbers[label].text for label in labels], code_change(one), one.head or one.base
         note = "; ".join(filter(None, (line.note, line.passed)))
         grown = UNKNOWN if size is None else signed(size)
         texts = (line.name, grown, *numbers[:two], note, line.cause, line.component, *numbers[two:], line.matched)
-        address = addresses.pop((known.executable, known.name), "") if known else ""
-        side = "head" if one.base is None else "base" if one.head is None else ""
-        rows.append(Marked(texts, address, side, css_of(size)))
+        rows.append(Marked(texts, left.pop((known.executable, known.name), "") if known else "", css_of(size)))
     shown = listing(rows, len(why.dispatches), "dispatch")
     return Table(headers, shown, sentences=4, unnumbered=(5, 6, len(headers) - 1), css="told")
+
+
+def _entries(delta: CellDelta, backend: str, addresses: Mapping[EntryPoint, str], elsewhere: Collection[str]) -> Table:
+    """Each entry point on both sides; `elsewhere`: addresses that have another row."""
+    both = (delta.base, delta.head)
+    left, right = ({(d.executable, d.name): d for d in cell.dispatches} if cell else {} for cell in both)
+    pairs = [(left.get(point), right.get(point)) for point in addresses]
+    columns = [number for number in NUMBERS if any(getattr(d, number[0], None) is not None for p in pairs for d in p)]
+    rows = []
+    for address, (base, head) in zip(addresses.values(), pairs, strict=True):
+        old, new = base or head, head or base  # values of one side alone are of both
+        only = "" if base and head else f" (only on {'head' if head else 'base'})"
+        values = (sides(getattr(old, field), getattr(new, field), unit) for field, _, unit in columns)
+        names = (clip(new.name, 100) + only, clip(new.kind, 40)) if new else ("", "")
+        rows.append(Marked((*names, *values), "" if address in elsewhere else address))
+    headers = (code_words(label, backend) if label == "code" else label for _, label, _ in columns)
+    return Table(("entry point", "kind", *headers), listed(rows), numbers_from=2, css="dispatches")
 
 
 def css_of(size: int | None) -> str:
@@ -489,41 +453,18 @@ def css_of(size: int | None) -> str:
 
 
 def _made_of(delta: CellDelta, why: Explanation, backend: str) -> Iterator[Block]:
-    """Components down to the model's own names, what deduplication left, arguments, phases of compiling."""
-    head, names = delta.head or delta.base, {part.name for part in why.tree}
-
-    def fold(title: str, headers: tuple[str, ...], rows: Listing[Row | Marked], begin: int, css: str) -> Fold:
-        return Fold(f"{title} ({rows.total:,})", (Table(headers, rows, begin, css=css),))
-
-    tree = list[Marked]()
+    """Components down to the model's own names, and what deduplication left."""
+    head, names, tree = delta.head or delta.base, {part.name for part in why.tree}, list[Marked]()
     for part in why.tree[:_ROWS]:  # below a component that has a row of its own it loses the name that they share
         above = [end for end, char in enumerate(part.name) if char == "." and part.name[:end] in names]
         tail, (_, *sizes) = part.name[above[-1] + 1 :] if above else part.name, component_row(part)
         at, css = component_address(delta.key, part.name), css_of(part.change("code_bytes"))
-        tree.append(Marked((clip(tail, _NAME), *sizes), at, css=css, level=len(above)))
-    size = code_words("code", backend)
-    headers: tuple[str, ...] = ("component", "dispatch sites", f"{size}, base → head", "stack frame, base → head")
-    yield fold("Components", headers, listing(tree, len(why.tree), "component"), 1, "tree")
+        tree.append(Marked((f"{'· ' * len(above)}{clip(tail, _NAME)}", *sizes), at, css))
+    headers = "component", "dispatch sites", f"{code_words('code', backend)}, base → head", "stack frame, base → head"
+    table = Table(headers, listing(tree, len(why.tree), "component"), css="tree")
+    yield Fold(f"Components ({len(why.tree):,})", (table,))
     families = family_lines(head.families if head else (), _ROWS, roomy=True)
     yield Fold(f"What deduplication left behind ({families.total:,})", (List(families),))
-    arguments, rows = head.program.arguments if head and head.program else (), list[Row]()
-    for one in arguments[:_ROWS]:
-        values = ", ".join(f"{value:,}" for value in one.values[:_VALUES])
-        more = ", …" if one.distinct > min(len(one.values), _VALUES) else ""
-        counts = (amount(count, "count") for count in (one.distinct, one.divisor, one.unknown_sites))
-        rows.append((clip(one.entry_point, _NAME), str(one.index), clip(one.type, 40), values + more, *counts))
-    headers = ("entry point", "argument", "type", "values", "different", "common divisor", "sites without a constant")
-    title = "Arguments of the dispatches: what a dynamic version would have to know"
-    yield fold(title, headers, listing(rows, len(arguments), "argument"), 4, "arguments")
-    base, now = (cell.phases_ms if cell else {} for cell in (delta.base, delta.head))
-    order, phases = {name: at for at, name in enumerate(_COMPILED_IN)}, list[Row]()
-    for name in sorted({*base, *now}, key=lambda name: (order.get(name, len(order)), name)):
-        both = base.get(name), now.get(name)
-        phases.append((clip(name, _NAME), sides(*both, "ms"), change(*both, "ms")))
-    shown = listing(phases[:_ROWS], len(phases), "phase")
-    yield fold(
-        "Compile time by phase (informational)", ("phase", "wall time, base → head", "change"), shown, 1, "phases"
-    )
 
 
 # Where the bytes went: the change of all artifacts as a tree, target → model → component → dispatch or part.
@@ -535,13 +476,6 @@ PLACES, CELLS = 4_000, 200
 """About how many places the picture has at most, and rows of its table; smaller ones are added up."""
 _NO_COMPONENT = "no component known"
 _REST = "what no dispatch and no part of the artifact explains"
-_STATES = {
-    "fixed": ("compiles now", "compile now"),
-    "newly-broken": ("newly broken", "newly broken"),
-    "new": ("new", "new"),
-    "removed": ("removed", "removed"),
-    "broken": ("broken on both sides", "broken on both sides"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -560,11 +494,11 @@ Leaf = tuple[str, int, str]  # Name, change in bytes and address
 
 
 def change_map(facts: Facts) -> Place:
-    """The tree; a component that is too small for the picture to show what is in it has no leaves."""
-    targets, largest = dict[str, list[Place]](), list[int]()
+    """The tree."""
+    targets = dict[str, list[Place]]()
     for delta in facts.report.deltas:
         if (change := _change(delta)) is not None:
-            place = _cell(delta.key, change, _leaves(delta, facts.report.explanations.get(delta.key)), largest)
+            place = _cell(delta.key, change, _leaves(delta, facts.report.explanations.get(delta.key)))
             if place.moved_bytes:
                 targets.setdefault(facts.short[delta.key.target], []).append(place)
     return _sum("all targets", (_sum(name, models) for name, models in targets.items()))
@@ -580,23 +514,16 @@ def _sum(name: str, inside: Iterable[Place], address: str = "") -> Place:
     return Place(name, sum(p.net_bytes for p in parts), sum(p.moved_bytes for p in parts), address, parts)
 
 
-def _cell(key: CellKey, change: int, leaves: Mapping[str, list[Leaf]], largest: list[int]) -> Place:
-    """`largest`: a heap of what the largest places until now moved, which no smaller one can be shown beside."""
+def _cell(key: CellKey, change: int, leaves: Mapping[str, list[Leaf]]) -> Place:
     address, groups, inside = cell_address(key), dict(leaves), list[Place]()
     if rest := change - sum(size for group in leaves.values() for _, size, _ in group):
         groups[UNATTRIBUTED] = [*groups.get(UNATTRIBUTED, ()), (_REST, rest, address)]
     for name, group in groups.items():
         # a component has an address; parts of the artifact are told with their cell
         is_part = name == _NO_COMPONENT or any(to == address for _, _, to in group)
-        at, moved_bytes = address if is_part else component_address(key, name), sum(abs(size) for _, size, _ in group)
-        if len(largest) <= PLACES or moved_bytes >= largest[0]:
-            parts = [Place(clip(clean(leaf), NAME_LIMIT), size, abs(size), to) for leaf, size, to in group]
-            inside.append(_sum(name, parts, at))
-            for one in (inside[-1], *parts):
-                (heappush if len(largest) <= PLACES else heappushpop)(largest, one.moved_bytes)
-        else:
-            inside.append(Place(name, sum(size for _, size, _ in group), moved_bytes, at))
-    return _sum(clip(key.model, NAME_LIMIT) or "(empty)", inside, address)
+        parts = [Place(clip(clean(leaf), NAME_LIMIT), size, abs(size), to) for leaf, size, to in group]
+        inside.append(_sum(name, parts, address if is_part else component_address(key, name)))
+    return _sum(clip(key.model, NAME_LIMIT) or _EMPTY, inside, address)
 
 
 def _leaves(delta: CellDelta, told: Explanation | None) -> Mapping[str, list[Leaf]]:
@@ -671,8 +598,8 @@ def map_words(facts: Facts, tree: Place) -> tuple[Phrase, ...]:
     grew, shrank = (tree.moved_bytes + tree.net_bytes) // 2, (tree.moved_bytes - tree.net_bytes) // 2
     cells = sum(len(target.inside) for target in tree.inside)
     first = f"{signed(tree.net_bytes)} over {plural(cells, 'build')}: {amount(grew)} grew, {amount(shrank)} shrank."
-    counts = [(facts.count(state), *words) for state, words in _STATES.items()]
-    missing = [f"{count:,} {one if count == 1 else many}" for count, one, many in counts if count]
+    counts = {state: facts.count(state) for state in ("fixed", "newly-broken", "new", "removed", "broken")}
+    missing = [f"{count:,} {STATE_WORDS.get(state, state)}" for state, count in counts.items() if count]
     if open_ := sum(one.unstable and _change(one) is None for one in facts.report.deltas):
         missing.append(f"{open_:,} with a compiler that does not repeat itself")
     return (phrase(first), *([phrase(f"Not in it, as they have no change: {', '.join(missing)}.")] if missing else []))

@@ -9,18 +9,12 @@ from types import TracebackType
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
-from rich.text import Text
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from bot.core.snapshot import Cell
 
 _LINE_EVERY_SECONDS = 20.0
 _MOST_NAMES = 2
-
-
-class _Counts(ProgressColumn):
-    def render(self, task: Task) -> Text:
-        return Text(task.fields["counts"])
 
 
 class MeasureProgress:
@@ -38,7 +32,7 @@ class MeasureProgress:
         self._planned_at = self._last_line = time.monotonic()
         columns = (
             BarColumn(bar_width=24),
-            _Counts(),
+            TextColumn("{task.fields[counts]}"),
             TimeRemainingColumn(compact=True),
             TextColumn("{task.description}"),
         )

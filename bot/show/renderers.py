@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import jinja2
 from jinja2.runtime import Context
@@ -40,22 +40,15 @@ from bot.show.blocks import (
     marked,
     phrase,
     plain,
-    strong,
 )
 from bot.show.escape import clean, clean_block
 from bot.show.filters import plural
 from bot.system.files import write_atomically
 
-_NUMBERS: Mapping[str, Callable[..., str]] = {
-    "amount": filters.amount,
-    "human": filters.human,
-    "signed": filters.signed,
-    "percent": filters.percent,
-    "relative": filters.relative,
-    "sides": filters.sides,
-    "change": filters.change,
-    "plural": filters.plural,
-}
+_NUMBERS = (
+    *(filters.amount, filters.human, filters.signed, filters.percent),
+    *(filters.relative, filters.sides, filters.change, filters.plural),
+)
 _BLANK_LINES = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)+")
 # A template may hold an error of any of these kinds; an error of another kind is one of ours.
 _FAULTS = (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError)
@@ -78,25 +71,17 @@ def _md_span(span: Span, code: Callable[[str], str]) -> str:
     return f"**{words}**" if span.kind == "strong" else f"{edge[0]}{words}{edge[1]}" if words else edge[0]
 
 
-def md_words(words: Words, *, in_table: bool = False) -> str:
-    """A phrase as Markdown where nothing is a link."""
-    return "".join(_md_span(span, escape.md_cell if in_table else escape.md_code) for span in phrase(words))
+def md_words(words: Words, code: Callable[[str], str], page: str = "") -> str:
+    """A phrase as Markdown; what has an address on the page is a link where the page is known. `code`: draws code."""
+    return "".join(_md_link(_md_span(span, code), page, span.to) for span in phrase(words))
 
 
-@jinja2.pass_context
-def md_phrase(context: Context, words: Words) -> Markup:
-    """A phrase as Markdown, outside of tables; what has an address on the page is a link where the page is known."""
-    return Markup("".join(_md_link(_md_span(span, escape.md_code), context, span.to) for span in phrase(words)))
+def _md_phrase(code: Callable[[str], str]) -> Callable[[Context, Words], Markup]:
+    return jinja2.pass_context(lambda context, words: Markup(md_words(words, code, context.get("page") or "")))
 
 
-@jinja2.pass_context
-def md_cell_phrase(context: Context, words: Words) -> Markup:
-    """A phrase as Markdown in a table."""
-    return Markup("".join(_md_link(_md_span(span, escape.md_cell), context, span.to) for span in phrase(words)))
-
-
-def _md_link(words: str, context: Context, address: str) -> str:
-    url = f"{context.get('page') or ''}#{address}" if address and words else ""
+def _md_link(words: str, page: str, address: str) -> str:
+    url = f"{page}#{address}" if address and words else ""
     if address.startswith("https://"):
         # A plain address of a commit or an issue leaves a back-reference there, from each comment that names it.
         named = any(f"/{what}/" in address for what in ("commit", "issues", "pull"))
@@ -141,8 +126,8 @@ _MARKDOWN: Mapping[str, Callable[..., Any]] = {
     "fence": _safe(escape.md_fence),
     "html": _safe(escape.html_text),
     "link": _safe(escape.md_link),
-    "phrase": md_phrase,
-    "cell_phrase": md_cell_phrase,
+    "phrase": _md_phrase(escape.md_code),
+    "cell_phrase": _md_phrase(escape.md_cell),
     "html_phrase": html_phrase,
 }
 _HTML: Mapping[str, Callable[..., Any]] = {
@@ -183,7 +168,7 @@ def _environment(user_dir: Path | None, *, markdown: bool) -> ImmutableSandboxed
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update({name: _safe(drawn) if markdown else drawn for name, drawn in _NUMBERS.items()})
+    made.filters.update({one.__name__: _safe(one) if markdown else one for one in _NUMBERS})
     made.filters.update(_MARKDOWN if markdown else _HTML)
     return made
 
@@ -215,12 +200,13 @@ def asset(name: str, user_dir: Path | None) -> str:
     Raises:
         TemplateError: there is none, or it cannot be read.
     """
-    searched = [path for path in (user_dir, templates_dir()) if path is not None]
-    found = next((path / name for path in searched if (path / name).is_file()), searched[-1] / name)
+    path = templates_dir() / name
+    if user_dir is not None and (user_dir / name).is_file():
+        path = user_dir / name
     try:
-        text = found.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise TemplateError(f"cannot be read: {error}", where=str(found)) from None
+        raise TemplateError(f"cannot be read: {error}", where=str(path)) from None
     return _BLANK_LINES.sub("\n\n", text).strip()  # as `drawn` leaves it: pages tell its digest
 
 
@@ -300,17 +286,12 @@ def utf8_bytes(text: str) -> int:
     return len(text.encode())
 
 
-_DEEPEST = 9  # Of the levels that the style knows
-
-
 def html_rows(table: Table) -> Markup:
     """Its rows, each led by its name; what stands in place of the last columns is as wide as they."""
     lines, width = list[str](), len(table.headers)
     scope = "" if table.headers[0] else ' scope="row"'  # a column without a header is no column of names by itself
     for row in map(marked, table.rows):
-        about = {"data-to" if row.elsewhere else "id": row.address, "class": row.css, "data-side": row.side}
-        if row.level is not None:
-            about["data-level"] = str(min(row.level, _DEEPEST))
+        about = {"id": row.address, "class": row.css}
         attributes = "".join(f' {name}="{value}"' for name, value in about.items() if value)  # of ours: not escaped
         name, *texts = map(html_phrase, row.texts)
         css = {} if table.sentences is None else {table.sentences - 1: ' class="causes"'}
@@ -321,8 +302,14 @@ def html_rows(table: Table) -> Markup:
     return Markup("\n".join(lines))
 
 
-LEVELS: Mapping[str, str] = {"fail": "bold red", "warn": "yellow"}  # Colours of findings
-_STYLES = {"text": "", "code": "cyan", "strong": "bold", "small": "dim", "number": "", "up": "", "down": "", **LEVELS}
+_STYLES: Mapping[str, str] = {
+    **dict.fromkeys(("text", "number", "up", "down"), ""),
+    "code": "cyan",
+    "strong": "bold",
+    "small": "dim",
+    "fail": "bold red",
+    "warn": "yellow",
+}
 
 
 def text_of(words: Words) -> Text:
@@ -334,29 +321,11 @@ def text_of(words: Words) -> Text:
     return shown
 
 
-def table_of(title: str, *headers: str, numbers_from: int = 1) -> RichTable:
-    """An empty table; columns from `numbers_from` on are numbers."""
-    heading = Text(f"\n{title}", "bold") if title else None
-    table = RichTable(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for index, header in enumerate(headers):
-        table.add_column(header, overflow="fold", justify="right" if index >= numbers_from else "left")
-    return table
-
-
-CHARTS = ("chart",)
-"""Libraries below `templates/vendor`, in the order in which they need each other; `make vendor` fetches them."""
-
-
-def vendored(name: str) -> str:
-    """The library's text, led by its licence as a comment."""
+def chart_library() -> str:
+    """The text of the library that draws charts, led by its licence as a comment; `make vendor` fetches both."""
     directory = templates_dir() / "vendor"
-    licence = (directory / f"{name}.LICENSE.md").read_text(encoding="utf-8").strip()
-    return f"/*!\n{licence}\n*/\n" + (directory / f"{name}.js").read_text(encoding="utf-8").strip()
-
-
-def script_elements(scripts: Sequence[str]) -> Markup:
-    """The scripts as elements of a page; raises TemplateError for one that would end its element itself."""
-    return _elements(scripts, "<script>", "</script>")
+    licence = (directory / "chart.LICENSE.md").read_text(encoding="utf-8").strip()
+    return f"/*!\n{licence}\n*/\n" + (directory / "chart.js").read_text(encoding="utf-8").strip()
 
 
 def data_element(name: str, json: str) -> Markup:
@@ -374,12 +343,9 @@ def _elements(texts: Sequence[str], begin: str, end: str) -> Markup:
     for text in texts:
         if end[:-1] in text.lower() or "<!--" in text:
             raise TemplateError(f"holds {end!r} or the beginning of a comment: it cannot stand inside a page")
-    elements = "\n".join(f"{begin}{text}{end}" for text in texts)
-    return Markup(elements)
+    return Markup("\n".join(f"{begin}{text}{end}" for text in texts))
 
 
-STYLE = "page/page.css"
-ADDRESSES, TABLES, DRAWING = "page/addresses.js", "page/tables.js", "page/charts.js"
 _POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src {}; script-src {}"
 
 
@@ -405,12 +371,12 @@ def skeleton(
     Raises:
         TemplateError: a file is not there, or cannot stand inside a page.
     """
-    style = "\n".join(asset(name, templates_dir) for name in (STYLE, *styles))
-    shared = (ADDRESSES, TABLES, *((DRAWING,) if charts else ()))
+    style = "\n".join(asset(name, templates_dir) for name in ("page/page.css", *styles))
+    shared = ("page/addresses.js", "page/tables.js", *(["page/charts.js"] if charts else []))
     own = [asset(name, templates_dir) for name in (*shared, *scripts)]
-    library = [vendored(name) for name in CHARTS] if charts else []
+    library = [chart_library()] if charts else []
     text_only = _elements(library, '<script type="text/plain" class="library">', "</script>")  # run when it is needed
-    elements = Markup("\n").join([*filter(None, [text_only]), script_elements(own)])
+    elements = Markup("\n").join([*filter(None, [text_only]), _elements(own, "<script>", "</script>")])
     policy = _POLICY.format(sources([style]), sources([*library, *own]))
     return Skeleton(policy, _elements([style], "<style>", "</style>"), elements)
 
@@ -452,41 +418,24 @@ def write_answer(
 ) -> list[Path]:
     """The JSON of an answer, its Markdown, and its page where that has scripts; all in `out`.
 
-    The other arguments: as of `markdown` and `page`; raises TemplateError where a template does not work.
+    The first block is the page's heading. `styles`, `scripts`: names of files below the templates, beside those of all
+    pages; the other arguments: as of `markdown`; raises TemplateError where a template does not work.
     """
     files = [out / f"{answer}.json", out / f"{answer}.md", *([out / f"{answer}.html"] if scripts else [])]
     write_atomically(files[0], json)
     write_atomically(files[1], markdown(answer, blocks, limit_bytes, templates_dir).encode())
     if scripts:
-        pieces = page(answer, blocks(PAGE), styles=styles, scripts=scripts, templates_dir=templates_dir)
-        write_atomically(files[2], pieces)
+        shown = blocks(PAGE)
+        values = {
+            "answer": answer,
+            "blocks": shown,
+            "title": plain(shown[0].said) if isinstance(shown[0], Sentence) else answer,
+            "parts": [one for one in shown if isinstance(one, Fold) and one.is_open and one.title and one],
+            "skeleton": skeleton(templates_dir, styles=styles, scripts=scripts, charts=True),
+        }
+        template = load((f"{answer}.html.j2", "blocks.html.j2"), templates_dir)
+        write_atomically(files[2], (piece.encode() for piece in drawn(template, **values)))
     return files
-
-
-def page(
-    answer: str,
-    blocks: Sequence[Block],
-    *,
-    styles: Sequence[str] = (),
-    scripts: Sequence[str] = (),
-    templates_dir: Path | None = None,
-) -> Iterator[bytes]:
-    """A self-contained HTML page, piece by piece, in UTF-8; the first block is its heading.
-
-    `styles`, `scripts`: names of files below the templates, beside those of all pages.
-
-    Raises:
-        TemplateError: a template does not work.
-    """
-    values = {
-        "answer": answer,
-        "blocks": blocks,
-        "title": plain(blocks[0].said) if isinstance(blocks[0], Sentence) else answer,
-        "parts": [one for one in blocks if isinstance(one, Fold) and one.is_open and one.title and one],
-        "skeleton": skeleton(templates_dir, styles=styles, scripts=scripts, charts=bool(scripts)),
-    }
-    template = load((f"{answer}.html.j2", "blocks.html.j2"), templates_dir)
-    return (piece.encode() for piece in drawn(template, **values))
 
 
 def print_blocks(blocks: Sequence[Block], console: Console) -> None:
@@ -512,7 +461,7 @@ def _parts(block: Block, width: int) -> Iterator[RenderableType]:
             yield from (Padding(text_of(part), (0, 0, 0, 5), style="dim", expand=False) for part in below if part)
         yield from _more(block.lines)
     elif isinstance(block, Table):
-        yield from _rows(block) if block.sentences is not None else _fitted(block, width)
+        yield from _fitted(block, width)
         yield from _more(block.rows)
     elif isinstance(block, Fold) and block.is_open:
         title = block.title if isinstance(block.title, str) else plain(block.title)
@@ -520,22 +469,6 @@ def _parts(block: Block, width: int) -> Iterator[RenderableType]:
             yield Text(f"\n{clean(title)}", "bold")
         for one in block.blocks:
             yield from _parts(one, width) if one else ()
-
-
-def _rows(table: Table) -> Iterator[RenderableType]:
-    """A line for each row, its sentences below: they are no column of a terminal."""
-    if table.caption:
-        yield Text(f"\n{clean(plain(table.caption))}", "bold")
-    for first, *rest in table.texts:
-        values = [
-            phrase(f"{header} ", text)
-            for at, (header, text) in enumerate(zip(table.headers[1:], rest, strict=True), 1)
-            if at != table.sentences
-        ]
-        yield text_of(
-            phrase(strong(plain(first)), ": ", *(phrase(", " if at else "", one) for at, one in enumerate(values)))
-        )
-        yield Padding(text_of((first, *rest)[table.sentences or 0]), (0, 0, 0, 2), expand=False)
 
 
 def _fitted(table: Table, width: int) -> Iterator[RenderableType]:
@@ -552,10 +485,12 @@ def _fitted(table: Table, width: int) -> Iterator[RenderableType]:
             shown.add(at)
             room -= needed
     columns = sorted(shown)
-    result = table_of(clean(plain(table.caption)), *(table.headers[at] for at in columns), numbers_from=begin)
-    for at, column in zip(columns, result.columns, strict=True):
-        column.justify = "right" if table.is_number(at) else "left"
-        column.no_wrap = unbroken[at] == longest[at] or longest[at] <= _BREAKABLE[0]
+    title = Text(f"\n{clean(plain(table.caption))}", "bold") if table.caption else None
+    result = RichTable(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for at in columns:
+        whole = unbroken[at] == longest[at] or longest[at] <= _BREAKABLE[0]
+        side: Literal["right", "left"] = "right" if table.is_number(at) else "left"
+        result.add_column(table.headers[at], overflow="fold", justify=side, no_wrap=whole)
     for row in table.texts:
         result.add_row(*(text_of(row[at]) for at in columns))
     yield result

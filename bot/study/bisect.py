@@ -7,16 +7,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bot.config.units import parse_amount, parse_ratio
+from bot.config.units import parse_amount
 from bot.core.bisecting import (
     Bisection,
     Bracket,
     Candidate,
-    CauseBytes,
     Judged,
     bracket,
     judged,
-    other_moves,
     values_of,
 )
 from bot.core.metrics import METRIC_BY_ID, Metric
@@ -26,25 +24,12 @@ from bot.core.snapshot import CellKey, Snapshot
 from bot.core.spec import release_in
 from bot.errors import CompilerUnavailable, InputError, NoVerdict, UsageError
 from bot.explain.suspects import with_suspects
-from bot.show.bisect import candidate_words, moved_words
+from bot.show.bisect import candidate_words
 from bot.show.filters import amount, plural
 from bot.study.comparison import reported, source_of
 from bot.study.prepare import Work, is_snapshot, load_snapshot
 from bot.study.specs import candidates_of
 from bot.study.tracing import traced
-
-
-@dataclass(frozen=True, slots=True)
-class BisectOptions:
-    """What is looked for."""
-
-    metric: Metric
-    good: str  # a SPEC
-    bad: str  # likewise
-    # limit, change: what is bad, as it was written: a value above it, or more growth since GOOD than it
-    limit: str | None = None
-    change: str | None = None
-    among: tuple[str, ...] = ()  # what lies between, in order; () where that can be found out
 
 
 def metric_of(name: str, own: Mapping[str, Metric]) -> Metric:
@@ -58,16 +43,16 @@ def metric_of(name: str, own: Mapping[str, Metric]) -> Metric:
     return known[name]
 
 
-def limit_of(options: BisectOptions, good: Sequence[int], bad: Sequence[int]) -> tuple[int, str]:
+def limit_of(metric: Metric, text: str | None, good: Sequence[int], bad: Sequence[int]) -> tuple[int, str]:
     """The largest value that is good, and in words what is bad; `good`, `bad`: all values of the two ends.
 
-    Raises UsageError where GOOD is not good by it, or BAD not bad.
+    `text`: the limit as it was written; None: half way. Raises UsageError where GOOD is not good by it, or BAD not bad.
     """
-    metric = options.metric
-    if options.limit is not None:
-        limit, how = _steps("--limit", options.limit, metric), ""
-    elif options.change is not None:
-        limit, how = max(good) + _steps("--change", options.change, metric, max(good)), f", GOOD and {options.change}"
+    if text is not None:
+        try:
+            limit, how = parse_amount(text).steps(metric.unit), ""
+        except ValueError as error:
+            raise UsageError(str(error), where="--limit", hint=f"{metric.id} is in {metric.unit}") from None
     else:
         limit, how = (max(good) + min(bad)) // 2, ", half way from GOOD to BAD"
     rule = f"more than {amount(limit, metric.unit)}{how}"
@@ -84,22 +69,11 @@ def limit_of(options: BisectOptions, good: Sequence[int], bad: Sequence[int]) ->
     return limit, rule
 
 
-def _steps(option: str, text: str, metric: Metric, good: int | None = None) -> int:
-    """An amount of the metric, or a percentage of `good`."""
-    is_share = good is not None and text.endswith("%")
-    try:
-        return int(parse_ratio(text).value * (good or 0)) if is_share else parse_amount(text).steps(metric.unit)
-    except ValueError as error:
-        hint = "" if is_share else f"{metric.id} is in {metric.unit}"
-        raise UsageError(str(error), where=option, hint=hint) from None
-
-
 # The search: the first bad one among variants that are measured when they are asked for, in as few as there can be.
 #
 # Both ends are measured, then always the candidate in the middle of those that are left. Each is held against the good
 # end, so that what moved is compiled again to see whether that holds.
 
-_CAUSES = 5
 _SHOWN_CELLS = 4
 
 
@@ -155,14 +129,19 @@ class _Search:
         return result
 
 
-def bisect(options: BisectOptions, work: Work) -> tuple[Bisection, Report]:
+def bisect(
+    metric: Metric, good_bad: tuple[str, str], limit: str | None, among: Sequence[str], work: Work
+) -> tuple[Bisection, Report]:
     """The first bad candidate, and the report of its step.
+
+    `good_bad`: SPECs of both ends; `limit`: what is bad, as it was written, a value above it; `among`: what lies
+    between, in order, nothing where that can be found out.
 
     Raises:
         UsageError: the ends are the same, swapped, or of no row; or not one cell is selected.
         NoVerdict: an end has no value.
     """
-    specs, backward = candidates_of(options.good, options.bad, options.among, work.places, work.cancel)
+    specs, backward = candidates_of(*good_bad, among, work.places, work.cancel)
     ends = {"base": specs[0], "head": specs[-1]}
     if not all(map(is_snapshot, ends.values())):
         _only_cell({cell.key for cell in work.planned().cells})
@@ -170,12 +149,12 @@ def bisect(options: BisectOptions, work: Work) -> tuple[Bisection, Report]:
         f"{len(specs)} candidates from {release_in(specs[0]) or specs[0]} to {release_in(specs[-1]) or specs[-1]}"
     )
     sides, last = work.sides(ends), len(specs) - 1
-    search = _Search(options.metric, specs, backward, work, {0: sides["base"], last: sides["head"]})
+    search = _Search(metric, specs, backward, work, {0: sides["base"], last: sides["head"]})
     (good, why_good), (bad, why_bad) = search.values(0), search.values(last)
     for word, values, why, place in (("GOOD", good, why_good, 0), ("BAD", bad, why_bad, last)):
         if not values:
             raise NoVerdict(f"{word} has no value: {why[:200]}", where=search.name(place), hint="name another one")
-    search.limit, rule = limit_of(options, good, bad)
+    search.limit, rule = limit_of(metric, limit, good, bad)
     for place in (0, last):
         search.judge(place)
     step = bracket(len(specs), search.judge)
@@ -204,7 +183,6 @@ def _result(search: _Search, step: Bracket, rule: str) -> tuple[Bisection, Repor
         report = with_suspects(report, source)
     delta = next(one for one in report.deltas if one.key == key)
     explanation = report.explanations.get(key)
-    roots = sorted(report.root_causes, key=lambda root: -root.total.absolute_bytes)
     # what makes the report of the step again, and what tells all of it
     base, head, out = search.specs[older], search.specs[newer], work.request.out
     cell = ["--model", key.model, "--target", key.target]
@@ -225,7 +203,6 @@ def _result(search: _Search, step: Bracket, rule: str) -> tuple[Bisection, Repor
         state=delta.state,
         cause=explanation.cause if explanation else None,
         why=explanation.why if explanation else "",
-        root_causes=tuple(CauseBytes(root.cause, root.what, root.total.net_bytes) for root in roots[:_CAUSES]),
         notes=(*_notes(search, step), *report.notes),
         commands=tuple(shlex.join(["code-size-bot", *words]) for words in commands),
     )
@@ -235,13 +212,7 @@ def _result(search: _Search, step: Bracket, rule: str) -> tuple[Bisection, Repor
 def _notes(search: _Search, step: Bracket) -> Iterator[str]:
     if search.backward:
         yield "GOOD is the newer one: the first bad one is the last in time that is bad"
-    candidates = [search.candidates[place] for place in sorted(search.candidates)]
-    ends = search.name(step.good), search.name(step.bad)
-    moves = [moved_words(a, b, search.metric.unit) for a, b in other_moves(candidates, ends)]
-    if moves:
-        yield f"it moves elsewhere, too, as far as was looked: {', '.join(moves)}"
-    known = sum(one.judged != "skipped" for one in candidates) + step.bad - step.good - 1
+    known = sum(one.judged != "skipped" for one in search.candidates.values()) + step.bad - step.good - 1
     if unknown := len(search.specs) - known:
-        of = plural(len(search.specs), "candidate")
-        if_so = "" if moves else "where the value goes up and down, "
-        yield f"nothing is known of {unknown} of {of}: {if_so}there may be other places where good turns to bad"
+        of = f"{unknown} of {plural(len(search.specs), 'candidate')}"
+        yield f"nothing is known of {of}: there may be other places where good turns to bad"

@@ -15,9 +15,7 @@ from bot.compiler.iree import flags_of
 from bot.config.configuration import Config
 from bot.core.explanation import Step
 from bot.core.history import TRACKED, History, Move, totals_of
-from bot.core.metrics import INEXACT, METRIC_BY_ID
 from bot.core.planned import LIFTED_LIMIT_FLAG
-from bot.core.record import difference, range_of
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.spec import release_in
@@ -77,7 +75,7 @@ def _each_once(variants: Sequence[Variant], say: Callable[[str], None]) -> list[
         if (side := one.snapshot) and side.compiler.digest:
             same = (side.compiler.digest, side.flags, frozenset(side.models.items()), frozenset(side.targets.items()))
         if before := last.pop(same, None):
-            say(f"left out: {before.spec}: the same compiler, models and targets as {one.spec}")
+            say(f"left out: {before.spec}: the same compiler, models, targets and flags as {one.spec}")
         last[same] = one
     return list(last.values())
 
@@ -138,19 +136,15 @@ def last_stored(where: str, last: int, work: Work) -> Study:
     Baselines of other commits than those of the default branch are left out, and that is said; where none is of one of
     these, all are in the order in which they were stored.
 
-    `where`: CONFIGURED, `data-branch`, `directory`, or a directory.
-    `auto` is the directory of the configuration where that is there, else the data branch.
+    `where`: CONFIGURED, `data-branch`, or a directory. `auto` is the directory of the configuration where that is
+    there, else the data branch.
     Raises UsageError where there is none, or a selector matches nothing; NetworkError where the store cannot be asked.
     """
     choice, config, say = work.config.baseline, work.request.config, work.show.say
-    if where == "data-branch":
-        choice = structs.replace(choice, store="data-branch")
-    elif where != CONFIGURED:
-        choice = structs.replace(
-            choice, store="directory", directory=choice.directory if where == "directory" else where
-        )
-    directory = Path(choice.directory)
-    in_directory = choice.store == "directory" or (choice.store == "auto" and directory.is_dir())
+    directory, in_directory = Path(where), where != "data-branch"
+    if where == CONFIGURED:
+        directory = Path(choice.directory)
+        in_directory = choice.store == "directory" or (choice.store == "auto" and directory.is_dir())
     git = Git(config.resolve().parent if config else Path.cwd(), work.cancel)
     name = git.default_branch()
     opened = (
@@ -198,49 +192,33 @@ def _held_once(side: Snapshot, held: dict[CellKey, Cell]) -> Snapshot:
 
 
 # What moved in each release, and why, as the report of each step tells it.
-#
-# A cell is held against the last release that measured it: where it did not compile in between, that is not its
-# neighbour, and the step across the gap is reported for such cells alone.
 
 _CAUSES = 10
-_UNSTABLE = "not deterministic: the same command gives several artifacts, and no pair of them explains the step"
-_SINCE = Baseline("the last release that measured the cell")
 Moves = dict[tuple[str, CellKey], Move]  # Release and cell → what moved
 
 
 def explained_history(study: Study, config: Config, texts: Texts = no_texts) -> History:
-    """What happened between neighbours that were measured, and in each cell since it was measured before."""
+    """What happened between neighbours that could be had."""
     steps, moves = list[Step](), Moves()
-    for (before, base), (name, head), gaps, across in neighbours(study.variants):
+    for (before, base), (name, head), gaps in neighbours(study.variants):
         report = reported(config, base, head, Baseline(before), texts)
         steps.append(step_of(report, before, name, gaps, _CAUSES))
         moves |= _moves(before, name, report)
-        for (earlier, side), keys in across:
-            old, new = (
-                structs.replace(one, cells=tuple(cell for cell in one.cells if cell.key in keys))
-                for one in (side, head)
-            )
-            moves |= _moves(earlier, name, reported(config, old, new, _SINCE, texts))
-    varying = (METRIC_BY_ID[id_].label for id_ in TRACKED if id_ in INEXACT)
-    notes = tuple(f"{label}: no move is told, as it varies from run to run" for label in varying)
-    return History(study, moves, tuple(steps), totals_of(study), notes)
+    return History(study, moves, tuple(steps), totals_of(study))
 
 
 def _moves(since: str, name: str, report: Report) -> Moves:
-    """What moved in the cells of a report that both sides measured."""
+    """What moved in the cells of a report that both sides measured; of a number with several values nothing is told."""
     moves = Moves()
     for delta in report.deltas:
         if not (delta.base and delta.head and delta.base.measured and delta.head.measured):
             continue
-        moved = [one for id_ in TRACKED if id_ not in INEXACT and (one := delta.metrics[id_]).change]
-        if not moved:
-            continue
-        changes = {one.id: one.change or 0 for one in moved}
-        ranges = {one.id: both for one in moved if (both := range_of(difference(*one.sides)))}
-        explanation = report.explanations.get(delta.key)
-        cause, why = (explanation.cause, explanation.why) if explanation else (None, _UNSTABLE if delta.noise else "")
-        words = "; ".join(filter(None, (_flags(delta.base.command, delta.head.command), why)))
-        moves[name, delta.key] = Move(since, changes, cause, words, ranges)
+        numbers = [delta.metrics[id_] for id_ in TRACKED]
+        if changes := {one.id: one.change for one in numbers if one.change and one.seen is None}:
+            explanation = report.explanations.get(delta.key)
+            cause, why = (explanation.cause, explanation.why) if explanation else (None, "")
+            words = "; ".join(filter(None, (_flags(delta.base.command, delta.head.command), why)))
+            moves[name, delta.key] = Move(since, changes, cause, words)
     return moves
 
 

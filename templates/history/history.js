@@ -35,17 +35,16 @@ function unpack(series) {
 /** What the axis counts in, and how many of the metric's own units one of these is. */
 function scaleOf() {
   if (chosen.relative) return [" %", 1];
-  return { bytes: [" KiB", 1024], ms: [" s", 1000] }[chosen.metric.unit] ?? ["", 1];
+  return chosen.metric.unit === "bytes" ? [" KiB", 1024] : ["", 1];
 }
 
-/** `72.6 KiB`, `2.9 s`, `36`; in the relative view `+55.3 %`. */
+/** `72.6 KiB`, `36`; in the relative view `+55.3 %`. */
 function amount(value) {
   return `${chosen.relative && value > 0 ? "+" : ""}${value.toLocaleString("en", { maximumFractionDigits: 1 })}${scaleOf()[0]}`;
 }
 
-/** `74,296 B`, `2.9 s`, `36`. */
+/** `74,296 B`, `36`. */
 function exactly(value) {
-  if (chosen.metric.unit === "ms") return `${(value / 1000).toFixed(1)} s`;
   return chosen.metric.unit === "bytes" ? bytes(value) : value.toLocaleString("en");
 }
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import report_factory as make
 from browser import opened, violations
+from page_texts import render_html
 from playwright.sync_api import Browser
 from replacing import replace
 
@@ -14,7 +15,6 @@ from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
 from bot.show.escape import clip, visible
 from bot.show.facts import cell_address, dispatch_address
-from bot.show.page import render_html
 
 WORDS = (
     *make.HOSTILE,

@@ -8,6 +8,7 @@ from pathlib import Path
 import everyday
 import pytest
 from browser import opened, violations
+from page_texts import render_html
 from playwright.sync_api import Browser, Locator, Page
 from replacing import replace
 from trace_factory import traced
@@ -16,7 +17,6 @@ from bot.config.configuration import load_config
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import CellKey
 from bot.show.facts import cell_address, dispatch_address
-from bot.show.page import render_html
 from bot.study.comparison import reported
 
 REPORT = everyday.report("two_releases")
@@ -152,18 +152,6 @@ def test_cells_are_filtered_searched_and_sorted(browser: Browser, page: Path) ->
         assert len(sizes) == 9 and sizes == sorted(sizes, reverse=True)
         controls.locator("select[name=order]").select_option("ratio")
         assert shown(tab)[0] == "bert_l4_f32_dyn/llvm-cpu-x86_64"
-
-
-def test_tables_of_a_cell_are_sorted_by_any_column(browser: Browser, page: Path) -> None:
-    with opened(browser, page) as tab:
-        tab.goto(f"{page.as_uri()}#{cell_address(GREW)}")
-        table = tab.locator(".cell[open] table.told")
-        table.get_by_role("button", name="stack frame").click()
-        frames = [
-            int(text.split(" → ")[-1].replace(",", "")[:-2])
-            for text in table.locator("td:nth-child(4)").all_inner_texts()
-        ]
-        assert frames == sorted(frames, reverse=True) and frames[0] == 1_176
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ def test_measure_and_report_tell_the_same_ranges(home: Path) -> None:
     assert [len(values) for values in sizes.values()] == [2, 2]
 
 
-def test_a_history_has_ranges_and_no_move_where_they_overlap(home: Path) -> None:
+def test_a_history_has_ranges_and_tells_no_move_of_them(home: Path) -> None:
     for name, do, version in (("a", FLAKY, "1.0"), ("b", OVERLAPS, "2.0"), ("c", APART, "3.0")):
         compiler(home, name, do, version)
         assert run("measure", "--compiler", f"{name}/iree-compile", "--out", f"{name}.json") == 0
@@ -172,10 +172,8 @@ def test_a_history_has_ranges_and_no_move_where_they_overlap(home: Path) -> None
     points = [point for point in history["points"] if point["model"] == "alpha"]
     lows, highs = zip(*(point["seen"]["artifact_bytes"] for point in points), strict=True)
     assert [point["metrics"]["artifact_bytes"] for point in points] == list(lows)
-    assert ["move" in point for point in points] == [False, False, True]
-    assert points[2]["move"]["ranges"]["artifact_bytes"] == [lows[2] - highs[1], highs[2] - lows[1]]
+    assert not any("move" in point for point in points)
     text = (home / "out/history.md").read_text(encoding="utf-8")
     page = (home / "out/history.html").read_text(encoding="utf-8")
     for low, high in zip(lows, highs, strict=True):
         assert f"{low:,}..{high:,}" in text and f"{low:,}..{high:,}" in page
-    assert "+191..+319" in text

@@ -14,22 +14,18 @@ from history_factory import BERT, BERT_CUDA, MOBILENET
 from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
-from report_factory import snapshot
 from rich.console import Console
 from test_comment import assert_harmless
 
-from bot.config.configuration import load_config
-from bot.core.delta import sizes_of
 from bot.core.history import TRACKED, History, Move, history_lines, totals_of
+from bot.core.json_text import kind_of
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Outcome, Snapshot, SourceInfo
 from bot.core.study import Study, Variant, named_apart
-from bot.errors import InputError, TemplateError
 from bot.show.blocks import TERMINAL
 from bot.show.history import HISTORY_LIMIT_BYTES, history_blocks
 from bot.show.renderers import markdown, print_blocks
-from bot.study.history import explained_history
 
 
 def study(*sides: Snapshot) -> Study:
@@ -50,27 +46,16 @@ def test_what_a_snapshot_does_not_have_is_no_failure() -> None:
     assert (cell.status, cell.reason, dict(cell.metrics)) == ("unmeasured", "not in this snapshot", {})
 
 
-def timed(milliseconds: int, version: str) -> Snapshot:
-    found = make.side(version, {BERT: 64_920})
-    cells = (replace(cell, metrics={**cell.metrics, "compile_cpu_ms": milliseconds}) for cell in found.cells)
-    return replace(found, cells=tuple(cells))
-
-
-def test_no_move_of_compile_time_is_told() -> None:
-    sides = study(*(timed(ms, f"3.{at}.0") for at, ms in enumerate((3_000, 3_200, 5_000))))
-    history = explained_history(sides, load_config())
-    assert not history.number_moves
-    assert history.notes == ("compile CPU time: no move is told, as it varies from run to run",)
-
-
-def test_a_cell_that_does_not_repeat_itself_has_all_its_sizes() -> None:
-    first, second = make.side("3.0.0", {BERT: 82_408}), make.side("3.1.0", {BERT: 86_872})
+def test_a_cell_that_does_not_repeat_itself_has_all_its_sizes_and_no_part_in_moves_and_totals() -> None:
+    first, second = make.side("3.0.0", {BERT: 82_408, MOBILENET: 5}), make.side("3.1.0", {BERT: 86_872, MOBILENET: 7})
     cell = second.cells[0]
-    other = Outcome("ok", {**cell.metrics, "artifact_bytes": 82_408}, "e" * 64)
-    second = replace(second, cells=(replace(cell, compiles=2, others=(other,)),))
+    other = Outcome("ok", {**cell.metrics, "artifact_bytes": 86_000}, "e" * 64)
+    second = replace(second, cells=(replace(cell, compiles=2, others=(other,)), *second.cells[1:]))
     history = make.history_of(study(first, second))
-    assert sizes_of(history.rows[BERT][1]) == (82_408, 86_872)
-    assert not any(moves(history, BERT)), "the pair that differs least does not"
+    assert "86,000..86,872" in render_history(history)
+    assert "not deterministic: the same command gives 86,000 B or 86,872 B" in render_history(history)
+    assert not any(moves(history, BERT))
+    assert [total.metrics["artifact_bytes"] for total in history.totals if total.target is None] == [5, 7]
 
 
 def with_command(found: Snapshot, command: str) -> Snapshot:
@@ -93,8 +78,7 @@ def test_a_release_that_compiles_nothing_keeps_the_reasons_of_its_cells_and_take
     sides = [make.side(f"3.{at}.0", {BERT: size, MOBILENET: size}) for at, size in enumerate((100, None, 120))]
     history = make.history_of(study(*sides))
     assert [(cell.status, cell.reason) for cell in history.rows[BERT]][1] == ("failed", "error: failed to distribute")
-    move = moves(history, BERT)[2]
-    assert move and move.since == "3.0.0"
+    assert not any(moves(history, BERT)), "nothing is told across a gap"
     assert {total.compiler for total in history.totals} == {"3.0.0", "3.2.0"}
     assert history.totals[0].metrics["artifact_bytes"] == 200
 
@@ -119,8 +103,7 @@ def test_the_largest_move_is_so_by_its_amount_and_of_equal_ones_the_first() -> N
     sizes = (100_000, 110_000, 60_000, 110_000, 100_000)
     found = make.study_of(*(make.side(f"3.{at}.0", {make.BERT: size}) for at, size in enumerate(sizes)))
     for text in (render_history(make.history_of(found)), printed(make.history_of(found), 240)):
-        told = next(line for line in text.replace("\\", "").splitlines() if "3.1.0: +10,000 (+10.0 %)" in line)
-        assert "3.2.0: −50,000 (−45.5 %)" in told and "3.3.0" not in told.partition("3.1.0: ")[2]
+        assert "3.2.0: −50,000 (−45.5 %)" in text.replace("\\", "") and "3.3.0: +50,000" not in text.replace("\\", "")
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 160, 240])
@@ -136,7 +119,7 @@ def test_many_releases_have_as_many_columns_as_there_is_room_for() -> None:
     assert len(text.encode()) <= HISTORY_LIMIT_BYTES
     assert "48 releases have no column here" in text
     header = next(line for line in text.splitlines() if line.startswith("| model"))
-    assert header.count("|") == 12 + 4 + 1
+    assert header.count("|") == 12 + 3 + 1
 
 
 def test_hostile_texts_are_harmless() -> None:
@@ -144,14 +127,6 @@ def test_hostile_texts_are_harmless() -> None:
     assert_harmless(text)
     assert len(text.encode()) <= HISTORY_LIMIT_BYTES
     assert "\x1b" not in printed(make.hostile()) and "\u202e" not in printed(make.hostile())
-
-
-def test_a_template_of_the_user_comes_first(tmp_path: Path) -> None:
-    (tmp_path / "history.md.j2").write_text("mine: {{ blocks[0].said|phrase }}", encoding="utf-8")
-    assert render_history(make.measured(), tmp_path).startswith("mine: Code size from ")
-    (tmp_path / "history.md.j2").write_text("{{ blocks.nothing }}", encoding="utf-8")
-    with pytest.raises(TemplateError):
-        render_history(make.measured(), tmp_path)
 
 
 def text(history: History) -> bytes:
@@ -193,18 +168,10 @@ def test_totals_add_up_and_take_nothing_from_gaps(rows: list[list[int | None]]) 
 
 def test_the_contract() -> None:
     plain = json.loads(text(make.eventful()))
-    assert plain["schema"] == "code-size-history/1"
+    assert plain["schema"] == "code-size-history/1" and kind_of(text(make.eventful())) == "history"
     for point in plain["points"]:
         assert {"compiler", "model", "target", "status", "metrics"} <= point.keys()
         assert point["status"] in ("ok", "failed", "unmeasured") and (point["status"] == "ok") == bool(point["metrics"])
     assert [release["order"] for release in plain["releases"]] == list(range(5)) and "/tmp" not in str(plain)
     missing = [point for point in plain["points"] if point["compiler"] == "3.12.0"]
     assert len(missing) == 4 and all("no such release" in point["reason"] for point in missing)
-
-
-def test_a_snapshot_is_told_from_a_history() -> None:
-    from bot.core.snapshot import from_json
-
-    with pytest.raises(InputError, match="its schema is 'code-size-history/1'"):
-        from_json(text(make.eventful()).decode())
-    assert snapshot("1").cells

@@ -7,6 +7,7 @@ import re
 import pytest
 import report_factory as make
 from golden_files import check_golden
+from page_texts import render_html
 from replacing import replace
 from test_comment import RUN, assert_harmless
 from test_terminal import printed
@@ -18,7 +19,6 @@ from bot.core.publication import wants_comment
 from bot.core.report import Adoption, Baseline, Report
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Snapshot, SourceInfo
 from bot.show.comment import COMMENT_LIMIT, check_run, render_comment, render_summary
-from bot.show.page import render_html
 from bot.show.renderers import length
 from bot.study.comparison import adopting
 

@@ -10,7 +10,7 @@ import everyday
 import pytest
 import report_factory as make
 from golden_files import check_golden
-from page_texts import content
+from page_texts import content, render_html
 from replacing import replace
 from test_comment import PULLS, _leaves
 from test_terminal import printed
@@ -22,7 +22,6 @@ from bot.core.policy import LevelSpec, Rule, judge
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import Cell, CellKey
 from bot.show.comment import COMMENT_LIMIT, is_wide, render_comment, render_summary
-from bot.show.page import render_html
 
 FIXTURES = ("small", "many", "none", "usual", "broken", "broken_on_both", "no_baseline", "hostile", "why")
 REPORTS: dict[str, Report] = {name: getattr(make, name)() for name in (*FIXTURES, "explained_small")}

@@ -12,7 +12,7 @@ import pytest
 import report_factory as make
 from json_texts import report_to_json
 from msgspec.structs import replace
-from page_texts import content
+from page_texts import content, render_html
 from rich.console import Console
 
 from bot.config.configuration import load_config
@@ -21,7 +21,6 @@ from bot.core.report import Baseline, Report
 from bot.core.snapshot import Cell, Outcome, Snapshot
 from bot.show.comment import render_comment, render_summary
 from bot.show.explained import explain
-from bot.show.page import render_html
 from bot.study.comparison import reported
 
 FALLS = {"codegen": -120, "host": 900, "strategy": 32_772}

@@ -59,5 +59,5 @@ def test_a_bisection_finds_it_in_one_look_for_each_candidate(home: Path) -> None
     found = run(home, "bisect.json", "bisect", *CELL, RELEASES[0], RELEASES[-1])
     assert (found["last_good"], found["first_bad"], found["could_be"]) == ("3.11.0", "3.12.0", [])
     assert [look["values"][0] for look in found["looks"]][::2] == [50_438, 83_990]
-    assert found["cause"] == "strategy" and sum(root["bytes"] for root in found["root_causes"]) > 20_000
+    assert found["cause"] == "strategy"
     assert "--base iree-base-compiler==3.11.0 --head iree-base-compiler==3.12.0" in found["commands"][0]
