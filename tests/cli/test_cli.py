@@ -340,7 +340,7 @@ def test_the_help_is_grouped_and_fits_a_terminal(bench: Bench, monkeypatch: pyte
     groups = [block.splitlines() for block in bench.run("--help").out.split("\n\n")]
     names = {lines[0]: [line.split()[0] for line in lines[1:]] for lines in groups}
     assert names["ask:"] == ["compare", "report", "explain", "trace", "history", "bisect", "lab", "fold"]
-    assert names["set up:"][:5] == ["init", "doctor", "models", "targets", "completion"]
+    assert names["set up:"] == ["init", "doctor", "models", "targets"]
     assert {"post", "action", "plan", "merge"} <= set(names["in CI:"])
     assert all(len(line) <= 80 for lines in groups for line in lines if line.startswith("    "))
     for command in COMMANDS.keys() - {"review", "post", "baseline", "action"}:
