@@ -259,7 +259,7 @@ def covers(wide: str, narrow: str) -> bool:
     Where `wide` has no wildcard but `*`, matching the globs as text proves it; a character class in `narrow` is longer
     as text than what it matches, so it proves nothing.
     """
-    if wide == narrow or (wide and not wide.strip("*")):
+    if wide in (narrow, "*"):
         return True
     if not set(narrow) & set("*?["):
         return fnmatchcase(narrow, wide)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from fractions import Fraction
-from itertools import product
 from typing import Literal
 
 from msgspec.structs import replace
@@ -384,41 +382,21 @@ def metrics_of(rule: Rule, ids: Iterable[str] = METRIC_IDS) -> tuple[str, ...]:
 
 def is_catch_all(rule: Rule) -> bool:
     """True where the rule matches every metric of every cell, whatever they are called."""
-    everything = (rule.metrics, rule.models, rule.targets)
-    return all(any(covers(glob, "*") for glob in globs) for globs in everything)
+    return all(_cover(globs, ("*",)) for globs in (rule.metrics, rule.models, rule.targets))
 
 
-class Coverage:
-    """What the rules of one ordered list leave to each other: no more is taken for hidden than `covers` proves."""
+def hiding(above: Iterable[Rule], rule: Rule, ids: Iterable[str] = METRIC_IDS) -> Rule | None:
+    """The first of the rules above one that leaves nothing to it, as far as `covers` proves it; None without one."""
+    metrics = metrics_of(rule, ids)
+    for one in above:
+        matches_all = all(any_match(one.metrics, metric) for metric in metrics)
+        if matches_all and _cover(one.models, rule.models) and _cover(one.targets, rule.targets):
+            return one
+    return None
 
-    def __init__(self, rules: Sequence[Rule], ids: Sequence[str] = METRIC_IDS) -> None:
-        self._rules, self._ids = rules, ids
-        # What a glob matches begins as it does, up to its first wildcard: so few rules are looked at for each.
-        self._by_beginning: dict[str, dict[int, None]] = {}
-        for at, rule in enumerate(rules):
-            for glob in rule.models:
-                self._by_beginning.setdefault(re.split(r"[*?[]", glob, maxsplit=1)[0], {})[at] = None
 
-    def takers(self, index: int) -> list[Rule] | None:
-        """The earlier rules that leave nothing to rule `index`; None where it can decide something."""
-        rule, takers = self._rules[index], dict[int, None]()
-        above = [self._above(index, *pair) for pair in product(rule.models, rule.targets)]
-        for metric, places in product(metrics_of(rule, self._ids), above):
-            taker = next((at for at in places if any_match(self._rules[at].metrics, metric)), None)
-            if taker is None:
-                return None
-            takers[taker] = None
-        return [self._rules[taker] for taker in takers]
-
-    def _above(self, index: int, model: str, target: str) -> list[int]:
-        """The rules above one that match all of these models and targets."""
-        alike = {at for end in range(len(model) + 1) for at in self._by_beginning.get(model[:end], ()) if at < index}
-        return [
-            at
-            for at in sorted(alike)
-            if any(covers(glob, model) for glob in self._rules[at].models)
-            and any(covers(glob, target) for glob in self._rules[at].targets)
-        ]
+def _cover(wide: Iterable[str], narrow: Iterable[str]) -> bool:
+    return all(any(covers(one, glob) for one in wide) for glob in narrow)
 
 
 # What a measurement says of the machine it was made on: such a reason begins with HERE, wherever it is shown. A cell

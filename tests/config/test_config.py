@@ -225,7 +225,7 @@ thresholds:
 ! 3: thresholds[0]: the last rule, 'rule 1', is no catch-all (end with {metrics: ["*"]} and no models or targets)
 - {metrics: ['*_bytes']}
 - {name: x, metrics: [vm_bytes], models: ['b*']}
-! 4: thresholds[1]: 'x' can never be reached: 'rule 1' (line 3) above it match all that it could (put the special rule
+! 4: thresholds[1]: 'x' can never be reached: 'rule 1' (line 3) above it matches all that it could (put the special rule
 ! above the general one)
 - metrics: [executables]
   warn:

@@ -20,7 +20,6 @@ from bot.core.planned import covers
 from bot.core.policy import (
     DEFAULT_STATES,
     Amount,
-    Coverage,
     Finding,
     LevelSpec,
     Ratio,
@@ -29,6 +28,7 @@ from bot.core.policy import (
     Verdict,
     change_text,
     excess,
+    hiding,
     is_catch_all,
     judge,
     metrics_of,
@@ -406,11 +406,11 @@ def test_what_a_rule_is_about_and_which_ones_hide_it() -> None:
         Rule("targets", ("*_bytes",), targets=("vmvx",)),
         Rule("hidden", ("vm_bytes", "rodata_bytes"), ("bert_l4_*",)),
         Rule("half hidden", ("vm_bytes",), ("bert_*", "vit_*")),
-        Rule("hidden twice", ("vm_bytes",), ("bert_a", "vit_a"), ("vmvx",)),
+        Rule("hidden by the second", ("vm_bytes",), ("bert_a", "vit_a"), ("vmvx",)),
         Rule("other metric", ("vm_bytes", "executables"), ("bert_l4_*",)),
     ]
-    takers = list(map(Coverage(rules).takers, range(len(rules))))
-    assert takers == [None, None, [rules[0]], None, [rules[0], rules[1]], None]
+    hidden = [hiding(rules[:index], one) for index, one in enumerate(rules)]
+    assert hidden == [None, None, rules[0], None, rules[1], None]
 
 
 names = st.sampled_from(["a", "b", "ab", "ba"])
@@ -424,7 +424,7 @@ def test_a_hidden_rule_never_decides(rules: list[Rule], model: str, target: str,
     key = CellKey(model, target)
     matching = [i for i, one in enumerate(rules) if metric in metrics_of(one) and one.matches_cell(key)]
     for index in matching[:1]:
-        assert Coverage(rules).takers(index) is None
+        assert hiding(rules[:index], rules[index]) is None
 
 
 # Properties of any judgement.
