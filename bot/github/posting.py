@@ -170,7 +170,7 @@ def _state(order: _Order) -> CommentState | None:
 
 
 def _is_current(state: CommentState, about: PullRequest) -> bool:
-    return state.head_sha == about.head.sha and state.base_ref in ("", about.base.ref)
+    return state.head_sha == about.head.sha and state.base_ref == about.base.ref
 
 
 _COMMANDS: dict[str, Callable[[_Order], int | None]] = {
