@@ -70,7 +70,7 @@ class Part(Record, frozen=True, omit_defaults=True):
 
     shard: Annotated[str, msgspec.Meta(pattern=r"\A[1-9]\d{0,5}/[1-9]\d{0,5}\Z")]  # `I/N`
     cells: Count
-    assigned: dict[str, list[str]] | None = None  # model → targets, where the runner is told which cells these are
+    assigned: dict[str, list[str]]  # model → targets: each runner measures its own, whatever it knows of costs
     # `latest` or `nightly` → the release that it was for who planned, and is for all runners
     releases: dict[_Moving, _Release] | None = None
 
@@ -84,18 +84,14 @@ class Matrix(Record, frozen=True):
 def matrix(
     cells: Sequence[PlannedCell], count: int, known: Costs | None = None, releases: Mapping[str, str] | None = None
 ) -> Matrix:
-    """The shards as GitHub's `strategy.matrix`.
-
-    Those dealt out by known costs name their cells, so that every runner measures its own, whatever it knows of costs.
-    """
+    """The shards as GitHub's `strategy.matrix`."""
     parts = []
     for index, part in enumerate(deal(cells, count, known), 1):
         names: dict[str, list[str]] = {}
         for cell in part:
             names.setdefault(cell.model.name, []).append(cell.target.name)
         if part:
-            moving = dict(releases) if releases else None
-            parts.append(Part(f"{index}/{count}", len(part), names if known else None, moving))
+            parts.append(Part(f"{index}/{count}", len(part), names, dict(releases) if releases else None))
     return Matrix(parts)
 
 
@@ -123,10 +119,7 @@ def assigned(cells: Sequence[PlannedCell], plan: str, index: int, count: int, wh
         what = f"is of {planned} cells, and {len(cells)} are planned here"
         raise InputError(what, where=where, hint="plan and measure the same commit, with the same selectors")
     row = rows.get(f"{index}/{count}")
-    if row is not None and row.assigned is None:
-        return shard(cells, index, count)  # dealt out by size
-    named = row.assigned or {} if row else {}
-    keys = {CellKey(model, target) for model, targets in named.items() for target in targets}
+    keys = {CellKey(model, target) for model, names in (row.assigned if row else {}).items() for target in names}
     part = tuple(cell for cell in cells if cell.key in keys)
     if len(part) != len(keys):
         what = f"names {min(keys - {cell.key for cell in part})}, which is not planned here"

@@ -181,12 +181,14 @@ def test_a_bad_configuration_is_one_line_before_anything_is_done(
 # Plan.
 
 
-def plan_of(bench: Bench, *arguments: str) -> list[dict[str, object]]:
+def plan_of(bench: Bench, *arguments: str) -> list[dict[str, Any]]:
     found = bench.run("plan", "--config", "c.yml", *arguments)
     assert (found.code, found.err) == (0, "")
     plain = json.loads(found.out)
     assert plain.keys() == {"include"}
-    rows: list[dict[str, object]] = plain["include"]
+    rows: list[dict[str, Any]] = plain["include"]
+    for row in rows:
+        assert row["cells"] == sum(map(len, row.pop("assigned").values()))
     return rows
 
 

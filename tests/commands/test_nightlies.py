@@ -66,7 +66,7 @@ def test_a_requirements_file_with_its_page(page: LinksPage, capsys: pytest.Captu
 
 def test_a_plan_settles_what_nightly_is(page: LinksPage) -> None:
     Path("code-size.yml").write_text(f"{CONFIG}compiler: {{find_links: '{page.url}'}}\n")
-    rows = [{"shard": "1/1", "cells": 1, "releases": {"nightly": "3.13.0"}}]
+    rows = [{"shard": "1/1", "cells": 1, "assigned": {"alpha": ["vmvx"]}, "releases": {"nightly": "3.13.0"}}]
     Path("plan.json").write_text(json.dumps({"include": rows}))
     measure = ("measure", "--compiler", "nightly", "--shard", "1/1", "--plan", "plan.json")
     assert run(*measure, "--out", "part.json") == 0

@@ -168,7 +168,6 @@ def test_no_name_escapes_its_word_in_the_shell(suffix: str, name: str) -> None:
 SIX = tuple(replace(model(name), size_bytes=size) for name, size in zip("abcdef", range(10, 70, 10), strict=True))
 THREE = (Target("cpu", "llvm-cpu"), VMVX, Target("rocm", "rocm"))
 CELLS = plan(SIX, THREE)
-ONES = {cell.key: 1 for cell in CELLS}
 costs = st.dictionaries(st.sampled_from([cell.key for cell in CELLS]), st.integers(0, 10_000))
 
 
@@ -228,7 +227,7 @@ def test_runners_read_the_plan_as_it_was_dealt(known: dict[CellKey, int], count:
     text, parts = canonical(matrix(CELLS, count, known)).decode(), deal(CELLS, count, known)
     assert sorted(cell.key for part in parts for cell in part) == [cell.key for cell in CELLS] and len(parts) == count
     read = tuple(assigned(CELLS, text, index, count, "plan") for index in range(1, count + 1))
-    assert read == (parts if known else tuple(shard(CELLS, i, count) for i in range(1, count + 1)))
+    assert read == parts
     assert [row["cells"] for row in json.loads(text)["include"]] == [len(part) for part in read if part]
 
 
@@ -246,19 +245,17 @@ def test_a_plan_of_other_cells_or_of_another_count_is_refused() -> None:
             assigned(cells, text, index, count, "the plan")
         return caught.value.line
 
-    other = canonical(matrix(CELLS[3:], 1, ONES)).decode()
+    other = canonical(matrix(CELLS[3:], 1)).decode()
     assert "f on cpu, which is not planned here" in refused(CELLS[:-3], other, 1, 1)
     assert "is over no shards" in refused(CELLS, '{"include": []}', 1, 1)
-    for known in (None, ONES):
-        assert refused(CELLS[:-3], canonical(matrix(CELLS, 2, known)).decode(), 1, 2) == (
-            "the plan: is of 18 cells, and 15 are planned here (plan and measure the same commit, with the same "
-            "selectors)"
+    assert refused(CELLS[:-3], canonical(matrix(CELLS, 2)).decode(), 1, 2) == (
+        "the plan: is of 18 cells, and 15 are planned here (plan and measure the same commit, with the same selectors)"
+    )
+    for index, count in ((1, 8), (4, 8), (1, 2), (3, 3)):
+        assert refused(CELLS, canonical(matrix(CELLS, 4)).decode(), index, count) == (
+            f"the plan: is over 4 shards, and {index}/{count} is not one of them "
+            "(measure the shards that the plan names)"
         )
-        for index, count in ((1, 8), (4, 8), (1, 2), (3, 3)):
-            assert refused(CELLS, canonical(matrix(CELLS, 4, known)).decode(), index, count) == (
-                f"the plan: is over 4 shards, and {index}/{count} is not one of them "
-                "(measure the shards that the plan names)"
-            )
     wide = canonical(matrix(CELLS, 20)).decode()
     assert len(json.loads(wide)["include"]) == 18 and assigned(CELLS, wide, 20, 20, "the plan") == ()
 
@@ -270,7 +267,7 @@ def test_a_plan_says_what_nightly_is_for_all_its_runners() -> None:
     assert agreed(text) == {"nightly": "3.14.0rc20261101"}
     assert assigned(CELLS, text, 1, 2, "the plan") == shard(CELLS, 1, 2)
     for wrong in ({"3.13.0": "3.14.0"}, {"nightly": "../evil"}, {"nightly": "evil.whl"}, {"nightly": 3}):
-        row = {"shard": "1/1", "cells": len(CELLS), "releases": wrong}
+        row = {"shard": "1/1", "cells": len(CELLS), "assigned": {}, "releases": wrong}
         with pytest.raises(InputError, match="plan"):
             agreed(json.dumps({"include": [row]}))
 
