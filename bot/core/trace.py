@@ -36,7 +36,6 @@ class DispatchTrace(Record, frozen=True, omit_defaults=True):
     why: str = ""  # why there are none, or why they end early; empty where the trace is whole
     # whether the traced compile made the code that is in the artifact; None where that is not known
     same_code: bool | None = None
-    cpu_ms: int = 0  # what tracing cost, the compiler alone
     # of a dispatch that the other side lacks, what that side's passes did at the same places of the model
     across: tuple[PassStep, ...] = ()
     # the target for which the passes over the program were printed, where that is another one with the same dispatches
