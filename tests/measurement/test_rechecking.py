@@ -60,20 +60,6 @@ def test_what_is_newly_broken_is_asked_first_then_the_largest_alarm_then_other_c
     assert suspects(base, base, rules) == ()
 
 
-def test_the_largest_of_each_kind_comes_before_the_second_largest_of_any(rules: Config) -> None:
-    base, head = snapshot({"a": 100, "b": 100, "c": 100}), snapshot({"a": 190, "b": 180, "c": 101})
-    counts = {"a": (1, 1), "b": (1, 1), "c": (1, 2)}
-
-    def with_counts(side: Snapshot, index: int) -> Snapshot:
-        cells = (
-            replace(cell, metrics={**cell.metrics, "executables": counts[cell.key.model][index]}) for cell in side.cells
-        )
-        return replace(side, cells=tuple(cells))
-
-    order = suspects(with_counts(base, 0), with_counts(head, 1), rules)
-    assert [key.model for key in order] == ["a", "c", "b"]
-
-
 def sides(
     tmp_path: Path, head: FakeCompiler, cells: Sequence[PlannedCell] | None = None
 ) -> tuple[list[SidePlan], Resources]:
