@@ -26,7 +26,7 @@ from bot.compiler.diagnostics import failure
 from bot.compiler.schedule import Task, run_all
 from bot.compiler.toolchain import UNTHREADED
 from bot.core.delta import diff
-from bot.core.explanation import EARLY_CAUSES, DispatchDelta, Explanation, RootCause, moved_bytes
+from bot.core.explanation import EARLY_CAUSES, DispatchDelta, Explanation, moved_bytes
 from bot.core.parting import (
     NO_PLACES,
     NO_TIME,
@@ -40,7 +40,6 @@ from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot
 from bot.core.trace import LLVM, MLIR, PROGRAM, REGION, DispatchTrace
 from bot.errors import MalformedBinary
 from bot.explain.explanations import changed_models, explanations
-from bot.explain.root_causes import root_causes
 from bot.readers.artifact import read_executable
 from bot.readers.assemble import UNSPEAKABLE
 from bot.readers.elf import function_codes
@@ -190,7 +189,6 @@ PROGRAM_SECONDS = 2
 """What the passes over a program take on both sides: 1 s for 400 lines, 3.5 s for 4,000, for all dispatches of it."""
 MOVED_TENTHS, MOST = 9, 600
 """So much of a target's moved bytes of dispatches has to have a knob or a trace; so many are traced at most."""
-LEAST_SHARE = 0.01  # Of all that moved: from so much on a knob's largest dispatch is traced
 Moved = tuple[CellKey, DispatchDelta]
 
 
@@ -533,10 +531,7 @@ def traced(plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], work: Work)
     """Both sides, with traces of what moved most without a cause that is known otherwise."""
     deltas = diff(sides["base"], sides["head"])
     causes = explanations(sides["base"], sides["head"], deltas, work.config.components)
-    backends = {**sides["base"].targets, **sides["head"].targets}
-    moved = worth_tracing(
-        causes, root_causes(deltas, causes, backends=backends), changed_models(sides["base"], sides["head"])
-    )
+    moved = worth_tracing(causes, changed_models(sides["base"], sides["head"]))
     if not moved or not any(plan.compiler.is_traced for plan in plans):
         return dict(sides)
     work.show.say(f"traces {plural(len(moved), 'dispatch')} through the passes of both compilers")
@@ -569,14 +564,11 @@ def seconds_for(sides: Mapping[str, Snapshot]) -> float:
     return max(LITTLE_SECONDS, TIME_SHARE * compiled_ms / 1000)
 
 
-def worth_tracing(
-    explanations: Mapping[CellKey, Explanation], roots: Sequence[RootCause], edited: Collection[str] = ()
-) -> list[Moved]:
+def worth_tracing(explanations: Mapping[CellKey, Explanation], edited: Collection[str] = ()) -> list[Moved]:
     """What is to be traced, by the bytes that a second explains, most first: ten of 4 KB before one of 10 KB.
 
     Of each target the largest dispatches of which nobody knows a cause but other code, or that earlier passes formed
-    otherwise of a model that nobody `edited`, until 0.9 of its bytes have a knob or these passes. And the largest of
-    each root cause that is a knob, to tell which pass makes most of it, for the bytes of that cause.
+    otherwise of a model that nobody `edited`, until 0.9 of its bytes have a knob or these passes.
     """
     deltas = [(key, delta) for key, explanation in explanations.items() for delta in explanation.dispatches]
     moved = [(key, delta, abs(moved_bytes(delta) or 0)) for key, delta in deltas]
@@ -595,11 +587,6 @@ def worth_tracing(
     formed = Counter[str]()  # the bytes that the passes over a model's program may explain
     for key, delta, size in chosen:
         formed[key.model] += size if is_formed(delta) else 0
-    knobs = {(root.example.key, root.example.dispatch): root for root in roots if root.cause == "strategy"}
-    for key, delta in deltas:
-        root = knobs.get((key, delta.name))
-        if root and (root.share or 0) >= LEAST_SHARE and not is_lone(delta):
-            chosen.append((key, delta, root.total.absolute_bytes))
     rates = [
         formed[key.model] // PROGRAM_SECONDS
         if is_formed(delta)
