@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import accumulate
 
-from bot.core.explanation import LookedUp, Suspect
 from bot.core.snapshot import CellKey, Dispatch
 from bot.core.trace import LLVM, MACHINE, PROGRAM, REGION, DispatchTrace, Parting, PassState, TraceRow
 
@@ -27,9 +26,6 @@ class Traced:
     traces: Mapping[str, DispatchTrace]
     commands: Mapping[str, tuple[str, ...]]
     parting: Parting
-    # looked_up, suspects: which commits may have done it, as in a root cause
-    looked_up: LookedUp | None = None
-    suspects: tuple[Suspect, ...] = ()
 
 
 # Where two compilers part over one dispatch: its passes side by side, and the one after which it is another function.

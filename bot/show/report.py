@@ -24,7 +24,7 @@ from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.policy import OPEN, RAN_OUT, Finding, is_local
 from bot.core.record import Value, certain, difference, total
 from bot.core.record import total as summed
-from bot.core.report import ONCE, Adoption, Report
+from bot.core.report import Adoption, Report
 from bot.core.snapshot import (
     Cell,
     CellKey,
@@ -286,8 +286,7 @@ def _alarms(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Itera
         yield section("Alarms" if groups else "Notes", *sections, taken, grown, said, name="alarms")
     else:
         yield from (*sections, taken, grown)
-        loud_notes = [note for note in remarks if not note.startswith(ONCE)][:_LOUD]
-        yield from (Sentence(phrase(f"Note: {note}"), small=True, name="note") for note in loud_notes)
+        yield from (Sentence(phrase(f"Note: {note}"), small=True, name="note") for note in [*remarks][:_LOUD])
 
 
 def _next(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Fold:
@@ -1562,5 +1561,4 @@ def notes(report: Report, limits: Limits) -> Listing[str]:
     every = [*report.notes]
     for name, side in (("base", report.base), ("head", report.head)):
         every += [f"{name}: {note}" for note in side.notes]
-    every.sort(key=lambda note: note.startswith(ONCE))
     return first([clip(note, _VALUE_LIMIT) for note in every], limits.failures, "note")

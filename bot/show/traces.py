@@ -17,7 +17,6 @@ from bot.show.blocks import (
     Code,
     Fold,
     Kind,
-    List,
     Marked,
     Picture,
     Row,
@@ -31,7 +30,7 @@ from bot.show.blocks import (
     strong,
 )
 from bot.show.escape import clean, clip
-from bot.show.facts import Facts, suspect_words
+from bot.show.facts import Facts
 from bot.show.filters import percent, plural
 
 TRACES, TRACE_ROWS = 40, 120
@@ -149,8 +148,6 @@ def trace_blocks(traced: Traced) -> Iterator[Block]:
         only = f" (which changes operations on {alone} only)" if alone else ""
         said = f"they part after {apart.row.name}{only}: {operation_words(apart.operations, _NAMED)}"
     yield Sentence((strong(clean(said)),))
-    yield Sentence(suspect_words(traced.looked_up, traced.suspects))
-    yield List(listed(f"{one.date} {one.url or one.commit} {one.title} ({one.why})" for one in traced.suspects))
     for name, side in traced.traces.items():
         if side.same_code is not None:
             is_same = "the code that is in the artifact" if side.same_code else "other code than is in the artifact"
@@ -185,5 +182,4 @@ def trace_json(traced: Traced) -> Mapping[str, Any]:
         "operations": traced.parting.operations,
         "why": traced.parting.why,
         "commands": traced.commands,
-        **({"suspects": traced.suspects, "looked_up": traced.looked_up} if traced.looked_up else {}),
     }

@@ -188,7 +188,7 @@ def suspects(base: Snapshot, head: Snapshot, rules: Config) -> tuple[CellKey, ..
     changed = [delta for delta in deltas if delta.state == "changed"]
     changed.sort(key=lambda delta: (-abs(delta.metrics["artifact_bytes"].change or 0), delta.key))
     alarms = sorted(_alarms(deltas, rules), key=lambda finding: finding.metric is not None)  # states first
-    keys = [one.key for one in (*alarms, *changed)]
+    keys = [*(finding.key for finding in alarms), *(delta.key for delta in changed)]
     measured = {cell.key for cell in head.cells}
     return tuple(key for key in dict.fromkeys(keys) if key in measured)
 

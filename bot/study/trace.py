@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from bot.core.delta import diff
-from bot.core.explanation import DispatchDelta, PassChange
+from bot.core.explanation import DispatchDelta
 from bot.core.parting import Traced, parting
 from bot.core.planned import SIDES, beginning, matching, near_or_known
 from bot.core.snapshot import Cell
 from bot.core.trace import PROGRAM
 from bot.errors import NoVerdict, UsageError
 from bot.explain.explanations import explanations
-from bot.explain.root_causes import PIPELINE, turned
-from bot.explain.suspects import UNFINISHED, Clue, looked_up
-from bot.study.comparison import both_sides, source_of
+from bot.study.comparison import both_sides
 from bot.study.prepare import Request, Show
 from bot.study.tracing import is_formed, is_lone, program_command, trace_commands, with_traces
 from bot.system.processes import Cancel
@@ -52,7 +49,7 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
     rows = {name: row for name, row in (("base", delta.base), ("head", delta.head)) if row is not None}
     traces = {name: sides[name].cells[0].traces.get(row.name) for name, row in rows.items()}
     apart = parting(traces.get("base"), traces.get("head"))
-    traced = Traced(
+    return Traced(
         key=keys[0],
         compilers={name: side.compiler.version for name, side in sides.items()},
         rows=rows,
@@ -66,25 +63,6 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
         },
         parting=apart,
     )
-    clue = _clue(traced, delta, both.sides["head"].targets.get(keys[0].target, ""))
-    if clue and (source := source_of(both.work)):
-        ((known, suspects),), why = looked_up([clue], (both.sides["base"], both.sides["head"]), source)
-        traced = replace(traced, looked_up=known, suspects=suspects)
-        if why:
-            show.say(f"{UNFINISHED}{why}")
-    return traced
-
-
-def _clue(traced: Traced, delta: DispatchDelta, backend: str) -> Clue | None:
-    """The knob of the configuration, where that is another one, else the pass that parts the sides."""
-    base, head = (row.strategy or "" if row else "" for row in (delta.base, delta.head))
-    knobs = sorted(turned(base, head).items(), key=lambda one: one[0] != PIPELINE) if delta.cause == "strategy" else []
-    row, passed = traced.parting.row, None
-    if not knobs:
-        if row is None:
-            return None
-        passed = PassChange(row.name, traced.parting.operations, class_name=row.class_name)
-    return Clue(passed, " ".join(knobs[0]) if knobs else "", [traced.key.target], [backend], delta.name)
 
 
 def _chosen(wanted: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDelta], noise: str) -> DispatchDelta:
