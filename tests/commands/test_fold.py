@@ -112,7 +112,6 @@ def test_a_requirements_file_names_the_compiler_and_where_its_wheels_are(asked: 
         (["--max-slowdown", "2"], "argument --max-slowdown: '2' is no percentage: write 2%"),
         (["--max-slowdown", "1MiB"], "argument --max-slowdown: '1MiB' is no percentage, such as 1%"),
         (["--max-slowdown", "any"], "argument --max-slowdown: 'any' is no number with a unit"),
-        (["--max-slowdwon", "1%"], "(did you mean --max-slowdown?)"),
         (
             ["--config", "c.yml", "--max-slowdown", "1%", "--no-run"],
             "--max-slowdown: needs run times, and with --no-run there are none (leave out one of the two)",
