@@ -413,20 +413,6 @@ def test_what_a_rule_is_about_and_which_ones_hide_it() -> None:
     assert hidden == [None, None, rules[0], None, rules[1], None]
 
 
-names = st.sampled_from(["a", "b", "ab", "ba"])
-some_globs = st.lists(st.sampled_from(["*", "a", "a*", "*b", "?", "[ab]", "b?"]), min_size=1, max_size=2).map(tuple)
-some_metrics = st.lists(st.sampled_from(["*", "vm_bytes", "*_bytes", "executables"]), min_size=1, max_size=2)
-some_rules = st.builds(Rule, st.just("r"), some_metrics.map(tuple), some_globs, some_globs)
-
-
-@given(st.lists(some_rules, min_size=1, max_size=4), names, names, st.sampled_from(METRIC_IDS))
-def test_a_hidden_rule_never_decides(rules: list[Rule], model: str, target: str, metric: str) -> None:
-    key = CellKey(model, target)
-    matching = [i for i, one in enumerate(rules) if metric in metrics_of(one) and one.matches_cell(key)]
-    for index in matching[:1]:
-        assert hiding(rules[:index], rules[index]) is None
-
-
 # Properties of any judgement.
 
 few = st.integers(0, 60)
@@ -446,23 +432,6 @@ cells_ = st.builds(
 snapshots = st.lists(cells_, max_size=4, unique_by=lambda one: one.key).map(
     lambda some: Snapshot(CompilerInfo("3.13.0", "", ""), SourceInfo(), tuple(sorted(some, key=lambda one: one.key)))
 )
-
-
-@given(snapshots, snapshots, rules_)
-def test_first_match_wins(base: Snapshot, head: Snapshot, rules: list[Rule]) -> None:
-    def judged(before: list[Rule], one: CellDelta, metric: str | None) -> bool:
-        everything = [replace(each, fail=level(None, None, -1)) for each in before]
-        return any(f.metric == metric for each in everything for f in judge([one], [each], {}).findings)
-
-    deltas = diff(base, head)
-    alone = [
-        finding
-        for one in deltas
-        for index, each in enumerate(rules)
-        for finding in judge([one], [each], {}).findings
-        if not judged(rules[:index], one, finding.metric)
-    ]
-    assert sorted(map(repr, alone)) == sorted(map(repr, judge(deltas, rules, {}).findings))
 
 
 @given(any_snapshots(), any_snapshots())

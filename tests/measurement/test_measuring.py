@@ -43,7 +43,7 @@ from bot.core.planned import LIFTED, LIFTED_LIMIT_FLAG, PlannedCell, Target, pla
 from bot.core.policy import lasts
 from bot.core.snapshot import ASSEMBLED, Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo, from_json
 from bot.errors import OutputError, UsageError
-from bot.study.cell import cell_of, products_of, read_program
+from bot.study.cell import cell_of
 from bot.study.prepare import load_models
 from bot.study.run import Resources, SidePlan, measure_sides
 from bot.system.processes import Cancel
@@ -372,15 +372,6 @@ def test_numbers_that_no_snapshot_can_have_do_not_spoil_it(tmp_path: Path) -> No
     assert cell.metrics["executable_bytes"] == cell_of(planned, small).metrics["executable_bytes"]
     snapshot = Snapshot(CompilerInfo("1", "", ""), SOURCE, (cell,))
     assert from_json(to_json(snapshot)) == snapshot
-
-
-def test_answers_of_the_ir_worker_that_are_no_answers() -> None:
-    for text in ("{", "null", "[]", "{}", '{"error": "bad IR"}', "[" * 100_000):
-        compiled = Compiled({ARTIFACT: b"", PROGRAM: text.encode(), ALLOCAS: text.encode()}, 1, 1)
-        products = products_of(compiled, "llvm-cpu", read_program(text))
-        assert products.program is None and products.allocas is None
-        assert products.reasons["program"] and products.reasons["allocas"]
-    assert "bad IR" in str(read_program('{"error": "bad IR"}').reason)
 
 
 def test_the_ir_reader_of_a_side_is_ended_with_it(tmp_path: Path) -> None:
