@@ -194,14 +194,6 @@ def test_a_plan_is_a_matrix_of_shards(bench: Bench) -> None:
     assert plan_of(bench, "--shards", "1") == [{"shard": "1/1", "cells": 6}]
 
 
-def test_a_shard_of_another_plan_is_refused_before_anything_is_measured(bench: Bench) -> None:
-    bench.write("plan.json", bench.run("plan", "--config", "c.yml", "--shards", "3").out)
-    rest = ("--config", "c.yml", "--compiler", "3.13.0", "--out", "x.json", "--plan", "plan.json")
-    found = bench.run("measure", *rest, "--shard", "1/8")
-    line = "plan.json: is over 3 shards, and 1/8 is not one of them (measure the shards that the plan names)"
-    assert (found.code, found.line) == (2, line) and not (bench.folder / "x.json").exists()
-
-
 def test_selectors_narrow_a_plan(bench: Bench) -> None:
     assert plan_of(bench, "--shards", "1", "--model", "s*", "--model", "large") == [{"shard": "1/1", "cells": 4}]
     assert plan_of(bench, "--shards", "1", "--model", "s*", "--target", "vmvx") == [{"shard": "1/1", "cells": 1}]

@@ -74,20 +74,15 @@ def test_every_file_of_ours_is_known_by_what_is_in_it_and_nothing_else_is() -> N
         (("report", "--base", "base.json", "--head"), f"a snapshot is wanted ({GIVE_SNAPSHOT})"),
         (("compare", "--head", "base.json", "--base"), f"a snapshot is wanted ({GIVE_SNAPSHOT})"),
         (("merge", "--out", "x.json"), f"a snapshot is wanted ({GIVE_SNAPSHOT})"),
-        (("plan", "--shards", "2", "--costs"), f"a snapshot is wanted ({GIVE_SNAPSHOT})"),
         (("explain", "--model", "a", "--target", "vmvx"), "a report is wanted (give the report.json of a compare)"),
         (("plan", "--shards", "2", "--config"), f"a configuration is wanted ({GIVE_CONFIGURATION})"),
-        (
-            ("measure", "--compiler", "3.13.0", "--out", "x.json", "--target", "vmvx", "--plan"),
-            "a plan is wanted (give what `plan --shards N` printed)",
-        ),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
 def test_another_file_in_place_of_what_is_wanted(said: Said, command: tuple[str, ...], wanted: str) -> None:
     names = ["report.json"] if command[0] == "compare" else ["base.json", "report.json", "plan.json", "code-size.yml"]
     for name in names:
-        if f"a {KINDS[name]} is wanted" not in wanted and (command[0], name) != ("measure", "code-size.yml"):
+        if f"a {KINDS[name]} is wanted" not in wanted:
             assert said(*command, name) == f"{name}: is a {KINDS[name]}, {wanted}"
 
 
