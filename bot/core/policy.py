@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from bot.core.delta import STATES, CellDelta, MetricDelta, outcome
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, METRICS, Metric, Unit
 from bot.core.planned import covers
-from bot.core.record import Count, Record, Small, Spread, Value, difference, spread
+from bot.core.record import Record, Small, Spread, Value, difference, spread
 from bot.core.snapshot import Cell, CellKey, Failure
 
 Level = Literal["warn", "fail"]
@@ -74,30 +74,11 @@ class Finding(Small, frozen=True):
         return "warn" if self.accepted is not None else self.level
 
 
-class Budget(Record, frozen=True):
-    """A value that keeps a limit and uses most of it."""
-
-    key: CellKey
-    metric: str
-    rule: str
-    # base, head: the metric's values; None where base's is not known
-    base: Count | None
-    head: Count
-    limit: Count  # the largest value that the rule allows, in the metric's unit
-    own: Metric | None = None  # the metric, where a configuration declares it
-
-    @property
-    def quantity(self) -> Metric:
-        """The metric itself."""
-        return self.own or METRIC_BY_ID[self.metric]
-
-
 class Verdict(Small, frozen=True):
-    """The outcome of all rules over all cells; findings are sorted, worst first, and so are budgets."""
+    """The outcome of all rules over all cells; findings are sorted, worst first."""
 
     status: VerdictStatus
     findings: tuple[Finding, ...] = ()
-    budgets: tuple[Budget, ...] = ()
 
     @property
     def news(self) -> tuple[Finding, ...]:
@@ -141,7 +122,6 @@ def status_of(findings: Iterable[Finding]) -> Status:
 # * The verdict is the worst level among the findings that are not known. They are sorted worst first: those that are
 #   not known, fail before warn, states before metrics, register spills before the rest, bytes before counts, then by
 #   how much more there is than the level allows, in bytes or as a count, then by cell and metric.
-# * A value that keeps a limit and uses nine tenths of it or more is a budget to watch, and no finding.
 # * Where nothing was compared there is no verdict: it is `unknown`, whatever the findings. Compared is a cell that was
 #   measured on both sides, that is fixed, or newly broken where that is a finding.
 
@@ -225,9 +205,6 @@ class Rule(Small, frozen=True):
         return any_match(self.models, key.model) and any_match(self.targets, key.target)
 
 
-_WATCHED_TENTHS = 9  # the share of a limit from which on a value is mentioned
-
-
 def any_match(globs: Iterable[str], name: str) -> bool:
     """True where one of the globs matches the whole name."""
     return any(glob == "*" or fnmatchcase(name, glob) for glob in globs)
@@ -241,19 +218,17 @@ def judge(deltas: Sequence[CellDelta], rules: Sequence[Rule], states: Mapping[st
     by_metric = {one.id: [rule for rule in rules if any_match(rule.metrics, one.id)] for one in METRICS if one.exact}
     own = {one.id: one.own for delta in deltas for one in delta.metrics.values() if one.own}
     by_metric |= {id_: own_rules(rules, metric) for id_, metric in own.items()}
-    judged: list[Finding | Budget] = []
+    judged: list[Finding] = []
     for delta in deltas:
         of_cell = {id(rule) for rule in rules if rule.matches_cell(delta.key)}
         for id_, metric in delta.metrics.items() if delta.head and delta.head.measured else ():
             rule = next((rule for rule in by_metric.get(id_, ()) if id(rule) in of_cell), None)
             if rule:
                 judged += _judge_metric(delta, metric, rule)
-    of_metrics = [one for one in judged if isinstance(one, Finding)]
-    findings = tuple(sorted([*of_metrics, *_judge_states(deltas, states)], key=_order))
-    budgets = sorted((one for one in judged if isinstance(one, Budget)), key=lambda one: -Fraction(one.head, one.limit))
+    findings = tuple(sorted([*judged, *_judge_states(deltas, states)], key=_order))
     compared = any(delta.state in _COMPARED for delta in deltas)
     is_known = compared or any(finding.limit == "newly-broken" for finding in findings)
-    return Verdict(status_of(findings) if is_known else "unknown", findings, tuple(budgets))
+    return Verdict(status_of(findings) if is_known else "unknown", findings)
 
 
 def own_rules(rules: Sequence[Rule], metric: Metric) -> list[Rule]:
@@ -314,7 +289,7 @@ def _judge_states(deltas: Sequence[CellDelta], states: Mapping[str, Status]) -> 
         yield Finding(*said, outcomes=outcomes, known=known, failure=failure)
 
 
-def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule) -> Iterator[Finding | Budget]:
+def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule) -> Iterator[Finding]:
     if metric.head is None:
         if metric.base is not None and rule.levels():
             reasons = delta.head.reasons if delta.head else {}
@@ -323,8 +298,7 @@ def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule) -> Iterator
             said = (metric.id, rule.name, "unknown", "known on base", actual, metric.base)
             yield Finding(delta.key, "warn", *said, line=rule.line, own=metric.own)
         return
-    least = metric.least_alarming
-    finding = next(_exceeded(delta, least, rule), None)
+    finding = next(_exceeded(delta, metric.least_alarming, rule), None)
     if finding is None and metric.seen is not None and metric.change != 0:
         finding = next((one for one in _exceeded(delta, metric.most_alarming, rule) if not one.known), None)
         finding = replace(finding, level="warn", is_open=True) if finding else None
@@ -333,11 +307,6 @@ def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule) -> Iterator
         finding = replace(finding, actual=f"{actual}, {OPEN}" if finding.is_open else actual, seen=metric.seen)
     if finding is not None:
         yield finding
-    head = least.head or 0
-    limits = [spec.limit.steps(metric.quantity.unit) if spec.limit is not None else 0 for _, spec in rule.levels()]
-    watched = next((limit for limit in limits if 0 < head <= limit and 10 * head >= _WATCHED_TENTHS * limit), None)
-    if watched is not None:
-        yield Budget(delta.key, metric.id, rule.name, least.base, head, watched, metric.own)
 
 
 def _exceeded(delta: CellDelta, metric: MetricDelta, rule: Rule) -> Iterator[Finding]:

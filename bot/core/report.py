@@ -91,7 +91,6 @@ def report_lines(report: Report) -> Iterator[bytes]:
         "verdict": {
             "status": verdict.status,
             "findings": findings,
-            "budgets": [_flat(one, "own") for one in verdict.budgets],
         },
         "cells": (),
         "root_causes": list(map(_root_cause, report.root_causes)),

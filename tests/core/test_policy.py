@@ -334,28 +334,6 @@ def test_what_is_allowed_is_the_largest_growth_without_a_finding(base: int, head
     assert [one.allowed for one in judged] == ([allowed] if head - base > allowed else [])
 
 
-# Budgets.
-
-
-def test_a_value_is_a_budget_to_watch_from_nine_tenths_of_its_limit_on() -> None:
-    for head, used in ((899, False), (900, True), (999, True), (1_000, True), (1_001, False), (0, False)):
-        verdict = judge([delta("vm_bytes", 1, head)], [rule(fail=level(None, None, 1_000))])
-        assert [(one.base, one.head, one.limit, one.rule) for one in verdict.budgets] == [(1, head, 1_000, "r")] * used
-        assert bool(verdict.findings) == (head > 1_000)
-        assert verdict.status == ("fail" if head > 1_000 else "pass"), "a budget is no finding"
-    assert not judge([delta("vm_bytes", 900, 990)], [rule(fail=level(100, 10))]).budgets
-    assert not judge([delta("vm_bytes", 0, 0)], [rule(fail=level(None, None, 0))]).budgets
-    assert not judge([delta("vm_bytes", 95, None)], [LIMIT]).budgets
-    limits = rule(warn=level(None, None, 90), fail=level(None, None, 100))
-    verdict = judge([delta("vm_bytes", 80, 95)], [limits])
-    assert [(one.level, one.limit) for one in verdict.findings] == [("warn", "90")]
-    assert [one.limit for one in verdict.budgets] == [100], "beyond the one that warns the one that fails is next"
-    cells = [cell("b", "vm_bytes", 1, 91), cell("c", "vm_bytes", None, 99), cell("a", "vm_bytes", 1, 91)]
-    fullest = judge(cells, [LIMIT]).budgets
-    assert [(one.key.model, one.base) for one in fullest] == [("c", None), ("b", 1), ("a", 1)]
-    assert judge([delta("vm_bytes", 1, 5)], [LIMIT]) == Verdict("pass")
-
-
 # Words.
 
 

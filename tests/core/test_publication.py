@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
 
-from bot.core.policy import Accepted, Budget, Finding, Verdict, judge
+from bot.core.policy import Accepted, Finding, Verdict, judge
 from bot.core.publication import (
     LINE_LIMIT,
     Acceptance,
@@ -72,9 +72,8 @@ def test_what_base_had_needs_no_acceptance() -> None:
     known = replace(GROWTH, kind="limit", known=True)
     assert seen([known]) == ()
     assert accept(Verdict("pass", (known,)), [acceptance(GROWTH)]) == Verdict("pass", (known,))
-    beside = Verdict("fail", (BROKEN, known), (Budget(CELL, "vm_bytes", "r", 1, 95, 100),))
-    taken = accept(beside, [acceptance(BROKEN)])
-    assert (taken.status, taken.findings[1:], taken.budgets) == ("warn", (known,), beside.budgets)
+    taken = accept(Verdict("fail", (BROKEN, known)), [acceptance(BROKEN)])
+    assert (taken.status, taken.findings[1:]) == ("warn", (known,))
 
 
 @given(st.integers(0, 1 << 40), st.integers(0, 1 << 40))
