@@ -109,7 +109,6 @@ def _flat(value: msgspec.Struct, *but: str) -> dict[str, Any]:
 
 def _cell(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
     told, sides = explanation or _UNEXPLAINED, {"base": delta.base, "head": delta.head}
-    program = delta.head.program if explanation and delta.head else None
     dispatches = [
         _flat(one, "passed", "untraced")
         | {"name": one.name}
@@ -130,8 +129,6 @@ def _cell(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
         "metrics": {one.id: {"base": one.base, "head": one.head} for one in delta.metrics.values()},
         "first": told.phase,
         "dispatches": dispatches,
-        "arguments": program.arguments if program else (),
-        "phases_ms": {side: one.phases_ms if explanation and one else {} for side, one in sides.items()},
         "families": delta.head.families if delta.head else (),
         **filled(seen=seen),
     }

@@ -136,11 +136,11 @@ def both_sides(request: Request, show: Show, cancel: Cancel) -> BothSides:
     require_writable(request.out)
     missing = [side for side, (sought, _) in named.items() if not sought.spec]
     if missing:
-        sides, options = " and ".join(missing), " and ".join(f"--{side} SPEC" for side in missing)
-        wanted = ("--compiler SPEC", "--compiler") if _tries(request) else (options, f"--{missing[0]}")
-        hint = f"give {wanted[0]}, such as {wanted[1]} 3.13.0, or a --config that names compiler.{missing[0]}"
+        options = ["--compiler"] if _tries(request) else [f"--{side}" for side in missing]
+        wanted = " and ".join(f"{option} SPEC" for option in options)
+        hint = f"give {wanted}, such as {options[0]} 3.13.0, or a --config that names compiler.{missing[0]}"
         where = str(works[missing[0]].request.config or "")
-        raise UsageError(f"no compiler for the {sides} side", where=where, hint=hint)
+        raise UsageError(f"no compiler for the {' and '.join(missing)} side", where=where, hint=hint)
     head = named["head"][0].spec
     if is_snapshot(head) and (request.tried or "head" in request.configs):
         what = "was measured before, so that no flags or configuration can be tried on it"

@@ -43,7 +43,7 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
     deltas = diff(both.sides["base"], both.sides["head"])
     causes = explanations(both.sides["base"], both.sides["head"], deltas, both.work.config.components)
     changed = causes[keys[0]].dispatches if keys[0] in causes else ()
-    delta = _chosen(dispatch, cells, changed, deltas[0].noise)
+    delta = _chosen(dispatch, cells, changed)
     with both.work.resources() as resources:
         sides = with_traces(both.plans, both.sides, [(keys[0], delta)], resources)
     rows = {name: row for name, row in (("base", delta.base), ("head", delta.head)) if row is not None}
@@ -65,10 +65,9 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
     )
 
 
-def _chosen(wanted: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDelta], noise: str) -> DispatchDelta:
+def _chosen(wanted: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDelta]) -> DispatchDelta:
     """The dispatch on both sides: as they were matched where it changed, else by its name; or one formed otherwise.
 
-    `noise`: why nothing was matched, where the same command gives several artifacts.
     Raises UsageError where several are meant, or none; NoVerdict for one that has nothing to be held against.
     """
     pairs = [delta for delta in changed if is_formed(delta) or not is_lone(delta)]
@@ -94,9 +93,7 @@ def _chosen(wanted: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDe
             rows = [row.name for row in cell.dispatches]
             alone = matching(rows, wanted, None) or beginning(rows, wanted)
             if alone and one_side in ("", side):
-                raise NoVerdict(
-                    f"is on {side} alone, with nothing to hold it against{noise and f'; {noise}'}", where=alone[0]
-                )
+                raise NoVerdict(f"is on {side} alone, with nothing to hold it against", where=alone[0])
         hint = near_or_known(wanted, names, None)
         raise UsageError(f"no dispatch that can be traced is {wanted!r}", where="--dispatch", hint=hint)
     return meant[0]

@@ -233,10 +233,11 @@ def test_a_plan_of_other_cells_or_of_another_count_is_refused() -> None:
         return caught.value.line
 
     other = canonical(matrix(CELLS[3:], 1)).decode()
-    assert "f on cpu, which is not planned here" in refused(CELLS[:-3], other, 1, 1)
-    assert "is over no shards" in refused(CELLS, '{"include": []}', 1, 1)
+    assert "is of 15 cells, and 15 are planned here: a on cpu is not in both" in refused(CELLS[:-3], other, 1, 1)
+    assert "is over no shards" in refused((), '{"include": []}', 1, 1)
     assert refused(CELLS[:-3], canonical(matrix(CELLS, 2)).decode(), 1, 2) == (
-        "the plan: is of 18 cells, and 15 are planned here (plan and measure the same commit, with the same selectors)"
+        "the plan: is of 18 cells, and 15 are planned here: f on cpu is not in both "
+        "(plan and measure the same commit, with the same selectors)"
     )
     for index, count in ((1, 8), (4, 8), (1, 2), (3, 3)):
         assert refused(CELLS, canonical(matrix(CELLS, 4)).decode(), index, count) == (
