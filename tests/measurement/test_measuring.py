@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
-import subprocess
 import tempfile
 import threading
 from collections import Counter
@@ -217,19 +215,6 @@ def test_only_what_is_not_in_the_cache_is_compiled(tmp_path: Path) -> None:
     assert (row.key.model, fake.compiles) == ("omega", before)
     assert row.command.endswith("-o omega.vmfb < models/omega.mlir")
     assert row.metrics == new[cells[0].key].metrics
-
-
-def test_timeouts_and_crashes_are_tried_again_and_refusals_are_not(tmp_path: Path) -> None:
-    rules = [
-        {"do": "crash", "kind": "direct", "argv": "=vmvx"},
-        {"do": "fail", "kind": "direct", "argv": "=rocm"},
-    ]
-    fake, cells = fake_in(tmp_path / "fake", *rules), cells_of(tmp_path, ["alpha"])
-    first, _ = measured(tmp_path, ("head", fake, cells))
-    second, heard = measured(tmp_path, ("head", fake, cells))
-    assert second == first
-    assert heard.plans[0][:2] == (3, 2)
-    assert [key.target for _, key, _ in heard.cells] == ["vmvx"]
 
 
 def test_a_file_in_place_of_the_cache(tmp_path: Path, scratch: Path) -> None:
@@ -475,24 +460,3 @@ def test_other_backends_have_no_assembler() -> None:
     found = assembled((FIXTURES / "binaries" / "dense.rocm.vmfb").read_bytes(), Ptxas(Path("none"), "1"), "rocm")
     assert found.assembler is None and found.value("sass_bytes") is None
     assert (found.value("vgprs_max") or 0) > 0 and found.value("vgpr_spills") == 0 == found.value("sgpr_spills")
-
-
-@pytest.mark.compiler
-def test_a_real_model_against_the_assembler_by_hand(compiler_root: Path, tmp_path: Path) -> None:
-    """The dumped PTX, assembled here and read by pattern: another way to every figure."""
-    command = [str(compiler_root / "iree/compiler/_mlir_libs/iree-compile"), "-", *planned_on().argv, "-o", "out.vmfb"]
-    command += ["--iree-hal-dump-executable-binaries-to=bin"]
-    with MODEL.open() as text:
-        subprocess.run(command, stdin=text, cwd=tmp_path, check=True, capture_output=True)
-    found = assembled((tmp_path / "out.vmfb").read_bytes(), real_ptxas())
-    (ptx,) = (tmp_path / "bin").glob("*.ptx")
-    by_hand = [str(real_ptxas().binary), "-v", "--gpu-name", "sm_80", "-o", "by_hand.cubin", str(ptx)]
-    said = subprocess.run(by_hand, cwd=tmp_path, capture_output=True, text=True, check=True)
-    printed = said.stdout + said.stderr
-    assert found.value("registers_max") == max(map(int, re.findall(r"Used (\d+) registers", printed)))
-    spills = re.findall(r"(\d+) bytes spill stores, (\d+) bytes spill loads", printed)
-    assert found.value("spill_bytes") == sum(int(size) for pair in spills for size in pair)
-    assert {int(size) for size in re.findall(r"(\d+) bytes smem", printed)} <= {0}  # launches ask for theirs
-    sections = subprocess.run(["readelf", "-SW", "by_hand.cubin"], cwd=tmp_path, capture_output=True, text=True).stdout
-    sizes = re.findall(r"\] \.text\.\S+ +PROGBITS +\S+ \S+ (\S+) ", sections)
-    assert found.value("sass_bytes") == sum(int(size, 16) for size in sizes) > 100_000
