@@ -192,11 +192,7 @@ def with_compiler(work: Work) -> Work:
         raise UsageError("no compiler is named", where=str(work.request.config or ""), hint=hint)
     for note in sought.notes:
         work.show.say(note)
-    if sought.places.no_index:
-        work.show.say("--no-index of the requirements file is not followed here: the index counts as well")
-    places = work.config.places
-    links = tuple(dict.fromkeys((*sought.places.find_links, *places.find_links)))
-    config = structs.replace(work.config, places=structs.replace(places, find_links=links))
+    config = structs.replace(work.config, places=sought.places + work.config.places)
     request = replace(work.request, specs={**work.request.specs, "head": sought.spec})
     return replace(work, request=request, config=config)
 
