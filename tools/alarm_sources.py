@@ -100,7 +100,7 @@ def of_edits(work: Work, edits: Sequence[Edit] = EDITS) -> Iterator[Comparison]:
         home = work.folder("alarms", f"edit-{number}")
         configs = {side: written(home / side, edit.model, text) for side, text in zip(SIDES, edit.texts, strict=True)}
         out = work.folder("alarms") / f"edited-{number}"
-        pair = [f"--{side}-config={path}" for side, path in configs.items()]
+        pair = [f"--config={configs['base']}", f"--head-config={configs['head']}"]
         replace(work, selectors=work.targets).compared(out, "--compiler", PAIR[1], *pair)
         words = {side: ["--config", str(path)] for side, path in configs.items()}
         homes = {side: path.parent for side, path in configs.items()}

@@ -14,14 +14,13 @@ EXAMPLES = (
 
 def arguments(parser: Parser) -> None:
     parser.description = (
-        f"{parser.description}. With --flags, --base-config or --head-config it tries them: a compiler that is named "
-        "for one side is then both sides'; where none is, each side has the head of its configuration."
+        f"{parser.description}. With --flags or --head-config it tries them: a compiler that is named for one "
+        "side is then both sides'; where none is, each side has the head of its configuration."
     )
     parser.add_argument("sides", nargs="*", type=spec, metavar="SPEC", help="the base and the head side, in this order")
     add_sides(parser, "compiler or snapshot")
-    for side, rules in (("base", ", and the rules"), ("head", "")):
-        text = f"models, targets and flags of the {side} side{rules} (default: --config)"
-        parser.add_argument(f"--{side}-config", type=path, metavar="FILE", help=text)
+    about = "models, targets and flags of the head side alone (default: --config, which has the rules in any case)"
+    parser.add_argument("--head-config", type=path, metavar="FILE", help=about)
     add_suspects(parser)
     add_format(parser, "what report.json has, and nothing else,")
     add_out(parser)
@@ -47,11 +46,9 @@ def run(arguments: Arguments) -> int:
     from bot.study.comparison import both_sides, reported
     from bot.study.tracing import traced
 
-    own = {"base": arguments.base_config, "head": arguments.head_config}
-    configs = {side: chosen_config(file, arguments.show.say) for side, file in own.items() if file}
-    if len(configs) == len(own):
-        arguments.config = arguments.config or arguments.base_config  # nothing is left to be looked for
-    request = replace(request_of(arguments, specs), configs=configs)
+    request = request_of(arguments, specs)
+    if own := arguments.head_config:
+        request = replace(request, configs={"head": chosen_config(own, arguments.show.say)})
     work, known, baseline, plans = both_sides(request, arguments.show, arguments.cancel)
     sides = traced(plans, known, work)
     return publish(reported(work.config, sides["base"], sides["head"], baseline, work.texts), work)

@@ -17,7 +17,6 @@ from bot.cli import (
     action,
     bisect,
     compare,
-    completion,
     doctor,
     explain,
     fold,
@@ -53,7 +52,6 @@ GROUPS = {
         "doctor": (doctor, "say what is here, what is missing and how to fix it"),
         "models": (listing, "list the models, where they come from and their builds"),
         "targets": (listing, "list the targets, their short names, backends and flags"),
-        "completion": (completion, "print what completes commands and options in a shell"),
     },
     "in CI": {
         "plan": (plan, "print the shards of a run as JSON for strategy.matrix"),
@@ -86,8 +84,8 @@ exit codes: 0 pass or warn, 1 the verdict is fail, 2 bad usage, configuration or
 _AGAIN = "run the same command again: finished builds are in the cache"
 
 
-def build_parser(*, listed: bool = False) -> argparse.ArgumentParser:
-    """The grammar; `listed`: commands have their help one by one, as completion wants it, and not in their groups."""
+def build_parser() -> argparse.ArgumentParser:
+    """The grammar; its commands are listed in their groups."""
     lines = ["What did this change do to the code that ships?"]
     for group, known in GROUPS.items():
         lines += ["", f"{group}:", *(f"    {name:12}{about}" for name, (_, about) in known.items())]
@@ -97,12 +95,10 @@ def build_parser(*, listed: bool = False) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (command, about) in COMMANDS.items():
         epilog = "\n".join(("example:", *(f"  code-size-bot {name} {one}" for one in command.EXAMPLES)))
-        sub = commands.add_parser(name, help=about, description=about, epilog=epilog, formatter_class=form)
+        sub = commands.add_parser(name, description=about, epilog=epilog, formatter_class=form)
         sub.add_argument("-q", "--quiet", action="store_true", help="only errors, the verdict, and where the files are")
         sub.set_defaults(run=command.run)
         command.arguments(sub)
-    if not listed:
-        commands._choices_actions.clear()
     return parser
 
 

@@ -10,9 +10,13 @@ EXAMPLES = ("--compiler 3.13.0 --out head.json --shard 1/4",)
 def arguments(parser: Parser) -> None:
     add_compiler(parser, "the compiler", required=True)
     parser.add_argument("--out", type=path, required=True, metavar="FILE", help="the snapshot to write")
-    parser.add_argument("--shard", type=shard, default=(1, 1), metavar="I/N", help="measure only part I of N")
-    about = "what `plan --shards N` printed; without it, builds are spread by the models' sizes"
-    parser.add_argument("--plan", type=path, metavar="FILE", help=about)
+    parser.add_argument(
+        "--shard",
+        type=shard,
+        default=(1, 1),
+        metavar="I/N",
+        help="measure only part I of N, as `plan --shards N` spreads them",
+    )
     add_flags(parser)
     add_selectors(parser)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -88,17 +87,6 @@ def clone(text: str) -> Path:
     return place
 
 
-# argparse with the nearest word: a misspelled command or option is told with the one that was meant.
-
-_CHOICES = re.compile(r"invalid choice: '(?P<given>[^']*)' \(choose from (?P<known>.*)\)$")
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    from difflib import get_close_matches  # only those who misspell wait for it
-
-    return next(iter(get_close_matches(word, list(known), n=1)), "")
-
-
 class Arguments(argparse.Namespace):
     """What was typed, and what a run needs beside it."""
 
@@ -112,23 +100,15 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Refuse an option that nearly is one of this parser's; whatever else is unknown is argparse's to refuse."""
+        """Take sides from behind an option, too, which argparse does from Python 3.12 on."""
         parsed, unknown = super().parse_known_args(args, namespace)
-        if "sides" in parsed:  # before Python 3.12, what stands behind an option is no longer taken for them
+        if "sides" in parsed:
             parsed.sides = [*parsed.sides, *(word for word in unknown if not word.startswith("-"))]
             unknown = [word for word in unknown if word.startswith("-")]
-        options = (word.partition("=")[0] for word in unknown if word.startswith("--"))
-        for option in options:
-            if near := _nearest(option, (name for name in self._option_string_actions if name.startswith("--"))):
-                self.error(f"unrecognized arguments: {option} (did you mean {near}?)")
         return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
         """End with one line and code 2."""
-        choices = _CHOICES.search(message)
-        near = _nearest(choices["given"], re.findall(r"[\w-]+", choices["known"])) if choices else ""
-        if choices and near:
-            message = f"{message[: choices.start()]}invalid choice: {choices['given']!r} (did you mean {near}?)"
         self.exit(2, f"{self.prog}: error: {message}\n")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bot.cli.options import Arguments, Parser, add_cell, add_config, add_format, add_sides, add_suspects, add_work
+from bot.cli.options import Arguments, Parser, add_cell, add_config, add_format, add_sides, add_work
 
 EXAMPLES = (
     "--model bert_l4_f32_dyn --target x86_64 --dispatch dispatch_1 --base 3.11.0 --head 3.13.0",
@@ -22,7 +22,6 @@ def arguments(parser: Parser) -> None:
     about = "the dispatch: its name on either side, its beginning (dispatch_9), or a glob; base:NAME is base's alone"
     parser.add_argument("--dispatch", required=True, metavar="D", help=about)
     add_sides(parser, "compiler")
-    add_suspects(parser)
     add_format(parser, "the passes as JSON")
     parser.set_defaults(out=Path())
     add_config(parser)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from pathlib import Path
 
 from bot.cli.options import Arguments
 from bot.cli.showing import TerminalShow
 from bot.config.configuration import chosen_config, load_config
-from bot.core.sharding import agreed
-from bot.errors import InputError
 from bot.github.runner import hide_secrets
 from bot.study.cache_limit import limit_of_environment, limited
 from bot.study.prepare import Request, Work, require_writable
@@ -51,20 +48,11 @@ def request_of(arguments: Arguments, specs: dict[str, str | None] | None = None)
     """
     values = vars(arguments)
     same = {name: values[name] for name in ("jobs", "cache", "out", "shard", "suspects", "source") if name in values}
-    plan_at: Path | None = values.get("plan")
-    try:
-        plan = plan_at.read_text(encoding="utf-8") if plan_at else None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "is not UTF-8"
-        raise InputError(f"cannot be read: {reason}", where=str(plan_at)) from None
     return Request(
         specs={side: named_file(spec) for side, spec in (specs or {}).items() if spec},
         config=chosen_config(arguments.config, arguments.show.say),
         models=_selectors(values.get("model", ())),
         targets=_selectors(values.get("target", ())),
-        plan=plan,
-        plan_at=str(plan_at or ""),
-        releases=agreed(plan, str(plan_at)) if plan else {},
         flags=tuple(values.get("flags", ())),
         tried=tuple(values.get("tried", ())),
         **same,

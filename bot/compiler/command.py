@@ -180,7 +180,7 @@ def command_compiler(
         root = Path(command.root)
         if spec.startswith(_REF):
             if command.package:
-                hint = "compare two releases of it, or the commits by --base-config and --head-config"
+                hint = "compare two releases of it, or the commits by --config and --head-config"
                 raise CompilerUnavailable(f"does not say which {command.package}", where=spec, hint=hint)
             git = Git(root, cancel)
             sha = git.resolve(spec.removeprefix(_REF))

@@ -246,7 +246,9 @@ class Configuration(Keys, frozen=True):
     flags: Flags = ()
     import_flags: Annotated[tuple[Flag, ...], examples(["--opset-version=17"])] = ()
     timeout_seconds: Annotated[int, examples(1800, ge=1, le=86_400)] = 1800
-    thresholds: Annotated[tuple[RuleKeys, ...], examples([_RULE, {"metrics": ["*"]}], min_length=1)] = ()
+    thresholds: Annotated[
+        tuple[RuleKeys, ...], examples([_RULE, {"metrics": ["*"]}], min_length=1, max_length=500)
+    ] = ()
     states: Annotated[StatesKeys, examples({"newly-broken": "fail", "removed": "pass"})] = StatesKeys()
     templates: Annotated[Text, examples("code-size-templates")] = ""
     page_url: Annotated[

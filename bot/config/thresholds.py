@@ -28,7 +28,7 @@ from bot.config.yaml_file import (
 )
 from bot.core.metrics import INEXACT, METRIC_BY_ID, METRIC_IDS, OWN_ID, Metric, Unit
 from bot.core.planned import covers
-from bot.core.policy import Amount, Coverage, LevelSpec, Rule, any_match, is_catch_all, metrics_of
+from bot.core.policy import Amount, LevelSpec, Rule, any_match, hiding, is_catch_all, metrics_of
 
 _T = TypeVar("_T")
 
@@ -99,15 +99,13 @@ def parse_rules(file: YamlFile, entries: tuple[RuleKeys, ...], own: Mapping[str,
     """
     known = {**METRIC_BY_ID, **own}
     rules = tuple(_rule(file, index, entry, known) for index, entry in enumerate(entries))
-    coverage = Coverage(rules, tuple(known))
     for index, rule in enumerate(rules):
-        takers = coverage.takers(index)
+        hidden_by = hiding(rules[:index], rule, known)
         spared = index == len(rules) - 1 and is_catch_all(rule) and not any(map(is_catch_all, rules[:index]))
-        if takers is None or spared:
-            continue
-        names = " and ".join(f"{taker.name!r} (line {taker.line})" for taker in takers)
-        what = f"{rule.name!r} can never be reached: {names} above it match all that it could"
-        raise file.error(("thresholds", index), what, "put the special rule above the general one")
+        if hidden_by and not spared:
+            name = f"{hidden_by.name!r} (line {hidden_by.line})"
+            what = f"{rule.name!r} can never be reached: {name} above it matches all that it could"
+            raise file.error(("thresholds", index), what, "put the special rule above the general one")
     if not is_catch_all(rules[-1]):
         what = f"the last rule, {rules[-1].name!r}, is no catch-all"
         hint = 'end with {metrics: ["*"]} and no models or targets'

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import accumulate
 
-from bot.core.explanation import LookedUp, Suspect
 from bot.core.snapshot import CellKey, Dispatch
 from bot.core.trace import LLVM, MACHINE, PROGRAM, REGION, DispatchTrace, Parting, PassState, TraceRow
 
@@ -27,9 +26,6 @@ class Traced:
     traces: Mapping[str, DispatchTrace]
     commands: Mapping[str, tuple[str, ...]]
     parting: Parting
-    # looked_up, suspects: which commits may have done it, as in a root cause
-    looked_up: LookedUp | None = None
-    suspects: tuple[Suspect, ...] = ()
 
 
 # Where two compilers part over one dispatch: its passes side by side, and the one after which it is another function.
@@ -77,17 +73,17 @@ def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
     rows = tuple(_rows(tuple(base.states()), tuple(head.states())))
     if base.is_staged and head.is_staged:
         first = next((place for place, row in enumerate(rows) if row.apart), None)
-        return Parting(rows, first, "" if first is not None else _SAME_STAGES, first)
+        return Parting(rows, first, "" if first is not None else _SAME_STAGES)
     early = sum(row.level == PROGRAM for row in rows)
     if early and (at := _formed_at(rows[:early])) is not None:
-        return Parting(rows, at, "", at)
+        return Parting(rows, at)
     if not rows or not rows[-1].share:
         return Parting(rows, None, SAME)
     shares = [row.share for row in rows]
     apart_from = next((at + 1 for at in range(len(rows) - 1, -1, -1) if shares[at] < LEAST_SHARE * shares[-1]), 0)
     if apart_from <= early and early and shares[early - 1]:
         at = _first_jump(rows[:early], LEAST_SHARE)
-        return Parting(rows, at, "" if at is not None else _SLOWLY, at)
+        return Parting(rows, at, "" if at is not None else _SLOWLY)
     has_llvm = all(any(step.level == LLVM for step in one.steps) for one in (base, head))
     at = _first_jump(rows[early:], LEAST_SHARE / 2 if has_llvm else LEAST_SHARE)
     at = None if at is None else at + early
@@ -96,8 +92,7 @@ def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
         return Parting(rows, None, _NO_LLVM.format(last.name), is_late=True)
     if apart_from <= early:  # what is between the program and the first of the target's passes is not seen
         return Parting(rows, None, _BOUND if early else _BEFORE)
-    most = max(range(apart_from, len(rows)), key=lambda place: shares[place] - shares[place - 1])
-    return Parting(rows, at, "" if at is not None else _SLOWLY, most)
+    return Parting(rows, at, "" if at is not None else _SLOWLY)
 
 
 def _formed_at(rows: Sequence[TraceRow]) -> int | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import SequenceMatcher
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
@@ -84,19 +84,13 @@ def near_or_known(wanted: str, names: Sequence[str], short: Mapping[str, str] | 
 def nearest(wanted: str, names: Iterable[str], short: Mapping[str, str] | None = None) -> list[str]:
     """The names that are most like a selector, or begin like it, the best first; none that is far from it."""
     word = wanted.strip("*?").lower()
-    matcher = SequenceMatcher(autojunk=False)
-    matcher.set_seq2(word)
-
-    def likeness(name: str) -> float:
-        best = 0.0
-        for text in {name.lower(), (short or {}).get(name, name).lower()}:
-            for part in {text, text[: len(word)]}:
-                matcher.set_seq1(part)
-                best = max(best, matcher.ratio())
-        return best
-
-    ranked = sorted((-likeness(name), name) for name in dict.fromkeys(names))
-    return [name for unlike, name in ranked[:_SUGGESTED] if word and -unlike >= _NEAR]
+    meant = dict[str, list[str]]()
+    for name in names if word else ():
+        for text in (name.lower(), (short or {}).get(name, name).lower()):
+            for part in (text, text[: len(word)]):
+                meant.setdefault(part, []).append(name)
+    near = get_close_matches(word, meant, _SUGGESTED, _NEAR)
+    return list(dict.fromkeys(name for text in near for name in meant[text]))[:_SUGGESTED]
 
 
 SIDES = ("base", "head")
@@ -259,7 +253,7 @@ def covers(wide: str, narrow: str) -> bool:
     Where `wide` has no wildcard but `*`, matching the globs as text proves it; a character class in `narrow` is longer
     as text than what it matches, so it proves nothing.
     """
-    if wide == narrow or (wide and not wide.strip("*")):
+    if wide in (narrow, "*"):
         return True
     if not set(narrow) & set("*?["):
         return fnmatchcase(narrow, wide)

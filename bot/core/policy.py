@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from fractions import Fraction
-from itertools import product
 from typing import Literal
 
 from msgspec.structs import replace
@@ -14,7 +12,7 @@ from msgspec.structs import replace
 from bot.core.delta import STATES, CellDelta, MetricDelta, outcome
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, METRICS, Metric, Unit
 from bot.core.planned import covers
-from bot.core.record import Count, Record, Small, Spread, Value, difference, spread
+from bot.core.record import Record, Small, Spread, Value, difference, spread
 from bot.core.snapshot import Cell, CellKey, Failure
 
 Level = Literal["warn", "fail"]
@@ -76,30 +74,11 @@ class Finding(Small, frozen=True):
         return "warn" if self.accepted is not None else self.level
 
 
-class Budget(Record, frozen=True):
-    """A value that keeps a limit and uses most of it."""
-
-    key: CellKey
-    metric: str
-    rule: str
-    # base, head: the metric's values; None where base's is not known
-    base: Count | None
-    head: Count
-    limit: Count  # the largest value that the rule allows, in the metric's unit
-    own: Metric | None = None  # the metric, where a configuration declares it
-
-    @property
-    def quantity(self) -> Metric:
-        """The metric itself."""
-        return self.own or METRIC_BY_ID[self.metric]
-
-
 class Verdict(Small, frozen=True):
-    """The outcome of all rules over all cells; findings are sorted, worst first, and so are budgets."""
+    """The outcome of all rules over all cells; findings are sorted, worst first."""
 
     status: VerdictStatus
     findings: tuple[Finding, ...] = ()
-    budgets: tuple[Budget, ...] = ()
 
     @property
     def news(self) -> tuple[Finding, ...]:
@@ -143,7 +122,6 @@ def status_of(findings: Iterable[Finding]) -> Status:
 # * The verdict is the worst level among the findings that are not known. They are sorted worst first: those that are
 #   not known, fail before warn, states before metrics, register spills before the rest, bytes before counts, then by
 #   how much more there is than the level allows, in bytes or as a count, then by cell and metric.
-# * A value that keeps a limit and uses nine tenths of it or more is a budget to watch, and no finding.
 # * Where nothing was compared there is no verdict: it is `unknown`, whatever the findings. Compared is a cell that was
 #   measured on both sides, that is fixed, or newly broken where that is a finding.
 
@@ -227,9 +205,6 @@ class Rule(Small, frozen=True):
         return any_match(self.models, key.model) and any_match(self.targets, key.target)
 
 
-_WATCHED_TENTHS = 9  # the share of a limit from which on a value is mentioned
-
-
 def any_match(globs: Iterable[str], name: str) -> bool:
     """True where one of the globs matches the whole name."""
     return any(glob == "*" or fnmatchcase(name, glob) for glob in globs)
@@ -243,19 +218,17 @@ def judge(deltas: Sequence[CellDelta], rules: Sequence[Rule], states: Mapping[st
     by_metric = {one.id: [rule for rule in rules if any_match(rule.metrics, one.id)] for one in METRICS if one.exact}
     own = {one.id: one.own for delta in deltas for one in delta.metrics.values() if one.own}
     by_metric |= {id_: own_rules(rules, metric) for id_, metric in own.items()}
-    judged: list[Finding | Budget] = []
+    judged: list[Finding] = []
     for delta in deltas:
         of_cell = {id(rule) for rule in rules if rule.matches_cell(delta.key)}
         for id_, metric in delta.metrics.items() if delta.head and delta.head.measured else ():
             rule = next((rule for rule in by_metric.get(id_, ()) if id(rule) in of_cell), None)
             if rule:
                 judged += _judge_metric(delta, metric, rule)
-    of_metrics = [one for one in judged if isinstance(one, Finding)]
-    findings = tuple(sorted([*of_metrics, *_judge_states(deltas, states)], key=_order))
-    budgets = sorted((one for one in judged if isinstance(one, Budget)), key=lambda one: -Fraction(one.head, one.limit))
+    findings = tuple(sorted([*judged, *_judge_states(deltas, states)], key=_order))
     compared = any(delta.state in _COMPARED for delta in deltas)
     is_known = compared or any(finding.limit == "newly-broken" for finding in findings)
-    return Verdict(status_of(findings) if is_known else "unknown", findings, tuple(budgets))
+    return Verdict(status_of(findings) if is_known else "unknown", findings)
 
 
 def own_rules(rules: Sequence[Rule], metric: Metric) -> list[Rule]:
@@ -316,7 +289,7 @@ def _judge_states(deltas: Sequence[CellDelta], states: Mapping[str, Status]) -> 
         yield Finding(*said, outcomes=outcomes, known=known, failure=failure)
 
 
-def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule) -> Iterator[Finding | Budget]:
+def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule) -> Iterator[Finding]:
     if metric.head is None:
         if metric.base is not None and rule.levels():
             reasons = delta.head.reasons if delta.head else {}
@@ -325,8 +298,7 @@ def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule) -> Iterator
             said = (metric.id, rule.name, "unknown", "known on base", actual, metric.base)
             yield Finding(delta.key, "warn", *said, line=rule.line, own=metric.own)
         return
-    least = metric.least_alarming
-    finding = next(_exceeded(delta, least, rule), None)
+    finding = next(_exceeded(delta, metric.least_alarming, rule), None)
     if finding is None and metric.seen is not None and metric.change != 0:
         finding = next((one for one in _exceeded(delta, metric.most_alarming, rule) if not one.known), None)
         finding = replace(finding, level="warn", is_open=True) if finding else None
@@ -335,11 +307,6 @@ def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule) -> Iterator
         finding = replace(finding, actual=f"{actual}, {OPEN}" if finding.is_open else actual, seen=metric.seen)
     if finding is not None:
         yield finding
-    head = least.head or 0
-    limits = [spec.limit.steps(metric.quantity.unit) if spec.limit is not None else 0 for _, spec in rule.levels()]
-    watched = next((limit for limit in limits if 0 < head <= limit and 10 * head >= _WATCHED_TENTHS * limit), None)
-    if watched is not None:
-        yield Budget(delta.key, metric.id, rule.name, least.base, head, watched, metric.own)
 
 
 def _exceeded(delta: CellDelta, metric: MetricDelta, rule: Rule) -> Iterator[Finding]:
@@ -384,41 +351,21 @@ def metrics_of(rule: Rule, ids: Iterable[str] = METRIC_IDS) -> tuple[str, ...]:
 
 def is_catch_all(rule: Rule) -> bool:
     """True where the rule matches every metric of every cell, whatever they are called."""
-    everything = (rule.metrics, rule.models, rule.targets)
-    return all(any(covers(glob, "*") for glob in globs) for globs in everything)
+    return all(_cover(globs, ("*",)) for globs in (rule.metrics, rule.models, rule.targets))
 
 
-class Coverage:
-    """What the rules of one ordered list leave to each other: no more is taken for hidden than `covers` proves."""
+def hiding(above: Iterable[Rule], rule: Rule, ids: Iterable[str] = METRIC_IDS) -> Rule | None:
+    """The first of the rules above one that leaves nothing to it, as far as `covers` proves it; None without one."""
+    metrics = metrics_of(rule, ids)
+    for one in above:
+        matches_all = all(any_match(one.metrics, metric) for metric in metrics)
+        if matches_all and _cover(one.models, rule.models) and _cover(one.targets, rule.targets):
+            return one
+    return None
 
-    def __init__(self, rules: Sequence[Rule], ids: Sequence[str] = METRIC_IDS) -> None:
-        self._rules, self._ids = rules, ids
-        # What a glob matches begins as it does, up to its first wildcard: so few rules are looked at for each.
-        self._by_beginning: dict[str, dict[int, None]] = {}
-        for at, rule in enumerate(rules):
-            for glob in rule.models:
-                self._by_beginning.setdefault(re.split(r"[*?[]", glob, maxsplit=1)[0], {})[at] = None
 
-    def takers(self, index: int) -> list[Rule] | None:
-        """The earlier rules that leave nothing to rule `index`; None where it can decide something."""
-        rule, takers = self._rules[index], dict[int, None]()
-        above = [self._above(index, *pair) for pair in product(rule.models, rule.targets)]
-        for metric, places in product(metrics_of(rule, self._ids), above):
-            taker = next((at for at in places if any_match(self._rules[at].metrics, metric)), None)
-            if taker is None:
-                return None
-            takers[taker] = None
-        return [self._rules[taker] for taker in takers]
-
-    def _above(self, index: int, model: str, target: str) -> list[int]:
-        """The rules above one that match all of these models and targets."""
-        alike = {at for end in range(len(model) + 1) for at in self._by_beginning.get(model[:end], ()) if at < index}
-        return [
-            at
-            for at in sorted(alike)
-            if any(covers(glob, model) for glob in self._rules[at].models)
-            and any(covers(glob, target) for glob in self._rules[at].targets)
-        ]
+def _cover(wide: Iterable[str], narrow: Iterable[str]) -> bool:
+    return all(any(covers(one, glob) for one in wide) for glob in narrow)
 
 
 # What a measurement says of the machine it was made on: such a reason begins with HERE, wherever it is shown. A cell

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from bot.core.json_text import decoded
 from bot.core.policy import Accepted, Finding, Verdict, status_of
-from bot.core.record import Amount, Count, Record, Small
+from bot.core.record import Amount, Record, Small
 from bot.core.report import Report
 from bot.core.snapshot import Cell
 from bot.errors import InputError
@@ -51,18 +51,17 @@ class Seen(Record, frozen=True, order=True, array_like=True):
     # the metric's value on head, of a range the largest; for states the figure of the compiler's memory gate, where
     # that refused
     value: Amount | None
-    # for states, the state, how the cell ended on head, and of a failure the digest of its words. What comments of
-    # earlier versions remember without one of these covers no cell that has it.
+    # for states, the state, how the cell ended on head, and of a failure the digest of its words
     limit: str = ""
 
 
-class Acceptance(Small, frozen=True):
+class Acceptance(Record, frozen=True, array_like=True):
     """Who accepted what, how and why."""
 
     who: str
     why: str
     how: str
-    event_id: int  # of the event by which the label was set
+    event_id: Amount  # of the event by which the label was set
     seen: tuple[Seen, ...]  # what it is bound to
 
 
@@ -137,23 +136,23 @@ class CheckRun(Small, frozen=True):
     annotations: Sequence[Annotation] = ()
 
 
-class CommentState(Small, frozen=True):
+class CommentState(Record, frozen=True, array_like=True):
     """What a comment remembers, hidden in itself, for the runs that come after."""
 
     head_sha: str  # tip of the pull request's branch that the comment is about
-    run_id: int  # the run whose artifact holds the report
+    run_id: Amount  # the run whose artifact holds the report
     alarming: bool = False  # True where it gave an alarm, so that an all-clear is worth a word
     findings: tuple[Seen, ...] = ()
     acceptances: tuple[Acceptance, ...] = ()  # all that were given so far, oldest first
-    base_ref: str = ""  # the branch that the pull request went to; empty where an older version wrote the comment
+    base_ref: str = ""  # the branch that the pull request went to
 
 
 # What a comment remembers: its second line (after the marker), `<!-- code-size-bot-state:1:DATA -->`. DATA is the
 # canonical JSON of the state, through zlib, in the standard base64 alphabet: that has neither `-` nor `>`, so that
 # nothing in it can end the HTML comment. `1` is the version of the format; other versions are not read.
 #
-# Where it would be too long it forgets to the safe side: what is forgotten fails again. The findings go first (the last
-# of them first), then the acceptances, the oldest first.
+# Where it would be too long it forgets to the safe side: what is forgotten fails again. The findings go first, then the
+# acceptances, the oldest first.
 
 LINE_LIMIT = 16_000  # characters of the line; the rest of a comment's 65,536 is for the report
 
@@ -162,32 +161,10 @@ _MARKER = re.compile(r"<!-- code-size-bot:[A-Za-z0-9._-]{1,64} -->\s*")
 _LINE = re.compile(r"<!-- code-size-bot-state:1:([A-Za-z0-9+/]{1,16000}={0,2}) -->")
 
 
-class _Plain(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """Lists instead of objects, and each finding once: acceptances and findings are mostly the same ones."""
-
-    head_sha: str
-    run_id: Amount
-    alarming: bool
-    every: tuple[Seen, ...]
-    findings: tuple[Count, ...]
-    given: tuple[tuple[str, str, str, Amount, tuple[Count, ...]], ...]
-    base_ref: str = ""
-
-
 def encode(state: CommentState) -> str:
     """The hidden line, without a newline; never longer than `LINE_LIMIT`."""
     for smaller in _ever_smaller(state):
-        given = smaller.acceptances
-        seen_at_all = {*smaller.findings, *(one for each in given for one in each.seen)}
-        every = sorted(seen_at_all, key=lambda one: (replace(one, value=None), one.value is not None, one.value or 0))
-        index = {one: number for number, one in enumerate(every)}
-        plain = _Plain(
-            *(smaller.head_sha, smaller.run_id, smaller.alarming, tuple(every)),
-            tuple(index[one] for one in smaller.findings),
-            tuple((a.who, a.why, a.how, a.event_id, tuple(index[one] for one in a.seen)) for a in given),
-            smaller.base_ref,
-        )
-        data = base64.b64encode(zlib.compress(msgspec.json.encode(plain), 9)).decode()
+        data = base64.b64encode(zlib.compress(msgspec.json.encode(smaller), 9)).decode()
         line = f"<!-- code-size-bot-state:1:{data} -->"
         if len(line) <= LINE_LIMIT:
             break
@@ -196,11 +173,7 @@ def encode(state: CommentState) -> str:
 
 def _ever_smaller(state: CommentState) -> Iterator[CommentState]:
     yield state
-    count = len(state.findings)
-    while count:
-        count //= 2
-        yield replace(state, findings=state.findings[:count])
-    for dropped in range(1, len(state.acceptances) + 1):
+    for dropped in range(len(state.acceptances) + 1):
         yield replace(state, findings=(), acceptances=state.acceptances[dropped:])
     yield CommentState("", state.run_id, state.alarming)
 
@@ -216,16 +189,9 @@ def decode(comment_body: str) -> CommentState | None:
         text = inflater.decompress(base64.b64decode(match[1], validate=True), _PLAIN_LIMIT_BYTES)
         if not inflater.eof or inflater.unused_data:
             return None  # cut off, too large, or followed by something else
-        plain = decoded(text, _Plain, "state")
-
-        def picked(numbers: tuple[int, ...]) -> tuple[Seen, ...]:
-            return tuple(plain.every[number] for number in numbers)
-
-        given = tuple(Acceptance(who, why, how, at, picked(numbers)) for who, why, how, at, numbers in plain.given)
-        findings = picked(plain.findings)
-    except (ValueError, IndexError, InputError, zlib.error, binascii.Error):
+        return decoded(text, CommentState, "state")
+    except (ValueError, InputError, zlib.error, binascii.Error):
         return None
-    return CommentState(plain.head_sha, plain.run_id, plain.alarming, findings, given, plain.base_ref)
 
 
 # Quiet by default. A comment that is there is always updated: it must not go on saying what is not so any more. Where

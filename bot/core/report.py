@@ -25,8 +25,6 @@ from bot.core.snapshot import (
 
 REPORT_SCHEMA = "code-size-report/1"
 
-ONCE = "alarms that rest on a single compile of the head: "  # begins the note; each alarm's own line says so, too
-
 
 class Baseline(Record, frozen=True, omit_defaults=True):
     """How the base side was found."""
@@ -93,7 +91,6 @@ def report_lines(report: Report) -> Iterator[bytes]:
         "verdict": {
             "status": verdict.status,
             "findings": findings,
-            "budgets": [_flat(one, "own") for one in verdict.budgets],
         },
         "cells": (),
         "root_causes": list(map(_root_cause, report.root_causes)),
@@ -112,7 +109,6 @@ def _flat(value: msgspec.Struct, *but: str) -> dict[str, Any]:
 
 def _cell(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
     told, sides = explanation or _UNEXPLAINED, {"base": delta.base, "head": delta.head}
-    program = delta.head.program if explanation and delta.head else None
     dispatches = [
         _flat(one, "passed", "untraced")
         | {"name": one.name}
@@ -133,8 +129,6 @@ def _cell(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
         "metrics": {one.id: {"base": one.base, "head": one.head} for one in delta.metrics.values()},
         "first": told.phase,
         "dispatches": dispatches,
-        "arguments": program.arguments if program else (),
-        "phases_ms": {side: one.phases_ms if explanation and one else {} for side, one in sides.items()},
         "families": delta.head.families if delta.head else (),
         **filled(seen=seen),
     }

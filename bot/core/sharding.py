@@ -70,7 +70,7 @@ class Part(Record, frozen=True, omit_defaults=True):
 
     shard: Annotated[str, msgspec.Meta(pattern=r"\A[1-9]\d{0,5}/[1-9]\d{0,5}\Z")]  # `I/N`
     cells: Count
-    assigned: dict[str, list[str]] | None = None  # model → targets, where the runner is told which cells these are
+    assigned: dict[str, list[str]]  # model → targets: each runner measures its own, whatever it knows of costs
     # `latest` or `nightly` → the release that it was for who planned, and is for all runners
     releases: dict[_Moving, _Release] | None = None
 
@@ -84,18 +84,14 @@ class Matrix(Record, frozen=True):
 def matrix(
     cells: Sequence[PlannedCell], count: int, known: Costs | None = None, releases: Mapping[str, str] | None = None
 ) -> Matrix:
-    """The shards as GitHub's `strategy.matrix`.
-
-    Those dealt out by known costs name their cells, so that every runner measures its own, whatever it knows of costs.
-    """
+    """The shards as GitHub's `strategy.matrix`."""
     parts = []
     for index, part in enumerate(deal(cells, count, known), 1):
         names: dict[str, list[str]] = {}
         for cell in part:
             names.setdefault(cell.model.name, []).append(cell.target.name)
         if part:
-            moving = dict(releases) if releases else None
-            parts.append(Part(f"{index}/{count}", len(part), names if known else None, moving))
+            parts.append(Part(f"{index}/{count}", len(part), names, dict(releases) if releases else None))
     return Matrix(parts)
 
 
@@ -108,30 +104,31 @@ def _parts(plan: str, where: str) -> list[Part]:
     return decoded(plan, Matrix, where, "give what `plan --shards N` printed", "plan").include
 
 
-def assigned(cells: Sequence[PlannedCell], plan: str, index: int, count: int, where: str) -> tuple[PlannedCell, ...]:
-    """The part of shard `index` of `count` in what `matrix` printed.
+def dealt(cells: Sequence[PlannedCell], plan: str, where: str) -> dict[str, tuple[PlannedCell, ...]]:
+    """Shard (`I/N`) → its part of the cells, in what `matrix` printed.
 
-    Raises InputError for a plan of other cells or of another count of shards: cells would be measured by nobody.
+    Raises InputError for a plan of other cells: some would be measured by nobody.
     """
-    rows = {row.shard: row for row in _parts(plan, where)}
-    counts = {int(name.partition("/")[2]) for name in rows}
+    planned = {cell.key: cell for cell in cells}
+    parts = {
+        row.shard: [CellKey(model, target) for model, targets in row.assigned.items() for target in targets]
+        for row in _parts(plan, where)
+    }
+    named = {key for part in parts.values() for key in part}
+    if others := named ^ planned.keys():
+        what = f"is of {len(named)} cells, and {len(cells)} are planned here: {min(others)} is not in both"
+        raise InputError(what, where=where, hint="plan and measure the same commit, with the same selectors")
+    return {name: tuple(planned[key] for key in sorted(part)) for name, part in parts.items()}
+
+
+def assigned(cells: Sequence[PlannedCell], plan: str, index: int, count: int, where: str) -> tuple[PlannedCell, ...]:
+    """The part of shard `index` of `count` in what `matrix` printed; raises InputError for another count of shards."""
+    parts = dealt(cells, plan, where)
+    counts = {int(name.partition("/")[2]) for name in parts}
     if counts != {count}:
         what = f"is over {', '.join(map(str, sorted(counts))) or 'no'} shards, and {index}/{count} is not one of them"
         raise InputError(what, where=where, hint="measure the shards that the plan names")
-    planned = sum(row.cells for row in rows.values())
-    if planned != len(cells):
-        what = f"is of {planned} cells, and {len(cells)} are planned here"
-        raise InputError(what, where=where, hint="plan and measure the same commit, with the same selectors")
-    row = rows.get(f"{index}/{count}")
-    if row is not None and row.assigned is None:
-        return shard(cells, index, count)  # dealt out by size
-    named = row.assigned or {} if row else {}
-    keys = {CellKey(model, target) for model, targets in named.items() for target in targets}
-    part = tuple(cell for cell in cells if cell.key in keys)
-    if len(part) != len(keys):
-        what = f"names {min(keys - {cell.key for cell in part})}, which is not planned here"
-        raise InputError(what, where=where, hint="plan and measure the same commit")
-    return part
+    return parts.get(f"{index}/{count}", ())
 
 
 _HINT = "merge the shards of one run"

@@ -36,7 +36,6 @@ class DispatchTrace(Record, frozen=True, omit_defaults=True):
     why: str = ""  # why there are none, or why they end early; empty where the trace is whole
     # whether the traced compile made the code that is in the artifact; None where that is not known
     same_code: bool | None = None
-    cpu_ms: int = 0  # what tracing cost, the compiler alone
     # of a dispatch that the other side lacks, what that side's passes did at the same places of the model
     across: tuple[PassStep, ...] = ()
     # the target for which the passes over the program were printed, where that is another one with the same dispatches
@@ -123,7 +122,6 @@ class Parting:
     rows: tuple[TraceRow, ...]
     at: int | None  # place of that pass in `rows`; None with the reason in `why`
     why: str = ""
-    most: int | None = None  # place of the pass, that one or a later one, that takes them apart by most
     is_late: bool = False  # they part in LLVM's passes, of which only milestones were looked at
 
     @property
@@ -133,33 +131,27 @@ class Parting:
 
     @property
     def operations(self) -> Mapping[str, int]:
-        """What differs from that pass on."""
-        return {} if self.at is None else self.operations_at(self.at)
-
-    def named(self, cause: str | None) -> int | None:
-        """Place of the pass that is told of a dispatch of this cause: with another configuration, the one with most."""
-        return self.most if cause == "strategy" else self.at
-
-    @property
-    def shown(self) -> list[int]:
-        """Places of the rows whose difference is not the one of the row shown before, `at` and `most` among them."""
-        places, last = list[int](), tuple[object, ...]()
-        for place, row in enumerate(self.rows):
-            what = row.level, round(row.share, 2), next(iter(row.apart.items()), None)
-            if what != last or place in (self.at, self.most):
-                last = what
-                places.append(place)
-        return places
-
-    def operations_at(self, place: int) -> Mapping[str, int]:
-        """Operation → how many more on head after a pass, without what differed as much before it.
+        """Operation → how many more on head after that pass, without what differed as much before it.
 
         Dispatches that are formed come first, then the largest difference.
         """
-        before = self.rows[place - 1].apart if place else {}
-        now = self.rows[place].apart
+        if self.at is None:
+            return {}
+        before = self.rows[self.at - 1].apart if self.at else {}
+        now = self.rows[self.at].apart
         regions = {REGION: now[REGION]} if REGION in now else {}
         return {name: count for name, count in {**regions, **now}.items() if before.get(name) != count}
+
+    @property
+    def shown(self) -> list[int]:
+        """Places of the rows whose difference is not the one of the row shown before, `at` among them."""
+        places, last = list[int](), tuple[object, ...]()
+        for place, row in enumerate(self.rows):
+            what = row.level, round(row.share, 2), next(iter(row.apart.items()), None)
+            if what != last or place == self.at:
+                last = what
+                places.append(place)
+        return places
 
 
 def operation_words(apart: Mapping[str, int], most: int, others: int | None = 0) -> str:

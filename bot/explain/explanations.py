@@ -56,7 +56,7 @@ from bot.explain.texts import Texts, no_texts
 
 MOST_DIFFS = 5
 _NAMED = 3
-_TRACED = frozenset({"strategy", "codegen"}) | EARLY_CAUSES
+_TRACED = frozenset({"codegen"}) | EARLY_CAUSES
 """Causes that a pass can have; some of them one before code generation."""
 _FORMED = {
     "same-structure": "the same region with different constants, shapes or offsets",
@@ -152,17 +152,15 @@ _Traced = tuple[PassChange | None, str]
 
 
 def _pass(match: Match, compared: Compared, cause: str | None) -> _Traced:
-    """Of another configuration the pass which does most with it."""
     base, head = match.base, match.head
     left = compared.base.cell.traces.get(base.name) if base else None
     right = compared.head.cell.traces.get(head.name) if head else None
     if not (left or right):
         return None, ""
     apart = parting(left, right)
-    place = apart.named(cause)
-    if place is None:
+    row, operations = apart.row, apart.operations
+    if row is None:
         return None, apart.why
-    row, operations = apart.rows[place], apart.operations_at(place)
     if cause in EARLY_CAUSES and REGION not in operations and base and head and strategy_differs(base, head):
         return None, f"traced: apart after {row.name}, and its configuration differs, too"
     more = row.head.total - row.base.total if row.head and row.base else 0

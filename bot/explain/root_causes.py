@@ -106,7 +106,7 @@ def _clustered(key: CellKey, cause: str, delta: Delta, same_model: bool) -> tupl
     if isinstance(delta, PartDelta):
         return ((key.model, ""), same_model) if cause == "input" else (delta.what, None)
     why, row = delta.untraced.removeprefix("base: ").removeprefix("head: "), delta.head or delta.base
-    if delta.passed and cause != "strategy":
+    if delta.passed:
         operation, count = next(iter(delta.passed.operations.items()), ("", 0))
         return _Passed(delta.passed.name, operation, count > 0), tuple(delta.passed.operations.items())
     if cause == "input":

@@ -13,9 +13,8 @@ from dataclasses import replace
 from msgspec import structs
 
 from bot.core.baseline import Entry
-from bot.core.json_text import decoded
 from bot.core.report import Adoption, Baseline, Report
-from bot.core.sharding import Matrix, assigned, matrix, merge_snapshots
+from bot.core.sharding import Matrix, dealt, matrix, merge_snapshots
 from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
 from bot.errors import BotError, InputError, Interrupted, UsageError
 from bot.github.baselines import Base, nearest, nearest_costs, older_note, standing_for, stored
@@ -222,9 +221,7 @@ def _joined(services: Services, head: Opened) -> Snapshot | None:
     text, where = services.inputs.plan, "input plan"
     if not text:
         return merged
-    plan = decoded(text, Matrix, where, "give what the command plan printed", "plan")
-    cells, arrived = head.work.planned().cells, {cell.key for cell in merged.cells}
-    parts = {one.shard: assigned(cells, text, *_shard(one.shard), where=where) for one in plan.include}
+    parts, arrived = dealt(head.work.planned().cells, text, where), {cell.key for cell in merged.cells}
     lost = {name: len(part) for name, part in parts.items() if not arrived & {cell.key for cell in part}}
     notes = (f"shard {name} is lost: its {count} cells are not measured" for name, count in lost.items())
     return structs.replace(merged, notes=tuple(sorted({*merged.notes, *notes})))

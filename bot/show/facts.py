@@ -303,7 +303,7 @@ def targets_phrase(facts: Naming, targets: Sequence[str]) -> Phrase:
 
 _NAME, _NOTE, _WHY, _DIFF_LINE = 120, 400, 240, 200
 _WHAT, _TITLE = 200, 100
-_PARTS, _OPERATIONS, _NAMES = 6, 1, 3
+_PARTS, _OPERATIONS = 6, 1
 NUMBERS = (
     ("sites", "dispatch sites", "count"),
     ("code_bytes", "code", "bytes"),
@@ -505,11 +505,7 @@ def root_details(facts: Facts, root: RootCause) -> Phrase:
     if len(root.by_target) > 1:
         parts.append(joined(_by_target(facts, root), ", "))
     if root.total.deltas > 1 or root.example.dispatch:
-        passed: Phrase = ()
-        if root.cause == "strategy" and root.passed is not None:  # what the passes make of another configuration
-            words = f" {clean(root.passed.words(_NAMES))}"
-            passed = phrase(", after ", (code(clean(root.passed.name)),), words)
-        parts.append(phrase("largest: ", _example(facts, root.example), passed))
+        parts.append(phrase("largest: ", _example(facts, root.example)))
     if _is_shared(root):
         alike = plural(root.dispatches - root.traced[0], "dispatch")
         parts.append(phrase(f"{alike} by the passes of another target on which the IR of both sides is the same"))

@@ -25,7 +25,7 @@ from bot.core.policy import OPEN, RAN_OUT, Finding, is_local
 from bot.core.publication import APPROVAL_LABEL
 from bot.core.record import Value, certain, difference, total
 from bot.core.record import total as summed
-from bot.core.report import ONCE, Adoption, Report
+from bot.core.report import Adoption, Report
 from bot.core.snapshot import (
     Cell,
     CellKey,
@@ -278,17 +278,13 @@ def _alarms(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Itera
                 section(title, List(listing(lines, group.lines.total, group.lines.noun)), *reproduced, name=name)
             )
     taken = List(accepted(facts, limits), name="accepted")
-    near = close(facts)
-    more = f"; {plural(near.more, 'more value')}" if near.more else ""
-    grown = Sentence(phrase("Close to a limit: ", joined(near, "; "), more) if near else (), name="close")
     remarks = notes(facts.report, limits)
     if limits.every:
         said = List(listing(map(phrase, remarks), remarks.total, "note"), name="note")
-        yield section("Alarms" if groups else "Notes", *sections, taken, grown, said, name="alarms")
+        yield section("Alarms" if groups else "Notes", *sections, taken, said, name="alarms")
     else:
-        yield from (*sections, taken, grown)
-        loud_notes = [note for note in remarks if not note.startswith(ONCE)][:_LOUD]
-        yield from (Sentence(phrase(f"Note: {note}"), small=True, name="note") for note in loud_notes)
+        yield from (*sections, taken)
+        yield from (Sentence(phrase(f"Note: {note}"), small=True, name="note") for note in [*remarks][:_LOUD])
 
 
 def _next(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Fold:
@@ -760,7 +756,7 @@ def _ways(facts: Facts, total: Total) -> Iterator[tuple[int, str]]:
 # What alarms and what failed: findings by metric and root cause, cells by what refused them, values near a limit.
 
 
-_NAMES, _CLOSE = 12, 2
+_NAMES = 12
 _LINE_CHARS, _LINES_WORTH_READING = 200, 400
 _WHY_CHARS, _LIMIT_CHARS, _ERROR_CHARS, _WHAT_CHARS, _PEOPLE = 300, 48, 200, 90, 10
 # Where a compiler ran is nobody's business, and says nothing to those who read elsewhere: the last part is enough.
@@ -1118,21 +1114,6 @@ def state_words(delta: CellDelta) -> Phrase:
     said = words.get(delta.state, "is broken on both sides" if delta.state == "broken" else f"is {delta.state}")
     has_reason = delta.state in ("newly-broken", "broken") and delta.head is not None
     return phrase(said, ": ", failure_words(delta.head)) if has_reason else phrase(said)
-
-
-def close(facts: Facts) -> Listing[Phrase]:
-    """Values that keep a limit, use nine tenths of it, and grew or are new.
-
-    ``stack frame of `bert` on `x86_64`: 8,184 of 8,192 B, 99.9 %``; never 100 % for less.
-    """
-    budgets = [one for one in facts.report.verdict.budgets if one.base is None or one.head > one.base]
-    lines = []
-    for one in budgets[:_CLOSE]:
-        metric, share = one.quantity, 100 * one.head / one.limit
-        shown = f"{share:.1f}" if one.head == one.limit or round(share, 1) < 100 else ">99.9"
-        said = f": {one.head:,} of {amount(one.limit, metric.unit)}, {shown} %"
-        lines.append(phrase(f"{facts.label(metric, one.key)} of ", facts.named(one.key), said))
-    return listing(lines, len(budgets), "value")
 
 
 def accepted(facts: Facts, limits: Limits) -> Listing[Phrase]:
@@ -1562,5 +1543,4 @@ def notes(report: Report, limits: Limits) -> Listing[str]:
     every = [*report.notes]
     for name, side in (("base", report.base), ("head", report.head)):
         every += [f"{name}: {note}" for note in side.notes]
-    every.sort(key=lambda note: note.startswith(ONCE))
     return first([clip(note, _VALUE_LIMIT) for note in every], limits.failures, "note")

@@ -17,7 +17,6 @@ from bot.show.blocks import (
     Code,
     Fold,
     Kind,
-    List,
     Marked,
     Picture,
     Row,
@@ -31,7 +30,7 @@ from bot.show.blocks import (
     strong,
 )
 from bot.show.escape import clean, clip
-from bot.show.facts import Facts, suspect_words
+from bot.show.facts import Facts
 from bot.show.filters import percent, plural
 
 TRACES, TRACE_ROWS = 40, 120
@@ -66,16 +65,16 @@ def trace_folds(delta: CellDelta, explanation: Explanation, chosen: Collection[T
             pairs = ((delta.base, one.base), (delta.head, one.head))
             traces = [cell.traces.get(row.name) if row else None for cell, row in pairs]
             apart = parting(*traces)
-            if apart.named(one.cause) is not None:
+            if apart.row is not None:
                 printed_for = next((trace.printed_for for trace in traces if trace and trace.printed_for), "")
                 yield _trace_fold(clip(one.name, _NAME), apart, printed_for)
 
 
 def _trace_fold(name: str, apart: Parting, printed_for: str) -> Fold:
-    at, most = apart.at or 0, apart.most or 0
+    at = apart.at or 0
     begin = max(0, min(at - TRACE_ROWS // 3, len(apart.rows) - TRACE_ROWS))
     places = range(begin, min(begin + TRACE_ROWS, len(apart.rows)))
-    marks, rows = {most: "takes them apart by most", at: "the sides part"}, list[Marked]()
+    marks, rows = {at: "the sides part"}, list[Marked]()
     for place in (place for place in apart.shown if place in places):
         row, mark = apart.rows[place], marks.get(place, "")
         base, head = ("–" if state is None else f"{state.total:,}" for state in (row.base, row.head))
@@ -83,7 +82,6 @@ def _trace_fold(name: str, apart: Parting, printed_for: str) -> Fold:
         what = clip(clean(operation_words(row.apart, _NAMED)), _OPERATIONS)
         named = f"{_pass(row.name)} ◀ {mark}" if mark else _pass(row.name)
         rows.append(Marked((named, _LEVELS.get(row.level, ""), base, head, share, what), css="parts" if mark else ""))
-    by_most = phrase(", by most after ", code(_pass(apart.rows[most].name))) if most != at else ()
     alike, far = len(places) - len(rows), len(apart.rows) - len(places)
     are = "is" if alike == 1 else "are"
     hidden = f" {plural(alike, 'pass')} that left the difference as it was {are} not in the table." if alike else ""
@@ -91,7 +89,7 @@ def _trace_fold(name: str, apart: Parting, printed_for: str) -> Fold:
     program = f"The passes over the program were printed for {clean(printed_for)}, {_ALIKE}. " if printed_for else ""
     commands = phrase(program, code("code-size-bot trace"), " gives the commands that print the IR after each pass.")
     return Fold(
-        phrase("Passes of ", code(name), ": the sides part after ", code(_pass(apart.rows[at].name)), by_most),
+        phrase("Passes of ", code(name), ": the sides part after ", code(_pass(apart.rows[at].name))),
         (
             Picture((("", json.dumps(_picture(apart, places, marks))),)),
             Table(_PASSES, listed(rows, "pass"), 2, sentences=5, css="passes"),
@@ -150,8 +148,6 @@ def trace_blocks(traced: Traced) -> Iterator[Block]:
         only = f" (which changes operations on {alone} only)" if alone else ""
         said = f"they part after {apart.row.name}{only}: {operation_words(apart.operations, _NAMED)}"
     yield Sentence((strong(clean(said)),))
-    yield Sentence(suspect_words(traced.looked_up, traced.suspects))
-    yield List(listed(f"{one.date} {one.url or one.commit} {one.title} ({one.why})" for one in traced.suspects))
     for name, side in traced.traces.items():
         if side.same_code is not None:
             is_same = "the code that is in the artifact" if side.same_code else "other code than is in the artifact"
@@ -186,5 +182,4 @@ def trace_json(traced: Traced) -> Mapping[str, Any]:
         "operations": traced.parting.operations,
         "why": traced.parting.why,
         "commands": traced.commands,
-        **({"suspects": traced.suspects, "looked_up": traced.looked_up} if traced.looked_up else {}),
     }

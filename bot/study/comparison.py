@@ -20,8 +20,8 @@ from bot.config.requirements import requirements_file, sought_compiler
 from bot.core.delta import CellDelta, diff
 from bot.core.explanation import Explanation, Step, StepCause
 from bot.core.planned import SIDES
-from bot.core.policy import Verdict, VerdictStatus, judge, status_of
-from bot.core.report import ONCE, Adoption, Baseline, Report
+from bot.core.policy import VerdictStatus, judge, status_of
+from bot.core.report import Adoption, Baseline, Report
 from bot.core.sharding import nothing_in_common, unmeasured_models
 from bot.core.snapshot import CellKey, Snapshot, other_version
 from bot.core.spec import Sought
@@ -40,8 +40,6 @@ from bot.system.processes import Cancel
 _JUDGED = frozenset({"same", "changed", "fixed"})
 _LEAST = "told and judged as a range"
 _OF_FIRST = "all sizes and counts are the same each time, cause and parts are those of one compile of each side"
-_REPEATABLE = frozenset({"ok", "over-stack-limit", "failed"})
-_NAMED = 3
 
 
 def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline, texts: Texts = no_texts) -> Report:
@@ -56,7 +54,7 @@ def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline,
         deltas=deltas,
         verdict=verdict,
         report_id=config.report_id,
-        notes=tuple(_notes(base, head, deltas, causes, verdict)),
+        notes=tuple(_notes(base, head, deltas, causes)),
         explanations=causes,
         root_causes=root_causes(deltas, causes, changed_models(base, head), {**base.targets, **head.targets}),
         edits=model_edits(base, head, config.components),
@@ -96,11 +94,7 @@ def no_verdict(report: Report, out: Path) -> NoVerdict:
 
 
 def _notes(
-    base: Snapshot,
-    head: Snapshot,
-    deltas: Sequence[CellDelta],
-    causes: Mapping[CellKey, Explanation],
-    verdict: Verdict,
+    base: Snapshot, head: Snapshot, deltas: Sequence[CellDelta], causes: Mapping[CellKey, Explanation]
 ) -> Iterator[str]:
     """What a reader must not miss beside the cells themselves."""
     yield from filter(None, [other_version(base, head)])
@@ -109,11 +103,6 @@ def _notes(
         if delta.unstable and (delta.state != "same" or delta.is_open):
             is_first = delta.key in causes and causes[delta.key].first_compiles
             yield f"{delta.key}: {delta.noise}; {_OF_FIRST if is_first else _LEAST}"
-    # Alarms that rest on a single compile of the head: repeating has its price, so that not all are repeated.
-    single = {cell.key for cell in head.cells if cell.compiles == 1 and cell.status in _REPEATABLE}
-    if once := [str(key) for key in dict.fromkeys(finding.key for finding in verdict.news) if key in single]:
-        rest = f" and {len(once) - _NAMED} more" if len(once) > _NAMED else ""
-        yield f"{ONCE}{', '.join(once[:_NAMED])}{rest}"
 
 
 def step_of(report: Report, base: str, head: str, gaps: tuple[str, ...], most_causes: int) -> Step:
@@ -147,11 +136,11 @@ def both_sides(request: Request, show: Show, cancel: Cancel) -> BothSides:
     require_writable(request.out)
     missing = [side for side, (sought, _) in named.items() if not sought.spec]
     if missing:
-        sides, options = " and ".join(missing), " and ".join(f"--{side} SPEC" for side in missing)
-        wanted = ("--compiler SPEC", "--compiler") if _tries(request) else (options, f"--{missing[0]}")
-        hint = f"give {wanted[0]}, such as {wanted[1]} 3.13.0, or a --config that names compiler.{missing[0]}"
+        options = ["--compiler"] if _tries(request) else [f"--{side}" for side in missing]
+        wanted = " and ".join(f"{option} SPEC" for option in options)
+        hint = f"give {wanted}, such as {options[0]} 3.13.0, or a --config that names compiler.{missing[0]}"
         where = str(works[missing[0]].request.config or "")
-        raise UsageError(f"no compiler for the {sides} side", where=where, hint=hint)
+        raise UsageError(f"no compiler for the {' and '.join(missing)} side", where=where, hint=hint)
     head = named["head"][0].spec
     if is_snapshot(head) and (request.tried or "head" in request.configs):
         what = "was measured before, so that no flags or configuration can be tried on it"
@@ -203,11 +192,7 @@ def with_compiler(work: Work) -> Work:
         raise UsageError("no compiler is named", where=str(work.request.config or ""), hint=hint)
     for note in sought.notes:
         work.show.say(note)
-    if sought.places.no_index:
-        work.show.say("--no-index of the requirements file is not followed here: the index counts as well")
-    places = work.config.places
-    links = tuple(dict.fromkeys((*sought.places.find_links, *places.find_links)))
-    config = structs.replace(work.config, places=structs.replace(places, find_links=links))
+    config = structs.replace(work.config, places=sought.places + work.config.places)
     request = replace(work.request, specs={**work.request.specs, "head": sought.spec})
     return replace(work, request=request, config=config)
 

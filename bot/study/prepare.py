@@ -61,7 +61,6 @@ class Request:
     out: Path = Path("out")
     shard: tuple[int, int] = (1, 1)  # (index from 1, count) of the part to measure
     plan: str | None = None  # the text that `plan --shards` printed; without it cells are spread by size
-    plan_at: str = ""  # where that text stands, for what is said of it
     tried: tuple[str, ...] = ()  # flags for the cells of the head side alone
     # side → a configuration of its own, in place of `config`; None is the packaged one
     configs: Mapping[str, Path | None] = field(default_factory=dict)
@@ -120,7 +119,7 @@ class Work:
         if request.plan is None:
             cells = shard(cells, *request.shard)
         else:
-            cells = assigned(cells, request.plan, *request.shard, where=request.plan_at or "the plan")
+            cells = assigned(cells, request.plan, *request.shard, where="the plan")
         return Planned(models, targets, cells)
 
     def compiler(self, spec: str | Sought) -> Compiler:

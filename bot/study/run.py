@@ -6,13 +6,12 @@ every side that this run measures, with its memory at other addresses each time.
 cell, of which the smallest artifact leads, and the rules look at the range of them.
 
 The other cells that alarm, and then those that changed, are compiled again by their printed command, to find out. That
-takes at most a tenth of what compiling all cells took, each cell's first compile being what it costs (FEW cells may
-always be repeated): first what is newly broken or fails, then the largest of each kind. What was not repeated says so.
+takes at most a tenth of what compiling all cells took, by their first compiles that did not fail (FEW cells may
+always be repeated): first what is newly broken or fails, then the worst. What was not repeated says so.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -187,12 +186,8 @@ def suspects(base: Snapshot, head: Snapshot, rules: Config) -> tuple[CellKey, ..
     deltas = diff(base, head)
     changed = [delta for delta in deltas if delta.state == "changed"]
     changed.sort(key=lambda delta: (-abs(delta.metrics["artifact_bytes"].change or 0), delta.key))
-    # states first; then the largest of each metric and kind, the second largest of each, and so on
-    seen, ranked = Counter[tuple[str | None, str]](), list[tuple[int, int, CellKey]]()
-    for place, finding in enumerate(_alarms(deltas, rules)):
-        seen[finding.metric, finding.kind] += 1
-        ranked.append((seen[finding.metric, finding.kind] * (finding.metric is not None), place, finding.key))
-    keys = [*(key for _, _, key in sorted(ranked)), *(delta.key for delta in changed)]
+    alarms = sorted(_alarms(deltas, rules), key=lambda finding: finding.metric is not None)  # states first
+    keys = [*(finding.key for finding in alarms), *(delta.key for delta in changed)]
     measured = {cell.key for cell in head.cells}
     return tuple(key for key in dict.fromkeys(keys) if key in measured)
 
@@ -244,16 +239,13 @@ class _Budget:
     """What may still be compiled again, in milliseconds of CPU time."""
 
     def __init__(self, plans: Sequence[SidePlan], sides: Sides) -> None:
-        every = list(_planned(plans, sides, {cell.key for side in sides.values() for cell in side.cells}))
-        timed = [(planned.cost, cost_ms) for planned, known in every if (cost_ms := _cost_ms(known)) is not None]
-        rate = sum(ms for _, ms in timed) / (sum(cost for cost, _ in timed) or 1) if timed else 1.0
         # of each cell what one compile of all its sides costs, and how often the one that is known least was compiled
-        self._cells: dict[CellKey, tuple[float, int]] = {}
-        for planned, known in every:
-            others_ms, compiles = self._cells.get(known.key, (0.0, known.compiles))
-            own_ms = _cost_ms(known)
-            all_ms = others_ms + (planned.cost * rate if own_ms is None else own_ms)
-            self._cells[known.key] = all_ms, min(compiles, known.compiles)
+        self._cells: dict[CellKey, tuple[int, int]] = {}
+        for _, known in _planned(plans, sides, {cell.key for side in sides.values() for cell in side.cells}):
+            others_ms, compiles = self._cells.get(known.key, (0, known.compiles))
+            # two compiles where the stack gate refused the first
+            own_ms = (known.value("compile_cpu_ms") or 0) * (1 + (known.status == "over-stack-limit"))
+            self._cells[known.key] = others_ms + own_ms, min(compiles, known.compiles)
         self._left, self._few = LARGEST_SHARE * sum(cost_ms for cost_ms, _ in self._cells.values()), FEW
 
     def admit(self, keys: Iterable[CellKey], times: int) -> frozenset[CellKey]:
@@ -272,12 +264,6 @@ class _Budget:
                 if compiles <= times:
                     chosen.add(key)
         return frozenset(chosen)
-
-
-def _cost_ms(cell: Cell) -> int | None:
-    """CPU time of its compile, which is two where the stack gate refused the first; None where it is not known."""
-    cost_ms = cell.value("compile_cpu_ms")
-    return None if cost_ms is None else cost_ms * (1 + (cell.status == "over-stack-limit"))
 
 
 def _planned(plans: Sequence[SidePlan], sides: Sides, keys: Iterable[CellKey]) -> Iterator[tuple[PlannedCell, Cell]]:

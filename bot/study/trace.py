@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from bot.core.delta import diff
-from bot.core.explanation import DispatchDelta, PassChange
+from bot.core.explanation import DispatchDelta
 from bot.core.parting import Traced, parting
 from bot.core.planned import SIDES, beginning, matching, near_or_known
 from bot.core.snapshot import Cell
 from bot.core.trace import PROGRAM
 from bot.errors import NoVerdict, UsageError
 from bot.explain.explanations import explanations
-from bot.explain.root_causes import PIPELINE, turned
-from bot.explain.suspects import UNFINISHED, Clue, looked_up
-from bot.study.comparison import both_sides, source_of
+from bot.study.comparison import both_sides
 from bot.study.prepare import Request, Show
 from bot.study.tracing import is_formed, is_lone, program_command, trace_commands, with_traces
 from bot.system.processes import Cancel
@@ -46,13 +43,13 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
     deltas = diff(both.sides["base"], both.sides["head"])
     causes = explanations(both.sides["base"], both.sides["head"], deltas, both.work.config.components)
     changed = causes[keys[0]].dispatches if keys[0] in causes else ()
-    delta = _chosen(dispatch, cells, changed, deltas[0].noise)
+    delta = _chosen(dispatch, cells, changed)
     with both.work.resources() as resources:
         sides = with_traces(both.plans, both.sides, [(keys[0], delta)], resources)
     rows = {name: row for name, row in (("base", delta.base), ("head", delta.head)) if row is not None}
     traces = {name: sides[name].cells[0].traces.get(row.name) for name, row in rows.items()}
     apart = parting(traces.get("base"), traces.get("head"))
-    traced = Traced(
+    return Traced(
         key=keys[0],
         compilers={name: side.compiler.version for name, side in sides.items()},
         rows=rows,
@@ -66,31 +63,11 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
         },
         parting=apart,
     )
-    clue = _clue(traced, delta, both.sides["head"].targets.get(keys[0].target, ""))
-    if clue and (source := source_of(both.work)):
-        ((known, suspects),), why = looked_up([clue], (both.sides["base"], both.sides["head"]), source)
-        traced = replace(traced, looked_up=known, suspects=suspects)
-        if why:
-            show.say(f"{UNFINISHED}{why}")
-    return traced
 
 
-def _clue(traced: Traced, delta: DispatchDelta, backend: str) -> Clue | None:
-    """The knob of the configuration, where that is another one, else the pass that parts the sides."""
-    base, head = (row.strategy or "" if row else "" for row in (delta.base, delta.head))
-    knobs = sorted(turned(base, head).items(), key=lambda one: one[0] != PIPELINE) if delta.cause == "strategy" else []
-    row, passed = traced.parting.row, None
-    if not knobs:
-        if row is None:
-            return None
-        passed = PassChange(row.name, traced.parting.operations, class_name=row.class_name)
-    return Clue(passed, " ".join(knobs[0]) if knobs else "", [traced.key.target], [backend], delta.name)
-
-
-def _chosen(wanted: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDelta], noise: str) -> DispatchDelta:
+def _chosen(wanted: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDelta]) -> DispatchDelta:
     """The dispatch on both sides: as they were matched where it changed, else by its name; or one formed otherwise.
 
-    `noise`: why nothing was matched, where the same command gives several artifacts.
     Raises UsageError where several are meant, or none; NoVerdict for one that has nothing to be held against.
     """
     pairs = [delta for delta in changed if is_formed(delta) or not is_lone(delta)]
@@ -116,9 +93,7 @@ def _chosen(wanted: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDe
             rows = [row.name for row in cell.dispatches]
             alone = matching(rows, wanted, None) or beginning(rows, wanted)
             if alone and one_side in ("", side):
-                raise NoVerdict(
-                    f"is on {side} alone, with nothing to hold it against{noise and f'; {noise}'}", where=alone[0]
-                )
+                raise NoVerdict(f"is on {side} alone, with nothing to hold it against", where=alone[0])
         hint = near_or_known(wanted, names, None)
         raise UsageError(f"no dispatch that can be traced is {wanted!r}", where="--dispatch", hint=hint)
     return meant[0]

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
+from math import inf
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -21,11 +22,11 @@ from bot.compiler.bindings import Importer, working
 from bot.compiler.cell_cache import cell_key
 from bot.compiler.compiler import Session
 from bot.compiler.compiling import Kit, Source, compile_to
-from bot.compiler.diagnostics import failure, unknown_option
+from bot.compiler.diagnostics import failure
 from bot.compiler.schedule import Task, run_all
 from bot.compiler.toolchain import UNTHREADED
 from bot.core.delta import diff
-from bot.core.explanation import EARLY_CAUSES, DispatchDelta, Explanation, RootCause, moved_bytes
+from bot.core.explanation import EARLY_CAUSES, DispatchDelta, Explanation, moved_bytes
 from bot.core.parting import (
     NO_PLACES,
     NO_TIME,
@@ -39,7 +40,6 @@ from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot
 from bot.core.trace import LLVM, MLIR, PROGRAM, REGION, DispatchTrace
 from bot.errors import MalformedBinary
 from bot.explain.explanations import changed_models, explanations
-from bot.explain.root_causes import root_causes
 from bot.readers.artifact import read_executable
 from bot.readers.assemble import UNSPEAKABLE
 from bot.readers.elf import function_codes
@@ -48,8 +48,8 @@ from bot.readers.program_passes import LOCATION, ProgramReader, joint_places
 from bot.show.filters import plural
 from bot.study.prepare import Work
 from bot.study.run import Resources, SidePlan
-from bot.system.files import temporary_directory, whole_or_nothing
-from bot.system.processes import Meter, Outcome, run
+from bot.system.files import Keeping, temporary_directory, whole_or_nothing
+from bot.system.processes import Meter, run
 
 _ALONE = ("--compile-from=executable-sources", "--compile-mode=hal-executable")
 _ELIDED = "--mlir-elide-elementsattrs-if-larger=8"
@@ -63,7 +63,7 @@ _PROGRAM = (
 """Up to where executables are outlined; what is after that is the same for all dispatches of a structure."""
 _TREE = "--mlir-print-ir-tree-dir="
 """Into files, as the compiler writes standard error unbuffered, in four times the CPU seconds."""
-_OBJECTS = "--iree-llvmcpu-keep-linker-artifacts"
+_OBJECTS, OUTPUT = "--iree-llvmcpu-keep-linker-artifacts", "executable"
 _NAMED = re.compile(rb'hal\.executable (?:public |private )?@("?)([^"\s{]+)\1')
 
 
@@ -86,8 +86,7 @@ def trace_commands(command: str, row: Dispatch) -> tuple[str, str]:
 
     `command`: that gives the cell's artifact.
     """
-    before, _, model = command.rpartition(" -o ")
-    fed = f" < {model.partition(' < ')[2]}" if " < " in model else ""
+    before, fed = _parted(command)
     whole = f"{before} {shlex.join(source_options('sources'))} -o /dev/null{fed}"
     flags = shlex.split(before[before.index("iree-compile") :])[2:]
     source = f"sources/*_{shlex.quote(row.executable)}.mlir"
@@ -96,9 +95,14 @@ def trace_commands(command: str, row: Dispatch) -> tuple[str, str]:
 
 def program_command(command: str) -> str:
     """What prints the passes over the whole program, before it is code of a target, into files."""
-    before, _, model = command.rpartition(" -o ")
-    fed = f" < {model.partition(' < ')[2]}" if " < " in model else ""
+    before, fed = _parted(command)
     return f"{before} {shlex.join(_PROGRAM)} {_TREE}passes -o /dev/null{fed}"
+
+
+def _parted(command: str) -> tuple[str, str]:
+    """What of a cell's command is before its output, and what feeds it."""
+    before, _, model = command.rpartition(" -o ")
+    return before, "".join(model.partition(" < ")[1:])
 
 
 def executable_sources(kit: Kit, argv: Sequence[str], source: Source, out: Path) -> dict[str, Path] | Failure:
@@ -118,11 +122,8 @@ def executable_sources(kit: Kit, argv: Sequence[str], source: Source, out: Path)
 def _with_llvm(kit: Kit, argv: Sequence[str], source: Path, row: Dispatch, trace: DispatchTrace) -> DispatchTrace:
     """The trace with all passes of LLVM in place of their milestones; as it is where these cannot be had."""
     whole = _traced(kit, argv, source, row, trace_options(row.name, llvm=True))
-    cpu_ms = trace.cpu_ms + whole.cpu_ms
-    if not whole.is_whole:
-        return DispatchTrace(trace.steps, trace.why, trace.same_code, cpu_ms)
     front = tuple(step for step in trace.steps if step.level == MLIR)
-    return DispatchTrace((*front, *whole.steps), trace.why, trace.same_code, cpu_ms)
+    return replace(trace, steps=(*front, *whole.steps)) if whole.is_whole else trace
 
 
 _ERROR = re.compile(rb"error: |LLVM ERROR|Unknown command line argument|Cannot find option named")
@@ -130,37 +131,32 @@ _ERROR = re.compile(rb"error: |LLVM ERROR|Unknown command line argument|Cannot f
 
 def _traced(kit: Kit, argv: Sequence[str], source: Path, row: Dispatch, options: Sequence[str]) -> DispatchTrace:
     reader = PassReader(row.name)
-    with temporary_directory("trace-", kit.session.scratch) as directory:
-        outcome = _compiled(kit, (*argv, *options, _OBJECTS), source, reader, directory)
-        unknown = unknown_option(outcome.output)
-        rest = [option for option in (*options, _OBJECTS) if option.partition("=")[0] != unknown]
-        if unknown and len(rest) <= len(options):
-            return _traced(kit, argv, source, row, [option for option in rest if option != _OBJECTS])
-        why = "" if outcome.ok else failure(outcome, kit.session.timeout_seconds).first_line
-        why = why or ("" if reader.steps else "the compiler printed no pass over it")
-        same = _is_same(row, directory) if outcome.ok else None
-        return DispatchTrace(tuple(reader.steps), why, same, outcome.cpu_ms)
-
-
-def _compiled(kit: Kit, flags: Sequence[str], source: Path, reader: PassReader, directory: Path) -> Outcome:
-    """The compile; of its output the lines alone that say what went wrong, the rest is counted as it streams by."""
 
     def errors(chunk: bytes) -> bytes:
+        """The lines alone that say what went wrong; the rest is counted as it streams by."""
         reader.feed(chunk)
         return b"".join(line for line in chunk.splitlines(keepends=True) if _ERROR.search(line[:200]))
 
+    with temporary_directory("trace-", kit.session.scratch) as directory:
+        why = _compile(kit, (*argv, *options, _OBJECTS), source, directory, errors)
+        same = None if why else _is_same(row, directory)
+        why = why or ("" if reader.steps else "the compiler printed no pass over it")
+        return DispatchTrace(tuple(reader.steps), why, same)
+
+
+def _compile(kit: Kit, flags: Sequence[str], source: Path, directory: Path, keeping: Keeping = bytes) -> str:
+    """Compile to `directory`; why that failed, empty where it did not."""
     (directory / "tmp").mkdir()
     outcome = run(
-        [str(kit.toolchain.binary), "-", *flags, "-o", "executable"],
+        [str(kit.toolchain.binary), "-", *flags, "-o", OUTPUT],
         cancel=kit.session.cancel,
         stdin=source,
         cwd=directory,
         environment={"TMPDIR": str(directory / "tmp")},
         timeout_seconds=kit.session.timeout_seconds,
-        keeping=errors,
+        keeping=keeping,
     )
-    kit.session.meter.add(source.stem, outcome.cpu_ms)
-    return outcome
+    return "" if outcome.ok else failure(outcome, kit.session.timeout_seconds).first_line
 
 
 def _is_same(row: Dispatch, directory: Path) -> bool | None:
@@ -170,7 +166,7 @@ def _is_same(row: Dispatch, directory: Path) -> bool | None:
             functions = [one for path in objects for one in function_codes(whole_or_nothing(path)).items()]
             codes = [(name, one.code) for name, one in functions]
         else:
-            points = read_executable(whole_or_nothing(directory / "executable")).entry_points
+            points = read_executable(whole_or_nothing(directory / OUTPUT)).entry_points
             codes = [(one.name, one.code) for one in points]
     except MalformedBinary:
         return None
@@ -183,8 +179,8 @@ def _is_same(row: Dispatch, directory: Path) -> bool | None:
 # The dispatches that moved most, traced through the passes of both compilers, as far as the time for it goes.
 #
 # That time is a quarter of what compiling the two sides took. Of each target those that have nine tenths of the moved
-# bytes are wanted, those first whose passes explain most bytes a second. What an earlier run traced takes its room all
-# the same, so that the same comparison always traces the same dispatches.
+# bytes are wanted, those first whose passes explain most bytes a second. What counts is the time that tracing is
+# expected to take, whatever an earlier run has left: the same comparison always traces the same dispatches.
 
 
 TIME_SHARE = 0.25  # What tracing may cost, as a share of the CPU time in which both sides were compiled
@@ -193,7 +189,6 @@ PROGRAM_SECONDS = 2
 """What the passes over a program take on both sides: 1 s for 400 lines, 3.5 s for 4,000, for all dispatches of it."""
 MOVED_TENTHS, MOST = 9, 600
 """So much of a target's moved bytes of dispatches has to have a knob or a trace; so many are traced at most."""
-LEAST_SHARE = 0.01  # Of all that moved: from so much on a knob's largest dispatch is traced
 Moved = tuple[CellKey, DispatchDelta]
 
 
@@ -219,32 +214,23 @@ class _SideTracer:
             return _traced(self._kit, argv, sources[row.executable], row, trace_options(row.name))
         return _with_llvm(self._kit, argv, sources[row.executable], row, before)
 
-    def program(self, key: CellKey) -> tuple[ProgramReader | str, int]:
-        """The passes over a cell's whole program, or why there are none, read once; and what that took, in ms."""
+    def program(self, key: CellKey) -> ProgramReader | str:
+        """The passes over a cell's whole program, or why there are none, read once."""
         with self._lock:
-            if known := self._programs.get(key):
-                return known, 0
-            planned = self._planned[key]
-            source = self._importer.source(planned.model)
-            if isinstance(source, Failure):
-                self._programs[key] = source.first_line
-                return source.first_line, 0
-            with temporary_directory("program-", self._kit.session.scratch) as directory:
-                model = directory / "model.mlir"
-                text = LOCATION.sub(b"", source.read_bytes())
-                model.write_bytes(text)
-                (directory / "tmp").mkdir()
-                outcome = run(
-                    [str(self._kit.toolchain.binary), "-", *planned.argv, *_PROGRAM, f"{_TREE}passes", "-o", "flow"],
-                    cancel=self._kit.session.cancel,
-                    stdin=model,
-                    cwd=directory,
-                    environment={"TMPDIR": str(directory / "tmp")},
-                    timeout_seconds=self._kit.session.timeout_seconds,
-                )
-                why = "" if outcome.ok else failure(outcome, self._kit.session.timeout_seconds).first_line
-                self._programs[key] = why or ProgramReader(directory / "passes", text)
-            return self._programs[key], outcome.cpu_ms
+            if key not in self._programs:
+                self._programs[key] = self._read_program(self._planned[key])
+            return self._programs[key]
+
+    def _read_program(self, planned: PlannedCell) -> ProgramReader | str:
+        source = self._importer.source(planned.model)
+        if isinstance(source, Failure):
+            return source.first_line
+        with temporary_directory("program-", self._kit.session.scratch) as directory:
+            model = directory / "model.mlir"
+            text = LOCATION.sub(b"", source.read_bytes())
+            model.write_bytes(text)
+            why = _compile(self._kit, (*planned.argv, *_PROGRAM, f"{_TREE}passes"), model, directory)
+            return why or ProgramReader(directory / "passes", text)
 
     def _sources_of(self, planned: PlannedCell, argv: Sequence[str]) -> dict[str, Path] | Failure:
         with self._lock:
@@ -311,76 +297,55 @@ def _same_programs(sides: Mapping[str, Snapshot]) -> dict[CellKey, CellKey]:
 
 
 class Budget:
-    """The time for tracing: what is expected of those that come, what was measured of those that were traced.
+    """The time for tracing, by what traces are expected to take.
 
-    A trace of the cache says what it took when it was made, so that the same comparison traces the same dispatches
-    whatever the cache has.
-
-    `here`: the sides whose compilers are here; `seconds`: CPU time in all, None without a limit.
-
-    Attributes:
-        same: cell → the one whose program is printed for both.
-        late: those that are to be traced through their target's passes, too, as earlier ones form as many of them.
+    `here`: the sides whose compilers are here; `same`: cell → the one whose program is printed for both; `seconds`:
+    CPU time in all, None without a limit.
     """
 
-    def __init__(self, sides: Mapping[str, Snapshot], here: Collection[str], seconds: float | None) -> None:
-        self._here, self._left_ms = here, None if seconds is None else round(seconds * 1000)
-        self._cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
-        self._written, self._read = set[tuple[str, CellKey]](), set[tuple[str, CellKey]]()
-        self._charged_ms: dict[tuple[CellKey, str], int] = {}
-        self._expected_ms = self._measured_ms = 0  # of traces through targets' passes, what this machine is known by
-        # A share of a model's fastest compile: what is before code generation takes as long for all targets.
-        self._program_ms: dict[tuple[str, str], int] = {}
-        for (side, key), cell in self._cells.items():
-            if cpu_ms := cell.value("compile_cpu_ms"):
-                self._program_ms[side, key.model] = min(cpu_ms // 2, self._program_ms.get((side, key.model), cpu_ms))
-        self.same = _same_programs(sides)
-        self.late = set[tuple[CellKey, str]]()
+    def __init__(
+        self,
+        sides: Mapping[str, Snapshot],
+        here: Collection[str],
+        same: Mapping[CellKey, CellKey],
+        seconds: float | None,
+    ) -> None:
+        self._here, self._same = here, same
+        self._left_ms = inf if seconds is None else seconds * 1000
+        cells = [(side, cell) for side, snapshot in sides.items() for cell in snapshot.cells]
+        self._compiled_ms = {(side, cell.key): cell.value("compile_cpu_ms") or 0 for side, cell in cells}
+        self._paid = set[tuple[str, str, CellKey]]()  # what is made once for several dispatches
 
-    def take(self, moved: Sequence[Moved]) -> list[Moved]:
-        """The next ones that there is time for, half of it at most: what they took is known before the rest is spent.
+    def take(self, moved: Sequence[Moved], *, codes: bool = False) -> list[Moved]:
+        """Those that there is time for; one that does not fit in is passed over.
 
-        Of the time an eighth, as long as nothing is known of this machine. One that does not fit in is passed over.
+        `codes`: of those that earlier passes formed, too, the passes of their target.
         """
-        if self._left_ms is None:
-            return list(moved)
-        chosen, least_ms = list[Moved](), self._left_ms - self._left_ms // (2 if self._measured_ms else 8)
+        chosen = []
         for key, delta in moved:
-            rows = self._rows(delta)
-            is_early = is_formed(delta) and (key, delta.name) not in self.late
-            programs = {(side, self.same[key]) for side in self._here if is_early} - self._read
-            new = {(side, key) for side in rows if not is_early} - self._written
-            written_ms = sum((self._cells[place].value("compile_cpu_ms") or 0) // 4 for place in new)
-            charged_ms = sum(self._program_ms.get((side, place.model), 0) for side, place in programs)
-            charged_ms += 0 if is_early else self._scaled(sum(map(expected_ms, rows.values())))
-            left_ms = self._left_ms - written_ms - charged_ms
-            if left_ms < 0:
-                continue
-            if chosen and left_ms < least_ms:
-                break
-            self._left_ms = left_ms
-            self._charged_ms[key, delta.name] = self._charged_ms.get((key, delta.name), 0) + charged_ms
-            self._written |= new
-            self._read |= programs
-            chosen.append((key, delta))
+            rows = {side: row for side, row in _rows(delta).items() if side in self._here}
+            if is_formed(delta) and not codes:
+                shared = {("program", side, self._same[key]): self._program_ms(side, key.model) for side in self._here}
+                own_ms = 0
+            else:
+                shared = {("sources", side, key): self._compiled_ms[side, key] // 4 for side in rows}
+                own_ms = sum(map(expected_ms, rows.values()))
+            cost_ms = own_ms + sum(cost_ms for what, cost_ms in shared.items() if what not in self._paid)
+            if cost_ms <= self._left_ms:
+                self._left_ms -= cost_ms
+                self._paid |= shared.keys()
+                chosen.append((key, delta))
         return chosen
 
-    def _scaled(self, expected_ms: int) -> int:
-        return expected_ms * self._measured_ms // self._expected_ms if self._expected_ms else expected_ms
+    def _program_ms(self, side: str, model: str) -> int:
+        """Half of a model's fastest compile: what is before code generation takes as long for all targets."""
+        every = [ms for (other, key), ms in self._compiled_ms.items() if (other, key.model) == (side, model) and ms]
+        return min(every, default=0) // 2
 
-    def settle(self, key: CellKey, delta: DispatchDelta, measured_ms: int) -> None:
-        """Of one that was traced: what all of it took so far, in place of what was expected of that."""
-        if self._left_ms is None:
-            return
-        self._left_ms += self._charged_ms[key, delta.name] - measured_ms
-        self._charged_ms[key, delta.name] = measured_ms
-        if not is_formed(delta):
-            self._expected_ms += sum(map(expected_ms, self._rows(delta).values()))
-            self._measured_ms += measured_ms
 
-    def _rows(self, delta: DispatchDelta) -> dict[str, Dispatch]:
-        rows = zip(SIDES, (delta.base, delta.head), strict=True)
-        return {side: row for side, row in rows if row and side in self._here}
+def _rows(delta: DispatchDelta) -> dict[str, Dispatch]:
+    """Side → the dispatch there, where it has one."""
+    return {side: row for side, row in zip(SIDES, (delta.base, delta.head), strict=True) if row is not None}
 
 
 Traces = dict[tuple[str, CellKey], dict[str, DispatchTrace]]  # Side and cell → entry point → its trace
@@ -403,47 +368,44 @@ class _Pairs:
         self._tracers, self.known, self._same = tracers, known, same
         self._cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
 
-    def trace(self, key: CellKey, delta: DispatchDelta, *, has_code: bool) -> list[Task]:
+    def trace(self, key: CellKey, delta: DispatchDelta, *, codes: bool) -> None:
         """One dispatch: MLIR's passes, and LLVM's where the sides part behind those, or there is one side alone.
 
-        One that got another program, or was formed otherwise: first the passes over the program.
+        One that got another program, or was formed otherwise: the passes over the program.
 
-        `has_code`: whether that one's own passes are to follow, where there are as many dispatches on both sides.
+        `codes`: of such a one, too, the passes of its target, behind those over the program.
         """
-        rows = {side: row for side, row in zip(SIDES, (delta.base, delta.head), strict=True) if row is not None}
+        rows = _rows(delta)
         if not is_formed(delta):
             self._trace_code(key, rows)
-            return []
+            return
         programs = {side: self._program(key, rows, side) for side in SIDES}
-        is_alike = len(rows) == len(SIDES) and not any(one.why for one in programs.values())
-        is_alike &= not parting(*programs.values()).operations.get(REGION)
-        if is_alike and has_code:
-            spent_ms = {side: self.known[side, key].pop(row.name).cpu_ms for side, row in rows.items()}
+        if codes:
+            for side, row in rows.items():
+                del self.known[side, key][row.name]
             self._trace_code(key, rows)
             for side, row in rows.items():
                 if one := self.known[side, key].get(row.name):
-                    steps, cpu_ms = (*programs[side].steps, *one.steps), one.cpu_ms + spent_ms[side]
-                    printed_for = programs[side].printed_for
-                    self.known[side, key][row.name] = replace(one, steps=steps, cpu_ms=cpu_ms, printed_for=printed_for)
-            return []
+                    steps, printed_for = (*programs[side].steps, *one.steps), programs[side].printed_for
+                    self.known[side, key][row.name] = replace(one, steps=steps, printed_for=printed_for)
+            return
+        is_alike = len(rows) == len(SIDES) and not any(one.why for one in programs.values())
+        is_alike &= not parting(*programs.values()).operations.get(REGION)
         for side, row in rows.items():
             other = next(one for name, one in programs.items() if name != side)
             trace = replace(programs[side], steps=(), why=NO_TIME) if is_alike else programs[side]
             if len(rows) < len(SIDES):
-                trace = replace(
-                    trace, across=other.steps, why=trace.why or other.why, cpu_ms=trace.cpu_ms + other.cpu_ms
-                )
+                trace = replace(trace, across=other.steps, why=trace.why or other.why)
             self.known.setdefault((side, key), {})[row.name] = trace
-        return []
 
     def _program(self, key: CellKey, rows: Mapping[str, Dispatch], side: str) -> DispatchTrace:
         """What the passes over one side's program did at the places that a dispatch has on either side."""
         if self._tracers.keys() < set(SIDES):
             return DispatchTrace((), NOT_STORED)
         read = {name: self._tracers[name].program(self._same[key]) for name in SIDES}
-        readers = [one for one, _ in read.values() if isinstance(one, ProgramReader)]
+        readers = [one for one in read.values() if isinstance(one, ProgramReader)]
         if len(readers) < len(SIDES):
-            return DispatchTrace((), next(f"{name}: {one}" for name, (one, _) in read.items() if isinstance(one, str)))
+            return DispatchTrace((), next(f"{name}: {one}" for name, one in read.items() if isinstance(one, str)))
         if readers[0].model != readers[1].model:
             return DispatchTrace((), OTHER_MODEL)
         for name, reader in zip(SIDES, readers, strict=True):
@@ -452,9 +414,8 @@ class _Pairs:
                 return DispatchTrace((), f"{name}: {OTHER_DISPATCHES}")
         places = joint_places(readers, [rows[name].executable if name in rows else "" for name in SIDES])
         steps = dict(zip(SIDES, readers, strict=True))[side].steps(places)
-        why, cpu_ms = "" if steps else NO_PLACES, sum(cpu_ms for _, cpu_ms in read.values())
         printed_for = "" if self._same[key] == key else self._same[key].target
-        return DispatchTrace(steps, why, cpu_ms=cpu_ms, printed_for=printed_for)
+        return DispatchTrace(steps, "" if steps else NO_PLACES, printed_for=printed_for)
 
     def _trace_code(self, key: CellKey, rows: Mapping[str, Dispatch]) -> None:
         known = {side: self.known.setdefault((side, key), {}) for side in rows}
@@ -469,15 +430,11 @@ class _Pairs:
             short = [side for side in rows if all(one.level != LLVM for one in known[side][rows[side].name].steps)]
             self._trace(key, rows, short, llvm=True)
 
-    def cpu_ms(self, key: CellKey, delta: DispatchDelta) -> int:
-        """What its traces took so far."""
-        sides = zip(SIDES, (delta.base, delta.head), strict=True)
-        traces = (self.known.get((side, key), {}).get(row.name) for side, row in sides if row and side in self._tracers)
-        return sum(trace.cpu_ms for trace in traces if trace)
-
     def is_open(self, key: CellKey, delta: DispatchDelta) -> bool:
         """Whether earlier passes form as many dispatches on both sides, so that its target's are to be looked at."""
-        return delta.head is not None and self.known["head", key][delta.head.name].why == NO_TIME
+        if delta.head is None or not is_formed(delta):
+            return False
+        return self.known["head", key][delta.head.name].why == NO_TIME
 
     def _trace(self, key: CellKey, rows: Mapping[str, Dispatch], sides: Sequence[str], *, llvm: bool = False) -> None:
         for side in sides:
@@ -500,23 +457,21 @@ def with_traces(
     dispatches in the order in which they are traced; `seconds`: CPU time that it may cost; None without a limit.
     """
     here = {plan.label: plan for plan in plans}
-    budget, chosen, rest = Budget(sides, here.keys(), seconds), list[Moved](), moved
-    known = _known(here, sides, moved, resources)
+    same = _same_programs(sides)
+    budget, known = Budget(sides, here.keys(), same, seconds), _known(here, sides, moved, resources)
+    chosen = budget.take(moved)
     with _tracers(plans, resources) as tracers:
-        pairs = _Pairs(sides, tracers, known, budget.same)
-        while now := budget.take(rest):
-            tasks = []
-            for place, (key, delta) in enumerate(now):
-                task = partial(pairs.trace, key, delta, has_code=(key, delta.name) in budget.late)
-                tasks.append(Task(-place, f"trace {delta.name} of {key}", task))
+        pairs = _Pairs(sides, tracers, known, same)
+
+        def trace(those: Sequence[Moved], *, codes: bool) -> None:
+            tasks = [
+                Task(-place, f"trace {delta.name} of {key}", partial(pairs.trace, key, delta, codes=codes))
+                for place, (key, delta) in enumerate(those)
+            ]
             run_all(tasks, resources.jobs, resources.cancel.set, resources.progress)
-            chosen, again = chosen + [one for one in now if one not in chosen], list[Moved]()
-            for key, delta in now:
-                if is_formed(delta) and (key, delta.name) not in budget.late and pairs.is_open(key, delta):
-                    again.append((key, delta))
-                budget.settle(key, delta, pairs.cpu_ms(key, delta))
-            budget.late |= {(key, delta.name) for key, delta in again}
-            rest = [one for one in rest if one not in now or one in again]
+
+        trace(chosen, codes=False)
+        trace(budget.take([one for one in chosen if pairs.is_open(*one)], codes=True), codes=True)
     return {
         side: _with_those(here[side], snapshot, moved, chosen, known, resources) if side in here else snapshot
         for side, snapshot in sides.items()
@@ -555,8 +510,7 @@ def _with_those(
     planned = {cell.key: cell for cell in plan.cells}
 
     def names(pairs: Sequence[Moved]) -> set[tuple[CellKey, str]]:
-        rows = ((key, delta.base if plan.label == "base" else delta.head) for key, delta in pairs)
-        return {(key, row.name) for key, row in rows if row is not None}
+        return {(key, row.name) for key, delta in pairs for side, row in _rows(delta).items() if side == plan.label}
 
     wanted, late = names(chosen), names(moved) - names(chosen)
     cells = []
@@ -577,10 +531,7 @@ def traced(plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], work: Work)
     """Both sides, with traces of what moved most without a cause that is known otherwise."""
     deltas = diff(sides["base"], sides["head"])
     causes = explanations(sides["base"], sides["head"], deltas, work.config.components)
-    backends = {**sides["base"].targets, **sides["head"].targets}
-    moved = worth_tracing(
-        causes, root_causes(deltas, causes, backends=backends), changed_models(sides["base"], sides["head"])
-    )
+    moved = worth_tracing(causes, changed_models(sides["base"], sides["head"]))
     if not moved or not any(plan.compiler.is_traced for plan in plans):
         return dict(sides)
     work.show.say(f"traces {plural(len(moved), 'dispatch')} through the passes of both compilers")
@@ -613,14 +564,11 @@ def seconds_for(sides: Mapping[str, Snapshot]) -> float:
     return max(LITTLE_SECONDS, TIME_SHARE * compiled_ms / 1000)
 
 
-def worth_tracing(
-    explanations: Mapping[CellKey, Explanation], roots: Sequence[RootCause], edited: Collection[str] = ()
-) -> list[Moved]:
+def worth_tracing(explanations: Mapping[CellKey, Explanation], edited: Collection[str] = ()) -> list[Moved]:
     """What is to be traced, by the bytes that a second explains, most first: ten of 4 KB before one of 10 KB.
 
     Of each target the largest dispatches of which nobody knows a cause but other code, or that earlier passes formed
-    otherwise of a model that nobody `edited`, until 0.9 of its bytes have a knob or these passes. And the largest of
-    each root cause that is a knob, to tell which pass makes most of it, for the bytes of that cause.
+    otherwise of a model that nobody `edited`, until 0.9 of its bytes have a knob or these passes.
     """
     deltas = [(key, delta) for key, explanation in explanations.items() for delta in explanation.dispatches]
     moved = [(key, delta, abs(moved_bytes(delta) or 0)) for key, delta in deltas]
@@ -639,11 +587,6 @@ def worth_tracing(
     formed = Counter[str]()  # the bytes that the passes over a model's program may explain
     for key, delta, size in chosen:
         formed[key.model] += size if is_formed(delta) else 0
-    knobs = {(root.example.key, root.example.dispatch): root for root in roots if root.cause == "strategy"}
-    for key, delta in deltas:
-        root = knobs.get((key, delta.name))
-        if root and (root.share or 0) >= LEAST_SHARE and not is_lone(delta):
-            chosen.append((key, delta, root.total.absolute_bytes))
     rates = [
         formed[key.model] // PROGRAM_SECONDS
         if is_formed(delta)

@@ -102,7 +102,6 @@ def test_the_version(bench: Bench) -> None:
     ("arguments", "words"),
     [
         ([], "required: COMMAND"),
-        (["comprae"], "argument COMMAND: invalid choice: 'comprae' (did you mean compare?)"),
         (["zzz"], "argument COMMAND: invalid choice: 'zzz' (choose from "),
         (["plan"], "required: --shards"),
         (["plan", "--shards", "0"], "'0' is no positive number"),
@@ -118,8 +117,6 @@ def test_the_version(bench: Bench) -> None:
         (["compare", "--cache-limit", "5"], "'5' is no size with a unit, such as 5GiB"),
         (["compare", "--cache-limit", "5GB"], "'5GB' has an unknown unit"),
         (["compare", "--unknown"], "code-size-bot: error: unrecognized arguments: --unknown"),
-        (["compare", "--modle", "a"], "compare: error: unrecognized arguments: --modle (did you mean --model?)"),
-        (["plan", "--shards=2", "--tragets=a"], "unrecognized arguments: --tragets (did you mean --target?)"),
         (["merge", "--out", "x.json"], "required: part.json"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -181,26 +178,20 @@ def test_a_bad_configuration_is_one_line_before_anything_is_done(
 # Plan.
 
 
-def plan_of(bench: Bench, *arguments: str) -> list[dict[str, object]]:
+def plan_of(bench: Bench, *arguments: str) -> list[dict[str, Any]]:
     found = bench.run("plan", "--config", "c.yml", *arguments)
     assert (found.code, found.err) == (0, "")
     plain = json.loads(found.out)
     assert plain.keys() == {"include"}
-    rows: list[dict[str, object]] = plain["include"]
+    rows: list[dict[str, Any]] = plain["include"]
+    for row in rows:
+        assert row["cells"] == sum(map(len, row.pop("assigned").values()))
     return rows
 
 
 def test_a_plan_is_a_matrix_of_shards(bench: Bench) -> None:
     assert plan_of(bench, "--shards", "2") == [{"shard": "1/2", "cells": 2}, {"shard": "2/2", "cells": 4}]
     assert plan_of(bench, "--shards", "1") == [{"shard": "1/1", "cells": 6}]
-
-
-def test_a_shard_of_another_plan_is_refused_before_anything_is_measured(bench: Bench) -> None:
-    bench.write("plan.json", bench.run("plan", "--config", "c.yml", "--shards", "3").out)
-    rest = ("--config", "c.yml", "--compiler", "3.13.0", "--out", "x.json", "--plan", "plan.json")
-    found = bench.run("measure", *rest, "--shard", "1/8")
-    line = "plan.json: is over 3 shards, and 1/8 is not one of them (measure the shards that the plan names)"
-    assert (found.code, found.line) == (2, line) and not (bench.folder / "x.json").exists()
 
 
 def test_selectors_narrow_a_plan(bench: Bench) -> None:
@@ -332,7 +323,7 @@ def test_the_help_is_grouped_and_fits_a_terminal(bench: Bench, monkeypatch: pyte
     groups = [block.splitlines() for block in bench.run("--help").out.split("\n\n")]
     names = {lines[0]: [line.split()[0] for line in lines[1:]] for lines in groups}
     assert names["ask:"] == ["compare", "report", "explain", "trace", "history", "bisect", "lab", "fold"]
-    assert names["set up:"][:5] == ["init", "doctor", "models", "targets", "completion"]
+    assert names["set up:"] == ["init", "doctor", "models", "targets"]
     assert {"post", "action", "plan", "merge"} <= set(names["in CI:"])
     assert all(len(line) <= 80 for lines in groups for line in lines if line.startswith("    "))
     for command in COMMANDS.keys() - {"review", "post", "baseline", "action"}:

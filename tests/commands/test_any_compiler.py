@@ -398,7 +398,7 @@ def test_a_package_is_pinned_in_requirements(tmp_path: Path, monkeypatch: pytest
         wheel(tmp_path / side / "wheels", version)
         package(tmp_path / side, requirements="pins.txt")
         (tmp_path / side / "pins.txt").write_text(f"iree-base-compiler==3.13.0\nKerneler=={version}  # until 1.3\n")
-    words = [f"--{side}-config={side}/code-size.yml" for side in ("base", "head")]
+    words = ["--config=base/code-size.yml", "--head-config=head/code-size.yml"]
     bot(tmp_path, "compare", *words)
     assert [cells(tmp_path, side)["a"]["metrics"]["artifact_bytes"] for side in ("base", "head")] == [100, 900]
     (tmp_path / "head/pins.txt").write_text("kerneler>=1.2\n")

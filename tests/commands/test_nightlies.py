@@ -64,16 +64,6 @@ def test_a_requirements_file_with_its_page(page: LinksPage, capsys: pytest.Captu
     assert "pins.txt:2: the index is not used: it is that of the machine which runs the bot" in capsys.readouterr().err
 
 
-def test_a_plan_settles_what_nightly_is(page: LinksPage) -> None:
-    Path("code-size.yml").write_text(f"{CONFIG}compiler: {{find_links: '{page.url}'}}\n")
-    rows = [{"shard": "1/1", "cells": 1, "releases": {"nightly": "3.13.0"}}]
-    Path("plan.json").write_text(json.dumps({"include": rows}))
-    measure = ("measure", "--compiler", "nightly", "--shard", "1/1", "--plan", "plan.json")
-    assert run(*measure, "--out", "part.json") == 0
-    told = json.loads(Path("part.json").read_text())["compiler"]
-    assert told["spec"] == "nightly = iree-base-compiler==3.13.0"
-
-
 def test_nothing_of_a_login_is_kept(page: LinksPage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PIP_FIND_LINKS", page.url.replace("://", "://me:hunter2@"))
     Path("code-size.yml").write_text(CONFIG)

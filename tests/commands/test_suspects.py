@@ -165,24 +165,6 @@ def test_the_report_of_a_bisection_has_the_suspects_of_its_step(
     assert {suspect["commit"] for root in roots for suspect in root.get("suspects", ())} == {late}
 
 
-def test_a_traced_dispatch_has_the_suspects_of_its_pass_or_of_its_knob(
-    report: Run, history: Revisions, hub: FakeGitHub, capsys: pytest.CaptureFixture[str]
-) -> None:
-    roots = report(history, "--source", "iree", config="own.yml")["roots"]
-    sides = ["--base", "base.json", "--head", "head.json", "--model", "m", "--target", "x86_64", "--config", "own.yml"]
-    for dispatch, root in (("dispatch_0", "iree-llvmcpu-lowering"), ("dispatch_2", "unroll")):
-        for where in (["--source", "iree"], ["--suspects"]):
-            capsys.readouterr()
-            main(["trace", *sides, "--cache", "cache", "--dispatch", dispatch, *where, "--format", "json"])
-            told = json.loads(capsys.readouterr().out)
-            assert told["suspects"][0] == roots[root]["suspects"][0] | {"url": told["suspects"][0]["url"]}
-            assert told["looked_up"] == roots[root]["looked_up"]
-    main(["trace", *sides, "--cache", "cache", "--dispatch", "dispatch_0", "--source", "iree"])
-    first = roots["iree-llvmcpu-lowering"]["suspects"][0]
-    assert f"suspect: {first['commit'][:10]} Fold gathers (#2), one of 4 commits" in capsys.readouterr().out
-    assert hub.traffic
-
-
 @pytest.mark.parametrize("place", ["empty", "absent"])
 def test_a_directory_that_is_no_clone_is_one_line(
     tmp_path: Path, place: str, capsys: pytest.CaptureFixture[str]

@@ -1,4 +1,4 @@
-"""`compare --flags`, `--base-config`, `--head-config`: one command tries a flag or an edited model; and JSON."""
+"""`compare --flags`, `--head-config`: one command tries a flag or an edited model; and JSON."""
 
 from __future__ import annotations
 
@@ -144,13 +144,13 @@ def test_two_configurations_are_two_repository_states_and_the_base_judges(lab: L
     install_native(lab.home / "build" / "iree-compile", grows)
     lab.write("a.yml", f"{plain}{rules}compiler: {{head: ./iree-compile}}\n")
     lab.write("b.yml", f"{plain}targets: [vmvx]\ncompiler: {{head: ./build/iree-compile}}\n")
-    found = lab.compare("--base-config", "a.yml", "--head-config", "b.yml")
+    found = lab.compare("--config", "a.yml", "--head-config", "b.yml")
     assert (found.code, set(found.states.values())) == (1, {"changed"}), found.err
     assert {one["rule"] for one in found.report["verdict"]["findings"]} == {"mine"}
     assert "configuration:" not in found.err
-    found = lab.compare("--base-config", "b.yml", "--head-config", "b.yml")
+    found = lab.compare("--config", "b.yml", "--head-config", "b.yml")
     assert set(found.states.values()) == {"same"} and found.code == 0, found.err
-    found = lab.compare("--compiler", lab.spec, "--base-config", "none.yml")
+    found = lab.compare("--compiler", lab.spec, "--head-config", "none.yml")
     assert found.code == 2 and "none.yml: cannot be read: No such file or directory (without --config" in found.err
 
 

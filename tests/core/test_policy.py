@@ -20,7 +20,6 @@ from bot.core.planned import covers
 from bot.core.policy import (
     DEFAULT_STATES,
     Amount,
-    Coverage,
     Finding,
     LevelSpec,
     Ratio,
@@ -29,6 +28,7 @@ from bot.core.policy import (
     Verdict,
     change_text,
     excess,
+    hiding,
     is_catch_all,
     judge,
     metrics_of,
@@ -334,28 +334,6 @@ def test_what_is_allowed_is_the_largest_growth_without_a_finding(base: int, head
     assert [one.allowed for one in judged] == ([allowed] if head - base > allowed else [])
 
 
-# Budgets.
-
-
-def test_a_value_is_a_budget_to_watch_from_nine_tenths_of_its_limit_on() -> None:
-    for head, used in ((899, False), (900, True), (999, True), (1_000, True), (1_001, False), (0, False)):
-        verdict = judge([delta("vm_bytes", 1, head)], [rule(fail=level(None, None, 1_000))])
-        assert [(one.base, one.head, one.limit, one.rule) for one in verdict.budgets] == [(1, head, 1_000, "r")] * used
-        assert bool(verdict.findings) == (head > 1_000)
-        assert verdict.status == ("fail" if head > 1_000 else "pass"), "a budget is no finding"
-    assert not judge([delta("vm_bytes", 900, 990)], [rule(fail=level(100, 10))]).budgets
-    assert not judge([delta("vm_bytes", 0, 0)], [rule(fail=level(None, None, 0))]).budgets
-    assert not judge([delta("vm_bytes", 95, None)], [LIMIT]).budgets
-    limits = rule(warn=level(None, None, 90), fail=level(None, None, 100))
-    verdict = judge([delta("vm_bytes", 80, 95)], [limits])
-    assert [(one.level, one.limit) for one in verdict.findings] == [("warn", "90")]
-    assert [one.limit for one in verdict.budgets] == [100], "beyond the one that warns the one that fails is next"
-    cells = [cell("b", "vm_bytes", 1, 91), cell("c", "vm_bytes", None, 99), cell("a", "vm_bytes", 1, 91)]
-    fullest = judge(cells, [LIMIT]).budgets
-    assert [(one.key.model, one.base) for one in fullest] == [("c", None), ("b", 1), ("a", 1)]
-    assert judge([delta("vm_bytes", 1, 5)], [LIMIT]) == Verdict("pass")
-
-
 # Words.
 
 
@@ -406,25 +384,11 @@ def test_what_a_rule_is_about_and_which_ones_hide_it() -> None:
         Rule("targets", ("*_bytes",), targets=("vmvx",)),
         Rule("hidden", ("vm_bytes", "rodata_bytes"), ("bert_l4_*",)),
         Rule("half hidden", ("vm_bytes",), ("bert_*", "vit_*")),
-        Rule("hidden twice", ("vm_bytes",), ("bert_a", "vit_a"), ("vmvx",)),
+        Rule("hidden by the second", ("vm_bytes",), ("bert_a", "vit_a"), ("vmvx",)),
         Rule("other metric", ("vm_bytes", "executables"), ("bert_l4_*",)),
     ]
-    takers = list(map(Coverage(rules).takers, range(len(rules))))
-    assert takers == [None, None, [rules[0]], None, [rules[0], rules[1]], None]
-
-
-names = st.sampled_from(["a", "b", "ab", "ba"])
-some_globs = st.lists(st.sampled_from(["*", "a", "a*", "*b", "?", "[ab]", "b?"]), min_size=1, max_size=2).map(tuple)
-some_metrics = st.lists(st.sampled_from(["*", "vm_bytes", "*_bytes", "executables"]), min_size=1, max_size=2)
-some_rules = st.builds(Rule, st.just("r"), some_metrics.map(tuple), some_globs, some_globs)
-
-
-@given(st.lists(some_rules, min_size=1, max_size=4), names, names, st.sampled_from(METRIC_IDS))
-def test_a_hidden_rule_never_decides(rules: list[Rule], model: str, target: str, metric: str) -> None:
-    key = CellKey(model, target)
-    matching = [i for i, one in enumerate(rules) if metric in metrics_of(one) and one.matches_cell(key)]
-    for index in matching[:1]:
-        assert Coverage(rules).takers(index) is None
+    hidden = [hiding(rules[:index], one) for index, one in enumerate(rules)]
+    assert hidden == [None, None, rules[0], None, rules[1], None]
 
 
 # Properties of any judgement.
@@ -446,23 +410,6 @@ cells_ = st.builds(
 snapshots = st.lists(cells_, max_size=4, unique_by=lambda one: one.key).map(
     lambda some: Snapshot(CompilerInfo("3.13.0", "", ""), SourceInfo(), tuple(sorted(some, key=lambda one: one.key)))
 )
-
-
-@given(snapshots, snapshots, rules_)
-def test_first_match_wins(base: Snapshot, head: Snapshot, rules: list[Rule]) -> None:
-    def judged(before: list[Rule], one: CellDelta, metric: str | None) -> bool:
-        everything = [replace(each, fail=level(None, None, -1)) for each in before]
-        return any(f.metric == metric for each in everything for f in judge([one], [each], {}).findings)
-
-    deltas = diff(base, head)
-    alone = [
-        finding
-        for one in deltas
-        for index, each in enumerate(rules)
-        for finding in judge([one], [each], {}).findings
-        if not judged(rules[:index], one, finding.metric)
-    ]
-    assert sorted(map(repr, alone)) == sorted(map(repr, judge(deltas, rules, {}).findings))
 
 
 @given(any_snapshots(), any_snapshots())

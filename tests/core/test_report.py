@@ -17,7 +17,7 @@ from bot.core.snapshot import ModelEdit
 
 
 def test_all_that_a_report_says() -> None:
-    """With a budget, an accepted finding, an edited and a new model, and one cell that is explained."""
+    """With an accepted finding, an edited and a new model, and one cell that is explained."""
     small = make.explained_small()
     growth = LevelSpec(relative=Ratio(Fraction(0), "0%"), limit=Amount(90_000, "own", "90000"))
     verdict = judge(small.deltas, [Rule("growth", ("*",), fail=growth, line=7)])

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from json_texts import to_json
 from replacing import replace
-from strategies import plain_snapshot, planned_models, planned_targets, snapshots
+from strategies import plain_snapshot, planned_models, planned_targets
 
 from bot.core.json_text import canonical
 from bot.core.planned import (
@@ -33,7 +33,6 @@ from bot.core.sharding import (
     agreed,
     assigned,
     deal,
-    expected,
     known_costs,
     matrix,
     merge_snapshots,
@@ -168,7 +167,6 @@ def test_no_name_escapes_its_word_in_the_shell(suffix: str, name: str) -> None:
 SIX = tuple(replace(model(name), size_bytes=size) for name, size in zip("abcdef", range(10, 70, 10), strict=True))
 THREE = (Target("cpu", "llvm-cpu"), VMVX, Target("rocm", "rocm"))
 CELLS = plan(SIX, THREE)
-ONES = {cell.key: 1 for cell in CELLS}
 costs = st.dictionaries(st.sampled_from([cell.key for cell in CELLS]), st.integers(0, 10_000))
 
 
@@ -176,8 +174,6 @@ def test_larger_models_and_slower_backends_cost_more() -> None:
     small, large = model("small", 10_000), model("large", 1_000_000)
     each = [PlannedCell(one, target, ()).cost for one in (small, large) for target in (VMVX, CPU, ROCM)]
     assert each == sorted(each) and len(set(each)) == len(each)
-    ratios = [more / less for less, more in zip(each[:3], each[3:], strict=True)]
-    assert ratios == pytest.approx([ratios[0]] * 3) and 50 < ratios[0] < 100, "to start the compiler costs, too"
     tiny = tuple(replace(SIX[0], name=name, size_bytes=size) for name, size in (("a", 79), ("b", 619)))
     assert [len(part) for part in deal(plan(tiny, THREE), 2)] == [3, 3]
 
@@ -201,16 +197,6 @@ def test_shards_are_an_even_partition_that_keeps_models_whole_up_to_a_fair_part(
     assert sizes[0] > 0 or sizes[-1] <= 1, "no shard is empty while another has two models"
 
 
-@given(costs)
-def test_what_is_not_known_is_guessed_on_the_scale_of_what_is(known: dict[CellKey, int]) -> None:
-    guessed = expected(CELLS, known)
-    assert {key: guessed[key] for key in known} == known
-    unknown = [cell for cell in CELLS if cell.key not in known]
-    seen = sum(cell.cost for cell in CELLS if cell.key in known)
-    scale = sum(known.values()) / seen if seen else 1
-    assert [guessed[cell.key] for cell in unknown] == pytest.approx([cell.cost * scale for cell in unknown])
-
-
 def test_known_costs_move_a_model_that_looks_small_and_split_one_that_is_dear() -> None:
     cells = [cell for cell in CELLS if cell.model.name in "abc"]
     known = {cell.key: {"a": 300, "b": 200, "c": 150}[cell.model.name] for cell in cells}
@@ -228,7 +214,7 @@ def test_runners_read_the_plan_as_it_was_dealt(known: dict[CellKey, int], count:
     text, parts = canonical(matrix(CELLS, count, known)).decode(), deal(CELLS, count, known)
     assert sorted(cell.key for part in parts for cell in part) == [cell.key for cell in CELLS] and len(parts) == count
     read = tuple(assigned(CELLS, text, index, count, "plan") for index in range(1, count + 1))
-    assert read == (parts if known else tuple(shard(CELLS, i, count) for i in range(1, count + 1)))
+    assert read == parts
     assert [row["cells"] for row in json.loads(text)["include"]] == [len(part) for part in read if part]
 
 
@@ -246,19 +232,18 @@ def test_a_plan_of_other_cells_or_of_another_count_is_refused() -> None:
             assigned(cells, text, index, count, "the plan")
         return caught.value.line
 
-    other = canonical(matrix(CELLS[3:], 1, ONES)).decode()
-    assert "f on cpu, which is not planned here" in refused(CELLS[:-3], other, 1, 1)
-    assert "is over no shards" in refused(CELLS, '{"include": []}', 1, 1)
-    for known in (None, ONES):
-        assert refused(CELLS[:-3], canonical(matrix(CELLS, 2, known)).decode(), 1, 2) == (
-            "the plan: is of 18 cells, and 15 are planned here (plan and measure the same commit, with the same "
-            "selectors)"
+    other = canonical(matrix(CELLS[3:], 1)).decode()
+    assert "is of 15 cells, and 15 are planned here: a on cpu is not in both" in refused(CELLS[:-3], other, 1, 1)
+    assert "is over no shards" in refused((), '{"include": []}', 1, 1)
+    assert refused(CELLS[:-3], canonical(matrix(CELLS, 2)).decode(), 1, 2) == (
+        "the plan: is of 18 cells, and 15 are planned here: f on cpu is not in both "
+        "(plan and measure the same commit, with the same selectors)"
+    )
+    for index, count in ((1, 8), (4, 8), (1, 2), (3, 3)):
+        assert refused(CELLS, canonical(matrix(CELLS, 4)).decode(), index, count) == (
+            f"the plan: is over 4 shards, and {index}/{count} is not one of them "
+            "(measure the shards that the plan names)"
         )
-        for index, count in ((1, 8), (4, 8), (1, 2), (3, 3)):
-            assert refused(CELLS, canonical(matrix(CELLS, 4, known)).decode(), index, count) == (
-                f"the plan: is over 4 shards, and {index}/{count} is not one of them "
-                "(measure the shards that the plan names)"
-            )
     wide = canonical(matrix(CELLS, 20)).decode()
     assert len(json.loads(wide)["include"]) == 18 and assigned(CELLS, wide, 20, 20, "the plan") == ()
 
@@ -270,7 +255,7 @@ def test_a_plan_says_what_nightly_is_for_all_its_runners() -> None:
     assert agreed(text) == {"nightly": "3.14.0rc20261101"}
     assert assigned(CELLS, text, 1, 2, "the plan") == shard(CELLS, 1, 2)
     for wrong in ({"3.13.0": "3.14.0"}, {"nightly": "../evil"}, {"nightly": "evil.whl"}, {"nightly": 3}):
-        row = {"shard": "1/1", "cells": len(CELLS), "releases": wrong}
+        row = {"shard": "1/1", "cells": len(CELLS), "assigned": {}, "releases": wrong}
         with pytest.raises(InputError, match="plan"):
             agreed(json.dumps({"include": [row]}))
 
@@ -312,13 +297,6 @@ def test_merged_shards_are_the_unsharded_run_byte_for_byte_in_any_order(
     cells = plan(models, targets)
     parts = [(str(index), measured(shard(cells, index, count))) for index in range(1, count + 1)]
     assert to_json(merge_snapshots(chance.sample(parts, count))) == to_json(measured(cells))
-
-
-@given(snapshots(), st.randoms(use_true_random=False))
-def test_merging_does_not_depend_on_the_order_of_parts(snapshot: Snapshot, chance: random.Random) -> None:
-    assert merge_snapshots([("only", snapshot)]) == snapshot
-    parts = [(name, part_of(snapshot, {name}, [name])) for name in snapshot.models] or [("all", snapshot)]
-    assert len({to_json(merge_snapshots(chance.sample(parts, len(parts)))) for _ in range(3)}) == 1
 
 
 def test_a_shard_without_cells_adds_nothing_and_need_not_know_the_flags() -> None:

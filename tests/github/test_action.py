@@ -66,7 +66,7 @@ def test_outputs_of_the_other_stories_are_in_the_table(stage: Stage) -> None:
     main = stage.main()
     planned = stage.push(main, command="plan", shards="3")
     assert set(planned.outputs) == {"matrix"} and json.loads(planned.outputs["matrix"]) == {
-        "include": [{"shard": "1/3", "cells": 1}]
+        "include": [{"shard": "1/3", "cells": 1, "assigned": {"a": ["vmvx"]}}]
     }
     assert stage.push(main).outputs == {}
     broken = stage.dispatch(base="no-such-ref")

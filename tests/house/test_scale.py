@@ -56,6 +56,5 @@ def test_an_array_job_gives_what_one_machine_gives(tmp_path: Path, monkeypatch: 
             ["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
         )
         assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
-    assert [row["cells"] for row in json.loads((tmp_path / "plan.json").read_text())["include"]] == [1] * 6
     assert cells(tmp_path / "head.json") == cells(tmp_path / "base.json")
     assert json.loads((tmp_path / "code-size-report/report.json").read_text())["verdict"]["status"] == "pass"

@@ -48,7 +48,6 @@ def tops(modules: set[str]) -> set[str]:
         (["--help"], 0, ""),
         *(([command, "--help"], 0, "") for command in COMMANDS),
         ([], 2, "required: COMMAND"),
-        (["comapre"], 2, "invalid choice: 'comapre' (did you mean compare?)"),
         (["zzz"], 2, "invalid choice: 'zzz' (choose from "),
         (["measure", "--out", "x.json"], 2, "required: --compiler"),
         (["measure", "--compiler", "3.13.0", "--out", "x.json", "--shard", "5/4"], 2, "'5/4' is not I/N"),

@@ -34,7 +34,7 @@ from replacing import replace
 
 from bot.compiler.cell_cache import CellCache
 from bot.compiler.compiler import Compiled
-from bot.compiler.compiling import ALLOCAS, ARTIFACT, PROGRAM
+from bot.compiler.compiling import ARTIFACT
 from bot.compiler.iree import Iree, check_flags
 from bot.compiler.ptxas import MISSING, Assembler, Ptxas, installed
 from bot.core.delta import diff
@@ -43,7 +43,7 @@ from bot.core.planned import LIFTED, LIFTED_LIMIT_FLAG, PlannedCell, Target, pla
 from bot.core.policy import lasts
 from bot.core.snapshot import ASSEMBLED, Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo, from_json
 from bot.errors import OutputError, UsageError
-from bot.study.cell import cell_of, products_of, read_program
+from bot.study.cell import cell_of
 from bot.study.prepare import load_models
 from bot.study.run import Resources, SidePlan, measure_sides
 from bot.system.processes import Cancel
@@ -219,19 +219,6 @@ def test_only_what_is_not_in_the_cache_is_compiled(tmp_path: Path) -> None:
     assert row.metrics == new[cells[0].key].metrics
 
 
-def test_timeouts_and_crashes_are_tried_again_and_refusals_are_not(tmp_path: Path) -> None:
-    rules = [
-        {"do": "crash", "kind": "direct", "argv": "=vmvx"},
-        {"do": "fail", "kind": "direct", "argv": "=rocm"},
-    ]
-    fake, cells = fake_in(tmp_path / "fake", *rules), cells_of(tmp_path, ["alpha"])
-    first, _ = measured(tmp_path, ("head", fake, cells))
-    second, heard = measured(tmp_path, ("head", fake, cells))
-    assert second == first
-    assert heard.plans[0][:2] == (3, 2)
-    assert [key.target for _, key, _ in heard.cells] == ["vmvx"]
-
-
 def test_a_file_in_place_of_the_cache(tmp_path: Path, scratch: Path) -> None:
     (tmp_path / "cache").write_text("mine")
     with pytest.raises(OutputError, match="cannot be written"):
@@ -349,15 +336,6 @@ def test_numbers_that_no_snapshot_can_have_do_not_spoil_it(tmp_path: Path) -> No
     assert cell.metrics["executable_bytes"] == cell_of(planned, small).metrics["executable_bytes"]
     snapshot = Snapshot(CompilerInfo("1", "", ""), SOURCE, (cell,))
     assert from_json(to_json(snapshot)) == snapshot
-
-
-def test_answers_of_the_ir_worker_that_are_no_answers() -> None:
-    for text in ("{", "null", "[]", "{}", '{"error": "bad IR"}', "[" * 100_000):
-        compiled = Compiled({ARTIFACT: b"", PROGRAM: text.encode(), ALLOCAS: text.encode()}, 1, 1)
-        products = products_of(compiled, "llvm-cpu", read_program(text))
-        assert products.program is None and products.allocas is None
-        assert products.reasons["program"] and products.reasons["allocas"]
-    assert "bad IR" in str(read_program('{"error": "bad IR"}').reason)
 
 
 def test_the_ir_reader_of_a_side_is_ended_with_it(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import re
 import tempfile
 from collections.abc import Sequence
 from fractions import Fraction
@@ -13,7 +11,6 @@ import pytest
 from fake_compiler import TEMPLATES, VMVX, FakeCompiler, cells_of, install
 from json_texts import to_json
 from replacing import replace
-from rich.console import Console
 from test_measuring import SOURCE, Heard
 
 from bot.compiler.cell_cache import CellCache
@@ -23,7 +20,6 @@ from bot.core.delta import diff
 from bot.core.planned import PlannedCell, Target
 from bot.core.policy import LevelSpec, Ratio, Rule, judge
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo, from_json
-from bot.show.progress import MeasureProgress
 from bot.study.run import FEW, TIMES, Resources, SidePlan, measure_sides, recheck, suspects
 from bot.system.processes import Cancel
 
@@ -58,20 +54,6 @@ def test_what_is_newly_broken_is_asked_first_then_the_largest_alarm_then_other_c
     head = snapshot({"a": 100, "b": 110, "c": None, "d": 90, "e": 150, "f": 20})
     assert [key.model for key in suspects(base, head, rules)] == ["c", "e", "b", "f", "d"]
     assert suspects(base, base, rules) == ()
-
-
-def test_the_largest_of_each_kind_comes_before_the_second_largest_of_any(rules: Config) -> None:
-    base, head = snapshot({"a": 100, "b": 100, "c": 100}), snapshot({"a": 190, "b": 180, "c": 101})
-    counts = {"a": (1, 1), "b": (1, 1), "c": (1, 2)}
-
-    def with_counts(side: Snapshot, index: int) -> Snapshot:
-        cells = (
-            replace(cell, metrics={**cell.metrics, "executables": counts[cell.key.model][index]}) for cell in side.cells
-        )
-        return replace(side, cells=tuple(cells))
-
-    order = suspects(with_counts(base, 0), with_counts(head, 1), rules)
-    assert [key.model for key in order] == ["a", "c", "b"]
 
 
 def sides(
@@ -183,21 +165,3 @@ def test_a_failure_that_does_not_repeat_itself_is_noise(tmp_path: Path, rules: C
     found = recheck(plans, measured, rules, resources)
     [delta] = (delta for delta in diff(found["base"], found["head"]) if delta.key.target == "rocm")
     assert delta.state == "same" and "or a failure" in delta.noise
-
-
-@pytest.mark.parametrize("rule", ["grow", "flaky", "refuse", "once-fails"])
-def test_no_compile_that_is_repeated_counts_as_more_than_there_is(
-    tmp_path: Path, rules: Config, rule: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Lifted stack gates and doubted alarms are all compiled once more."""
-    monkeypatch.setattr("bot.show.progress._LINE_EVERY_SECONDS", -1.0)
-    head = install(tmp_path / "head", [{"do": rule, "kind": "direct"}], version="2.0", templates=TEMPLATES)
-    plans, resources = sides(tmp_path, head, cells_of(tmp_path, ["alpha", "beta"]))
-    out = io.StringIO()
-    with MeasureProgress(Console(file=out, width=120)) as told:
-        heard = replace(resources, progress=told)
-        recheck(plans, measure_sides(plans, heard), rules, heard)
-    planned = [int(count) for count in re.findall(r"^(\d+) \w+[^,\n]*, \d+ of them in the cache", out.getvalue(), re.M)]
-    counts = [(int(done), int(total)) for done, total in re.findall(r"(\d+)/(\d+) (?:builds|compiles)", out.getvalue())]
-    assert planned[0] == 12 and max(counts) == (12, 12) and {total for _, total in counts} <= set(planned)
-    assert all(done <= total for done, total in counts)

@@ -1,8 +1,7 @@
-"""Tracing keeps to its time on any machine: what traces took replaces what was expected of them."""
+"""Tracing keeps to its time, by what traces are expected to take: the same comparison traces the same dispatches."""
 
 from __future__ import annotations
 
-import pytest
 import report_factory as make
 from replacing import replace
 
@@ -13,7 +12,8 @@ from bot.study.tracing import Budget, Moved, expected_ms
 KEY = CellKey("bert", "cuda")
 ROWS = [make.dispatch(number, 1024 * (400 - number)) for number in range(200)]
 MOVED: list[Moved] = [(KEY, DispatchDelta(row, row, "same-source", "codegen")) for row in ROWS]
-SECONDS = 900.0
+FORMED: list[Moved] = [(KEY, DispatchDelta(None, row, "", "fusion")) for row in ROWS]
+WRITTEN_MS = 2 * 4_000 // 4  # of both sides, the sources of all executables
 
 
 def side() -> Snapshot:
@@ -23,15 +23,24 @@ def side() -> Snapshot:
     return make.snapshot("1", of, ("bert",), {"cuda": "cuda"})
 
 
-@pytest.mark.parametrize("slowness", [0.5, 1, 2, 4])
-def test_it_takes_what_it_may_and_no_more(slowness: float) -> None:
-    budget, rest, spent_ms = Budget({"base": side(), "head": side()}, ("base", "head"), SECONDS), MOVED, 0
-    while now := budget.take(rest):
-        for key, delta in now:
-            cost_ms = round(slowness * sum(expected_ms(row) for row in (delta.base, delta.head) if row))
-            budget.settle(key, delta, cost_ms)
-            spent_ms += cost_ms
-        rest = [one for one in rest if one not in now]
-    assert rest, "all of them would take longer"
-    last_ms = slowness * 2 * expected_ms(ROWS[-1])
-    assert SECONDS * 1000 - 2 * last_ms < spent_ms + 2_000 <= SECONDS * 1000 + 2_000
+def budget(seconds: float | None) -> Budget:
+    return Budget({"base": side(), "head": side()}, ("base", "head"), {KEY: KEY}, seconds)
+
+
+def cost_ms(moved: list[Moved]) -> int:
+    return sum(expected_ms(row) for _, delta in moved for row in (delta.base, delta.head) if row)
+
+
+def test_it_takes_what_it_may_and_no_more() -> None:
+    limited = budget(900)
+    chosen = limited.take(MOVED)
+    assert cost_ms(chosen) + WRITTEN_MS <= 900_000 < cost_ms(chosen) + WRITTEN_MS + cost_ms(MOVED[-1:])
+    assert limited.take(MOVED) == [] and budget(900).take(MOVED) == chosen
+    assert budget(None).take(MOVED) == MOVED and budget(1).take(MOVED) == []
+
+
+def test_a_program_is_printed_once_for_all_its_dispatches_and_their_own_passes_cost_more() -> None:
+    limited = budget(4)
+    assert limited.take(FORMED) == FORMED, "two seconds for each side's program"
+    assert limited.take(FORMED, codes=True) == []
+    assert budget(3.9).take(FORMED) == []

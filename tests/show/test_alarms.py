@@ -14,7 +14,7 @@ from replacing import replace
 from strategies import snapshots
 
 from bot.core.planned import LIFTED_LIMIT_FLAG
-from bot.core.policy import Accepted, Budget, Finding, Verdict, judge
+from bot.core.policy import Accepted, Finding, Verdict, judge
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot
 from bot.show.blocks import Code, Fold, Limits, Sentence, fair, fair_in_order, plain
@@ -26,7 +26,6 @@ from bot.show.report import (
     AlarmGroup,
     alarms,
     changes,
-    close,
     compared,
     compiler_name,
     trimmed,
@@ -224,36 +223,6 @@ def test_a_cause_that_is_not_shown_is_not_named_by_its_number() -> None:
     assert not any(" cause " in line for line in lines(replace(report, root_causes=())))
     assert not re.search(r" cause \d", " ".join(lines(report, replace(TIERS[0], causes=0))))
     assert {*re.findall(r" cause (\d+)", " ".join(lines(report, replace(TIERS[0], causes=1))))} <= {"1"}
-
-
-# Budgets.
-
-
-@pytest.mark.parametrize(
-    ("base", "head", "words"),
-    [
-        (8_000, 8_184, "stack frame of bert on vmvx: 8,184 of 8,192 B, 99.9 %"),
-        (None, 8_192, "stack frame of bert on vmvx: 8,192 of 8,192 B, 100.0 %"),
-        (1, 7_373, "stack frame of bert on vmvx: 7,373 of 8,192 B, 90.0 %"),
-    ],
-)
-def test_a_value_that_came_close_to_its_limit_is_told(base: int | None, head: int, words: str) -> None:
-    budget = Budget(KEY, "stack_max_bytes", "r", base, head, 8_192)
-    facts = build_facts(replace(CHANGED, verdict=Verdict("pass", (), (budget,))))
-    assert [plain(line) for line in close(facts)] == [words]
-
-
-def test_a_value_that_did_not_come_closer_is_not_told() -> None:
-    budgets = tuple(Budget(KEY, "stack_max_bytes", "r", base, 8_000, 8_192) for base in (8_000, 8_100))
-    assert not close(build_facts(replace(CHANGED, verdict=Verdict("pass", (), budgets))))
-
-
-@given(st.integers(90, 10**6).flatmap(lambda limit: st.tuples(st.integers(limit * 9 // 10 + 1, limit), st.just(limit))))
-def test_less_than_a_limit_is_never_called_all_of_it(both: tuple[int, int]) -> None:
-    head, limit = both
-    budget = Budget(KEY, "vm_bytes", "r", None, head, limit)
-    (line,) = close(build_facts(replace(CHANGED, verdict=Verdict("pass", (), (budget,)))))
-    assert ("100.0 %" in plain(line)) == (head == limit)
 
 
 def test_an_alarm_that_was_not_repeated_says_so() -> None:

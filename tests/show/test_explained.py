@@ -89,7 +89,7 @@ def test_golden(tmp_path: Path, name: str, model: str, target: str, dispatch: st
         (("zzz*", "vmvx", None), "--model: no model of the report is 'zzz*' (known: bert, mobilenet)"),
         (("bert", "llvm-cpu-x86-64", None), "--target: no target of the report is 'llvm-cpu-x86-64' (did you mean"),
         (("bert", "vmvx", "main"), "--dispatch: no dispatch of the report is 'main' (there is none)"),
-        (("mobilenet", "*x86*", "main_dispatch_12"), f"is 'main_dispatch_12' (did you mean '{DISPATCH}' or "),
+        (("mobilenet", "*x86*", "main_dispatch_12"), "is 'main_dispatch_12' (did you mean 'main_dispatch_"),
         (("mobilenet", "*x86*", "*matmul*"), "--dispatch: '*matmul*' matches several: main_dispatch_0_matmul"),
     ],
 )

@@ -17,8 +17,6 @@ from test_terminal import printed
 
 from bot.core.delta import diff
 from bot.core.explanation import Example, RootCause, Tally
-from bot.core.policy import Amount as Limit
-from bot.core.policy import LevelSpec, Rule, judge
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import Cell, CellKey
 from bot.show.comment import COMMENT_LIMIT, is_wide, render_comment, render_summary
@@ -102,16 +100,6 @@ def test_the_order_is_the_same_everywhere(name: str, place: str) -> None:
     at = [screen.find(part) for part in told]
     assert -1 not in at, [part for part, index in zip(told, at, strict=True) if index < 0]
     assert at == sorted(at)
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_a_budget_that_grew_is_after_the_alarms(place: str) -> None:
-    report = REPORTS["small"]
-    limit = Rule("budget", ("artifact_bytes",), ("mobilenet",), fail=LevelSpec(limit=Limit(84_000, "own", "84000")))
-    screen = PLACES[place](replace(report, verdict=judge(report.deltas, [limit])))
-    at = screen.lower().find("close to a limit: ")
-    assert screen.find("does not compile") < at and "83,990 of 84,000 B, >99.9 %" in screen[at:]
-    assert screen.count("lose to a limit: ") == 1, "vmvx did not grow"
 
 
 def integrated(models: int, changed: int) -> Report:
