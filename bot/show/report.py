@@ -23,7 +23,6 @@ from bot.core.metrics import ARTIFACT_PARTS, METRIC_BY_ID, METRICS, code_words, 
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.policy import OPEN, RAN_OUT, Finding, is_local
 from bot.core.record import Value, certain, difference, total
-from bot.core.record import total as summed
 from bot.core.report import ONCE, Adoption, Report
 from bot.core.snapshot import (
     Cell,
@@ -606,98 +605,68 @@ def _sum(target: str, deltas: Sequence[CellDelta]) -> Total:
 
 _ICONS = {"pass": "✅", "warn": "⚠️", "fail": "❌", "unknown": "⚪"}
 _REASONS, _REASON_CHARS = 2, 120
-_ALARMS = (
-    ("newly-broken", "newly broken"),
-    ("fail", "over the limit"),
-    ("forbidden", "in a state that the rules forbid"),
-    ("broken-accepted", "newly broken, accepted"),
-    ("accepted", "over the limit, accepted"),
-    ("warn", "to look at"),
-    ("lost", "not compared"),
-)
+_ALARMS = {
+    "newly-broken": "newly broken",
+    "fail": "over the limit",
+    "forbidden": "in a state that the rules forbid",
+    "accepted": "with accepted findings",
+    "warn": "to look at",
+}
 
 
 def headline(facts: Facts) -> Phrase:
-    """``❌ **Code size: 2 causes over the limit, in 4 of 32 builds** · −123 B (−0.1 %) in all · 10 larger``."""
-    if facts.report.adoption and facts.report.verdict.status != "unknown":
-        return _adopting(facts)
-    status, total = facts.report.verdict.status, everything(facts)
-    icon = "⚪" if facts.report.broke and status == "pass" else _ICONS[status]
-    alarming, partly, net = list(_alarm_counts(facts)), _partly(facts), ""
-    if total.larger or total.smaller or total.base != total.head:
-        net = f"{change(total.base, total.head)} in all"
+    """``❌ **Code size: 4 of 32 builds over the limit** · −123 B (−0.1 %) in all · 10 larger``."""
+    report, total, alarming = facts.report, everything(facts), list(_alarm_counts(facts))
+    status, subject, parts = report.verdict.status, "Code size:", [*alarming, _partly(facts)]
+    icon = "⚪" if report.broke and status == "pass" else _ICONS[status]
+    is_moved = total.larger or total.smaller or total.base != total.head
+    net = f"{change(total.base, total.head)} in all" if is_moved else ""
     if status == "unknown":
-        said = "unknown, as nothing could be compared"
-    elif alarming:
-        said = alarming.pop(0)
-    else:
-        said = ", ".join(filter(None, (_quiet(facts, total), net)))
-        net = ""
-        if partly:
-            said, partly = partly, said
-    ways = ", ".join(f"{count:,} {words}" for count, words in _ways(facts, total) if count)
-    who = sorted({finding.accepted.who for finding in facts.report.verdict.findings if finding.accepted})
-    others = f" and {plural(len(who) - 2, 'other')}" if len(who) > 2 else ""
-    names = joined([(code(clip(name, NAME_LIMIT)),) for name in who[:2]], ", ")
-    accepted = [phrase("accepted by ", names, others)] if who else []
-    rest = [*map(phrase, alarming), *accepted, *map(phrase, filter(None, (partly, net, ways)))]
-    return phrase(icon, " ", strong(f"Code size: {said}"), *(phrase(" · ", one) for one in rest))
+        parts = ["unknown, as nothing could be compared", *parts]
+    elif report.adoption:
+        icon, subject = "❌" if status == "fail" else "🆕", "Code size is"
+        parts = [_measured_from_now(report.head), *parts]
+    elif not alarming:
+        net = ", ".join(filter(None, (_quiet(facts, total), net)))
+    lead, *more = filter(None, (*parts, net, ", ".join(_ways(facts, total))))
+    return phrase(icon, " ", strong(f"{subject} {lead}"), *(f" · {one}" for one in more))
 
 
-def _adopting(facts: Facts) -> Phrase:
-    """``🆕 **Code size is measured from now on: …** · 2 builds do not compile · 4 builds compared with base: …``."""
-    total, new = everything(facts), [delta for delta in facts.report.deltas if delta.base is None and delta.head]
-    icon = "❌" if facts.report.verdict.status == "fail" else "🆕"
-    broken = sum(not delta.head.measured for delta in new if delta.head and delta.head.status != "unsupported")
-    over = sum(bool(facts.mark(delta.key)) for delta in new if delta.head and delta.head.measured)
-    rest = [f"{plural(broken, 'build')} {'does' if broken == 1 else 'do'} not compile"] if broken else []
-    rest += [f"{plural(over, 'build')} over a limit from the start"] if over else []
-    if both := facts.count("same", "changed", "fixed"):
-        ways = [f"{count:,} {words}" for count, words in _ways(facts, total) if count and words != "new"]
-        rest.append(": ".join(filter(None, (f"{plural(both, 'build')} compared with base", ", ".join(ways)))))
-    cells = [cell for cell in facts.report.head.cells if cell.status != "unsupported"]
-    models, targets = ({getattr(cell.key, what) for cell in cells} for what in ("model", "target"))
-    size = summed(value_of(cell, "artifact_bytes") or 0 for cell in cells) or 0
+def _measured_from_now(head: Snapshot) -> str:
+    """`measured from now on: 4 models on 8 targets, 4,321,012 B`."""
+    cells = [cell for cell in head.cells if cell.status != "unsupported"]
+    models, targets = {cell.key.model for cell in cells}, {cell.key.target for cell in cells}
+    size = total(value_of(cell, "artifact_bytes") or 0 for cell in cells) or 0
     where = f"{plural(len(models), 'model')} on {plural(len(targets), 'target')}"
-    lead = strong(f"Code size is measured from now on: {where}, {amount(size)}")
-    return phrase(icon, " ", lead, *(phrase(" · ", one) for one in rest))
+    return f"measured from now on: {where}, {amount(size)}"
 
 
 def _alarm_counts(facts: Facts) -> Iterator[str]:
-    """`2 of 32 builds newly broken`, `3 causes over the limit, in 4 of 32 builds`, the worst first.
-
-    Each alarming cell is in one of them. Causes are counted where that of each cell is known.
-    """
-    lost = {delta.key for delta in _missing(facts)}
-    kinds = dict[CellKey, str]()
+    """`2 of 32 builds newly broken`, `4 of 32 builds over the limit`, the worst first; each build is in one of them."""
+    counts = Counter[str]()
     for delta in facts.report.deltas:
-        kind, worst_of = facts.mark(delta.key), facts.worst(delta.key)
-        about_state = worst_of is not None and worst_of.metric is None
-        if delta.key in lost and about_state:
-            kind = "lost" if kind == "fail" else ""  # `_partly` has them
-        elif delta.state == "newly-broken":
-            kind = "broken-accepted" if kind == "accepted" else "newly-broken"
-        kinds[delta.key] = "forbidden" if about_state and kind == "fail" else kind
-    worst: dict[CellKey, tuple[str, int]] = {}
-    for cause, findings in matters(facts):
-        for one in findings:
-            worst.setdefault(one.key, (mark_of(one), cause))
-    causes = {
-        level: {cause for key, (mark, cause) in worst.items() if mark == level == kinds[key]}
-        for level in ("fail", "warn")
-    }
-    causes["warn"] -= causes["fail"] - {0}
-    for kind, words in _ALARMS:
-        if count := sum(found == kind for found in kinds.values()):
-            known = causes.get(kind) or {0}
-            of = "" if 0 in known else f"{plural(len(known), 'cause')} {words}, in "
-            yield f"{of}{builds(facts, count)}{'' if of else f' {words}'}"
+        worst = facts.worst(delta.key)
+        kind = mark_of(worst) if worst else ""
+        if delta.state == "newly-broken" and kind != "accepted":
+            kind = "newly-broken"
+        elif worst and worst.metric is None and kind == "fail":
+            kind = "forbidden"
+        elif worst and _is_lost(delta, worst):
+            kind = ""  # `_partly` has them
+        counts[kind] += 1
+    return (f"{builds(facts, counts[kind])} {words}" for kind, words in _ALARMS.items() if counts[kind])
+
+
+def _is_lost(delta: CellDelta, finding: Finding) -> bool:
+    """True of a finding that warns of a build which was not measured: the first sentence counts these."""
+    return delta.state == "unmeasured" and finding.metric is None and finding.level == "warn"
 
 
 def _quiet(facts: Facts, total: Total) -> str:
     """Where there is no alarm: which way the code went."""
     if facts.count("changed", "same", "fixed"):
-        if not facts.count("changed", "fixed", "new", "removed") and not _otherwise(facts):
+        is_still = all(map(broken_alike, facts.states["broken"]))
+        if is_still and not facts.count("changed", "fixed", "new", "removed"):
             return "no change seen" if _missing(facts) or total.unsure else "nothing changed"
         if total.larger or total.smaller:
             way = "smaller" if total.smaller and not total.larger else "larger" if not total.smaller else "changed"
@@ -715,46 +684,36 @@ def _partly(facts: Facts) -> str:
     """How much was compared, and why not all: a sentence about less must not look like one about all. Or empty."""
     if not (lost := _missing(facts)):
         return ""
-    compared = facts.count("changed", "same")
-    reasons = Counter(map(_why_unknown, lost)).most_common()
-    said = [f"{count:,} {clip(clean(why), _REASON_CHARS)}" for why, count in reasons[:_REASONS]]
-    if rest := sum(count for _, count in reasons[_REASONS:]):
-        said.append(f"{rest:,} for other reasons")
-    whole = builds(facts, compared) if compared else f"none of {plural(facts.planned, 'build')}"
-    return f"{whole} compared: {', '.join(said)}"
+    reasons = Counter(map(_why_lost, lost))
+    counts = (f"{count:,} {clip(clean(why), _REASON_CHARS)}" for why, count in reasons.most_common(_REASONS))
+    return f"{builds(facts, facts.count('changed', 'same'))} compared: {plain(some(counts, len(reasons)))}"
 
 
-def _why_unknown(delta: CellDelta) -> str:
-    for name, cell in (("head", delta.head), ("base", delta.base)):
-        if cell is not None and cell.status == "unsupported":
-            return f"unsupported on {name}"
-    what, _, limit = delta.reason.partition(": ")
-    return f"{what} ({limit})" if limit else what or delta.state
+def _why_lost(delta: CellDelta) -> str:
+    if any(cell is not None and cell.status == "unsupported" for cell in (delta.base, delta.head)):
+        return "not supported"
+    return delta.reason.partition(": ")[0] or delta.state
 
 
-def _otherwise(facts: Facts) -> int:
-    """How many cells are broken on both sides, and not alike: refused on one, crashed on the other."""
-    return sum(not broken_alike(delta) for delta in facts.states["broken"])
-
-
-def _ways(facts: Facts, total: Total) -> Iterator[tuple[int, str]]:
-    """What is still broken is no news, and what is the same is told where nothing else is."""
-    as_large = [delta for delta in facts.states["changed"] if delta.metrics["artifact_bytes"].change == 0]
-    otherwise, moved = _otherwise(facts), (total.larger, total.smaller, total.unsure, len(as_large))
-    yield total.larger, "larger"
-    yield total.smaller, "smaller"
-    yield total.unsure, "open, as the compiler does not repeat itself"
-    yield len(as_large), "changed at the same size"
-    yield facts.count("fixed"), "compile now" if facts.count("fixed") > 1 else "compiles now"
-    yield facts.count("new"), "new"
-    yield otherwise, "broken on both sides in another way"
-    if not facts.count("same", "changed", "fixed", "new"):
-        yield facts.count("broken") - otherwise, f"of {plural(facts.planned, 'build')} broken on both sides"
-    if not any(moved) and facts.count("same"):
+def _ways(facts: Facts, total: Total) -> Iterator[str]:
+    """What moved, how; what is the same only where nothing moved."""
+    artifacts = {state: [one.metrics["artifact_bytes"] for one in facts.states[state]] for state in ("changed", "same")}
+    as_large, fixed = sum(one.change == 0 for one in artifacts["changed"]), facts.count("fixed")
+    counts = {
+        "larger": total.larger,
+        "smaller": total.smaller,
+        "open, as the compiler does not repeat itself": total.unsure,
+        "changed at the same size": as_large,
+        "compile now" if fixed > 1 else "compiles now": fixed,
+        "new": facts.count("new"),
+    }
+    if not (total.larger or total.smaller or total.unsure or as_large):
         identical = sum(delta.identical is True for delta in facts.states["same"])
-        unsure = sum(delta.metrics["artifact_bytes"].is_open for delta in facts.states["same"])
-        yield identical, f"of {plural(facts.planned, 'build')} bit-identical"
-        yield facts.count("same") - identical - unsure, "equal in every metric"
+        unsure = sum(one.is_open for one in artifacts["same"])
+        counts[f"of {plural(facts.planned, 'build')} bit-identical"] = identical
+        counts["equal in every metric"] = facts.count("same") - identical - unsure
+    counts["broken on both sides"] = facts.count("broken")
+    return (f"{count:,} {words}" for words, count in counts.items() if count)
 
 
 # What alarms and what failed: findings by metric and root cause, cells by what refused them, values near a limit.
@@ -940,9 +899,8 @@ def matters(facts: Facts) -> list[tuple[int, list[Finding]]]:
     news = []
     for one in worst_first(facts.report.verdict.news):
         delta = facts.deltas[one.key]
-        lost = delta.state == "unmeasured" and one.level == "warn"
         told = delta.state == "newly-broken" and _is_judged(facts, [delta])
-        if not told and not (one.kind == "state" and (delta.state == "broken" or lost)):
+        if not told and not _is_lost(delta, one) and not (one.kind == "state" and delta.state == "broken"):
             news.append(one)
     wholes = {(one.key, mark_of(one)) for one in news if one.metric == "artifact_bytes"}
     groups: dict[tuple[object, ...], tuple[int, list[Finding]]] = {}
@@ -1154,7 +1112,7 @@ def accepted(facts: Facts, limits: Limits) -> Listing[Phrase]:
 _LEGEND: Mapping[str, tuple[str, str]] = {
     "newly-broken": ("💥", "newly broken"),
     "fail": ("❌", "over the limit"),
-    "accepted": ("☑️", "over the limit, accepted"),
+    "accepted": ("☑️", "accepted"),
     "warn": ("⚠️", "to look at"),
     "device": ("ᵈ", "by device code"),
     "executables": ("ᵉ", "by executables or entry points"),
@@ -1280,12 +1238,10 @@ _SIZED = ("artifact_bytes", "executables", "stack_max_bytes")
 def _brought(facts: Facts, brought: Adoption) -> Fold:
     """Which configuration it is, what was compared, and the compiler."""
     file = phrase("the configuration ", code(clip(brought.file, NAME_LIMIT))) if brought.file else "a configuration"
-    compiler = facts.report.head.compiler
-    spec = phrase(" (", code(clip(compiler.spec, NAME_LIMIT)), ")") if compiler.spec else ()
-    version = phrase(code(clip(compiler.version, NAME_LIMIT)), spec)
+    rule = ", which the base commit has not: what base has of its builds is compared, the rest is new. Compiler: "
     return section(
         "",
-        Sentence(phrase("This pull request brings ", file, ". ", _compared(facts), " Compiler: ", version)),
+        Sentence(phrase("This pull request brings ", file, rule, compiler_name(facts.report.head.compiler))),
         Sentence(phrase(_UNTRUSTED) if facts.report.untrusted else (), small=True),
         name="adoption",
     )
@@ -1296,24 +1252,11 @@ def _measured_first(facts: Facts, limits: Limits) -> Fold:
     cells = [cell for cell in facts.report.head.cells if cell.status != "unsupported"]
     rows = list[Row]()
     for cell in fair_in_order(cells, lambda cell: cell.key.model, limits.findings):
-        why = cell.failure.first_line if cell.failure else cell.status
-        refused = phrase("does not compile: ", code(clip(why, 120))), ABSENT, ABSENT
         values = (amount(value_of(cell, id_), METRIC_BY_ID[id_].unit) for id_ in _SIZED)
-        rows.append((*facts.names(cell.key), *(values if cell.measured else refused)))
+        rows.append((*facts.names(cell.key), *values))
     headers = ("model", "target", "artifact", "executables", "largest stack frame")
     every = Table(headers, listing(rows, len(cells), "build"), numbers_from=2)
     return Fold("Every build: artifact, executables and stack", (every,), name="cells")
-
-
-def _compared(facts: Facts) -> str:
-    """Which cells base has too, under the same configuration."""
-    broken = sum(delta.base is not None for delta in facts.states["newly-broken"])
-    both = facts.count("same", "changed", "fixed", "broken") + broken
-    if not both:
-        return "The base commit has none, and nothing was compared with it."
-    also = f"; for the other {facts.planned - both:,} base has nothing to compare with" if facts.planned > both else ""
-    builds = f"{both:,} of {plural(facts.planned, 'build')}"
-    return f"The base commit has none: {builds} compared with its files under this one{also}."
 
 
 # What was compared: what is not the same on both sides, as its author would say it; compilers, commits, commands.

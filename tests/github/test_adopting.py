@@ -27,11 +27,9 @@ def test_without_a_model_on_base_nothing_is_compared_and_that_is_said(stage: Sta
     assert set(ran.states.values()) == {"new"} and len(ran.states) == 4
     assert ran.outputs["verdict"] == "warn" and stage.conclusions == ["neutral"]
     size = sum(cell.value("artifact_bytes") or 0 for cell in ran.report.head.cells)
-    assert first_line(stage) == f"🆕 **Code size is measured from now on: 2 models on 2 targets, {size:,} B**"
+    assert first_line(stage) == f"🆕 **Code size is measured from now on: 2 models on 2 targets, {size:,} B** · 4 new"
     (body,) = stage.comments()
-    assert (
-        "brings the configuration `code-size.yml`. The base commit has none, and nothing was compared with it." in body
-    )
+    assert "brings the configuration `code-size.yml`, which the base commit has not: " in body
     assert "nothing changed" not in body and "identical" not in body
     assert "Every build: artifact, executables and stack" in body
     assert ran.report.baseline.sha == main
@@ -45,9 +43,7 @@ def test_models_that_base_has_are_compared_under_the_new_configuration(stage: St
     ran = stage.pull(*stage.open_pull(files))
     assert ran.code == 0, ran.error
     assert ran.states == {"a on vmvx": "same", "b on vmvx": "changed", "c on vmvx": "new"}
-    (body,) = stage.comments()
-    assert "2 of 3 builds compared with its files under this one; for the other 1 base has nothing" in body
-    assert "2 builds compared with base: 1 " in first_line(stage)
+    assert first_line(stage).endswith(" · 1 changed at the same size, 1 new")
     assert "it has no code-size.yml, so the head's says what of it is measured" in ran.report.baseline.rule
 
 
@@ -57,7 +53,7 @@ def test_where_nothing_else_changes_there_is_a_comment_all_the_same(stage: Stage
     assert ran.states == {"a on vmvx": "same"} and ran.code == 0, ran.error
     assert ran.outputs["verdict"] == "pass" and stage.conclusions == ["success"]
     assert "measured from now on: 1 model on 1 target" in first_line(stage)
-    assert "1 build compared with base: 1 of 1 build bit-identical" in first_line(stage)
+    assert first_line(stage).endswith(" · 1 of 1 build bit-identical")
 
 
 def test_each_side_has_its_own_pin_and_base_the_heads_where_it_has_none(stage: Stage) -> None:
@@ -83,7 +79,7 @@ def test_what_does_not_compile_from_the_start_does_not_fail_it_unless_nothing_do
     files = {"code-size.yml": stage.config("two"), "models/a.mlir": A, "models/bad.mlir": MODEL.format("bad")}
     ran = stage.pull(*stage.open_pull(files))
     assert ran.code == 0 and ran.outputs["verdict"] == "warn", ran.error
-    assert "· 1 build does not compile" in first_line(stage) and "| does not compile: " in stage.comments()[0]
+    assert "· 1 of 2 builds newly broken" in first_line(stage) and "| `bad` | `vmvx` | n/a |" in stage.comments()[0]
     ran = stage.pull(*stage.open_pull({"models/a.mlir": None}))
     assert ran.code == 5 and ran.outputs["verdict"] == "unknown" and stage.conclusions == ["neutral", "failure"]
     assert first_line(stage).startswith("⚪ **Code size: unknown")

@@ -149,7 +149,7 @@ def test_hundreds_of_changed_cells_are_one_screen_with_their_causes_on_it(change
     screen = text.partition("<details>")[0]
     assert shown_lines(text) <= LINES
     assert "cause number 0" in screen and "cause number 3" in screen and "| **all** | " in screen
-    assert f"cause over the limit, in {changed - 30} of 320 builds** · 30 of 320 builds to look at" in screen
+    assert f"{changed - 30} of 320 builds over the limit** · 30 of 320 builds to look at" in screen
     assert screen.count("- ❌") == 1 and "the job summary, report.html and report.json have everything" in text
     assert len(text) < 65_536 and "…and 20 more models." in text
 
