@@ -68,7 +68,6 @@ from bot.show.escape import clean, clean_block, clip, is_link
 from bot.show.facts import (
     MARKS,
     NAME_LIMIT,
-    STACK_LIMIT_BYTES,
     Facts,
     broken_alike,
     build_facts,
@@ -82,7 +81,6 @@ from bot.show.facts import (
     diffs,
     dispatch_line,
     family_lines,
-    figure_bytes,
     is_over,
     leading,
     mark_of,
@@ -147,12 +145,11 @@ def print_report(report: Report, console: Console, *, quiet: bool = False) -> No
         print_blocks((_verdict(facts),), console)
         return
     grid = build_grid(facts, limits)
-    broken = [phrase(group.cells, ": ", group.what) for group in failures(facts, "broken", limits)]
     blocks = (
         *first_screen(facts, limits),
         section("", *(() if grid.settled else _grid(grid)), *_unmeasured(facts, limits), name="grid"),
-        *_failed("Newly broken", facts, "newly-broken", limits),
-        section(_counted("Broken on both sides", facts.count("broken"), facts), List(listed(broken)), name="broken"),
+        _failed("Newly broken", facts, "newly-broken", limits),
+        _failed("Broken on both sides", facts, "broken", limits),
         section("Notes", List(listed(map(phrase, notes(facts.report, limits)))), name="notes"),
     )
     print_blocks(blocks, console)
@@ -451,44 +448,49 @@ def _component(name: str, most: int) -> Words:
 def findings(facts: Facts, limits: Limits) -> Fold:
     """Every finding, by what it has in common, on a page a row each; what base had; what is broken, newly and still."""
     verdict, broken = facts.report.verdict, facts.count("broken")
-    known, over, groups = known_lines(facts, limits), over_table(facts, limits), list[Block]()
+    known, groups = known_lines(facts, limits), list[Block]()
     had = [one for one in verdict.findings if one.known]
     counts = [f"{len(verdict.news):,} of this change"] if verdict.news else []
     counts += [f"{len(verdict.findings) - len(verdict.news):,} that base had"] if known else []
     counts += [f"{broken:,} broken on both sides"] if broken else []
     title = phrase(f"Findings: {', '.join(counts)}" if counts else "Findings")
-    last = (
-        section(_counted("Over the compiler's stack limit on both sides", over.rows.total, facts), over, name="over"),
-        *_failed("Broken on both sides", facts, "broken", limits),
-    )
+    still = _failed("Broken on both sides", facts, "broken", limits)
     if limits.every:
         each = [
             Fold(f"{plural(len(some), 'finding')} {words}", (finding_table(facts, some, limits),))
             for words, some in (("of this change", verdict.news), ("that base had, and head is not worse", had))
         ]
-        blocks = (*_failed(BROKEN, facts, "newly-broken", limits), *each, *last)
+        blocks = (_failed(BROKEN, facts, "newly-broken", limits), *each, still)
         return Fold("Findings", blocks, is_open=True, name="findings")
     for group in alarms(facts, replace(limits, alarms=limits.findings)):
         if group.title != BROKEN:
             lines = listing([phrase(f"{one.mark} ", one.said) for one in group.lines], group.lines.total, "finding")
             groups.append(section(_counted(group.title, group.cells, facts), List(lines), name="group"))
     before = section("Known: base had them, and head is not worse", List(known), name="known")
-    return Fold(title, (*_failed(BROKEN, facts, "newly-broken", limits), *groups, before, *last), name="findings")
+    return Fold(title, (_failed(BROKEN, facts, "newly-broken", limits), *groups, before, still), name="findings")
 
 
-def _failed(title: str, facts: Facts, state: str, limits: Limits) -> Blocks:
-    """The cells of a state by what the compiler says of them; what is still broken is a line each, and no more."""
-    groups, blocks = failures(facts, state, limits), list[Block]()
-    for group in groups:
-        alike = f", {plural(group.cell_count, 'build')} alike" if group.cell_count > 1 else ""
-        said = phrase(strong(plain(group.what)), f"{alike}: ", group.cells)
-        shown = state == "newly-broken" or limits.every
-        first_line = group.diagnostics.partition("\n")[0]
-        blocks.append(Sentence(said if shown or not first_line else phrase(said, ": ", code(clip(first_line, 120)))))
-        if shown and group.diagnostics:
-            more = f"and {plural(group.more_lines, 'more line')}, in report.json" if group.more_lines else ""
-            blocks += [Code(group.diagnostics, language="text"), Sentence(phrase(more), small=True)]
-    return (section(_counted(title, facts.count(state), facts), *blocks, _more(groups), name=state),)
+def _failed(title: str, facts: Facts, state: str, limits: Limits) -> Fold:
+    """The cells of a state by what the compiler says of them, of which there is one line where they are still broken.
+
+    Models take turns.
+    """
+    groups, blocks = grouped(facts, state), list[Block]()
+    shown = fair(groups, lambda group: group[0].key.model, limits.failures)
+    for group in shown:
+        cells, alike = list(map(_refused, group)), f", {plural(len(group), 'build')} alike" if len(group) > 1 else ""
+        failure = cells[0].failure if cells[0] else None
+        text, more = trimmed(failure.message, limits.lines) if failure else ("", 0)
+        where = cells_phrase(facts, [delta.key for delta in group], min(limits.names, _NAMES))
+        said = phrase(strong(plain(failure_words(*cells))), f"{alike}: ", where)
+        if state == "newly-broken" or limits.every:
+            rest = f"and {plural(more, 'more line')}, in report.json" if more else ""
+            blocks += [Sentence(said), Code(text, language="text"), Sentence(rest, small=True)]
+        else:
+            line = text.partition("\n")[0]
+            blocks.append(Sentence(phrase(said, ": ", code(clip(line, 120))) if line else said))
+    more_groups = _more(listing(shown, len(groups), "group of failures"))
+    return section(_counted(title, facts.count(state), facts), *blocks, more_groups, name=state)
 
 
 def every_block(blocks: Sequence[Block]) -> Iterator[Block]:
@@ -743,16 +745,6 @@ _STAGES = {
 # Cells without a usable artifact.
 
 
-class FailureGroup(NamedTuple):
-    """Cells that fail with the same words: what happened, which they are, and what the compiler said of the first."""
-
-    what: Phrase
-    cells: Phrase
-    cell_count: int
-    diagnostics: str
-    more_lines: int
-
-
 def trimmed(message: str, lines: int) -> tuple[str, int]:
     """The first lines of a message without absolute paths, and how many more there are."""
     worth = [line for line in clean_block(message[: _LINES_WORTH_READING * _LINE_CHARS]).split("\n") if line.strip()]
@@ -779,27 +771,6 @@ def grouped(facts: Facts, state: str, lines: int = 3) -> list[list[CellDelta]]:
     return sorted(groups.values(), key=lambda group: (-len(group), group[0].key))
 
 
-def failures(facts: Facts, state: str, limits: Limits) -> Listing[FailureGroup]:
-    """The same in words; models take turns."""
-    ordered, groups = grouped(facts, state), list[FailureGroup]()
-    for group in fair(ordered, lambda group: group[0].key.model, limits.failures):
-        cell = _refused(group[0])
-        text, more = trimmed(cell.failure.message, limits.lines) if cell and cell.failure else ("", 0)
-        figures = [figure for delta in group if (figure := figure_bytes(delta.head)) is not None]
-        what = failure_words(*map(_refused, group))
-        if is_over(group[0].head) and figures:
-            allowed = f"allowed are {amount(STACK_LIMIT_BYTES)}"
-            what = phrase(f"over the compiler's stack limit: {_range(figures)}, {allowed}")
-        cells = cells_phrase(facts, [delta.key for delta in group], min(limits.names, _NAMES))
-        groups.append(FailureGroup(what, cells, len(group), text, more))
-    return listing(groups, len(ordered), "group of failures")
-
-
-def _range(figures: Sequence[int]) -> str:
-    low, high = min(figures), max(figures)
-    return amount(high) if low == high else f"{amount(low)} to {amount(high)}"
-
-
 def failure_words(*cells: Cell | None) -> Phrase:
     """What happened to cells without an artifact, which failed alike: `does not compile (exit code 1)`."""
     failures = [cell.failure for cell in cells if cell and cell.failure]
@@ -812,25 +783,11 @@ def failure_words(*cells: Cell | None) -> Phrase:
         return phrase("compiler crashed (", code(clip(failure.signal, 32)), ")")
     figures = [one.figure_bytes for one in failures if one.figure_bytes is not None]
     if failure.stage == "stack-limit" and figures:
-        return phrase(f"over the compiler's stack limit, a function needs {_range(figures)}")
+        low, high = min(figures), max(figures)
+        needed = amount(high) if low == high else f"{amount(low)} to {amount(high)}"
+        return phrase(f"over the compiler's stack limit, a function needs {needed}")
     how = f" (exit code {failure.exit_code})" if failure.exit_code else ""
     return phrase(_STAGES.get(failure.stage, "failed") + how)
-
-
-def over_table(facts: Facts, limits: Limits) -> Table:
-    """The cells that the compiler's stack gate refuses on both sides, with what it says that a function needs."""
-    both = [
-        (delta.key, figure_bytes(delta.base), figure_bytes(delta.head))
-        for delta in facts.report.deltas
-        if is_over(delta.base) and is_over(delta.head)
-    ]
-    both.sort(key=lambda one: (-abs((one[2] or 0) - (one[1] or 0)), one[0]))
-    rows = [
-        (*facts.names(key), sides(base, head), change(base, head))
-        for key, base, head in fair_in_order(both, lambda one: one[0].model, limits.findings)
-    ]
-    about = f"What the compiler says that a function needs; it allows {amount(STACK_LIMIT_BYTES)}."
-    return Table(("model", "target", "base → head", "change"), listing(rows, len(both), "build"), 2, about=about)
 
 
 def unmeasured(facts: Facts, limits: Limits) -> Listing[Phrase]:
@@ -839,10 +796,7 @@ def unmeasured(facts: Facts, limits: Limits) -> Listing[Phrase]:
     ordered = sorted(groups.items(), key=lambda entry: (entry[0][0], -len(entry[1]), entry[0]))
     lines = []
     for (_, reason), deltas in ordered[: limits.findings]:
-        keys = [delta.key for delta in deltas]
-        cells, targets = cells_phrase(facts, keys, limits.names), {key.target for key in keys}
-        if len(targets) == 1 and not targets & facts.measured_targets:
-            cells = phrase(code(clip(keys[0].target, NAME_LIMIT)), f" ({plural(len(keys), 'build')})")
+        cells = cells_phrase(facts, [delta.key for delta in deltas], limits.names)
         lines.append(phrase(cells, f": {clip(reason or 'no reason given', _WHY_CHARS)}"))
     return listing(lines, len(groups), "reason")
 
