@@ -25,8 +25,6 @@ from bot.core.snapshot import (
 
 REPORT_SCHEMA = "code-size-report/1"
 
-ONCE = "alarms that rest on a single compile of the head: "  # begins the note; each alarm's own line says so, too
-
 
 class Baseline(Record, frozen=True, omit_defaults=True):
     """How the base side was found."""

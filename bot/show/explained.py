@@ -38,21 +38,22 @@ from bot.show.blocks import (
     strong,
 )
 from bot.show.escape import clean, clean_block
-from bot.show.facts import cause_words, component_row, dispatch_line, family_lines, rest, waterfall, why_words
+from bot.show.facts import (
+    STATE_WORDS,
+    cause_words,
+    component_row,
+    dispatch_line,
+    family_lines,
+    rest,
+    waterfall,
+    why_words,
+)
 from bot.show.filters import change, plural, sides, signed
 from bot.show.renderers import print_blocks
 from bot.show.report import reproduction
 
 _HINT = "name the report.json of a compare"
 _NAMES_TOLD, _MESSAGE_LINES = 8, 12
-_STATES: Mapping[str, str] = {
-    "newly-broken": "newly broken",
-    "removed": "gone from head",
-    "fixed": "compiles now",
-    "broken": "broken on both sides",
-    "unmeasured": "not measured",
-    "same": "did not change",
-}
 _STATUSES: Mapping[str, str] = {
     "ok": "compiles",
     "absent": "not there",
@@ -115,7 +116,7 @@ def _delta(row: DispatchRow) -> DispatchDelta:
 
 
 def _state_words(state: str) -> str:
-    return _STATES.get(state, clean(state))
+    return STATE_WORDS.get(state, clean(state))
 
 
 def _ends_words(ends: str) -> str:

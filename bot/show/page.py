@@ -47,6 +47,7 @@ from bot.show.facts import (
     NAME_LIMIT,
     NUMBERS,
     STACK_LIMIT_BYTES,
+    STATE_WORDS,
     Facts,
     build_facts,
     cause_address,
@@ -135,7 +136,7 @@ def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[s
 
 def _unlisted(chosen: Selection) -> str:
     """What of the cells is not told one by one, in a sentence; empty where all are."""
-    counts = [f"{count:,} {STATE_WORDS.get(state, state)}" for state, count in chosen.left_out.items()]
+    counts = [f"{count:,} {STATE_WORDS[state]}" for state, count in chosen.left_out.items()]
     if not counts:
         return ""
     missing, shown = sum(chosen.left_out.values()), len(chosen.shown)
@@ -152,7 +153,7 @@ def _choices(facts: Facts, chosen: Selection) -> Mapping[str, Iterable[tuple[str
     return {
         "models": [(name or _EMPTY, name or _EMPTY) for name in models],
         "targets": [(name, name) for name in targets],
-        "states": [(state, STATE_WORDS.get(state, state)) for state in STATES if facts.count(state)],
+        "states": [(state, STATE_WORDS[state]) for state in STATES if facts.count(state)],
         "levels": _LEVELS,
     }
 
@@ -205,14 +206,6 @@ _COMPILED_IN = (
     *("executable-sources", "executable-configurations", "executable-targets", "hal", "vm"),
 )
 """The compiler's phases in its own order."""
-STATE_WORDS = {
-    "same": "the same",
-    "changed": "changed",
-    "broken": "broken on both sides",
-    "unmeasured": "not measured",
-    "newly-broken": "newly broken",
-    "fixed": "compiles now",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +287,7 @@ def cards(facts: Facts, chosen: Selection, causes: int, room: PageRoom) -> Itera
         base, head = artifact.sides if artifact else (None, None)
         moved = (artifact.change if artifact else None) or 0
         largest = head if head is not None else base
-        said = STATE_WORDS.get(delta.state, delta.state) + ("; the compiler does not repeat itself" * delta.unstable)
+        said = STATE_WORDS[delta.state] + ("; the compiler does not repeat itself" * delta.unstable)
         if delta.state == "same" and not delta.unstable:
             said = "bit-identical" if delta.identical else "equal in every metric"
         blocks = [Sentence(f"Not measured: {delta.reason}" if delta.reason else "")]

@@ -17,13 +17,13 @@ from typing import NamedTuple
 
 from rich.console import Console
 
-from bot.core.delta import CellDelta, exact_changes, outcome, value_of
+from bot.core.delta import CellDelta, exact_changes, value_of
 from bot.core.explanation import UNATTRIBUTED
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_BY_ID, METRICS, code_words, own_metrics
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.policy import OPEN, RAN_OUT, Finding, is_local
 from bot.core.record import Value, certain, difference, total
-from bot.core.report import ONCE, Adoption, Report
+from bot.core.report import Adoption, Report
 from bot.core.snapshot import (
     Cell,
     CellKey,
@@ -68,6 +68,7 @@ from bot.show.escape import clean, clean_block, clip, is_link
 from bot.show.facts import (
     MARKS,
     NAME_LIMIT,
+    STATE_WORDS,
     Facts,
     broken_alike,
     build_facts,
@@ -250,8 +251,13 @@ def _counted(title: str, count: int, facts: Facts) -> Phrase:
     return phrase(strong(title), f" ({builds(facts, count)})")
 
 
+def _lines_of(group: AlarmGroup) -> List:
+    lines = [phrase(Span(f"{line.mark} ", kind_of(line.level)), line.said) for line in group.lines]
+    return List(listing(lines, group.lines.total, group.lines.noun))
+
+
 def _alarms(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Iterator[Block]:
-    """What is broken with the command that shows it, then what is over a limit; warnings where nothing is worse.
+    """What is broken, then what is over a limit; warnings where nothing is worse.
 
     A page has room for all of them, below one heading.
     """
@@ -259,19 +265,9 @@ def _alarms(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Itera
     for group in groups:
         loud = group.title in (BROKEN, OVER) or (group.title == WARNED and not titles & {BROKEN, OVER})
         if loud or limits.every:
-            lines = []
-            for line in group.lines:  # the first words have the colour of its level, where there are colours
-                lead, *rest = line.said
-                lead = Span(lead.text, kind_of(line.level)) if lead.kind == "text" else lead
-                lines.append(phrase(f"{line.mark} ", lead, *rest))
-            command = head_command(facts, group.lines.items[0].cells[0]) if group.title == BROKEN else ""
-            reproduced = [Code(command)] if limits.commands and not limits.terminal and not limits.every else []
             is_counted = len(groups) > 1 or limits.every
             title = _counted(group.title, group.cells, facts) if is_counted else phrase(strong(group.title))
-            name = "" if limits.every else "alarms"
-            sections.append(
-                section(title, List(listing(lines, group.lines.total, group.lines.noun)), *reproduced, name=name)
-            )
+            sections.append(section(title, _lines_of(group), name="" if limits.every else "alarms"))
     taken = List(accepted(facts, limits), name="accepted")
     near = close(facts)
     more = f"; {plural(near.more, 'more value')}" if near.more else ""
@@ -282,38 +278,28 @@ def _alarms(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Itera
         yield section("Alarms" if groups else "Notes", *sections, taken, grown, said, name="alarms")
     else:
         yield from (*sections, taken, grown)
-        loud_notes = [note for note in remarks if not note.startswith(ONCE)][:_LOUD]
-        yield from (Sentence(phrase(f"Note: {note}"), small=True, name="note") for note in loud_notes)
+        yield from (Sentence(phrase(f"Note: {note}"), small=True, name="note") for note in remarks.items[:_LOUD])
+
+
+_TO_DO = {"Newly broken": "make it compile again", "Over the limit": "get it below the limit"}
 
 
 def _next(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Fold:
     """What to do, where to read on, how to see the worst of it at home, and last how to accept it."""
-    report, titles = facts.report, {group.title: group for group in groups}
-    status, more, what = report.verdict.status, _links(facts), ""
-    if limits.terminal:
-        return section("", name="next")
-    if status == "fail":
-        broken, over = BROKEN in titles, OVER in titles
-        what = "see why the rules forbid it"
-        if broken or over:
-            what = "make it compile again" if broken else "get it below the limit"
-        if broken and over:
-            what = "make the broken builds compile again and get the others below the limit"
-    elif status == "warn" and WARNED in titles:
+    report, more, what = facts.report, _links(facts), ""
+    failing = [group for group in groups if group.title in _TO_DO]
+    if report.verdict.status == "fail":
+        what = " and ".join(_TO_DO[group.title] for group in failing) or "see why the rules forbid it"
+    elif report.verdict.status == "warn" and any(group.title == WARNED for group in groups):
         what = "look through it; a warning stops no merge"
-    if not what:
-        return section("", Sentence(more, small=True), name="next")
+    if limits.terminal or not what:
+        return section("", Sentence(() if limits.terminal else more, small=True), name="next")
     said = phrase(strong("Next:"), f" {what}.", *(phrase(" ", more, ".") if more else ()))
-    over_group = titles.get(OVER) if BROKEN not in titles else None
-    reproduced: Blocks = ()
-    if over_group and limits.commands:
-        key = over_group.lines.items[0].cells[0]
-        reproduced = (
-            Fold(phrase("To reproduce ", facts.named(key)), (Code(head_command(facts, key)),), name="reproduce"),
-        )
+    worst = [group.lines.items[0].cells[0] for group in failing[:1] if limits.commands]
+    reproduced = [Fold(phrase("To reproduce ", facts.named(key)), (_commands(facts, key),)) for key in worst]
     accept = phrase("To accept: comment ", code('/code-size accept "reason"'), " or label it ")
     accept = phrase(accept, code("code-size-approved"), ".")
-    is_asked = status == "fail" and bool(report.links or report.state_line)
+    is_asked = report.verdict.status == "fail" and bool(report.links or report.state_line)
     return section("", Sentence(said), *reproduced, Sentence(accept if is_asked else (), small=True), name="next")
 
 
@@ -464,8 +450,7 @@ def findings(facts: Facts, limits: Limits) -> Fold:
         return Fold("Findings", blocks, is_open=True, name="findings")
     for group in alarms(facts, replace(limits, alarms=limits.findings)):
         if group.title != BROKEN:
-            lines = listing([phrase(f"{one.mark} ", one.said) for one in group.lines], group.lines.total, "finding")
-            groups.append(section(_counted(group.title, group.cells, facts), List(lines), name="group"))
+            groups.append(section(_counted(group.title, group.cells, facts), _lines_of(group), name="group"))
     before = section("Known: base had them, and head is not worse", List(known), name="known")
     return Fold(title, (_failed(BROKEN, facts, "newly-broken", limits), *groups, before, still), name="findings")
 
@@ -831,11 +816,7 @@ _TITLE_OF = {"fail": OVER, "accepted": ACCEPTED, "warn": WARNED}
 def alarms(facts: Facts, limits: Limits) -> tuple[AlarmGroup, ...]:
     """Newly broken cells, then what is over a limit, then what was accepted, then warnings: the worst of each first."""
     broken = [_newly_broken(facts, group) for group in grouped(facts, "newly-broken", 1) if _is_judged(facts, group)]
-    broken += _dead(facts)
-    lines, explained = broken, set[str]()
-    for cause, findings in matters(facts):
-        lines.append(_alarm(facts, findings, cause, limits, explained=findings[0].limit in explained))
-        explained.add(findings[0].limit)
+    lines = [*broken, *(_alarm(facts, findings, cause, limits) for cause, findings in matters(facts))]
     groups = {title: [line for line in lines if line.title == title] for title in TITLES}
     return tuple(
         AlarmGroup(title, first(group, limits.alarms, "line"), len({key for line in group for key in line.cells}))
@@ -854,7 +835,7 @@ def matters(facts: Facts) -> list[tuple[int, list[Finding]]]:
     for one in worst_first(facts.report.verdict.news):
         delta = facts.deltas[one.key]
         told = delta.state == "newly-broken" and _is_judged(facts, [delta])
-        if not told and not _is_lost(delta, one) and not (one.kind == "state" and delta.state == "broken"):
+        if not told and not _is_lost(delta, one):
             news.append(one)
     wholes = {(one.key, mark_of(one)) for one in news if one.metric == "artifact_bytes"}
     groups: dict[tuple[object, ...], tuple[int, list[Finding]]] = {}
@@ -880,170 +861,114 @@ def _is_judged(facts: Facts, group: Sequence[CellDelta]) -> bool:
 
 
 def _newly_broken(facts: Facts, group: Sequence[CellDelta]) -> Alarm:
-    """Which cells, what happened to them, and the first line of what the compiler said."""
-    keys = [delta.key for delta in group]
+    """Which cells, what happened to them, and the first line of what the compiler said: one cell's, if it differs."""
+    keys, heads = [delta.key for delta in group], [delta.head for delta in group]
+    failures = [cell.failure for cell in heads if cell and cell.failure and cell.failure.stage != "stack-limit"]
+    lines = [trimmed(failure.message, 1)[0] for failure in failures]
+    said = phrase(cells_phrase(facts, keys, _NAMES), ": ", failure_words(*heads))
+    if lines and lines[0]:
+        error = clip(lines[0].removeprefix(_NOWHERE), _ERROR_CHARS)
+        said = phrase(said, ": " if len(set(lines)) == 1 else ", for example: ", code(error))
     marks = {facts.mark(key) for key in keys}
     level = next((level for level in ("fail", "warn") if level in marks), "")
-    at_first = facts.report.adoption and all(delta.base is None for delta in group)
-    words, lead = failure_words(*(delta.head for delta in group)), ", from the start: " if at_first else ": "
-    said = phrase(cells_phrase(facts, keys, _NAMES), lead, words, _error(group))
     mark, title = ("☑️", ACCEPTED) if marks == {"accepted"} else ("💥", BROKEN)
-    return Alarm(mark, level, said, tuple(keys), title)
+    return Alarm(mark, level, phrase(said, _doubt(facts, keys)), tuple(keys), title)
 
 
-def _dead(facts: Facts) -> Iterator[Alarm]:
-    """Cells that are broken on both sides, where the rules do not allow it."""
-    news = {finding.key for finding in facts.report.verdict.news if finding.kind == "state"}
-    broken = (delta for delta in facts.states["broken"] if delta.key in news)
-    for group in by(broken, lambda delta: delta.key.model).values():
-        keys, mark = tuple(delta.key for delta in group), facts.mark(group[0].key)
-        alike = len({outcome(delta.head) for delta in group}) == 1
-        words = failure_words(*(delta.head for delta in group)) if alike else phrase("fails")
-        said = phrase("broken on both sides: ", cells_phrase(facts, keys, _NAMES), ": ", words, _error(group))
-        yield Alarm(MARKS[mark], "fail" if mark == "fail" else "warn", said, keys, _TITLE_OF[mark])
-
-
-def _error(group: Sequence[CellDelta]) -> Phrase:
-    """The first line of what the compiler said; one cell's, where it is not the same for all."""
-    failures = [delta.head.failure for delta in group if delta.head and delta.head.failure]
-    lines = [trimmed(failure.message, 1)[0] for failure in failures if failure.stage != "stack-limit"]
-    if not lines or not lines[0]:
-        return ()
-    said = clip(lines[0].removeprefix(_NOWHERE), _ERROR_CHARS)
-    return phrase(": " if len(set(lines)) == 1 else ", for example: ", code(said))
-
-
-def _alarm(facts: Facts, findings: Sequence[Finding], cause: int, limits: Limits, *, explained: bool) -> Alarm:
-    """``artifact, 4 builds on `x86_64`: `m` 1 → 2 B (+66.5 %), …; limit: … · mostly cause 1 (69 to 95 %)``."""
+def _alarm(facts: Facts, findings: Sequence[Finding], cause: int, limits: Limits) -> Alarm:
+    """``artifact, 4 builds: `m` on `x86_64` 1 → 2 B (+66.5 %), …; limit: … · largest part: cause 1 (69 to 95 %)``."""
     one, keys = findings[0], tuple(finding.key for finding in findings)
-    said = (
-        finding_words(facts, one, explained=explained)
-        if len(findings) == 1
-        else _several(facts, findings, limits.alarms)
-    )
+    if len(findings) == 1:
+        said = finding_words(facts, one)
+    elif one.metric is None:
+        said = phrase(cells_phrase(facts, keys, _NAMES), f": {STATE_WORDS[facts.deltas[one.key].state]}")
+    else:
+        shown = fair_in_order(findings, lambda finding: finding.key.model, limits.alarms)
+        named = (phrase(facts.named(f.key, cell_address(f.key)), f" {_values(f)}") for f in shown)
+        about = f"{facts.label(one.quantity, one.key)}, {plural(len(keys), 'build')}: "
+        said = phrase(about, some(named, len(findings)), limit_words(one, alone=False))
     if cause:  # how much of what moved in the cells it holds; in words where it is not shown
         shares = sorted(cause_of(facts, key)[1] for key in keys)
         what = clean(facts.report.root_causes[cause - 1].what.partition(", with ")[0], _WHAT_CHARS)
         is_shown = cause <= shown_roots(facts, limits)
-        named = Span(f"cause {cause}", to=cause_address(cause)) if is_shown else what
+        name = Span(f"cause {cause}", to=cause_address(cause)) if is_shown else what
         share = f"{shares[0]} %" if shares[0] == shares[-1] else f"{shares[0]} to {shares[-1]} %"
-        said = phrase(said, " · mostly " if shares[0] >= 50 else " · largest part: ", named, f" ({share})")
+        said = phrase(said, " · largest part: ", name, f" ({share})")
+    mark, said = mark_of(one), phrase(said, _doubt(facts, keys))
+    return Alarm(MARKS[mark], one.weight, said, keys, _TITLE_OF[mark], cause)
+
+
+def _doubt(facts: Facts, keys: Sequence[CellKey]) -> str:
+    """That an alarm rests on a single compile of the head: repeating has its price, so that not all are repeated."""
     heads = [facts.deltas[key].head for key in keys]
     once = sum(head is not None and head.compiles == 1 for head in heads)
-    doubt = "" if not once else " · compiled once" if once == len(keys) else f" · {once} of them compiled once"
-    return Alarm(MARKS[mark_of(one)], one.weight, phrase(said, doubt), keys, _TITLE_OF[mark_of(one)], cause)
+    return "" if not once else " · compiled once" if once == len(keys) else f" · {once} of them compiled once"
 
 
-def _several(facts: Facts, findings: Sequence[Finding], most: int) -> Phrase:
-    """The values of the first cells, and what is allowed in all; a target or a model that all have is named once."""
-    one, keys = findings[0], [finding.key for finding in findings]
-    if one.metric is None:
-        return phrase(cells_phrase(facts, keys, _NAMES), " ", state_words(facts.deltas[one.key]))
-    metric = one.quantity
-    label, changes = facts.label(metric, one.key), {difference(*finding.sides) for finding in findings}
-    allowed = phrase("; ", limit_words(one, alone=False)) if one.head is not None else ()
-    if len(changes) == 1 and one.kind == "change" and (change := changes.pop()) is not None:
-        said = phrase(f"{label}, {signed(change, metric.unit)} each: ", cells_phrase(facts, keys, _NAMES))
-        return phrase(said, allowed)
-    targets, models = {key.target for key in keys}, {key.model for key in keys}
-    where = phrase(" on ", code(facts.short[one.key.target])) if len(targets) == 1 else ()
-    of = phrase(" of ", code(clip(one.key.model, NAME_LIMIT))) if len(models) == 1 else ()
-    shown = fair_in_order(findings, lambda finding: finding.key.model if len(models) > 1 else "", most)
-    cells = some((_cell(facts, finding, len(targets) > 1, len(models) > 1) for finding in shown), len(findings))
-    return phrase(f"{label}, {plural(len(keys), 'build')}", of, where, ": ", cells, allowed)
-
-
-def _cell(facts: Facts, finding: Finding, targets: bool, models: bool) -> Phrase:
-    """Its names, as far as they are not told for all, and its values."""
-    unit, address = finding.quantity.unit, cell_address(finding.key)
-    names = [phrase(code(clip(finding.key.model, NAME_LIMIT), address))] if models else []
-    names += [phrase(code(facts.short[finding.key.target], "" if models else address))] if targets else []
-    base, head = finding.sides
+def _values(finding: Finding) -> str:
+    (base, head), unit = finding.sides, finding.quantity.unit
     if head is None:
-        return phrase(joined(names, " on "), f" {amount(base, unit)} on base, not known any more")
+        return f"{amount(base, unit)} on base, not known any more"
     values = amount(head, unit) if base is None else sides(base, head, unit)
     grown = "" if base is None or base == head else f" ({relative(base, head)})"
-    return phrase(joined(names, " on "), f" {values}{grown}{f', {OPEN}' if finding.is_open else ''}")
+    return f"{values}{grown}{f', {OPEN}' if finding.is_open else ''}"
 
 
-def finding_words(facts: Facts, finding: Finding, *, named: bool = True, explained: bool = False) -> Phrase:
-    """A finding as a clause: what, where (unless not `named`), both values, and the limit, in words once."""
-    cell = facts.named(finding.key, cell_address(finding.key))
+def finding_words(facts: Facts, finding: Finding, *, named: bool = True) -> Phrase:
+    """A finding as a clause: what, where (unless not `named`), both values, and the limit."""
+    where, delta = facts.named(finding.key, cell_address(finding.key)) if named else (), facts.deltas[finding.key]
     if finding.metric is None:
-        return phrase(*(cell, " ") if named else ("the build ",), state_words(facts.deltas[finding.key]))
-    metric = finding.quantity
-    about = phrase(facts.label(metric, finding.key), *(", ", cell) if named else (), ": ")
+        why = failure_words(delta.head) if delta.head and delta.state in ("newly-broken", "broken") else ()
+        return joined(filter(None, (where, STATE_WORDS[delta.state], why)), ": ")
+    about = joined(filter(None, (facts.label(finding.quantity, finding.key), where)), ", ")
+    return phrase(about, f": {_values(finding)}", limit_words(finding))
+
+
+def limit_words(finding: Finding, *, alone: bool = True) -> str:
+    """`; limit 54,534 B`; of several builds, or where it is no figure, as the rule has it."""
     if finding.head is None:
-        return phrase(about, f"{amount(finding.base, metric.unit)} on base, not known any more")
-    base, head = finding.sides
-    values = sides(base, head, metric.unit) if base is not None else amount(head, metric.unit)
-    grown = f", {relative(base, head)}" if finding.kind != "limit" else ""
-    allowed = limit_words(finding, explained=explained)
-    return phrase(about, f"{values}{grown}; ", allowed, f"; {OPEN}" if finding.is_open else "")
-
-
-def limit_words(finding: Finding, *, alone: bool = True, explained: bool = False) -> str:
-    """`limit 54,534 B (the larger of +4 KiB and +5 %)`; without the figure where it is not one, or not `alone`."""
+        return ""
     parts = [_UNIT.sub(" ", clean(part)) for part in clip(finding.limit, _LIMIT_CHARS).split(" and ")]
     if finding.kind == "limit":
-        share = 100 * (finding.head or 0) / finding.allowed if finding.allowed and finding.seen is None and alone else 0
-        over = f", {f'{share:,.1f}' if round(share, 1) > 100 else '>100.0'} % of it" if share else ""
-        golden = f" ({clean(finding.rule)})" if " golden_" in finding.rule else ""  # a number that somebody wrote down
-        return f"limit {parts[0]}{golden}{over}"
-    words = "no growth" if parts == ["0"] else f"+{parts[0]}"
-    words = f"the larger of {' and '.join(f'+{part}' for part in parts)}" if len(parts) > 1 else words
-    if not alone or finding.base is None or finding.allowed is None or finding.seen is not None or not finding.metric:
-        return f"limit: {words}"
-    largest = amount(finding.base + finding.allowed, finding.quantity.unit)
-    return f"limit {largest}{'' if explained else f' ({words})'}"
+        return f"; limit {parts[0]}"
+    if alone and finding.base is not None and finding.allowed is not None and finding.seen is None:
+        return f"; limit {amount(finding.base + finding.allowed, finding.quantity.unit)}"
+    words = "no growth" if parts == ["0"] else " and ".join(f"+{part}" for part in parts)
+    return f"; limit: the larger of {words}" if len(parts) > 1 else f"; limit: {words}"
 
 
 def finding_table(facts: Facts, findings: Sequence[Finding], limits: Limits) -> Table:
     """Each finding with its rule; one about the state of a cell has no metric."""
-    rows = []
+    rows = list[Row]()
     for one in fair_in_order(findings, lambda finding: finding.key.model, limits.findings):
         model = code(clip(one.key.model, NAME_LIMIT), cell_address(one.key))
         label = facts.label(one.quantity, one.key) if one.metric else "state"
-        amounts = [f"more than {part}" for part in one.limit.split(" and ")]
-        limit = f"{' and '.join(amounts)}{', both' * (len(amounts) > 1)}" if one.kind == "change" else one.limit
         actual = Span(clip(one.actual, 160), kind_of(one.weight))
         rule = f"{MARKS[mark_of(one)]} {clip(one.rule, 80)}"
-        rows.append(((model,), facts.names(one.key)[1], label, (actual,), name_cell(clip(limit, 80)), rule))
-    headers = ("model", "target", "metric", "actual", "allowed", "rule")
+        limit = name_cell(clip(one.limit, 80))
+        rows.append(((model,), facts.names(one.key)[1], label, (actual,), limit, rule))
+    headers = ("model", "target", "metric", "actual", "limit", "rule")
     return Table(headers, listing(rows, len(findings), "finding"), numbers_from=len(headers))
 
 
 def known_lines(facts: Facts, limits: Limits) -> Listing[Phrase]:
-    """What base had and head is no worse in: ``stack allocations, limit 32 KiB: `m` on `cuda` ``."""
+    """What base had and head is no worse in: ``stack allocations; limit 32 KiB: `m` on `cuda` ``."""
     known = (one for one in facts.report.verdict.findings if one.known and one.metric is not None)
     groups, lines = by(known, lambda one: (one.metric, one.kind, one.limit)), list[Phrase]()
     for group in groups.values():
         label = facts.label(group[0].quantity, group[0].key)
         cells = cells_phrase(facts, [one.key for one in group], min(_NAMES, limits.names))
-        lines.append(phrase(f"◽ {label}, {limit_words(group[0], alone=False)}: ", cells))
+        lines.append(phrase(f"◽ {label}{limit_words(group[0], alone=False)}: ", cells))
     return first(lines, limits.findings, "known finding")
 
 
-def state_words(delta: CellDelta) -> Phrase:
-    """What a cell's state says: `is newly broken: …`, `was removed`."""
-    words = {"newly-broken": "is newly broken", "removed": "was removed", "unmeasured": "was not measured"}
-    said = words.get(delta.state, "is broken on both sides" if delta.state == "broken" else f"is {delta.state}")
-    has_reason = delta.state in ("newly-broken", "broken") and delta.head is not None
-    return phrase(said, ": ", failure_words(delta.head)) if has_reason else phrase(said)
-
-
 def close(facts: Facts) -> Listing[Phrase]:
-    """Values that keep a limit, use nine tenths of it, and grew or are new.
-
-    ``stack frame of `bert` on `x86_64`: 8,184 of 8,192 B, 99.9 %``; never 100 % for less.
-    """
+    """Values that grew to nine tenths of a limit: ``stack frame of `m` on `x86_64`: 8,184 of 8,192 B``."""
     budgets = [one for one in facts.report.verdict.budgets if one.base is None or one.head > one.base]
     lines = []
     for one in budgets[:_CLOSE]:
-        metric, share = one.quantity, 100 * one.head / one.limit
-        shown = f"{share:.1f}" if one.head == one.limit or round(share, 1) < 100 else ">99.9"
-        said = f": {one.head:,} of {amount(one.limit, metric.unit)}, {shown} %"
-        lines.append(phrase(f"{facts.label(metric, one.key)} of ", facts.named(one.key), said))
+        said = f": {one.head:,} of {amount(one.limit, one.quantity.unit)}"
+        lines.append(phrase(f"{facts.label(one.quantity, one.key)} of ", facts.named(one.key), said))
     return listing(lines, len(budgets), "value")
 
 
@@ -1394,12 +1319,8 @@ def compared(facts: Facts, limits: Limits) -> Fold:
     lost = {delta.key for delta in facts.states["unmeasured"] if None in (delta.base, delta.head)}
     alarming = [delta.key for delta in facts.states["newly-broken"]]
     keys = [key for key in dict.fromkeys([*alarming, *(one.key for one in report.verdict.news)]) if key not in lost]
-    versions = {"base": report.base.compiler.version, "head": report.head.compiler.version}
     for key in fair_in_order(keys, lambda key: key.model, limits.commands):
-        model, target = (code(clip(name, NAME_LIMIT)) for name in (key.model, key.target))
-        both = {"base": facts.deltas[key].base, "head": facts.deltas[key].head}
-        commands = reproduction(versions, {side: cell.command if cell else "" for side, cell in both.items()})
-        exact += [Sentence(phrase(model, " on ", target)), Code(_lines(commands))]
+        exact += [Sentence(facts.named(key)), _commands(facts, key)]
     title = f"How to reproduce: the exact commands of {plural(len(keys), 'alarming build')}"
     exact.append(List(Listing((), max(0, len(keys) - limits.commands), "command")))
     what = ("compiler version", "compiler revision", "compiler SHA-256", "SPEC", "source commit", "source ref", "flags")
@@ -1431,19 +1352,14 @@ def _side(side: Snapshot) -> Iterator[Phrase]:
     yield from map(_fact, (source.ref, " ".join(side.flags)))
 
 
-def head_command(facts: Facts, key: CellKey) -> str:
-    """The command of a cell on head, and with which compiler; both sides' where they have the same."""
-    delta, report = facts.deltas[key], facts.report
-    sides = {"base": (report.base, delta.base), "head": (report.head, delta.head)}
-    command = delta.head.command if delta.head else ""
-    alike = [name for name, (_, cell) in sides.items() if cell is not None and cell.command == command]
-    versions = {name: sides[name][0].compiler.version for name in alike or ["head"]}
-    return _lines(reproduction(versions, dict.fromkeys(versions, command)))
-
-
-def _lines(commands: Sequence[tuple[str, str]]) -> str:
+def _commands(facts: Facts, key: CellKey) -> Code:
+    """That of a build on both sides, and which compiler."""
+    report, delta = facts.report, facts.deltas[key]
+    versions = {"base": report.base.compiler.version, "head": report.head.compiler.version}
+    commands = {"base": delta.base.command if delta.base else "", "head": delta.head.command if delta.head else ""}
     too_long = f"# longer than {_COMMAND_LIMIT:,} characters: see report.json"
-    return "\n".join(f"{about}\n{line if len(line) <= _COMMAND_LIMIT else too_long}" for about, line in commands)
+    lines = reproduction(versions, commands)
+    return Code("\n".join(f"{about}\n{line if len(line) <= _COMMAND_LIMIT else too_long}" for about, line in lines))
 
 
 def reproduction(versions: Mapping[str, str], commands: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -1459,5 +1375,4 @@ def notes(report: Report, limits: Limits) -> Listing[str]:
     every = [*report.notes]
     for name, side in (("base", report.base), ("head", report.head)):
         every += [f"{name}: {note}" for note in side.notes]
-    every.sort(key=lambda note: note.startswith(ONCE))
     return first([clip(note, _VALUE_LIMIT) for note in every], limits.failures, "note")

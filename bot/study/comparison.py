@@ -20,8 +20,8 @@ from bot.config.requirements import requirements_file, sought_compiler
 from bot.core.delta import CellDelta, diff
 from bot.core.explanation import Explanation, Step, StepCause
 from bot.core.planned import SIDES
-from bot.core.policy import Verdict, VerdictStatus, judge, status_of
-from bot.core.report import ONCE, Adoption, Baseline, Report
+from bot.core.policy import VerdictStatus, judge, status_of
+from bot.core.report import Adoption, Baseline, Report
 from bot.core.sharding import nothing_in_common, unmeasured_models
 from bot.core.snapshot import CellKey, Snapshot, other_version
 from bot.core.spec import Sought
@@ -40,8 +40,6 @@ from bot.system.processes import Cancel
 _JUDGED = frozenset({"same", "changed", "fixed"})
 _LEAST = "told and judged as a range"
 _OF_FIRST = "all sizes and counts are the same each time, cause and parts are those of one compile of each side"
-_REPEATABLE = frozenset({"ok", "over-stack-limit", "failed"})
-_NAMED = 3
 
 
 def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline, texts: Texts = no_texts) -> Report:
@@ -56,7 +54,7 @@ def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline,
         deltas=deltas,
         verdict=verdict,
         report_id=config.report_id,
-        notes=tuple(_notes(base, head, deltas, causes, verdict)),
+        notes=tuple(_notes(base, head, deltas, causes)),
         explanations=causes,
         root_causes=root_causes(deltas, causes, changed_models(base, head), {**base.targets, **head.targets}),
         edits=model_edits(base, head, config.components),
@@ -100,7 +98,6 @@ def _notes(
     head: Snapshot,
     deltas: Sequence[CellDelta],
     causes: Mapping[CellKey, Explanation],
-    verdict: Verdict,
 ) -> Iterator[str]:
     """What a reader must not miss beside the cells themselves."""
     yield from filter(None, [other_version(base, head)])
@@ -109,11 +106,6 @@ def _notes(
         if delta.unstable and (delta.state != "same" or delta.is_open):
             is_first = delta.key in causes and causes[delta.key].first_compiles
             yield f"{delta.key}: {delta.noise}; {_OF_FIRST if is_first else _LEAST}"
-    # Alarms that rest on a single compile of the head: repeating has its price, so that not all are repeated.
-    single = {cell.key for cell in head.cells if cell.compiles == 1 and cell.status in _REPEATABLE}
-    if once := [str(key) for key in dict.fromkeys(finding.key for finding in verdict.news) if key in single]:
-        rest = f" and {len(once) - _NAMED} more" if len(once) > _NAMED else ""
-        yield f"{ONCE}{', '.join(once[:_NAMED])}{rest}"
 
 
 def step_of(report: Report, base: str, head: str, gaps: tuple[str, ...], most_causes: int) -> Step:

@@ -448,12 +448,12 @@ def test_a_finding_is_told_on_its_model() -> None:
         1,
         "failure",
         "Code size: newly-broken",
-        "bert on vmvx is newly broken: does not compile (exit code 1)",
+        "bert on vmvx: newly broken: does not compile (exit code 1)",
     )
     assert (grown.path, grown.title, grown.message) == (
         "models/mobilenet.mlir",
         "Code size rule: code size",
-        "artifact, mobilenet on x86_64: 50,438 → 83,990 B, +66.5 %; limit: the larger of +4 KiB and +5 %",
+        "artifact, mobilenet on x86_64: 50,438 → 83,990 B (+66.5 %); limit: the larger of +4 KiB and +5 %",
     )
 
 

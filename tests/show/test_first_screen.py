@@ -111,7 +111,7 @@ def test_a_budget_that_grew_is_after_the_alarms(place: str) -> None:
     limit = Rule("budget", ("artifact_bytes",), ("mobilenet",), fail=LevelSpec(limit=Limit(84_000, "own", "84000")))
     screen = PLACES[place](replace(report, verdict=judge(report.deltas, [limit])))
     at = screen.lower().find("close to a limit: ")
-    assert screen.find("does not compile") < at and "83,990 of 84,000 B, >99.9 %" in screen[at:]
+    assert screen.find("does not compile") < at and "83,990 of 84,000 B" in screen[at:]
     assert screen.count("lose to a limit: ") == 1, "vmvx did not grow"
 
 
