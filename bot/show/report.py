@@ -129,7 +129,7 @@ def page_blocks(facts: Facts, limits: Limits) -> Mapping[str, Blocks]:
     meanings = List(listed(phrase(f"{metric.label}: {metric.about}") for metric in metrics))
     below = replace(compared(facts, limits), is_open=True)
     return {
-        "header": (_verdict(facts), _changes(facts, limits)),
+        "header": (_verdict(facts), _changes(facts)),
         "why": (_why(facts, limits),),
         "alarms": tuple(_alarms(facts, alarms(facts, limits), limits)),
         "totals": (_totals(facts, limits),),
@@ -164,7 +164,7 @@ def first_screen(facts: Facts, limits: Limits) -> Blocks:
     how_much, why, groups = _totals(facts, limits), _why(facts, limits), alarms(facts, limits)
     return (
         _verdict(facts),
-        _changes(facts, limits),
+        _changes(facts),
         how_much,
         why,
         *_alarms(facts, groups, limits),
@@ -187,12 +187,12 @@ def _verdict(facts: Facts) -> Fold:
     return section("", Sentence(broken), said, Sentence(phrase(resolved)), name="verdict")
 
 
-def _changes(facts: Facts, limits: Limits) -> Fold:
+def _changes(facts: Facts) -> Fold:
     nothing = phrase("nothing of what is measured: the same compiler, flags and models on both sides")
     return section(
         "",
         Sentence(phrase(strong("What changed:"), " ", joined(changes(facts), " | ") or nothing)),
-        Sentence(commits(facts.report) if limits.every or age(facts.report) else (), small=True),
+        Sentence(baseline_words(facts.report) if facts.report.baseline.distance else (), small=True),
         Sentence(phrase(_UNTRUSTED) if facts.report.untrusted else (), small=True),
         name="changes",
     )
@@ -1163,47 +1163,36 @@ def compiler_name(compiler: CompilerInfo) -> Phrase:
 
     `latest` and `nightly` come with the release that they were.
     """
-    if not compiler.version and not compiler.spec:
-        return phrase("not known")
-    if " " in compiler.version:
-        return phrase(clip(clean(compiler.version), 48))
-    if release := release_in(compiler.spec):
-        moving = compiler.spec.rpartition(RESOLVED)[0]
-        return phrase(f"IREE {clip(release, 48)}", *(phrase(" (", code(clip(moving, 48)), ")") if moving else ()))
-    spec = phrase(" (", code(clip(compiler.spec, 48)), ")") if compiler.spec else ()
-    return phrase(f"IREE {clip(clean(compiler.version), 48)}", spec)
+    name, spec, release = titled(compiler.version), compiler.spec, release_in(compiler.spec)
+    if release:
+        name, spec = titled(release), spec.rpartition(RESOLVED)[0]
+    elif " " in compiler.version:  # it says itself what it is
+        spec = ""
+    elif not compiler.version and not spec:
+        name = "not known"
+    return phrase(clip(clean(name), 48), *(phrase(" (", code(clip(spec, 48)), ")") if spec else ()))
 
 
 def _flags(facts: Facts) -> Iterator[Phrase]:
-    """Each difference of flags, and on which targets or cells; nothing of where it is all of them."""
+    """Each difference of flags, and of which cells; nothing of where it is all of them."""
     groups: dict[FlagChange, list[CellKey]] = {}
     for delta in facts.report.deltas:
         if (change := _flag_change(delta)) is not None:
             groups.setdefault(change, []).append(delta.key)
-    compared = [key for keys in groups.values() for key in keys]
     different = [(change, keys) for change, keys in groups.items() if any(change)]
     for change, keys in different[:_FLAGS]:
-        targets, where = sorted({key.target for key in keys}), phrase(" for ", cells_phrase(facts, keys, _FEW))
-        if len(keys) == len(compared):
-            where = ()
-        elif len(keys) == sum(key.target in targets for key in compared):
-            where = phrase(" on ", joined([(code(facts.short[target]),) for target in targets], ", "))
+        where = phrase(" for ", cells_phrase(facts, keys, _FEW)) if len(groups) > 1 else ()
         yield phrase(_flag_words(change), where)
     if len(different) > _FLAGS:
         yield phrase(f"{plural(len(different) - _FLAGS, 'more difference')} of flags")
 
 
 def _flag_change(delta: CellDelta) -> FlagChange | None:
-    """None where a side's command is not known, or cannot be read.
-
-    Options of AMD's back end were called `--iree-hip-…` up to 3.10.0: another name is no change.
-    """
+    """None where a side's command is not known, or cannot be read."""
     base, head = _flags_of(delta.base), _flags_of(delta.head)
     if base is None or head is None:
         return None
-    left, right = ({flag.replace("--iree-hip-", "--iree-rocm-", 1): flag for flag in flags} for flags in (base, head))
-    went = tuple(flag for name, flag in left.items() if name not in right)
-    return went, tuple(flag for name, flag in right.items() if name not in left)
+    return tuple(flag for flag in base if flag not in head), tuple(flag for flag in head if flag not in base)
 
 
 def _flags_of(cell: Cell | None) -> tuple[str, ...] | None:
@@ -1238,79 +1227,55 @@ def _flag_words(change: FlagChange) -> Phrase:
         old, new = went.get(name, ""), came.get(name, "")
         words = (" → ", code(clip(new.partition("=")[2] or new, _FLAG_CHARS))) if old and new else ()
         parts.append(phrase(code(clip(old or new, _FLAG_CHARS)), *(words or (" added" if new else " removed",))))
-    more = f" and {plural(len(parts) - _FLAGS, 'more flag')}" if len(parts) > _FLAGS else ""
-    return phrase("flag " if len(parts) == 1 else "flags ", joined(parts[:_FLAGS], ", "), more)
+    return phrase("flag " if len(parts) == 1 else "flags ", some(parts[:_FLAGS], len(parts)))
 
 
 def _models(report: Report) -> Iterator[Phrase]:
-    base, head = report.base.models, report.head.models
-    edits = {edit.model: edit for edit in report.edits if edit.base and edit.head}
+    base, head, edits = report.base.models, report.head.models, {edit.model: edit for edit in report.edits}
     edited = sorted(name for name in base.keys() & head.keys() if base[name] != head[name])
-    if len(edited) <= _FEW:
-        for name in edited:
-            more = _edit(edits[name]) if name in edits else ()
-            yield phrase("model ", code(clip(name, NAME_LIMIT)), " edited", phrase(" (", more, ")") if more else ())
-    else:
-        yield _named(edited, "model", "edited")
+    for name in edited[:_FEW]:
+        yield phrase("model ", code(clip(name, NAME_LIMIT)), " edited", _edit(edits.get(name)))
+    if len(edited) > _FEW:
+        yield phrase(f"{plural(len(edited) - _FEW, 'more model')} edited")
     yield from _came_and_went("model", base, head)
 
 
-def _edit(edit: ModelEdit) -> Phrase:
-    """``+1 operation in `classifier` ``; names of operations where none of the whole ones came or went; or empty."""
-    if edit.operations is None or edit.components is None:
+def _edit(edit: ModelEdit | None) -> Phrase:
+    """`` (operations: `classifier` +2, `pooler` −1 and 3 more)``, the largest first; empty where a side is not known.
+
+    Names of operations where none of the whole ones came or went, which have a component.
+    """
+    if edit is None or edit.operations is None or edit.components is None:
         return ()
-    if not edit.operations and not edit.components:
-        return phrase("no operation came or went")
-    if not edit.components:
-        return _operation_counts(edit.operations)
-    total, (component, *_) = sum(edit.components.values()), edit.components
-    if len(edit.components) == 1:
-        where = () if component == UNATTRIBUTED else phrase(" in ", code(clip(component, NAME_LIMIT)))
-        return phrase(f"{signed(total, 'count')} operation{'' if abs(total) == 1 else 's'}", where)
-    return phrase(f"{signed(total, 'count')} operations: ", _operation_counts(edit.components))
-
-
-def _operation_counts(changes: Mapping[str, int]) -> Phrase:
-    """`` `classifier` +2, `pooler` −1 and 3 more``, the largest first."""
-    ordered = sorted(changes.items(), key=lambda one: (-abs(one[1]), one[0]))
+    ordered = sorted((edit.components or edit.operations).items(), key=lambda one: (-abs(one[1]), one[0]))
     parts = (phrase(code(clip(name, 48)), f" {signed(count, 'count')}") for name, count in ordered[:_FEW])
-    return some(parts, len(ordered))
+    counts = some(parts, len(ordered)) or "none came or went"
+    return phrase(" (operations: ", counts, ")")
 
 
 def _came_and_went(noun: str, base: Mapping[str, str], head: Mapping[str, str]) -> Iterator[Phrase]:
-    for names, what in ((head.keys() - base.keys(), "new"), (base.keys() - head.keys(), "removed")):
+    for names, what in ((sorted(head.keys() - base.keys()), "new"), (sorted(base.keys() - head.keys()), "removed")):
+        shown = some((name_cell(clip(name, NAME_LIMIT)) for name in names[:_FEW]), len(names))
         if names:
-            yield _named(sorted(names), noun, what)
-
-
-def _named(names: Sequence[str], noun: str, what: str) -> Phrase:
-    shown = some((name_cell(clip(name, NAME_LIMIT)) for name in names[:_FEW]), len(names))
-    return phrase(f"{noun if len(names) == 1 else noun + 's'} ", shown, f" {what}")
+            yield phrase(f"{noun if len(names) == 1 else noun + 's'} ", shown, f" {what}")
 
 
 # Both sides, and how to do it again.
 
 
-def commits(report: Report) -> Phrase:
-    """Both commits and how the base was found; empty where both sides are of one commit."""
-    base, head = report.baseline.sha or report.base.source.sha, report.head.source.sha
-    if not base or not head or base == head:
-        return ()
-    rule = f" ({clip(report.baseline.rule, 120)})"
-    return phrase("Base commit ", _short(base), rule, age(report), ", head commit ", _short(head), ".")
+def baseline_words(report: Report) -> Phrase:
+    """How the base was found; and where it is not of the base commit itself, how long before it was measured."""
+    baseline, measured = report.baseline, report.base.source.sha
+    at = phrase(", base commit ", _short(baseline.sha)) if baseline.sha else ()
+    age: Phrase = ()
+    if baseline.distance:
+        of = phrase(" at ", _short(measured)) if measured else ()
+        age = phrase(f", measured {plural(baseline.distance, 'commit')} before it", of)
+    return phrase("Baseline: ", code(clip(baseline.rule, _VALUE_LIMIT)), at, age, ".")
 
 
 def _short(sha: str) -> Span:
     return code(sha[:_REVISION_CHARS])
-
-
-def age(report: Report) -> Phrase:
-    """That the baseline is not of the base commit itself, where it is not, which a reader has to know at once."""
-    distance, measured = report.baseline.distance, report.base.source.sha
-    if not distance:
-        return ()
-    at = phrase(" at ", _short(measured)) if measured else ()
-    return phrase(f", measured {plural(distance, 'commit')} before it", at)
 
 
 def compared(facts: Facts, limits: Limits) -> Fold:
@@ -1325,16 +1290,13 @@ def compared(facts: Facts, limits: Limits) -> Fold:
     exact.append(List(Listing((), max(0, len(keys) - limits.commands), "command")))
     what = ("compiler version", "compiler revision", "compiler SHA-256", "SPEC", "source commit", "source ref", "flags")
     rows = [(phrase(name), *both) for name, *both in zip(what, *map(_side, (report.base, report.head)), strict=True)]
-    baseline = report.baseline
-    at = phrase(", base commit ", _fact(baseline.sha)) if baseline.sha else ()
-    rule = phrase(code(clip(baseline.rule, _VALUE_LIMIT)), at, age(report))
     remarks: Listing[str] = Listing() if limits.every else notes(report, limits)  # a page has them above
     return Fold(
         "How to reproduce, and what was compared" if keys and not limits.every else "What was compared",
         (
             Fold(title if limits.every else "", tuple(exact), not limits.every, name="commands"),
             Table(("", "base", "head"), listed(rows, "row"), numbers_from=3),
-            Sentence(phrase("Baseline: ", rule, ".")),
+            Sentence(baseline_words(report)),
             List(listing(map(phrase, remarks), remarks.total, "note")),
         ),
         name="compared",

@@ -335,15 +335,15 @@ def test_a_flag_names_its_values_and_the_targets_or_cells_that_have_it() -> None
     x86, cuda, bert = on("x86_64", V3), CellKey("vit", "cuda"), "bert"
     for base, head, words in (
         (x86, x86, []),
-        (x86, on("x86_64", V4), [f"flag {V3} → x86-64-v4 on x86_64"]),
+        (x86, on("x86_64", V4), [f"flag {V3} → x86-64-v4 for every model on x86_64"]),
         (on("", "--a --b"), on("", "--b --a"), []),
-        (on("cuda", "", "--x"), on("", "--x"), ["flag --x added on cuda"]),
+        (on("cuda", "", "--x"), on("", "--x"), ["flag --x added for every model on cuda"]),
         (on("!", ""), lambda key: "--x" if key.model == bert else "", ["flag --x added for bert on every target"]),
         (on("!", ""), lambda key: "--x" if key == cuda else "", ["flag --x added for vit on cuda"]),
         (
             on("cuda", "--sm=80", "--cpu=a"),
             on("cuda", "--sm=90", "--cpu=b"),
-            ["flag --sm=80 → 90 on cuda", "flag --cpu=a → b on aarch64, x86_64"],
+            ["flag --sm=80 → 90 for every model on cuda", "flag --cpu=a → b for every model on aarch64, x86_64"],
         ),
     ):
         assert said_changes(side(base), side(head)) == words
@@ -359,7 +359,7 @@ def test_flags_that_came_went_and_changed_everywhere() -> None:
         ("--old=1", "--new=1", "flags --old=1 removed, --new=1 added"),
         ("--a=1 --b", "--a=2 --c", "flags --a=1 → 2, --b removed, --c added"),
         ("--a=1", "--a", "flag --a=1 → --a"),
-        ("", "--a --b --c --d --e --f", "flags --a added, --b added, --c added, --d added and 2 more flags"),
+        ("", "--a --b --c --d --e --f", "flags --a added, --b added, --c added, --d added and 2 more"),
         ("'--a=b c'", "'--a=d e'", "flag --a=b c → d e"),
     ):
         assert said_changes(side(on("", base)), side(on("", head))) == [words]
