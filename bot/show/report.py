@@ -993,10 +993,6 @@ _LEGEND: Mapping[str, tuple[str, str]] = {
     "fail": ("❌", "over the limit"),
     "accepted": ("☑️", "accepted"),
     "warn": ("⚠️", "to look at"),
-    "device": ("ᵈ", "by device code"),
-    "executables": ("ᵉ", "by executables or entry points"),
-    "stack": ("ˢ", "by stack"),
-    "constants": ("ᶜ", "by constants or VM bytecode"),
     "other": ("ᵒ", "by another metric than the artifact"),
     "number": ("±1.2", "change of the artifact in percent"),
     "open": ("↕", "open: sizes overlap, as the compiler does not repeat itself"),
@@ -1020,7 +1016,6 @@ class GridCell:
     marks: tuple[str, ...]  # keys of the legend, in order
     text: str  # symbols and number, nothing else
     level: str  # `fail`, `warn` or empty
-    state: str  # the cell's state; empty where there is no such cell
     words: str = ""  # what the marks mean
     symbols: str = ""  # the text without numbers
     address: str = ""  # of the cell on the page; empty where there is no such cell
@@ -1065,23 +1060,22 @@ def grid_cell(facts: Facts, key: CellKey) -> GridCell:
     """What the grid has of one cell."""
     delta = facts.deltas.get(key)
     if delta is None:
-        return GridCell((), "", "", "")
+        return GridCell((), "", "")
     marks = tuple(_marks(facts, delta))
     sizes = delta.metrics["artifact_bytes"].sides
     text = "".join(grid_relative(*sizes) if mark == "number" else _LEGEND[mark][0] for mark in marks)
     words = ", ".join(f"artifact {relative(*sizes)}" if mark == "number" else _LEGEND[mark][1] for mark in marks)
     symbols = "".join(_LEGEND[mark][0] for mark in marks if mark != "number")
-    return GridCell(marks, text, facts.level(key), delta.state, words, symbols, cell_address(key))
+    return GridCell(marks, text, facts.level(key), words, symbols, cell_address(key))
 
 
 def _marks(facts: Facts, delta: CellDelta) -> Iterator[str]:
-    """Which metric a mark is for is told where it is not the artifact."""
     level = facts.mark(delta.key)
     if level and (delta.state != "newly-broken" or level == "accepted"):
         yield level
         worst = facts.worst(delta.key)
         if worst is not None and worst.metric not in (None, "artifact_bytes"):
-            yield worst.quantity.mark
+            yield "other"
     if delta.state == "changed":
         artifact = delta.metrics["artifact_bytes"]
         yield "open" if artifact.is_open else "number" if artifact.change and artifact.ratio is not None else "bytes"
@@ -1164,10 +1158,10 @@ def compiler_name(compiler: CompilerInfo) -> Phrase:
     `latest` and `nightly` come with the release that they were.
     """
     name, spec, release = titled(compiler.version), compiler.spec, release_in(compiler.spec)
-    if release:
-        name, spec = titled(release), spec.rpartition(RESOLVED)[0]
-    elif " " in compiler.version:  # it says itself what it is
+    if " " in compiler.version:  # it says itself what it is
         spec = ""
+    elif release:
+        name, spec = titled(release), spec.rpartition(RESOLVED)[0]
     elif not compiler.version and not spec:
         name = "not known"
     return phrase(clip(clean(name), 48), *(phrase(" (", code(clip(spec, 48)), ")") if spec else ()))

@@ -302,8 +302,6 @@ def test_the_grid_draws_every_state() -> None:
     base, head = make.snapshot("1", on_base), make.snapshot("2", on_head)
     without = {state: {m: d for m, d in base.models.items() if states.get(m) != state} for state in ("new", "removed")}
     report = make.report(replace(base, models=without["new"]), replace(head, models=without["removed"]))
-    rows = {model: {cell.state for cell in cells} for model, cells in drawn_grid(report).blocks[0][1]}
-    assert {model: rows[model] for model in states} == {model: {state} for model, state in states.items()}
     texts = {model: cells[0].text for model, cells in drawn_grid(report).blocks[0][1]}
     assert [texts[model] for model in states] == ["💥", "+0.0004", "🆕", "➖", "🟢", "🚫", "·", "="]
 
@@ -353,21 +351,10 @@ def with_finding(metric: str | None, **changes: object) -> Report:
     return replace(make.report(base, head), verdict=Verdict("warn", (finding,)))
 
 
-@pytest.mark.parametrize(
-    ("metric", "letter", "meaning"),
-    [
-        ("executable_bytes", "ᵈ", "by device code"),
-        ("executables", "ᵉ", "by executables or entry points"),
-        ("entry_points", "ᵉ", "by executables or entry points"),
-        ("stack_max_bytes", "ˢ", "by stack"),
-        ("stack_alloca_bytes", "ˢ", "by stack"),
-        ("unattributed_bytes", "ᵒ", "by another metric than the artifact"),
-    ],
-)
-def test_a_cell_that_shrank_and_warns_shows_which_metric_warns(metric: str, letter: str, meaning: str) -> None:
-    report = with_finding(metric)
-    assert (cell_of(report).text, cell_of(report).level) == (f"⚠️{letter}−10", "warn")
-    assert (letter, meaning) in drawn_grid(report).legend
+def test_a_cell_that_shrank_and_warns_says_where_that_is_by_another_metric() -> None:
+    report = with_finding("stack_max_bytes")
+    assert (cell_of(report).text, cell_of(report).level) == ("⚠️ᵒ−10", "warn")
+    assert ("ᵒ", "by another metric than the artifact") in drawn_grid(report).legend
 
 
 def test_the_artifacts_own_mark_and_that_of_a_state_have_no_letter() -> None:
