@@ -99,7 +99,7 @@ from bot.show.renderers import print_blocks
 
 _UNTRUSTED = "Measured by the pull request's own workflow run; this report cannot check its numbers."
 _BROKE_CHARS, _LOUD, _LEADING = 1_000, 2, 4
-_NAME, _COMPONENT, _NOTE, _STILL = 42, 36, 160, 3
+_NAME, _COMPONENT, _NOTE = 42, 36, 160
 Blocks = tuple[Block, ...]
 
 
@@ -210,20 +210,16 @@ def _totals(facts: Facts, limits: Limits) -> Fold:
         change = Span(row.change, "up" if row.moved > 0 else "down" if row.moved else "number")
         numbers = phrase(change), phrase(Span(row.sizes, "number"))
         marked = phrase(name, *(" ", mark) if row.mark else ())
-        cells.append((marked, *numbers, phrase(row.ways)) if limits.every else (phrase(mark), name, *numbers))
+        cells.append((marked, *numbers) if limits.every else (phrase(mark), name, *numbers))
     partly = " (builds compared)" if any(0 < row.cells < row.planned for row in rows) else ""
     shown = ("target", "change", f"artifacts, base → head{partly}")
-    headers = (*shown, "larger / smaller") if limits.every else ("", *shown)
-    where = joined([(code(name),) for name in still], ", ")
-    if len(still) > _STILL and not limits.every:
-        where = phrase(plural(len(still), "other target" if rows else "target"))
-    size = f": {plural(every.cells, 'artifact')}, {amount(every.head)} in all" if every.cells and not rows else ""
-    no_sum = "No artifact to compare: no build was measured on both sides." if not (every.cells or where) else ""
+    headers = shown if limits.every else ("", *shown)
+    quiet = f"No change on {plural(still, 'other target' if rows else 'target')}" if still else ""
+    no_sum = "No artifact to compare: no build was measured on both sides." if not (every.cells or still) else ""
     return section(
         "Totals per target" if limits.every else "",
         Table(headers, listed(cells, "target"), headers.index("change"), wanted=(2, 3)),
-        Sentence(phrase("No change on ", where, size) if where else (), small=True),
-        Sentence(phrase(no_sum), small=True),
+        Sentence(quiet or no_sum, small=True),
         name="totals",
     )
 
@@ -335,7 +331,7 @@ def _unmeasured(facts: Facts, limits: Limits) -> Blocks:
 
 def _changed(facts: Facts, limits: Limits) -> Fold:
     """Of the changed cells, the alarming first: why; and every metric, where there is room."""
-    metrics, count = _every_metric(facts, limits), facts.count("changed")
+    count = facts.count("changed")
     roots = [] if limits.details else facts.report.root_causes[: shown_roots(facts, limits)]
     details = [(number, root_details(facts, root)) for number, root in enumerate(roots, 1)]
     causes = [Line(phrase(f"Cause {number}: ", detail)) for number, detail in details if detail]
@@ -352,7 +348,7 @@ def _changed(facts: Facts, limits: Limits) -> Fold:
             List(listed(causes)),
             *stories,
             _more(stories),
-            section("Every metric", *metrics, _more(metrics), name="metrics"),
+            Fold("Every metric", (_every_metric(facts, limits),), name="metrics"),
         ),
         name="changed",
     )
@@ -362,27 +358,21 @@ def _more(found: Listing[object]) -> List:
     return List(Listing((), found.more, found.noun))
 
 
-def _every_metric(facts: Facts, limits: Limits) -> Listing[Fold]:
-    """The changed metrics of each changed model; models take turns where there are too many."""
+def _every_metric(facts: Facts, limits: Limits) -> Table:
+    """The changed metrics of the changed builds; models take turns where there are too many."""
     pairs = [
         (delta, id_)
         for delta in facts.states["changed"]
         for id_ in [value.id for value in exact_changes(delta.metrics.values())] or [METRICS[0].id]
     ]
-    totals = Counter(delta.key.model for delta, _ in pairs)
-    cells = Counter(delta.key.model for delta in facts.states["changed"])
-    rows: dict[str, list[Row]] = {}
+    rows = list[Row]()
     for delta, id_ in fair_in_order(pairs, lambda pair: pair[0].key.model, limits.changed):
         metric, both = delta.metrics[id_].quantity, delta.metrics[id_].sides
         mark = next((f" {MARKS[mark_of(one)]}" for one in facts.findings.get(delta.key, ()) if one.metric == id_), "")
         words = facts.label(metric, delta.key), sides(*both, metric.unit), f"{change(*both, metric.unit)}{mark}"
-        rows.setdefault(delta.key.model, []).append((name_cell(facts.short[delta.key.target]), *map(phrase, words)))
-    folds = []
-    for model, shown in rows.items():
-        headers, title = ("target", "metric", "base → head", "change"), f": {plural(cells[model], 'changed build')}"
-        table = Table(headers, listing(shown, totals[model], "changed metric"), numbers_from=2)
-        folds.append(Fold(phrase(code(clip(model, NAME_LIMIT)), title), (table,)))
-    return listing(folds, len(cells) if limits.changed else 0, "changed model")
+        rows.append((*facts.names(delta.key), *map(phrase, words)))
+    headers = ("model", "target", "metric", "base → head", "change")
+    return Table(headers, listing(rows, len(pairs) if limits.changed else 0, "changed metric"), numbers_from=3)
 
 
 def _story(facts: Facts, key: CellKey, limits: Limits) -> Fold:
@@ -533,12 +523,6 @@ class Total:
         over = f" ({self.cells:,} of {self.planned:,})" if self.cells < self.planned else ""
         return f"{sides(self.base, self.head)}{over}"
 
-    @property
-    def ways(self) -> str:
-        """`3 / 1`, `3 / 1, 1 open`: how many are larger and smaller; `–` for none."""
-        ways = f"{self.larger:,} / {self.smaller:,}" if self.larger or self.smaller else ""
-        return ", ".join(filter(None, (ways, f"{self.unsure:,} open" if self.unsure else ""))) or "–"
-
 
 class Totals(NamedTuple):
     """All targets."""
@@ -546,7 +530,7 @@ class Totals(NamedTuple):
     # each target that something changed on; then all, where these are several. Empty where nothing changed, or no cell
     # was measured on both sides.
     rows: tuple[Total, ...]
-    still: tuple[str, ...]  # the short names of the other ones
+    still: int  # how many other ones there are
     everything: Total  # the sum over all targets
 
 
@@ -556,7 +540,7 @@ def totals(facts: Facts) -> Totals:
     for delta in facts.report.deltas:
         if delta.key.target in targets:
             targets[delta.key.target].append(delta)
-    news, rows, still = worst_first(facts.report.verdict.news), [], []
+    news, rows, still = worst_first(facts.report.verdict.news), list[Total](), 0
     worst = {target: whole_of(ones[0], news) for target, ones in by(news, lambda one: one.key.target).items()}
     for target, deltas in targets.items():
         if one := worst.get(target):
@@ -564,13 +548,13 @@ def totals(facts: Facts) -> Totals:
             level = one.weight if one.weight != "pass" else ""
             rows.append(replace(_sum(facts.short[target], deltas), mark=mark, level=level))
         elif all(delta.state == "same" or delta.excused or broken_alike(delta) for delta in deltas):
-            still.append(facts.short[target])
+            still += 1
         else:
             rows.append(_sum(facts.short[target], deltas))
     every = everything(facts)
     if not every.cells:
         rows = []
-    return Totals((*rows, every) if len(rows) > 1 else tuple(rows), tuple(still), every)
+    return Totals((*rows, every) if len(rows) > 1 else tuple(rows), still, every)
 
 
 def everything(facts: Facts) -> Total:

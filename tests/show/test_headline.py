@@ -224,9 +224,9 @@ def test_sums_are_over_the_cells_that_both_sides_measured() -> None:
 def test_only_what_changed_has_a_row_and_one_target_none_for_all() -> None:
     assert list(rows(of_two(sized(bert=1, vit=1), sized(bert=1, vit=2), {"vmvx": "vmvx"}))) == ["vmvx"]
     still = totals(build_facts(of_two(sized(bert=1, vit=1), sized(bert=1, vit=1))))
-    assert (still.rows, still.still) == ((), ("cuda", "vmvx"))
+    assert (still.rows, still.still) == ((), 2)
     usual = totals(build_facts(make.usual()))
-    assert (usual.rows, len(usual.still), "vmvx-inline" in usual.still) == ((), 8, False), "it was not measured"
+    assert (usual.rows, usual.still) == ((), 8), "vmvx-inline was not measured"
 
 
 def test_a_target_without_such_a_cell_has_no_sums() -> None:
@@ -272,7 +272,7 @@ def test_targets_add_up_to_all(base: Snapshot, head: Snapshot) -> None:
     assert moved[-1] == tuple(map(sum, zip(*moved[:-1], strict=True))) or (0, 0), "what is still has no change"
     assert (total.larger, total.smaller) == (sum(r.larger for r in each), sum(r.smaller for r in each))
     assert all((row.base is None) == (row.head is None) == (row.cells == 0) for row in (*each, total))
-    assert {row.target for row in each}.isdisjoint(found.still)
+    assert len(each) + found.still == len(facts.measured_targets) or not total.cells
 
 
 # The grid: the state of every cell, which metric a mark is for, and no mark for what base had.
