@@ -94,7 +94,7 @@ from bot.show.facts import (
     why_words,
     worst_first,
 )
-from bot.show.filters import amount, change, grid_relative, percent, plural, relative, sides, signed
+from bot.show.filters import amount, change, grid_relative, plural, relative, sides, signed
 from bot.show.renderers import print_blocks
 
 _UNTRUSTED = "Measured by the pull request's own workflow run; this report cannot check its numbers."
@@ -199,26 +199,20 @@ def _changes(facts: Facts) -> Fold:
 
 
 def _totals(facts: Facts, limits: Limits) -> Fold:
-    """A row for each target that something changed on: its mark is the first column, which a telephone shows.
-
-    On a page it stands behind the target's name, as a row is read by what its first column says.
-    """
+    """A row for each target that something changed on; its mark stands in the first column, which a telephone shows."""
     rows, still, every = totals(facts)
-    cells = []
+    cells = list[Row]()
     for row in rows:
-        mark, name = Span(row.mark, kind_of(row.level)), name_cell(row.target) if row.target else phrase(strong("all"))
+        name = name_cell(row.target) if row.target else phrase(strong("all"))
+        marked = phrase(name, *(" ", Span(row.mark, kind_of(row.level))) if row.mark else ())
         change = Span(row.change, "up" if row.moved > 0 else "down" if row.moved else "number")
-        numbers = phrase(change), phrase(Span(row.sizes, "number"))
-        marked = phrase(name, *(" ", mark) if row.mark else ())
-        cells.append((marked, *numbers) if limits.every else (phrase(mark), name, *numbers))
+        cells.append((marked, (change,), (Span(row.sizes, "number"),)))
     partly = " (builds compared)" if any(0 < row.cells < row.planned for row in rows) else ""
-    shown = ("target", "change", f"artifacts, base → head{partly}")
-    headers = shown if limits.every else ("", *shown)
     quiet = f"No change on {plural(still, 'other target' if rows else 'target')}" if still else ""
     no_sum = "No artifact to compare: no build was measured on both sides." if not (every.cells or still) else ""
     return section(
         "Totals per target" if limits.every else "",
-        Table(headers, listed(cells, "target"), headers.index("change"), wanted=(2, 3)),
+        Table(("target", "change", f"artifacts, base → head{partly}"), listed(cells, "target")),
         Sentence(quiet or no_sum, small=True),
         name="totals",
     )
@@ -228,19 +222,14 @@ def _why(facts: Facts, limits: Limits) -> Fold:
     """What all deltas have in common; on a page the few that hold most of the bytes, and the others below them."""
     lines, roots = root_lines(facts, limits), facts.report.root_causes
     shares = [root.share for root in roots[: len(lines.items)] if root.share is not None]
-    held = "in percent of all bytes that moved" if len(shares) > 1 else ""
-    if lines.more:
-        of_all = f", {sum(shares) * 100:.0f} % of moved bytes" if shares else ""
-        held = f"{len(lines.items)} of {lines.total}{of_all}"
-    most = min(_LEADING, leading(facts)) if limits.every else len(lines.items)
-    rest = [root.share for root in roots[most:]]
-    known = [share for share in rest if share is not None]
-    of = f", with {percent(sum(known)).removeprefix('+')} of all bytes that moved" if len(known) == len(rest) else ""
+    of_all = f", {sum(shares) * 100:.0f} % of moved bytes" if shares else ""
+    title = phrase(strong("Root causes"), f" ({len(lines.items)} of {lines.total}{of_all})")
+    if not limits.every:
+        return section(title, List(listed(lines.items), numbered=1), name="causes")
+    most = min(_LEADING, leading(facts))
     others = listing(lines.items[most:], len(roots) - most, "root cause")
-    below = Fold(f"{plural(others.total, 'more root cause')}{of}", (List(others, numbered=most + 1),), name="more")
-    leads = List(listed(lines.items[:most]), numbered=1, name="leading" if limits.every else "")
-    title = "Root causes" if limits.every else phrase(strong("Root causes"), f" ({held})" if held else "")
-    return section(title, leads, *([below] if limits.every else []), name="causes")
+    below = Fold(plural(others.total, "more root cause"), (List(others, numbered=most + 1),), name="more")
+    return section("Root causes", List(listed(lines.items[:most]), numbered=1, name="leading"), below, name="causes")
 
 
 def _counted(title: str, count: int, facts: Facts) -> Phrase:
@@ -261,8 +250,7 @@ def _alarms(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Itera
     for group in groups:
         loud = group.title in (BROKEN, OVER) or (group.title == WARNED and not titles & {BROKEN, OVER})
         if loud or limits.every:
-            is_counted = len(groups) > 1 or limits.every
-            title = _counted(group.title, group.cells, facts) if is_counted else phrase(strong(group.title))
+            title = _counted(group.title, group.cells, facts)
             sections.append(section(title, _lines_of(group), name="" if limits.every else "alarms"))
     taken = List(accepted(facts, limits), name="accepted")
     near = close(facts)

@@ -115,9 +115,9 @@ def test_the_headline_counts_cells(case: str) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_the_table_adds_up_each_target(case: str) -> None:
     report, screen = drawn(case)
-    rows = re.findall(r"^\| (\S*) ?\| (`[^`]+`|\*\*all\*\*) \| ([^|]+) \| ([^|]+) \|$", screen, re.MULTILINE)
+    rows = re.findall(r"^\| (`[^`]+`|\*\*all\*\*) ?(\S*) \| ([^|]+) \| ([^|]+) \|$", screen, re.MULTILINE)
     assert rows or "artifacts, base → head" not in screen
-    for mark, name, change, sizes in rows:
+    for name, mark, change, sizes in rows:
         target = "" if "all" in name else short(report)[name.strip("`")]
         cells = [cell for cell in report.cells if target in ("", cell.target)]
         broken = sum(cell.state == "newly-broken" for cell in cells)
@@ -152,7 +152,7 @@ def test_a_root_cause_says_what_is_true_of_all_its_deltas(case: str) -> None:
             assert number(found[1]) == root.dispatches
         _named(report, said.rpartition(" · ")[2], root)
         _each_target(report, detail, root)
-    if held := re.search(r"\((\d+) of (\d+): (\d+) %", screen):
+    if held := re.search(r"Root causes\*\* \((\d+) of (\d+), (\d+) %", screen):
         shares = [root.share or 0 for root in report.root_causes[: len(lines)]]
         assert (int(held[1]), int(held[2])) == (len(lines), len(report.root_causes))
         assert int(held[3]) == round(100 * sum(shares))
