@@ -814,7 +814,8 @@ def matters(facts: Facts) -> list[tuple[int, list[Finding]]]:
     for one in news:
         if one.metric not in ARTIFACT_PARTS or (one.key, mark_of(one)) not in wholes:
             cause = cause_of(facts, one.key)[0] if one.metric == "artifact_bytes" else 0
-            level = (mark_of(one), one.metric, one.kind, one.limit, one.is_open)
+            state = facts.deltas[one.key].state if one.metric is None else ""
+            level = (mark_of(one), one.metric, one.kind, one.limit, one.is_open, state)
             groups.setdefault((*level, cause), (cause, []))[1].append(one)
     return list(groups.values())
 
@@ -1083,7 +1084,7 @@ _SIZED = ("artifact_bytes", "executables", "stack_max_bytes")
 def _brought(facts: Facts, brought: Adoption) -> Fold:
     """Which configuration it is, what was compared, and the compiler."""
     file = phrase("the configuration ", code(clip(brought.file, NAME_LIMIT))) if brought.file else "a configuration"
-    rule = ", which the base commit has not: what base has of its builds is compared, the rest is new. Compiler: "
+    rule = ", which the base commit has not: what was measured of base is compared, and nothing else. Compiler: "
     return section(
         "",
         Sentence(phrase("This pull request brings ", file, rule, compiler_name(facts.report.head.compiler))),
