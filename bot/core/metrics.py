@@ -37,8 +37,6 @@ class Metric(Small, frozen=True):
     # True where every version of this program has measured it; a snapshot without any other one is older
     always: bool = False
     rule: str = "everything else"  # the name of the rule of configs/default.yml that judges it
-    # under what a grid tells that it moved the verdict
-    mark: Literal["device", "executables", "constants", "stack", "other"] = "other"
     tracked: bool = False  # True where a history tells its moves; of exact ones alone
 
 
@@ -51,9 +49,9 @@ METRICS: tuple[Metric, ...] = (
     Metric("artifact_bytes", "artifact", "bytes", "size of the .vmfb", "its size; its four parts sum to it",
            always=True, rule="code size", tracked=True),
     Metric("executable_bytes", "device code", "bytes", "executables in the artifact", _ARTIFACT, always=True,
-           rule="code size", mark="device"),
+           rule="code size"),
     Metric("executables", "executables", "count", "executables left after deduplication", _BOTH, always=True,
-           rule="launches and executables", mark="executables", tracked=True),
+           rule="launches and executables", tracked=True),
     Metric("dispatch_sites", "dispatch sites", "count", "launches of an executable in the program", _BOTH, always=True,
            rule="other counts"),
     Metric("steady_sites", "steady sites", "count", "dispatch sites that run each time the program does", _STREAM,
@@ -63,14 +61,13 @@ METRICS: tuple[Metric, ...] = (
     Metric("dispatch_regions", "dispatch regions", "count", "executables before deduplication", _DISPATCH, always=True,
            rule="other counts"),
     Metric("entry_points", "entry points", "count", "exported functions of all executables",
-           f"{_STREAM}, equal to those that the artifact lists", always=True, rule="launches and executables",
-           mark="executables"),
+           f"{_STREAM}, equal to those that the artifact lists", always=True, rule="launches and executables"),
     Metric("stack_max_bytes", "stack frame", "bytes", "largest machine frame or private segment",
            "`--stack-usage-file`, AMD metadata, PTX, SPIR-V", over="largest", of_entry="stack_bytes", always=True,
-           rule="stack and workgroup memory", mark="stack", tracked=True),
+           rule="stack and workgroup memory", tracked=True),
     Metric("stack_alloca_bytes", "stack allocations", "bytes", "largest sum of stack allocations in one function",
            "IR before LLVM; the figure of the compiler's 32 KiB gate", over="largest", of_entry="alloca_bytes",
-           always=True, rule="stack and workgroup memory", mark="stack", tracked=True),
+           always=True, rule="stack and workgroup memory", tracked=True),
     Metric("workgroup_memory_max_bytes", "workgroup memory", "bytes", "largest workgroup memory of an entry point",
            "AMD metadata, PTX and its launch size, SPIR-V, Metal source", over="largest", of_entry="workgroup_bytes",
            always=True, rule="stack and workgroup memory"),
@@ -96,9 +93,9 @@ METRICS: tuple[Metric, ...] = (
            "the compiler's `constant-size`: 3.11.0 counts names of parameters, 3.8.0 does not",
            rule="constants as the compiler counts them"),
     Metric("vm_bytes", "VM bytecode", "bytes", "bytecode of the host program", _ARTIFACT, always=True,
-           rule="rest of the artifact", mark="constants"),
+           rule="rest of the artifact"),
     Metric("rodata_bytes", "constants", "bytes", "read-only data that is no executable", _ARTIFACT, always=True,
-           rule="rest of the artifact", mark="constants"),
+           rule="rest of the artifact"),
     Metric("unattributed_bytes", "unattributed", "bytes", "tables, padding and unknown formats", _ARTIFACT, always=True,
            rule="rest of the artifact"),
     Metric("vgprs_max", "VGPRs", "count", "most vector registers of a rocm entry point, with accumulation registers",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,15 +39,12 @@ TIERS = (
     Limits(12, _WIDTH, 2, 3, 4, 8, 0, 6, 2, 4, details=False),
     Limits(6, _WIDTH, 1, 2, 3, 4, 0, 3, 1, 2, details=False),
 )
-WIDE_TIERS = tuple(replace(tier, grid_models=min(tier.grid_models, 20), alarms=3) for tier in TIERS)
-"""Where nearly everything changed: what all of it has in common stays on one screen; each cell is on the page."""
 SUMMARY_TIERS = (
     Limits(400, _SUMMARY_WIDTH, 40, 20, 20, 2_000, 4_000, 1_000, 400, 12, 80, 20, 60),
     Limits(100, _SUMMARY_WIDTH, 20, 12, 20, 500, 1_500, 300, 100, 12, 20, 10, 20),
     Limits(40, _SUMMARY_WIDTH, 8, 8, 10, 100, 300, 60, 20),
     Limits(6, _SUMMARY_WIDTH, 1, 2, 3, 4, 4, 3, 1, 2),
 )
-_MANY_CELLS = 40
 _REPORT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _BROKE_CHARS, _TITLE_CHARS, _PATH_CHARS, _MESSAGE_LINES = 1_000, 255, 400, 20
 _STATE_LINE = re.compile(r"<!-- code-size-bot-state:[A-Za-z0-9+/=:]+ -->")
@@ -69,14 +65,14 @@ def render_comment(report: Report, templates_dir: Path | None = None) -> str:
     Raises:
         TemplateError: a template does not work, or does not begin with the marker.
     """
-    head, tiers = _head(report.report_id, report.state_line), WIDE_TIERS if is_wide(report) else TIERS
+    head = _head(report.report_id, report.state_line)
 
     def require_head(text: str, where: str) -> None:
         if not text.startswith(head):
             hint = "print {{ marker }} first, or the comment cannot be found again"
             raise TemplateError("the comment does not begin with its hidden marker", where=where, hint=hint)
 
-    return _fitting("comment.md.j2", report, tiers, COMMENT_LIMIT, templates_dir, check=require_head, marker=head)
+    return _fitting("comment.md.j2", report, TIERS, COMMENT_LIMIT, templates_dir, check=require_head, marker=head)
 
 
 def render_summary(report: Report, templates_dir: Path | None = None) -> str:
@@ -113,12 +109,6 @@ def marker(report_id: str) -> str:
             f"{report_id!r} is no report id", where="report_id", hint="use letters, digits, dots and single dashes"
         )
     return f"<!-- code-size-bot:{report_id} -->"
-
-
-def is_wide(report: Report) -> bool:
-    """True where more than half of many cells changed, as when a compiler moves to a new LLVM."""
-    compared = [delta.state for delta in report.deltas if delta.state in ("same", "changed")]
-    return len(compared) >= _MANY_CELLS and 2 * compared.count("changed") > len(compared)
 
 
 def _head(report_id: str, state_line: str) -> Markup:

@@ -38,29 +38,22 @@ from bot.show.blocks import (
     strong,
 )
 from bot.show.escape import clean, clean_block
-from bot.show.facts import cause_words, component_row, dispatch_line, family_lines, rest, waterfall, why_words
+from bot.show.facts import (
+    STATE_WORDS,
+    cause_words,
+    component_row,
+    dispatch_line,
+    family_lines,
+    rest,
+    waterfall,
+    why_words,
+)
 from bot.show.filters import change, plural, sides, signed
 from bot.show.renderers import print_blocks
 from bot.show.report import reproduction
 
 _HINT = "name the report.json of a compare"
 _NAMES_TOLD, _MESSAGE_LINES = 8, 12
-_STATES: Mapping[str, str] = {
-    "newly-broken": "newly broken",
-    "removed": "gone from head",
-    "fixed": "compiles now",
-    "broken": "broken on both sides",
-    "unmeasured": "not measured",
-    "same": "did not change",
-}
-_STATUSES: Mapping[str, str] = {
-    "ok": "compiles",
-    "absent": "not there",
-    "failed": "does not compile",
-    "timeout": "timed out",
-    "over-stack-limit": "over the compiler's stack limit",
-    "unsupported": "cannot be compiled for this target",
-}
 
 
 def explain(path: Path, model: str, target: str, dispatch: str | None, console: Console) -> None:
@@ -83,7 +76,9 @@ def explain(path: Path, model: str, target: str, dispatch: str | None, console: 
     key = CellKey(model, _chosen("target", target, [key.target for key in cells if key.model == model], short))
     cell, backend = cells[key], backends.get(key.target, "")
     why = f" ({cell.reason})" if cell.reason else ""
-    title = phrase(code(key.model), " on ", code(key.target), ": ", strong(_state_words(cell.state)), why)
+    title = phrase(
+        code(key.model), " on ", code(key.target), ": ", strong(STATE_WORDS.get(cell.state, clean(cell.state))), why
+    )
     deltas = tuple(map(_delta, cell.dispatches))
     if dispatch is None:
         blocks = [*_findings(report, key, backend), *_cell(report, cell, deltas, backend)]
@@ -114,23 +109,14 @@ def _delta(row: DispatchRow) -> DispatchDelta:
     return replace(row, passed=passed)
 
 
-def _state_words(state: str) -> str:
-    return _STATES.get(state, clean(state))
-
-
-def _ends_words(ends: str) -> str:
-    """How a cell ended on both sides, `ok → failed`, in words; anything else as it is."""
-    return " → ".join(_STATUSES.get(end) or _state_words(end) for end in ends.split(" → "))
-
-
 def _findings(report: ReportRow, key: CellKey, backend: str) -> Iterator[Block]:
     metrics = {**METRIC_BY_ID, **own_metrics(report.base.compiler.metrics, report.head.compiler.metrics)}
     for one in report.verdict.findings:
         if (one.model, one.target) == (key.model, key.target):
-            said = f"{_state_words(one.limit)}: {_ends_words(one.actual)} (rule {one.rule})"
-            if metric := metrics.get(one.metric or ""):
-                said = f"{metric_words(metric, backend)}: {one.actual} (rule {one.rule}: {one.limit})"
-            yield Sentence((Span(f"{one.level}: {said}", kind_of(one.level)),))
+            metric = metrics.get(one.metric or "")
+            label = metric_words(metric, backend) if metric else "state"
+            said = f"{one.level}: {label}: {one.actual} (rule {one.rule}: {one.limit})"
+            yield Sentence((Span(said, kind_of(one.level)),))
 
 
 def _cell(report: ReportRow, cell: CellRow, deltas: tuple[DispatchDelta, ...], backend: str) -> Iterator[Block]:
@@ -139,7 +125,7 @@ def _cell(report: ReportRow, cell: CellRow, deltas: tuple[DispatchDelta, ...], b
     for side, failure in (("base", cell.failure.base), ("head", cell.failure.head)):
         if failure and failure.message:
             text = "\n".join(clean_block(failure.message).split("\n")[:_MESSAGE_LINES])
-            title = f"{side}: {_ends_words(status.get(side) or 'failed')}"
+            title = f"{side}: {clean(status.get(side) or 'failed')}"
             yield section(title, Code(text, language="text"), name="failure")
     if cell.cause or cell.why or deltas or cell.components:
         yield from _story(replace(cell, dispatches=deltas), backend)
@@ -186,12 +172,9 @@ def _story(why: Explanation, backend: str) -> Iterator[Block]:
 def _change(alike: Sequence[DispatchDelta], backend: str) -> Iterator[Block]:
     """One change, and the dispatches that it is true of: lines, as names are long and terminals narrow."""
     lines, equal = [dispatch_line(delta) for delta in alike], list[str]()
-    sizes = [(d.base.code_bytes if d.base else 0, d.head.code_bytes if d.head else 0) for d in alike]
-    known = [head - base for base, head in sizes if base is not None and head is not None]
-    sums = [plural(len(alike), "dispatch")] if len(alike) > 1 else []
-    sums += [f"{code_words('code', backend)} {signed(sum(known))}"] if 1 < len(alike) == len(known) else []
+    count = f", {plural(len(alike), 'dispatch')}" if len(alike) > 1 else ""
     note = f": {lines[0].note}" if lines[0].note else ""
-    yield Sentence(phrase(strong(lines[0].cause), *(f", {part}" for part in sums), note))
+    yield Sentence(phrase(strong(lines[0].cause), count, note))
     shown = []
     for line in lines:
         numbers = [f"{_label(name, backend)} {one.text}" for name, one in line.numbers.items() if one.differs]

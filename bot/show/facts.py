@@ -101,6 +101,17 @@ STACK_LIMIT_BYTES = 32_768  # The compiler's default for `--iree-llvmcpu-stack-a
 
 MARKS = {"fail": "❌", "warn": "⚠️", "accepted": "☑️", "known": "◽"}  # Marks of findings
 
+STATE_WORDS = {
+    "same": "the same",
+    "changed": "changed",
+    "new": "new",
+    "removed": "removed",
+    "newly-broken": "newly broken",
+    "fixed": "compiles now",
+    "broken": "broken on both sides",
+    "unmeasured": "not measured",
+}
+
 _ENOUGH = 0.9
 
 NAME_LIMIT = 64  # Longer names of models and targets lose their middle
@@ -244,14 +255,6 @@ def short_names(targets: Iterable[str], backends: Mapping[str, str]) -> dict[str
 def broken_alike(delta: CellDelta) -> bool:
     """True where neither side compiles, and both end in the same way: not refused on one and crashed on the other."""
     return delta.state == "broken" and outcome(delta.base) == outcome(delta.head)
-
-
-def figure_bytes(cell: Cell | None) -> int | None:
-    """What the compiler said that a function of the cell needs on the stack; None where it did not."""
-    if cell is None or cell.status != "over-stack-limit":
-        return None
-    said = cell.failure.figure_bytes if cell.failure else None
-    return said if said is not None else cell.value("stack_alloca_bytes")
 
 
 def is_over(cell: Cell | None) -> bool:

@@ -46,6 +46,7 @@ from bot.show.facts import (
     NAME_LIMIT,
     NUMBERS,
     STACK_LIMIT_BYTES,
+    STATE_WORDS,
     EntryPoint,
     Facts,
     build_facts,
@@ -145,7 +146,7 @@ def _choices(facts: Facts, chosen: Selection) -> Mapping[str, Sequence[tuple[str
     return {
         "models": [(name or _EMPTY, name or _EMPTY) for name in models],
         "targets": [(name, name) for name in targets],
-        "states": [(state, STATE_WORDS.get(state, state)) for state in STATES if facts.count(state)],
+        "states": [(state, STATE_WORDS[state]) for state in STATES if facts.count(state)],
         "levels": [("fail", "over the limit"), ("warn", "warning")],
     }
 
@@ -194,14 +195,6 @@ _BARE_BYTES, _WHOLE_BYTES = 700, 300_000
 _NO_ROOM = "No room on this page for more of it: report.json, base.json and head.json have all."
 _FINDINGS, _CAUSES, _LINES, _REASON, _NAME = 12, 3, 12, 200, 120
 _ALWAYS = ("code", "stack frame")
-STATE_WORDS = {
-    "same": "the same",
-    "changed": "changed",
-    "broken": "broken on both sides",
-    "unmeasured": "not measured",
-    "newly-broken": "newly broken",
-    "fixed": "now compiling",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +270,7 @@ def cards(facts: Facts, chosen: Selection, causes: int, room: PageRoom) -> Itera
         base, head = artifact.sides if artifact else (None, None)
         moved = (artifact.change if artifact else None) or 0
         largest = head if head is not None else base
-        said = STATE_WORDS.get(delta.state, delta.state) + ("; the compiler does not repeat itself" * delta.unstable)
+        said = STATE_WORDS[delta.state] + ("; the compiler does not repeat itself" * delta.unstable)
         if delta.state == "same" and not delta.unstable:
             said = "bit-identical" if delta.identical else "equal in every metric"
         blocks: list[Block] = [Sentence(f"Not measured: {delta.reason}" if delta.reason else "")]

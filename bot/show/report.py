@@ -17,14 +17,13 @@ from typing import NamedTuple
 
 from rich.console import Console
 
-from bot.core.delta import CellDelta, exact_changes, outcome, value_of
+from bot.core.delta import CellDelta, exact_changes, value_of
 from bot.core.explanation import UNATTRIBUTED
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_BY_ID, METRICS, code_words, own_metrics
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.policy import OPEN, RAN_OUT, Finding, is_local
 from bot.core.publication import APPROVAL_LABEL
 from bot.core.record import Value, certain, difference, total
-from bot.core.record import total as summed
 from bot.core.report import Adoption, Report
 from bot.core.snapshot import (
     Cell,
@@ -70,7 +69,7 @@ from bot.show.escape import clean, clean_block, clip, is_link
 from bot.show.facts import (
     MARKS,
     NAME_LIMIT,
-    STACK_LIMIT_BYTES,
+    STATE_WORDS,
     Facts,
     broken_alike,
     build_facts,
@@ -84,7 +83,6 @@ from bot.show.facts import (
     diffs,
     dispatch_line,
     family_lines,
-    figure_bytes,
     is_over,
     leading,
     mark_of,
@@ -97,12 +95,12 @@ from bot.show.facts import (
     why_words,
     worst_first,
 )
-from bot.show.filters import amount, change, grid_relative, percent, plural, relative, sides, signed
+from bot.show.filters import amount, change, grid_relative, plural, relative, sides, signed
 from bot.show.renderers import print_blocks
 
 _UNTRUSTED = "Measured by the pull request's own workflow run; this report cannot check its numbers."
 _BROKE_CHARS, _LOUD, _LEADING = 1_000, 2, 4
-_NAME, _COMPONENT, _NOTE, _STILL = 42, 36, 160, 3
+_NAME, _COMPONENT, _NOTE = 42, 36, 160
 Blocks = tuple[Block, ...]
 
 
@@ -132,7 +130,7 @@ def page_blocks(facts: Facts, limits: Limits) -> Mapping[str, Blocks]:
     meanings = List(listed(phrase(f"{metric.label}: {metric.about}") for metric in metrics))
     below = replace(compared(facts, limits), is_open=True)
     return {
-        "header": (_verdict(facts), _changes(facts, limits)),
+        "header": (_verdict(facts), _changes(facts)),
         "why": (_why(facts, limits),),
         "alarms": tuple(_alarms(facts, alarms(facts, limits), limits)),
         "totals": (_totals(facts, limits),),
@@ -149,12 +147,11 @@ def print_report(report: Report, console: Console, *, quiet: bool = False) -> No
         print_blocks((_verdict(facts),), console)
         return
     grid = build_grid(facts, limits)
-    broken = [phrase(group.cells, ": ", group.what) for group in failures(facts, "broken", limits)]
     blocks = (
         *first_screen(facts, limits),
         section("", *(() if grid.settled else _grid(grid)), *_unmeasured(facts, limits), name="grid"),
-        *_failed("Newly broken", facts, "newly-broken", limits),
-        section(_counted("Broken on both sides", facts.count("broken"), facts), List(listed(broken)), name="broken"),
+        _failed("Newly broken", facts, "newly-broken", limits),
+        _failed("Broken on both sides", facts, "broken", limits),
         section("Notes", List(listed(map(phrase, notes(facts.report, limits)))), name="notes"),
     )
     print_blocks(blocks, console)
@@ -168,7 +165,7 @@ def first_screen(facts: Facts, limits: Limits) -> Blocks:
     how_much, why, groups = _totals(facts, limits), _why(facts, limits), alarms(facts, limits)
     return (
         _verdict(facts),
-        _changes(facts, limits),
+        _changes(facts),
         how_much,
         why,
         *_alarms(facts, groups, limits),
@@ -191,43 +188,33 @@ def _verdict(facts: Facts) -> Fold:
     return section("", Sentence(broken), said, Sentence(phrase(resolved)), name="verdict")
 
 
-def _changes(facts: Facts, limits: Limits) -> Fold:
+def _changes(facts: Facts) -> Fold:
     nothing = phrase("nothing of what is measured: the same compiler, flags and models on both sides")
     return section(
         "",
         Sentence(phrase(strong("What changed:"), " ", joined(changes(facts), " | ") or nothing)),
-        Sentence(commits(facts.report) if limits.every or age(facts.report) else (), small=True),
+        Sentence(baseline_words(facts.report) if facts.report.baseline.distance else (), small=True),
         Sentence(phrase(_UNTRUSTED) if facts.report.untrusted else (), small=True),
         name="changes",
     )
 
 
 def _totals(facts: Facts, limits: Limits) -> Fold:
-    """A row for each target that something changed on: its mark is the first column, which a telephone shows.
-
-    On a page it stands behind the target's name, as a row is read by what its first column says.
-    """
+    """A row for each target that something changed on; its mark stands in the first column, which a telephone shows."""
     rows, still, every = totals(facts)
-    cells = []
+    cells = list[Row]()
     for row in rows:
-        mark, name = Span(row.mark, kind_of(row.level)), name_cell(row.target) if row.target else phrase(strong("all"))
+        name = name_cell(row.target) if row.target else phrase(strong("all"))
+        marked = phrase(name, *(" ", Span(row.mark, kind_of(row.level))) if row.mark else ())
         change = Span(row.change, "up" if row.moved > 0 else "down" if row.moved else "number")
-        numbers = phrase(change), phrase(Span(row.sizes, "number"))
-        marked = phrase(name, *(" ", mark) if row.mark else ())
-        cells.append((marked, *numbers, phrase(row.ways)) if limits.every else (phrase(mark), name, *numbers))
+        cells.append((marked, (change,), (Span(row.sizes, "number"),)))
     partly = " (builds compared)" if any(0 < row.cells < row.planned for row in rows) else ""
-    shown = ("target", "change", f"artifacts, base → head{partly}")
-    headers = (*shown, "larger / smaller") if limits.every else ("", *shown)
-    where = joined([(code(name),) for name in still], ", ")
-    if len(still) > _STILL and not limits.every:
-        where = phrase(plural(len(still), "other target" if rows else "target"))
-    size = f": {plural(every.cells, 'artifact')}, {amount(every.head)} in all" if every.cells and not rows else ""
-    no_sum = "No artifact to compare: no build was measured on both sides." if not (every.cells or where) else ""
+    quiet = f"No change on {plural(still, 'other target' if rows else 'target')}" if still else ""
+    no_sum = "No artifact to compare: no build was measured on both sides." if not (every.cells or still) else ""
     return section(
         "Totals per target" if limits.every else "",
-        Table(headers, listed(cells, "target"), headers.index("change"), wanted=(2, 3)),
-        Sentence(phrase("No change on ", where, size) if where else (), small=True),
-        Sentence(phrase(no_sum), small=True),
+        Table(("target", "change", f"artifacts, base → head{partly}"), listed(cells, "target")),
+        Sentence(quiet or no_sum, small=True),
         name="totals",
     )
 
@@ -236,27 +223,27 @@ def _why(facts: Facts, limits: Limits) -> Fold:
     """What all deltas have in common; on a page the few that hold most of the bytes, and the others below them."""
     lines, roots = root_lines(facts, limits), facts.report.root_causes
     shares = [root.share for root in roots[: len(lines.items)] if root.share is not None]
-    held = "in percent of all bytes that moved" if len(shares) > 1 else ""
-    if lines.more:
-        of_all = f", {sum(shares) * 100:.0f} % of moved bytes" if shares else ""
-        held = f"{len(lines.items)} of {lines.total}{of_all}"
-    most = min(_LEADING, leading(facts)) if limits.every else len(lines.items)
-    rest = [root.share for root in roots[most:]]
-    known = [share for share in rest if share is not None]
-    of = f", with {percent(sum(known)).removeprefix('+')} of all bytes that moved" if len(known) == len(rest) else ""
+    of_all = f", {sum(shares) * 100:.0f} % of moved bytes" if shares else ""
+    title = phrase(strong("Root causes"), f" ({len(lines.items)} of {lines.total}{of_all})")
+    if not limits.every:
+        return section(title, List(listed(lines.items), numbered=1), name="causes")
+    most = min(_LEADING, leading(facts))
     others = listing(lines.items[most:], len(roots) - most, "root cause")
-    below = Fold(f"{plural(others.total, 'more root cause')}{of}", (List(others, numbered=most + 1),), name="more")
-    leads = List(listed(lines.items[:most]), numbered=1, name="leading" if limits.every else "")
-    title = "Root causes" if limits.every else phrase(strong("Root causes"), f" ({held})" if held else "")
-    return section(title, leads, *([below] if limits.every else []), name="causes")
+    below = Fold(plural(others.total, "more root cause"), (List(others, numbered=most + 1),), name="more")
+    return section("Root causes", List(listed(lines.items[:most]), numbered=1, name="leading"), below, name="causes")
 
 
 def _counted(title: str, count: int, facts: Facts) -> Phrase:
     return phrase(strong(title), f" ({builds(facts, count)})")
 
 
+def _lines_of(group: AlarmGroup) -> List:
+    lines = [phrase(Span(f"{line.mark} ", kind_of(line.level)), line.said) for line in group.lines]
+    return List(listing(lines, group.lines.total, group.lines.noun))
+
+
 def _alarms(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Iterator[Block]:
-    """What is broken with the command that shows it, then what is over a limit; warnings where nothing is worse.
+    """What is broken, then what is over a limit; warnings where nothing is worse.
 
     A page has room for all of them, below one heading.
     """
@@ -264,19 +251,8 @@ def _alarms(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Itera
     for group in groups:
         loud = group.title in (BROKEN, OVER) or (group.title == WARNED and not titles & {BROKEN, OVER})
         if loud or limits.every:
-            lines = []
-            for line in group.lines:  # the first words have the colour of its level, where there are colours
-                lead, *rest = line.said
-                lead = Span(lead.text, kind_of(line.level)) if lead.kind == "text" else lead
-                lines.append(phrase(f"{line.mark} ", lead, *rest))
-            command = head_command(facts, group.lines.items[0].cells[0]) if group.title == BROKEN else ""
-            reproduced = [Code(command)] if limits.commands and not limits.terminal and not limits.every else []
-            is_counted = len(groups) > 1 or limits.every
-            title = _counted(group.title, group.cells, facts) if is_counted else phrase(strong(group.title))
-            name = "" if limits.every else "alarms"
-            sections.append(
-                section(title, List(listing(lines, group.lines.total, group.lines.noun)), *reproduced, name=name)
-            )
+            title = _counted(group.title, group.cells, facts)
+            sections.append(section(title, _lines_of(group), name="" if limits.every else "alarms"))
     taken = List(accepted(facts, limits), name="accepted")
     remarks = notes(facts.report, limits)
     if limits.every:
@@ -284,36 +260,27 @@ def _alarms(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Itera
         yield section("Alarms" if groups else "Notes", *sections, taken, said, name="alarms")
     else:
         yield from (*sections, taken)
-        yield from (Sentence(phrase(f"Note: {note}"), small=True, name="note") for note in [*remarks][:_LOUD])
+        yield from (Sentence(phrase(f"Note: {note}"), small=True, name="note") for note in remarks.items[:_LOUD])
+
+
+_TO_DO = {"Newly broken": "make it compile again", "Over the limit": "get it below the limit"}
 
 
 def _next(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Fold:
     """What to do, where to read on, how to see the worst of it at home, and last how to accept it."""
-    report, titles = facts.report, {group.title: group for group in groups}
-    status, more, what = report.verdict.status, _links(facts), ""
-    if limits.terminal:
-        return section("", name="next")
-    if status == "fail":
-        broken, over = BROKEN in titles, OVER in titles
-        what = "see why the rules forbid it"
-        if broken or over:
-            what = "make it compile again" if broken else "get it below the limit"
-        if broken and over:
-            what = "make the broken builds compile again and get the others below the limit"
-    elif status == "warn" and WARNED in titles:
+    report, more, what = facts.report, _links(facts), ""
+    failing = [group for group in groups if group.title in _TO_DO]
+    if report.verdict.status == "fail":
+        what = " and ".join(_TO_DO[group.title] for group in failing) or "see why the rules forbid it"
+    elif report.verdict.status == "warn" and any(group.title == WARNED for group in groups):
         what = "look through it; a warning stops no merge"
-    if not what:
-        return section("", Sentence(more, small=True), name="next")
+    if limits.terminal or not what:
+        return section("", Sentence(() if limits.terminal else more, small=True), name="next")
     said = phrase(strong("Next:"), f" {what}.", *(phrase(" ", more, ".") if more else ()))
-    over_group = titles.get(OVER) if BROKEN not in titles else None
-    reproduced: Blocks = ()
-    if over_group and limits.commands:
-        key = over_group.lines.items[0].cells[0]
-        reproduced = (
-            Fold(phrase("To reproduce ", facts.named(key)), (Code(head_command(facts, key)),), name="reproduce"),
-        )
+    worst = [group.lines.items[0].cells[0] for group in failing[:1] if limits.commands]
+    reproduced = [Fold(phrase("To reproduce ", facts.named(key)), (_commands(facts, key),)) for key in worst]
     accept = phrase("To accept: label it ", code(APPROVAL_LABEL), ".")
-    is_asked = status == "fail" and bool(report.links or report.state_line)
+    is_asked = report.verdict.status == "fail" and bool(report.links or report.state_line)
     return section("", Sentence(said), *reproduced, Sentence(accept if is_asked else (), small=True), name="next")
 
 
@@ -349,7 +316,7 @@ def _unmeasured(facts: Facts, limits: Limits) -> Blocks:
 
 def _changed(facts: Facts, limits: Limits) -> Fold:
     """Of the changed cells, the alarming first: why; and every metric, where there is room."""
-    metrics, count = _every_metric(facts, limits), facts.count("changed")
+    count = facts.count("changed")
     roots = [] if limits.details else facts.report.root_causes[: shown_roots(facts, limits)]
     details = [(number, root_details(facts, root)) for number, root in enumerate(roots, 1)]
     causes = [Line(phrase(f"Cause {number}: ", detail)) for number, detail in details if detail]
@@ -366,7 +333,7 @@ def _changed(facts: Facts, limits: Limits) -> Fold:
             List(listed(causes)),
             *stories,
             _more(stories),
-            section("Every metric", *metrics, _more(metrics), name="metrics"),
+            Fold("Every metric", (_every_metric(facts, limits),), name="metrics"),
         ),
         name="changed",
     )
@@ -376,27 +343,21 @@ def _more(found: Listing[object]) -> List:
     return List(Listing((), found.more, found.noun))
 
 
-def _every_metric(facts: Facts, limits: Limits) -> Listing[Fold]:
-    """The changed metrics of each changed model; models take turns where there are too many."""
+def _every_metric(facts: Facts, limits: Limits) -> Table:
+    """The changed metrics of the changed builds; models take turns where there are too many."""
     pairs = [
         (delta, id_)
         for delta in facts.states["changed"]
         for id_ in [value.id for value in exact_changes(delta.metrics.values())] or [METRICS[0].id]
     ]
-    totals = Counter(delta.key.model for delta, _ in pairs)
-    cells = Counter(delta.key.model for delta in facts.states["changed"])
-    rows: dict[str, list[Row]] = {}
+    rows = list[Row]()
     for delta, id_ in fair_in_order(pairs, lambda pair: pair[0].key.model, limits.changed):
         metric, both = delta.metrics[id_].quantity, delta.metrics[id_].sides
         mark = next((f" {MARKS[mark_of(one)]}" for one in facts.findings.get(delta.key, ()) if one.metric == id_), "")
         words = facts.label(metric, delta.key), sides(*both, metric.unit), f"{change(*both, metric.unit)}{mark}"
-        rows.setdefault(delta.key.model, []).append((name_cell(facts.short[delta.key.target]), *map(phrase, words)))
-    folds = []
-    for model, shown in rows.items():
-        headers, title = ("target", "metric", "base → head", "change"), f": {plural(cells[model], 'changed build')}"
-        table = Table(headers, listing(shown, totals[model], "changed metric"), numbers_from=2)
-        folds.append(Fold(phrase(code(clip(model, NAME_LIMIT)), title), (table,)))
-    return listing(folds, len(cells) if limits.changed else 0, "changed model")
+        rows.append((*facts.names(delta.key), *map(phrase, words)))
+    headers = ("model", "target", "metric", "base → head", "change")
+    return Table(headers, listing(rows, len(pairs) if limits.changed else 0, "changed metric"), numbers_from=3)
 
 
 def _story(facts: Facts, key: CellKey, limits: Limits) -> Fold:
@@ -448,44 +409,48 @@ def _component(name: str, most: int) -> Words:
 def findings(facts: Facts, limits: Limits) -> Fold:
     """Every finding, by what it has in common, on a page a row each; what base had; what is broken, newly and still."""
     verdict, broken = facts.report.verdict, facts.count("broken")
-    known, over, groups = known_lines(facts, limits), over_table(facts, limits), list[Block]()
+    known, groups = known_lines(facts, limits), list[Block]()
     had = [one for one in verdict.findings if one.known]
     counts = [f"{len(verdict.news):,} of this change"] if verdict.news else []
     counts += [f"{len(verdict.findings) - len(verdict.news):,} that base had"] if known else []
     counts += [f"{broken:,} broken on both sides"] if broken else []
     title = phrase(f"Findings: {', '.join(counts)}" if counts else "Findings")
-    last = (
-        section(_counted("Over the compiler's stack limit on both sides", over.rows.total, facts), over, name="over"),
-        *_failed("Broken on both sides", facts, "broken", limits),
-    )
+    still = _failed("Broken on both sides", facts, "broken", limits)
     if limits.every:
         each = [
             Fold(f"{plural(len(some), 'finding')} {words}", (finding_table(facts, some, limits),))
             for words, some in (("of this change", verdict.news), ("that base had, and head is not worse", had))
         ]
-        blocks = (*_failed(BROKEN, facts, "newly-broken", limits), *each, *last)
+        blocks = (_failed(BROKEN, facts, "newly-broken", limits), *each, still)
         return Fold("Findings", blocks, is_open=True, name="findings")
     for group in alarms(facts, replace(limits, alarms=limits.findings)):
         if group.title != BROKEN:
-            lines = listing([phrase(f"{one.mark} ", one.said) for one in group.lines], group.lines.total, "finding")
-            groups.append(section(_counted(group.title, group.cells, facts), List(lines), name="group"))
+            groups.append(section(_counted(group.title, group.cells, facts), _lines_of(group), name="group"))
     before = section("Known: base had them, and head is not worse", List(known), name="known")
-    return Fold(title, (*_failed(BROKEN, facts, "newly-broken", limits), *groups, before, *last), name="findings")
+    return Fold(title, (_failed(BROKEN, facts, "newly-broken", limits), *groups, before, still), name="findings")
 
 
-def _failed(title: str, facts: Facts, state: str, limits: Limits) -> Blocks:
-    """The cells of a state by what the compiler says of them; what is still broken is a line each, and no more."""
-    groups, blocks = failures(facts, state, limits), list[Block]()
-    for group in groups:
-        alike = f", {plural(group.cell_count, 'build')} alike" if group.cell_count > 1 else ""
-        said = phrase(strong(plain(group.what)), f"{alike}: ", group.cells)
-        shown = state == "newly-broken" or limits.every
-        first_line = group.diagnostics.partition("\n")[0]
-        blocks.append(Sentence(said if shown or not first_line else phrase(said, ": ", code(clip(first_line, 120)))))
-        if shown and group.diagnostics:
-            more = f"and {plural(group.more_lines, 'more line')}, in report.json" if group.more_lines else ""
-            blocks += [Code(group.diagnostics, language="text"), Sentence(phrase(more), small=True)]
-    return (section(_counted(title, facts.count(state), facts), *blocks, _more(groups), name=state),)
+def _failed(title: str, facts: Facts, state: str, limits: Limits) -> Fold:
+    """The cells of a state by what the compiler says of them, of which there is one line where they are still broken.
+
+    Models take turns.
+    """
+    groups, blocks = grouped(facts, state), list[Block]()
+    shown = fair(groups, lambda group: group[0].key.model, limits.failures)
+    for group in shown:
+        cells, alike = list(map(_refused, group)), f", {plural(len(group), 'build')} alike" if len(group) > 1 else ""
+        failure = cells[0].failure if cells[0] else None
+        text, more = trimmed(failure.message, limits.lines) if failure else ("", 0)
+        where = cells_phrase(facts, [delta.key for delta in group], min(limits.names, _NAMES))
+        said = phrase(strong(plain(failure_words(*cells))), f"{alike}: ", where)
+        if state == "newly-broken" or limits.every:
+            rest = f"and {plural(more, 'more line')}, in report.json" if more else ""
+            blocks += [Sentence(said), Code(text, language="text"), Sentence(rest, small=True)]
+        else:
+            line = text.partition("\n")[0]
+            blocks.append(Sentence(phrase(said, ": ", code(clip(line, 120))) if line else said))
+    more_groups = _more(listing(shown, len(groups), "group of failures"))
+    return section(_counted(title, facts.count(state), facts), *blocks, more_groups, name=state)
 
 
 def every_block(blocks: Sequence[Block]) -> Iterator[Block]:
@@ -543,12 +508,6 @@ class Total:
         over = f" ({self.cells:,} of {self.planned:,})" if self.cells < self.planned else ""
         return f"{sides(self.base, self.head)}{over}"
 
-    @property
-    def ways(self) -> str:
-        """`3 / 1`, `3 / 1, 1 open`: how many are larger and smaller; `–` for none."""
-        ways = f"{self.larger:,} / {self.smaller:,}" if self.larger or self.smaller else ""
-        return ", ".join(filter(None, (ways, f"{self.unsure:,} open" if self.unsure else ""))) or "–"
-
 
 class Totals(NamedTuple):
     """All targets."""
@@ -556,7 +515,7 @@ class Totals(NamedTuple):
     # each target that something changed on; then all, where these are several. Empty where nothing changed, or no cell
     # was measured on both sides.
     rows: tuple[Total, ...]
-    still: tuple[str, ...]  # the short names of the other ones
+    still: int  # how many other ones there are
     everything: Total  # the sum over all targets
 
 
@@ -566,7 +525,7 @@ def totals(facts: Facts) -> Totals:
     for delta in facts.report.deltas:
         if delta.key.target in targets:
             targets[delta.key.target].append(delta)
-    news, rows, still = worst_first(facts.report.verdict.news), [], []
+    news, rows, still = worst_first(facts.report.verdict.news), list[Total](), 0
     worst = {target: whole_of(ones[0], news) for target, ones in by(news, lambda one: one.key.target).items()}
     for target, deltas in targets.items():
         if one := worst.get(target):
@@ -574,13 +533,13 @@ def totals(facts: Facts) -> Totals:
             level = one.weight if one.weight != "pass" else ""
             rows.append(replace(_sum(facts.short[target], deltas), mark=mark, level=level))
         elif all(delta.state == "same" or delta.excused or broken_alike(delta) for delta in deltas):
-            still.append(facts.short[target])
+            still += 1
         else:
             rows.append(_sum(facts.short[target], deltas))
     every = everything(facts)
     if not every.cells:
         rows = []
-    return Totals((*rows, every) if len(rows) > 1 else tuple(rows), tuple(still), every)
+    return Totals((*rows, every) if len(rows) > 1 else tuple(rows), still, every)
 
 
 def everything(facts: Facts) -> Total:
@@ -602,98 +561,68 @@ def _sum(target: str, deltas: Sequence[CellDelta]) -> Total:
 
 _ICONS = {"pass": "✅", "warn": "⚠️", "fail": "❌", "unknown": "⚪"}
 _REASONS, _REASON_CHARS = 2, 120
-_ALARMS = (
-    ("newly-broken", "newly broken"),
-    ("fail", "over the limit"),
-    ("forbidden", "in a state that the rules forbid"),
-    ("broken-accepted", "newly broken, accepted"),
-    ("accepted", "over the limit, accepted"),
-    ("warn", "to look at"),
-    ("lost", "not compared"),
-)
+_ALARMS = {
+    "newly-broken": "newly broken",
+    "fail": "over the limit",
+    "forbidden": "in a state that the rules forbid",
+    "accepted": "with accepted findings",
+    "warn": "to look at",
+}
 
 
 def headline(facts: Facts) -> Phrase:
-    """``❌ **Code size: 2 causes over the limit, in 4 of 32 builds** · −123 B (−0.1 %) in all · 10 larger``."""
-    if facts.report.adoption and facts.report.verdict.status != "unknown":
-        return _adopting(facts)
-    status, total = facts.report.verdict.status, everything(facts)
-    icon = "⚪" if facts.report.broke and status == "pass" else _ICONS[status]
-    alarming, partly, net = list(_alarm_counts(facts)), _partly(facts), ""
-    if total.larger or total.smaller or total.base != total.head:
-        net = f"{change(total.base, total.head)} in all"
+    """``❌ **Code size: 4 of 32 builds over the limit** · −123 B (−0.1 %) in all · 10 larger``."""
+    report, total, alarming = facts.report, everything(facts), list(_alarm_counts(facts))
+    status, subject, parts = report.verdict.status, "Code size:", [*alarming, _partly(facts)]
+    icon = "⚪" if report.broke and status == "pass" else _ICONS[status]
+    is_moved = total.larger or total.smaller or total.base != total.head
+    net = f"{change(total.base, total.head)} in all" if is_moved else ""
     if status == "unknown":
-        said = "unknown, as nothing could be compared"
-    elif alarming:
-        said = alarming.pop(0)
-    else:
-        said = ", ".join(filter(None, (_quiet(facts, total), net)))
-        net = ""
-        if partly:
-            said, partly = partly, said
-    ways = ", ".join(f"{count:,} {words}" for count, words in _ways(facts, total) if count)
-    who = sorted({finding.accepted.who for finding in facts.report.verdict.findings if finding.accepted})
-    others = f" and {plural(len(who) - 2, 'other')}" if len(who) > 2 else ""
-    names = joined([(code(clip(name, NAME_LIMIT)),) for name in who[:2]], ", ")
-    accepted = [phrase("accepted by ", names, others)] if who else []
-    rest = [*map(phrase, alarming), *accepted, *map(phrase, filter(None, (partly, net, ways)))]
-    return phrase(icon, " ", strong(f"Code size: {said}"), *(phrase(" · ", one) for one in rest))
+        parts = ["unknown, as nothing could be compared", *parts]
+    elif report.adoption:
+        icon, subject = "❌" if status == "fail" else "🆕", "Code size is"
+        parts = [_measured_from_now(report.head), *parts]
+    elif not alarming:
+        net = ", ".join(filter(None, (_quiet(facts, total), net)))
+    lead, *more = filter(None, (*parts, net, ", ".join(_ways(facts, total))))
+    return phrase(icon, " ", strong(f"{subject} {lead}"), *(f" · {one}" for one in more))
 
 
-def _adopting(facts: Facts) -> Phrase:
-    """``🆕 **Code size is measured from now on: …** · 2 builds do not compile · 4 builds compared with base: …``."""
-    total, new = everything(facts), [delta for delta in facts.report.deltas if delta.base is None and delta.head]
-    icon = "❌" if facts.report.verdict.status == "fail" else "🆕"
-    broken = sum(not delta.head.measured for delta in new if delta.head and delta.head.status != "unsupported")
-    over = sum(bool(facts.mark(delta.key)) for delta in new if delta.head and delta.head.measured)
-    rest = [f"{plural(broken, 'build')} {'does' if broken == 1 else 'do'} not compile"] if broken else []
-    rest += [f"{plural(over, 'build')} over a limit from the start"] if over else []
-    if both := facts.count("same", "changed", "fixed"):
-        ways = [f"{count:,} {words}" for count, words in _ways(facts, total) if count and words != "new"]
-        rest.append(": ".join(filter(None, (f"{plural(both, 'build')} compared with base", ", ".join(ways)))))
-    cells = [cell for cell in facts.report.head.cells if cell.status != "unsupported"]
-    models, targets = ({getattr(cell.key, what) for cell in cells} for what in ("model", "target"))
-    size = summed(value_of(cell, "artifact_bytes") or 0 for cell in cells) or 0
+def _measured_from_now(head: Snapshot) -> str:
+    """`measured from now on: 4 models on 8 targets, 4,321,012 B`."""
+    cells = [cell for cell in head.cells if cell.status != "unsupported"]
+    models, targets = {cell.key.model for cell in cells}, {cell.key.target for cell in cells}
+    size = total(value_of(cell, "artifact_bytes") or 0 for cell in cells) or 0
     where = f"{plural(len(models), 'model')} on {plural(len(targets), 'target')}"
-    lead = strong(f"Code size is measured from now on: {where}, {amount(size)}")
-    return phrase(icon, " ", lead, *(phrase(" · ", one) for one in rest))
+    return f"measured from now on: {where}, {amount(size)}"
 
 
 def _alarm_counts(facts: Facts) -> Iterator[str]:
-    """`2 of 32 builds newly broken`, `3 causes over the limit, in 4 of 32 builds`, the worst first.
-
-    Each alarming cell is in one of them. Causes are counted where that of each cell is known.
-    """
-    lost = {delta.key for delta in _missing(facts)}
-    kinds = dict[CellKey, str]()
+    """`2 of 32 builds newly broken`, `4 of 32 builds over the limit`, the worst first; each build is in one of them."""
+    counts = Counter[str]()
     for delta in facts.report.deltas:
-        kind, worst_of = facts.mark(delta.key), facts.worst(delta.key)
-        about_state = worst_of is not None and worst_of.metric is None
-        if delta.key in lost and about_state:
-            kind = "lost" if kind == "fail" else ""  # `_partly` has them
-        elif delta.state == "newly-broken":
-            kind = "broken-accepted" if kind == "accepted" else "newly-broken"
-        kinds[delta.key] = "forbidden" if about_state and kind == "fail" else kind
-    worst: dict[CellKey, tuple[str, int]] = {}
-    for cause, findings in matters(facts):
-        for one in findings:
-            worst.setdefault(one.key, (mark_of(one), cause))
-    causes = {
-        level: {cause for key, (mark, cause) in worst.items() if mark == level == kinds[key]}
-        for level in ("fail", "warn")
-    }
-    causes["warn"] -= causes["fail"] - {0}
-    for kind, words in _ALARMS:
-        if count := sum(found == kind for found in kinds.values()):
-            known = causes.get(kind) or {0}
-            of = "" if 0 in known else f"{plural(len(known), 'cause')} {words}, in "
-            yield f"{of}{builds(facts, count)}{'' if of else f' {words}'}"
+        worst = facts.worst(delta.key)
+        kind = mark_of(worst) if worst else ""
+        if delta.state == "newly-broken" and kind != "accepted":
+            kind = "newly-broken"
+        elif worst and worst.metric is None and kind == "fail":
+            kind = "forbidden"
+        elif worst and _is_lost(delta, worst):
+            kind = ""  # `_partly` has them
+        counts[kind] += 1
+    return (f"{builds(facts, counts[kind])} {words}" for kind, words in _ALARMS.items() if counts[kind])
+
+
+def _is_lost(delta: CellDelta, finding: Finding) -> bool:
+    """True of a finding that warns of a build which was not measured: the first sentence counts these."""
+    return delta.state == "unmeasured" and finding.metric is None and finding.level == "warn"
 
 
 def _quiet(facts: Facts, total: Total) -> str:
     """Where there is no alarm: which way the code went."""
     if facts.count("changed", "same", "fixed"):
-        if not facts.count("changed", "fixed", "new", "removed") and not _otherwise(facts):
+        is_still = all(map(broken_alike, facts.states["broken"]))
+        if is_still and not facts.count("changed", "fixed", "new", "removed"):
             return "no change seen" if _missing(facts) or total.unsure else "nothing changed"
         if total.larger or total.smaller:
             way = "smaller" if total.smaller and not total.larger else "larger" if not total.smaller else "changed"
@@ -711,46 +640,36 @@ def _partly(facts: Facts) -> str:
     """How much was compared, and why not all: a sentence about less must not look like one about all. Or empty."""
     if not (lost := _missing(facts)):
         return ""
-    compared = facts.count("changed", "same")
-    reasons = Counter(map(_why_unknown, lost)).most_common()
-    said = [f"{count:,} {clip(clean(why), _REASON_CHARS)}" for why, count in reasons[:_REASONS]]
-    if rest := sum(count for _, count in reasons[_REASONS:]):
-        said.append(f"{rest:,} for other reasons")
-    whole = builds(facts, compared) if compared else f"none of {plural(facts.planned, 'build')}"
-    return f"{whole} compared: {', '.join(said)}"
+    reasons = Counter(map(_why_lost, lost))
+    counts = (f"{count:,} {clip(clean(why), _REASON_CHARS)}" for why, count in reasons.most_common(_REASONS))
+    return f"{builds(facts, facts.count('changed', 'same'))} compared: {plain(some(counts, len(reasons)))}"
 
 
-def _why_unknown(delta: CellDelta) -> str:
-    for name, cell in (("head", delta.head), ("base", delta.base)):
-        if cell is not None and cell.status == "unsupported":
-            return f"unsupported on {name}"
-    what, _, limit = delta.reason.partition(": ")
-    return f"{what} ({limit})" if limit else what or delta.state
+def _why_lost(delta: CellDelta) -> str:
+    if any(cell is not None and cell.status == "unsupported" for cell in (delta.base, delta.head)):
+        return "not supported"
+    return delta.reason.partition(": ")[0] or delta.state
 
 
-def _otherwise(facts: Facts) -> int:
-    """How many cells are broken on both sides, and not alike: refused on one, crashed on the other."""
-    return sum(not broken_alike(delta) for delta in facts.states["broken"])
-
-
-def _ways(facts: Facts, total: Total) -> Iterator[tuple[int, str]]:
-    """What is still broken is no news, and what is the same is told where nothing else is."""
-    as_large = [delta for delta in facts.states["changed"] if delta.metrics["artifact_bytes"].change == 0]
-    otherwise, moved = _otherwise(facts), (total.larger, total.smaller, total.unsure, len(as_large))
-    yield total.larger, "larger"
-    yield total.smaller, "smaller"
-    yield total.unsure, "open, as the compiler does not repeat itself"
-    yield len(as_large), "changed at the same size"
-    yield facts.count("fixed"), "compile now" if facts.count("fixed") > 1 else "compiles now"
-    yield facts.count("new"), "new"
-    yield otherwise, "broken on both sides in another way"
-    if not facts.count("same", "changed", "fixed", "new"):
-        yield facts.count("broken") - otherwise, f"of {plural(facts.planned, 'build')} broken on both sides"
-    if not any(moved) and facts.count("same"):
+def _ways(facts: Facts, total: Total) -> Iterator[str]:
+    """What moved, how; what is the same only where nothing moved."""
+    artifacts = {state: [one.metrics["artifact_bytes"] for one in facts.states[state]] for state in ("changed", "same")}
+    as_large, fixed = sum(one.change == 0 for one in artifacts["changed"]), facts.count("fixed")
+    counts = {
+        "larger": total.larger,
+        "smaller": total.smaller,
+        "open, as the compiler does not repeat itself": total.unsure,
+        "changed at the same size": as_large,
+        "compile now" if fixed > 1 else "compiles now": fixed,
+        "new": facts.count("new"),
+    }
+    if not (total.larger or total.smaller or total.unsure or as_large):
         identical = sum(delta.identical is True for delta in facts.states["same"])
-        unsure = sum(delta.metrics["artifact_bytes"].is_open for delta in facts.states["same"])
-        yield identical, f"of {plural(facts.planned, 'build')} bit-identical"
-        yield facts.count("same") - identical - unsure, "equal in every metric"
+        unsure = sum(one.is_open for one in artifacts["same"])
+        counts[f"of {plural(facts.planned, 'build')} bit-identical"] = identical
+        counts["equal in every metric"] = facts.count("same") - identical - unsure
+    counts["broken on both sides"] = facts.count("broken")
+    return (f"{count:,} {words}" for words, count in counts.items() if count)
 
 
 # What alarms and what failed: findings by metric and root cause, cells by what refused them, values near a limit.
@@ -780,16 +699,6 @@ _STAGES = {
 # Cells without a usable artifact.
 
 
-class FailureGroup(NamedTuple):
-    """Cells that fail with the same words: what happened, which they are, and what the compiler said of the first."""
-
-    what: Phrase
-    cells: Phrase
-    cell_count: int
-    diagnostics: str
-    more_lines: int
-
-
 def trimmed(message: str, lines: int) -> tuple[str, int]:
     """The first lines of a message without absolute paths, and how many more there are."""
     worth = [line for line in clean_block(message[: _LINES_WORTH_READING * _LINE_CHARS]).split("\n") if line.strip()]
@@ -816,27 +725,6 @@ def grouped(facts: Facts, state: str, lines: int = 3) -> list[list[CellDelta]]:
     return sorted(groups.values(), key=lambda group: (-len(group), group[0].key))
 
 
-def failures(facts: Facts, state: str, limits: Limits) -> Listing[FailureGroup]:
-    """The same in words; models take turns."""
-    ordered, groups = grouped(facts, state), list[FailureGroup]()
-    for group in fair(ordered, lambda group: group[0].key.model, limits.failures):
-        cell = _refused(group[0])
-        text, more = trimmed(cell.failure.message, limits.lines) if cell and cell.failure else ("", 0)
-        figures = [figure for delta in group if (figure := figure_bytes(delta.head)) is not None]
-        what = failure_words(*map(_refused, group))
-        if is_over(group[0].head) and figures:
-            allowed = f"allowed are {amount(STACK_LIMIT_BYTES)}"
-            what = phrase(f"over the compiler's stack limit: {_range(figures)}, {allowed}")
-        cells = cells_phrase(facts, [delta.key for delta in group], min(limits.names, _NAMES))
-        groups.append(FailureGroup(what, cells, len(group), text, more))
-    return listing(groups, len(ordered), "group of failures")
-
-
-def _range(figures: Sequence[int]) -> str:
-    low, high = min(figures), max(figures)
-    return amount(high) if low == high else f"{amount(low)} to {amount(high)}"
-
-
 def failure_words(*cells: Cell | None) -> Phrase:
     """What happened to cells without an artifact, which failed alike: `does not compile (exit code 1)`."""
     failures = [cell.failure for cell in cells if cell and cell.failure]
@@ -849,25 +737,11 @@ def failure_words(*cells: Cell | None) -> Phrase:
         return phrase("compiler crashed (", code(clip(failure.signal, 32)), ")")
     figures = [one.figure_bytes for one in failures if one.figure_bytes is not None]
     if failure.stage == "stack-limit" and figures:
-        return phrase(f"over the compiler's stack limit, a function needs {_range(figures)}")
+        low, high = min(figures), max(figures)
+        needed = amount(high) if low == high else f"{amount(low)} to {amount(high)}"
+        return phrase(f"over the compiler's stack limit, a function needs {needed}")
     how = f" (exit code {failure.exit_code})" if failure.exit_code else ""
     return phrase(_STAGES.get(failure.stage, "failed") + how)
-
-
-def over_table(facts: Facts, limits: Limits) -> Table:
-    """The cells that the compiler's stack gate refuses on both sides, with what it says that a function needs."""
-    both = [
-        (delta.key, figure_bytes(delta.base), figure_bytes(delta.head))
-        for delta in facts.report.deltas
-        if is_over(delta.base) and is_over(delta.head)
-    ]
-    both.sort(key=lambda one: (-abs((one[2] or 0) - (one[1] or 0)), one[0]))
-    rows = [
-        (*facts.names(key), sides(base, head), change(base, head))
-        for key, base, head in fair_in_order(both, lambda one: one[0].model, limits.findings)
-    ]
-    about = f"What the compiler says that a function needs; it allows {amount(STACK_LIMIT_BYTES)}."
-    return Table(("model", "target", "base → head", "change"), listing(rows, len(both), "build"), 2, about=about)
 
 
 def unmeasured(facts: Facts, limits: Limits) -> Listing[Phrase]:
@@ -876,10 +750,7 @@ def unmeasured(facts: Facts, limits: Limits) -> Listing[Phrase]:
     ordered = sorted(groups.items(), key=lambda entry: (entry[0][0], -len(entry[1]), entry[0]))
     lines = []
     for (_, reason), deltas in ordered[: limits.findings]:
-        keys = [delta.key for delta in deltas]
-        cells, targets = cells_phrase(facts, keys, limits.names), {key.target for key in keys}
-        if len(targets) == 1 and not targets & facts.measured_targets:
-            cells = phrase(code(clip(keys[0].target, NAME_LIMIT)), f" ({plural(len(keys), 'build')})")
+        cells = cells_phrase(facts, [delta.key for delta in deltas], limits.names)
         lines.append(phrase(cells, f": {clip(reason or 'no reason given', _WHY_CHARS)}"))
     return listing(lines, len(groups), "reason")
 
@@ -914,11 +785,7 @@ _TITLE_OF = {"fail": OVER, "accepted": ACCEPTED, "warn": WARNED}
 def alarms(facts: Facts, limits: Limits) -> tuple[AlarmGroup, ...]:
     """Newly broken cells, then what is over a limit, then what was accepted, then warnings: the worst of each first."""
     broken = [_newly_broken(facts, group) for group in grouped(facts, "newly-broken", 1) if _is_judged(facts, group)]
-    broken += _dead(facts)
-    lines, explained = broken, set[str]()
-    for cause, findings in matters(facts):
-        lines.append(_alarm(facts, findings, cause, limits, explained=findings[0].limit in explained))
-        explained.add(findings[0].limit)
+    lines = [*broken, *(_alarm(facts, findings, cause, limits) for cause, findings in matters(facts))]
     groups = {title: [line for line in lines if line.title == title] for title in TITLES}
     return tuple(
         AlarmGroup(title, first(group, limits.alarms, "line"), len({key for line in group for key in line.cells}))
@@ -936,16 +803,16 @@ def matters(facts: Facts) -> list[tuple[int, list[Finding]]]:
     news = []
     for one in worst_first(facts.report.verdict.news):
         delta = facts.deltas[one.key]
-        lost = delta.state == "unmeasured" and one.level == "warn"
         told = delta.state == "newly-broken" and _is_judged(facts, [delta])
-        if not told and not (one.kind == "state" and (delta.state == "broken" or lost)):
+        if not told and not _is_lost(delta, one):
             news.append(one)
     wholes = {(one.key, mark_of(one)) for one in news if one.metric == "artifact_bytes"}
     groups: dict[tuple[object, ...], tuple[int, list[Finding]]] = {}
     for one in news:
         if one.metric not in ARTIFACT_PARTS or (one.key, mark_of(one)) not in wholes:
             cause = cause_of(facts, one.key)[0] if one.metric == "artifact_bytes" else 0
-            level = (mark_of(one), one.metric, one.kind, one.limit, one.is_open)
+            state = facts.deltas[one.key].state if one.metric is None else ""
+            level = (mark_of(one), one.metric, one.kind, one.limit, one.is_open, state)
             groups.setdefault((*level, cause), (cause, []))[1].append(one)
     return list(groups.values())
 
@@ -964,156 +831,105 @@ def _is_judged(facts: Facts, group: Sequence[CellDelta]) -> bool:
 
 
 def _newly_broken(facts: Facts, group: Sequence[CellDelta]) -> Alarm:
-    """Which cells, what happened to them, and the first line of what the compiler said."""
-    keys = [delta.key for delta in group]
+    """Which cells, what happened to them, and the first line of what the compiler said: one cell's, if it differs."""
+    keys, heads = [delta.key for delta in group], [delta.head for delta in group]
+    failures = [cell.failure for cell in heads if cell and cell.failure and cell.failure.stage != "stack-limit"]
+    lines = [trimmed(failure.message, 1)[0] for failure in failures]
+    said = phrase(cells_phrase(facts, keys, _NAMES), ": ", failure_words(*heads))
+    if lines and lines[0]:
+        error = clip(lines[0].removeprefix(_NOWHERE), _ERROR_CHARS)
+        said = phrase(said, ": " if len(set(lines)) == 1 else ", for example: ", code(error))
     marks = {facts.mark(key) for key in keys}
     level = next((level for level in ("fail", "warn") if level in marks), "")
-    at_first = facts.report.adoption and all(delta.base is None for delta in group)
-    words, lead = failure_words(*(delta.head for delta in group)), ", from the start: " if at_first else ": "
-    said = phrase(cells_phrase(facts, keys, _NAMES), lead, words, _error(group))
     mark, title = ("☑️", ACCEPTED) if marks == {"accepted"} else ("💥", BROKEN)
-    return Alarm(mark, level, said, tuple(keys), title)
+    return Alarm(mark, level, phrase(said, _doubt(facts, keys)), tuple(keys), title)
 
 
-def _dead(facts: Facts) -> Iterator[Alarm]:
-    """Cells that are broken on both sides, where the rules do not allow it."""
-    news = {finding.key for finding in facts.report.verdict.news if finding.kind == "state"}
-    broken = (delta for delta in facts.states["broken"] if delta.key in news)
-    for group in by(broken, lambda delta: delta.key.model).values():
-        keys, mark = tuple(delta.key for delta in group), facts.mark(group[0].key)
-        alike = len({outcome(delta.head) for delta in group}) == 1
-        words = failure_words(*(delta.head for delta in group)) if alike else phrase("fails")
-        said = phrase("broken on both sides: ", cells_phrase(facts, keys, _NAMES), ": ", words, _error(group))
-        yield Alarm(MARKS[mark], "fail" if mark == "fail" else "warn", said, keys, _TITLE_OF[mark])
-
-
-def _error(group: Sequence[CellDelta]) -> Phrase:
-    """The first line of what the compiler said; one cell's, where it is not the same for all."""
-    failures = [delta.head.failure for delta in group if delta.head and delta.head.failure]
-    lines = [trimmed(failure.message, 1)[0] for failure in failures if failure.stage != "stack-limit"]
-    if not lines or not lines[0]:
-        return ()
-    said = clip(lines[0].removeprefix(_NOWHERE), _ERROR_CHARS)
-    return phrase(": " if len(set(lines)) == 1 else ", for example: ", code(said))
-
-
-def _alarm(facts: Facts, findings: Sequence[Finding], cause: int, limits: Limits, *, explained: bool) -> Alarm:
-    """``artifact, 4 builds on `x86_64`: `m` 1 → 2 B (+66.5 %), …; limit: … · mostly cause 1 (69 to 95 %)``."""
+def _alarm(facts: Facts, findings: Sequence[Finding], cause: int, limits: Limits) -> Alarm:
+    """``artifact, 4 builds: `m` on `x86_64` 1 → 2 B (+66.5 %), …; limit: … · largest part: cause 1 (69 to 95 %)``."""
     one, keys = findings[0], tuple(finding.key for finding in findings)
-    said = (
-        finding_words(facts, one, explained=explained)
-        if len(findings) == 1
-        else _several(facts, findings, limits.alarms)
-    )
+    if len(findings) == 1:
+        said = finding_words(facts, one)
+    elif one.metric is None:
+        said = phrase(cells_phrase(facts, keys, _NAMES), f": {STATE_WORDS[facts.deltas[one.key].state]}")
+    else:
+        shown = fair_in_order(findings, lambda finding: finding.key.model, limits.alarms)
+        named = (phrase(facts.named(f.key, cell_address(f.key)), f" {_values(f)}") for f in shown)
+        about = f"{facts.label(one.quantity, one.key)}, {plural(len(keys), 'build')}: "
+        said = phrase(about, some(named, len(findings)), limit_words(one, alone=False))
     if cause:  # how much of what moved in the cells it holds; in words where it is not shown
         shares = sorted(cause_of(facts, key)[1] for key in keys)
         what = clean(facts.report.root_causes[cause - 1].what.partition(", with ")[0], _WHAT_CHARS)
         is_shown = cause <= shown_roots(facts, limits)
-        named = Span(f"cause {cause}", to=cause_address(cause)) if is_shown else what
+        name = Span(f"cause {cause}", to=cause_address(cause)) if is_shown else what
         share = f"{shares[0]} %" if shares[0] == shares[-1] else f"{shares[0]} to {shares[-1]} %"
-        said = phrase(said, " · mostly " if shares[0] >= 50 else " · largest part: ", named, f" ({share})")
+        said = phrase(said, " · largest part: ", name, f" ({share})")
+    mark, said = mark_of(one), phrase(said, _doubt(facts, keys))
+    return Alarm(MARKS[mark], one.weight, said, keys, _TITLE_OF[mark], cause)
+
+
+def _doubt(facts: Facts, keys: Sequence[CellKey]) -> str:
+    """That an alarm rests on a single compile of the head: repeating has its price, so that not all are repeated."""
     heads = [facts.deltas[key].head for key in keys]
     once = sum(head is not None and head.compiles == 1 for head in heads)
-    doubt = "" if not once else " · compiled once" if once == len(keys) else f" · {once} of them compiled once"
-    return Alarm(MARKS[mark_of(one)], one.weight, phrase(said, doubt), keys, _TITLE_OF[mark_of(one)], cause)
+    return "" if not once else " · compiled once" if once == len(keys) else f" · {once} of them compiled once"
 
 
-def _several(facts: Facts, findings: Sequence[Finding], most: int) -> Phrase:
-    """The values of the first cells, and what is allowed in all; a target or a model that all have is named once."""
-    one, keys = findings[0], [finding.key for finding in findings]
-    if one.metric is None:
-        return phrase(cells_phrase(facts, keys, _NAMES), " ", state_words(facts.deltas[one.key]))
-    metric = one.quantity
-    label, changes = facts.label(metric, one.key), {difference(*finding.sides) for finding in findings}
-    allowed = phrase("; ", limit_words(one, alone=False)) if one.head is not None else ()
-    if len(changes) == 1 and one.kind == "change" and (change := changes.pop()) is not None:
-        said = phrase(f"{label}, {signed(change, metric.unit)} each: ", cells_phrase(facts, keys, _NAMES))
-        return phrase(said, allowed)
-    targets, models = {key.target for key in keys}, {key.model for key in keys}
-    where = phrase(" on ", code(facts.short[one.key.target])) if len(targets) == 1 else ()
-    of = phrase(" of ", code(clip(one.key.model, NAME_LIMIT))) if len(models) == 1 else ()
-    shown = fair_in_order(findings, lambda finding: finding.key.model if len(models) > 1 else "", most)
-    cells = some((_cell(facts, finding, len(targets) > 1, len(models) > 1) for finding in shown), len(findings))
-    return phrase(f"{label}, {plural(len(keys), 'build')}", of, where, ": ", cells, allowed)
-
-
-def _cell(facts: Facts, finding: Finding, targets: bool, models: bool) -> Phrase:
-    """Its names, as far as they are not told for all, and its values."""
-    unit, address = finding.quantity.unit, cell_address(finding.key)
-    names = [phrase(code(clip(finding.key.model, NAME_LIMIT), address))] if models else []
-    names += [phrase(code(facts.short[finding.key.target], "" if models else address))] if targets else []
-    base, head = finding.sides
+def _values(finding: Finding) -> str:
+    (base, head), unit = finding.sides, finding.quantity.unit
     if head is None:
-        return phrase(joined(names, " on "), f" {amount(base, unit)} on base, not known any more")
+        return f"{amount(base, unit)} on base, not known any more"
     values = amount(head, unit) if base is None else sides(base, head, unit)
     grown = "" if base is None or base == head else f" ({relative(base, head)})"
-    return phrase(joined(names, " on "), f" {values}{grown}{f', {OPEN}' if finding.is_open else ''}")
+    return f"{values}{grown}{f', {OPEN}' if finding.is_open else ''}"
 
 
-def finding_words(facts: Facts, finding: Finding, *, named: bool = True, explained: bool = False) -> Phrase:
-    """A finding as a clause: what, where (unless not `named`), both values, and the limit, in words once."""
-    cell = facts.named(finding.key, cell_address(finding.key))
+def finding_words(facts: Facts, finding: Finding, *, named: bool = True) -> Phrase:
+    """A finding as a clause: what, where (unless not `named`), both values, and the limit."""
+    where, delta = facts.named(finding.key, cell_address(finding.key)) if named else (), facts.deltas[finding.key]
     if finding.metric is None:
-        return phrase(*(cell, " ") if named else ("the build ",), state_words(facts.deltas[finding.key]))
-    metric = finding.quantity
-    about = phrase(facts.label(metric, finding.key), *(", ", cell) if named else (), ": ")
+        why = failure_words(delta.head) if delta.head and delta.state in ("newly-broken", "broken") else ()
+        return joined(filter(None, (where, STATE_WORDS[delta.state], why)), ": ")
+    about = joined(filter(None, (facts.label(finding.quantity, finding.key), where)), ", ")
+    return phrase(about, f": {_values(finding)}", limit_words(finding))
+
+
+def limit_words(finding: Finding, *, alone: bool = True) -> str:
+    """`; limit 54,534 B`; of several builds, or where it is no figure, as the rule has it."""
     if finding.head is None:
-        return phrase(about, f"{amount(finding.base, metric.unit)} on base, not known any more")
-    base, head = finding.sides
-    values = sides(base, head, metric.unit) if base is not None else amount(head, metric.unit)
-    grown = f", {relative(base, head)}" if finding.kind != "limit" else ""
-    allowed = limit_words(finding, explained=explained)
-    return phrase(about, f"{values}{grown}; ", allowed, f"; {OPEN}" if finding.is_open else "")
-
-
-def limit_words(finding: Finding, *, alone: bool = True, explained: bool = False) -> str:
-    """`limit 54,534 B (the larger of +4 KiB and +5 %)`; without the figure where it is not one, or not `alone`."""
+        return ""
     parts = [_UNIT.sub(" ", clean(part)) for part in clip(finding.limit, _LIMIT_CHARS).split(" and ")]
     if finding.kind == "limit":
-        share = 100 * (finding.head or 0) / finding.allowed if finding.allowed and finding.seen is None and alone else 0
-        over = f", {f'{share:,.1f}' if round(share, 1) > 100 else '>100.0'} % of it" if share else ""
-        golden = f" ({clean(finding.rule)})" if " golden_" in finding.rule else ""  # a number that somebody wrote down
-        return f"limit {parts[0]}{golden}{over}"
-    words = "no growth" if parts == ["0"] else f"+{parts[0]}"
-    words = f"the larger of {' and '.join(f'+{part}' for part in parts)}" if len(parts) > 1 else words
-    if not alone or finding.base is None or finding.allowed is None or finding.seen is not None or not finding.metric:
-        return f"limit: {words}"
-    largest = amount(finding.base + finding.allowed, finding.quantity.unit)
-    return f"limit {largest}{'' if explained else f' ({words})'}"
+        return f"; limit {parts[0]}"
+    if alone and finding.base is not None and finding.allowed is not None and finding.seen is None:
+        return f"; limit {amount(finding.base + finding.allowed, finding.quantity.unit)}"
+    words = "no growth" if parts == ["0"] else " and ".join(f"+{part}" for part in parts)
+    return f"; limit: the larger of {words}" if len(parts) > 1 else f"; limit: {words}"
 
 
 def finding_table(facts: Facts, findings: Sequence[Finding], limits: Limits) -> Table:
     """Each finding with its rule; one about the state of a cell has no metric."""
-    rows = []
+    rows = list[Row]()
     for one in fair_in_order(findings, lambda finding: finding.key.model, limits.findings):
         model = code(clip(one.key.model, NAME_LIMIT), cell_address(one.key))
         label = facts.label(one.quantity, one.key) if one.metric else "state"
-        amounts = [f"more than {part}" for part in one.limit.split(" and ")]
-        limit = f"{' and '.join(amounts)}{', both' * (len(amounts) > 1)}" if one.kind == "change" else one.limit
         actual = Span(clip(one.actual, 160), kind_of(one.weight))
         rule = f"{MARKS[mark_of(one)]} {clip(one.rule, 80)}"
-        rows.append(((model,), facts.names(one.key)[1], label, (actual,), name_cell(clip(limit, 80)), rule))
-    headers = ("model", "target", "metric", "actual", "allowed", "rule")
+        limit = name_cell(clip(one.limit, 80))
+        rows.append(((model,), facts.names(one.key)[1], label, (actual,), limit, rule))
+    headers = ("model", "target", "metric", "actual", "limit", "rule")
     return Table(headers, listing(rows, len(findings), "finding"), numbers_from=len(headers))
 
 
 def known_lines(facts: Facts, limits: Limits) -> Listing[Phrase]:
-    """What base had and head is no worse in: ``stack allocations, limit 32 KiB: `m` on `cuda` ``."""
+    """What base had and head is no worse in: ``stack allocations; limit 32 KiB: `m` on `cuda` ``."""
     known = (one for one in facts.report.verdict.findings if one.known and one.metric is not None)
     groups, lines = by(known, lambda one: (one.metric, one.kind, one.limit)), list[Phrase]()
     for group in groups.values():
         label = facts.label(group[0].quantity, group[0].key)
         cells = cells_phrase(facts, [one.key for one in group], min(_NAMES, limits.names))
-        lines.append(phrase(f"◽ {label}, {limit_words(group[0], alone=False)}: ", cells))
+        lines.append(phrase(f"◽ {label}{limit_words(group[0], alone=False)}: ", cells))
     return first(lines, limits.findings, "known finding")
-
-
-def state_words(delta: CellDelta) -> Phrase:
-    """What a cell's state says: `is newly broken: …`, `was removed`."""
-    words = {"newly-broken": "is newly broken", "removed": "was removed", "unmeasured": "was not measured"}
-    said = words.get(delta.state, "is broken on both sides" if delta.state == "broken" else f"is {delta.state}")
-    has_reason = delta.state in ("newly-broken", "broken") and delta.head is not None
-    return phrase(said, ": ", failure_words(delta.head)) if has_reason else phrase(said)
 
 
 def accepted(facts: Facts, limits: Limits) -> Listing[Phrase]:
@@ -1135,12 +951,8 @@ def accepted(facts: Facts, limits: Limits) -> Listing[Phrase]:
 _LEGEND: Mapping[str, tuple[str, str]] = {
     "newly-broken": ("💥", "newly broken"),
     "fail": ("❌", "over the limit"),
-    "accepted": ("☑️", "over the limit, accepted"),
+    "accepted": ("☑️", "accepted"),
     "warn": ("⚠️", "to look at"),
-    "device": ("ᵈ", "by device code"),
-    "executables": ("ᵉ", "by executables or entry points"),
-    "stack": ("ˢ", "by stack"),
-    "constants": ("ᶜ", "by constants or VM bytecode"),
     "other": ("ᵒ", "by another metric than the artifact"),
     "number": ("±1.2", "change of the artifact in percent"),
     "open": ("↕", "open: sizes overlap, as the compiler does not repeat itself"),
@@ -1164,7 +976,6 @@ class GridCell:
     marks: tuple[str, ...]  # keys of the legend, in order
     text: str  # symbols and number, nothing else
     level: str  # `fail`, `warn` or empty
-    state: str  # the cell's state; empty where there is no such cell
     words: str = ""  # what the marks mean
     symbols: str = ""  # the text without numbers
     address: str = ""  # of the cell on the page; empty where there is no such cell
@@ -1209,23 +1020,22 @@ def grid_cell(facts: Facts, key: CellKey) -> GridCell:
     """What the grid has of one cell."""
     delta = facts.deltas.get(key)
     if delta is None:
-        return GridCell((), "", "", "")
+        return GridCell((), "", "")
     marks = tuple(_marks(facts, delta))
     sizes = delta.metrics["artifact_bytes"].sides
     text = "".join(grid_relative(*sizes) if mark == "number" else _LEGEND[mark][0] for mark in marks)
     words = ", ".join(f"artifact {relative(*sizes)}" if mark == "number" else _LEGEND[mark][1] for mark in marks)
     symbols = "".join(_LEGEND[mark][0] for mark in marks if mark != "number")
-    return GridCell(marks, text, facts.level(key), delta.state, words, symbols, cell_address(key))
+    return GridCell(marks, text, facts.level(key), words, symbols, cell_address(key))
 
 
 def _marks(facts: Facts, delta: CellDelta) -> Iterator[str]:
-    """Which metric a mark is for is told where it is not the artifact."""
     level = facts.mark(delta.key)
     if level and (delta.state != "newly-broken" or level == "accepted"):
         yield level
         worst = facts.worst(delta.key)
         if worst is not None and worst.metric not in (None, "artifact_bytes"):
-            yield worst.quantity.mark
+            yield "other"
     if delta.state == "changed":
         artifact = delta.metrics["artifact_bytes"]
         yield "open" if artifact.is_open else "number" if artifact.change and artifact.ratio is not None else "bytes"
@@ -1261,12 +1071,10 @@ _SIZED = ("artifact_bytes", "executables", "stack_max_bytes")
 def _brought(facts: Facts, brought: Adoption) -> Fold:
     """Which configuration it is, what was compared, and the compiler."""
     file = phrase("the configuration ", code(clip(brought.file, NAME_LIMIT))) if brought.file else "a configuration"
-    compiler = facts.report.head.compiler
-    spec = phrase(" (", code(clip(compiler.spec, NAME_LIMIT)), ")") if compiler.spec else ()
-    version = phrase(code(clip(compiler.version, NAME_LIMIT)), spec)
+    rule = ", which the base commit has not: what was measured of base is compared, and nothing else. Compiler: "
     return section(
         "",
-        Sentence(phrase("This pull request brings ", file, ". ", _compared(facts), " Compiler: ", version)),
+        Sentence(phrase("This pull request brings ", file, rule, compiler_name(facts.report.head.compiler))),
         Sentence(phrase(_UNTRUSTED) if facts.report.untrusted else (), small=True),
         name="adoption",
     )
@@ -1277,24 +1085,11 @@ def _measured_first(facts: Facts, limits: Limits) -> Fold:
     cells = [cell for cell in facts.report.head.cells if cell.status != "unsupported"]
     rows = list[Row]()
     for cell in fair_in_order(cells, lambda cell: cell.key.model, limits.findings):
-        why = cell.failure.first_line if cell.failure else cell.status
-        refused = phrase("does not compile: ", code(clip(why, 120))), ABSENT, ABSENT
         values = (amount(value_of(cell, id_), METRIC_BY_ID[id_].unit) for id_ in _SIZED)
-        rows.append((*facts.names(cell.key), *(values if cell.measured else refused)))
+        rows.append((*facts.names(cell.key), *values))
     headers = ("model", "target", "artifact", "executables", "largest stack frame")
     every = Table(headers, listing(rows, len(cells), "build"), numbers_from=2)
     return Fold("Every build: artifact, executables and stack", (every,), name="cells")
-
-
-def _compared(facts: Facts) -> str:
-    """Which cells base has too, under the same configuration."""
-    broken = sum(delta.base is not None for delta in facts.states["newly-broken"])
-    both = facts.count("same", "changed", "fixed", "broken") + broken
-    if not both:
-        return "The base commit has none, and nothing was compared with it."
-    also = f"; for the other {facts.planned - both:,} base has nothing to compare with" if facts.planned > both else ""
-    builds = f"{both:,} of {plural(facts.planned, 'build')}"
-    return f"The base commit has none: {builds} compared with its files under this one{also}."
 
 
 # What was compared: what is not the same on both sides, as its author would say it; compilers, commits, commands.
@@ -1322,47 +1117,36 @@ def compiler_name(compiler: CompilerInfo) -> Phrase:
 
     `latest` and `nightly` come with the release that they were.
     """
-    if not compiler.version and not compiler.spec:
-        return phrase("not known")
-    if " " in compiler.version:
-        return phrase(clip(clean(compiler.version), 48))
-    if release := release_in(compiler.spec):
-        moving = compiler.spec.rpartition(RESOLVED)[0]
-        return phrase(f"IREE {clip(release, 48)}", *(phrase(" (", code(clip(moving, 48)), ")") if moving else ()))
-    spec = phrase(" (", code(clip(compiler.spec, 48)), ")") if compiler.spec else ()
-    return phrase(f"IREE {clip(clean(compiler.version), 48)}", spec)
+    name, spec, release = titled(compiler.version), compiler.spec, release_in(compiler.spec)
+    if " " in compiler.version:  # it says itself what it is
+        spec = ""
+    elif release:
+        name, spec = titled(release), spec.rpartition(RESOLVED)[0]
+    elif not compiler.version and not spec:
+        name = "not known"
+    return phrase(clip(clean(name), 48), *(phrase(" (", code(clip(spec, 48)), ")") if spec else ()))
 
 
 def _flags(facts: Facts) -> Iterator[Phrase]:
-    """Each difference of flags, and on which targets or cells; nothing of where it is all of them."""
+    """Each difference of flags, and of which cells; nothing of where it is all of them."""
     groups: dict[FlagChange, list[CellKey]] = {}
     for delta in facts.report.deltas:
         if (change := _flag_change(delta)) is not None:
             groups.setdefault(change, []).append(delta.key)
-    compared = [key for keys in groups.values() for key in keys]
     different = [(change, keys) for change, keys in groups.items() if any(change)]
     for change, keys in different[:_FLAGS]:
-        targets, where = sorted({key.target for key in keys}), phrase(" for ", cells_phrase(facts, keys, _FEW))
-        if len(keys) == len(compared):
-            where = ()
-        elif len(keys) == sum(key.target in targets for key in compared):
-            where = phrase(" on ", joined([(code(facts.short[target]),) for target in targets], ", "))
+        where = phrase(" for ", cells_phrase(facts, keys, _FEW)) if len(groups) > 1 else ()
         yield phrase(_flag_words(change), where)
     if len(different) > _FLAGS:
         yield phrase(f"{plural(len(different) - _FLAGS, 'more difference')} of flags")
 
 
 def _flag_change(delta: CellDelta) -> FlagChange | None:
-    """None where a side's command is not known, or cannot be read.
-
-    Options of AMD's back end were called `--iree-hip-…` up to 3.10.0: another name is no change.
-    """
+    """None where a side's command is not known, or cannot be read."""
     base, head = _flags_of(delta.base), _flags_of(delta.head)
     if base is None or head is None:
         return None
-    left, right = ({flag.replace("--iree-hip-", "--iree-rocm-", 1): flag for flag in flags} for flags in (base, head))
-    went = tuple(flag for name, flag in left.items() if name not in right)
-    return went, tuple(flag for name, flag in right.items() if name not in left)
+    return tuple(flag for flag in base if flag not in head), tuple(flag for flag in head if flag not in base)
 
 
 def _flags_of(cell: Cell | None) -> tuple[str, ...] | None:
@@ -1397,79 +1181,55 @@ def _flag_words(change: FlagChange) -> Phrase:
         old, new = went.get(name, ""), came.get(name, "")
         words = (" → ", code(clip(new.partition("=")[2] or new, _FLAG_CHARS))) if old and new else ()
         parts.append(phrase(code(clip(old or new, _FLAG_CHARS)), *(words or (" added" if new else " removed",))))
-    more = f" and {plural(len(parts) - _FLAGS, 'more flag')}" if len(parts) > _FLAGS else ""
-    return phrase("flag " if len(parts) == 1 else "flags ", joined(parts[:_FLAGS], ", "), more)
+    return phrase("flag " if len(parts) == 1 else "flags ", some(parts[:_FLAGS], len(parts)))
 
 
 def _models(report: Report) -> Iterator[Phrase]:
-    base, head = report.base.models, report.head.models
-    edits = {edit.model: edit for edit in report.edits if edit.base and edit.head}
+    base, head, edits = report.base.models, report.head.models, {edit.model: edit for edit in report.edits}
     edited = sorted(name for name in base.keys() & head.keys() if base[name] != head[name])
-    if len(edited) <= _FEW:
-        for name in edited:
-            more = _edit(edits[name]) if name in edits else ()
-            yield phrase("model ", code(clip(name, NAME_LIMIT)), " edited", phrase(" (", more, ")") if more else ())
-    else:
-        yield _named(edited, "model", "edited")
+    for name in edited[:_FEW]:
+        yield phrase("model ", code(clip(name, NAME_LIMIT)), " edited", _edit(edits.get(name)))
+    if len(edited) > _FEW:
+        yield phrase(f"{plural(len(edited) - _FEW, 'more model')} edited")
     yield from _came_and_went("model", base, head)
 
 
-def _edit(edit: ModelEdit) -> Phrase:
-    """``+1 operation in `classifier` ``; names of operations where none of the whole ones came or went; or empty."""
-    if edit.operations is None or edit.components is None:
+def _edit(edit: ModelEdit | None) -> Phrase:
+    """`` (operations: `classifier` +2, `pooler` −1 and 3 more)``, the largest first; empty where a side is not known.
+
+    Names of operations where none of the whole ones came or went, which have a component.
+    """
+    if edit is None or edit.operations is None or edit.components is None:
         return ()
-    if not edit.operations and not edit.components:
-        return phrase("no operation came or went")
-    if not edit.components:
-        return _operation_counts(edit.operations)
-    total, (component, *_) = sum(edit.components.values()), edit.components
-    if len(edit.components) == 1:
-        where = () if component == UNATTRIBUTED else phrase(" in ", code(clip(component, NAME_LIMIT)))
-        return phrase(f"{signed(total, 'count')} operation{'' if abs(total) == 1 else 's'}", where)
-    return phrase(f"{signed(total, 'count')} operations: ", _operation_counts(edit.components))
-
-
-def _operation_counts(changes: Mapping[str, int]) -> Phrase:
-    """`` `classifier` +2, `pooler` −1 and 3 more``, the largest first."""
-    ordered = sorted(changes.items(), key=lambda one: (-abs(one[1]), one[0]))
+    ordered = sorted((edit.components or edit.operations).items(), key=lambda one: (-abs(one[1]), one[0]))
     parts = (phrase(code(clip(name, 48)), f" {signed(count, 'count')}") for name, count in ordered[:_FEW])
-    return some(parts, len(ordered))
+    counts = some(parts, len(ordered)) or "none came or went"
+    return phrase(" (operations: ", counts, ")")
 
 
 def _came_and_went(noun: str, base: Mapping[str, str], head: Mapping[str, str]) -> Iterator[Phrase]:
-    for names, what in ((head.keys() - base.keys(), "new"), (base.keys() - head.keys(), "removed")):
+    for names, what in ((sorted(head.keys() - base.keys()), "new"), (sorted(base.keys() - head.keys()), "removed")):
+        shown = some((name_cell(clip(name, NAME_LIMIT)) for name in names[:_FEW]), len(names))
         if names:
-            yield _named(sorted(names), noun, what)
-
-
-def _named(names: Sequence[str], noun: str, what: str) -> Phrase:
-    shown = some((name_cell(clip(name, NAME_LIMIT)) for name in names[:_FEW]), len(names))
-    return phrase(f"{noun if len(names) == 1 else noun + 's'} ", shown, f" {what}")
+            yield phrase(f"{noun if len(names) == 1 else noun + 's'} ", shown, f" {what}")
 
 
 # Both sides, and how to do it again.
 
 
-def commits(report: Report) -> Phrase:
-    """Both commits and how the base was found; empty where both sides are of one commit."""
-    base, head = report.baseline.sha or report.base.source.sha, report.head.source.sha
-    if not base or not head or base == head:
-        return ()
-    rule = f" ({clip(report.baseline.rule, 120)})"
-    return phrase("Base commit ", _short(base), rule, age(report), ", head commit ", _short(head), ".")
+def baseline_words(report: Report) -> Phrase:
+    """How the base was found; and where it is not of the base commit itself, how long before it was measured."""
+    baseline, measured = report.baseline, report.base.source.sha
+    at = phrase(", base commit ", _short(baseline.sha)) if baseline.sha else ()
+    age: Phrase = ()
+    if baseline.distance:
+        of = phrase(" at ", _short(measured)) if measured else ()
+        age = phrase(f", measured {plural(baseline.distance, 'commit')} before it", of)
+    return phrase("Baseline: ", code(clip(baseline.rule, _VALUE_LIMIT)), at, age, ".")
 
 
 def _short(sha: str) -> Span:
     return code(sha[:_REVISION_CHARS])
-
-
-def age(report: Report) -> Phrase:
-    """That the baseline is not of the base commit itself, where it is not, which a reader has to know at once."""
-    distance, measured = report.baseline.distance, report.base.source.sha
-    if not distance:
-        return ()
-    at = phrase(" at ", _short(measured)) if measured else ()
-    return phrase(f", measured {plural(distance, 'commit')} before it", at)
 
 
 def compared(facts: Facts, limits: Limits) -> Fold:
@@ -1478,26 +1238,19 @@ def compared(facts: Facts, limits: Limits) -> Fold:
     lost = {delta.key for delta in facts.states["unmeasured"] if None in (delta.base, delta.head)}
     alarming = [delta.key for delta in facts.states["newly-broken"]]
     keys = [key for key in dict.fromkeys([*alarming, *(one.key for one in report.verdict.news)]) if key not in lost]
-    versions = {"base": report.base.compiler.version, "head": report.head.compiler.version}
     for key in fair_in_order(keys, lambda key: key.model, limits.commands):
-        model, target = (code(clip(name, NAME_LIMIT)) for name in (key.model, key.target))
-        both = {"base": facts.deltas[key].base, "head": facts.deltas[key].head}
-        commands = reproduction(versions, {side: cell.command if cell else "" for side, cell in both.items()})
-        exact += [Sentence(phrase(model, " on ", target)), Code(_lines(commands))]
+        exact += [Sentence(facts.named(key)), _commands(facts, key)]
     title = f"How to reproduce: the exact commands of {plural(len(keys), 'alarming build')}"
     exact.append(List(Listing((), max(0, len(keys) - limits.commands), "command")))
     what = ("compiler version", "compiler revision", "compiler SHA-256", "SPEC", "source commit", "source ref", "flags")
     rows = [(phrase(name), *both) for name, *both in zip(what, *map(_side, (report.base, report.head)), strict=True)]
-    baseline = report.baseline
-    at = phrase(", base commit ", _fact(baseline.sha)) if baseline.sha else ()
-    rule = phrase(code(clip(baseline.rule, _VALUE_LIMIT)), at, age(report))
     remarks: Listing[str] = Listing() if limits.every else notes(report, limits)  # a page has them above
     return Fold(
         "How to reproduce, and what was compared" if keys and not limits.every else "What was compared",
         (
             Fold(title if limits.every else "", tuple(exact), not limits.every, name="commands"),
             Table(("", "base", "head"), listed(rows, "row"), numbers_from=3),
-            Sentence(phrase("Baseline: ", rule, ".")),
+            Sentence(baseline_words(report)),
             List(listing(map(phrase, remarks), remarks.total, "note")),
         ),
         name="compared",
@@ -1515,19 +1268,14 @@ def _side(side: Snapshot) -> Iterator[Phrase]:
     yield from map(_fact, (source.ref, " ".join(side.flags)))
 
 
-def head_command(facts: Facts, key: CellKey) -> str:
-    """The command of a cell on head, and with which compiler; both sides' where they have the same."""
-    delta, report = facts.deltas[key], facts.report
-    sides = {"base": (report.base, delta.base), "head": (report.head, delta.head)}
-    command = delta.head.command if delta.head else ""
-    alike = [name for name, (_, cell) in sides.items() if cell is not None and cell.command == command]
-    versions = {name: sides[name][0].compiler.version for name in alike or ["head"]}
-    return _lines(reproduction(versions, dict.fromkeys(versions, command)))
-
-
-def _lines(commands: Sequence[tuple[str, str]]) -> str:
+def _commands(facts: Facts, key: CellKey) -> Code:
+    """That of a build on both sides, and which compiler."""
+    report, delta = facts.report, facts.deltas[key]
+    versions = {"base": report.base.compiler.version, "head": report.head.compiler.version}
+    commands = {"base": delta.base.command if delta.base else "", "head": delta.head.command if delta.head else ""}
     too_long = f"# longer than {_COMMAND_LIMIT:,} characters: see report.json"
-    return "\n".join(f"{about}\n{line if len(line) <= _COMMAND_LIMIT else too_long}" for about, line in commands)
+    lines = reproduction(versions, commands)
+    return Code("\n".join(f"{about}\n{line if len(line) <= _COMMAND_LIMIT else too_long}" for about, line in lines))
 
 
 def reproduction(versions: Mapping[str, str], commands: Mapping[str, str]) -> list[tuple[str, str]]:

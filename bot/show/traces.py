@@ -83,8 +83,7 @@ def _trace_fold(name: str, apart: Parting, printed_for: str) -> Fold:
         named = f"{_pass(row.name)} ◀ {mark}" if mark else _pass(row.name)
         rows.append(Marked((named, _LEVELS.get(row.level, ""), base, head, share, what), css="parts" if mark else ""))
     alike, far = len(places) - len(rows), len(apart.rows) - len(places)
-    are = "is" if alike == 1 else "are"
-    hidden = f" {plural(alike, 'pass')} that left the difference as it was {are} not in the table." if alike else ""
+    hidden = f" Not in the table: {plural(alike, 'pass')} that left the difference as it was." if alike else ""
     no_room = f" There is no room for {plural(far, 'pass')} before or after these." if far else ""
     program = f"The passes over the program were printed for {clean(printed_for)}, {_ALIKE}. " if printed_for else ""
     commands = phrase(program, code("code-size-bot trace"), " gives the commands that print the IR after each pass.")
@@ -144,9 +143,7 @@ def trace_blocks(traced: Traced) -> Iterator[Block]:
     yield Sentence(meaning if rows else "", small=True)
     said = f"no pass parts them: {apart.why}"
     if apart.row is not None:
-        alone = "head" if apart.row.base is None else "base" if apart.row.head is None else ""
-        only = f" (which changes operations on {alone} only)" if alone else ""
-        said = f"they part after {apart.row.name}{only}: {operation_words(apart.operations, _NAMED)}"
+        said = f"they part after {apart.row.name}: {operation_words(apart.operations, _NAMED)}"
     yield Sentence((strong(clean(said)),))
     for name, side in traced.traces.items():
         if side.same_code is not None:

@@ -26,11 +26,9 @@ def test_without_a_model_on_base_nothing_is_compared_and_that_is_said(stage: Sta
     assert set(ran.states.values()) == {"new"} and len(ran.states) == 4
     assert ran.outputs["verdict"] == "warn" and stage.conclusions == ["neutral"]
     size = sum(cell.value("artifact_bytes") or 0 for cell in ran.report.head.cells)
-    assert first_line(stage) == f"🆕 **Code size is measured from now on: 2 models on 2 targets, {size:,} B**"
+    assert first_line(stage) == f"🆕 **Code size is measured from now on: 2 models on 2 targets, {size:,} B** · 4 new"
     (body,) = stage.comments()
-    assert (
-        "brings the configuration `code-size.yml`. The base commit has none, and nothing was compared with it." in body
-    )
+    assert "brings the configuration `code-size.yml`, which the base commit has not: " in body
     assert "nothing changed" not in body and "identical" not in body
     assert "Every build: artifact, executables and stack" in body
     assert ran.report.baseline.sha == main
@@ -53,7 +51,7 @@ def test_what_does_not_compile_from_the_start_does_not_fail_it_unless_nothing_do
     files = {"code-size.yml": stage.config("two"), "models/a.mlir": A, "models/bad.mlir": MODEL.format("bad")}
     ran = stage.pull(*stage.open_pull(files))
     assert ran.code == 0 and ran.outputs["verdict"] == "warn", ran.error
-    assert "· 1 build does not compile" in first_line(stage) and "| does not compile: " in stage.comments()[0]
+    assert "· 1 of 2 builds newly broken" in first_line(stage) and "| `bad` | `vmvx` | n/a |" in stage.comments()[0]
     ran = stage.pull(*stage.open_pull({"models/a.mlir": None}))
     assert ran.code == 5 and ran.outputs["verdict"] == "unknown" and stage.conclusions == ["neutral", "failure"]
     assert first_line(stage).startswith("⚪ **Code size: unknown")

@@ -65,7 +65,7 @@ def test_the_nearest_stored_ancestor_is_told_with_its_distance(stage: Stage) -> 
     assert ran.report.notes[0] == "what changed may come from other commits: the baseline is 3 commits before the base"
     (body,) = stage.comments()
     screen = body.partition("<details>")[0]
-    assert f"measured 3 commits before it at `{first[:10]}`, head commit " in screen
+    assert f"measured 3 commits before it at `{first[:10]}`." in screen
     assert "Note: what changed may come from other commits" in screen
     assert ran.states == {"a on vmvx": "changed"} and ran.outputs["verdict"] == "fail"
 

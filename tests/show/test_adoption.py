@@ -66,7 +66,7 @@ def test_its_headline_counts_what_is_measured() -> None:
     report = first()
     size = sum(cell.value("artifact_bytes") or 0 for cell in report.head.cells)
     told = f"Code size is measured from now on: 4 models on 8 targets, {size:,} B"
-    limits = "1 build does not compile · 1 build over a limit from the start"
+    limits = "2 of 32 builds newly broken · 30 new"
     assert render_comment(report).splitlines()[1] == f"🆕 **{told}** · {limits}"
     for text in (render_summary(report), render_html(report), printed(report, 4_000)):
         assert told in text

@@ -137,7 +137,6 @@ def test_acceptances_are_grouped_and_capped() -> None:
     text = render_comment(replace(report, verdict=accept(report.verdict, given)))
     assert len(failing) > 12 and text.count("☑️ Accepted by") == 10
     assert f"…and {len(failing) - 10} more acceptances" in text
-    assert f"accepted by `user0`, `user1` and {len(failing) - 2} others" in text
     assert "x" * 301 not in text
 
 
@@ -275,42 +274,25 @@ def test_a_template_that_forgets_to_escape_is_harmless(tmp_path: Path) -> None:
     assert_harmless(text)
 
 
-def test_a_template_without_the_marker_is_refused(tmp_path: Path) -> None:
-    write(tmp_path, "comment.md.j2", "no marker")
-    with pytest.raises(
-        TemplateError, match=r"comment\.md\.j2: the comment does not begin with its hidden marker \(print"
-    ):
-        render_comment(make.none(), tmp_path)
-
-
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("name", "text", "said"),
     [
-        ("{{ marker }}\n{% if %}", r"comment\.md\.j2:2: template does not parse"),
-        ("{{ marker }}\n\n{{ blocks.nothing }}", r"comment\.md\.j2:3: template failed: .*nothing"),
-        ("{{ marker }}\n{{ 1 / 0 }}", r"comment\.md\.j2:2: template failed: ZeroDivisionError"),
-        ("{{ marker }}\n{{ blocks.__class__.__mro__ }}", r"comment\.md\.j2:2: template failed: .*unsafe"),
-        ("{{ marker }}\n{% include 'gone.j2' %}", r"comment\.md\.j2:2: template failed: .*gone\.j2"),
-        ("{{ marker }}\n{% include '../../etc/passwd' %}", r"comment\.md\.j2:2: template failed"),
-        ("{{ marker }}{{ 'x'|amount }}", r"comment\.md\.j2:1: template failed: ValueError"),
-        ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", r"comment\.md\.j2:1: template failed: RecursionError"),
+        ("comment", b"{{ marker }}\n{% if %}", r"comment\.md\.j2:2: template does not parse"),
+        ("comment", b"{{ marker }}\n\n{{ blocks.nothing }}", r"comment\.md\.j2:3: template failed: .*nothing"),
+        ("comment", b"{{ marker }}\n{{ 1 / 0 }}", r"comment\.md\.j2:2: template failed: ZeroDivisionError"),
+        ("comment", b"{{ marker }}\n{{ blocks.__class__.__mro__ }}", r"comment\.md\.j2:2: template failed: .*unsafe"),
+        ("comment", b"{{ marker }}\n{% include 'gone.j2' %}", r"comment\.md\.j2:2: template failed: .*gone\.j2"),
+        ("comment", b"{{ marker }}\n{% include '../../etc/passwd' %}", r"comment\.md\.j2:2: template failed"),
+        ("comment", b"{{ marker }}{{ 'x'|amount }}", r"comment\.md\.j2:1: template failed: ValueError"),
+        ("comment", b"{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", r"comment\.md\.j2:1: .*: RecursionError"),
+        ("comment", b"no marker", r"comment\.md\.j2: the comment does not begin with its hidden marker \(print"),
+        ("comment", b"\xff\xfe\x00", "template cannot be read"),
+        ("report.verdict", b"\n\n{% nonsense %}", r"report\.verdict\.md\.j2:3"),
     ],
 )
-def test_a_broken_template_is_named_with_its_line(tmp_path: Path, text: str, said: str) -> None:
-    write(tmp_path, "comment.md.j2", text)
+def test_a_broken_template_is_named_with_its_line(tmp_path: Path, name: str, text: bytes, said: str) -> None:
+    (tmp_path / f"{name}.md.j2").write_bytes(text)
     with pytest.raises(TemplateError, match=said):
-        render_comment(make.small(), tmp_path)
-
-
-def test_a_broken_part_is_named_with_its_line(tmp_path: Path) -> None:
-    write(tmp_path, "report.verdict.md.j2", "\n\n{% nonsense %}")
-    with pytest.raises(TemplateError, match=r"report\.verdict\.md\.j2:3"):
-        render_comment(make.small(), tmp_path)
-
-
-def test_a_template_that_is_no_text_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "comment.md.j2").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(TemplateError, match="template cannot be read"):
         render_comment(make.small(), tmp_path)
 
 
@@ -354,6 +336,7 @@ def test_the_words_of_an_explanation_are_harmless(word: str) -> None:
     assert_sound(report, text)
     assert_harmless(text)
     assert "<summary>Why: " in text
+    assert_harmless(render_summary(report))
 
 
 # The job summary: the comment with more room.
@@ -384,11 +367,6 @@ def test_it_fits_with_long_hostile_text() -> None:
     assert "\n❌ **Code size: " in f"\n{text}"
 
 
-@pytest.mark.parametrize("word", make.HOSTILE[::3])
-def test_the_words_of_an_explanation_are_harmless_in_the_summary(word: str) -> None:
-    assert_harmless(render_summary(make.explained(make.many(), word)))
-
-
 # The check run: conclusion, title, summary within the limit, annotations on lines that are there.
 
 CONFIG = "configs/code-size.yml"
@@ -401,24 +379,16 @@ def check(report: Report, paths: dict[str, str] | None = None) -> CheckRun:
 
 def test_the_conclusion_is_the_verdict() -> None:
     small = pulled(make.small())
-    conclusions = {
-        "pass": check(make.none()).conclusion,
-        "known": check(make.usual()).conclusion,
-        "warn": check(make.partly()).conclusion,
-        "fail": check(small).conclusion,
-        "accepted": check(accepted(small, 2)).conclusion,
-        "one accepted": check(accepted(small, 1)).conclusion,
-        "broke": check(replace(make.none(), broke="a shard was lost")).conclusion,
-    }
-    assert conclusions == {
-        "pass": "success",
-        "known": "success",
-        "warn": "neutral",
-        "fail": "failure",
-        "accepted": "neutral",
-        "one accepted": "failure",
-        "broke": "failure",
-    }
+    for report, conclusion in (
+        (make.none(), "success"),
+        (make.usual(), "success"),
+        (make.partly(), "neutral"),
+        (small, "failure"),
+        (accepted(small, 2), "neutral"),
+        (accepted(small, 1), "failure"),
+        (replace(make.none(), broke="a shard was lost"), "failure"),
+    ):
+        assert check(report).conclusion == conclusion
 
 
 def test_name_and_title() -> None:
@@ -449,12 +419,12 @@ def test_a_finding_is_told_on_its_model() -> None:
         1,
         "failure",
         "Code size: newly-broken",
-        "bert on vmvx is newly broken: does not compile (exit code 1)",
+        "bert on vmvx: newly broken: does not compile (exit code 1)",
     )
     assert (grown.path, grown.title, grown.message) == (
         "models/mobilenet.mlir",
         "Code size rule: code size",
-        "artifact, mobilenet on x86_64: 50,438 → 83,990 B, +66.5 %; limit: the larger of +4 KiB and +5 %",
+        "artifact, mobilenet on x86_64: 50,438 → 83,990 B (+66.5 %); limit: the larger of +4 KiB and +5 %",
     )
 
 
