@@ -33,7 +33,7 @@ from bot.core.policy import Amount, Coverage, LevelSpec, Rule, any_match, is_cat
 _T = TypeVar("_T")
 
 
-_NUMBER, _UNITS = "[0-9]+([.][0-9]+)? *", "B|KiB|MiB|GiB|ms|s"
+_NUMBER, _UNITS = "(0|[1-9][0-9]*)([.][0-9]+)? *", "B|KiB|MiB|GiB|ms|s"
 _AMOUNT = "an amount is a number, not negative, with B, KiB, MiB, GiB, ms, s, or none for the metric's own unit"
 AmountText = Annotated[
     Annotated[int, Meta(ge=0)] | Annotated[str, pattern(f"{_NUMBER}({_UNITS})?", _AMOUNT, "4KiB")],

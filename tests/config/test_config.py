@@ -250,7 +250,7 @@ thresholds:
 - {metrics: [vm_bytes], warn: 4KiB, fail: 4096B}
 ! 3: thresholds[0].warn: is the same as 'fail': it can never warn (keep one of them)
 - {metrics: [vm_bytes], limit: 0.1KiB}
-! 3: thresholds[0].limit: '0.1KiB' is no whole number of bytes: write 102B or 103B
+! 3: thresholds[0].limit: '0.1KiB' is no whole number of bytes
 - {metrics: [vm_bytes], limit: 4KiB, fail: {limit: 5KiB}}
 ! 3: thresholds[0].limit: the rule has a second limit in 'fail' (keep one of them)
 flags: 3
@@ -300,8 +300,14 @@ targets:
 targets:
   a: {backend: x, releases: {'<3': [--a], '<4': [b]}}
 ! 3: targets.a.releases.<4[0]: 'b' does…
-states: {removed: [], new: no}
-! 2: states.new: …
+states: {removed: pass, new: no}
+! 2: states.new: is 'no', must be one of …
+fail_job: yes
+! 2: fail_job: is text, must be true or false
+timeout_seconds: 0100
+! 2: timeout_seconds: is text, must be a whole number (write a decimal number, without quotes)
+- {metrics: [vm_bytes], warn: 0100}
+! 3: thresholds[0].warn: '0100' does not fit…
 repeats: {a: [b], c: [d, d]}
 ! 2: repeats.c[1]: 'd' is in the list twice…
 'x` - at `$.flags': 1
