@@ -257,19 +257,12 @@ flags: 3
 model: []
 ! 2: flags: is a whole number, must be a list (write [3])
 targets:
-  mine: {extends: bases}
-  base: {backend: vmvx}
-! 3: targets.mine.extends: no target is called 'bases' (did you mean 'base'?)
-targets:
-  cuda-90: {extends: cuda-90}
-! 3: targets.cuda-90.extends: extends itself: no packaged target is called 'cuda-90' (did you mean 'cuda'?)
+  mine: {extends: vmv}
+! 3: targets.mine.extends: no target above it, and no default target, is called 'vmv' (did you mean 'vmvx'…
 targets:
   z: {extends: a}
-  a: {extends: b}
-  b: {extends: c}
-  c:
-    extends: a
-! 7: targets.c.extends: extends itself: a → b → c → a (give one of them a backend)
+  a: {extends: z}
+! 3: targets.z.extends: no target above it, and no default target, is called 'a' (known: …
 targets:
   mine: {extends: ''}
 ! 3: targets.mine.extends: '' does not fit: a target's name has letters, digits, '_', '.' and '-' only (for example
