@@ -143,10 +143,6 @@ class BaselineChoice(Keys, frozen=True):
         directory: The directory of store directory; relative to the directory that the program runs in, on GitHub the
             top of the repository.
         ancestors: How many commits before the base are looked through for a stored baseline.
-        traces: How many of a stored side's largest dispatches are traced through the compiler's passes, so that a later
-            pull request can name the pass that changed them when the wheel of that side is gone; about 2.4 KB each.
-        after_merge: Where it is told what a push to the default branch did, compared with the baseline that was stored
-            before it: in the run's summary, or in a check on the commit too. Default: check.
     """
 
     keywords: ClassVar[Plain] = {"minProperties": 1}
@@ -154,8 +150,6 @@ class BaselineChoice(Keys, frozen=True):
     branch: Annotated[str, pattern(_BRANCH, _BRANCH_WORDS, "code-size-data", max_length=200)] = "code-size-data"
     directory: Annotated[Text, examples(".code-size/baselines")] = ".code-size/baselines"
     ancestors: Annotated[int, examples(250, ge=0, le=10_000)] = 250
-    traces: Annotated[int, examples(0, 100, ge=0, le=1000)] = 24
-    after_merge: Annotated[Literal["summary", "check"], examples("check")] = "check"
 
 
 class StatesKeys(Keys, frozen=True, rename={"newly_broken": "newly-broken"}):

@@ -60,7 +60,7 @@ def baseline(services: Services) -> int:
             if before:
                 sides = {"base": before[1], "head": snapshot}
                 snapshot = _asked_twice(head.work, head, sides)["head"]
-            snapshot = with_largest_traced(plan, snapshot, head.config.baseline.traces, head.work)
+            snapshot = with_largest_traced(plan, snapshot, head.work)
             write_snapshot(services.out / "head.json", snapshot)
             say("stored" if store.save(entry, snapshot) else "was stored already")
             if before:
@@ -253,14 +253,14 @@ def stored_before(services: Services, store: Store, side: Opened) -> tuple[Basel
 
 
 def deliver_push(report: Report, services: Services, head: Opened) -> int:
-    """The report of a push: files and summary, and a check on the commit where that is wanted.
+    """The report of a push: files and summary, and a check on the commit.
 
     What was accepted on the pull request that the push merged is accepted here too.
     Returns the exit code; what GitHub refuses is said, as the baseline is stored by then.
     """
     config, context, problems = head.config, services.context, list[NetworkError]()
     branch = context.default_branch
-    hub = services.hub if config.baseline.after_merge == "check" and not context.read_only else None
+    hub = None if context.read_only else services.hub
     acceptances: tuple[Acceptance, ...] = ()
     try:
         if hub and (pull := merged_pull(hub, context.sha, branch)):

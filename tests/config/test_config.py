@@ -53,7 +53,7 @@ def test_the_default_is_the_packaged_one() -> None:
     assert len(config.models) >= 12
     assert (config.flags, config.timeout_seconds, config.report_id, config.templates) == ((), 1800, "default", None)
     assert (config.comment, config.fail_job) == ("changes", False)
-    assert config.baseline == BaselineChoice("auto", "code-size-data", ".code-size/baselines", 250, 24)
+    assert config.baseline == BaselineChoice("auto", "code-size-data", ".code-size/baselines", 250)
     assert config.states == DEFAULT_STATES
     assert is_catch_all(config.thresholds[-1])
     named = load_config(configs_dir() / "default.yml")
@@ -375,7 +375,7 @@ def test_globs_that_match_no_model_or_two_of_one_name(load: Load, tmp_path: Path
 def test_baselines_are_completed_entry_by_entry(load: Load) -> None:
     config = load(SCHEMA + "comment: always\nfail_job: true\nbaseline: {store: directory}\n")
     assert (config.comment, config.fail_job) == ("always", True)
-    assert config.baseline == BaselineChoice("directory", "code-size-data", ".code-size/baselines", 250, 24)
+    assert config.baseline == BaselineChoice("directory", "code-size-data", ".code-size/baselines", 250)
 
 
 def test_the_name_of_a_data_branch(load: Load) -> None:

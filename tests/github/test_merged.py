@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
 from action_stage import MODEL, Ran, Stage
 
 GROWN = MODEL.format("a") + "// longer\n" * 400
 WISH = {"states": {"changed": "fail"}}
 
 
-def started(stage: Stage, after_merge: str = "check", **keys: Any) -> str:
+def started(stage: Stage) -> str:
     """A first commit of main, measured and stored."""
-    store = {"store": "directory", "directory": str(stage.home / "store"), "after_merge": after_merge}
-    main = stage.main(baseline=store, **WISH, **keys)
+    main = stage.main(baseline={"store": "directory", "directory": str(stage.home / "store")}, **WISH)
     assert stage.push(main).code == 0
     return main
 
@@ -43,16 +39,6 @@ def test_a_limit_that_breaks_only_with_the_merge_is_told_on_the_commit(stage: St
     baseline = ran.report.baseline
     assert (baseline.rule, baseline.distance) == ("parent of the pushed commit; stored snapshot", 0)
     assert len(list(stage.store.entries())) == 2
-
-
-@pytest.mark.parametrize("wish", ["summary", "check"])
-def test_a_check_is_only_for_those_who_want_it(stage: Stage, wish: str) -> None:
-    started(stage, wish)
-    stage.pull(*stage.open_pull({"README.md": "words\n"}))
-    before = len(checks(stage))
-    ran = merged(stage, 1, {"models/a.mlir": GROWN})
-    assert ran.report.verdict.status == "fail" and ran.summary
-    assert len(checks(stage)) - before == (wish == "check")
 
 
 def test_what_was_accepted_is_accepted_after_the_merge(stage: Stage) -> None:
