@@ -6,13 +6,13 @@ import glob
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from bot.config.targets import Targets, packaged_targets, parse_targets
-from bot.config.thresholds import A_METRIC, RuleKeys, parse_rules
+from bot.config.thresholds import RuleKeys, parse_rules
 from bot.config.yaml_file import (
     END,
     Flag,
@@ -26,7 +26,6 @@ from bot.config.yaml_file import (
     distinct,
     examples,
     except_beside,
-    json_schema,
     pattern,
     read_as,
     read_yaml,
@@ -411,17 +410,6 @@ def read_ours(path: Path, kind: type[_T], noun: str) -> tuple[YamlFile, _T]:
         if other := mistaken(whole_or_nothing(path), noun):
             raise ConfigError(other[0], where=str(path), hint=other[1]) from None
         raise
-
-
-def configuration_schema() -> dict[str, Any]:
-    """`configs/schema.json`: the JSON Schema of configurations, with the names of the default targets."""
-    schema = msgspec.json.decode(msgspec.json.encode(json_schema(Configuration)))
-    names = read_yaml(configs_dir() / "default.yml").data["targets"]
-    schema["properties"]["targets"]["anyOf"][0]["items"]["enum"] = list(names)
-    declares = {"required": ["compiler"], "properties": {"compiler": {"required": ["metrics"]}}}
-    strict = {"items": {"properties": {"metrics": {"items": A_METRIC}}}}
-    schema |= {"if": declares, "else": {"properties": {"thresholds": strict}}}
-    return {"title": "Configuration of the code size review bot", **schema}
 
 
 def _find_links(file: YamlFile, entry: CompilerKeys) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -18,7 +18,6 @@ from bot.config.yaml_file import (
     YamlFile,
     distinct,
     examples,
-    json_schema,
     pattern,
 )
 from bot.core.lab import COLUMN_BY_ID, Experiment
@@ -99,11 +98,6 @@ class ExperimentsFile(Keys, frozen=True):
 
     schema: Annotated[Literal["code-size-experiments/1"], examples("code-size-experiments/1")]
     experiments: Annotated[Mapping[Name, ExperimentKeys], examples({"opt-level": _EXAMPLE}, min_length=1)]
-
-
-def experiments_schema() -> dict[str, Any]:
-    """`configs/experiments-schema.json`: the JSON Schema of files of experiments."""
-    return {"title": "Experiments of the lab", **json_schema(ExperimentsFile)}
 
 
 def load_experiments(path: Path | None = None) -> dict[str, Experiment]:

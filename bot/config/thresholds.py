@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from bot.config.units import parse_amount, parse_ratio
 from bot.config.yaml_file import (
-    END,
     Globs,
     KeyPath,
     Keys,
@@ -26,7 +25,7 @@ from bot.config.yaml_file import (
     examples,
     pattern,
 )
-from bot.core.metrics import INEXACT, METRIC_BY_ID, METRIC_IDS, OWN_ID, Metric, Unit
+from bot.core.metrics import INEXACT, METRIC_BY_ID, Metric, Unit
 from bot.core.planned import covers
 from bot.core.policy import Amount, Coverage, LevelSpec, Rule, any_match, is_catch_all, metrics_of
 
@@ -63,8 +62,6 @@ LevelText = Annotated[
     | LevelKeys,
     examples("4KiB", "1.5%", 0, {"absolute": "4KiB", "relative": "1.5%"}, {"limit": "32KiB"}),
 ]
-A_METRIC = {"anyOf": [{"enum": list(METRIC_IDS)}, {"pattern": "[*?\\[]"}]}
-_ANY_METRIC = {"anyOf": [*A_METRIC["anyOf"], {"pattern": f"^{OWN_ID}{END}"}]}
 _NO_OWN: Mapping[str, Metric] = {}
 
 
@@ -82,9 +79,7 @@ class RuleKeys(Keys, frozen=True, kw_only=True):
     """
 
     name: Annotated[str, examples("code size", min_length=1, max_length=100)] = ""
-    metrics: Annotated[
-        tuple[Annotated[str, Meta(extra_json_schema=_ANY_METRIC)], ...], distinct(["artifact_bytes"], ["*"], least=1)
-    ]
+    metrics: Annotated[tuple[str, ...], distinct(["artifact_bytes"], ["*"], least=1)]
     models: Annotated[Globs, examples(["mobilenet_*"])] = ("*",)
     targets: Annotated[Globs, examples(["llvm-cpu-*"])] = ("*",)
     warn: LevelText | UnsetType = UNSET
