@@ -6,7 +6,6 @@ Values of a payload are checked, as forks choose names and branches. A message n
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +13,7 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from bot.config.targets import parse_flags
+from bot.config.units import parse_shard
 from bot.core.context import ActionInputs, Command, Pull, RunContext, WorkflowRun
 from bot.core.json_text import parse_json
 from bot.core.publication import APPROVAL_LABEL
@@ -24,21 +24,18 @@ PREFIX = "/code-size"
 MAX_REASON = 300  # characters of a reason; it is shown in a comment, in a table
 _MAX_LINE = 2000
 
-# Keyboards of telephones write these where a quotation mark was typed.
-_CURLY = re.compile(r"[\u201c\u201e\u2018](.*)[\u201d\u201c\u2019]")
-
-
-class _Problem(Exception):
-    """Why a comment is no command, in words without any of the comment's own."""
-
-
-class _Known(Small, frozen=True):
-    """One command: how to write it, what it does, an example, and what reads its arguments."""
-
-    usage: str
-    about: str
-    example: str
-    arguments: Callable[[str], tuple[str, ...]]
+_QUOTED = re.compile(r"""["'\u201c\u201e\u2018]([^"\u201c\u201d\u201e]*)["'\u201c\u201d\u2019]""")
+"""Keyboards of telephones write curly marks where a quotation mark was typed."""
+_COMMANDS = {
+    "rerun": ("rerun", "measure this pull request again", "rerun"),
+    "accept": (
+        'accept "REASON"',
+        "accept the failing findings at their present values; later growth is reported again",
+        'accept "faster attention is worth 4 KiB"',
+    ),
+    "help": ("help", "this text", "help"),
+}
+"""Command → how to write it, what it does, an example."""
 
 
 def parse_command(body: str) -> Command | None:
@@ -51,54 +48,22 @@ def parse_command(body: str) -> Command | None:
     if prefix != PREFIX:
         return None
     name, _, text = rest.strip(" ").partition(" ")
-    try:
-        if len(line) > _MAX_LINE:
-            raise _Problem(f"the line is longer than {_MAX_LINE:,} characters")
-        known = _KNOWN.get(name or "help")
-        if known is None:
-            raise _Problem(f"unknown command, known are {', '.join(_KNOWN)}")
-        return Command(name or "help", known.arguments(text.strip(" ")))
-    except _Problem as problem:
-        return Command("help", problem=str(problem))
-
-
-def _split(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError:
-        raise _Problem("a quotation mark is not closed") from None
-
-
-def _none(text: str) -> tuple[str, ...]:
-    if text:
-        raise _Problem("rerun takes no arguments")
-    return ()
-
-
-def _reason(text: str) -> tuple[str, ...]:
-    # An apostrophe in plain words is no quotation mark.
-    words = _split(text) if text[:1] in ("'", '"') else [text]
-    spaced = " ".join(" ".join(words).split())
-    printable = "".join(char for char in spaced if char.isprintable())
-    curly = _CURLY.fullmatch(printable)
-    reason = (curly[1] if curly else printable).strip()
-    if not reason:
-        raise _Problem("accept needs a reason")
-    if len(reason) > MAX_REASON:
-        raise _Problem(f"the reason is longer than {MAX_REASON} characters")
-    return (reason,)
-
-
-_KNOWN: dict[str, _Known] = {
-    "rerun": _Known("rerun", "measure this pull request again", "rerun", _none),
-    "accept": _Known(
-        'accept "REASON"',
-        "accept the failing findings at their present values; later growth is reported again",
-        'accept "faster attention is worth 4 KiB"',
-        _reason,
-    ),
-    "help": _Known("help", "this text", "help", lambda _text: ()),
-}
+    if len(line) > _MAX_LINE:
+        return Command("help", problem=f"the line is longer than {_MAX_LINE:,} characters")
+    if name and name not in _COMMANDS:
+        return Command("help", problem=f"unknown command, known are {', '.join(_COMMANDS)}")
+    if name == "rerun" and text.strip(" "):
+        return Command("help", problem="rerun takes no arguments")
+    if name != "accept":
+        return Command(name or "help")
+    reason = "".join(char for char in " ".join(text.split()) if char.isprintable())
+    if quoted := _QUOTED.fullmatch(reason):
+        reason = quoted[1]
+    if not reason.strip():
+        return Command("help", problem="accept needs a reason")
+    if len(reason.strip()) > MAX_REASON:
+        return Command("help", problem=f"the reason is longer than {MAX_REASON} characters")
+    return Command("accept", (reason.strip(),))
 
 
 HELP = f"""\
@@ -106,7 +71,9 @@ Comments of people with write access whose first line begins with `{PREFIX}`:
 
 | command | what it does | example |
 |:--|:--|:--|
-""" + "".join(f"| `{PREFIX} {one.usage}` | {one.about} | `{PREFIX} {one.example}` |\n" for one in _KNOWN.values())
+""" + "".join(
+    f"| `{PREFIX} {usage}` | {about} | `{PREFIX} {example}` |\n" for usage, about, example in _COMMANDS.values()
+)
 """The commands with an example each, as Markdown."""
 
 
@@ -273,8 +240,6 @@ def _by_dependabot(context: RunContext, payload: Document) -> bool:
 def _push(context: RunContext, payload: Document) -> RunContext:
     context = replace(_on_default(context, payload), read_only=_by_dependabot(context, payload))
     ref = payload.read("ref", "ref")
-    if payload.get("deleted"):
-        return _nothing(context, "a push that deleted its ref")
     if ref != _HEADS + context.default_branch:
         return _nothing(context, "a push to something else than the default branch")
     return replace(context, story="baseline", why="push to the default branch")
@@ -402,13 +367,6 @@ def _count(largest: int) -> Callable[[str], int]:
     return parse
 
 
-def _shard(text: str) -> str:
-    match = re.fullmatch(r"([1-9][0-9]{0,2})/([1-9][0-9]{0,2})", text)
-    if match is None or not int(match[1]) <= int(match[2]) <= _MAX_SHARDS:
-        raise ValueError(f"{_shown(text)} is not I/N with 1 <= I <= N <= {_MAX_SHARDS}, such as 2/4")
-    return text
-
-
 INPUTS: Mapping[str, Callable[[str], object]] = {
     "command": _fitting("|".join(COMMANDS), f"{{}} is no command, known are {', '.join(COMMANDS)}"),
     "github-token": _fitting(r"[!-~]+", "is no token"),
@@ -417,7 +375,7 @@ INPUTS: Mapping[str, Callable[[str], object]] = {
     "flags": parse_flags,
     "pull-request": _count((1 << 31) - 1),
     "shards": _count(_MAX_SHARDS),
-    "shard": _shard,
+    "shard": parse_shard,
     "plan": str,
     "parts": lambda text: tuple(text.split()),
     "jobs": _count(1024),

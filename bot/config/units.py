@@ -66,6 +66,14 @@ def _whole(text: str) -> tuple[int, Dimension]:
     return int(value), dimension
 
 
+def parse_shard(text: str) -> tuple[int, int]:
+    """`2/4`: which part of how many; raises ValueError (one line for the user) for anything else."""
+    match = re.fullmatch(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})", text)
+    if match is None or int(match[1]) > int(match[2]):
+        raise ValueError(f"{text[:_MAX_LENGTH]!r} is not I/N with 1 <= I <= N, such as 2/4")
+    return int(match[1]), int(match[2])
+
+
 def parse_ratio(written: str) -> Ratio:
     """A percentage such as `1.5%`; raises ValueError (one line for the user) for anything else."""
     from bot.core.policy import Ratio

@@ -36,8 +36,8 @@ class WorkflowRun(Small, frozen=True):
 class Command(Small, frozen=True):
     """One `/code-size` comment, parsed."""
 
-    name: str  # `rerun`, `compare`, `accept` or `help`
-    arguments: tuple[str, ...] = ()  # SPECs or refs of `compare`, the reason of `accept`
+    name: str  # `rerun`, `accept` or `help`
+    arguments: tuple[str, ...] = ()  # the reason of `accept`
     problem: str = ""  # why the comment is not a command that can be carried out; then `name` is `help`
     author: str = ""
     comment_id: int = 0
@@ -88,7 +88,7 @@ class ActionInputs:
     flags: tuple[str, ...] = ()
     pull_request: int | None = None  # number of the pull request that a manual run reports to; None: job summary only
     shards: int | None = None
-    shard: str = ""
+    shard: tuple[int, int] | None = None  # which part of how many
     plan: str = ""  # what `plan --shards` printed, for `shard`
     # files or globs of snapshots that together are the head side, measured by a matrix of runners
     parts: tuple[str, ...] = ()

