@@ -22,7 +22,6 @@ from bot.config.yaml_file import (
     Spec,
     Text,
     YamlFile,
-    did_you_mean,
     distinct,
     examples,
     except_beside,
@@ -32,7 +31,7 @@ from bot.config.yaml_file import (
 )
 from bot.core.json_text import mistaken
 from bot.core.metrics import METRIC_BY_ID, MOST_OWN, OWN_ID, OwnMetric, OwnMetrics, Unit, own_metrics
-from bot.core.planned import Target
+from bot.core.planned import Target, near_or_known
 from bot.core.policy import DEFAULT_STATES, Rule, Status, misfit
 from bot.core.record import Small
 from bot.core.spec import PROJECT, Command, Places, is_address, refused_link
@@ -446,7 +445,7 @@ def _check_own(file: YamlFile, own: OwnMetrics, rules: Sequence[Rule]) -> None:
         rule = next((rule for rule in rules if rule.name == one.rule), None)
         if one.rule and rule is None:
             names = [rule.name for rule in rules]
-            raise file.error((*at, "rule"), f"no rule is called {one.rule!r}", did_you_mean(one.rule, names))
+            raise file.error((*at, "rule"), f"no rule is called {one.rule!r}", near_or_known(one.rule, names))
         if rule and (why := misfit(rule, own_metrics((one,))[one.id])):
             what = f"{rule.name!r} is for another unit: {why}"
             raise file.error((*at, "rule"), what, "name another rule, or write one")
@@ -478,15 +477,6 @@ def _check_command(file: YamlFile, own: Configuration) -> None:
             raise file.error((at,), f"{name} is missing: a compiler that is a command has no default")
 
 
-def _meant(root: Path, written: str) -> str:
-    """How to write a glob that was meant from the repository's top, as it matches there; empty where it does not."""
-    top = top_above(root)
-    if root.resolve() == top or os.path.isabs(written):
-        return ""
-    there = any(name.endswith(MODEL_SUFFIXES) for name in glob.iglob(written, root_dir=top, recursive=True))
-    return f": write {os.path.relpath(top, root.resolve())}/{written}" if there else ""
-
-
 def _models(file: YamlFile, globs: Sequence[str], suffixes: tuple[str, ...]) -> tuple[Path, ...]:
     by_stem: dict[str, Path] = {}
     for index, written in enumerate(globs):
@@ -498,7 +488,7 @@ def _models(file: YamlFile, globs: Sequence[str], suffixes: tuple[str, ...]) -> 
         if not models:
             known = f" ({', '.join(suffixes)})" if suffixes else ""
             what = f"{written!r} matches no model{known} in {root}"
-            raise file.error(at, what, f"globs are relative to this file{_meant(root, written)}")
+            raise file.error(at, what, "globs are relative to this file")
         for model in models:
             other = by_stem.setdefault(model.stem, model)
             if other.resolve() != model.resolve():

@@ -26,7 +26,6 @@ from bot.core.study import Variant
 from bot.errors import UsageError
 
 COLUMNS = tuple(COLUMN_BY_ID)
-_ROOT = "experiments"
 _WORDS = "a name begins with a letter or a digit and has letters, digits, '_', '.', '+' and '-' only"
 Name = Annotated[str, pattern("[A-Za-z0-9][A-Za-z0-9_.+-]*", _WORDS, "opt-level", "O3", max_length=60)]
 
@@ -106,7 +105,7 @@ def load_experiments(path: Path | None = None) -> dict[str, Experiment]:
     Raises ConfigError: one line that names file, line and key.
     """
     file, entries = read_ours(path or configs_dir() / "experiments.yml", ExperimentsFile, "file of experiments")
-    return {name: _experiment(name, file.part(_ROOT, name), entry) for name, entry in entries.experiments.items()}
+    return {name: _experiment(name, file, entry) for name, entry in entries.experiments.items()}
 
 
 def chosen_experiment(name: str, path: Path | None = None) -> Experiment:
@@ -118,16 +117,17 @@ def chosen_experiment(name: str, path: Path | None = None) -> Experiment:
 
 
 def _experiment(name: str, file: YamlFile, entry: ExperimentKeys) -> Experiment:
+    at = ("experiments", name)
     for index, column in enumerate(entry.columns):
         if column not in COLUMNS:
-            raise file.error(("columns", index), f"no metric is called {column!r}", near_or_known(column, COLUMNS))
-    variants = tuple(_variant(file, one, variant) for one, variant in entry.variants.items())
+            raise file.error((*at, "columns", index), f"no metric is called {column!r}", near_or_known(column, COLUMNS))
+    variants = tuple(_variant(file, (*at, "variants", one), variant) for one, variant in entry.variants.items())
     named = [variant for variant in variants if variant.files]
     if named and len(named) != len(variants):
         bare = next(variant.name for variant in variants if not variant.files)
-        raise file.error(("variants", bare), "has no models, and other variants have", "give it models, too")
-    if named and "models" in file.data:
-        raise file.error(("models",), "cannot stand beside models of the variants", "keep one of them")
+        raise file.error((*at, "variants", bare), "has no models, and other variants have", "give it models, too")
+    if named and entry.models:
+        raise file.error((*at, "models"), "cannot stand beside models of the variants", "keep one of them")
     return Experiment(
         name=name,
         question=entry.question,
@@ -139,16 +139,16 @@ def _experiment(name: str, file: YamlFile, entry: ExperimentKeys) -> Experiment:
     )
 
 
-def _variant(file: YamlFile, name: str, entry: VariantKeys) -> Variant:
+def _variant(file: YamlFile, at: tuple[str, ...], entry: VariantKeys) -> Variant:
     files = {}
     for row, text in entry.models.items():
         model = file.path.parent / text
         if not text.endswith(MODEL_SUFFIXES) or not model.is_file():
             what = f"{text!r} is no model ({', '.join(MODEL_SUFFIXES)}) in {file.path.parent}"
-            raise file.error(("variants", name, "models", row), what, "the path is relative to this file")
+            raise file.error((*at, "models", row), what, "the path is relative to this file")
         files[row] = str(model)
     return Variant(
-        name=name,
+        name=at[-1],
         flags=entry.flags,
         spec=entry.compiler,
         files=files,

@@ -18,7 +18,6 @@ from bot.config.yaml_file import (
     Plain,
     Text,
     YamlFile,
-    did_you_mean,
     examples,
     except_beside,
     pattern,
@@ -102,7 +101,7 @@ def parse_targets(
     for index, name in enumerate(entries):
         if name not in packaged:
             what = f"no default target is called {name!r}"
-            raise file.error(("targets", index), what, did_you_mean(name, list(packaged)))
+            raise file.error(("targets", index), what, near_or_known(name, list(packaged)))
     return tuple(packaged[name] for name in entries)
 
 

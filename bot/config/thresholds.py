@@ -20,13 +20,12 @@ from bot.config.yaml_file import (
     Percentage,
     Plain,
     YamlFile,
-    did_you_mean,
     distinct,
     examples,
     pattern,
 )
 from bot.core.metrics import INEXACT, METRIC_BY_ID, Metric, Unit
-from bot.core.planned import covers
+from bot.core.planned import covers, near_or_known
 from bot.core.policy import Amount, Coverage, LevelSpec, Rule, any_match, is_catch_all, metrics_of
 
 _T = TypeVar("_T")
@@ -117,7 +116,7 @@ def _rule(file: YamlFile, index: int, entry: RuleKeys, known: Mapping[str, Metri
     for number, glob in enumerate(rule.metrics):
         if not any(any_match([glob], id_) for id_ in known):
             what = f"no metric is called {glob!r}"
-            raise file.error((*at, "metrics", number), what, did_you_mean(glob, tuple(known)))
+            raise file.error((*at, "metrics", number), what, near_or_known(glob, tuple(known)))
         varying = next((id_ for id_ in INEXACT if any_match([glob], id_)), None)
         if varying and not covers(glob, "*") and (entry.warn, entry.fail, entry.limit) != (UNSET, UNSET, UNSET):
             what = f"{varying} varies from run to run, and is never judged"

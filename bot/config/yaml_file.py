@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache, reduce
-from operator import getitem
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgspec
 import yaml
-from msgspec.structs import replace
 
 from bot.core.json_text import canonical, converted
 from bot.core.planned import near_or_known, nearest
@@ -48,12 +46,6 @@ class YamlFile(Small, frozen=True):
     path: Path
     data: Any
     lines: Mapping[KeyPath, int]  # path → line, counted from 1; of the key for a value in a mapping
-    above: KeyPath = ()  # the keys that lead to the document's root, where that is a part of the file
-
-    def part(self, *keys: str) -> YamlFile:
-        """What stands under these keys, as a document of its own."""
-        lines = {path[len(keys) :]: line for path, line in self.lines.items() if path[: len(keys)] == keys}
-        return replace(self, data=reduce(getitem, keys, self.data), lines=lines, above=(*self.above, *keys))
 
     def line(self, path: KeyPath) -> int:
         """The line of a value; of the nearest one around it where the path does not exist."""
@@ -63,7 +55,7 @@ class YamlFile(Small, frozen=True):
 
     def error(self, path: KeyPath, what: str, hint: str = "") -> ConfigError:
         """The error to raise about a value: it names file, line and key."""
-        return _error(self.path, self.line(path), what, hint, key=key_text((*self.above, *path)))
+        return _error(self.path, self.line(path), what, hint, key=key_text(path))
 
 
 def _error(path: Path, line: int, what: str, hint: str = "", *, key: str = "") -> ConfigError:
@@ -239,12 +231,6 @@ def read_as(file: YamlFile, kind: type[_T]) -> _T:
     return converted(file.data, kind, str(file.path))
 
 
-def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """A hint: the nearest known word; where none is near, those that there are."""
-    near = nearest(word, known)[:1]
-    return f"did you mean {near[0]!r}?" if near else near_or_known(word, known)
-
-
 def _json_schema(kind: Any) -> dict[str, Any]:
     (root,), parts = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
     for entry in Keys.__subclasses__():
@@ -309,7 +295,7 @@ def _problems_of_mapping(top: Plain, schema: Plain, value: Plain, at: KeyPath) -
     for key, item in value.items():
         part = known.get(key) or schema.get("additionalProperties")
         if not part:
-            yield (*at, key), "unknown key", did_you_mean(key, sorted(known))
+            yield (*at, key), "unknown key", near_or_known(key, sorted(known))
         elif unfit := _unfit(key, {**schema.get("propertyNames", {}), "type": "string"}):
             yield (*at, key), *unfit
         else:
@@ -325,14 +311,14 @@ def _alternatives(top: Plain, schema: Plain) -> list[Plain]:
     """All that a value may be, without references."""
     if "$ref" in schema:
         return _alternatives(top, top["$defs"][schema["$ref"].rpartition("/")[2]])
-    if "anyOf" not in schema or "type" in schema:
+    if "anyOf" not in schema:
         return [schema]
     return [one for each in schema["anyOf"] for one in _alternatives(top, each)]
 
 
 def _unfit(value: Any, schema: Plain) -> tuple[str, str] | None:
     """What is wrong with a value of the right type, whatever is in it, and how to mend it."""
-    if "enum" in schema and "type" not in schema and value not in schema["enum"]:  # beside a type it is for editors
+    if "enum" in schema and value not in schema["enum"]:
         words = schema["enum"]
         near = nearest(value, words)[:1] if len(words) > 1 else []
         must = f"one of {', '.join(words)}" if len(words) > 1 else repr(words[0])

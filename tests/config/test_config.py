@@ -173,7 +173,7 @@ def test_a_rule_for_all_metrics_or_without_a_level_may_match_those_that_vary(loa
 # below `thresholds`, before a catch-all.
 REFUSED = r"""
 complier: {base: a}
-! 2: complier: unknown key (did you mean 'compiler'?)
+! 2: complier: unknown key (did you mean 'compiler'…
 compiler: {q: 1}
 ! 2: compiler.q: unknown key (known: artifacts, base, find_links, head, kind, metrics, package, repository,
 ! requirements, run, sources, stages)
@@ -212,7 +212,7 @@ compiler: {requirements: r.txt, base: x}
 flags: [-O2]
 ! 2: flags[0]: '-O2' does not fit: a flag begins with -- and is on one line (for example --iree-opt-level=O2)
 targets: [llvm-cpu-x86]
-! 2: targets[0]: no default target is called 'llvm-cpu-x86' (did you mean 'llvm-cpu-x86_64'?)
+! 2: targets[0]: no default target is called 'llvm-cpu-x86' (did you mean 'llvm-cpu-x86_64' or…
 targets: {a: {flags: []}}
 ! 2: targets.a: the key 'backend' is missing
 - {metrics: ['artefact*']}
@@ -340,20 +340,6 @@ def test_refused(load: Load, tmp_path: Path, text: str, said: str) -> None:
     line = caught.value.line.removeprefix(f"{tmp_path / 'c.yml'}:")
     assert line.startswith(words[:-1]) if words.endswith("…") else line == words
     assert (caught.value.exit_code, "\n" in line, "hunter2" in line) == (2, False, False)
-
-
-def test_a_glob_that_was_meant_from_the_top_of_the_repository(tmp_path: Path) -> None:
-    models(tmp_path, ".git/x.mlir", "models/a.mlir", ".github/notes.txt")
-    path = tmp_path / ".github/code-size.yml"
-    path.write_text(SCHEMA + "models: [models/*.mlir]\n", encoding="utf-8")
-    with pytest.raises(ConfigError) as caught:
-        load_config(path)
-    assert caught.value.line.endswith("(globs are relative to this file: write ../models/*.mlir)")
-    path.write_text(SCHEMA + "models: [../models/*.mlir]\n", encoding="utf-8")
-    assert [model.name for model in load_config(path).models] == ["a.mlir"]
-    path.write_text(SCHEMA + "models: [elsewhere/*.mlir]\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"\(globs are relative to this file\)"):
-        load_config(path)
 
 
 def test_globs_that_match_no_model_or_two_of_one_name(load: Load, tmp_path: Path) -> None:
