@@ -131,11 +131,6 @@ class FakeCompiler:
         file = self.home / "pids"
         return [int(line) for line in file.read_text().splitlines()] if file.exists() else []
 
-    @property
-    def hung_out(self) -> bool:
-        """True where a `hang` was left to its own end, many minutes later."""
-        return (self.home / "hung-out").exists()
-
     def artifact(self, cell: PlannedCell, *, lifted: bool = False) -> bytes:
         """What the compile of a cell gives."""
         argv = (*cell.argv, *((LIFTED_LIMIT_FLAG,) if lifted else ()))

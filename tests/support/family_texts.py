@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 
 from places import FIXTURES
@@ -22,12 +21,6 @@ def recorded(name: str) -> list[SourceText]:
     """The executables of one small model."""
     entries = json.loads((HERE / f"{name}.json").read_text("utf-8"))
     return [SourceText(entry["executable"], entry["generic"], entry["shown"]) for entry in entries]
-
-
-def whole_model(name: str) -> list[SourceText]:
-    """The executables of a whole model."""
-    entries = json.loads(gzip.decompress((HERE / f"{name}.json.gz").read_bytes()))
-    return [SourceText(entry["executable"], entry["generic"], "") for entry in entries]
 
 
 def function(name: str, body: list[str], arguments: int = 4) -> SourceText:
