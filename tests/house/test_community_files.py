@@ -35,17 +35,6 @@ def test_github_takes_the_issue_forms() -> None:
     require_valid("--builtin-schema vendor.github-issue-config", *(path for path in FORMS if path.stem == "config"))
 
 
-@pytest.mark.parametrize("form", [path for path in FORMS if path.stem != "config"], ids=lambda path: path.stem)
-def test_every_form_asks_for_what_is_needed_to_see_it_too(form: Path) -> None:
-    fields = [
-        field for field in yaml.safe_load(form.read_text(encoding="utf-8"))["body"] if field["type"] != "markdown"
-    ]
-    ids = [field["id"] for field in fields]
-    assert len(set(ids)) == len(ids)
-    assert any(field["validations"]["required"] for field in fields)
-    assert form.stem == "new-target-or-metric" or {"command", "version"} <= set(ids)
-
-
 def test_the_template_of_pull_requests_names_files_that_are_there() -> None:
     text = (ROOT / ".github" / "pull_request_template.md").read_text(encoding="utf-8")
     named = re.findall(r"`([\w./-]+\.(?:md|py))`", text)
