@@ -157,7 +157,6 @@ def run_context(environ: Mapping[str, str], payload: Mapping[str, Any]) -> RunCo
         event=event,
         repository=env.read("GITHUB_REPOSITORY", "repository"),
         run_id=int(env.read("GITHUB_RUN_ID", "number")),
-        run_attempt=int(env.read_or_empty("GITHUB_RUN_ATTEMPT", "number") or 1),
         workflow=workflow[1] if workflow else "",
         sha=env.read("GITHUB_SHA", "sha"),
         ref=env.read_or_empty("GITHUB_REF", "ref"),
@@ -219,11 +218,9 @@ def _pull_request(context: RunContext, payload: Document) -> RunContext:
     context = replace(context, pull=pull, read_only=foreign)
     action = payload.read("action", "word")
     if action in ("labeled", "unlabeled"):
-        label = payload.read("label.name", "text")
-        if label != APPROVAL_LABEL:
+        if payload.read("label.name", "text") != APPROVAL_LABEL:
             return _nothing(context, f"pull request {action}, with another label than {APPROVAL_LABEL}")
-        why = f"pull request {action}: {APPROVAL_LABEL}"
-        return replace(context, story="review", why=why, labelled=label if action == "labeled" else "")
+        return replace(context, story="review", why=f"pull request {action}: {APPROVAL_LABEL}")
     if action in ("opened", "synchronize", "reopened", "ready_for_review"):
         return replace(context, story="review", why=f"pull request {action}")
     if action != "edited":

@@ -165,7 +165,7 @@ def _parsed(file: YamlFile, entries: Mapping[str, TargetKeys], packaged: Mapping
             unsupported, inherited = entry.unsupported or source.unsupported, source.flags
             merging = tuple((range_, merged(inherited, flags)) for range_, flags in releases)
             merging += tuple((range_, merged(flags, own)) for range_, flags in source.releases)
-            target = Target(name, source.backend, merged(inherited, own), unsupported, source.name, releases=merging)
+            target = Target(name, source.backend, merged(inherited, own), unsupported, releases=merging)
             if entry == TargetKeys(extends=name):
                 target = source
         known[name] = target

@@ -54,7 +54,6 @@ class RunContext(Small, frozen=True):
     api_url: str = "https://api.github.com"
     server_url: str = "https://github.com"
     run_id: int = 0
-    run_attempt: int = 1
     workflow: str = ""  # file name of the workflow (`code-size.yml`); empty where it is not known
     sha: str = ""  # `GITHUB_SHA`: the merge commit of a pull request, the pushed commit of a push
     ref: str = ""
@@ -64,7 +63,6 @@ class RunContext(Small, frozen=True):
     run: WorkflowRun | None = None
     command: Command | None = None
     read_only: bool = False  # True where GitHub gives the run a token without write access (a fork, Dependabot)
-    labelled: str = ""  # name of the label that was just set, empty for all other actions
 
     @property
     def run_url(self) -> str:

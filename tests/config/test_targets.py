@@ -36,7 +36,7 @@ def test_backend_and_flags_are_inherited_and_an_option_is_replaced_in_its_place(
         "  a: {extends: vmvx-inline}\n  b: {extends: vmvx-inline, unsupported: not here}\n"
     )
     flags = (*PACKAGED["llvm-cpu-x86_64"].flags, "--iree-opt-level=O3")
-    assert targets["x86_64-O3"] == Target("x86_64-O3", "llvm-cpu", flags, None, "llvm-cpu-x86_64")
+    assert targets["x86_64-O3"] == Target("x86_64-O3", "llvm-cpu", flags)
     inherited = PACKAGED["llvm-cpu-riscv64"].flags
     assert inherited[-1].startswith("--iree-llvmcpu-target-cpu-features=")
     assert targets["small"].flags == (*inherited[:-1], features, "--iree-opt-level=O2")
@@ -84,9 +84,9 @@ def test_a_target_extends_one_above_it_its_own_name_means_the_packaged_one(load:
     )
     assert targets == {
         "a": Target("a", "llvm-cpu", ("--iree-opt-level=O1",)),
-        "b": Target("b", "llvm-cpu", ("--iree-opt-level=O2",), None, "a"),
-        "c": Target("c", "llvm-cpu", ("--iree-opt-level=O2", "--iree-opt-data-tiling"), None, "b"),
+        "b": Target("b", "llvm-cpu", ("--iree-opt-level=O2",)),
+        "c": Target("c", "llvm-cpu", ("--iree-opt-level=O2", "--iree-opt-data-tiling")),
         "vmvx": PACKAGED["vmvx"],
-        "cuda": Target("cuda", "cuda", ("--iree-cuda-target=sm_86",), None, "cuda"),
-        "new": Target("new", "cuda", ("--iree-cuda-target=sm_86",), None, "cuda"),
+        "cuda": Target("cuda", "cuda", ("--iree-cuda-target=sm_86",)),
+        "new": Target("new", "cuda", ("--iree-cuda-target=sm_86",)),
     }
