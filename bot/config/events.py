@@ -59,7 +59,7 @@ def parse_command(body: str) -> Command | None:
     reason = "".join(char for char in " ".join(text.split()) if char.isprintable())
     if quoted := _QUOTED.fullmatch(reason):
         reason = quoted[1]
-    if not reason.strip():
+    if not reason.strip(" \"'\u201c\u201d\u201e\u2018\u2019"):
         return Command("help", problem="accept needs a reason")
     if len(reason.strip()) > MAX_REASON:
         return Command("help", problem=f"the reason is longer than {MAX_REASON} characters")

@@ -62,6 +62,7 @@ def test_other_comments(body: str) -> None:
         ('accept ""', "accept needs a reason"),
         ('accept " \u200b "', "accept needs a reason"),
         ("accept “”", "accept needs a reason"),
+        ("accept '", "accept needs a reason"),
         ("accept " + "x" * (MAX_REASON + 1), "the reason is longer than 300 characters"),
         ("accept " + "x" * 3000, "the line is longer than 2,000 characters"),
     ],
