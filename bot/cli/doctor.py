@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bot.cli.options import Arguments, Parser, add_cache
 from bot.errors import BotError
-from bot.system.defaults import cores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,14 +34,14 @@ def examine(cache: Path, cancel: Cancel, specs: Sequence[str] = ()) -> bool:
     from bot.config.configuration import CONFIG_NAMES
 
     here = next((Path(name) for name in CONFIG_NAMES if Path(name).is_file()), None)
-    checks = [*_tools(cancel), *_sources(cancel, here), *_optional()]
+    checks = [*_tools(cancel), *_sources(cancel), *_optional()]
     checks.append(_loaded("default suite", None, "install the bot again"))
     if here:  # the one that the action would take if this directory was the top of the repository
         checks.append(_loaded("configuration", here, "correct the file: nothing that needs it can run"))
     else:
         none = f"none here ({', '.join(CONFIG_NAMES)}): code-size-bot init writes one"
         checks.append(("configuration", none, ""))
-    checks += [_cache(cache), ("cores", str(cores()), ""), *(_reader(spec, cache, cancel) for spec in specs)]
+    checks += [_cache(cache), *(_reader(spec, cache, cancel) for spec in specs)]
     for what, found, hint in checks:
         print(f"{'missing' if hint else 'ok':8}{what:16}{found}" + (f" -> {hint}" if hint else ""))
     return not any(hint for _, _, hint in checks)
@@ -67,11 +65,10 @@ def _tools(cancel: Cancel) -> Iterator[Check]:
         yield "pip", "not found", "python -m ensurepip: releases are fetched with it"
 
 
-def _sources(cancel: Cancel, here: Path | None) -> Iterator[Check]:
-    """Where compilers come from: the index; the pages of the environment, then those of the configuration."""
+def _sources(cancel: Cancel) -> Iterator[Check]:
+    """Where compilers come from."""
     from bot.compiler.toolchain import offered
-    from bot.config.configuration import load_config
-    from bot.core.spec import PROJECT, Places, without_secrets
+    from bot.core.spec import PROJECT, Places
 
     try:
         stable = [version for version in offered(Places(), cancel, briefly=True) if not version.is_prerelease]
@@ -79,12 +76,6 @@ def _sources(cancel: Cancel, here: Path | None) -> Iterator[Check]:
     except BotError as error:
         mend = "check the network and PIP_INDEX_URL; compilers that are on this machine work without it"
         yield "package index", error.what, mend
-    try:
-        config = load_config(here).places.find_links
-    except BotError:  # told in a line of its own
-        config = ()
-    links = [without_secrets(link) for link in (*os.environ.get("PIP_FIND_LINKS", "").split(), *config)]
-    yield "find-links", ", ".join(links) or "none: nightly releases need compiler.find_links or PIP_FIND_LINKS", ""
 
 
 def _optional() -> Iterator[Check]:

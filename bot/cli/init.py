@@ -17,7 +17,6 @@ PLACEHOLDER = "OWNER/REPO@v1"
 _ACTION = re.compile(r"(?!.*\.\.)(\./[\w./-]*|[A-Za-z0-9][\w-]*/[\w./-]+@[\w./-]+)", re.ASCII)
 _USES = re.compile(rf"uses: {re.escape(PLACEHOLDER)}( #.*)$", re.MULTILINE)
 _COMMIT = re.compile(r"@[0-9a-f]{40}$")
-_SHORTENED = re.compile(r"@[0-9a-f]{7,39}$", re.IGNORECASE)
 _NEEDS = re.compile(r"^# Needs: .*\n(?:# .*\n)*(?:#\n)?", re.MULTILINE)
 
 
@@ -44,9 +43,6 @@ def run(arguments: Arguments) -> None:
     if action and not _ACTION.fullmatch(action):
         hint = "write OWNER/REPO@COMMIT, or ./ for the repository's own"
         raise UsageError(f"{action!r} is no action", where="--action", hint=hint)
-    if _SHORTENED.search(action):
-        what = f"{action!r} names a shortened commit, which GitHub does not look for"
-        raise UsageError(what, where="--action", hint="write all of its 40 digits")
     root = repository_of(Path(), arguments.cancel).top
     if root is None:
         raise UsageError("is in no git repository", where=str(Path.cwd()), hint="make it one: git init")

@@ -26,10 +26,9 @@ def _parsed(parse: Callable[[str], _Value], text: str) -> _Value:
 
 def shard(text: str) -> tuple[int, int]:
     """`2/4`: which part of how many."""
-    index, _, count = text.partition("/")
-    if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
-        raise argparse.ArgumentTypeError(f"{text!r} is not I/N with 1 <= I <= N, such as 2/4")
-    return int(index), int(count)
+    from bot.config.units import parse_shard  # only those who measure a part wait for it
+
+    return _parsed(parse_shard, text)
 
 
 def positive(text: str) -> int:

@@ -6,13 +6,13 @@ import glob
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from bot.config.targets import Targets, packaged_targets, parse_targets
-from bot.config.thresholds import A_METRIC, RuleKeys, parse_rules
+from bot.config.thresholds import RuleKeys, parse_rules
 from bot.config.yaml_file import (
     END,
     Flag,
@@ -22,17 +22,15 @@ from bot.config.yaml_file import (
     Spec,
     Text,
     YamlFile,
-    did_you_mean,
     distinct,
     examples,
     except_beside,
-    json_schema,
     pattern,
     read_as,
     read_yaml,
 )
 from bot.core.metrics import METRIC_BY_ID, MOST_OWN, OWN_ID, OwnMetric, OwnMetrics, Unit, own_metrics
-from bot.core.planned import Target
+from bot.core.planned import Target, near_or_known
 from bot.core.policy import DEFAULT_STATES, Rule, Status, misfit
 from bot.core.record import Small
 from bot.core.spec import PROJECT, Command, Places, is_address, refused_link
@@ -141,8 +139,6 @@ class BaselineChoice(Keys, frozen=True):
         directory: The directory of store directory; relative to the directory that the program runs in, on GitHub the
             top of the repository.
         ancestors: How many commits before the base are looked through for a stored baseline.
-        traces: How many of a stored side's largest dispatches are traced through the compiler's passes, so that a later
-            pull request can name the pass that changed them when the wheel of that side is gone; about 2.4 KB each.
     """
 
     keywords: ClassVar[Plain] = {"minProperties": 1}
@@ -150,7 +146,6 @@ class BaselineChoice(Keys, frozen=True):
     branch: Annotated[str, pattern(_BRANCH, _BRANCH_WORDS, "code-size-data", max_length=200)] = "code-size-data"
     directory: Annotated[Text, examples(".code-size/baselines")] = ".code-size/baselines"
     ancestors: Annotated[int, examples(250, ge=0, le=10_000)] = 250
-    traces: Annotated[int, examples(0, 100, ge=0, le=1000)] = 24
 
 
 class StatesKeys(Keys, frozen=True, rename={"newly_broken": "newly-broken"}):
@@ -411,17 +406,6 @@ def read_ours(path: Path, kind: type[_T]) -> tuple[YamlFile, _T]:
     return file, read_as(file, kind)
 
 
-def configuration_schema() -> dict[str, Any]:
-    """`configs/schema.json`: the JSON Schema of configurations, with the names of the default targets."""
-    schema = msgspec.json.decode(msgspec.json.encode(json_schema(Configuration)))
-    names = read_yaml(configs_dir() / "default.yml").data["targets"]
-    schema["properties"]["targets"]["anyOf"][0]["items"]["enum"] = list(names)
-    declares = {"required": ["compiler"], "properties": {"compiler": {"required": ["metrics"]}}}
-    strict = {"items": {"properties": {"metrics": {"items": A_METRIC}}}}
-    schema |= {"if": declares, "else": {"properties": {"thresholds": strict}}}
-    return {"title": "Configuration of the code size review bot", **schema}
-
-
 def _find_links(file: YamlFile, entry: CompilerKeys) -> tuple[str, ...]:
     """Pages as they are written, which are never told again when refused; directories from this file's own."""
     places = []
@@ -456,7 +440,7 @@ def _check_own(file: YamlFile, own: OwnMetrics, rules: Sequence[Rule]) -> None:
         rule = next((rule for rule in rules if rule.name == one.rule), None)
         if one.rule and rule is None:
             names = [rule.name for rule in rules]
-            raise file.error((*at, "rule"), f"no rule is called {one.rule!r}", did_you_mean(one.rule, names))
+            raise file.error((*at, "rule"), f"no rule is called {one.rule!r}", near_or_known(one.rule, names))
         if rule and (why := misfit(rule, own_metrics((one,))[one.id])):
             what = f"{rule.name!r} is for another unit: {why}"
             raise file.error((*at, "rule"), what, "name another rule, or write one")
@@ -488,15 +472,6 @@ def _check_command(file: YamlFile, own: Configuration) -> None:
             raise file.error((at,), f"{name} is missing: a compiler that is a command has no default")
 
 
-def _meant(root: Path, written: str) -> str:
-    """How to write a glob that was meant from the repository's top, as it matches there; empty where it does not."""
-    top = top_above(root)
-    if root.resolve() == top or os.path.isabs(written):
-        return ""
-    there = any(name.endswith(MODEL_SUFFIXES) for name in glob.iglob(written, root_dir=top, recursive=True))
-    return f": write {os.path.relpath(top, root.resolve())}/{written}" if there else ""
-
-
 def _models(file: YamlFile, globs: Sequence[str], suffixes: tuple[str, ...]) -> tuple[Path, ...]:
     by_stem: dict[str, Path] = {}
     for index, written in enumerate(globs):
@@ -508,7 +483,7 @@ def _models(file: YamlFile, globs: Sequence[str], suffixes: tuple[str, ...]) -> 
         if not models:
             known = f" ({', '.join(suffixes)})" if suffixes else ""
             what = f"{written!r} matches no model{known} in {root}"
-            raise file.error(at, what, f"globs are relative to this file{_meant(root, written)}")
+            raise file.error(at, what, "globs are relative to this file")
         for model in models:
             other = by_stem.setdefault(model.stem, model)
             if other.resolve() != model.resolve():

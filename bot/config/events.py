@@ -13,6 +13,7 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from bot.config.targets import parse_flags
+from bot.config.units import parse_shard
 from bot.core.context import ActionInputs, Pull, RunContext, WorkflowRun
 from bot.core.json_text import parse_json
 from bot.core.publication import APPROVAL_LABEL
@@ -155,8 +156,7 @@ def _pull_request(context: RunContext, payload: Document) -> RunContext:
     context = replace(context, pull=pull, read_only=foreign)
     action = payload.read("action", "word")
     if action in ("labeled", "unlabeled"):
-        label = payload.read("label.name", "text")
-        if label != APPROVAL_LABEL:
+        if payload.read("label.name", "text") != APPROVAL_LABEL:
             return _nothing(context, f"pull request {action}, with another label than {APPROVAL_LABEL}")
         return replace(context, story="review", why=f"pull request {action}: {APPROVAL_LABEL}")
     if action in ("opened", "synchronize", "reopened", "ready_for_review"):
@@ -175,8 +175,6 @@ def _by_dependabot(context: RunContext, payload: Document) -> bool:
 def _push(context: RunContext, payload: Document) -> RunContext:
     context = replace(_on_default(context, payload), read_only=_by_dependabot(context, payload))
     ref = payload.read("ref", "ref")
-    if payload.get("deleted"):
-        return _nothing(context, "a push that deleted its ref")
     if ref != _HEADS + context.default_branch:
         return _nothing(context, "a push to something else than the default branch")
     return replace(context, story="baseline", why="push to the default branch")
@@ -286,13 +284,6 @@ def _count(largest: int) -> Callable[[str], int]:
     return parse
 
 
-def _shard(text: str) -> str:
-    match = re.fullmatch(r"([1-9][0-9]{0,2})/([1-9][0-9]{0,2})", text)
-    if match is None or not int(match[1]) <= int(match[2]) <= _MAX_SHARDS:
-        raise ValueError(f"{_shown(text)} is not I/N with 1 <= I <= N <= {_MAX_SHARDS}, such as 2/4")
-    return text
-
-
 INPUTS: Mapping[str, Callable[[str], object]] = {
     "command": _fitting("|".join(COMMANDS), f"{{}} is no command, known are {', '.join(COMMANDS)}"),
     "github-token": _fitting(r"[!-~]+", "is no token"),
@@ -301,7 +292,7 @@ INPUTS: Mapping[str, Callable[[str], object]] = {
     "flags": parse_flags,
     "pull-request": _count((1 << 31) - 1),
     "shards": _count(_MAX_SHARDS),
-    "shard": _shard,
+    "shard": parse_shard,
     "plan": str,
     "parts": lambda text: tuple(text.split()),
     "jobs": _count(1024),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -18,7 +18,6 @@ from bot.config.yaml_file import (
     YamlFile,
     distinct,
     examples,
-    json_schema,
     pattern,
 )
 from bot.core.lab import Experiment
@@ -28,7 +27,6 @@ from bot.core.study import Variant
 from bot.errors import UsageError
 
 COLUMNS = tuple(METRIC_BY_ID)
-_ROOT = "experiments"
 _WORDS = "a name begins with a letter or a digit and has letters, digits, '_', '.', '+' and '-' only"
 Name = Annotated[str, pattern("[A-Za-z0-9][A-Za-z0-9_.+-]*", _WORDS, "opt-level", "O3", max_length=60)]
 
@@ -97,18 +95,13 @@ class ExperimentsFile(Keys, frozen=True):
     experiments: Annotated[Mapping[Name, ExperimentKeys], examples({"opt-level": _EXAMPLE}, min_length=1)]
 
 
-def experiments_schema() -> dict[str, Any]:
-    """`configs/experiments-schema.json`: the JSON Schema of files of experiments."""
-    return {"title": "Experiments of the lab", **json_schema(ExperimentsFile)}
-
-
 def load_experiments(path: Path | None = None) -> dict[str, Experiment]:
     """All experiments of a file, by name in its order; of the packaged one where there is none.
 
     Raises ConfigError: one line that names file, line and key.
     """
     file, entries = read_ours(path or configs_dir() / "experiments.yml", ExperimentsFile)
-    return {name: _experiment(name, file.part(_ROOT, name), entry) for name, entry in entries.experiments.items()}
+    return {name: _experiment(name, file, entry) for name, entry in entries.experiments.items()}
 
 
 def chosen_experiment(name: str, path: Path | None = None) -> Experiment:
@@ -120,9 +113,10 @@ def chosen_experiment(name: str, path: Path | None = None) -> Experiment:
 
 
 def _experiment(name: str, file: YamlFile, entry: ExperimentKeys) -> Experiment:
+    at = ("experiments", name)
     for index, column in enumerate(entry.columns):
         if column not in COLUMNS:
-            raise file.error(("columns", index), f"no metric is called {column!r}", near_or_known(column, COLUMNS))
+            raise file.error((*at, "columns", index), f"no metric is called {column!r}", near_or_known(column, COLUMNS))
     variants = tuple(
         Variant(one, each.compiler, flags=each.flags, targets=None if each.targets is UNSET else each.targets)
         for one, each in entry.variants.items()

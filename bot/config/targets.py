@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Annotated, ClassVar
 
@@ -18,16 +18,12 @@ from bot.config.yaml_file import (
     Plain,
     Text,
     YamlFile,
-    did_you_mean,
     examples,
     except_beside,
     pattern,
 )
 from bot.core.backends import BACKEND_BY_NAME
 from bot.core.planned import Target, near_or_known
-from bot.core.record import Small
-
-LONGEST_CHAIN = 16  # how many targets may be derived one from the other, so that no file makes much out of little
 
 _RANGE_HINT = "write it as pip does: '<3.11', '>=3.9,<3.12' or '==3.10.*'"
 
@@ -41,8 +37,8 @@ class TargetKeys(Keys, frozen=True):
     """A target: a backend of the compiler with its flags, or another target with further flags.
 
     Attributes:
-        extends: The target whose backend, flags and 'unsupported' this one inherits: one of this file, else a default
-            target; its own name is the default target of that name.
+        extends: The target whose backend, flags and 'unsupported' this one inherits: one above it in this file, else a
+            default target; its own name is the default target of that name.
         backend: The target backend, as iree-compile --iree-hal-list-target-backends names it: one of IREE's, or a
             plugin's.
         flags: Flags of this target, beside the backend itself. They follow those of the target that it extends, and
@@ -101,11 +97,11 @@ def parse_targets(
             if near and entry.backend not in known:
                 what = f"no backend is called {entry.backend!r}"
                 raise file.error(("targets", name, "backend"), what, f"did you mean {near[0]!r}?")
-        return tuple(_Mapping(file, entries, packaged).targets().values())
+        return tuple(_parsed(file, entries, packaged))
     for index, name in enumerate(entries):
         if name not in packaged:
             what = f"no default target is called {name!r}"
-            raise file.error(("targets", index), what, did_you_mean(name, list(packaged)))
+            raise file.error(("targets", index), what, near_or_known(name, list(packaged)))
     return tuple(packaged[name] for name in entries)
 
 
@@ -149,50 +145,28 @@ def _option(flag: str) -> str:
     return flag.partition("=")[0]
 
 
-class _Mapping(Small, frozen=True):
-    """`targets` of one file, which are looked for there first, and then among the packaged ones."""
-
-    file: YamlFile
-    entries: Mapping[str, TargetKeys]
-    packaged: Mapping[str, Target]
-
-    def targets(self) -> dict[str, Target]:
-        return {name: self._target(name, ()) for name in self.entries}
-
-    def _target(self, name: str, below: tuple[str, ...]) -> Target:
-        """One target; `below` are those that are derived from it, the first one first."""
-        entry = self.entries[name]
+def _parsed(file: YamlFile, entries: Mapping[str, TargetKeys], packaged: Mapping[str, Target]) -> Iterator[Target]:
+    """The targets of a mapping; one extends what stands above it, else a packaged one."""
+    known = dict(packaged)
+    for name, entry in entries.items():
         for range_ in entry.releases:
             try:
                 SpecifierSet(range_)
             except InvalidSpecifier:
                 what = f"{range_!r} is no range of releases"
-                raise self.file.error(("targets", name, "releases", range_), what, _RANGE_HINT) from None
+                raise file.error(("targets", name, "releases", range_), what, _RANGE_HINT) from None
         own, releases = entry.flags, tuple(entry.releases.items())
-        if not entry.extends:
-            return Target(name, entry.backend, own, entry.unsupported or None, releases=releases)
-        source = self._source(name, entry.extends, (*below, name))
-        if source.name == name and entry == TargetKeys(extends=name):
-            return source
-        unsupported, inherited = entry.unsupported or source.unsupported, source.flags
-        merging = tuple((range_, merged(inherited, flags)) for range_, flags in releases)
-        merging += tuple((range_, merged(flags, own)) for range_, flags in source.releases)
-        return Target(name, source.backend, merged(inherited, own), unsupported, source.name, releases=merging)
-
-    def _source(self, name: str, wanted: str, chain: tuple[str, ...]) -> Target:
-        """What a target extends: of its own name the packaged one, else the file's own before a packaged one."""
-        if wanted != name and wanted in self.entries:
-            what = f"more than {LONGEST_CHAIN} targets are derived one from the other"
-            at, hint = chain[0], "give one of them a backend"
-            if wanted in chain:
-                at, what = chain[-1], f"extends itself: {' → '.join((*chain[chain.index(wanted) :], wanted))}"
-            if wanted in chain or len(chain) > LONGEST_CHAIN:
-                raise self.file.error(("targets", at, "extends"), what, hint)
-            return self._target(wanted, chain)
-        if wanted not in self.packaged:
-            what = f"no target is called {wanted!r}"
-            if wanted == name:
-                what = f"extends itself: no packaged target is called {name!r}"
-            known = [other for other in dict.fromkeys((*self.entries, *self.packaged)) if other != name]
-            raise self.file.error(("targets", name, "extends"), what, near_or_known(wanted, known))
-        return self.packaged[wanted]
+        target = Target(name, entry.backend, own, entry.unsupported or None, releases=releases)
+        if entry.extends:
+            source = known.get(entry.extends)
+            if source is None:
+                what = f"no target above it, and no default target, is called {entry.extends!r}"
+                raise file.error(("targets", name, "extends"), what, near_or_known(entry.extends, list(known)))
+            unsupported, inherited = entry.unsupported or source.unsupported, source.flags
+            merging = tuple((range_, merged(inherited, flags)) for range_, flags in releases)
+            merging += tuple((range_, merged(flags, own)) for range_, flags in source.releases)
+            target = Target(name, source.backend, merged(inherited, own), unsupported, releases=merging)
+            if entry == TargetKeys(extends=name):
+                target = source
+        known[name] = target
+        yield target

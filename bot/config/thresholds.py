@@ -14,26 +14,24 @@ from msgspec.structs import replace
 
 from bot.config.units import parse_amount, parse_ratio
 from bot.config.yaml_file import (
-    END,
     Globs,
     KeyPath,
     Keys,
     Percentage,
     Plain,
     YamlFile,
-    did_you_mean,
     distinct,
     examples,
     pattern,
 )
-from bot.core.metrics import INEXACT, METRIC_BY_ID, METRIC_IDS, OWN_ID, Metric, Unit
-from bot.core.planned import covers
+from bot.core.metrics import INEXACT, METRIC_BY_ID, Metric, Unit
+from bot.core.planned import covers, near_or_known
 from bot.core.policy import Amount, LevelSpec, Rule, any_match, hiding, is_catch_all, metrics_of
 
 _T = TypeVar("_T")
 
 
-_NUMBER, _UNITS = "[0-9]+([.][0-9]+)? *", "B|KiB|MiB|GiB|ms|s"
+_NUMBER, _UNITS = "(0|[1-9][0-9]*)([.][0-9]+)? *", "B|KiB|MiB|GiB|ms|s"
 _AMOUNT = "an amount is a number, not negative, with B, KiB, MiB, GiB, ms, s, or none for the metric's own unit"
 AmountText = Annotated[
     Annotated[int, Meta(ge=0)] | Annotated[str, pattern(f"{_NUMBER}({_UNITS})?", _AMOUNT, "4KiB")],
@@ -63,8 +61,6 @@ LevelText = Annotated[
     | LevelKeys,
     examples("4KiB", "1.5%", 0, {"absolute": "4KiB", "relative": "1.5%"}, {"limit": "32KiB"}),
 ]
-A_METRIC = {"anyOf": [{"enum": list(METRIC_IDS)}, {"pattern": "[*?\\[]"}]}
-_ANY_METRIC = {"anyOf": [*A_METRIC["anyOf"], {"pattern": f"^{OWN_ID}{END}"}]}
 _NO_OWN: Mapping[str, Metric] = {}
 
 
@@ -82,9 +78,7 @@ class RuleKeys(Keys, frozen=True, kw_only=True):
     """
 
     name: Annotated[str, examples("code size", min_length=1, max_length=100)] = ""
-    metrics: Annotated[
-        tuple[Annotated[str, Meta(extra_json_schema=_ANY_METRIC)], ...], distinct(["artifact_bytes"], ["*"], least=1)
-    ]
+    metrics: Annotated[tuple[str, ...], distinct(["artifact_bytes"], ["*"], least=1)]
     models: Annotated[Globs, examples(["mobilenet_*"])] = ("*",)
     targets: Annotated[Globs, examples(["llvm-cpu-*"])] = ("*",)
     warn: LevelText | UnsetType = UNSET
@@ -120,7 +114,7 @@ def _rule(file: YamlFile, index: int, entry: RuleKeys, known: Mapping[str, Metri
     for number, glob in enumerate(rule.metrics):
         if not any(any_match([glob], id_) for id_ in known):
             what = f"no metric is called {glob!r}"
-            raise file.error((*at, "metrics", number), what, did_you_mean(glob, tuple(known)))
+            raise file.error((*at, "metrics", number), what, near_or_known(glob, tuple(known)))
         varying = next((id_ for id_ in INEXACT if any_match([glob], id_)), None)
         if varying and not covers(glob, "*") and (entry.warn, entry.fail, entry.limit) != (UNSET, UNSET, UNSET):
             what = f"{varying} varies from run to run, and is never judged"

@@ -1,14 +1,13 @@
 """Reads amounts and percentages as people write them (`4KiB`, `1.5%`, `120`, `500ms`), exactly.
 
 Numbers are decimal: leading zeros, which elsewhere mean octal, are refused. Fractions go through `Fraction`, never
-through a float: `0.1MiB` is refused because it is no whole number of bytes, not rounded; the two next to it are told.
+through a float: `0.1MiB` is refused because it is no whole number of bytes, not rounded.
 The rules of the verdict are imported by those functions only that make their values: the command line reads sizes
 before it imports anything else.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -26,9 +25,7 @@ _UNITS: dict[str, tuple[Dimension, int]] = {
     "s": ("ms", 1000),
 }
 _WHOLE: dict[Dimension, str] = {"own": "", "bytes": " of bytes", "ms": " of milliseconds"}
-_SMALLEST: dict[Dimension, str] = {"own": "", "bytes": "B", "ms": "ms"}
-_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([A-Za-z%]*)")
-_LEADING_ZEROS = re.compile(r"^0+(?=[0-9])")
+_NUMBER = re.compile(r"((?:0|[1-9][0-9]*)(?:\.[0-9]+)?) *([A-Za-z%]*)")
 _MAX_LENGTH = 40
 
 
@@ -36,9 +33,6 @@ def _split(text: str) -> tuple[Fraction, str]:
     match = _NUMBER.fullmatch(text)
     if match is None or len(text) > _MAX_LENGTH:
         raise ValueError(f"{text[:_MAX_LENGTH]!r} is no number with a unit, such as 4KiB, 120, 500ms or 1.5%")
-    plain = _LEADING_ZEROS.sub("", match[1])
-    if plain != match[1]:
-        raise ValueError(f"{text!r} has leading zeros, and numbers are decimal: write {plain}{match[2]}")
     return Fraction(match[1]), match[2]
 
 
@@ -68,26 +62,32 @@ def _whole(text: str) -> tuple[int, Dimension]:
     dimension, scale = _UNITS[unit]
     value = number * scale
     if value.denominator != 1:
-        neighbours = " or ".join(f"{one}{_SMALLEST[dimension]}" for one in (math.floor(value), math.ceil(value)))
-        raise ValueError(f"{text!r} is no whole number{_WHOLE[dimension]}: write {neighbours}")
+        raise ValueError(f"{text!r} is no whole number{_WHOLE[dimension]}")
     return int(value), dimension
+
+
+def parse_shard(text: str) -> tuple[int, int]:
+    """`2/4`: which part of how many; raises ValueError (one line for the user) for anything else."""
+    match = re.fullmatch(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})", text)
+    if match is None or int(match[1]) > int(match[2]):
+        raise ValueError(f"{text[:_MAX_LENGTH]!r} is not I/N with 1 <= I <= N, such as 2/4")
+    return int(match[1]), int(match[2])
 
 
 def parse_ratio(written: str) -> Ratio:
     """A percentage such as `1.5%`; raises ValueError (one line for the user) for anything else."""
     from bot.core.policy import Ratio
 
-    number, unit = _split(written)
+    return Ratio(_percentage(written), written)
+
+
+def _percentage(text: str) -> Fraction:
+    number, unit = _split(text)
     if unit != "%":
-        raise ValueError(f"{written!r} is no percentage, such as 1.5%")
-    return Ratio(number / 100, written)
+        raise ValueError(f"{text!r} is no percentage, such as 1.5%")
+    return number / 100
 
 
 def parse_share(text: str) -> float:
-    """A percentage such as `1%` as a share (0.01); raises ValueError, which tells a bare number how it is written."""
-    number, unit = _split(text)
-    if not unit:
-        raise ValueError(f"{text!r} is no percentage: write {float(number if number >= 1 else number * 100):g}%")
-    if unit != "%":
-        raise ValueError(f"{text!r} is no percentage, such as 1%")
-    return float(number / 100)
+    """A percentage such as `1%` as a share (0.01); raises ValueError (one line for the user) for anything else."""
+    return float(_percentage(text))

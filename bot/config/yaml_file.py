@@ -1,25 +1,21 @@
 """Reads a YAML file strictly and keeps its line numbers: UTF-8, one document, no anchors, tags, double keys.
 
 Configuration may come from a pull request, so nothing in it is executed or expanded: the YAML nodes are turned into
-plain values here, by a table of the plain scalar types of YAML 1.1 (https://yaml.org/type/). That reads 0100 as 64,
-1:30 as 90 and `on` as true; YAML 1.2 and people read something else. What they do not agree on is refused, with how to
-write it.
+plain values here. What YAML 1.1 and 1.2 do not read alike (0100, 1:30, 1e3, `on`) is the text that was written, and so
+a mistake where a number or a switch is wanted.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache, reduce
-from math import isfinite
-from operator import getitem
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgspec
 import yaml
-from msgspec.structs import replace
 
 from bot.core.json_text import canonical, converted
 from bot.core.planned import near_or_known, nearest
@@ -28,11 +24,12 @@ from bot.errors import ConfigError
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 32
-MAX_NUMBER_CHARACTERS = 100  # reading a long one in base 60 takes quadratic time
-_DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
-_DIGITS = re.compile(r"[-+]?[0-9]+")
-_NUMBER_OF_YAML_1_2 = re.compile(r"[-+]?(?:0o[0-7]+|[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)")
-_SWITCHES = frozenset({"true", "True", "TRUE", "false", "False", "FALSE"})
+_DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,30})(?:\.[0-9]{1,30})?")
+_WORDS = {
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys(("null", "Null", "NULL", "~", ""), None),
+}
 
 KeyPath = tuple["str | int", ...]  # keys and list indices from the document's root
 
@@ -49,12 +46,6 @@ class YamlFile(Small, frozen=True):
     path: Path
     data: Any
     lines: Mapping[KeyPath, int]  # path → line, counted from 1; of the key for a value in a mapping
-    above: KeyPath = ()  # the keys that lead to the document's root, where that is a part of the file
-
-    def part(self, *keys: str) -> YamlFile:
-        """What stands under these keys, as a document of its own."""
-        lines = {path[len(keys) :]: line for path, line in self.lines.items() if path[: len(keys)] == keys}
-        return replace(self, data=reduce(getitem, keys, self.data), lines=lines, above=(*self.above, *keys))
 
     def line(self, path: KeyPath) -> int:
         """The line of a value; of the nearest one around it where the path does not exist."""
@@ -64,7 +55,7 @@ class YamlFile(Small, frozen=True):
 
     def error(self, path: KeyPath, what: str, hint: str = "") -> ConfigError:
         """The error to raise about a value: it names file, line and key."""
-        return _error(self.path, self.line(path), what, hint, key=key_text((*self.above, *path)))
+        return _error(self.path, self.line(path), what, hint, key=key_text(path))
 
 
 def _error(path: Path, line: int, what: str, hint: str = "", *, key: str = "") -> ConfigError:
@@ -75,7 +66,7 @@ class _Refused(Exception):
     """A node that is valid YAML and not accepted; args: line, what, hint."""
 
 
-class _StrictLoader(yaml.SafeLoader):
+class _StrictLoader(yaml.BaseLoader):
     """Refuses anchors, aliases, tags and deep nesting while composing, before anything can be expanded."""
 
     depth = 0
@@ -98,7 +89,7 @@ class _StrictLoader(yaml.SafeLoader):
         return node
 
 
-def _composed(path: Path, text: str) -> tuple[_StrictLoader, yaml.Node]:
+def _composed(path: Path, text: str) -> yaml.Node:
     """The nodes of a text, which know where they stand in it; raises ConfigError for what is not accepted."""
     try:
         loader = _StrictLoader(text)
@@ -117,41 +108,12 @@ def _composed(path: Path, text: str) -> tuple[_StrictLoader, yaml.Node]:
         marks = [mark.line + 1 for mark in (error.problem_mark, error.context_mark) if mark]
         line = next((line for line in marks if line <= last_line), last_line)
         raise _error(path, line, f"is not YAML: {error.problem}") from error
-    return loader, node
-
-
-_CONSTRUCT: dict[str, Callable[[yaml.SafeLoader, Any], Any]] = {
-    "tag:yaml.org,2002:int": yaml.SafeLoader.construct_yaml_int,
-    "tag:yaml.org,2002:float": yaml.SafeLoader.construct_yaml_float,
-    "tag:yaml.org,2002:bool": yaml.SafeLoader.construct_yaml_bool,
-    "tag:yaml.org,2002:null": yaml.SafeLoader.construct_yaml_null,
-}
-"""What is not listed (dates among it) stays the text that was written."""
-
-
-def _refusal(text: str, value: str | int | float | bool | None) -> tuple[str, str] | None:
-    """What is wrong with an unquoted word that YAML 1.1 reads as this; None where everybody reads it alike."""
-    if isinstance(value, bool) and text not in _SWITCHES:
-        word = str(value).lower()
-        return f"{text!r} is {word} in YAML 1.1 and text in YAML 1.2", f"write {word}, or put it in quotes"
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and not _DECIMAL.fullmatch(text):
-        return _no_decimal(text, value, "YAML 1.1")
-    if isinstance(value, str) and len(text) <= MAX_NUMBER_CHARACTERS and _NUMBER_OF_YAML_1_2.fullmatch(text):
-        return _no_decimal(text, int(text, 8) if "o" in text else float(text), "YAML 1.2")
-    return None
-
-
-def _no_decimal(text: str, value: int | float, version: str) -> tuple[str, str]:
-    read = int(value) if isfinite(value) and value == int(value) else value
-    meant = int(text) if _DIGITS.fullmatch(text) else read
-    write = f"write {meant}" if isfinite(meant) else "write a decimal number"
-    what = f"{text!r} is {read} in {version}, and numbers here are decimal"
-    return what, f"{write}, or put it in quotes where text is meant"
+    return node
 
 
 class _Walk:
-    def __init__(self, path: Path, loader: _StrictLoader) -> None:
-        self.path, self.loader = path, loader
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self.lines: dict[KeyPath, int] = {}
 
     def value(self, node: yaml.Node, at: KeyPath) -> Any:
@@ -168,29 +130,25 @@ class _Walk:
                 mapping[key] = self.value(value_node, here)
             return mapping
         if isinstance(node, yaml.ScalarNode):
-            return self.scalar(node, at)
+            return _scalar(node)
         return [self.value(item, (*at, index)) for index, item in enumerate(node.value)]
 
     def key(self, node: yaml.Node) -> str:
-        line = node.start_mark.line + 1
         if not isinstance(node, yaml.ScalarNode):
-            raise _error(self.path, line, "a key is text, not a list or a mapping")
-        if node.tag in _CONSTRUCT:
-            kind = node.tag.rpartition(":")[2]
-            raise _error(self.path, line, f"the key {node.value!r} reads as {kind}", "put it in quotes")
+            raise _error(self.path, node.start_mark.line + 1, "a key is text, not a list or a mapping")
         return str(node.value)
 
-    def scalar(self, node: yaml.ScalarNode, at: KeyPath) -> Any:
-        construct, line = _CONSTRUCT.get(node.tag), node.start_mark.line + 1
-        try:
-            if construct and len(node.value) > MAX_NUMBER_CHARACTERS:
-                raise ValueError
-            value = construct(self.loader, node) if construct else node.value
-        except ValueError as error:  # such as 0b_ or five thousand digits
-            raise _error(self.path, line, "is no number", "put it in quotes", key=key_text(at)) from error
-        if not node.style and (refused := _refusal(node.value, value)):
-            raise _error(self.path, line, *refused, key=key_text(at))
-        return value
+
+def _scalar(node: yaml.ScalarNode) -> str | int | float | bool | None:
+    """Text, but where it is not in quotes and everybody reads it as something else."""
+    text: str = node.value
+    if node.style:
+        return text
+    if text in _WORDS:
+        return _WORDS[text]
+    if _DECIMAL.fullmatch(text):
+        return float(text) if "." in text else int(text)
+    return text
 
 
 def read_yaml(path: Path) -> YamlFile:
@@ -208,9 +166,8 @@ def read_yaml(path: Path) -> YamlFile:
         line = data.count(b"\n", 0, error.start) + 1
         what = f"byte 0x{data[error.start]:02x} is not UTF-8"
         raise _error(path, line, what, "save the file as UTF-8") from error
-    loader, node = _composed(path, text)
-    walk = _Walk(path, loader)
-    return YamlFile(path, walk.value(node, ()), walk.lines)
+    walk = _Walk(path)
+    return YamlFile(path, walk.value(_composed(path, text), ()), walk.lines)
 
 
 # A YAML file as a value of a type. The types are the only description of what a file may hold: a JSON Schema for
@@ -255,7 +212,7 @@ Flag = Annotated[str, pattern(FLAG, "a flag begins with -- and is on one line", 
 Flags = Annotated[tuple[Flag, ...], examples(["--iree-opt-level=O2"])]
 Spec = Annotated[Text, examples("3.13.0", "iree-base-compiler==3.13.0", "build/tools/iree-compile")]
 _SHARE = "a relative level is a number, not negative, with %"
-Percentage = Annotated[str, pattern("[0-9]+([.][0-9]+)? *%", _SHARE, "1.5%")]
+Percentage = Annotated[str, pattern("(0|[1-9][0-9]*)([.][0-9]+)? *%", _SHARE, "1.5%")]
 
 
 def except_beside(**others: tuple[str, ...]) -> dict[str, Any]:
@@ -272,12 +229,6 @@ def read_as(file: YamlFile, kind: type[_T]) -> _T:
     if problem := next(_problems(top, top, file.data, ()), None):
         raise file.error(*problem)
     return converted(file.data, kind, str(file.path))
-
-
-def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """A hint: the nearest known word; where none is near, those that there are."""
-    near = nearest(word, known)[:1]
-    return f"did you mean {near[0]!r}?" if near else near_or_known(word, known)
 
 
 def _json_schema(kind: Any) -> dict[str, Any]:
@@ -309,6 +260,7 @@ _TYPES: dict[str, tuple[type, str]] = {
     "array": (list, "a list"),
     "null": (type(None), "empty"),
 }
+_HINTS = {"string": "put it in quotes", "integer": "write a decimal number, without quotes"}
 _SHOWN_CHARACTERS = 60
 _EMPTY = ("is empty", "leave the key out, or give it a value")
 
@@ -320,18 +272,10 @@ def _problems(top: Plain, schema: Plain, value: Any, at: KeyPath) -> Iterator[Pr
     if not fitting:
         wanted, hint = {one.get("type", "string") for one in alternatives}, ""
         if not isinstance(value, (dict, list, type(None))):
-            hint = f"write [{value}]" if "array" in wanted else "put it in quotes" if wanted == {"string"} else ""
+            hint = f"write [{value}]" if "array" in wanted else _HINTS.get(" ".join(wanted), "")
         is_, must = next(words for kind, words in _TYPES.values() if kind is type(value)), wanted & _TYPES.keys()
         words = " or ".join(words for name, (_, words) in _TYPES.items() if name in must)
         yield at, f"is {is_}, must be {words}", hint
-    elif len(fitting) > 1:  # a tag tells them apart
-        tag, tagged = schema["discriminator"]["propertyName"], schema["discriminator"]["mapping"]
-        if tag not in value:
-            yield at, f"the key {tag!r} is missing", ""
-        elif value[tag] not in list(tagged):
-            yield from _problems(top, {"enum": list(tagged)}, value[tag], (*at, tag))
-        else:
-            yield from _problems(top, {"$ref": tagged[value[tag]]}, value, at)
     elif unfit := _unfit(value, fitting[0]):
         yield at, *unfit
     elif isinstance(value, dict):
@@ -351,7 +295,7 @@ def _problems_of_mapping(top: Plain, schema: Plain, value: Plain, at: KeyPath) -
     for key, item in value.items():
         part = known.get(key) or schema.get("additionalProperties")
         if not part:
-            yield (*at, key), "unknown key", did_you_mean(key, sorted(known))
+            yield (*at, key), "unknown key", near_or_known(key, sorted(known))
         elif unfit := _unfit(key, {**schema.get("propertyNames", {}), "type": "string"}):
             yield (*at, key), *unfit
         else:
@@ -367,14 +311,14 @@ def _alternatives(top: Plain, schema: Plain) -> list[Plain]:
     """All that a value may be, without references."""
     if "$ref" in schema:
         return _alternatives(top, top["$defs"][schema["$ref"].rpartition("/")[2]])
-    if "anyOf" not in schema or "type" in schema:
+    if "anyOf" not in schema:
         return [schema]
     return [one for each in schema["anyOf"] for one in _alternatives(top, each)]
 
 
 def _unfit(value: Any, schema: Plain) -> tuple[str, str] | None:
     """What is wrong with a value of the right type, whatever is in it, and how to mend it."""
-    if "enum" in schema and "type" not in schema and value not in schema["enum"]:  # beside a type it is for editors
+    if "enum" in schema and value not in schema["enum"]:
         words = schema["enum"]
         near = nearest(value, words)[:1] if len(words) > 1 else []
         must = f"one of {', '.join(words)}" if len(words) > 1 else repr(words[0])

@@ -73,7 +73,7 @@ class ActionInputs:
     flags: tuple[str, ...] = ()
     pull_request: int | None = None  # number of the pull request that a manual run reports to; None: job summary only
     shards: int | None = None
-    shard: str = ""
+    shard: tuple[int, int] | None = None  # which part of how many
     plan: str = ""  # what `plan --shards` printed, for `shard`
     # files or globs of snapshots that together are the head side, measured by a matrix of runners
     parts: tuple[str, ...] = ()

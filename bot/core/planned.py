@@ -128,8 +128,6 @@ class Target(Small, frozen=True):
     backend: str
     flags: tuple[str, ...] = ()
     unsupported: str | None = None  # why it cannot compile stand-alone
-    # the target that it was derived from, of which backend and flags have what was inherited
-    extends: str | None = None
     # ranges of releases (`<3.11`), each with what stands there in place of the flags; the first that has the compiler's
     # release counts
     releases: tuple[tuple[str, tuple[str, ...]], ...] = ()

@@ -59,7 +59,7 @@ def baseline(services: Services) -> int:
             before = next(stored(services, store, config, sha, lambda entry: entry.sha != sha), None)
         if before:
             snapshot = _asked_twice(head.work, head, {"base": before.snapshot, "head": snapshot})["head"]
-        snapshot = with_largest_traced(plan, snapshot, config.baseline.traces, head.work)
+        snapshot = with_largest_traced(plan, snapshot, head.work)
         write_snapshot(services.out / "head.json", snapshot)
         say("stored" if store.save(entry, snapshot) else "was stored already")
         if before is None:
@@ -77,7 +77,9 @@ def baseline(services: Services) -> int:
 def part(services: Services) -> None:
     """Measure one shard of the head into `head-I-of-N.json`."""
     require_writable(services.out)
-    index, count = _shard(services.inputs.shard)
+    if services.inputs.shard is None:
+        raise UsageError("is missing", where="input shard", hint="use a row's `shard` of the plan")
+    index, count = services.inputs.shard
     with opened(services, _head(services)) as (_, head):
         request = replace(services.request, shard=(index, count), plan=services.inputs.plan or None)
         head = replace(head, work=replace(head.work, request=request))
@@ -104,13 +106,6 @@ def _head(services: Services) -> Wanted:
 def _pushed(services: Services) -> Wanted:
     head = services.inputs.head
     return Wanted("the pushed commit", services.context.sha, named_compiler(services, head) or head or None)
-
-
-def _shard(text: str) -> tuple[int, int]:
-    index, _, count = text.partition("/")
-    if not (index.isdigit() and count.isdigit()):
-        raise UsageError(f"{text!r} is not I/N", where="input shard", hint="use a row's `shard` of the plan")
-    return int(index), int(count)
 
 
 def _compared(services: Services, base: Opened, head: Opened, judge: Opened) -> Report:

@@ -189,6 +189,7 @@ PROGRAM_SECONDS = 2
 """What the passes over a program take on both sides: 1 s for 400 lines, 3.5 s for 4,000, for all dispatches of it."""
 MOVED_TENTHS, MOST = 9, 600
 """So much of a target's moved bytes of dispatches has to have a knob or a trace; so many are traced at most."""
+MOST_STORED = 24  # Dispatches of a stored side, about 2.4 KB each
 Moved = tuple[CellKey, DispatchDelta]
 
 
@@ -539,14 +540,14 @@ def traced(plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], work: Work)
         return with_traces(plans, sides, moved, resources, seconds_for(sides))
 
 
-def with_largest_traced(plan: SidePlan, snapshot: Snapshot, most: int, work: Work) -> Snapshot:
+def with_largest_traced(plan: SidePlan, snapshot: Snapshot, work: Work, most: int = MOST_STORED) -> Snapshot:
     """A side that others will be compared with when its compiler is gone, with traces of its largest dispatches.
 
     `most`: how many at most; as many less as there is no time for.
     """
     rows = [(cell.key, row) for cell in snapshot.cells for row in cell.dispatches if row.code_bytes]
     rows.sort(key=lambda one: (-(one[1].code_bytes or 0), one[0], one[1].name))
-    if not most or not rows or not plan.compiler.is_traced:
+    if not rows or not plan.compiler.is_traced:
         return snapshot
     largest = [(key, DispatchDelta(None, row, "", None)) for key, row in rows[:most]]
     work.show.say(

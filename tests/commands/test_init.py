@@ -81,8 +81,6 @@ def test_a_configuration_and_two_workflows_are_written_and_told(place: Place) ->
     ]
     assert told.startswith("models: 2 of this repository\nleft out: 1 .mlir or .mlirbc, ")
     assert f"compiler: {PIN}, as requirements.txt pins it\ndefault branch: main\n" in told
-    steps = re.findall(r"^(\d)\. (.*)", told, re.MULTILINE)
-    assert [number for number, _ in steps] == [str(number) for number in range(1, 7)]
     for words in (PLACEHOLDER, "gh label create code-size-approved", "permissions", "first baseline", "comment"):
         assert words in told
 
@@ -151,10 +149,6 @@ def test_it_sets_up_the_repository_around_it_and_nothing_outside_of_one(
     assert not (place.top.parent / "code-size.yml").exists()
 
 
-def test_quiet_says_only_where_the_files_are(place: Place) -> None:
-    assert place.init("--quiet").splitlines() == [f"wrote {name}" for name in ("code-size.yml", *PLACES)]
-
-
 # What is there already.
 
 
@@ -174,7 +168,7 @@ def test_all_that_is_there_is_named_and_force_writes_over_it(place: Place) -> No
     assert place.files() == {**before, "models/a.mlir": MODEL}
     for name in ("code-size.yml", *PLACES):
         place.put(name, "old\n")
-    place.init("--force")
+    assert place.init("--force", "--quiet").splitlines() == [f"wrote {name}" for name in ("code-size.yml", *PLACES)]
     assert "old\n" not in place.files().values()
     (place.top / "code-size.yml").unlink()
     (place.top / "code-size.yml").symlink_to("nowhere")
@@ -192,21 +186,12 @@ def test_a_configuration_keeps_its_place(place: Place) -> None:
     assert config.compiler.requirements == "requirements.txt"
 
 
-def test_a_place_that_cannot_be_written_is_one_line(place: Place) -> None:
-    place.put(".github", "a file in the way\n")
-    line = place.init(code=2)
-    assert line.startswith("code-size-bot: ") and ".github/workflows" in line
-    assert len(line.splitlines()) == 1
-
-
 # Git.
 
 
 @pytest.mark.parametrize(
     ("branch", "pattern"),
     [
-        ("main", "main"),
-        ("trunk", "trunk"),
         ("release/1.x", "release/1.x"),
         ("a+b!", r"a\+b\!"),
         ("true", "true"),
@@ -243,11 +228,7 @@ def test_an_action_that_is_given_is_used_and_what_was_needed_is_no_longer_said(p
         assert ("replace with the commit" in text) is action.endswith("@v1")
 
 
-def test_a_shortened_commit_and_what_is_no_action_are_refused(place: Place) -> None:
-    for ref in (COMMIT[:7], COMMIT[:12].upper(), COMMIT[:39]):
-        line = place.init("--action", f"acme/code-size-bot@{ref}", code=2)
-        assert line.startswith(f"code-size-bot: --action: 'acme/code-size-bot@{ref}' names a shortened commit")
-        assert line.endswith("(write all of its 40 digits)")
+def test_what_is_no_action_is_refused(place: Place) -> None:
     wrong = ("acme", "acme/bot", "acme/bot@", "acme/bot@v1 # x", "a\nb/c@d", "docker://x", "../x", "../x@y", "./../x")
     for action in (*wrong, "a/../b@c"):
         line = place.init("--action", action, code=2)
@@ -264,7 +245,7 @@ def require_clean(*argv: str) -> None:
     assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"
 
 
-@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("action", ACTIONS[::3])
 def test_github_zizmor_and_actionlint_take_the_workflows(tmp_path: Path, action: str) -> None:
     paths = [tmp_path / ".github" / "workflows" / file for file in WORKFLOWS]
     paths[0].parent.mkdir(parents=True)

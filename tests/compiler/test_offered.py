@@ -50,7 +50,7 @@ def test_a_dated_release_of_a_page(tmp_path: Path, page: LinksPage) -> None:
     first, said = found(DATED, tmp_path, Places((page.url,)))
     assert (library(first), first.info.spec) == (DATED, f"iree-base-compiler=={DATED}")
     assert said == [f"fetching iree-base-compiler=={DATED}"]
-    assert page.asked[0] == PAGE and page.asked[-1] == f"/download/{wheel_name(DATED)}"
+    assert page.asked[0] == PAGE and page.asked[-1] == f"/{wheel_name(DATED)}"
     before = len(page.asked)
     for spec in (DATED, f"iree-base-compiler=={DATED}"):
         assert found(spec, tmp_path, Places((page.url,))) == (first, [])

@@ -52,7 +52,7 @@ def test_the_default_is_the_packaged_one() -> None:
     assert len(config.models) >= 12
     assert (config.flags, config.timeout_seconds, config.report_id, config.templates) == ((), 1800, "default", None)
     assert (config.comment, config.fail_job) == ("changes", False)
-    assert config.baseline == BaselineChoice("auto", "code-size-data", ".code-size/baselines", 250, 24)
+    assert config.baseline == BaselineChoice("auto", "code-size-data", ".code-size/baselines", 250)
     assert config.states == DEFAULT_STATES
     assert is_catch_all(config.thresholds[-1])
     named = load_config(configs_dir() / "default.yml")
@@ -172,7 +172,7 @@ def test_a_rule_for_all_metrics_or_without_a_level_may_match_those_that_vary(loa
 # below `thresholds`, before a catch-all.
 REFUSED = r"""
 complier: {base: a}
-! 2: complier: unknown key (did you mean 'compiler'?)
+! 2: complier: unknown key (did you mean 'compiler'…
 compiler: {q: 1}
 ! 2: compiler.q: unknown key (known: artifacts, base, find_links, head, kind, metrics, package, repository,
 ! requirements, run, sources, stages)
@@ -211,7 +211,7 @@ compiler: {requirements: r.txt, base: x}
 flags: [-O2]
 ! 2: flags[0]: '-O2' does not fit: a flag begins with -- and is on one line (for example --iree-opt-level=O2)
 targets: [llvm-cpu-x86]
-! 2: targets[0]: no default target is called 'llvm-cpu-x86' (did you mean 'llvm-cpu-x86_64'?)
+! 2: targets[0]: no default target is called 'llvm-cpu-x86' (did you mean 'llvm-cpu-x86_64' or…
 targets: {a: {flags: []}}
 ! 2: targets.a: the key 'backend' is missing
 - {metrics: ['artefact*']}
@@ -249,26 +249,19 @@ thresholds:
 - {metrics: [vm_bytes], warn: 4KiB, fail: 4096B}
 ! 3: thresholds[0].warn: is the same as 'fail': it can never warn (keep one of them)
 - {metrics: [vm_bytes], limit: 0.1KiB}
-! 3: thresholds[0].limit: '0.1KiB' is no whole number of bytes: write 102B or 103B
+! 3: thresholds[0].limit: '0.1KiB' is no whole number of bytes
 - {metrics: [vm_bytes], limit: 4KiB, fail: {limit: 5KiB}}
 ! 3: thresholds[0].limit: the rule has a second limit in 'fail' (keep one of them)
 flags: 3
 model: []
 ! 2: flags: is a whole number, must be a list (write [3])
 targets:
-  mine: {extends: bases}
-  base: {backend: vmvx}
-! 3: targets.mine.extends: no target is called 'bases' (did you mean 'base'?)
-targets:
-  cuda-90: {extends: cuda-90}
-! 3: targets.cuda-90.extends: extends itself: no packaged target is called 'cuda-90' (did you mean 'cuda'?)
+  mine: {extends: vmv}
+! 3: targets.mine.extends: no target above it, and no default target, is called 'vmv' (did you mean 'vmvx'…
 targets:
   z: {extends: a}
-  a: {extends: b}
-  b: {extends: c}
-  c:
-    extends: a
-! 7: targets.c.extends: extends itself: a → b → c → a (give one of them a backend)
+  a: {extends: z}
+! 3: targets.z.extends: no target above it, and no default target, is called 'a' (known: …
 targets:
   mine: {extends: ''}
 ! 3: targets.mine.extends: '' does not fit: a target's name has letters, digits, '_', '.' and '-' only (for example
@@ -299,8 +292,14 @@ targets:
 targets:
   a: {backend: x, releases: {'<3': [--a], '<4': [b]}}
 ! 3: targets.a.releases.<4[0]: 'b' does…
-states: {removed: [], new: no}
-! 2: states.new: …
+states: {removed: pass, new: no}
+! 2: states.new: is 'no', must be one of …
+fail_job: yes
+! 2: fail_job: is text, must be true or false
+timeout_seconds: 0100
+! 2: timeout_seconds: is text, must be a whole number (write a decimal number, without quotes)
+- {metrics: [vm_bytes], warn: 0100}
+! 3: thresholds[0].warn: '0100' does not fit…
 repeats: {a: [b], c: [d, d]}
 ! 2: repeats.c[1]: 'd' is in the list twice…
 'x` - at `$.flags': 1
@@ -342,20 +341,6 @@ def test_refused(load: Load, tmp_path: Path, text: str, said: str) -> None:
     assert (caught.value.exit_code, "\n" in line, "hunter2" in line) == (2, False, False)
 
 
-def test_a_glob_that_was_meant_from_the_top_of_the_repository(tmp_path: Path) -> None:
-    models(tmp_path, ".git/x.mlir", "models/a.mlir", ".github/notes.txt")
-    path = tmp_path / ".github/code-size.yml"
-    path.write_text(SCHEMA + "models: [models/*.mlir]\n", encoding="utf-8")
-    with pytest.raises(ConfigError) as caught:
-        load_config(path)
-    assert caught.value.line.endswith("(globs are relative to this file: write ../models/*.mlir)")
-    path.write_text(SCHEMA + "models: [../models/*.mlir]\n", encoding="utf-8")
-    assert [model.name for model in load_config(path).models] == ["a.mlir"]
-    path.write_text(SCHEMA + "models: [elsewhere/*.mlir]\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"\(globs are relative to this file\)"):
-        load_config(path)
-
-
 def test_globs_that_match_no_model_or_two_of_one_name(load: Load, tmp_path: Path) -> None:
     models(tmp_path, "a.mlir", "notes.txt", "a/m.mlir", "b/m.onnx")
     both = f"{tmp_path / 'a/m.mlir'} and {tmp_path / 'b/m.onnx'} are both called 'm'"
@@ -375,7 +360,7 @@ def test_globs_that_match_no_model_or_two_of_one_name(load: Load, tmp_path: Path
 def test_baselines_are_completed_entry_by_entry(load: Load) -> None:
     config = load(SCHEMA + "comment: always\nfail_job: true\nbaseline: {store: directory}\n")
     assert (config.comment, config.fail_job) == ("always", True)
-    assert config.baseline == BaselineChoice("directory", "code-size-data", ".code-size/baselines", 250, 24)
+    assert config.baseline == BaselineChoice("directory", "code-size-data", ".code-size/baselines", 250)
 
 
 def test_the_name_of_a_data_branch(load: Load) -> None:

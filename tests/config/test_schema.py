@@ -8,17 +8,16 @@ from typing import Any
 
 import msgspec
 import pytest
+from generated import SCHEMAS
 from growth import steps
 from jsonschema import Draft202012Validator
 
-from bot.config.configuration import Config, Configuration, configs_dir, configuration_schema, read_configuration
-from bot.config.experiments import experiments_schema
+from bot.config.configuration import Config, Configuration, configs_dir, read_configuration
 from bot.core.delta import STATES
 from bot.core.policy import DEFAULT_STATES
 from bot.errors import ConfigError
 
-CONFIGURATION = configuration_schema()
-SCHEMAS = {"schema.json": CONFIGURATION, "experiments-schema.json": experiments_schema()}
+CONFIGURATION = SCHEMAS["configs/schema.json"]
 FILES = sorted(path for path in configs_dir().glob("*.yml") if path.name != "experiments.yml")
 """Those that are configurations."""
 SCHEMA = "schema: code-size-config/1\n"

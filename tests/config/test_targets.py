@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.config.configuration import load_config
-from bot.config.targets import LONGEST_CHAIN, merged
+from bot.config.targets import merged
 from bot.core.planned import Target
-from bot.errors import ConfigError
 
 HEADER = "schema: code-size-config/1\ntargets:\n"
 PACKAGED = {target.name: target for target in load_config(models=False).targets}
@@ -37,7 +36,7 @@ def test_backend_and_flags_are_inherited_and_an_option_is_replaced_in_its_place(
         "  a: {extends: vmvx-inline}\n  b: {extends: vmvx-inline, unsupported: not here}\n"
     )
     flags = (*PACKAGED["llvm-cpu-x86_64"].flags, "--iree-opt-level=O3")
-    assert targets["x86_64-O3"] == Target("x86_64-O3", "llvm-cpu", flags, None, "llvm-cpu-x86_64")
+    assert targets["x86_64-O3"] == Target("x86_64-O3", "llvm-cpu", flags)
     inherited = PACKAGED["llvm-cpu-riscv64"].flags
     assert inherited[-1].startswith("--iree-llvmcpu-target-cpu-features=")
     assert targets["small"].flags == (*inherited[:-1], features, "--iree-opt-level=O2")
@@ -74,35 +73,20 @@ def test_every_option_is_there_as_often_as_one_of_the_two_has_it(inherited: list
     assert set(both) <= {*inherited, *own}
 
 
-def test_a_chain_within_the_file_in_any_order(load: Load) -> None:
+def test_a_target_extends_one_above_it_its_own_name_means_the_packaged_one(load: Load) -> None:
     targets = load(
-        "  c: {extends: b, flags: [--iree-opt-data-tiling]}\n"
-        "  b: {extends: a, flags: [--iree-opt-level=O2]}\n"
         "  a: {backend: llvm-cpu, flags: [--iree-opt-level=O1]}\n"
+        "  b: {extends: a, flags: [--iree-opt-level=O2]}\n"
+        "  c: {extends: b, flags: [--iree-opt-data-tiling]}\n"
+        "  vmvx: {extends: vmvx}\n"
+        "  cuda: {extends: cuda, flags: [--iree-cuda-target=sm_86]}\n"
+        "  new: {extends: cuda}\n"
     )
     assert targets == {
-        "c": Target("c", "llvm-cpu", ("--iree-opt-level=O2", "--iree-opt-data-tiling"), None, "b"),
-        "b": Target("b", "llvm-cpu", ("--iree-opt-level=O2",), None, "a"),
         "a": Target("a", "llvm-cpu", ("--iree-opt-level=O1",)),
+        "b": Target("b", "llvm-cpu", ("--iree-opt-level=O2",)),
+        "c": Target("c", "llvm-cpu", ("--iree-opt-level=O2", "--iree-opt-data-tiling")),
+        "vmvx": PACKAGED["vmvx"],
+        "cuda": Target("cuda", "cuda", ("--iree-cuda-target=sm_86",)),
+        "new": Target("new", "cuda", ("--iree-cuda-target=sm_86",)),
     }
-
-
-def test_its_own_name_means_the_packaged_target_and_other_names_the_files_own_first(load: Load) -> None:
-    own = "  vmvx: {extends: vmvx}\n  new: {extends: cuda}\n"
-    targets = load(f"{own}  cuda: {{extends: cuda, flags: [--iree-cuda-target=sm_86]}}\n")
-    assert targets["vmvx"] == PACKAGED["vmvx"]
-    assert targets["cuda"] == Target("cuda", "cuda", ("--iree-cuda-target=sm_86",), None, "cuda")
-    assert targets["new"].flags == ("--iree-cuda-target=sm_86",)
-    longest = load("".join(CHAIN.splitlines(keepends=True)[:-1]))
-    assert len(longest) == LONGEST_CHAIN + 1 and {target.backend for target in longest.values()} == {"vmvx"}
-
-
-CHAIN = "  t0: {backend: vmvx}\n" + "".join(f"  t{i}: {{extends: t{i - 1}}}\n" for i in range(1, LONGEST_CHAIN + 2))
-
-
-def test_too_long_a_chain(load: Load) -> None:
-    words = f"more than {LONGEST_CHAIN} targets are derived one from the other"
-    with pytest.raises(
-        ConfigError, match=rf"c\.yml:20: targets\.t17\.extends: {words} \(give one of them a backend\)$"
-    ):
-        load(CHAIN)

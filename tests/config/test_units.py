@@ -34,15 +34,13 @@ def test_amounts(written: str | int, value: int, dimension: Dimension) -> None:
     ("written", "message"),
     [
         *((text, "has an unknown unit, known are B, KiB, MiB, GiB, ms, s") for text in ("4kB", "4%")),
-        ("0.1KiB", "is no whole number of bytes: write 102B or 103B"),
-        ("0.0001s", "is no whole number of milliseconds: write 0ms or 1ms"),
-        ("1.5", "is no whole number: write 1 or 2"),
+        ("0.1KiB", "is no whole number of bytes"),
+        ("0.0001s", "is no whole number of milliseconds"),
+        ("1.5", "is no whole number"),
         *(
             (text, "is no number with a unit, such as 4KiB, 120, 500ms or 1.5%")
-            for text in ("-4KiB", -4, "KiB", "", "1e9", "٤KiB", "0x10", "1_000", "9" * 60)
+            for text in ("-4KiB", -4, "KiB", "", "1e9", "٤KiB", "0x10", "1_000", "0100", "00.5 KiB", "9" * 60)
         ),
-        ("0100", "has leading zeros, and numbers are decimal: write 100"),
-        ("00.5 KiB", "has leading zeros, and numbers are decimal: write 0.5KiB"),
     ],
 )
 def test_no_amounts(written: str | int, message: str) -> None:
@@ -79,7 +77,6 @@ def test_decimals_are_exact(quarters: int) -> None:
 
 def test_a_share_is_written_as_a_percentage() -> None:
     assert [parse_share(text) for text in ("1%", "0%", "1.5 %", "150%")] == [0.01, 0.0, 0.015, 1.5]
-    told = {"0.01": "write 1%", "0.005": "write 0.5%", "2": "write 2%", "0": "write 0%", "1ms": "such as 1%"}
-    for wrong, hint in told.items():
-        with pytest.raises(ValueError, match=f"is no percentage.* {hint}$"):
+    for wrong in ("0.01", "2", "1ms"):
+        with pytest.raises(ValueError, match=f"^'{wrong}' is no percentage, such as 1.5%$"):
             parse_share(wrong)

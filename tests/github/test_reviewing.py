@@ -339,6 +339,8 @@ def test_parts_and_plans_that_do_not_fit_are_one_line(stage: Stage) -> None:
     said: list[tuple[dict[str, Any], str]] = [
         ({"command": "measure", "shard": "1/8", "plan": planned}, of_others),
         ({"parts": "parts/*.json", "plan": '{"include": []}'}, "input parts: match no file"),
+        ({"command": "plan"}, "input shards: is missing"),
+        ({"command": "measure"}, "input shard: is missing"),
         *(
             ({"parts": part, "plan": plan}, "input plan: is not a plan")
             for plan in ("no plan", "[]", '{"include": [{}]}', '{"include": 1}')

@@ -1,18 +1,15 @@
-"""What a contributor meets first: forms that GitHub takes, and hooks that say what `make check` says."""
+"""What a contributor meets first: a template, and hooks that say what `make check` says, which runs their schemas."""
 
 from __future__ import annotations
 
 import re
 import subprocess
-from pathlib import Path
 from typing import Any
 
-import needs
 import pytest
 import yaml
 from places import ROOT
 
-FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
 HOOKS: dict[str, Any] = {
     hook["id"]: hook
     for repository in yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
@@ -21,29 +18,6 @@ HOOKS: dict[str, Any] = {
 DEVELOPMENT = re.findall(
     r'^  "([\w.-]+==[\w.]+)",$', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE
 )
-
-
-def require_valid(schema: str, *paths: Path) -> None:
-    command = [needs.program("check-jsonschema"), *schema.split(), *map(str, paths)]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stdout
-
-
-def test_github_takes_the_issue_forms() -> None:
-    assert {path.stem for path in FORMS} == {"config", "wrong-figure", "crash", "new-target-or-metric"}
-    require_valid("--builtin-schema vendor.github-issue-forms", *(path for path in FORMS if path.stem != "config"))
-    require_valid("--builtin-schema vendor.github-issue-config", *(path for path in FORMS if path.stem == "config"))
-
-
-@pytest.mark.parametrize("form", [path for path in FORMS if path.stem != "config"], ids=lambda path: path.stem)
-def test_every_form_asks_for_what_is_needed_to_see_it_too(form: Path) -> None:
-    fields = [
-        field for field in yaml.safe_load(form.read_text(encoding="utf-8"))["body"] if field["type"] != "markdown"
-    ]
-    ids = [field["id"] for field in fields]
-    assert len(set(ids)) == len(ids)
-    assert any(field["validations"]["required"] for field in fields)
-    assert form.stem == "new-target-or-metric" or {"command", "version"} <= set(ids)
 
 
 def test_the_template_of_pull_requests_names_files_that_are_there() -> None:
@@ -68,5 +42,3 @@ def test_every_hook_looks_at_files_that_there_are(hook: dict[str, Any]) -> None:
     names = [name for name in listed.stdout.splitlines() if re.search(hook["files"], name)]
     seen = [name for name in names if not ("exclude" in hook and re.search(hook["exclude"], name))]
     assert seen
-    if hook["entry"].startswith("check-jsonschema"):
-        require_valid(hook["entry"].partition(" ")[2], *(ROOT / name for name in seen))

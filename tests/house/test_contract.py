@@ -41,20 +41,14 @@ def accepted(one: dict[str, Any]) -> dict[str, Any]:
 
 VIOLATIONS = {
     "no such operation": exchange("GET", "/nonsense"),
-    "PATCH /repos/octo/repo: no such operation": exchange("PATCH", ""),
     "unknown query parameter pages": exchange("GET", "/issues/7/comments", query="pages=2", res_body=[]),
     "query per_page: 'many' is not of type 'integer'": exchange("GET", "/pulls", query="per_page=many", res_body=[]),
-    "query state: 'new' is not one of": exchange("GET", "/pulls", query="state=new", res_body=[]),
     "path issue_number: 'seven' is not of type 'integer'": exchange("GET", "/issues/seven/comments", res_body=[]),
     "unknown body key text": post_comment(req_body={"body": "hi", "text": "hi"}),
     "body: 'body' is a required property": post_comment(req_body={}),
-    "body.body: None": post_comment(req_body={"body": None}),
     "the body is not JSON": {**post_comment(), "req_body": "{"},
-    "sends a body, none is described": exchange("DELETE", "/issues/comments/1", status=204, req_body={}),
     "body.conclusion: 'good' is not one of": accepted(check_run(conclusion="good")),
-    "body.output: 'summary' is a required property": accepted(check_run(status="completed", output={"title": "t"})),
     "response: 'id' is a required property": post_comment(res_body={"body": "hi"}),
-    "response.id: 'one' is not of type 'integer'": post_comment(res_body={**_COMMENT, "id": "one"}),
     "response.0.created_at: 'soon' is not a 'date-time'": exchange(
         "GET", "/issues/7/comments", res_body=[{**_COMMENT, "created_at": "soon"}]
     ),
@@ -69,11 +63,3 @@ def test_caught(message: str) -> None:
     found = violations([post_comment(), VIOLATIONS[message]])
     assert any(message in line for line in found), found
     assert all(line.startswith("exchange 2: ") for line in found)
-
-
-def test_nested_unknown_enum_is_named_by_its_place() -> None:
-    note = {"path": "a", "start_line": 1, "end_line": 1, "annotation_level": "bad", "message": "m"}
-    output = {"title": "t", "summary": "s", "annotations": [note] * 51}
-    found = violations([accepted(check_run(status="completed", conclusion="success", output=output))])
-    assert any("body.output.annotations.0.annotation_level: 'bad' is not one of" in line for line in found)
-    assert any("body.output.annotations: " in line and "too long" in line for line in found)

@@ -9,11 +9,12 @@ import documents
 import pytest
 import yaml
 from documents import PAGES, Block, anchors, blocks, links, name_of
+from generated import SCHEMAS
 from places import ROOT
 from test_architecture import FLOORS, SOURCES
 
 from bot import errors
-from bot.config.configuration import CompilerKeys, configuration_schema, load_config
+from bot.config.configuration import CompilerKeys, load_config
 from bot.config.events import INPUTS
 from bot.config.experiments import load_experiments
 from bot.core.backends import BACKEND_BY_NAME
@@ -86,7 +87,7 @@ def test_the_license_is_there_and_is_the_one_that_is_declared() -> None:
 def test_every_state_cause_key_and_exit_code_is_described() -> None:
     assert column("docs/metrics.md") - set(METRIC_IDS) - set(BACKEND_BY_NAME) == set(STATES)
     assert column("docs/why.md") == set(CAUSES)
-    assert column("docs/configuration.md") | {"schema"} == set(configuration_schema()["properties"])
+    assert column("docs/configuration.md") | {"schema"} == set(SCHEMAS["configs/schema.json"]["properties"])
     classes = [value for value in vars(errors).values() if isinstance(value, type)]
     codes = {value.exit_code for value in classes if issubclass(value, errors.BotError)}
     assert column("README.md") == {"0", "1", *map(str, codes)}

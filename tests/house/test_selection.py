@@ -9,9 +9,6 @@ from pathlib import Path
 import needs
 from places import ROOT
 
-RUNS_AGAIN = re.compile(r"(?<![\w-])(pytest-(rerunfailures|repeat|retry)|flaky|--(reruns|last-failed|lf|count)\b)")
-"""Plugins and options by which a test is run a second time."""
-
 
 def test_each_test_is_of_one_of_the_two_runs(tmp_path: Path) -> None:
     (tmp_path / ".installed").touch()
@@ -31,13 +28,6 @@ def test_ci_runs_each_of_them_once() -> None:
         text = path.read_text(encoding="utf-8")
         lines = [line.strip().removeprefix("- run: ") for line in text.splitlines()]
         assert [line for line in lines if re.search(r"\bmake .*test|\bpytest\b", line)] == ["make test test-all"], path
-
-
-def test_nothing_runs_a_test_a_second_time() -> None:
-    settings = ("Makefile", "pyproject.toml", ".ci/run", ".pre-commit-config.yaml", "tests/conftest.py")
-    files = [*(ROOT / name for name in settings), *(ROOT / ".github" / "workflows").iterdir()]
-    assert {path.name for path in files if RUNS_AGAIN.search(path.read_text(encoding="utf-8"))} == set()
-    assert RUNS_AGAIN.search("pytest-rerunfailures") and RUNS_AGAIN.search("pytest --lf")
 
 
 def test_every_slow_folder_is_there() -> None:

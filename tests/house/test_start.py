@@ -13,7 +13,7 @@ from places import ROOT
 from bot.cli.main import COMMANDS
 
 LIGHT = ("bot.cli.", "bot.system.defaults")  # What reads the words of a command line, and where things are by default
-SIZES = {"bot.config", "bot.config.units"}  # Only who gives a size waits for what reads sizes
+SIZES = {"bot.config", "bot.config.units"}  # Only who gives a size or a part waits for what reads it
 SLOW = {"asyncio", "dataclasses", "http", "inspect", "json", "logging", "socket", "ssl", "subprocess", "tempfile"}
 """Of the standard library: what alone costs about as much as argparse."""
 SCRIPT = """
@@ -63,7 +63,7 @@ def test_help_version_and_mistakes_import_next_to_nothing(
     assert ended == code and words in line
     own = {name for name in modules if name.partition(".")[0] == "bot"}
     assert {name for name in own if name.count(".") > 1 and not name.startswith(LIGHT)} <= SIZES
-    assert not own & SIZES or "--cache-limit" in arguments
+    assert not own & SIZES or {"--cache-limit", "--shard"} & set(arguments)
     assert tops(modules) <= {"bot", *sys.stdlib_module_names}
     assert tops(modules) & SLOW == set()
 

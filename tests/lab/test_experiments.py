@@ -66,8 +66,6 @@ COLUMN = "    columns: [fills]\n"
         (HEAD + COLUMN + "    variants: {a: {flags: [x]}, b: {}}\n",
          "e.yml:6: experiments.e.variants.a.flags[0]: 'x' does not fit: a flag begins with --"),
         (HEAD + COLUMN + "    variants: {'<b>': {}, b: {}}\n", "does not fit: a name begins with a letter"),
-        (HEAD + COLUMN + "    variants: {on: {}, off: {}}\n", "e.yml:6: the key 'on' reads as bool (put it in quotes)"),
-        (HEAD + COLUMN + "    variants: {1.0: {}, b: {}}\n", "reads as float (put it in quotes)"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_with_file_line_and_key(tmp_path: Path, text: str, said: str) -> None:

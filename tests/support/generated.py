@@ -8,13 +8,34 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from bot.config.configuration import configuration_schema
-from bot.config.experiments import experiments_schema
+import msgspec
+
+from bot.config.configuration import Configuration, configs_dir
+from bot.config.experiments import ExperimentsFile
+from bot.config.yaml_file import json_schema, read_yaml
 from bot.core.backends import BACKENDS
-from bot.core.metrics import METRICS
+from bot.core.metrics import METRIC_IDS, METRICS
 
 
-def json_schema(schema: Any) -> Callable[[str], str]:
+def configuration_schema() -> dict[str, Any]:
+    """The JSON Schema of configurations, with the names of metrics and of the default targets."""
+    schema = msgspec.json.decode(msgspec.json.encode(json_schema(Configuration)))
+    names = read_yaml(configs_dir() / "default.yml").data["targets"]
+    schema["properties"]["targets"]["anyOf"][0]["items"]["enum"] = list(names)
+    metrics = {"items": {"anyOf": [{"enum": list(METRIC_IDS)}, {"pattern": "[*?\\[]"}]}}
+    declares = {"required": ["compiler"], "properties": {"compiler": {"required": ["metrics"]}}}
+    strict = {"items": {"properties": {"metrics": metrics}}}
+    schema |= {"if": declares, "else": {"properties": {"thresholds": strict}}}
+    return {"title": "Configuration of the code size review bot", **schema}
+
+
+SCHEMAS = {
+    "configs/schema.json": configuration_schema(),
+    "configs/experiments-schema.json": {"title": "Experiments of the lab", **json_schema(ExperimentsFile)},
+}
+
+
+def written(schema: Any) -> Callable[[str], str]:
     """What makes the file of a JSON Schema anew, whatever it was."""
     return lambda _text: json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
@@ -34,8 +55,7 @@ def metrics_page(text: str) -> str:
 
 
 FILES: dict[str, Callable[[str], str]] = {
-    "configs/schema.json": json_schema(configuration_schema()),
-    "configs/experiments-schema.json": json_schema(experiments_schema()),
+    **{name: written(schema) for name, schema in SCHEMAS.items()},
     "docs/metrics.md": metrics_page,
 }
 """File, from the top of the repository → what makes its text anew."""

@@ -128,7 +128,7 @@ def test_a_stored_baseline_names_the_pass_when_its_compiler_is_gone(home: Path, 
     work = Work(request, load_config(home / "c.yml"), TerminalShow(quiet=True), Cancel())
     plan = work.prepare("head", "3.11.0")
     whole = work.measured([plan])["head"]
-    traced = with_largest_traced(plan, whole, 3, work)
+    traced = with_largest_traced(plan, whole, work, 3)
     assert [len(cell.traces) for cell in traced.cells] == [3]
     stored = unpack(pack(traced), "stored")
     assert len(pack(traced)) - len(pack(whole)) < 3 * 12_000

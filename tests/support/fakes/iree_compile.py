@@ -56,10 +56,7 @@ def crash() -> int:
 
 
 def hang(home: str) -> int:
-    """Deaf to SIGTERM, with a child that is deaf as well and holds the pipe; both leave their ids.
-
-    Who is left to hang until it ends by itself leaves word of that too.
-    """
+    """Deaf to SIGTERM, with a child that is deaf as well and holds the pipe; both leave their ids."""
     import subprocess  # slow to import, rarely needed
 
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
