@@ -174,10 +174,9 @@ def first_screen(facts: Facts, limits: Limits) -> Blocks:
 
 
 def _first_report(facts: Facts, brought: Adoption, limits: Limits) -> Blocks:
-    """Of the change that brings the configuration: what it is, what changed, and alarms."""
-    moved = (_totals(facts, limits), _why(facts, limits)) if facts.count("changed") else ()
+    """Of the change that brings the configuration: what it is, and alarms."""
     links = section("", Sentence(_links(facts), small=True), name="next")
-    return (_verdict(facts), _brought(facts, brought), *moved, *_alarms(facts, alarms(facts, limits), limits), links)
+    return (_verdict(facts), _brought(facts, brought), *_alarms(facts, alarms(facts, limits), limits), links)
 
 
 def _verdict(facts: Facts) -> Fold:
@@ -580,7 +579,7 @@ def headline(facts: Facts) -> Phrase:
     if status == "unknown":
         parts = ["unknown, as nothing could be compared", *parts]
     elif report.adoption:
-        icon, subject = "❌" if status == "fail" else "🆕", "Code size is"
+        icon, subject = "🆕", "Code size is"
         parts = [_measured_from_now(report.head), *parts]
     elif not alarming:
         net = ", ".join(filter(None, (_quiet(facts, total), net)))
@@ -1062,16 +1061,16 @@ def blocks(
             yield tuple(headers[start:end]), tuple((model, cells[start:end]) for model, cells in rows)
 
 
-# The first report, of the change that brings the configuration: mostly of the head alone.
+# The first report, of the change that brings the configuration: of the head alone.
 
 
 _SIZED = ("artifact_bytes", "executables", "stack_max_bytes")
 
 
 def _brought(facts: Facts, brought: Adoption) -> Fold:
-    """Which configuration it is, what was compared, and the compiler."""
+    """Which configuration it is, and the compiler."""
     file = phrase("the configuration ", code(clip(brought.file, NAME_LIMIT))) if brought.file else "a configuration"
-    rule = ", which the base commit has not: what was measured of base is compared, and nothing else. Compiler: "
+    rule = ", which the base commit has not: nothing was compared. Compiler: "
     return section(
         "",
         Sentence(phrase("This pull request brings ", file, rule, compiler_name(facts.report.head.compiler))),

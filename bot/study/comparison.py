@@ -20,7 +20,7 @@ from bot.config.requirements import requirements_file, sought_compiler
 from bot.core.delta import CellDelta, diff
 from bot.core.explanation import Explanation, Step, StepCause
 from bot.core.planned import SIDES
-from bot.core.policy import VerdictStatus, judge, status_of
+from bot.core.policy import judge
 from bot.core.report import Adoption, Baseline, Report
 from bot.core.sharding import nothing_in_common, unmeasured_models
 from bot.core.snapshot import CellKey, Snapshot, other_version
@@ -62,17 +62,13 @@ def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline,
 
 
 def adopting(report: Report, brought: Adoption) -> Report:
-    """The report of a change that brings the configuration: what base had no say in does not fail it.
+    """The report of a change that brings the configuration: nothing is compared, so that nothing fails it.
 
-    Without a single cell that was compared it does not pass either: it warns, so that nobody takes it for a comparison.
+    It does not pass either: it warns, so that nobody takes it for a comparison; without a measured cell it is unknown.
     """
-    compared = {delta.key for delta in report.deltas if delta.base is not None}
-    judged = [one if one.key in compared else structs.replace(one, level="warn") for one in report.verdict.findings]
-    findings = tuple(sorted(judged, key=lambda one: (one.known, one.level == "warn")))
-    status: VerdictStatus = status_of(findings) if any(one.state in _JUDGED for one in report.deltas) else "warn"
-    if not any(cell.measured for cell in report.head.cells):
-        status = "unknown"
-    verdict = structs.replace(report.verdict, status=status, findings=findings)
+    findings = tuple(structs.replace(one, level="warn") for one in report.verdict.findings)
+    is_measured = any(cell.measured for cell in report.head.cells)
+    verdict = structs.replace(report.verdict, status="warn" if is_measured else "unknown", findings=findings)
     return structs.replace(report, verdict=verdict, adoption=brought)
 
 

@@ -138,7 +138,7 @@ def test_a_fork_that_brings_the_configuration_has_its_first_report(stage: Stage)
     ran = stage.post()
     assert (ran.code, ran.error, ran.outputs["verdict"]) == (0, "", "warn") and stage.conclusions == ["neutral"]
     assert "🆕 **Code size is measured from now on: 1 model on 1 target, 100,000 B**" in stage.body
-    assert "brings a configuration. The base commit has none" in stage.body
+    assert "brings a configuration, which the base commit has not: nothing was compared." in stage.body
     assert "own workflow run; this report cannot check its numbers" in stage.body
 
 

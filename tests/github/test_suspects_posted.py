@@ -102,7 +102,10 @@ def test_a_manual_run_over_two_snapshots_names_suspects_too(tmp_path: Path) -> N
         assert f"suspect: [`{head[:10]}`]" in ran.summary
 
 
-def test_a_push_names_the_passes_that_both_baselines_have_and_their_suspects(tmp_path: Path) -> None:
+def test_a_push_names_the_passes_that_both_baselines_have_and_their_suspects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.github.reviewing.with_largest_traced", lambda _plan, side, _work: side)  # it has traces
     with FakeGitHub("octo/repo") as hub:
         stage = Reviewing.create(tmp_path, hub)
         stage.compiler("one")
@@ -110,7 +113,7 @@ def test_a_push_names_the_passes_that_both_baselines_have_and_their_suspects(tmp
         base = clone.commit("Start", lowering="int a;\n", choice="c0\n")
         head = clone.commit("Make affine.delinearize_index cheap", lowering="int b;\n")
         hub.set_history(clone.directory)
-        kept = {"store": "directory", "directory": str(tmp_path / "store"), "traces": 0}
+        kept = {"store": "directory", "directory": str(tmp_path / "store")}
         compiler = {"head": stage.spec("one"), "repository": "octo/repo"}
         keys = {
             "compiler": compiler,
