@@ -89,7 +89,6 @@ def copied(snapshot: Snapshot, copies: int) -> Snapshot:
                 replace(row, entry_point=other(row.entry_point), component=row.component and other(row.component))
                 for row in cell.program.sites
             ),
-            arguments=tuple(replace(row, entry_point=other(row.entry_point)) for row in cell.program.arguments),
         )
         names = {"key": replace(cell.key, model=_name(cell.key.model, at)), "artifact_digest": digest(cell.key, at)}
         return replace(

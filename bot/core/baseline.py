@@ -6,7 +6,6 @@ import re
 
 from msgspec.structs import replace
 
-from bot.core.program import Program
 from bot.core.record import Small
 from bot.core.snapshot import Snapshot
 
@@ -28,18 +27,10 @@ class Entry(Small, frozen=True, order=True):
 
 
 def kept(snapshot: Snapshot) -> Snapshot:
-    """What a baseline keeps of a snapshot: all but what is only told of the head.
-
-    That are the scalar arguments of programs, and what keeps the members of families apart. Cells that share a program
-    go on sharing it.
-    """
-    programs: dict[int, Program] = {}  # by the identity of the one with arguments
+    """What a baseline keeps of a snapshot: all but what keeps the members of families apart, told of the head alone."""
     cells = []
     for cell in snapshot.cells:
-        program = cell.program
-        if program is not None:
-            program = programs.setdefault(id(program), replace(program, arguments=()))
         traces = {name: trace for name, trace in cell.traces.items() if trace.is_whole}
         families = tuple(each if each.identical else replace(each, varying=()) for each in cell.families)
-        cells.append(replace(cell, program=program, families=families, traces=traces))
+        cells.append(replace(cell, families=families, traces=traces))
     return replace(snapshot, cells=tuple(cells))

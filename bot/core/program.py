@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from bot.core.record import Amount, Count, Digest, Record, always
+from bot.core.record import Count, Digest, Record, always
 
 FAMILY_KINDS = ("constants", "static-shapes", "offsets", "operand-order", "extra-operation", "different-fusion")
 """What may keep executables apart that are otherwise equal; of several the loosest, but what varies names them all."""
@@ -45,19 +45,6 @@ class Site(Record, frozen=True, omit_defaults=True):
     initializer: bool = False  # True where it runs once, when the module is loaded
 
 
-class Argument(Record, frozen=True, omit_defaults=True):
-    """One scalar argument of an entry point, over all its sites."""
-
-    entry_point: str
-    index: Count  # its position among the scalar arguments
-    type: str
-    values: tuple[Amount, ...]  # the different constants, ascending; the first few where there are many
-    distinct: Count
-    # the greatest common divisor of the constants (0 where all are 0); None where a site passes no constant
-    divisor: Count | None
-    unknown_sites: Count  # sites that pass something which is no constant
-
-
 class Family(Record, frozen=True, omit_defaults=True):
     """Executables of one cell that are identical, or equal but for what their kind says."""
 
@@ -82,7 +69,6 @@ class Program(Record, frozen=True, omit_defaults=True):
     linalg_ops_before: Count | None = always(None)
     sources: tuple[Source, ...] = always(())
     sites: tuple[Site, ...] = always(())
-    arguments: tuple[Argument, ...] = always(())
     # what the model's own program consists of before any optimization, as `bot.core.json_text` writes it: operations
     # with those of their bodies, and constants; None where that is not known
     operations: str | None = None

@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 from msgspec import structs
 
-from bot.core.program import Argument, Family, Site
+from bot.core.program import Family, Site
 from bot.core.record import Count, Name, Record, Small, is_count
 from bot.core.snapshot import Dispatch
 from bot.errors import MalformedBinary
@@ -141,7 +141,6 @@ class ProgramFacts(Record, frozen=True):
     sources: tuple[SourceText, ...] = ()
     families: tuple[Family, ...] | None = None  # what deduplication left behind; None where that is not known
     sites: tuple[Site, ...] = ()
-    arguments: tuple[Argument, ...] = ()
     # operations, places: as `bot.core.program.Program` has them; None and empty without the input's phase
     operations: Annotated[Mapping[Operation, Count], msgspec.Meta(max_length=500)] | None = None
     places: Annotated[Mapping[str, Count], msgspec.Meta(max_length=1_001)] = {}

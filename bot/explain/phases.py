@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
-from msgspec.structs import replace
-
 from bot.core.explanation import code_differs
 from bot.core.program import Program
 from bot.core.snapshot import Cell, Dispatch
@@ -66,7 +64,7 @@ class Compared:
 def compare(base: Side, head: Side, matches: tuple[Match, ...], same_model: bool, same_command: bool) -> Compared:
     """Count what both sides launch, once for all questions."""
     left, right = base.program, head.program
-    if left is None or right is None or replace(left, arguments=()) == replace(right, arguments=()):
+    if left is None or right is None or left == right:
         return Compared(base, head, matches, same_model, same_command, _NOTHING, _NOTHING)
     return Compared(base, head, matches, same_model, same_command, _census(base, left), _census(head, right))
 

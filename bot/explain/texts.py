@@ -75,7 +75,6 @@ def describe(facts: ProgramFacts) -> Program:
         linalg_ops_before=facts.linalg_ops_before,
         sources=tuple(sources),
         sites=facts.sites,
-        arguments=facts.arguments,
         operations=None if facts.operations is None else counts_text(facts.operations),
         places=dict(facts.places),
     )

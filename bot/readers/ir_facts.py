@@ -138,7 +138,6 @@ def _wrong(facts: ProgramFacts) -> Iterator[str]:
     yield from _no_lines(site.entry_point for site in facts.sites)
     components = [site.component for site in facts.sites if site.component is not None]
     yield from _no_lines([*components, *filter(None, facts.places)], COMPONENT_CHARACTERS)
-    yield from _no_lines(text for each in facts.arguments for text in (each.entry_point, each.type))
     if len(sources) != len(facts.sources):
         yield "the source of an executable is listed twice"
     if len(set(members)) != len(members) or not sources.issuperset(members):

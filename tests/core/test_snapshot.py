@@ -20,7 +20,7 @@ from strategies import LARGEST, plain_snapshot, snapshots
 from bot.compiler.cell_cache import TextStore
 from bot.core.json_text import canonical, decoded
 from bot.core.planned import Target, plan
-from bot.core.program import Argument, Family, Program, Site, Source
+from bot.core.program import Family, Program, Site, Source
 from bot.core.snapshot import (
     STATUSES,
     Cell,
@@ -44,7 +44,6 @@ PROGRAM = Program(
     linalg_ops_before=3,
     sources=(Source("e", "s" * 16, "t" * 16),),
     sites=(Site("e_matmul", "layer.0"), Site("e_matmul", initializer=True)),
-    arguments=(Argument("e_matmul", 0, "i32", (0, 64), 2, 64, 0),),
     operations="arith.addf 1 linalg.matmul 2",
     places={"": 1, "layer.0": 2},
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import shutil
 from pathlib import Path
@@ -264,105 +263,6 @@ def test_any_text_gives_a_line_or_nothing(text: str) -> None:
     for location in (text, f"loc({text})", f"loc(fused[{text}", f"loc(callsite({text}"):
         component = component_of(location)
         assert component is None or (component.isprintable() and 0 < len(component) <= COMPONENT_CHARACTERS)
-
-
-# Arguments of launches, and what is bound to an entry point.
-
-
-def assumed_by_compiler(stream: str) -> dict[tuple[str, int], list[dict[str, int]]]:
-    """(entry point, scalar argument) → what the compiler itself assumes of it, a row per site."""
-    found = {}
-    for function in re.split(r"(?=func\.func )", stream)[1:]:
-        name, signature = re.findall(r"func\.func @([\w$]+)\((.*)\) \{", function)[0]
-        scalars = re.findall(r"(%\w+): [a-z]\w+", signature)
-        casts = dict(re.findall(r"(%\w+) = arith\.index_castui (%\w+) : i32 to index", function))
-        for value, ranges in re.findall(r"(%\w+)(?:<[^<>]*>)?\[\s*((?:<[^<>]*>(?:,\s*)?)+)\]", function):
-            rows = [dict(re.findall(r"(\w+) = (\d+)", row)) for row in re.findall(r"<([^<>]*)>", ranges)]
-            if casts.get(value, value) in scalars:
-                index = scalars.index(casts.get(value, value))
-                found[name, index] = [{key: int(figure) for key, figure in row.items()} for row in rows]
-    return found
-
-
-@pytest.mark.parametrize("prepared", ["tiny.7.stream.mlir", None])
-def test_arguments_are_what_the_compiler_assumes(worker: Child, dumps: Path, prepared: str | None) -> None:
-    stream = HERE / prepared if prepared else Path(paths(dumps)["stream"])
-    answer = ask(worker, dumps, stream=str(stream))
-    expected = assumed_by_compiler(stream.read_text())
-    arguments = {(row["entry_point"], row["index"]): row for row in answer["arguments"]}
-    assert expected and arguments.keys() == expected.keys()
-    for key, sites in expected.items():
-        values = {site["umin"] for site in sites}
-        assert all(site["umax"] == site["umin"] == site.get("udiv", 0) for site in sites)
-        assert arguments[key]["values"] == sorted(values)
-        assert (arguments[key]["distinct"], arguments[key]["type"]) == (len(values), "i32")
-        assert (arguments[key]["divisor"], arguments[key]["unknown_sites"]) == (math.gcd(*values), 0)
-
-
-ARGUMENTS = """
-stream.executable private @ex {
-  stream.executable.export public @entry
-  builtin.module { func.func @entry(%a: i32, %b: i1, %c: i64, %d: f32, %e: !stream.binding) { return } }
-}
-util.func public @main(%r: !stream.resource<transient>, %x: i32) {
-  %c0 = arith.constant 0 : index
-  %c8 = arith.constant 8 : index
-  %minus = arith.constant -8 : i32
-  %twelve = arith.constant 12 : i32
-  %true = arith.constant true
-  %false = arith.constant false
-  %wide = arith.constant -9223372036854775808 : i64
-  %half = arith.constant 0.5 : f32
-  %t = stream.cmd.execute with(%r as %arg: !stream.resource<transient>{%c8}) {
-    stream.cmd.dispatch @ex::@entry[%c8, %c0](%twelve, %true, %wide, %half : i32, i1, i64, f32) {
-      rw %arg[%c0 for %c8] : !stream.resource<transient>{%c8}
-    }
-    stream.cmd.dispatch @ex::@entry[%c8, %c0](%FIRST, %false, %wide, %half : i32, i1, i64, f32) {
-      rw %arg[%c0 for %c8] : !stream.resource<transient>{%c8}
-    }
-  } => !stream.timepoint
-  util.return
-}
-"""
-
-
-def arguments_of(worker: Child, folder: Path, text: str) -> list[tuple[object, ...]]:
-    path = written(folder, text)
-    rows = worker.ask(op="program", dispatch_creation=path, stream=path)["arguments"]
-    assert [row["index"] for row in rows] == [0, 1, 2, 3]
-    return [(row["type"], row["values"], row["distinct"], row["divisor"], row["unknown_sites"]) for row in rows]
-
-
-def test_arguments_of_all_types(worker: Child, tmp_path: Path) -> None:
-    assert arguments_of(worker, tmp_path, ARGUMENTS.replace("%FIRST", "%minus")) == [
-        ("i32", [12, 2**32 - 8], 2, 4, 0),
-        ("i1", [0, 1], 2, 1, 0),
-        ("i64", [], 0, None, 2),  # no JSON reader has to hold 2**63 exactly
-        ("f32", [], 0, None, 2),
-    ]
-    first, *_ = arguments_of(worker, tmp_path, ARGUMENTS.replace("%FIRST", "%x"))
-    assert first == ("i32", [12], 1, None, 1), "what is no constant has no divisor"
-
-
-def test_many_values_are_counted_and_the_smallest_listed(worker: Child, tmp_path: Path) -> None:
-    before, launch, after = re.split(r"(    stream\.cmd\.dispatch .*?\n    \}\n)", ARGUMENTS, maxsplit=1, flags=re.S)
-    constants = "".join(f"  %n{n} = arith.constant {6 * n} : i32\n" for n in range(40))
-    launches = "".join(launch.replace("%twelve", f"%n{n}") for n in reversed(range(40)))
-    body = before.replace("  %true =", f"{constants}  %true =") + launches + after.replace("%FIRST", "%n0")
-    first, *_ = arguments_of(worker, tmp_path, body)
-    assert first == ("i32", [6 * n for n in range(16)], 40, 6, 0)
-
-
-def test_the_asynchronous_form_mixes_resources_and_numbers(worker: Child, tmp_path: Path) -> None:
-    head, _, _ = ARGUMENTS.partition("  %t = ")
-    launch = """
-  %o = stream.async.dispatch @ex::@entry[%c8](%r[%c0 to %c8 for %c8], %twelve, %true, %wide, %half)
-      : (!stream.resource<transient>{%c8}, i32, i1, i64, f32) -> !stream.resource<transient>{%c8}
-  util.return
-}
-"""
-    rows = arguments_of(worker, tmp_path, head + launch)
-    assert [row[:2] for row in rows] == [("i32", [12]), ("i1", [1]), ("i64", []), ("f32", [])]
 
 
 # The schedule: by hand, and against the compiler's own statistics.

@@ -14,7 +14,7 @@ from bot.core.delta import CellDelta, diff
 from bot.core.explanation import Amounts, ComponentDelta, DispatchDelta, Explanation
 from bot.core.metrics import METRIC_IDS
 from bot.core.policy import Finding, Level, Verdict, judge, status_of
-from bot.core.program import Argument, Family, Program
+from bot.core.program import Family, Program
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import (
     Cell,
@@ -450,10 +450,8 @@ def explained(report: Report, word: str = "") -> Report:
     ]
     causes = ("strategy", "strategy", "strategy", "codegen", "fusion", None, "packaging")
     stories = {key: explanation(causes[index % len(causes)], 4 + index % 9, word) for index, key in enumerate(keys)}
-    argument = Argument(f"{word}main_dispatch_0_matmul", 0, "i32", (64, 128, 768), 3, 64, 1)
-    program = Program({}, 300, (), (), (argument, replace(argument, index=1, values=(), distinct=0, divisor=None)))
     changed: dict[str, Any] = {
-        "program": program,
+        "program": Program({}, 300),
         "families": (family(word),),
         "phases_ms": {f"{word}stream": 120, "hal": 800},
     }

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bot.core.metrics import METRIC_IDS
 from bot.core.planned import COMMON_FLAGS, Model, Target
-from bot.core.program import FAMILY_KINDS, HASHED_PHASES, Argument, Family, Program, Site, Source
+from bot.core.program import FAMILY_KINDS, HASHED_PHASES, Family, Program, Site, Source
 from bot.core.snapshot import (
     MEASURED,
     STATUSES,
@@ -63,19 +63,6 @@ programs = st.builds(
         tuple
     ),
     sites=st.lists(st.builds(Site, names, places, st.booleans()), max_size=3).map(tuple),
-    arguments=st.lists(
-        st.builds(
-            Argument,
-            entry_point=names,
-            index=st.integers(0, 3),
-            type=st.sampled_from(["i32", "index"]),
-            values=st.lists(st.integers(-LARGEST, LARGEST), max_size=2).map(tuple),
-            distinct=st.integers(0, 9),
-            divisor=values,
-            unknown_sites=st.integers(0, 9),
-        ),
-        max_size=2,
-    ).map(tuple),
     operations=st.none() | st.sampled_from(["", "linalg.generic 2", "arith.addf 1 linalg.generic 3"]),
     places=st.dictionaries(text, st.integers(0, LARGEST), max_size=2),
 )

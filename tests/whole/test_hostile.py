@@ -22,7 +22,7 @@ from test_escape import _LINKS, JOINER, nasty
 
 from bot.config.configuration import load_config
 from bot.core.delta import STATES
-from bot.core.program import Argument, Family, Program, Site, Source
+from bot.core.program import Family, Program, Site, Source
 from bot.core.report import Baseline
 from bot.core.snapshot import Cell, CompilerInfo, Dispatch, Snapshot, SourceInfo
 from bot.github.delivering import Destination, deliver
@@ -152,9 +152,7 @@ def made_of(cell: Cell, word: str, tiles: str) -> Cell:
     )
     names = tuple(dispatch.name for dispatch in dispatches)
     sources = tuple(Source(name, "a" * 16, "a" * 16) for name in names)
-    program = Program(
-        {}, 3, sources, tuple(Site(name, f"{word}.x") for name in names), (Argument(names[0], 0, word, (1,), 1, 1, 0),)
-    )
+    program = Program({}, 3, sources, tuple(Site(name, f"{word}.x") for name in names))
     return replace(cell, dispatches=dispatches, program=program, families=(Family("constants", names, (word,)),))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -222,7 +221,6 @@ def _name(escaped: str) -> str | None:
 # What the schedule of a program says, the IR at the end of the stream phase: executables, launches and memory.
 
 Constants = Mapping[Any, "int | None"]
-ARGUMENT_VALUES = 16  # so many different constants of an argument are listed
 _INT_LIMIT = 1 << 53  # that of `bot.core.record`, which a process beside the compiler cannot import
 _DISPATCHES = ("stream.cmd.dispatch", "stream.async.dispatch")
 _TRAILING_ZEROS = re.compile(r"(SegmentSizes = array<i32: \d+(?:, \d+)*?)(?:, 0)+>")
@@ -261,7 +259,6 @@ def stream(ir: Any, module: Any) -> Answer:
     return {
         "executables": len(executables),
         "entry_points": entry_points,
-        "arguments": list(_arguments(dispatches, constants)),
         "initializer_sites": sum(len(collect(ir, top, _DISPATCHES)) for top in tops if top.name == "util.initializer"),
         "schedule": submitted,
     }
@@ -279,29 +276,6 @@ def _entry_points(ir: Any, executable: Any) -> Iterator[Answer]:
             "kind": min(kinds, key=KINDS.index, default="other"),
             "memory_bound": bool(kinds) and not kinds & COMPUTE_BOUND,
             "bound": hexadecimal(text),
-        }
-
-
-def _arguments(dispatches: list[Any], constants: Constants) -> Iterator[Answer]:
-    """Per entry point, in the order of their first launches, and argument."""
-    passed: dict[tuple[str, int, str], list[int | None]] = {}
-    for op in dispatches:
-        # The second segment, behind the workload: resources are among it, which are no scalars.
-        workload, count, *_ = op.attributes["operandSegmentSizes"]
-        values = [op.operands[number] for number in range(workload, workload + count)]
-        scalars = [(kind, value) for value in values if not (kind := str(value.type)).startswith("!")]
-        for index, (kind, value) in enumerate(scalars):
-            passed.setdefault((entry_point_of(op)[-1], index, kind), []).append(constants.get(value))
-    for (entry_point, index, kind), each in passed.items():
-        known, unknown = sorted({value for value in each if value is not None}), each.count(None)
-        yield {
-            "entry_point": entry_point,
-            "index": index,
-            "type": kind,
-            "values": known[:ARGUMENT_VALUES],
-            "distinct": len(known),
-            "divisor": None if unknown else math.gcd(*known),
-            "unknown_sites": unknown,
         }
 
 
