@@ -932,7 +932,7 @@ def known_lines(facts: Facts, limits: Limits) -> Listing[Phrase]:
 
 
 def accepted(facts: Facts, limits: Limits) -> Listing[Phrase]:
-    """What each person accepted for one reason, in that person's words, the worst first."""
+    """What was accepted, by whom, the worst first."""
     groups = by(facts.report.verdict.findings, lambda finding: finding.accepted)
     taken, lines = [(given, findings) for given, findings in groups.items() if given], list[Phrase]()
     for given, findings in taken[:_PEOPLE]:
