@@ -56,11 +56,10 @@ class Seen(Record, frozen=True, order=True, array_like=True):
 
 
 class Acceptance(Record, frozen=True, array_like=True):
-    """Who accepted what, how and why."""
+    """Who accepted what, and why."""
 
     who: str
     why: str
-    how: str
     event_id: Amount  # of the event by which the label was set
     seen: tuple[Seen, ...]  # what it is bound to
 

@@ -103,7 +103,7 @@ def recalled(hub: Hub, number: int, to: Destination) -> Memory:
     if known or not who or not may_write(hub, who):
         return Memory(previous, known)
     shown = previous.findings if previous else ()
-    return Memory(previous, (Acceptance(who, f"label {APPROVAL_LABEL}", "label", label.id, shown),))
+    return Memory(previous, (Acceptance(who, f"label {APPROVAL_LABEL}", label.id, shown),))
 
 
 def deliver(report: Report | BotError, services: Services, to: Destination) -> int:

@@ -40,7 +40,7 @@ WARNING = replace(GROWTH, level="warn", metric="vm_bytes")
 
 
 def acceptance(*findings: Finding, who: str = "octocat", event_id: int = 1) -> Acceptance:
-    return Acceptance(who, "better fusion", "comment", event_id, seen(findings))
+    return Acceptance(who, "better fusion", event_id, seen(findings))
 
 
 def status(finding: Finding, *given_before: Acceptance) -> str:
@@ -117,13 +117,13 @@ def test_accepting_a_cell_over_a_limit_accepts_neither_a_crash_nor_a_larger_figu
 
 MARKER = "<!-- code-size-bot:default -->"
 SEEN = Seen("bert", "vmvx", "artifact_bytes", "change", 10_000, "")
-GIVEN = Acceptance("octocat", "better --> fusion", "comment", 3, (SEEN, SEEN))
+GIVEN = Acceptance("octocat", "better --> fusion", 3, (SEEN, SEEN))
 STATE = CommentState("a" * 40, 7, True, (SEEN,), (GIVEN,))
 
 ints, text = st.integers(-(1 << 53), 1 << 53), st.text(max_size=12)
 seens = st.builds(Seen, text, text, text, text, st.none() | ints, text)
 some_seen = st.lists(seens, max_size=3).map(tuple)
-acceptances = st.lists(st.builds(Acceptance, text, text, text, ints, some_seen)).map(tuple)
+acceptances = st.lists(st.builds(Acceptance, text, text, ints, some_seen)).map(tuple)
 states = st.builds(CommentState, text, ints, st.booleans(), some_seen, acceptances, text)
 
 
@@ -172,7 +172,7 @@ def test_what_is_too_long_is_forgotten_findings_first_and_then_the_oldest_accept
 
 
 ROW = ["m", "t", "", "state", None, "new"]
-PLAIN = ["a" * 40, 7, True, [ROW], [["who", "why", "label", 3, [ROW]]], "main"]
+PLAIN = ["a" * 40, 7, True, [ROW], [["who", "why", 3, [ROW]]], "main"]
 
 
 def changed(index: int, value: Any) -> list[Any]:
@@ -181,7 +181,7 @@ def changed(index: int, value: Any) -> list[Any]:
 
 def test_the_plain_form_is_read() -> None:
     one = (Seen("m", "t", "", "state", None, "new"),)
-    given_before = (Acceptance("who", "why", "label", 3, one),)
+    given_before = (Acceptance("who", "why", 3, one),)
     assert decode(comment(line_of(PLAIN))) == CommentState("a" * 40, 7, True, one, given_before, "main")
 
 
@@ -190,7 +190,7 @@ def test_the_plain_form_is_read() -> None:
     [
         *(None, [*PLAIN, 1], changed(0, 5), changed(1, 1 << 54)),
         *(changed(3, [row]) for row in (7, ["m", "t", "", "state", True, "new"], [*ROW, 1])),
-        changed(4, [["who", "why", "label", 3, [7]]]),
+        changed(4, [["who", "why", 3, [7]]]),
     ],
 )
 def test_other_forms_are_not_read(plain: Any) -> None:
@@ -315,7 +315,7 @@ def test_what_broke_is_told_and_a_comment_that_is_there_is_updated() -> None:
 
 def test_an_alarm_is_resolved_by_a_pass_alone() -> None:
     calm, alarm = make.report(side(), side()), make.report(side(), side(refused))
-    taken = Acceptance("octocat", "", "label", 1, seen(alarm.verdict.findings))
+    taken = Acceptance("octocat", "", 1, seen(alarm.verdict.findings))
     assert resolves(calm, ALARMED)
     assert not resolves(calm, CALM) and not resolves(calm, None)
     for still in (replace(alarm, verdict=accept(alarm.verdict, [taken])), replace(calm, broke="a shard"), alarm):

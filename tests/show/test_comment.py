@@ -100,7 +100,7 @@ def pulled(report: Report) -> Report:
 
 def accepted(report: Report, count: int, why: str = "better fusion", who: str = "octocat") -> Report:
     """The report with its first findings accepted."""
-    given = Acceptance(who, why, "comment", 1, seen(report.verdict.findings)[:count])
+    given = Acceptance(who, why, 1, seen(report.verdict.findings)[:count])
     return replace(report, verdict=accept(report.verdict, [given]))
 
 
@@ -133,7 +133,7 @@ def test_golden_of_a_pull_request(name: str) -> None:
 def test_acceptances_are_grouped_and_capped() -> None:
     report = pulled(make.many())
     failing = seen(report.verdict.findings)
-    given = [Acceptance(f"user{i}", "x" * 900, "label", i, (one,)) for i, one in enumerate(failing)]
+    given = [Acceptance(f"user{i}", "x" * 900, i, (one,)) for i, one in enumerate(failing)]
     text = render_comment(replace(report, verdict=accept(report.verdict, given)))
     assert len(failing) > 12 and text.count("☑️ Accepted by") == 10
     assert f"…and {len(failing) - 10} more acceptances" in text
