@@ -118,7 +118,7 @@ class MetricDelta(Small, frozen=True):
     @property
     def is_open(self) -> bool:
         """True where both sides are known, and ranges leave open whether it grew or shrank."""
-        return self.change is None and None not in self.sides
+        return self.seen is not None and self.change is None and None not in self.sides
 
     @property
     def ratio(self) -> float | None:

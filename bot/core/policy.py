@@ -207,7 +207,10 @@ class Rule(Small, frozen=True):
 
 def any_match(globs: Iterable[str], name: str) -> bool:
     """True where one of the globs matches the whole name."""
-    return any(glob == "*" or fnmatchcase(name, glob) for glob in globs)
+    for glob in globs:  # a loop: this is asked for each cell and rule
+        if glob == "*" or fnmatchcase(name, glob):
+            return True
+    return False
 
 
 def judge(deltas: Sequence[CellDelta], rules: Sequence[Rule], states: Mapping[str, Status] = DEFAULT_STATES) -> Verdict:
@@ -218,12 +221,15 @@ def judge(deltas: Sequence[CellDelta], rules: Sequence[Rule], states: Mapping[st
     by_metric = {one.id: [rule for rule in rules if any_match(rule.metrics, one.id)] for one in METRICS if one.exact}
     own = {one.id: one.own for delta in deltas for one in delta.metrics.values() if one.own}
     by_metric |= {id_: own_rules(rules, metric) for id_, metric in own.items()}
-    judged: list[Finding] = []
+    judged, first = list[Finding](), dict[tuple[bool, ...], dict[str, Rule]]()
     for delta in deltas:
-        of_cell = {id(rule) for rule in rules if rule.matches_cell(delta.key)}
-        for id_, metric in delta.metrics.items() if delta.head and delta.head.measured else ():
-            rule = next((rule for rule in by_metric.get(id_, ()) if id(rule) in of_cell), None)
-            if rule:
+        matching = tuple([rule.matches_cell(delta.key) for rule in rules])
+        if matching not in first:  # most cells have the same rules: metric → the first that is about it
+            of_cell = {id(rule) for rule, matches in zip(rules, matching, strict=True) if matches}
+            ours = {id_: [rule for rule in each if id(rule) in of_cell] for id_, each in by_metric.items()}
+            first[matching] = {id_: each[0] for id_, each in ours.items() if each}
+        for id_, rule in first[matching].items() if delta.head and delta.head.measured else ():
+            if metric := delta.metrics.get(id_):
                 judged += _judge_metric(delta, metric, rule)
     findings = tuple(sorted([*judged, *_judge_states(deltas, states)], key=_order))
     compared = any(delta.state in _COMPARED for delta in deltas)

@@ -102,7 +102,9 @@ def report_lines(report: Report) -> Iterator[bytes]:
 
 def _flat(value: msgspec.Struct, *but: str) -> dict[str, Any]:
     """The fields of a value but these; a cell's key as its model and target."""
-    fields = {name: getattr(value, name) for name in value.__struct_fields__ if name not in but}
+    fields = msgspec.structs.asdict(value)
+    for name in but:
+        del fields[name]
     key = fields.pop("key", None)
     return {"model": key.model, "target": key.target} | fields if key else fields
 

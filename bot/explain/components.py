@@ -132,19 +132,19 @@ def name_places(places: frozenset[str], sections: tuple[tuple[str, str], ...] = 
 
 
 @per_object
-def _launched(program: Program | None, names: Names) -> dict[str, Mapping[Part, int]]:
-    """Entry point → the parts where it is launched, in the program's order, each with its number of sites."""
+def _launched(program: Program | None, names: Names) -> dict[str, tuple[Mapping[Part, int], int]]:
+    """Entry point → the parts where it is launched, in the program's order, each with its number of sites; all sites."""
     parts: dict[str, Counter[Part]] = {}
     for site in program.sites if program else ():
         parts.setdefault(site.entry_point, Counter())[names.get(site.component or "", _NOWHERE)] += 1
-    return dict(parts)
+    return {entry: (counts, counts.total()) for entry, counts in parts.items()}
 
 
 @per_object
 def where(program: Program | None, names: Names) -> dict[str, str]:
     """Entry point → the component where most of its sites are; of equals the first in the program's order."""
     result = {}
-    for entry, parts in _launched(program, names).items():
+    for entry, (parts, _) in _launched(program, names).items():
         counts = Counter[str]()
         for (component, _), count in parts.items():
             counts[component] += count
@@ -164,19 +164,23 @@ def attribute(cell: Cell, names: Names) -> dict[Part, Amounts]:
     sites, code, stack = defaultdict[Part, int](int), defaultdict[Part, int](int), dict[Part, int]()
     every, launched = set[Part](), _launched(cell.program, names)
     for row in cell.dispatches:
-        counts = launched.get(row.name, {})
-        if not counts or row.sites not in (None, sum(counts.values())):
-            counts = {_NOWHERE: row.sites or 0}
+        counts, total = launched.get(row.name, ({}, None))
+        if total is None or row.sites not in (None, total):
+            counts, total = {_NOWHERE: row.sites or 0}, 0
         frame = row.alloca_bytes if row.stack_bytes is None else row.stack_bytes
         every.update(counts)
         for part, count in counts.items():
             if row.sites is not None:
                 sites[part] += count
-            if frame is not None:
-                stack[part] = max(frame, stack.get(part, 0))
+            if frame is not None and frame >= stack.get(part, 0):
+                stack[part] = frame
         if row.code_bytes is not None:
-            for part, share in _shares(row.code_bytes, counts):
+            rest = row.code_bytes  # as much of it for each site, in whole bytes; the first part has what is left over
+            for part, count in counts.items() if total else ():
+                share = row.code_bytes * count // total
                 code[part] += share
+                rest -= share
+            code[next(iter(counts))] += rest
     whole = cell.value("executable_bytes")
     rest = 0 if whole is None else whole - sum(code.values())
     if rest < 0:  # parts that are more than the whole are no parts of it
@@ -187,15 +191,7 @@ def attribute(cell: Cell, names: Names) -> dict[Part, Amounts]:
         every.add(_NOWHERE)
         if sites:
             sites.setdefault(_NOWHERE, 0)
-    return {part: _amounts(*(amount.get(part) for amount in (sites, code, stack))) for part in every}
-
-
-def _shares(code_bytes: int, counts: Mapping[Part, int]) -> Iterator[tuple[Part, int]]:
-    """As much of the code for each site, in whole bytes; the first part has what is left over."""
-    first, *others = counts
-    shares = {part: code_bytes * counts[part] // sum(counts.values()) for part in others}
-    yield first, code_bytes - sum(shares.values())
-    yield from shares.items()
+    return {part: _amounts(sites.get(part), code.get(part), stack.get(part)) for part in every}
 
 
 def _by(level: int, parts: Mapping[Part, Amounts]) -> dict[str, Amounts]:

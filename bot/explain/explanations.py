@@ -81,17 +81,13 @@ def explain(
     sides = index_both(base, head)
     matches = match_sides(*sides)
     compared = compare(*sides, matches, same_model, same_command)
-    cause, siblings = cause_of(compared), dict[str, tuple[Source, Source]]()
-    for row, other in compared.pairs if compared.left.structures else ():
-        left, right = compared.base.source(row), compared.head.source(other)
-        if left and right and left.structure == right.structure:
-            siblings.setdefault(left.structure, (left, right))
+    cause = cause_of(compared)
     same, rebased, changed = list[Match](), list[Match](), list[Match]()
     groups = {"same": same, "rebased": rebased, "changed": changed}
     for match in matches:
         groups[_kind(match, compared)].append(match)
     changed.sort(key=lambda match: -abs(_code_bytes(match.head) - _code_bytes(match.base)))
-    story = _Story(compared, cause, texts, components, siblings)
+    story = _Story(compared, cause, texts, components)
     return Explanation(
         cause.cause,
         cause.phase,
@@ -124,13 +120,12 @@ def _code_bytes(row: Dispatch | None) -> int:
 
 
 class _Story(NamedTuple):
-    """What all dispatches of a cell share; `siblings`: structure → sources of its pairs on base and on head."""
+    """What all dispatches of a cell share."""
 
     compared: Compared
     cause: Cause
     texts: Texts
     components: Sequence[Mapping[str, str]]
-    siblings: dict[str, tuple[Source, Source]]
 
     def sources(self, match: Match) -> tuple[Source | None, Source | None]:
         base, head = self.compared.base, self.compared.head
@@ -173,13 +168,12 @@ def _pass(match: Match, compared: Compared, cause: str | None) -> _Traced:
 def _difference(match: Match, cause: str | None, story: _Story) -> tuple[str, ...]:
     """The smallest differing piece: of the IR where that differs, else of the configuration."""
     left, right = story.sources(match)
-    known = left or right
-    sibling = story.siblings.get(known.structure) if known else None
     pair = (left.source if left else None, right.source if right else None)
-    if sibling and cause == "dedup-lost" and right:
-        pair = (sibling[1].source, right.source)  # two of head that were one on base
-    elif sibling and cause == "dedup-won" and left:
-        pair = (left.source, sibling[0].source)
+    if one := right if cause == "dedup-lost" else left if cause == "dedup-won" else None:
+        sources = ((story.compared.base.source(b), story.compared.head.source(h)) for b, h in story.compared.pairs)
+        siblings = ((b, h) for b, h in sources if b and h and b.structure == h.structure == one.structure)
+        if sibling := next(siblings, None):  # two of head that were one on base, or of base that are one on head
+            pair = (sibling[1].source, one.source) if cause == "dedup-lost" else (one.source, sibling[0].source)
     if pair[0] != pair[1]:
         return source_diff(*pair, story.texts)
     base, head = (row.strategy if row else None for row in (match.base, match.head))

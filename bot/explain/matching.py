@@ -9,6 +9,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import NamedTuple
 
 from bot.core.program import Program, Source
 from bot.core.snapshot import Cell, Dispatch
@@ -37,9 +39,8 @@ class Side:
         return self.components.get(dispatch.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
-    """An entry point on both sides; one of them is None where nothing matches it."""
+class Match(NamedTuple):
+    """An entry point on both sides; None on the one where nothing matches it."""
 
     base: Dispatch | None
     head: Dispatch | None
@@ -49,11 +50,11 @@ class Match:
 Key = Callable[[Side, Dispatch], "Hashable | None"]
 
 
-def numbers(row: Dispatch) -> tuple[object, ...]:
-    """All that was measured of an entry point but its sites."""
-    registers = (row.vgprs, row.sgprs, row.vgpr_spills, row.sgpr_spills)
-    stack = (row.stack_bytes, row.alloca_bytes, row.workgroup_bytes)
-    return (row.code_bytes, *stack, *registers)
+numbers: Callable[[Dispatch], tuple[object, ...]] = attrgetter(
+    *("code_bytes", "stack_bytes", "alloca_bytes", "workgroup_bytes"),
+    *("vgprs", "sgprs", "vgpr_spills", "sgpr_spills"),
+)
+"""All that was measured of an entry point but its sites."""
 
 
 def describe(dispatch: Dispatch) -> str:
@@ -65,7 +66,7 @@ def _binary(side: Side, row: Dispatch) -> Hashable | None:
     """The digest is of the code up to names, so that its size, which may be of a longer name, says no more."""
     if row.code is None or row.code_bytes is None:
         return None
-    source = side.source(row)
+    source = side.sources.get(row.executable)
     return row.code, row.kind, source and source.source
 
 
@@ -78,9 +79,9 @@ PASSES: Mapping[str, Key] = {
     # the same code of the same source: whatever its number is, nothing happened to it
     "identical-binary": _binary,
     # the same IR up to names and numbering: only the back end can make it differ
-    "same-source": lambda side, row: (one := side.source(row)) and one.source,
+    "same-source": lambda side, row: (one := side.sources.get(row.executable)) and one.source,
     # the same region, of the same layer if there is one, with different constants, shapes or offsets
-    "same-structure": lambda side, row: (one := side.source(row)) and one.structure,
+    "same-structure": lambda side, row: (one := side.sources.get(row.executable)) and one.structure,
     # the layer's only work of this kind, formed differently
     "same-kind-and-component": lambda side, row: (row.kind, place) if (place := side.component(row)) else None,
     # the compiler describes it in the same words; all there is without the IR
@@ -154,7 +155,9 @@ def _pairs(
     key, *finer = keys
     others = _grouped(key, *head)
     for value, left in _grouped(key, *base).items():
-        right = others.get(value, [])
+        right = others.get(value)
+        if right is None:
+            continue
         if len(left) == len(right) == 1 or not finer:
             yield from zip(left, right)  # noqa: B905 - the longer side's rest is for a later pass
             continue
@@ -172,9 +175,9 @@ def _unpaired(pairs: Sequence[tuple[int, int]], left: list[int], right: list[int
 
 
 def _grouped(key: Key, side: Side, rows: list[int]) -> dict[Hashable, list[int]]:
-    groups: dict[Hashable, list[int]] = {}
+    groups, dispatches = dict[Hashable, list[int]](), side.cell.dispatches
     for number in rows:
-        value = key(side, side.cell.dispatches[number])
+        value = key(side, dispatches[number])
         if value is not None:
             groups.setdefault(value, []).append(number)
     return groups

@@ -37,17 +37,13 @@ class Compared:
     base: Side
     head: Side
     matches: tuple[Match, ...]
+    pairs: Sequence[tuple[Dispatch, Dispatch]]  # entry points that have a partner
     same_model: bool  # True where the model's text is the same on both sides
     same_command: bool  # True where compiler and flags are
     # left, right: what their sites launch; nothing where either program is not known or both are the same, as far as
     # their digests tell
     left: Census
     right: Census
-
-    @property
-    def pairs(self) -> list[tuple[Dispatch, Dispatch]]:
-        """Entry points that have a partner."""
-        return [(m.base, m.head) for m in self.matches if m.base is not None and m.head is not None]
 
     @property
     def sources_differ(self) -> bool:
@@ -64,9 +60,11 @@ class Compared:
 def compare(base: Side, head: Side, matches: tuple[Match, ...], same_model: bool, same_command: bool) -> Compared:
     """Count what both sides launch, once for all questions."""
     left, right = base.program, head.program
+    pairs = [(m.base, m.head) for m in matches if m.base is not None and m.head is not None]
     if left is None or right is None or left == right:
-        return Compared(base, head, matches, same_model, same_command, _NOTHING, _NOTHING)
-    return Compared(base, head, matches, same_model, same_command, _census(base, left), _census(head, right))
+        return Compared(base, head, matches, pairs, same_model, same_command, _NOTHING, _NOTHING)
+    censuses = _census(base, left), _census(head, right)
+    return Compared(base, head, matches, pairs, same_model, same_command, *censuses)
 
 
 _NOTHING = Census(Counter(), Counter(), {}, {}, 0)
@@ -323,7 +321,7 @@ def dispatch_cause(match: Match, compared: Compared, cell: Cause) -> str | None:
         same = left.structure == right.structure
         return _regional(compared.structure_moved(left.structure) if same else None, cell)
     code, strategy = code_differs(base, head), strategy_differs(base, head)
-    if rebound(compared, base, head) and cell.cause in _REGIONAL and not strategy and compared.same_command:
+    if cell.cause in _REGIONAL and not strategy and compared.same_command and rebound(compared, base, head):
         return cell.cause  # by one compiler and one configuration: what is bound differs because of the program
     if code is False and same_numbers(base, head):
         return cell.cause if cell.cause in _REGIONAL else None

@@ -7,6 +7,7 @@ emoji or formulas out of code. All functions take any string, lone surrogates in
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 # ECMA-48: CSI sequences, terminated OSC strings, then two-character escapes.
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]")
@@ -21,6 +22,7 @@ _URL = re.compile(
 )
 _LONGEST_URL = 2_000
 _BACKSLASHES_BEFORE_PIPE = re.compile(r"\\+(?=\|)")
+_REMEMBERED = 1 << 11  # names and labels come again and again
 
 
 def visible(text: str) -> str:
@@ -67,6 +69,7 @@ def md_code(text: str) -> str:
     return f"{ticks}{pad}{line}{pad}{ticks}"
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def md_cell(text: str) -> str:
     """An inline code span inside a table, where a pipe ends the cell even in code.
 
@@ -83,6 +86,7 @@ def md_fence(text: str, language: str = "text") -> str:
     return f"{ticks}{language}\n{block}\n{ticks}"
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def md_text(text: str) -> str:
     """Running text on one line, without any meaning to Markdown or GitHub; also safe in a table."""
     line = _SPECIAL.sub(r"\\\1", clean(text))

@@ -88,10 +88,9 @@ def entry_points(base: Cell | None, head: Cell | None) -> dict[EntryPoint, None]
 
 def dispatch_addresses(key: CellKey, points: Iterable[EntryPoint]) -> dict[EntryPoint, str]:
     """Entry point → its address: that of the executable, and after it the name of a second one in it."""
-    seen: Counter[str] = Counter()
-    made: dict[EntryPoint, str] = {}
+    cell, seen, made = cell_address(key), Counter[str](), dict[EntryPoint, str]()
     for executable, name in points:
-        short = dispatch_address(key, executable)
+        short = f"{cell}/{segment(executable)}"
         made[executable, name] = f"{short}/{segment(name)}" if seen[executable] else short
         seen[executable] += 1
     return made

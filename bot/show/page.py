@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import nlargest
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import structs
 
 from bot.core.backends import backend_of
 from bot.core.delta import STATES, CellDelta, MetricDelta
@@ -16,7 +19,7 @@ from bot.core.explanation import UNATTRIBUTED, Explanation, code_change, moved_b
 from bot.core.explanation import UNKNOWN as NO_CAUSE
 from bot.core.metrics import METRIC_BY_ID, code_words
 from bot.core.planned import SIDES
-from bot.core.record import ends
+from bot.core.record import Small, ends
 from bot.core.report import Report
 from bot.core.snapshot import CellKey
 from bot.show.blocks import (
@@ -99,13 +102,14 @@ def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[s
         TemplateError: a template does not work.
     """
     facts, template = build_facts(report), load(TEMPLATE, templates_dir)
-    grid, parts, tree, chosen = (
+    grid, parts, chosen, least_bytes = (
         build_grid(facts, _LIMITS),
         page_blocks(facts, _LIMITS),
-        change_map(facts),
         selection(facts),
+        least_shown(facts),
     )
-    data, table = data_element("change-data", map_json(tree)) if tree.inside else "", map_table(tree)
+    tree = change_map(facts, least_bytes)
+    data, table = data_element("change-data", map_json(tree, least_bytes)) if tree.inside else "", map_table(tree)
     lines = sum(len(rows) * len(headers) for headers, rows in grid.blocks) + len(table.rows.items)
     lines += sum(len(one.rows.items) for one in every_block(parts["sections"]) if isinstance(one, Table))
     room = PageRoom(LARGEST_BYTES - _FRAME_BYTES - len(data) - _LINE_BYTES * lines)
@@ -471,8 +475,7 @@ _NO_COMPONENT = "no component known"
 _REST = "what no dispatch and no part of the artifact explains"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Small, frozen=True):
     """A part of what changed."""
 
     name: str
@@ -483,18 +486,28 @@ class Place:
     inside: tuple[Place, ...] = ()  # its parts, the largest first; a leaf has none
 
 
-Leaf = tuple[str, int, str]  # Name, change in bytes and address
+Leaf = tuple[str, int, EntryPoint | None]  # Name, change in bytes, and of a dispatch its entry point
 
 
-def change_map(facts: Facts) -> Place:
-    """The tree."""
+def change_map(facts: Facts, least_bytes: int = 0) -> Place:
+    """The tree, but for what is inside of components that moved less than `least_bytes`."""
     targets = dict[str, list[Place]]()
     for delta in facts.report.deltas:
-        if (change := _change(delta)) is not None:
-            place = _cell(delta.key, change, _leaves(delta, facts.report.explanations.get(delta.key)))
-            if place.moved_bytes:
-                targets.setdefault(facts.short[delta.key.target], []).append(place)
+        if (place := _cell(delta, _leaves(facts, delta), least_bytes)).moved_bytes:
+            targets.setdefault(facts.short[delta.key.target], []).append(place)
     return _sum("all targets", (_sum(name, models) for name, models in targets.items()))
+
+
+def least_shown(facts: Facts) -> int:
+    """The bytes that a place must have moved to be among the largest PLACES."""
+    sizes, targets = list[int](), Counter[str]()
+    for delta in facts.report.deltas:
+        groups = [[abs(size) for _, size, _ in group] for group in _leaves(facts, delta).values()]
+        sums = [*map(sum, groups)]
+        sizes += chain(*groups, sums, [sum(sums)])
+        targets[delta.key.target] += sum(sums)
+    largest = nlargest(PLACES + 1, chain(sizes, targets.values(), [targets.total()]))
+    return largest[-1] + 1 if len(largest) > PLACES else 1
 
 
 def _change(delta: CellDelta) -> int | None:
@@ -507,63 +520,65 @@ def _sum(name: str, inside: Iterable[Place], address: str = "") -> Place:
     return Place(name, sum(p.net_bytes for p in parts), sum(p.moved_bytes for p in parts), address, parts)
 
 
-def _cell(key: CellKey, change: int, leaves: Mapping[str, list[Leaf]]) -> Place:
-    address, groups, inside = cell_address(key), dict(leaves), list[Place]()
-    if rest := change - sum(size for group in leaves.values() for _, size, _ in group):
-        groups[UNATTRIBUTED] = [*groups.get(UNATTRIBUTED, ()), (_REST, rest, address)]
+def _cell(delta: CellDelta, groups: Mapping[str, list[Leaf]], least_bytes: int) -> Place:
+    key, inside, addresses = delta.key, list[Place](), dict[EntryPoint, str]()
+    own = cell_address(key)
     for name, group in groups.items():
         # a component has an address; parts of the artifact are told with their cell
-        is_part = name == _NO_COMPONENT or any(to == address for _, _, to in group)
-        parts = [Place(clip(clean(leaf), NAME_LIMIT), size, abs(size), to) for leaf, size, to in group]
-        inside.append(_sum(name, parts, address if is_part else component_address(key, name)))
-    return _sum(clip(key.model, NAME_LIMIT) or _EMPTY, inside, address)
+        is_part = name == _NO_COMPONENT or any(point is None for _, _, point in group)
+        sums = sum(size for _, size, _ in group), sum(abs(size) for _, size, _ in group)
+        place = Place(name, *sums, own if is_part else component_address(key, name))
+        if sums[1] >= least_bytes:
+            addresses = addresses or dispatch_addresses(key, entry_points(delta.base, delta.head))
+            leaves = (
+                Place(leaf, size, abs(size), addresses.get(point, own) if point else own) for leaf, size, point in group
+            )
+            place = _sum(name, leaves, place.address)
+        inside.append(place)
+    return _sum(clip(key.model, NAME_LIMIT) or _EMPTY, inside, own)
 
 
-def _leaves(delta: CellDelta, told: Explanation | None) -> Mapping[str, list[Leaf]]:
-    """Component, or what else of the artifact it is, → dispatches or parts that changed."""
-    groups: dict[str, list[Leaf]] = {}
-    if told is None or (delta.unstable and not delta.numbers_repeat):
+def _leaves(facts: Facts, delta: CellDelta) -> dict[str, list[Leaf]]:
+    """Component, or what else of the artifact it is, → dispatches or parts that changed; they sum to its change."""
+    groups, rest = dict[str, list[Leaf]](), _change(delta)
+    if rest is None:
         return groups
-    own, addresses = cell_address(delta.key), dispatch_addresses(delta.key, entry_points(delta.base, delta.head))
-    for one in told.dispatches:
-        if (size := moved_bytes(one)) and (known := one.head or one.base):
-            name = _NO_COMPONENT if one.component == UNATTRIBUTED else clean(one.component, NAME_LIMIT)
-            address = addresses.get((known.executable, known.name), own)
-            groups.setdefault(name, []).append((one.name, size, address))
-    for part in told.parts:
-        name = UNATTRIBUTED if part.cause == NO_CAUSE else cause_words(part.cause)
-        groups.setdefault(name, []).append((part.what, part.change_bytes, own))
+    why = facts.report.explanations.get(delta.key)
+    if why and (delta.numbers_repeat or not delta.unstable):
+        for one in why.dispatches:
+            if (size := moved_bytes(one)) and (known := one.head or one.base):
+                name = _NO_COMPONENT if one.component == UNATTRIBUTED else clean(one.component, NAME_LIMIT)
+                groups.setdefault(name, []).append((known.name, size, (known.executable, known.name)))
+                rest -= size
+        for part in why.parts:
+            name = UNATTRIBUTED if part.cause == NO_CAUSE else cause_words(part.cause)
+            groups.setdefault(name, []).append((part.what, part.change_bytes, None))
+            rest -= part.change_bytes
+    if rest:
+        groups.setdefault(UNATTRIBUTED, []).append((_REST, rest, None))
     return groups
 
 
 def pruned(place: Place, least_bytes: int) -> Place:
     """The same sums with fewer places: in each, those with less than `least_bytes` are one."""
     if place.moved_bytes < least_bytes:
-        return replace(place, inside=())
+        return structs.replace(place, inside=())
     inside = [pruned(one, least_bytes) for one in place.inside]
     small = [one for one in inside if one.moved_bytes < least_bytes]
     if len(small) > 1:
         sums = sum(one.net_bytes for one in small), sum(one.moved_bytes for one in small)
         inside = [one for one in inside if one.moved_bytes >= least_bytes]
         inside.append(Place(f"{len(small):,} smaller ones", *sums, place.address))
-    return replace(place, inside=tuple(inside))
+    return structs.replace(place, inside=tuple(inside))
 
 
-def map_json(tree: Place) -> str:
+def map_json(tree: Place, least_bytes: int) -> str:
     """The tree for the picture: name, net, bytes, address, parts; `<` is escaped, so that it ends no element."""
-    sizes = nlargest(PLACES + 1, (one.moved_bytes for one in _all(tree)))
-    least_bytes = sizes[-1] + 1 if len(sizes) > PLACES else 1
     return json.dumps(_row(pruned(tree, least_bytes)), separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _all(place: Place) -> Iterator[Place]:
-    yield place
-    for one in place.inside:
-        yield from _all(one)
-
-
 def _row(place: Place) -> list[object]:
-    row: list[object] = [clean(place.name), place.net_bytes, place.moved_bytes, place.address]
+    row: list[object] = [clip(clean(place.name), NAME_LIMIT), place.net_bytes, place.moved_bytes, place.address]
     return [*row, [_row(one) for one in place.inside]] if place.inside else row
 
 
