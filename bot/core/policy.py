@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from typing import Literal
@@ -205,12 +205,9 @@ class Rule(Small, frozen=True):
         return any_match(self.models, key.model) and any_match(self.targets, key.target)
 
 
-def any_match(globs: Iterable[str], name: str) -> bool:
+def any_match(globs: Collection[str], name: str) -> bool:
     """True where one of the globs matches the whole name."""
-    for glob in globs:  # a loop: this is asked for each cell and rule
-        if glob == "*" or fnmatchcase(name, glob):
-            return True
-    return False
+    return "*" in globs or any(fnmatchcase(name, glob) for glob in globs)
 
 
 def judge(deltas: Sequence[CellDelta], rules: Sequence[Rule], states: Mapping[str, Status] = DEFAULT_STATES) -> Verdict:

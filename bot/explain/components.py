@@ -133,7 +133,7 @@ def name_places(places: frozenset[str], sections: tuple[tuple[str, str], ...] = 
 
 @per_object
 def _launched(program: Program | None, names: Names) -> dict[str, tuple[Mapping[Part, int], int]]:
-    """Entry point → the parts where it is launched, in the program's order, each with its number of sites; all sites."""
+    """Entry point → the parts where it is launched, each with its number of sites; and all of these."""
     parts: dict[str, Counter[Part]] = {}
     for site in program.sites if program else ():
         parts.setdefault(site.entry_point, Counter())[names.get(site.component or "", _NOWHERE)] += 1

@@ -180,7 +180,7 @@ def _is_same(row: Dispatch, directory: Path) -> bool | None:
 #
 # That time is a quarter of what compiling the two sides took. Of each target those that have nine tenths of the moved
 # bytes are wanted, those first whose passes explain most bytes a second. What counts is the time that tracing is
-# expected to take, whatever an earlier run has left: the same comparison always traces the same dispatches.
+# expected to take, whatever an earlier run has left: the same two snapshots always get the same traces.
 
 
 TIME_SHARE = 0.25  # What tracing may cost, as a share of the CPU time in which both sides were compiled
@@ -320,9 +320,20 @@ class Budget:
     def take(self, moved: Sequence[Moved], *, codes: bool = False) -> list[Moved]:
         """Those that there is time for; one that does not fit in is passed over.
 
+        They are taken in their order, or the largest first where that explains more bytes: a second more or less, which
+        a compile takes each time, must not decide whether the largest change of all gets its pass.
+
         `codes`: of those that earlier passes formed, too, the passes of their target.
         """
-        chosen = []
+        largest = sorted(moved, key=_moved_bytes)[-1:]
+        orders = moved, [*largest, *(one for one in moved if one not in largest)]
+        fitting = [self._fitting(order, codes) for order in orders]
+        chosen, self._left_ms, self._paid = max(fitting, key=lambda one: sum(map(_moved_bytes, one[0])))
+        return chosen
+
+    def _fitting(self, moved: Sequence[Moved], codes: bool) -> tuple[list[Moved], float, set[tuple[str, str, CellKey]]]:
+        """What fits, taken in this order; the time that is left then, and what is paid."""
+        chosen, left_ms, paid = list[Moved](), self._left_ms, set(self._paid)
         for key, delta in moved:
             rows = {side: row for side, row in _rows(delta).items() if side in self._here}
             if is_formed(delta) and not codes:
@@ -331,17 +342,21 @@ class Budget:
             else:
                 shared = {("sources", side, key): self._compiled_ms[side, key] // 4 for side in rows}
                 own_ms = sum(map(expected_ms, rows.values()))
-            cost_ms = own_ms + sum(cost_ms for what, cost_ms in shared.items() if what not in self._paid)
-            if cost_ms <= self._left_ms:
-                self._left_ms -= cost_ms
-                self._paid |= shared.keys()
+            cost_ms = own_ms + sum(cost_ms for what, cost_ms in shared.items() if what not in paid)
+            if cost_ms <= left_ms:
+                left_ms -= cost_ms
+                paid |= shared.keys()
                 chosen.append((key, delta))
-        return chosen
+        return chosen, left_ms, paid
 
     def _program_ms(self, side: str, model: str) -> int:
         """Half of a model's fastest compile: what is before code generation takes as long for all targets."""
         every = [ms for (other, key), ms in self._compiled_ms.items() if (other, key.model) == (side, model) and ms]
         return min(every, default=0) // 2
+
+
+def _moved_bytes(one: Moved) -> int:
+    return abs(moved_bytes(one[1]) or 0)
 
 
 def _rows(delta: DispatchDelta) -> dict[str, Dispatch]:

@@ -44,3 +44,12 @@ def test_a_program_is_printed_once_for_all_its_dispatches_and_their_own_passes_c
     assert limited.take(FORMED) == FORMED, "two seconds for each side's program"
     assert limited.take(FORMED, codes=True) == []
     assert budget(3.9).take(FORMED) == []
+
+
+def test_the_largest_is_taken_first_where_that_explains_more() -> None:
+    rows = [make.dispatch(number, size) for number, size in enumerate((2_048, 3_072, 1_024_000))]
+    small, *_, large = moved = [(KEY, DispatchDelta(None, row, "", "codegen")) for row in rows]
+    enough = (expected_ms(rows[2]) + 4_000 // 4) / 1000
+    assert budget(enough).take(moved) == [large], "with the small ones first it would not fit"
+    assert budget(enough - 1).take(moved) == moved[:2]
+    assert budget(enough + 1).take(moved) == [large, small]
