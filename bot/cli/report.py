@@ -32,7 +32,7 @@ def run(arguments: Arguments) -> int:
     from bot.study.comparison import reported
     from bot.study.prepare import load_snapshot
 
-    gc.set_threshold(20_000)  # nearly all is held to the end: to look for cycles as often as usual takes a tenth longer
+    gc.disable()  # all that is read is held to the end, and to look for cycles in it takes a tenth longer
     work = work_of(arguments)
     sides = work.selected({side: load_snapshot(getattr(arguments, side)) for side in ("base", "head")})
     baseline = Baseline(f"snapshot {arguments.base.name}", sides["base"].source.sha)

@@ -111,13 +111,6 @@ def _flat(value: msgspec.Struct, *but: str) -> dict[str, Any]:
 
 def _cell(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
     told, sides = explanation or _UNEXPLAINED, {"base": delta.base, "head": delta.head}
-    dispatches = [
-        _flat(one, "passed", "untraced")
-        | {"name": one.name}
-        | ({"pass": one.passed.name, "operations": one.passed.operations} if one.passed else {})
-        | filled(untraced=one.untraced)
-        for one in told.dispatches
-    ]
     seen = {one.id: dict(zip(sides, one.seen, strict=True)) for one in delta.metrics.values() if one.seen}
     of_sides = ("status", "failure", "command")
     return {
@@ -130,10 +123,18 @@ def _cell(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
         **{name: {side: getattr(one, name, None) for side, one in sides.items()} for name in of_sides},
         "metrics": {one.id: {"base": one.base, "head": one.head} for one in delta.metrics.values()},
         "first": told.phase,
-        "dispatches": dispatches,
+        "dispatches": list(map(_dispatch, told.dispatches)),
         "families": delta.head.families if delta.head else (),
         **filled(seen=seen),
     }
+
+
+def _dispatch(one: DispatchDelta) -> dict[str, Any]:
+    fields = _flat(one, "passed", *([] if one.untraced else ["untraced"]))
+    fields["name"] = one.name
+    if one.passed:
+        fields |= {"pass": one.passed.name, "operations": one.passed.operations}
+    return fields
 
 
 def _root_cause(root: RootCause) -> dict[str, Any]:
