@@ -1,7 +1,7 @@
 """A study: variants in their order, each measured over the same cells; what a gap, a neighbour and the reference are.
 
-Every command that measures asks one question of it. A comparison has two variants, an experiment as many as its
-question needs, a history one a release or stored commit; a bisection asks for them one by one.
+An experiment has as many as its question needs, a history one a release or stored commit. A comparison has two sides by
+name, `base` and `head`, and a bisection asks for one after the other: these need no more than their snapshots.
 
 A gap is no measurement: a variant that could not be had, and a cell without an artifact. It is nobody's reference.
 The neighbours of such a variant are held against each other; of such a cell nothing is held against anything.

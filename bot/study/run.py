@@ -42,7 +42,6 @@ from bot.system.processes import Cancel, Meter
 TIMES = LAYOUTS  # How often a cell that does not repeat itself is compiled
 LARGEST_SHARE = 0.1  # What doubting may cost at most, as a share of the CPU time of compiling all cells once
 FEW = 4  # So many may always be compiled again, however small the suite
-_LAYOUTS = (1, 2)  # Of memory, for the first and the second time that an alarm is doubted
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +180,7 @@ def measure_sides(plans: Sequence[SidePlan], resources: Resources) -> dict[str, 
 Sides = Mapping[str, Snapshot]
 
 
-def suspects(base: Snapshot, head: Snapshot, rules: Config) -> tuple[CellKey, ...]:
+def doubtful(base: Snapshot, head: Snapshot, rules: Config) -> tuple[CellKey, ...]:
     """The cells to be compiled again, most urgent first: those that alarm, then the others that changed."""
     deltas = diff(base, head)
     changed = [delta for delta in deltas if delta.state == "changed"]
@@ -202,13 +201,13 @@ def recheck(plans: Sequence[SidePlan], sides: Sides, rules: Config, resources: R
     if not {"base", "head"} <= result.keys():
         return result
     budget, unsteady = _Budget(plans, result), _unsteady(result, rules)
-    for number, layout in enumerate(_LAYOUTS):
-        keys = suspects(result["base"], result["head"], rules)
-        if number > 0:
+    for times in (1, 2):
+        keys = doubtful(result["base"], result["head"], rules)
+        if times > 1:
             alarming = {finding.key for finding in _alarms(diff(result["base"], result["head"]), rules)}
             keys = tuple(key for key in keys if key in alarming)
-        if chosen := budget.admit((key for key in keys if key not in unsteady), number + 1):
-            result = _repeated(plans, result, chosen, layout, resources, number + 1)
+        if chosen := budget.admit((key for key in keys if key not in unsteady), times):
+            result = _repeated(plans, result, chosen, times, resources)
     return repeat_unsteady(plans, result, rules, resources)
 
 
@@ -219,7 +218,7 @@ def repeat_unsteady(
     result = dict(sides)
     keys = _unsteady(result, rules)
     for times in range(1, TIMES):
-        result = _repeated(plans, result, keys, times, resources, times)
+        result = _repeated(plans, result, keys, times, resources)
     return result
 
 
@@ -274,9 +273,12 @@ def _planned(plans: Sequence[SidePlan], sides: Sides, keys: Iterable[CellKey]) -
 
 
 def _repeated(
-    plans: Sequence[SidePlan], sides: Sides, keys: frozenset[CellKey], layout: int, resources: Resources, times: int
+    plans: Sequence[SidePlan], sides: Sides, keys: frozenset[CellKey], times: int, resources: Resources
 ) -> dict[str, Snapshot]:
-    """Compile these cells again, unless it was more than `times`, and put together what each gave."""
+    """Compile these cells again, unless it was more than `times`, and put together what each gave.
+
+    Each time has a layout of memory of its own, by its number.
+    """
     pairs = {
         plan.label: [(cell, known) for cell, known in _planned([plan], sides, keys) if known.compiles <= times]
         for plan in plans
@@ -289,7 +291,7 @@ def _repeated(
     def finish(label: str, planned: PlannedCell, result: Result) -> None:
         runs[label, planned.key] = cell_of(planned, result, resources.texts, assembler)
 
-    resources.compile([(plan, [cell for cell, _ in pairs[plan.label]]) for plan in plans], finish, layout)
+    resources.compile([(plan, [cell for cell, _ in pairs[plan.label]]) for plan in plans], finish, times)
     for plan in plans:
         merged = {cell.key: _merged(known, runs[plan.label, cell.key]) for cell, known in pairs[plan.label]}
         for cell, _ in pairs[plan.label]:

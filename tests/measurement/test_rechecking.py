@@ -20,7 +20,7 @@ from bot.core.delta import diff
 from bot.core.planned import PlannedCell, Target
 from bot.core.policy import LevelSpec, Ratio, Rule, judge
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo, from_json
-from bot.study.run import FEW, TIMES, Resources, SidePlan, measure_sides, recheck, suspects
+from bot.study.run import FEW, TIMES, Resources, SidePlan, doubtful, measure_sides, recheck
 from bot.system.processes import Cancel
 
 pytestmark = pytest.mark.slow
@@ -52,8 +52,8 @@ def snapshot(sizes: dict[str, int | None]) -> Snapshot:
 def test_what_is_newly_broken_is_asked_first_then_the_largest_alarm_then_other_changes(rules: Config) -> None:
     base = snapshot({"a": 100, "b": 100, "c": 100, "d": 100, "e": 100, "f": 100})
     head = snapshot({"a": 100, "b": 110, "c": None, "d": 90, "e": 150, "f": 20})
-    assert [key.model for key in suspects(base, head, rules)] == ["c", "e", "b", "f", "d"]
-    assert suspects(base, base, rules) == ()
+    assert [key.model for key in doubtful(base, head, rules)] == ["c", "e", "b", "f", "d"]
+    assert doubtful(base, base, rules) == ()
 
 
 def sides(
