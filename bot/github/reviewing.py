@@ -24,7 +24,7 @@ from bot.show.comment import write_snapshot
 from bot.show.filters import plural
 from bot.study.comparison import adopting, reported
 from bot.study.prepare import Work, load_snapshot, plan_digest, require_writable
-from bot.study.run import SidePlan, suspects
+from bot.study.run import SidePlan, doubtful
 from bot.study.tracing import traced, with_largest_traced
 
 
@@ -141,7 +141,7 @@ def _compared(services: Services, base: Opened, head: Opened, judge: Opened) -> 
 
 def _asked_twice(work: Work, head: Opened, sides: dict[str, Snapshot]) -> dict[str, Snapshot]:
     """The runners of a matrix do not know the base, so that what it shows to alarm or to be changed is doubted here."""
-    if "base" not in sides or not suspects(sides["base"], sides["head"], work.config):
+    if "base" not in sides or not doubtful(sides["base"], sides["head"], work.config):
         return sides
     plan, why = _plan_or_reason("head", head)
     if plan is None:
