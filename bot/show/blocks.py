@@ -367,3 +367,7 @@ def section(title: Words, *blocks: Block, name: str = "", address: str = "", css
 
 
 Block = Sentence | Code | List | Table | Picture | Fold
+
+
+def more_of(found: Listing[object]) -> List:
+    return List(Listing((), found.more, found.noun))

@@ -37,6 +37,7 @@ from bot.show.blocks import (
     Phrase,
     Span,
     code,
+    first,
     joined,
     listing,
     name_cell,
@@ -112,6 +113,7 @@ STATE_WORDS = {
 }
 
 _ENOUGH = 0.9
+_WHAT, _TITLE = 200, 100
 
 NAME_LIMIT = 64  # Longer names of models and targets lose their middle
 
@@ -300,11 +302,7 @@ def targets_phrase(facts: Naming, targets: Sequence[str]) -> Phrase:
     return joined([(code(facts.short[target]),) for target in targets], ", ")
 
 
-# Why.
-
-
 _NAME, _NOTE, _WHY, _DIFF_LINE = 120, 400, 240, 200
-_WHAT, _TITLE = 200, 100
 _PARTS, _OPERATIONS = 6, 1
 NUMBERS = (
     ("sites", "dispatch sites", "count"),
@@ -455,9 +453,6 @@ def family_lines(families: Sequence[Family], most: int | None = None, *, roomy: 
     return listing(lines, len(families), "family")
 
 
-# Root causes.
-
-
 def root_lines(facts: Facts, limits: Limits) -> Listing[Line]:
     """The root causes with most bytes: those that hold nine tenths of them, or as many as there is room for.
 
@@ -570,3 +565,23 @@ def example_address(facts: Facts, one: Example) -> str:
     deltas = explanation.dispatches if explanation else ()
     named = (delta.head or delta.base for delta in deltas if delta.name == one.dispatch)
     return next((dispatch_address(one.key, known.executable) for known in named if known), "")
+
+
+def counted(title: str, count: int, facts: Facts) -> Phrase:
+    return phrase(strong(title), f" ({builds(facts, count)})")
+
+
+def is_lost(delta: CellDelta, finding: Finding) -> bool:
+    """True of a finding that warns of a build which was not measured: the first sentence counts these."""
+    return delta.state == "unmeasured" and finding.metric is None and finding.level == "warn"
+
+
+VALUE_LIMIT = 300  # Characters of a note, or of another value that is not ours
+
+
+def notes(report: Report, limits: Limits) -> Listing[str]:
+    """What broke or was left out while the report was made, and what each side says of itself."""
+    every = [*report.notes]
+    for name, side in (("base", report.base), ("head", report.head)):
+        every += [f"{name}: {note}" for note in side.notes]
+    return first([clip(note, VALUE_LIMIT) for note in every], limits.failures, "note")

@@ -464,11 +464,6 @@ def _made_of(delta: CellDelta, why: Explanation, backend: str) -> Iterator[Block
     yield Fold(f"What deduplication left behind ({families.total:,})", (List(families),))
 
 
-# Where the bytes went: the change of all artifacts as a tree, target → model → component → dispatch or part.
-# Every cell with an artifact on both sides counts with its whole change: what neither a dispatch nor a part of the
-# artifact explains is a leaf of its own. Bytes of a place are the sum of the amounts of its leaves; net is their sum.
-
-
 PLACES, CELLS = 4_000, 200
 """About how many places the picture has at most, and rows of its table; smaller ones are added up."""
 _NO_COMPONENT = "no component known"

@@ -58,6 +58,7 @@ from bot.show.blocks import (
     kind_of,
     listed,
     listing,
+    more_of,
     name_cell,
     phrase,
     plain,
@@ -70,6 +71,7 @@ from bot.show.facts import (
     MARKS,
     NAME_LIMIT,
     STATE_WORDS,
+    VALUE_LIMIT,
     Facts,
     broken_alike,
     build_facts,
@@ -80,12 +82,15 @@ from bot.show.facts import (
     cell_address,
     cells_phrase,
     component_row,
+    counted,
     diffs,
     dispatch_line,
     family_lines,
+    is_lost,
     is_over,
     leading,
     mark_of,
+    notes,
     passed_words,
     rest,
     root_details,
@@ -100,7 +105,9 @@ from bot.show.renderers import print_blocks
 
 _UNTRUSTED = "Measured by the pull request's own workflow run; this report cannot check its numbers."
 _BROKE_CHARS, _LOUD, _LEADING = 1_000, 2, 4
+
 _NAME, _COMPONENT, _NOTE = 42, 36, 160
+
 Blocks = tuple[Block, ...]
 
 
@@ -232,10 +239,6 @@ def _why(facts: Facts, limits: Limits) -> Fold:
     return section("Root causes", List(listed(lines.items[:most]), numbered=1, name="leading"), below, name="causes")
 
 
-def _counted(title: str, count: int, facts: Facts) -> Phrase:
-    return phrase(strong(title), f" ({builds(facts, count)})")
-
-
 def _lines_of(group: AlarmGroup) -> List:
     lines = [phrase(Span(f"{line.mark} ", kind_of(line.level)), line.said) for line in group.lines]
     return List(listing(lines, group.lines.total, group.lines.noun))
@@ -250,7 +253,7 @@ def _alarms(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Itera
     for group in groups:
         loud = group.title in (BROKEN, OVER) or (group.title == WARNED and not titles & {BROKEN, OVER})
         if loud or limits.every:
-            title = _counted(group.title, group.cells, facts)
+            title = counted(group.title, group.cells, facts)
             sections.append(section(title, _lines_of(group), name="" if limits.every else "alarms"))
     taken = List(accepted(facts, limits), name="accepted")
     remarks = notes(facts.report, limits)
@@ -306,7 +309,7 @@ def _grid(grid: Grid) -> Iterator[Block]:
     legend = " · ".join(f"{symbol} {meaning}" for symbol, meaning in grid.legend)
     names = joined([phrase(code(short), " is ", code(full)) for short, full in grid.names], ", ")
     yield Sentence(phrase(legend, *(phrase(". Short names: ", names) if names else ())), small=True)
-    yield _more(grid.models)
+    yield more_of(grid.models)
 
 
 def _unmeasured(facts: Facts, limits: Limits) -> Blocks:
@@ -331,15 +334,11 @@ def _changed(facts: Facts, limits: Limits) -> Fold:
         (
             List(listed(causes)),
             *stories,
-            _more(stories),
+            more_of(stories),
             Fold("Every metric", (_every_metric(facts, limits),), name="metrics"),
         ),
         name="changed",
     )
-
-
-def _more(found: Listing[object]) -> List:
-    return List(Listing((), found.more, found.noun))
 
 
 def _every_metric(facts: Facts, limits: Limits) -> Table:
@@ -424,7 +423,7 @@ def findings(facts: Facts, limits: Limits) -> Fold:
         return Fold("Findings", blocks, is_open=True, name="findings")
     for group in alarms(facts, replace(limits, alarms=limits.findings)):
         if group.title != BROKEN:
-            groups.append(section(_counted(group.title, group.cells, facts), _lines_of(group), name="group"))
+            groups.append(section(counted(group.title, group.cells, facts), _lines_of(group), name="group"))
     before = section("Known: base had them, and head is not worse", List(known), name="known")
     return Fold(title, (_failed(BROKEN, facts, "newly-broken", limits), *groups, before, still), name="findings")
 
@@ -448,8 +447,8 @@ def _failed(title: str, facts: Facts, state: str, limits: Limits) -> Fold:
         else:
             line = text.partition("\n")[0]
             blocks.append(Sentence(phrase(said, ": ", code(clip(line, 120))) if line else said))
-    more_groups = _more(listing(shown, len(groups), "group of failures"))
-    return section(_counted(title, facts.count(state), facts), *blocks, more_groups, name=state)
+    more_groups = more_of(listing(shown, len(groups), "group of failures"))
+    return section(counted(title, facts.count(state), facts), *blocks, more_groups, name=state)
 
 
 def every_block(blocks: Sequence[Block]) -> Iterator[Block]:
@@ -458,9 +457,6 @@ def every_block(blocks: Sequence[Block]) -> Iterator[Block]:
         yield one
         if isinstance(one, Fold) and one.name != "story":
             yield from every_block(one.blocks)
-
-
-# The first sentence: a verdict that can be trusted without reading on, and which way the code went.
 
 
 @dataclass(frozen=True, slots=True)
@@ -606,15 +602,10 @@ def _alarm_counts(facts: Facts) -> Iterator[str]:
             kind = "newly-broken"
         elif worst and worst.metric is None and kind == "fail":
             kind = "forbidden"
-        elif worst and _is_lost(delta, worst):
+        elif worst and is_lost(delta, worst):
             kind = ""  # `_partly` has them
         counts[kind] += 1
     return (f"{builds(facts, counts[kind])} {words}" for kind, words in _ALARMS.items() if counts[kind])
-
-
-def _is_lost(delta: CellDelta, finding: Finding) -> bool:
-    """True of a finding that warns of a build which was not measured: the first sentence counts these."""
-    return delta.state == "unmeasured" and finding.metric is None and finding.level == "warn"
 
 
 def _quiet(facts: Facts, total: Total) -> str:
@@ -671,11 +662,9 @@ def _ways(facts: Facts, total: Total) -> Iterator[str]:
     return (f"{count:,} {words}" for words, count in counts.items() if count)
 
 
-# What alarms and what failed: findings by metric and root cause, cells by what refused them, values near a limit.
-
-
-_NAMES = 12
+_NAMES = 12  # The most builds that a line names
 _LINE_CHARS, _LINES_WORTH_READING = 200, 400
+_REASON_LIMIT = 300
 _WHY_CHARS, _LIMIT_CHARS, _ERROR_CHARS, _WHAT_CHARS, _PEOPLE = 300, 48, 200, 90, 10
 # Where a compiler ran is nobody's business, and says nothing to those who read elsewhere: the last part is enough.
 _ABSOLUTE_PATH = re.compile(
@@ -693,9 +682,6 @@ _STAGES = {
     "timeout": "timed out",
     "target": "target does not work",
 }
-
-
-# Cells without a usable artifact.
 
 
 def trimmed(message: str, lines: int) -> tuple[str, int]:
@@ -750,11 +736,8 @@ def unmeasured(facts: Facts, limits: Limits) -> Listing[Phrase]:
     lines = []
     for (_, reason), deltas in ordered[: limits.findings]:
         cells = cells_phrase(facts, [delta.key for delta in deltas], limits.names)
-        lines.append(phrase(cells, f": {clip(reason or 'no reason given', _WHY_CHARS)}"))
+        lines.append(phrase(cells, f": {clip(reason or 'no reason given', _REASON_LIMIT)}"))
     return listing(lines, len(groups), "reason")
-
-
-# Alarms.
 
 
 @dataclass(frozen=True, slots=True)
@@ -803,7 +786,7 @@ def matters(facts: Facts) -> list[tuple[int, list[Finding]]]:
     for one in worst_first(facts.report.verdict.news):
         delta = facts.deltas[one.key]
         told = delta.state == "newly-broken" and _is_judged(facts, [delta])
-        if not told and not _is_lost(delta, one):
+        if not told and not is_lost(delta, one):
             news.append(one)
     wholes = {(one.key, mark_of(one)) for one in news if one.metric == "artifact_bytes"}
     groups: dict[tuple[object, ...], tuple[int, list[Finding]]] = {}
@@ -943,9 +926,6 @@ def accepted(facts: Facts, limits: Limits) -> Listing[Phrase]:
     return listing(lines, len(taken), "acceptance")
 
 
-# The grid model × target: the state of every cell at a glance.
-
-
 # In the order of the legend.
 _LEGEND: Mapping[str, tuple[str, str]] = {
     "newly-broken": ("💥", "newly broken"),
@@ -1007,7 +987,7 @@ def build_grid(facts: Facts, limits: Limits) -> Grid:
     marks = {mark for _, cells in rows for cell in cells for mark in cell.marks}
     names = tuple((facts.short[t], clip(t, NAME_LIMIT)) for t in drawn if facts.short[t] != clip(t, NAME_LIMIT))
     return Grid(
-        tuple(blocks([facts.short[target] for target in drawn], rows, limits.grid_width)),
+        tuple(cut_columns([facts.short[target] for target in drawn], rows, limits.grid_width)),
         listing(models, len(worst), "model"),
         tuple(entry for key, entry in _LEGEND.items() if key in marks),
         names,
@@ -1044,7 +1024,7 @@ def _marks(facts: Facts, delta: CellDelta) -> Iterator[str]:
         yield delta.state
 
 
-def blocks(
+def cut_columns(
     headers: Sequence[str], rows: Sequence[GridRow], width: int
 ) -> Iterator[tuple[tuple[str, ...], tuple[GridRow, ...]]]:
     """Cut the columns into tables of at most `width` small characters, with room for borders and padding."""
@@ -1091,12 +1071,8 @@ def _measured_first(facts: Facts, limits: Limits) -> Fold:
     return Fold("Every build: artifact, executables and stack", (every,), name="cells")
 
 
-# What was compared: what is not the same on both sides, as its author would say it; compilers, commits, commands.
-
-
 _FLAG_CHARS, _FEW, _FLAGS = 100, 3, 4
-_VALUE_LIMIT, _COMMAND_LIMIT = 300, 2_000
-_DIGEST_CHARS, _REVISION_CHARS = 16, 10
+_COMMAND_LIMIT, _DIGEST_CHARS, _REVISION_CHARS = 2_000, 16, 10
 FlagChange = tuple[tuple[str, ...], tuple[str, ...]]  # Flags that went, and flags that came
 
 
@@ -1213,9 +1189,6 @@ def _came_and_went(noun: str, base: Mapping[str, str], head: Mapping[str, str]) 
             yield phrase(f"{noun if len(names) == 1 else noun + 's'} ", shown, f" {what}")
 
 
-# Both sides, and how to do it again.
-
-
 def baseline_words(report: Report) -> Phrase:
     """How the base was found; and where it is not of the base commit itself, how long before it was measured."""
     baseline, measured = report.baseline, report.base.source.sha
@@ -1224,7 +1197,7 @@ def baseline_words(report: Report) -> Phrase:
     if baseline.distance:
         of = phrase(" at ", _short(measured)) if measured else ()
         age = phrase(f", measured {plural(baseline.distance, 'commit')} before it", of)
-    return phrase("Baseline: ", code(clip(baseline.rule, _VALUE_LIMIT)), at, age, ".")
+    return phrase("Baseline: ", code(clip(baseline.rule, VALUE_LIMIT)), at, age, ".")
 
 
 def _short(sha: str) -> Span:
@@ -1257,7 +1230,7 @@ def compared(facts: Facts, limits: Limits) -> Fold:
 
 
 def _fact(value: str | None) -> Phrase:
-    return phrase(code(clip(value, _VALUE_LIMIT))) if value else phrase(ABSENT)
+    return phrase(code(clip(value, VALUE_LIMIT))) if value else phrase(ABSENT)
 
 
 def _side(side: Snapshot) -> Iterator[Phrase]:
@@ -1283,11 +1256,3 @@ def reproduction(versions: Mapping[str, str], commands: Mapping[str, str]) -> li
     for side, command in commands.items():
         names.setdefault(command, []).append(f"{side}: {titled(clip(versions.get(side, ''), 48))}")
     return [(f"# {'; '.join(name)}", command or "# not measured on this side") for command, name in names.items()]
-
-
-def notes(report: Report, limits: Limits) -> Listing[str]:
-    """What broke or was left out while the report was made, and what each side says of itself."""
-    every = [*report.notes]
-    for name, side in (("base", report.base), ("head", report.head)):
-        every += [f"{name}: {note}" for note in side.notes]
-    return first([clip(note, _VALUE_LIMIT) for note in every], limits.failures, "note")
