@@ -75,13 +75,13 @@ from bot.show.report import (
     GridCell,
     build_grid,
     every_block,
-    everything,
     failure_words,
     finding_words,
     grid_cell,
     page_blocks,
     trimmed,
 )
+from bot.show.totals import everything
 from bot.show.traces import TracedDispatch, largest_traced, trace_folds
 
 _LIMITS = Limits(400, 1_000_000, 200, 40, 40, 1_000, 1, 200, 60, 200, 0, 0, 0, every=True)

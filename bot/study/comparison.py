@@ -32,7 +32,7 @@ from bot.explain.suspects import Source, clone_source, github_source
 from bot.explain.texts import Texts, no_texts
 from bot.explain.whole_models import model_edits
 from bot.show.facts import build_facts
-from bot.show.report import everything
+from bot.show.totals import everything
 from bot.study.prepare import Request, Show, Work, is_snapshot, load_snapshot, require_writable
 from bot.study.run import SidePlan
 from bot.system.processes import Cancel
