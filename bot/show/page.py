@@ -69,18 +69,10 @@ from bot.show.facts import (
     waterfall,
     why_words,
 )
+from bot.show.failures import failure_words, trimmed
 from bot.show.filters import UNKNOWN, amount, change, percent, plural, relative, sides, signed
 from bot.show.renderers import data_element, draw, drawn, load, skeleton
-from bot.show.report import (
-    GridCell,
-    build_grid,
-    every_block,
-    failure_words,
-    finding_words,
-    grid_cell,
-    page_blocks,
-    trimmed,
-)
+from bot.show.report import GridCell, build_grid, every_block, finding_words, grid_cell, page_blocks
 from bot.show.totals import everything
 from bot.show.traces import TracedDispatch, largest_traced, trace_folds
 

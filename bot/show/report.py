@@ -21,7 +21,7 @@ from bot.core.delta import CellDelta, exact_changes, value_of
 from bot.core.explanation import UNATTRIBUTED
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_BY_ID, METRICS, code_words, own_metrics
 from bot.core.planned import LIFTED_LIMIT_FLAG
-from bot.core.policy import OPEN, RAN_OUT, Finding, is_local
+from bot.core.policy import OPEN, Finding
 from bot.core.publication import APPROVAL_LABEL
 from bot.core.record import total
 from bot.core.report import Adoption, Report
@@ -51,7 +51,6 @@ from bot.show.blocks import (
     Words,
     by,
     code,
-    fair,
     fair_in_order,
     first,
     joined,
@@ -66,7 +65,7 @@ from bot.show.blocks import (
     some,
     strong,
 )
-from bot.show.escape import clean, clean_block, clip, is_link
+from bot.show.escape import clean, clip, is_link
 from bot.show.facts import (
     MARKS,
     NAME_LIMIT,
@@ -99,6 +98,7 @@ from bot.show.facts import (
     why_words,
     worst_first,
 )
+from bot.show.failures import MOST_NAMES, failed_builds, failure_words, grouped, trimmed, unmeasured
 from bot.show.filters import amount, change, grid_relative, plural, relative, sides, signed
 from bot.show.renderers import print_blocks
 from bot.show.totals import Total, everything, totals
@@ -157,8 +157,8 @@ def print_report(report: Report, console: Console, *, quiet: bool = False) -> No
     blocks = (
         *first_screen(facts, limits),
         section("", *(() if grid.settled else _grid(grid)), *_unmeasured(facts, limits), name="grid"),
-        _failed("Newly broken", facts, "newly-broken", limits),
-        _failed("Broken on both sides", facts, "broken", limits),
+        failed_builds("Newly broken", facts, "newly-broken", limits),
+        failed_builds("Broken on both sides", facts, "broken", limits),
         section("Notes", List(listed(map(phrase, notes(facts.report, limits)))), name="notes"),
     )
     print_blocks(blocks, console)
@@ -413,42 +413,19 @@ def findings(facts: Facts, limits: Limits) -> Fold:
     counts += [f"{len(verdict.findings) - len(verdict.news):,} that base had"] if known else []
     counts += [f"{broken:,} broken on both sides"] if broken else []
     title = phrase(f"Findings: {', '.join(counts)}" if counts else "Findings")
-    still = _failed("Broken on both sides", facts, "broken", limits)
+    still = failed_builds("Broken on both sides", facts, "broken", limits)
     if limits.every:
         each = [
             Fold(f"{plural(len(some), 'finding')} {words}", (finding_table(facts, some, limits),))
             for words, some in (("of this change", verdict.news), ("that base had, and head is not worse", had))
         ]
-        blocks = (_failed(BROKEN, facts, "newly-broken", limits), *each, still)
+        blocks = (failed_builds(BROKEN, facts, "newly-broken", limits), *each, still)
         return Fold("Findings", blocks, is_open=True, name="findings")
     for group in alarms(facts, replace(limits, alarms=limits.findings)):
         if group.title != BROKEN:
             groups.append(section(counted(group.title, group.cells, facts), _lines_of(group), name="group"))
     before = section("Known: base had them, and head is not worse", List(known), name="known")
-    return Fold(title, (_failed(BROKEN, facts, "newly-broken", limits), *groups, before, still), name="findings")
-
-
-def _failed(title: str, facts: Facts, state: str, limits: Limits) -> Fold:
-    """The cells of a state by what the compiler says of them, of which there is one line where they are still broken.
-
-    Models take turns.
-    """
-    groups, blocks = grouped(facts, state), list[Block]()
-    shown = fair(groups, lambda group: group[0].key.model, limits.failures)
-    for group in shown:
-        cells, alike = list(map(_refused, group)), f", {plural(len(group), 'build')} alike" if len(group) > 1 else ""
-        failure = cells[0].failure if cells[0] else None
-        text, more = trimmed(failure.message, limits.lines) if failure else ("", 0)
-        where = cells_phrase(facts, [delta.key for delta in group], min(limits.names, _NAMES))
-        said = phrase(strong(plain(failure_words(*cells))), f"{alike}: ", where)
-        if state == "newly-broken" or limits.every:
-            rest = f"and {plural(more, 'more line')}, in report.json" if more else ""
-            blocks += [Sentence(said), Code(text, language="text"), Sentence(rest, small=True)]
-        else:
-            line = text.partition("\n")[0]
-            blocks.append(Sentence(phrase(said, ": ", code(clip(line, 120))) if line else said))
-    more_groups = more_of(listing(shown, len(groups), "group of failures"))
-    return section(counted(title, facts.count(state), facts), *blocks, more_groups, name=state)
+    return Fold(title, (failed_builds(BROKEN, facts, "newly-broken", limits), *groups, before, still), name="findings")
 
 
 def every_block(blocks: Sequence[Block]) -> Iterator[Block]:
@@ -567,82 +544,9 @@ def _ways(facts: Facts, total: Total) -> Iterator[str]:
     return (f"{count:,} {words}" for words, count in counts.items() if count)
 
 
-_NAMES = 12  # The most builds that a line names
-_LINE_CHARS, _LINES_WORTH_READING = 200, 400
-_REASON_LIMIT = 300
 _WHY_CHARS, _LIMIT_CHARS, _ERROR_CHARS, _WHAT_CHARS, _PEOPLE = 300, 48, 200, 90, 10
-# Where a compiler ran is nobody's business, and says nothing to those who read elsewhere: the last part is enough.
-_ABSOLUTE_PATH = re.compile(
-    r"(?<![\w.:/<>\\])(?:/[^\s/:\"'`<>()\[\],;=]+)+/(?=[^\s/])|(?<!\w)[A-Za-z]:\\(?:[^\s\\:\"']+\\)*"
-)
-_FIGURES = re.compile(r"\d+")
 _UNIT = re.compile(r"(?<=\d)(?=[A-Za-z%])")
 _NOWHERE = "<unknown>:0: error: "
-_STAGES = {
-    "compile": "does not compile",
-    "read": "artifact cannot be read",
-    "import": "cannot be imported",
-    "option": "compiler does not know an option",
-    "stack-limit": "over the stack limit",
-    "timeout": "timed out",
-    "target": "target does not work",
-}
-
-
-def trimmed(message: str, lines: int) -> tuple[str, int]:
-    """The first lines of a message without absolute paths, and how many more there are."""
-    worth = [line for line in clean_block(message[: _LINES_WORTH_READING * _LINE_CHARS]).split("\n") if line.strip()]
-    shown = [clip(_ABSOLUTE_PATH.sub("", line[: 5 * _LINE_CHARS]), _LINE_CHARS) for line in worth[:lines]]
-    return "\n".join(shown), len(worth) - len(shown)
-
-
-def _refused(delta: CellDelta) -> Cell | None:
-    return delta.head if delta.head is not None and delta.head.failure is not None else delta.base
-
-
-def grouped(facts: Facts, state: str, lines: int = 3) -> list[list[CellDelta]]:
-    """The cells of a state in groups, the largest first.
-
-    Those of a group ended alike, with messages that begin with the same lines but for figures and the model's name.
-    """
-    groups: dict[tuple[object, ...], list[CellDelta]] = {}
-    for delta in facts.states[state]:
-        cell, likeness = _refused(delta), tuple[object, ...]()
-        if cell and (failure := cell.failure):
-            text, _ = trimmed(failure.message.replace(delta.key.model, "*"), lines)
-            likeness = failure.stage, failure.signal, failure.exit_code, _FIGURES.sub("#", text)
-        groups.setdefault(likeness, []).append(delta)
-    return sorted(groups.values(), key=lambda group: (-len(group), group[0].key))
-
-
-def failure_words(*cells: Cell | None) -> Phrase:
-    """What happened to cells without an artifact, which failed alike: `does not compile (exit code 1)`."""
-    failures = [cell.failure for cell in cells if cell and cell.failure]
-    if not failures:
-        return phrase("failed without a message")
-    failure = failures[0]
-    if RAN_OUT in failure.first_line and is_local(failure.message):
-        return phrase("the compiler ran out of memory")
-    if failure.signal:
-        return phrase("compiler crashed (", code(clip(failure.signal, 32)), ")")
-    figures = [one.figure_bytes for one in failures if one.figure_bytes is not None]
-    if failure.stage == "stack-limit" and figures:
-        low, high = min(figures), max(figures)
-        needed = amount(high) if low == high else f"{amount(low)} to {amount(high)}"
-        return phrase(f"over the compiler's stack limit, a function needs {needed}")
-    how = f" (exit code {failure.exit_code})" if failure.exit_code else ""
-    return phrase(_STAGES.get(failure.stage, "failed") + how)
-
-
-def unmeasured(facts: Facts, limits: Limits) -> Listing[Phrase]:
-    """The cells without a measurement, by reason, those on purpose last; whole targets are named as such."""
-    groups = by(facts.states["unmeasured"], lambda delta: (delta.excused, delta.reason))
-    ordered = sorted(groups.items(), key=lambda entry: (entry[0][0], -len(entry[1]), entry[0]))
-    lines = []
-    for (_, reason), deltas in ordered[: limits.findings]:
-        cells = cells_phrase(facts, [delta.key for delta in deltas], limits.names)
-        lines.append(phrase(cells, f": {clip(reason or 'no reason given', _REASON_LIMIT)}"))
-    return listing(lines, len(groups), "reason")
 
 
 @dataclass(frozen=True, slots=True)
@@ -722,7 +626,7 @@ def _newly_broken(facts: Facts, group: Sequence[CellDelta]) -> Alarm:
     keys, heads = [delta.key for delta in group], [delta.head for delta in group]
     failures = [cell.failure for cell in heads if cell and cell.failure and cell.failure.stage != "stack-limit"]
     lines = [trimmed(failure.message, 1)[0] for failure in failures]
-    said = phrase(cells_phrase(facts, keys, _NAMES), ": ", failure_words(*heads))
+    said = phrase(cells_phrase(facts, keys, MOST_NAMES), ": ", failure_words(*heads))
     if lines and lines[0]:
         error = clip(lines[0].removeprefix(_NOWHERE), _ERROR_CHARS)
         said = phrase(said, ": " if len(set(lines)) == 1 else ", for example: ", code(error))
@@ -738,7 +642,7 @@ def _alarm(facts: Facts, findings: Sequence[Finding], cause: int, limits: Limits
     if len(findings) == 1:
         said = finding_words(facts, one)
     elif one.metric is None:
-        said = phrase(cells_phrase(facts, keys, _NAMES), f": {STATE_WORDS[facts.deltas[one.key].state]}")
+        said = phrase(cells_phrase(facts, keys, MOST_NAMES), f": {STATE_WORDS[facts.deltas[one.key].state]}")
     else:
         shown = fair_in_order(findings, lambda finding: finding.key.model, limits.alarms)
         named = (phrase(facts.named(f.key, cell_address(f.key)), f" {_values(f)}") for f in shown)
@@ -814,7 +718,7 @@ def known_lines(facts: Facts, limits: Limits) -> Listing[Phrase]:
     groups, lines = by(known, lambda one: (one.metric, one.kind, one.limit)), list[Phrase]()
     for group in groups.values():
         label = facts.label(group[0].quantity, group[0].key)
-        cells = cells_phrase(facts, [one.key for one in group], min(_NAMES, limits.names))
+        cells = cells_phrase(facts, [one.key for one in group], min(MOST_NAMES, limits.names))
         lines.append(phrase(f"◽ {label}{limit_words(group[0], alone=False)}: ", cells))
     return first(lines, limits.findings, "known finding")
 
@@ -824,7 +728,7 @@ def accepted(facts: Facts, limits: Limits) -> Listing[Phrase]:
     groups = by(facts.report.verdict.findings, lambda finding: finding.accepted)
     taken, lines = [(given, findings) for given, findings in groups.items() if given], list[Phrase]()
     for given, findings in taken[:_PEOPLE]:
-        cells = cells_phrase(facts, sorted({one.key for one in findings}), min(_NAMES, limits.names))
+        cells = cells_phrase(facts, sorted({one.key for one in findings}), min(MOST_NAMES, limits.names))
         why = clean(given.why, _WHY_CHARS)
         who = phrase("☑️ Accepted by ", code(clean(given.who, NAME_LIMIT)), *(": ", code(why)) if why else ())
         lines.append(phrase(who, f" ({plural(len(findings), 'finding')}: ", cells, ")"))
