@@ -19,9 +19,10 @@ from bot.show.blocks import Limits, by, plain
 from bot.show.escape import clean, clip
 from bot.show.facts import Facts, build_facts
 from bot.show.filters import plural
+from bot.show.headline import headline
 from bot.show.page import html_pieces
 from bot.show.renderers import draw, first_fitting, length, load, utf8_bytes
-from bot.show.report import finding_words, headline, report_blocks
+from bot.show.report import finding_words, report_blocks
 from bot.system.files import write_atomically
 
 COMMENT_LIMIT = 65_536
