@@ -22,6 +22,7 @@ from bot.core.planned import SIDES
 from bot.core.record import Small, ends
 from bot.core.report import Report
 from bot.core.snapshot import CellKey
+from bot.show.alarms import finding_words
 from bot.show.blocks import (
     Block,
     Code,
@@ -72,7 +73,7 @@ from bot.show.facts import (
 from bot.show.failures import failure_words, trimmed
 from bot.show.filters import UNKNOWN, amount, change, percent, plural, relative, sides, signed
 from bot.show.renderers import data_element, draw, drawn, load, skeleton
-from bot.show.report import GridCell, build_grid, every_block, finding_words, grid_cell, page_blocks
+from bot.show.report import GridCell, build_grid, every_block, grid_cell, page_blocks
 from bot.show.totals import everything
 from bot.show.traces import TracedDispatch, largest_traced, trace_folds
 
