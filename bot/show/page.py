@@ -72,8 +72,9 @@ from bot.show.facts import (
 )
 from bot.show.failures import failure_words, trimmed
 from bot.show.filters import UNKNOWN, amount, change, percent, plural, relative, sides, signed
+from bot.show.grid import GridCell, build_grid, grid_cell
 from bot.show.renderers import data_element, draw, drawn, load, skeleton
-from bot.show.report import GridCell, build_grid, every_block, grid_cell, page_blocks
+from bot.show.report import every_block, page_blocks
 from bot.show.totals import everything
 from bot.show.traces import TracedDispatch, largest_traced, trace_folds
 

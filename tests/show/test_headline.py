@@ -20,8 +20,8 @@ from bot.show.blocks import Limits, plain
 from bot.show.comment import TIERS, render_comment
 from bot.show.facts import build_facts
 from bot.show.filters import signed
+from bot.show.grid import Grid, GridCell, build_grid
 from bot.show.headline import headline
-from bot.show.report import Grid, GridCell, build_grid
 from bot.show.totals import Total, everything, totals
 
 MANY = make.many()
