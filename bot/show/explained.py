@@ -37,6 +37,7 @@ from bot.show.blocks import (
     section,
     strong,
 )
+from bot.show.compared import reproduction
 from bot.show.escape import clean, clean_block
 from bot.show.facts import (
     STATE_WORDS,
@@ -50,7 +51,6 @@ from bot.show.facts import (
 )
 from bot.show.filters import change, plural, sides, signed
 from bot.show.renderers import print_blocks
-from bot.show.report import reproduction
 
 _HINT = "name the report.json of a compare"
 _NAMES_TOLD, _MESSAGE_LINES = 8, 12

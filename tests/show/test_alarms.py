@@ -21,9 +21,9 @@ from bot.show.alarms import BROKEN, Alarm, AlarmGroup, alarms
 from bot.show.blocks import Code, Fold, Limits, Sentence, fair, fair_in_order, plain
 from bot.show.changes import changes, compiler_name
 from bot.show.comment import TIERS
+from bot.show.compared import compared
 from bot.show.facts import Facts, build_facts, cells_phrase
 from bot.show.failures import trimmed, unmeasured
-from bot.show.report import compared
 
 ROOMY = Limits(5_000, 10_000, 500, 50, 40, 5_000, 5_000, 50_000, 5_000, 5_000)
 
