@@ -51,43 +51,11 @@ from bot.show.facts import (
 from bot.show.failures import MOST_NAMES, failed_builds, failure_words, grouped, trimmed
 from bot.show.filters import amount, plural, relative, sides
 
-
-def group_lines(group: AlarmGroup) -> List:
-    lines = [phrase(Span(f"{line.mark} ", kind_of(line.level)), line.said) for line in group.lines]
-    return List(listing(lines, group.lines.total, group.lines.noun))
-
-
-def findings(facts: Facts, limits: Limits) -> Fold:
-    """Every finding, by what it has in common, on a page a row each; what base had; what is broken, newly and still."""
-    verdict, broken = facts.report.verdict, facts.count("broken")
-    known, groups = known_lines(facts, limits), list[Block]()
-    had = [one for one in verdict.findings if one.known]
-    counts = [f"{len(verdict.news):,} of this change"] if verdict.news else []
-    counts += [f"{len(verdict.findings) - len(verdict.news):,} that base had"] if known else []
-    counts += [f"{broken:,} broken on both sides"] if broken else []
-    title = phrase(f"Findings: {', '.join(counts)}" if counts else "Findings")
-    still = failed_builds("Broken on both sides", facts, "broken", limits)
-    if limits.every:
-        each = [
-            Fold(f"{plural(len(some), 'finding')} {words}", (finding_table(facts, some, limits),))
-            for words, some in (("of this change", verdict.news), ("that base had, and head is not worse", had))
-        ]
-        blocks = (failed_builds(BROKEN, facts, "newly-broken", limits), *each, still)
-        return Fold("Findings", blocks, is_open=True, name="findings")
-    for group in alarms(facts, replace(limits, alarms=limits.findings)):
-        if group.title != BROKEN:
-            groups.append(section(counted(group.title, group.cells, facts), group_lines(group), name="group"))
-    before = section("Known: base had them, and head is not worse", List(known), name="known")
-    return Fold(title, (failed_builds(BROKEN, facts, "newly-broken", limits), *groups, before, still), name="findings")
-
-
 _WHY_CHARS, _LIMIT_CHARS, _ERROR_CHARS, _WHAT_CHARS, _PEOPLE = 300, 48, 200, 90, 10
-
-
 _UNIT = re.compile(r"(?<=\d)(?=[A-Za-z%])")
-
-
 _NOWHERE = "<unknown>:0: error: "
+BROKEN, OVER, ACCEPTED, WARNED = TITLES = ("Newly broken", "Over the limit", "Accepted", "To look at")
+_TITLE_OF = {"fail": OVER, "accepted": ACCEPTED, "warn": WARNED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +76,6 @@ class AlarmGroup(NamedTuple):
     title: str
     lines: Listing[Alarm]
     cells: int
-
-
-BROKEN, OVER, ACCEPTED, WARNED = TITLES = ("Newly broken", "Over the limit", "Accepted", "To look at")
-
-
-_TITLE_OF = {"fail": OVER, "accepted": ACCEPTED, "warn": WARNED}
 
 
 def alarms(facts: Facts, limits: Limits) -> tuple[AlarmGroup, ...]:
@@ -276,3 +238,33 @@ def accepted(facts: Facts, limits: Limits) -> Listing[Phrase]:
         who = phrase("☑️ Accepted by ", code(clean(given.who, NAME_LIMIT)), *(": ", code(why)) if why else ())
         lines.append(phrase(who, f" ({plural(len(findings), 'finding')}: ", cells, ")"))
     return listing(lines, len(taken), "acceptance")
+
+
+def group_lines(group: AlarmGroup) -> List:
+    """Each alarm with its mark."""
+    lines = [phrase(Span(f"{line.mark} ", kind_of(line.level)), line.said) for line in group.lines]
+    return List(listing(lines, group.lines.total, group.lines.noun))
+
+
+def findings(facts: Facts, limits: Limits) -> Fold:
+    """Every finding, by what it has in common, on a page a row each; what base had; what is broken, newly and still."""
+    verdict, broken = facts.report.verdict, facts.count("broken")
+    known, groups = known_lines(facts, limits), list[Block]()
+    had = [one for one in verdict.findings if one.known]
+    counts = [f"{len(verdict.news):,} of this change"] if verdict.news else []
+    counts += [f"{len(verdict.findings) - len(verdict.news):,} that base had"] if known else []
+    counts += [f"{broken:,} broken on both sides"] if broken else []
+    title = phrase(f"Findings: {', '.join(counts)}" if counts else "Findings")
+    still = failed_builds("Broken on both sides", facts, "broken", limits)
+    if limits.every:
+        each = [
+            Fold(f"{plural(len(some), 'finding')} {words}", (finding_table(facts, some, limits),))
+            for words, some in (("of this change", verdict.news), ("that base had, and head is not worse", had))
+        ]
+        blocks = (failed_builds(BROKEN, facts, "newly-broken", limits), *each, still)
+        return Fold("Findings", blocks, is_open=True, name="findings")
+    for group in alarms(facts, replace(limits, alarms=limits.findings)):
+        if group.title != BROKEN:
+            groups.append(section(counted(group.title, group.cells, facts), group_lines(group), name="group"))
+    before = section("Known: base had them, and head is not worse", List(known), name="known")
+    return Fold(title, (failed_builds(BROKEN, facts, "newly-broken", limits), *groups, before, still), name="findings")

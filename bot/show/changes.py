@@ -18,9 +18,9 @@ from bot.show.facts import NAME_LIMIT, Facts, cells_phrase, is_over
 from bot.show.filters import plural, signed
 
 _FLAG_CHARS, _FEW, _FLAGS = 100, 3, 4
-
-
 FlagChange = tuple[tuple[str, ...], tuple[str, ...]]  # Flags that went, and flags that came
+_QUOTED = re.compile(r"""['"\\]|[^\S \t\r\n]""")
+"""What makes words otherwise than at white space, as a shell knows it; nearly no command has any, and shlex is slow."""
 
 
 def changes(facts: Facts) -> tuple[Phrase, ...]:
@@ -80,10 +80,6 @@ def _flags_of(cell: Cell | None) -> tuple[str, ...] | None:
     if flags is None or not is_over(cell):
         return flags
     return tuple(flag for flag in flags if flag != LIFTED_LIMIT_FLAG)
-
-
-_QUOTED = re.compile(r"""['"\\]|[^\S \t\r\n]""")
-"""What makes words otherwise than at white space, as a shell knows it; nearly no command has any, and shlex is slow."""
 
 
 @lru_cache(maxsize=1)

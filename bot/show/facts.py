@@ -49,6 +49,36 @@ from bot.show.filters import UNKNOWN, amount, plural, sides, signed
 
 _LONGEST, _KEPT, _DIGITS = 160, 80, 16
 EntryPoint = tuple[str, str]  # Names of executable and entry point
+STACK_LIMIT_BYTES = 32_768  # The compiler's default for `--iree-llvmcpu-stack-allocation-limit`
+MARKS = {"fail": "❌", "warn": "⚠️", "accepted": "☑️", "known": "◽"}  # Marks of findings
+STATE_WORDS = {
+    "same": "the same",
+    "changed": "changed",
+    "new": "new",
+    "removed": "removed",
+    "newly-broken": "newly broken",
+    "fixed": "compiles now",
+    "broken": "broken on both sides",
+    "unmeasured": "not measured",
+}
+_ENOUGH = 0.9
+_WHAT, _TITLE = 200, 100
+NAME_LIMIT = 64  # Longer names of models and targets lose their middle
+_NAME, _NOTE, _WHY, _DIFF_LINE = 120, 400, 240, 200
+_PARTS, _OPERATIONS = 6, 1
+NUMBERS = (
+    ("sites", "dispatch sites", "count"),
+    ("code_bytes", "code", "bytes"),
+    *((metric.of_entry, metric.label, metric.unit) for metric in METRICS if metric.of_entry),
+)
+"""The numbers of an entry point: field, label and unit."""
+_CAUSES = {"container": "rest of the executables", "host": "host program", "packaging": "tables of the artifact"}
+"""What is no code of a dispatch, by what it is."""
+_FIRST_COMPILES = (
+    "the compiler does not repeat itself here, with the same sizes and counts each time: "
+    "cause and parts are those of one compile of each side"
+)
+VALUE_LIMIT = 300  # Characters of a note, or of another value that is not ours
 
 
 @lru_cache(maxsize=1 << 14)  # a model's name stands in the address of each of its dispatches
@@ -95,27 +125,6 @@ def dispatch_addresses(key: CellKey, points: Iterable[EntryPoint]) -> dict[Entry
         made[executable, name] = f"{short}/{segment(name)}" if seen[executable] else short
         seen[executable] += 1
     return made
-
-
-STACK_LIMIT_BYTES = 32_768  # The compiler's default for `--iree-llvmcpu-stack-allocation-limit`
-
-MARKS = {"fail": "❌", "warn": "⚠️", "accepted": "☑️", "known": "◽"}  # Marks of findings
-
-STATE_WORDS = {
-    "same": "the same",
-    "changed": "changed",
-    "new": "new",
-    "removed": "removed",
-    "newly-broken": "newly broken",
-    "fixed": "compiles now",
-    "broken": "broken on both sides",
-    "unmeasured": "not measured",
-}
-
-_ENOUGH = 0.9
-_WHAT, _TITLE = 200, 100
-
-NAME_LIMIT = 64  # Longer names of models and targets lose their middle
 
 
 class Naming(Protocol):
@@ -300,22 +309,6 @@ def targets_phrase(facts: Naming, targets: Sequence[str]) -> Phrase:
     if len(targets) > 1 and set(targets) == facts.measured_targets:
         return phrase("every target")
     return joined([(code(facts.short[target]),) for target in targets], ", ")
-
-
-_NAME, _NOTE, _WHY, _DIFF_LINE = 120, 400, 240, 200
-_PARTS, _OPERATIONS = 6, 1
-NUMBERS = (
-    ("sites", "dispatch sites", "count"),
-    ("code_bytes", "code", "bytes"),
-    *((metric.of_entry, metric.label, metric.unit) for metric in METRICS if metric.of_entry),
-)
-"""The numbers of an entry point: field, label and unit."""
-_CAUSES = {"container": "rest of the executables", "host": "host program", "packaging": "tables of the artifact"}
-"""What is no code of a dispatch, by what it is."""
-_FIRST_COMPILES = (
-    "the compiler does not repeat itself here, with the same sizes and counts each time: "
-    "cause and parts are those of one compile of each side"
-)
 
 
 class Number(NamedTuple):
@@ -568,15 +561,13 @@ def example_address(facts: Facts, one: Example) -> str:
 
 
 def counted(title: str, count: int, facts: Facts) -> Phrase:
+    """**Over the limit** (4 of 32 builds)."""
     return phrase(strong(title), f" ({builds(facts, count)})")
 
 
 def is_lost(delta: CellDelta, finding: Finding) -> bool:
     """True of a finding that warns of a build which was not measured: the first sentence counts these."""
     return delta.state == "unmeasured" and finding.metric is None and finding.level == "warn"
-
-
-VALUE_LIMIT = 300  # Characters of a note, or of another value that is not ours
 
 
 def notes(report: Report, limits: Limits) -> Listing[str]:

@@ -29,48 +29,14 @@ from bot.show.escape import clean_block, clip
 from bot.show.facts import Facts, cells_phrase, counted
 from bot.show.filters import amount, plural
 
-
-def failed_builds(title: str, facts: Facts, state: str, limits: Limits) -> Fold:
-    """The cells of a state by what the compiler says of them, of which there is one line where they are still broken.
-
-    Models take turns.
-    """
-    groups, blocks = grouped(facts, state), list[Block]()
-    shown = fair(groups, lambda group: group[0].key.model, limits.failures)
-    for group in shown:
-        cells, alike = list(map(_refused, group)), f", {plural(len(group), 'build')} alike" if len(group) > 1 else ""
-        failure = cells[0].failure if cells[0] else None
-        text, more = trimmed(failure.message, limits.lines) if failure else ("", 0)
-        where = cells_phrase(facts, [delta.key for delta in group], min(limits.names, MOST_NAMES))
-        said = phrase(strong(plain(failure_words(*cells))), f"{alike}: ", where)
-        if state == "newly-broken" or limits.every:
-            rest = f"and {plural(more, 'more line')}, in report.json" if more else ""
-            blocks += [Sentence(said), Code(text, language="text"), Sentence(rest, small=True)]
-        else:
-            line = text.partition("\n")[0]
-            blocks.append(Sentence(phrase(said, ": ", code(clip(line, 120))) if line else said))
-    more_groups = more_of(listing(shown, len(groups), "group of failures"))
-    return section(counted(title, facts.count(state), facts), *blocks, more_groups, name=state)
-
-
 MOST_NAMES = 12  # The most builds that a line names
-
-
 _LINE_CHARS, _LINES_WORTH_READING = 200, 400
-
-
 _REASON_CHARS = 300
-
-
 # Where a compiler ran is nobody's business, and says nothing to those who read elsewhere: the last part is enough.
 _ABSOLUTE_PATH = re.compile(
     r"(?<![\w.:/<>\\])(?:/[^\s/:\"'`<>()\[\],;=]+)+/(?=[^\s/])|(?<!\w)[A-Za-z]:\\(?:[^\s\\:\"']+\\)*"
 )
-
-
 _FIGURES = re.compile(r"\d+")
-
-
 _STAGES = {
     "compile": "does not compile",
     "read": "artifact cannot be read",
@@ -136,3 +102,26 @@ def unmeasured(facts: Facts, limits: Limits) -> Listing[Phrase]:
         cells = cells_phrase(facts, [delta.key for delta in deltas], limits.names)
         lines.append(phrase(cells, f": {clip(reason or 'no reason given', _REASON_CHARS)}"))
     return listing(lines, len(groups), "reason")
+
+
+def failed_builds(title: str, facts: Facts, state: str, limits: Limits) -> Fold:
+    """The cells of a state by what the compiler says of them, of which there is one line where they are still broken.
+
+    Models take turns.
+    """
+    groups, blocks = grouped(facts, state), list[Block]()
+    shown = fair(groups, lambda group: group[0].key.model, limits.failures)
+    for group in shown:
+        cells, alike = list(map(_refused, group)), f", {plural(len(group), 'build')} alike" if len(group) > 1 else ""
+        failure = cells[0].failure if cells[0] else None
+        text, more = trimmed(failure.message, limits.lines) if failure else ("", 0)
+        where = cells_phrase(facts, [delta.key for delta in group], min(limits.names, MOST_NAMES))
+        said = phrase(strong(plain(failure_words(*cells))), f"{alike}: ", where)
+        if state == "newly-broken" or limits.every:
+            rest = f"and {plural(more, 'more line')}, in report.json" if more else ""
+            blocks += [Sentence(said), Code(text, language="text"), Sentence(rest, small=True)]
+        else:
+            line = text.partition("\n")[0]
+            blocks.append(Sentence(phrase(said, ": ", code(clip(line, 120))) if line else said))
+    more_groups = more_of(listing(shown, len(groups), "group of failures"))
+    return section(counted(title, facts.count(state), facts), *blocks, more_groups, name=state)

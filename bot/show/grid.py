@@ -28,23 +28,6 @@ from bot.show.escape import clip
 from bot.show.facts import NAME_LIMIT, Facts, cell_address
 from bot.show.filters import grid_relative, relative
 
-
-def grid_tables(grid: Grid) -> Iterator[Block]:
-    for headers, rows in grid.blocks:
-        cells = [
-            (
-                name_cell(model),
-                *(phrase(Span(one.text, kind_of(one.level), one.address if one.level else "")) for one in row),
-            )
-            for model, row in rows
-        ]
-        yield Table(("model", *headers), listed(cells, "model"), small=True)
-    legend = " · ".join(f"{symbol} {meaning}" for symbol, meaning in grid.legend)
-    names = joined([phrase(code(short), " is ", code(full)) for short, full in grid.names], ", ")
-    yield Sentence(phrase(legend, *(phrase(". Short names: ", names) if names else ())), small=True)
-    yield more_of(grid.models)
-
-
 # In the order of the legend.
 _LEGEND: Mapping[str, tuple[str, str]] = {
     "newly-broken": ("💥", "newly broken"),
@@ -63,11 +46,7 @@ _LEGEND: Mapping[str, tuple[str, str]] = {
     "identical": ("=", "bit-identical"),
     "same": ("≈", "all metrics equal, bytes not compared"),
 }
-
-
 _NAME_LIMIT = 40
-
-
 _SEVERITY = ("newly-broken", "removed", "broken", "changed", "fixed", "new", "unmeasured", "same")
 
 
@@ -162,3 +141,20 @@ def cut_columns(
     for start, end in zip(starts, [*starts[1:], len(headers)], strict=True):
         if headers:
             yield tuple(headers[start:end]), tuple((model, cells[start:end]) for model, cells in rows)
+
+
+def grid_tables(grid: Grid) -> Iterator[Block]:
+    """As tables, with the legend and how many models have no room."""
+    for headers, rows in grid.blocks:
+        cells = [
+            (
+                name_cell(model),
+                *(phrase(Span(one.text, kind_of(one.level), one.address if one.level else "")) for one in row),
+            )
+            for model, row in rows
+        ]
+        yield Table(("model", *headers), listed(cells, "model"), small=True)
+    legend = " · ".join(f"{symbol} {meaning}" for symbol, meaning in grid.legend)
+    names = joined([phrase(code(short), " is ", code(full)) for short, full in grid.names], ", ")
+    yield Sentence(phrase(legend, *(phrase(". Short names: ", names) if names else ())), small=True)
+    yield more_of(grid.models)

@@ -15,11 +15,7 @@ from bot.show.filters import amount, change, plural
 from bot.show.totals import Total, everything
 
 _ICONS = {"pass": "✅", "warn": "⚠️", "fail": "❌", "unknown": "⚪"}
-
-
 _REASONS, _REASON_CHARS = 2, 120
-
-
 _ALARMS = {
     "newly-broken": "newly broken",
     "fail": "over the limit",
@@ -31,7 +27,7 @@ _ALARMS = {
 
 def headline(facts: Facts) -> Phrase:
     """``❌ **Code size: 4 of 32 builds over the limit** · −123 B (−0.1 %) in all · 10 larger``."""
-    report, total, alarming = facts.report, everything(facts), list(_alarm_counts(facts))
+    report, total, alarming = facts.report, everything(facts.report), list(_alarm_counts(facts))
     status, subject, parts = report.verdict.status, "Code size:", [*alarming, _partly(facts)]
     icon = "⚪" if report.broke and status == "pass" else _ICONS[status]
     is_moved = total.larger or total.smaller or total.base != total.head

@@ -169,7 +169,7 @@ def site_page(made: Report, commits: Sequence[str], files: Sequence[Path], templ
     Raises:
         TemplateError: a template does not work.
     """
-    total = everything(build_facts(made))
+    total = everything(made)
     return draw(
         load(SITE_TEMPLATE, templates_dir),
         skeleton=skeleton(templates_dir),

@@ -1,7 +1,6 @@
 """A comparison as blocks: one screen that says what is allowed, what changed, how much, why and what now; then folds.
 
-The comment, the job summary, the check, the page and the terminal are these blocks, each with its
-own room.
+The comment, the job summary, the check, the page and the terminal are these blocks, each with its own room.
 """
 
 from __future__ import annotations
@@ -60,9 +59,9 @@ from bot.show.totals import totals
 
 _UNTRUSTED = "Measured by the pull request's own workflow run; this report cannot check its numbers."
 _BROKE_CHARS, _LOUD, _LEADING = 1_000, 2, 4
-
-
 Blocks = tuple[Block, ...]
+_TO_DO = {"Newly broken": "make it compile again", "Over the limit": "get it below the limit"}
+_SIZED = ("artifact_bytes", "executables", "stack_max_bytes")  # What the first report has of every build
 
 
 def report_blocks(facts: Facts, limits: Limits, where: str = "") -> Blocks:
@@ -132,12 +131,6 @@ def first_screen(facts: Facts, limits: Limits) -> Blocks:
         *_alarms(facts, groups, limits),
         _next(facts, groups, limits),
     )
-
-
-def _first_report(facts: Facts, brought: Adoption, limits: Limits) -> Blocks:
-    """Of the change that brings the configuration: what it is, and alarms."""
-    links = section("", Sentence(_links(facts), small=True), name="next")
-    return (_verdict(facts), _brought(facts, brought), *_alarms(facts, alarms(facts, limits), limits), links)
 
 
 def _verdict(facts: Facts) -> Fold:
@@ -214,9 +207,6 @@ def _alarms(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Itera
         yield from (Sentence(phrase(f"Note: {note}"), small=True, name="note") for note in remarks.items[:_LOUD])
 
 
-_TO_DO = {"Newly broken": "make it compile again", "Over the limit": "get it below the limit"}
-
-
 def _next(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Fold:
     """What to do, where to read on, how to see the worst of it at home, and last how to accept it."""
     report, more, what = facts.report, _links(facts), ""
@@ -257,10 +247,10 @@ def every_block(blocks: Sequence[Block]) -> Iterator[Block]:
             yield from every_block(one.blocks)
 
 
-# The first report, of the change that brings the configuration: of the head alone.
-
-
-_SIZED = ("artifact_bytes", "executables", "stack_max_bytes")
+def _first_report(facts: Facts, brought: Adoption, limits: Limits) -> Blocks:
+    """Of the change that brings the configuration: what it is, and alarms."""
+    links = section("", Sentence(_links(facts), small=True), name="next")
+    return (_verdict(facts), _brought(facts, brought), *_alarms(facts, alarms(facts, limits), limits), links)
 
 
 def _brought(facts: Facts, brought: Adoption) -> Fold:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from bot.core.delta import CellDelta
 from bot.core.record import Value, certain, difference, total
+from bot.core.report import Report
 from bot.show.blocks import by
 from bot.show.facts import MARKS, Facts, broken_alike, mark_of, whole_of, worst_first
 from bot.show.filters import relative, sides
@@ -85,15 +86,16 @@ def totals(facts: Facts) -> Totals:
             still += 1
         else:
             rows.append(_sum(facts.short[target], deltas))
-    every = everything(facts)
+    every = everything(facts.report)
     if not every.cells:
         rows = []
     return Totals((*rows, every) if len(rows) > 1 else tuple(rows), still, every)
 
 
-def everything(facts: Facts) -> Total:
-    """The sum over all targets."""
-    return _sum("", [delta for delta in facts.report.deltas if delta.key.target in facts.measured_targets])
+def everything(report: Report) -> Total:
+    """The sum over all targets that were measured."""
+    measured = {delta.key.target for delta in report.deltas if delta.state != "unmeasured"}
+    return _sum("", [delta for delta in report.deltas if delta.key.target in measured])
 
 
 def _sum(target: str, deltas: Sequence[CellDelta]) -> Total:
