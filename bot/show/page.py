@@ -66,9 +66,8 @@ from bot.show.facts import (
 from bot.show.failures import failure_words, trimmed
 from bot.show.filters import UNKNOWN, amount, change, percent, plural, relative, sides, signed
 from bot.show.grid import GridCell, build_grid, grid_cell
-from bot.show.renderers import data_element, draw, drawn, load, skeleton
+from bot.show.renderers import data_element, drawn, load, skeleton
 from bot.show.report import every_block, page_blocks
-from bot.show.totals import everything
 from bot.show.traces import TracedDispatch, largest_traced, trace_folds
 
 _LIMITS = Limits(400, 1_000_000, 200, 40, 40, 1_000, 1, 200, 60, 200, 0, 0, 0, every=True)
@@ -77,15 +76,6 @@ _FRAME_BYTES, _LINE_BYTES = 400_000, 260
 """What a page without cells takes, with its scripts; and each cell of the grid, each finding and each row of tables."""
 TEMPLATE = "report.html.j2"
 STYLE, SCRIPTS = "report/report.css", ("page/treemap.js", "report/cells.js", "report/pictures.js")
-SITE_TEMPLATE = "site.html.j2"
-_SHOWN_DIGITS = 10
-_ABOUT = {
-    "report.html": "The newest baseline against the one before",
-    "report.json": "The same as JSON",
-    "history.html": "All baselines: when each number moved, and why",
-    "history.json": "The same as JSON",
-    "history.md": "The same as text",
-}
 # All cells, worst first, each with its blocks.
 _ROWS = 400  # The most rows of one table
 _DIFFS = 12, 60  # The most pieces that differ, and lines of each
@@ -158,27 +148,6 @@ def _choices(facts: Facts, chosen: Selection) -> Mapping[str, Sequence[tuple[str
         "states": [(state, STATE_WORDS[state]) for state in STATES if facts.count(state)],
         "levels": [("fail", "over the limit"), ("warn", "warning")],
     }
-
-
-def site_page(made: Report, commits: Sequence[str], files: Sequence[Path], templates_dir: Path | None = None) -> str:
-    """The page.
-
-    `made`: of the newest baseline and the one before; `commits`: that have a baseline, the oldest first; `files`: of
-    the site, beside the page.
-
-    Raises:
-        TemplateError: a template does not work.
-    """
-    total = everything(made)
-    return draw(
-        load(SITE_TEMPLATE, templates_dir),
-        skeleton=skeleton(templates_dir),
-        commit=commits[-1][:_SHOWN_DIGITS],
-        compiler=made.head.compiler.version,
-        said=f"{plural(len(commits), 'baseline')}, {plural(len(made.head.cells), 'build')} in the newest",
-        total=total,
-        links=[(file.name, _ABOUT[file.name]) for file in files],
-    )
 
 
 @dataclass(frozen=True, slots=True)
