@@ -11,6 +11,7 @@ from bot.core.delta import CellDelta
 from bot.core.metrics import ARTIFACT_PARTS
 from bot.core.policy import OPEN, Finding
 from bot.core.snapshot import CellKey
+from bot.show.addresses import cause_address, cell_address
 from bot.show.blocks import (
     Block,
     Fold,
@@ -39,8 +40,6 @@ from bot.show.facts import (
     NAME_LIMIT,
     STATE_WORDS,
     Facts,
-    cause_address,
-    cell_address,
     cells_phrase,
     counted,
     is_lost,

@@ -18,19 +18,10 @@ from bot.core.delta import CellDelta
 from bot.core.explanation import UNATTRIBUTED, moved_bytes
 from bot.core.explanation import UNKNOWN as NO_CAUSE
 from bot.core.record import Small
+from bot.show.addresses import EntryPoint, cell_address, component_address, dispatch_addresses, entry_points
 from bot.show.blocks import Phrase, Table, code, joined, listing, phrase
 from bot.show.escape import clean, clip
-from bot.show.facts import (
-    NAME_LIMIT,
-    STATE_WORDS,
-    EntryPoint,
-    Facts,
-    cause_words,
-    cell_address,
-    component_address,
-    dispatch_addresses,
-    entry_points,
-)
+from bot.show.facts import NAME_LIMIT, STATE_WORDS, Facts, cause_words
 from bot.show.filters import amount, plural, signed
 
 EMPTY = "(empty)"

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple, Protocol
-from urllib.parse import quote
 
 from bot.core import planned as selecting
 from bot.core.delta import STATES, CellDelta, outcome
@@ -29,6 +26,7 @@ from bot.core.policy import Finding
 from bot.core.program import Family
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
+from bot.show.addresses import cause_address, cell_address, dispatch_address
 from bot.show.blocks import (
     ABSENT,
     Limits,
@@ -47,8 +45,6 @@ from bot.show.blocks import (
 from bot.show.escape import clean, clip
 from bot.show.filters import UNKNOWN, amount, plural, sides, signed
 
-_LONGEST, _KEPT, _DIGITS = 160, 80, 16
-EntryPoint = tuple[str, str]  # Names of executable and entry point
 STACK_LIMIT_BYTES = 32_768  # The compiler's default for `--iree-llvmcpu-stack-allocation-limit`
 MARKS = {"fail": "❌", "warn": "⚠️", "accepted": "☑️", "known": "◽"}  # Marks of findings
 STATE_WORDS = {
@@ -79,52 +75,6 @@ _FIRST_COMPILES = (
     "cause and parts are those of one compile of each side"
 )
 VALUE_LIMIT = 300  # Characters of a note, or of another value that is not ours
-
-
-@lru_cache(maxsize=1 << 14)  # a model's name stands in the address of each of its dispatches
-def segment(name: str) -> str:
-    """The name as a part of an address; the end of a very long one is a digest."""
-    text = quote(name, safe="", errors="surrogatepass")
-    if len(text) <= _LONGEST:
-        return text
-    digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
-    return f"{text[:_KEPT]}={digest[:_DIGITS]}"
-
-
-def cell_address(key: CellKey) -> str:
-    """Of a cell."""
-    return f"{segment(key.model)}/{segment(key.target)}"
-
-
-def dispatch_address(key: CellKey, executable: str) -> str:
-    """Of the first entry point of an executable: nearly all have one alone."""
-    return f"{cell_address(key)}/{segment(executable)}"
-
-
-def component_address(key: CellKey, name: str) -> str:
-    """Of a component of the model in a cell."""
-    return f"{cell_address(key)}/component={segment(name)}"
-
-
-def cause_address(number: int) -> str:
-    """Of a root cause, by the number that the report gives it (from 1)."""
-    return f"cause-{number}"
-
-
-def entry_points(base: Cell | None, head: Cell | None) -> dict[EntryPoint, None]:
-    """Those of both sides: head's in order, then what only base has."""
-    found = ((one.executable, one.name) for cell in (head, base) if cell for one in cell.dispatches)
-    return dict.fromkeys(found)
-
-
-def dispatch_addresses(key: CellKey, points: Iterable[EntryPoint]) -> dict[EntryPoint, str]:
-    """Entry point → its address: that of the executable, and after it the name of a second one in it."""
-    cell, seen, made = cell_address(key), Counter[str](), dict[EntryPoint, str]()
-    for executable, name in points:
-        short = f"{cell}/{segment(executable)}"
-        made[executable, name] = f"{short}/{segment(name)}" if seen[executable] else short
-        seen[executable] += 1
-    return made
 
 
 class Naming(Protocol):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from bot.core.delta import CellDelta
 from bot.core.snapshot import CellKey
+from bot.show.addresses import cell_address
 from bot.show.blocks import (
     Block,
     Limits,
@@ -25,7 +26,7 @@ from bot.show.blocks import (
     phrase,
 )
 from bot.show.escape import clip
-from bot.show.facts import NAME_LIMIT, Facts, cell_address
+from bot.show.facts import NAME_LIMIT, Facts
 from bot.show.filters import grid_relative, relative
 
 # In the order of the legend.

@@ -16,6 +16,14 @@ from bot.core.planned import SIDES
 from bot.core.record import ends
 from bot.core.report import Report
 from bot.core.snapshot import CellKey
+from bot.show.addresses import (
+    EntryPoint,
+    cause_address,
+    cell_address,
+    component_address,
+    dispatch_addresses,
+    entry_points,
+)
 from bot.show.alarms import finding_words
 from bot.show.blocks import (
     Block,
@@ -45,17 +53,11 @@ from bot.show.facts import (
     NUMBERS,
     STACK_LIMIT_BYTES,
     STATE_WORDS,
-    EntryPoint,
     Facts,
     build_facts,
-    cause_address,
-    cell_address,
-    component_address,
     component_row,
     diffs,
-    dispatch_addresses,
     dispatch_line,
-    entry_points,
     example_address,
     family_lines,
     mark_of,
