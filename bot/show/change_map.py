@@ -21,8 +21,9 @@ from bot.core.record import Small
 from bot.show.addresses import EntryPoint, cell_address, component_address, dispatch_addresses, entry_points
 from bot.show.blocks import Phrase, Table, code, joined, listing, phrase
 from bot.show.escape import clean, clip
-from bot.show.facts import NAME_LIMIT, STATE_WORDS, Facts, cause_words
+from bot.show.facts import NAME_LIMIT, STATE_WORDS, Facts
 from bot.show.filters import amount, plural, signed
+from bot.show.why import cause_words
 
 EMPTY = "(empty)"
 PLACES, CELLS = 4_000, 200

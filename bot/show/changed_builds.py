@@ -31,23 +31,19 @@ from bot.show.blocks import (
     section,
 )
 from bot.show.escape import clean, clip
-from bot.show.facts import (
-    MARKS,
-    Facts,
+from bot.show.facts import MARKS, Facts, mark_of, root_details, shown_roots
+from bot.show.filters import change, plural, sides
+from bot.show.why import (
     by_cause,
     cause_words,
     component_row,
     diffs,
     dispatch_line,
     family_lines,
-    mark_of,
     passed_words,
     rest,
-    root_details,
-    shown_roots,
     why_words,
 )
-from bot.show.filters import change, plural, sides
 
 _NAME, _COMPONENT, _NOTE = 42, 36, 160
 

@@ -50,20 +50,12 @@ from bot.show.escape import clip
 from bot.show.facts import (
     MARKS,
     NAME_LIMIT,
-    NUMBERS,
     STACK_LIMIT_BYTES,
     STATE_WORDS,
     Facts,
     build_facts,
-    component_row,
-    diffs,
-    dispatch_line,
     example_address,
-    family_lines,
     mark_of,
-    rest,
-    waterfall,
-    why_words,
 )
 from bot.show.failures import failure_words, trimmed
 from bot.show.filters import UNKNOWN, amount, change, percent, plural, relative, sides, signed
@@ -71,6 +63,7 @@ from bot.show.grid import GridCell, build_grid, grid_cell
 from bot.show.renderers import data_element, drawn, load, skeleton
 from bot.show.report import every_block, page_blocks
 from bot.show.traces import TracedDispatch, largest_traced, trace_folds
+from bot.show.why import NUMBERS, component_row, diffs, dispatch_line, family_lines, rest, waterfall, why_words
 
 _LIMITS = Limits(400, 1_000_000, 200, 40, 40, 1_000, 1, 200, 60, 200, 0, 0, 0, every=True)
 LARGEST_BYTES = 5_000_000  # Of a page: what does not fit is counted, and named with the file that has it
