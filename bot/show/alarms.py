@@ -35,20 +35,10 @@ from bot.show.blocks import (
     some,
 )
 from bot.show.escape import clean, clip
-from bot.show.facts import (
-    MARKS,
-    NAME_LIMIT,
-    STATE_WORDS,
-    Facts,
-    cells_phrase,
-    counted,
-    is_lost,
-    mark_of,
-    shown_roots,
-    worst_first,
-)
+from bot.show.facts import MARKS, NAME_LIMIT, STATE_WORDS, Facts, cells_phrase, counted, is_lost, mark_of, worst_first
 from bot.show.failures import MOST_NAMES, failed_builds, failure_words, grouped, trimmed
 from bot.show.filters import amount, plural, relative, sides
+from bot.show.root_causes import shown_roots
 
 _WHY_CHARS, _LIMIT_CHARS, _ERROR_CHARS, _WHAT_CHARS, _PEOPLE = 300, 48, 200, 90, 10
 _UNIT = re.compile(r"(?<=\d)(?=[A-Za-z%])")

@@ -31,8 +31,9 @@ from bot.show.blocks import (
     section,
 )
 from bot.show.escape import clean, clip
-from bot.show.facts import MARKS, Facts, mark_of, root_details, shown_roots
+from bot.show.facts import MARKS, Facts, mark_of
 from bot.show.filters import change, plural, sides
+from bot.show.root_causes import root_details, shown_roots
 from bot.show.why import (
     by_cause,
     cause_words,

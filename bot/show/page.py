@@ -47,21 +47,13 @@ from bot.show.blocks import (
 )
 from bot.show.change_map import EMPTY, change_map, least_shown, map_json, map_table, map_words
 from bot.show.escape import clip
-from bot.show.facts import (
-    MARKS,
-    NAME_LIMIT,
-    STACK_LIMIT_BYTES,
-    STATE_WORDS,
-    Facts,
-    build_facts,
-    example_address,
-    mark_of,
-)
+from bot.show.facts import MARKS, NAME_LIMIT, STACK_LIMIT_BYTES, STATE_WORDS, Facts, build_facts, mark_of
 from bot.show.failures import failure_words, trimmed
 from bot.show.filters import UNKNOWN, amount, change, percent, plural, relative, sides, signed
 from bot.show.grid import GridCell, build_grid, grid_cell
 from bot.show.renderers import data_element, drawn, load, skeleton
 from bot.show.report import every_block, page_blocks
+from bot.show.root_causes import example_address
 from bot.show.traces import TracedDispatch, largest_traced, trace_folds
 from bot.show.why import NUMBERS, component_row, diffs, dispatch_line, family_lines, rest, waterfall, why_words
 

@@ -41,20 +41,13 @@ from bot.show.changed_builds import changed_builds
 from bot.show.changes import changes, compiler_name
 from bot.show.compared import baseline_words, commands_of, compared
 from bot.show.escape import clean, clip, is_link
-from bot.show.facts import (
-    NAME_LIMIT,
-    Facts,
-    build_facts,
-    counted,
-    leading,
-    notes,
-    root_lines,
-)
+from bot.show.facts import NAME_LIMIT, Facts, build_facts, counted, notes
 from bot.show.failures import failed_builds, unmeasured
 from bot.show.filters import amount, plural
 from bot.show.grid import build_grid, grid_tables
 from bot.show.headline import headline
 from bot.show.renderers import print_blocks
+from bot.show.root_causes import leading, root_lines
 from bot.show.totals import totals
 
 _UNTRUSTED = "Measured by the pull request's own workflow run; this report cannot check its numbers."
