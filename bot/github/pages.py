@@ -14,7 +14,8 @@ from bot.errors import NoVerdict, UsageError
 from bot.github.baselines import stored
 from bot.github.opening import Services, configuration_of, require_configuration, store_of
 from bot.show.history import write_history
-from bot.show.page import html_pieces, site_page
+from bot.show.page import html_pieces
+from bot.show.site import site_page
 from bot.study.comparison import reported
 from bot.study.history import explained_history
 from bot.system.files import write_atomically

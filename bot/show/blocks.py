@@ -366,4 +366,9 @@ def section(title: Words, *blocks: Block, name: str = "", address: str = "", css
     return Fold(title, blocks, True, name, address, css)
 
 
+def more_of(shown: Listing[object]) -> List:
+    """How many entries are left out, where what is shown is drawn by itself."""
+    return List(Listing((), shown.more, shown.noun))
+
+
 Block = Sentence | Code | List | Table | Picture | Fold

@@ -37,20 +37,12 @@ from bot.show.blocks import (
     section,
     strong,
 )
+from bot.show.compared import reproduction
 from bot.show.escape import clean, clean_block
-from bot.show.facts import (
-    STATE_WORDS,
-    cause_words,
-    component_row,
-    dispatch_line,
-    family_lines,
-    rest,
-    waterfall,
-    why_words,
-)
+from bot.show.facts import STATE_WORDS
 from bot.show.filters import change, plural, sides, signed
 from bot.show.renderers import print_blocks
-from bot.show.report import reproduction
+from bot.show.why import cause_words, component_row, dispatch_line, family_lines, rest, waterfall, why_words
 
 _HINT = "name the report.json of a compare"
 _NAMES_TOLD, _MESSAGE_LINES = 8, 12

@@ -27,6 +27,7 @@ from bot.show.blocks import (
     fair,
     first,
     listing,
+    more_of,
     name_cell,
     phrase,
     section,
@@ -88,8 +89,7 @@ def fold_blocks(audit: FoldAudit, room: Room) -> tuple[Block, ...]:
     facts, footnotes = _Facts(audit), Footnotes(room.lines)
     headline, *sentences = _sentences(facts)
     tables = _cell_tables(facts, footnotes, room)
-    rest = List(Listing((), tables.more, tables.noun))
-    cells = (Sentence(phrase(_ABOUT_CELLS)), *tables, rest, List(footnotes.listed(), small=True))
+    cells = (Sentence(phrase(_ABOUT_CELLS)), *tables, more_of(tables), List(footnotes.listed(), small=True))
     merged, left = (List(_family_lines(facts, of, room)) for of in (attrgetter("folded"), attrgetter("left")))
     return (
         Sentence(headline),

@@ -31,8 +31,7 @@ from bot.explain.root_causes import root_causes
 from bot.explain.suspects import Source, clone_source, github_source
 from bot.explain.texts import Texts, no_texts
 from bot.explain.whole_models import model_edits
-from bot.show.facts import build_facts
-from bot.show.report import everything
+from bot.show.totals import everything
 from bot.study.prepare import Request, Show, Work, is_snapshot, load_snapshot, require_writable
 from bot.study.run import SidePlan
 from bot.system.processes import Cancel
@@ -103,7 +102,7 @@ def _notes(
 
 def step_of(report: Report, base: str, head: str, gaps: tuple[str, ...], most_causes: int) -> Step:
     """What a report says of the step from one release to the next."""
-    total, states = everything(build_facts(report)), [delta.state for delta in report.deltas]
+    total, states = everything(report), [delta.state for delta in report.deltas]
     causes = tuple(
         StepCause(one.cause, one.what, one.models, one.targets, one.total.net_bytes, one.total.absolute_bytes)
         for one in [one for one in report.root_causes if one.total.absolute_bytes][:most_causes]

@@ -13,8 +13,8 @@ from replacing import replace
 
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
+from bot.show.addresses import cell_address, dispatch_address
 from bot.show.escape import clip, visible
-from bot.show.facts import cell_address, dispatch_address
 
 WORDS = (
     *make.HOSTILE,

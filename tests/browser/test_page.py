@@ -16,7 +16,7 @@ from trace_factory import traced
 from bot.config.configuration import load_config
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import CellKey
-from bot.show.facts import cell_address, dispatch_address
+from bot.show.addresses import cell_address, dispatch_address
 from bot.study.comparison import reported
 
 REPORT = everyday.report("two_releases")

@@ -17,20 +17,13 @@ from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.policy import Accepted, Finding, Verdict, judge
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot
+from bot.show.alarms import BROKEN, Alarm, AlarmGroup, alarms
 from bot.show.blocks import Code, Fold, Limits, Sentence, fair, fair_in_order, plain
+from bot.show.changes import changes, compiler_name
 from bot.show.comment import TIERS
+from bot.show.compared import compared
 from bot.show.facts import Facts, build_facts, cells_phrase
-from bot.show.report import (
-    BROKEN,
-    Alarm,
-    AlarmGroup,
-    alarms,
-    changes,
-    compared,
-    compiler_name,
-    trimmed,
-    unmeasured,
-)
+from bot.show.failures import trimmed, unmeasured
 
 ROOMY = Limits(5_000, 10_000, 500, 50, 40, 5_000, 5_000, 50_000, 5_000, 5_000)
 

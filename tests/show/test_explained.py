@@ -25,7 +25,7 @@ from bot.errors import BotError, InputError, UsageError
 from bot.show.blocks import plain
 from bot.show.escape import clip
 from bot.show.explained import explain
-from bot.show.facts import family_lines
+from bot.show.why import family_lines
 
 DISPATCH = "main_dispatch_1_matmul_128x768x768_f32"
 PLAIN: dict[str, Any] = json.loads(report_to_json(make.explained_small()))

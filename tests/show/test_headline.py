@@ -20,7 +20,9 @@ from bot.show.blocks import Limits, plain
 from bot.show.comment import TIERS, render_comment
 from bot.show.facts import build_facts
 from bot.show.filters import signed
-from bot.show.report import Grid, GridCell, Total, build_grid, everything, headline, totals
+from bot.show.grid import Grid, GridCell, build_grid
+from bot.show.headline import headline
+from bot.show.totals import Total, everything, totals
 
 MANY = make.many()
 
@@ -149,7 +151,7 @@ def test_every_count_is_a_recount(base: Snapshot, head: Snapshot) -> None:
     for words, count in counts.items():
         found = re.search(rf"(?:^| )([\d,]+) {words}(?:,|$| ·)", told)
         assert (found[1] if found else "0") == f"{count:,}", words
-    total = everything(build_facts(report))
+    total = everything(report)
     moved = difference(total.base or 0, total.head or 0)
     assert signed(moved) in told or not moved
 
@@ -191,7 +193,7 @@ def test_sums_are_over_the_cells_that_both_sides_measured() -> None:
     report = of_two(sized(bert=1_000, vit=2_000), sized(bert=None, vit=2_500))
     row = rows(report)["vmvx"]
     assert (row.cells, row.base, row.head, row.larger, row.smaller) == (1, 2_000, 2_500, 1, 0)
-    assert rows(report)[""] == everything(build_facts(report)) == Total("", 2, 4_000, 5_000, 2, 0, 0, 4, 2)
+    assert rows(report)[""] == everything(report) == Total("", 2, 4_000, 5_000, 2, 0, 0, 4, 2)
     row = rows(CALM)["vmvx"]
     assert (row.base, row.head, row.larger, row.smaller) == (3_000, 3_000, 1, 1)
 
@@ -242,7 +244,7 @@ def test_a_row_has_the_mark_of_the_worst_that_is_news(findings: tuple[Finding, .
 def test_targets_add_up_to_all(base: Snapshot, head: Snapshot) -> None:
     facts = build_facts(make.report(base, head))
     found = totals(facts)
-    each, total = [row for row in found.rows if row.target], everything(facts)
+    each, total = [row for row in found.rows if row.target], everything(facts.report)
     moved = [ends(difference(row.base or 0, row.head or 0) or 0) for row in (*each, total)]
     assert moved[-1] == tuple(map(sum, zip(*moved[:-1], strict=True))) or (0, 0), "what is still has no change"
     assert (total.larger, total.smaller) == (sum(r.larger for r in each), sum(r.smaller for r in each))

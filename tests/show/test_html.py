@@ -23,9 +23,7 @@ from bot.core.metrics import METRIC_BY_ID, METRICS
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
 from bot.errors import TemplateError
-from bot.show.comment import render_comment, render_summary
-from bot.show.facts import (
-    build_facts,
+from bot.show.addresses import (
     cause_address,
     cell_address,
     component_address,
@@ -33,7 +31,9 @@ from bot.show.facts import (
     dispatch_addresses,
     segment,
 )
-from bot.show.page import Place, change_map, pruned
+from bot.show.change_map import Place, change_map, pruned
+from bot.show.comment import render_comment, render_summary
+from bot.show.facts import build_facts
 from bot.show.renderers import sources
 
 _VOID = {"meta", "br", "input"}

@@ -1,0 +1,259 @@
+"""What alarms: findings by metric and root cause, newly broken builds by what refused them; and every finding."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from bot.core.delta import CellDelta
+from bot.core.metrics import ARTIFACT_PARTS
+from bot.core.policy import OPEN, Finding
+from bot.core.snapshot import CellKey
+from bot.show.addresses import cause_address, cell_address
+from bot.show.blocks import (
+    Block,
+    Fold,
+    Limits,
+    List,
+    Listing,
+    Phrase,
+    Row,
+    Span,
+    Table,
+    by,
+    code,
+    fair_in_order,
+    first,
+    joined,
+    kind_of,
+    listing,
+    name_cell,
+    phrase,
+    section,
+    some,
+)
+from bot.show.escape import clean, clip
+from bot.show.facts import MARKS, NAME_LIMIT, STATE_WORDS, Facts, cells_phrase, counted, is_lost, mark_of, worst_first
+from bot.show.failures import MOST_NAMES, failed_builds, failure_words, grouped, trimmed
+from bot.show.filters import amount, plural, relative, sides
+from bot.show.root_causes import shown_roots
+
+_WHY_CHARS, _LIMIT_CHARS, _ERROR_CHARS, _WHAT_CHARS, _PEOPLE = 300, 48, 200, 90, 10
+_UNIT = re.compile(r"(?<=\d)(?=[A-Za-z%])")
+_NOWHERE = "<unknown>:0: error: "
+BROKEN, OVER, ACCEPTED, WARNED = TITLES = ("Newly broken", "Over the limit", "Accepted", "To look at")
+_TITLE_OF = {"fail": OVER, "accepted": ACCEPTED, "warn": WARNED}
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """One line: cells that broke a rule of one metric for one root cause, or that are newly broken alike."""
+
+    mark: str  # the symbol of the worst of it
+    level: str  # `fail`, `warn` or empty for an accepted one
+    said: Phrase
+    cells: tuple[CellKey, ...]
+    title: str  # what it stands below, one of TITLES
+    cause: int = 0  # the number of the root cause that holds most of the change of each cell; 0 where none is known
+
+
+class AlarmGroup(NamedTuple):
+    """The first alarms below one title, and how many cells all of them are about."""
+
+    title: str
+    lines: Listing[Alarm]
+    cells: int
+
+
+def alarms(facts: Facts, limits: Limits) -> tuple[AlarmGroup, ...]:
+    """Newly broken cells, then what is over a limit, then what was accepted, then warnings: the worst of each first."""
+    broken = [_newly_broken(facts, group) for group in grouped(facts, "newly-broken", 1) if _is_judged(facts, group)]
+    lines = [*broken, *(_alarm(facts, findings, cause, limits) for cause, findings in groups_of_findings(facts))]
+    groups = {title: [line for line in lines if line.title == title] for title in TITLES}
+    return tuple(
+        AlarmGroup(title, first(group, limits.alarms, "line"), len({key for line in group for key in line.cells}))
+        for title, group in groups.items()
+        if group
+    )
+
+
+def groups_of_findings(facts: Facts) -> list[tuple[int, list[Finding]]]:
+    """Findings of one level, metric and root cause together, the worst first: the cause's number, or 0, and they.
+
+    Of a part of an artifact the finding about all of it stands for both, where that is as bad. Newly broken cells have
+    lines of their own, and how many were not measured is in the first sentence.
+    """
+    news = []
+    for one in worst_first(facts.report.verdict.news):
+        delta = facts.deltas[one.key]
+        told = delta.state == "newly-broken" and _is_judged(facts, [delta])
+        if not told and not is_lost(delta, one):
+            news.append(one)
+    wholes = {(one.key, mark_of(one)) for one in news if one.metric == "artifact_bytes"}
+    groups: dict[tuple[object, ...], tuple[int, list[Finding]]] = {}
+    for one in news:
+        if one.metric not in ARTIFACT_PARTS or (one.key, mark_of(one)) not in wholes:
+            cause = cause_of(facts, one.key)[0] if one.metric == "artifact_bytes" else 0
+            state = facts.deltas[one.key].state if one.metric is None else ""
+            level = (mark_of(one), one.metric, one.kind, one.limit, one.is_open, state)
+            groups.setdefault((*level, cause), (cause, []))[1].append(one)
+    return list(groups.values())
+
+
+def cause_of(facts: Facts, key: CellKey) -> tuple[int, int]:
+    """The number of the root cause that holds most of what moved in the cell's artifact, and its share in percent.
+
+    What moved counts growth and shrinking alike. 0 and 0 where no root cause has a part in the cell.
+    """
+    sizes = facts.causes.get(key, ())
+    return (sizes[0][1], 100 * sizes[0][0] // sum(size for size, _ in sizes)) if sizes else (0, 0)
+
+
+def _is_judged(facts: Facts, group: Sequence[CellDelta]) -> bool:
+    return any(finding.metric is None for delta in group for finding in facts.findings.get(delta.key, ()))
+
+
+def _newly_broken(facts: Facts, group: Sequence[CellDelta]) -> Alarm:
+    """Which cells, what happened to them, and the first line of what the compiler said: one cell's, if it differs."""
+    keys, heads = [delta.key for delta in group], [delta.head for delta in group]
+    failures = [cell.failure for cell in heads if cell and cell.failure and cell.failure.stage != "stack-limit"]
+    lines = [trimmed(failure.message, 1)[0] for failure in failures]
+    said = phrase(cells_phrase(facts, keys, MOST_NAMES), ": ", failure_words(*heads))
+    if lines and lines[0]:
+        error = clip(lines[0].removeprefix(_NOWHERE), _ERROR_CHARS)
+        said = phrase(said, ": " if len(set(lines)) == 1 else ", for example: ", code(error))
+    marks = {facts.mark(key) for key in keys}
+    level = next((level for level in ("fail", "warn") if level in marks), "")
+    mark, title = ("☑️", ACCEPTED) if marks == {"accepted"} else ("💥", BROKEN)
+    return Alarm(mark, level, phrase(said, _doubt(facts, keys)), tuple(keys), title)
+
+
+def _alarm(facts: Facts, findings: Sequence[Finding], cause: int, limits: Limits) -> Alarm:
+    """``artifact, 4 builds: `m` on `x86_64` 1 → 2 B (+66.5 %), …; limit: … · largest part: cause 1 (69 to 95 %)``."""
+    one, keys = findings[0], tuple(finding.key for finding in findings)
+    if len(findings) == 1:
+        said = finding_words(facts, one)
+    elif one.metric is None:
+        said = phrase(cells_phrase(facts, keys, MOST_NAMES), f": {STATE_WORDS[facts.deltas[one.key].state]}")
+    else:
+        shown = fair_in_order(findings, lambda finding: finding.key.model, limits.alarms)
+        named = (phrase(facts.named(f.key, cell_address(f.key)), f" {_values(f)}") for f in shown)
+        about = f"{facts.label(one.quantity, one.key)}, {plural(len(keys), 'build')}: "
+        said = phrase(about, some(named, len(findings)), limit_words(one, alone=False))
+    if cause:  # how much of what moved in the cells it holds; in words where it is not shown
+        shares = sorted(cause_of(facts, key)[1] for key in keys)
+        what = clean(facts.report.root_causes[cause - 1].what.partition(", with ")[0], _WHAT_CHARS)
+        is_shown = cause <= shown_roots(facts, limits)
+        name = Span(f"cause {cause}", to=cause_address(cause)) if is_shown else what
+        share = f"{shares[0]} %" if shares[0] == shares[-1] else f"{shares[0]} to {shares[-1]} %"
+        said = phrase(said, " · largest part: ", name, f" ({share})")
+    mark, said = mark_of(one), phrase(said, _doubt(facts, keys))
+    return Alarm(MARKS[mark], one.weight, said, keys, _TITLE_OF[mark], cause)
+
+
+def _doubt(facts: Facts, keys: Sequence[CellKey]) -> str:
+    """That an alarm rests on a single compile of the head: repeating has its price, so that not all are repeated."""
+    heads = [facts.deltas[key].head for key in keys]
+    once = sum(head is not None and head.compiles == 1 for head in heads)
+    return "" if not once else " · compiled once" if once == len(keys) else f" · {once} of them compiled once"
+
+
+def _values(finding: Finding) -> str:
+    (base, head), unit = finding.sides, finding.quantity.unit
+    if head is None:
+        return f"{amount(base, unit)} on base, not known any more"
+    values = amount(head, unit) if base is None else sides(base, head, unit)
+    grown = "" if base is None or base == head else f" ({relative(base, head)})"
+    return f"{values}{grown}{f', {OPEN}' if finding.is_open else ''}"
+
+
+def finding_words(facts: Facts, finding: Finding, *, named: bool = True) -> Phrase:
+    """A finding as a clause: what, where (unless not `named`), both values, and the limit."""
+    where, delta = facts.named(finding.key, cell_address(finding.key)) if named else (), facts.deltas[finding.key]
+    if finding.metric is None:
+        why = failure_words(delta.head) if delta.head and delta.state in ("newly-broken", "broken") else ()
+        return joined(filter(None, (where, STATE_WORDS[delta.state], why)), ": ")
+    about = joined(filter(None, (facts.label(finding.quantity, finding.key), where)), ", ")
+    return phrase(about, f": {_values(finding)}", limit_words(finding))
+
+
+def limit_words(finding: Finding, *, alone: bool = True) -> str:
+    """`; limit 54,534 B`; of several builds, or where it is no figure, as the rule has it."""
+    if finding.head is None:
+        return ""
+    parts = [_UNIT.sub(" ", clean(part)) for part in clip(finding.limit, _LIMIT_CHARS).split(" and ")]
+    if finding.kind == "limit":
+        return f"; limit {parts[0]}"
+    if alone and finding.base is not None and finding.allowed is not None and finding.seen is None:
+        return f"; limit {amount(finding.base + finding.allowed, finding.quantity.unit)}"
+    words = "no growth" if parts == ["0"] else " and ".join(f"+{part}" for part in parts)
+    return f"; limit: the larger of {words}" if len(parts) > 1 else f"; limit: {words}"
+
+
+def finding_table(facts: Facts, findings: Sequence[Finding], limits: Limits) -> Table:
+    """Each finding with its rule; one about the state of a cell has no metric."""
+    rows = list[Row]()
+    for one in fair_in_order(findings, lambda finding: finding.key.model, limits.findings):
+        model = code(clip(one.key.model, NAME_LIMIT), cell_address(one.key))
+        label = facts.label(one.quantity, one.key) if one.metric else "state"
+        actual = Span(clip(one.actual, 160), kind_of(one.weight))
+        rule = f"{MARKS[mark_of(one)]} {clip(one.rule, 80)}"
+        limit = name_cell(clip(one.limit, 80))
+        rows.append(((model,), facts.names(one.key)[1], label, (actual,), limit, rule))
+    headers = ("model", "target", "metric", "actual", "limit", "rule")
+    return Table(headers, listing(rows, len(findings), "finding"), numbers_from=len(headers))
+
+
+def known_lines(facts: Facts, limits: Limits) -> Listing[Phrase]:
+    """What base had and head is no worse in: ``stack allocations; limit 32 KiB: `m` on `cuda` ``."""
+    known = (one for one in facts.report.verdict.findings if one.known and one.metric is not None)
+    groups, lines = by(known, lambda one: (one.metric, one.kind, one.limit)), list[Phrase]()
+    for group in groups.values():
+        label = facts.label(group[0].quantity, group[0].key)
+        cells = cells_phrase(facts, [one.key for one in group], min(MOST_NAMES, limits.names))
+        lines.append(phrase(f"◽ {label}{limit_words(group[0], alone=False)}: ", cells))
+    return first(lines, limits.findings, "known finding")
+
+
+def accepted(facts: Facts, limits: Limits) -> Listing[Phrase]:
+    """What was accepted, by whom, the worst first."""
+    groups = by(facts.report.verdict.findings, lambda finding: finding.accepted)
+    taken, lines = [(given, findings) for given, findings in groups.items() if given], list[Phrase]()
+    for given, findings in taken[:_PEOPLE]:
+        cells = cells_phrase(facts, sorted({one.key for one in findings}), min(MOST_NAMES, limits.names))
+        why = clean(given.why, _WHY_CHARS)
+        who = phrase("☑️ Accepted by ", code(clean(given.who, NAME_LIMIT)), *(": ", code(why)) if why else ())
+        lines.append(phrase(who, f" ({plural(len(findings), 'finding')}: ", cells, ")"))
+    return listing(lines, len(taken), "acceptance")
+
+
+def group_lines(group: AlarmGroup) -> List:
+    """Each alarm with its mark."""
+    lines = [phrase(Span(f"{line.mark} ", kind_of(line.level)), line.said) for line in group.lines]
+    return List(listing(lines, group.lines.total, group.lines.noun))
+
+
+def findings(facts: Facts, limits: Limits) -> Fold:
+    """Every finding, by what it has in common, on a page a row each; what base had; what is broken, newly and still."""
+    verdict, broken = facts.report.verdict, facts.count("broken")
+    known, groups = known_lines(facts, limits), list[Block]()
+    had = [one for one in verdict.findings if one.known]
+    counts = [f"{len(verdict.news):,} of this change"] if verdict.news else []
+    counts += [f"{len(verdict.findings) - len(verdict.news):,} that base had"] if known else []
+    counts += [f"{broken:,} broken on both sides"] if broken else []
+    title = phrase(f"Findings: {', '.join(counts)}" if counts else "Findings")
+    still = failed_builds("Broken on both sides", facts, "broken", limits)
+    if limits.every:
+        each = [
+            Fold(f"{plural(len(some), 'finding')} {words}", (finding_table(facts, some, limits),))
+            for words, some in (("of this change", verdict.news), ("that base had, and head is not worse", had))
+        ]
+        blocks = (failed_builds(BROKEN, facts, "newly-broken", limits), *each, still)
+        return Fold("Findings", blocks, is_open=True, name="findings")
+    for group in alarms(facts, replace(limits, alarms=limits.findings)):
+        if group.title != BROKEN:
+            groups.append(section(counted(group.title, group.cells, facts), group_lines(group), name="group"))
+    before = section("Known: base had them, and head is not worse", List(known), name="known")
+    return Fold(title, (failed_builds(BROKEN, facts, "newly-broken", limits), *groups, before, still), name="findings")

@@ -1,0 +1,132 @@
+"""What is not the same on both sides, as its author would say it: compilers, flags, models."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+from bot.core.delta import CellDelta
+from bot.core.planned import LIFTED_LIMIT_FLAG
+from bot.core.report import Report
+from bot.core.snapshot import Cell, CellKey, CompilerInfo, ModelEdit, titled
+from bot.core.spec import RESOLVED, release_in
+from bot.show.blocks import Phrase, code, name_cell, phrase, some
+from bot.show.escape import clean, clip
+from bot.show.facts import NAME_LIMIT, Facts, cells_phrase, is_over
+from bot.show.filters import plural, signed
+
+_FLAG_CHARS, _FEW, _FLAGS = 100, 3, 4
+FlagChange = tuple[tuple[str, ...], tuple[str, ...]]  # Flags that went, and flags that came
+_QUOTED = re.compile(r"""['"\\]|[^\S \t\r\n]""")
+"""What makes words otherwise than at white space, as a shell knows it; nearly no command has any, and shlex is slow."""
+
+
+def changes(facts: Facts) -> tuple[Phrase, ...]:
+    """What is not the same on both sides, a phrase each; empty where all is."""
+    report = facts.report
+    parts = list[Phrase]()
+    if report.base.compiler.digest != report.head.compiler.digest:
+        left, right = compiler_name(report.base.compiler), compiler_name(report.head.compiler)
+        parts.append(phrase("compiler ", left, *(" → ", right) if left != right else (", another build on head",)))
+    parts += [*_flags(facts), *_models(report)]
+    return (*parts, *_came_and_went("target", report.base.targets, report.head.targets))
+
+
+def compiler_name(compiler: CompilerInfo) -> Phrase:
+    """A release as the user gave it, `IREE 3.13.0`; of any other SPEC the version, and the SPEC.
+
+    `latest` and `nightly` come with the release that they were.
+    """
+    name, spec, release = titled(compiler.version), compiler.spec, release_in(compiler.spec)
+    if " " in compiler.version:  # it says itself what it is
+        spec = ""
+    elif release:
+        name, spec = titled(release), spec.rpartition(RESOLVED)[0]
+    elif not compiler.version and not spec:
+        name = "not known"
+    return phrase(clip(clean(name), 48), *(phrase(" (", code(clip(spec, 48)), ")") if spec else ()))
+
+
+def _flags(facts: Facts) -> Iterator[Phrase]:
+    """Each difference of flags, and of which cells; nothing of where it is all of them."""
+    groups: dict[FlagChange, list[CellKey]] = {}
+    for delta in facts.report.deltas:
+        if (change := _flag_change(delta)) is not None:
+            groups.setdefault(change, []).append(delta.key)
+    different = [(change, keys) for change, keys in groups.items() if any(change)]
+    for change, keys in different[:_FLAGS]:
+        where = phrase(" for ", cells_phrase(facts, keys, _FEW)) if len(groups) > 1 else ()
+        yield phrase(_flag_words(change), where)
+    if len(different) > _FLAGS:
+        yield phrase(f"{plural(len(different) - _FLAGS, 'more difference')} of flags")
+
+
+def _flag_change(delta: CellDelta) -> FlagChange | None:
+    """None where a side's command is not known, or cannot be read."""
+    base, head = _flags_of(delta.base), _flags_of(delta.head)
+    if base is None or head is None:
+        return None
+    return tuple(flag for flag in base if flag not in head), tuple(flag for flag in head if flag not in base)
+
+
+def _flags_of(cell: Cell | None) -> tuple[str, ...] | None:
+    """Those of a command; the limit that is lifted where the stack gate refused a cell is the bot's own.
+
+    None where there is no command, or none that can be read.
+    """
+    flags = _flags_in(cell.command) if cell else None
+    if flags is None or not is_over(cell):
+        return flags
+    return tuple(flag for flag in flags if flag != LIFTED_LIMIT_FLAG)
+
+
+@lru_cache(maxsize=1)
+def _flags_in(command: str) -> tuple[str, ...] | None:
+    """Remembered, as both sides of a cell have most often the same command."""
+    try:
+        words = shlex.split(command) if _QUOTED.search(command) else command.split()
+    except ValueError:
+        return None
+    return tuple(word for word in words if word.startswith("--")) if words else None
+
+
+def _flag_words(change: FlagChange) -> Phrase:
+    """``flag `--cpu=v3` → `v4` ``; what came or went alone is named as such."""
+    (went, came), parts = ({flag.partition("=")[0]: flag for flag in flags} for flags in change), list[Phrase]()
+    for name in {**went, **came}:
+        old, new = went.get(name, ""), came.get(name, "")
+        words = (" → ", code(clip(new.partition("=")[2] or new, _FLAG_CHARS))) if old and new else ()
+        parts.append(phrase(code(clip(old or new, _FLAG_CHARS)), *(words or (" added" if new else " removed",))))
+    return phrase("flag " if len(parts) == 1 else "flags ", some(parts[:_FLAGS], len(parts)))
+
+
+def _models(report: Report) -> Iterator[Phrase]:
+    base, head, edits = report.base.models, report.head.models, {edit.model: edit for edit in report.edits}
+    edited = sorted(name for name in base.keys() & head.keys() if base[name] != head[name])
+    for name in edited[:_FEW]:
+        yield phrase("model ", code(clip(name, NAME_LIMIT)), " edited", _edit(edits.get(name)))
+    if len(edited) > _FEW:
+        yield phrase(f"{plural(len(edited) - _FEW, 'more model')} edited")
+    yield from _came_and_went("model", base, head)
+
+
+def _edit(edit: ModelEdit | None) -> Phrase:
+    """`` (operations: `classifier` +2, `pooler` −1 and 3 more)``, the largest first; empty where a side is not known.
+
+    Names of operations where none of the whole ones came or went, which have a component.
+    """
+    if edit is None or edit.operations is None or edit.components is None:
+        return ()
+    ordered = sorted((edit.components or edit.operations).items(), key=lambda one: (-abs(one[1]), one[0]))
+    parts = (phrase(code(clip(name, 48)), f" {signed(count, 'count')}") for name, count in ordered[:_FEW])
+    counts = some(parts, len(ordered)) or "none came or went"
+    return phrase(" (operations: ", counts, ")")
+
+
+def _came_and_went(noun: str, base: Mapping[str, str], head: Mapping[str, str]) -> Iterator[Phrase]:
+    for names, what in ((sorted(head.keys() - base.keys()), "new"), (sorted(base.keys() - head.keys()), "removed")):
+        shown = some((name_cell(clip(name, NAME_LIMIT)) for name in names[:_FEW]), len(names))
+        if names:
+            yield phrase(f"{noun if len(names) == 1 else noun + 's'} ", shown, f" {what}")

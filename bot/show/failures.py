@@ -1,0 +1,127 @@
+"""Builds without a usable artifact: what the compiler said, by what refused them, and what was not measured."""
+
+from __future__ import annotations
+
+import re
+
+from bot.core.delta import CellDelta
+from bot.core.policy import RAN_OUT, is_local
+from bot.core.snapshot import Cell
+from bot.show.blocks import (
+    Block,
+    Code,
+    Fold,
+    Limits,
+    Listing,
+    Phrase,
+    Sentence,
+    by,
+    code,
+    fair,
+    listing,
+    more_of,
+    phrase,
+    plain,
+    section,
+    strong,
+)
+from bot.show.escape import clean_block, clip
+from bot.show.facts import Facts, cells_phrase, counted
+from bot.show.filters import amount, plural
+
+MOST_NAMES = 12  # The most builds that a line names
+_LINE_CHARS, _LINES_WORTH_READING = 200, 400
+_REASON_CHARS = 300
+# Where a compiler ran is nobody's business, and says nothing to those who read elsewhere: the last part is enough.
+_ABSOLUTE_PATH = re.compile(
+    r"(?<![\w.:/<>\\])(?:/[^\s/:\"'`<>()\[\],;=]+)+/(?=[^\s/])|(?<!\w)[A-Za-z]:\\(?:[^\s\\:\"']+\\)*"
+)
+_FIGURES = re.compile(r"\d+")
+_STAGES = {
+    "compile": "does not compile",
+    "read": "artifact cannot be read",
+    "import": "cannot be imported",
+    "option": "compiler does not know an option",
+    "stack-limit": "over the stack limit",
+    "timeout": "timed out",
+    "target": "target does not work",
+}
+
+
+def trimmed(message: str, lines: int) -> tuple[str, int]:
+    """The first lines of a message without absolute paths, and how many more there are."""
+    worth = [line for line in clean_block(message[: _LINES_WORTH_READING * _LINE_CHARS]).split("\n") if line.strip()]
+    shown = [clip(_ABSOLUTE_PATH.sub("", line[: 5 * _LINE_CHARS]), _LINE_CHARS) for line in worth[:lines]]
+    return "\n".join(shown), len(worth) - len(shown)
+
+
+def _refused(delta: CellDelta) -> Cell | None:
+    return delta.head if delta.head is not None and delta.head.failure is not None else delta.base
+
+
+def grouped(facts: Facts, state: str, lines: int = 3) -> list[list[CellDelta]]:
+    """The cells of a state in groups, the largest first.
+
+    Those of a group ended alike, with messages that begin with the same lines but for figures and the model's name.
+    """
+    groups: dict[tuple[object, ...], list[CellDelta]] = {}
+    for delta in facts.states[state]:
+        cell, likeness = _refused(delta), tuple[object, ...]()
+        if cell and (failure := cell.failure):
+            text, _ = trimmed(failure.message.replace(delta.key.model, "*"), lines)
+            likeness = failure.stage, failure.signal, failure.exit_code, _FIGURES.sub("#", text)
+        groups.setdefault(likeness, []).append(delta)
+    return sorted(groups.values(), key=lambda group: (-len(group), group[0].key))
+
+
+def failure_words(*cells: Cell | None) -> Phrase:
+    """What happened to cells without an artifact, which failed alike: `does not compile (exit code 1)`."""
+    failures = [cell.failure for cell in cells if cell and cell.failure]
+    if not failures:
+        return phrase("failed without a message")
+    failure = failures[0]
+    if RAN_OUT in failure.first_line and is_local(failure.message):
+        return phrase("the compiler ran out of memory")
+    if failure.signal:
+        return phrase("compiler crashed (", code(clip(failure.signal, 32)), ")")
+    figures = [one.figure_bytes for one in failures if one.figure_bytes is not None]
+    if failure.stage == "stack-limit" and figures:
+        low, high = min(figures), max(figures)
+        needed = amount(high) if low == high else f"{amount(low)} to {amount(high)}"
+        return phrase(f"over the compiler's stack limit, a function needs {needed}")
+    how = f" (exit code {failure.exit_code})" if failure.exit_code else ""
+    return phrase(_STAGES.get(failure.stage, "failed") + how)
+
+
+def unmeasured(facts: Facts, limits: Limits) -> Listing[Phrase]:
+    """The cells without a measurement, by reason, those on purpose last; whole targets are named as such."""
+    groups = by(facts.states["unmeasured"], lambda delta: (delta.excused, delta.reason))
+    ordered = sorted(groups.items(), key=lambda entry: (entry[0][0], -len(entry[1]), entry[0]))
+    lines = []
+    for (_, reason), deltas in ordered[: limits.findings]:
+        cells = cells_phrase(facts, [delta.key for delta in deltas], limits.names)
+        lines.append(phrase(cells, f": {clip(reason or 'no reason given', _REASON_CHARS)}"))
+    return listing(lines, len(groups), "reason")
+
+
+def failed_builds(title: str, facts: Facts, state: str, limits: Limits) -> Fold:
+    """The cells of a state by what the compiler says of them, of which there is one line where they are still broken.
+
+    Models take turns.
+    """
+    groups, blocks = grouped(facts, state), list[Block]()
+    shown = fair(groups, lambda group: group[0].key.model, limits.failures)
+    for group in shown:
+        cells, alike = list(map(_refused, group)), f", {plural(len(group), 'build')} alike" if len(group) > 1 else ""
+        failure = cells[0].failure if cells[0] else None
+        text, more = trimmed(failure.message, limits.lines) if failure else ("", 0)
+        where = cells_phrase(facts, [delta.key for delta in group], min(limits.names, MOST_NAMES))
+        said = phrase(strong(plain(failure_words(*cells))), f"{alike}: ", where)
+        if state == "newly-broken" or limits.every:
+            rest = f"and {plural(more, 'more line')}, in report.json" if more else ""
+            blocks += [Sentence(said), Code(text, language="text"), Sentence(rest, small=True)]
+        else:
+            line = text.partition("\n")[0]
+            blocks.append(Sentence(phrase(said, ": ", code(clip(line, 120))) if line else said))
+    more_groups = more_of(listing(shown, len(groups), "group of failures"))
+    return section(counted(title, facts.count(state), facts), *blocks, more_groups, name=state)

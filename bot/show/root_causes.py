@@ -1,0 +1,143 @@
+"""Root causes, a line each: what, how much, where, the largest example, and which commits may have done it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+
+from bot.core.explanation import EARLY_CAUSES, UNATTRIBUTED, Example, LookedUp, RootCause, Suspect
+from bot.show.addresses import cause_address, cell_address, dispatch_address
+from bot.show.blocks import Limits, Line, Listing, Phrase, Span, code, joined, listing, phrase
+from bot.show.escape import clean, clip
+from bot.show.facts import NAME_LIMIT, Facts
+from bot.show.filters import UNKNOWN, amount, plural, sides, signed
+from bot.show.why import cause_words
+
+_ENOUGH = 0.9
+_WHAT, _TITLE = 200, 100
+
+
+def leading(facts: Facts) -> int:
+    """How many root causes, of the largest, hold nine tenths of all bytes that moved; all where nothing moved."""
+    found = facts.report.root_causes
+    sums = accumulate(root.share or 0 for root in found)
+    return next((count for count, share in enumerate(sums, 1) if share >= _ENOUGH), len(found))
+
+
+def shown_roots(facts: Facts, limits: Limits) -> int:
+    """How many root causes have a line: those that hold nine tenths of the bytes, or as many as there is room for."""
+    return min(limits.causes, len(facts.report.root_causes) if limits.every else leading(facts))
+
+
+def root_lines(facts: Facts, limits: Limits) -> Listing[Line]:
+    """The root causes with most bytes: those that hold nine tenths of them, or as many as there is room for.
+
+    With `every` all that there is room for. The detail is each target's part where there are several, and the largest
+    delta.
+    """
+    roots = facts.report.root_causes
+    lines = []
+    for number, root in enumerate(roots[: shown_roots(facts, limits)], 1):
+        detail = root_details(facts, root) if limits.details else ()
+        said, address = _root_said(facts, root, number, limits), cause_address(number)
+        lines.append(Line(said, detail, suspect_words(root.looked_up, root.suspects), address))
+    return listing(lines, len(roots), "root cause")
+
+
+def _root_said(facts: Facts, root: RootCause, number: int, limits: Limits) -> Phrase:
+    """What, cause, net change, its share of all that moved, and where; a page counts dispatches of several models."""
+    what = clean(root.what, _WHAT)
+    cause = "" if root.example.dispatch == "" and root.cause != "input" else f" ({cause_words(root.cause)})"
+    if root.cause is None:
+        what, cause = f"cause not known: {what}", ""
+    models = _named((clip(model, NAME_LIMIT) for model in root.models), len(root.models), "model")
+    targets = _named((facts.short[target] for target in root.targets), len(root.targets), "target")
+    is_counted = root.dispatches and (limits.every or len(root.models) == 1)
+    counted = f"{plural(root.dispatches, 'dispatch')} in " if is_counted else ""
+    share = "" if root.share is None else f" ({root.share * 100:.0f} %)"
+    size = f"{signed(root.total.net_bytes)}{share}"
+    lead = Span(what, "strong", cause_address(number))
+    traced = f", {root.traced[0]:,} of {plural(root.dispatches, 'dispatch')} traced" if _is_shared(root) else ""
+    return phrase(lead, f"{cause} · {size} · {counted}", models, " on ", targets, traced)
+
+
+def _is_shared(root: RootCause) -> bool:
+    """Whether some of its dispatches have a pass that was printed for another target only."""
+    return root.cause in EARLY_CAUSES and root.passed is not None and root.traced[0] < root.dispatches
+
+
+def _named(names: Iterable[str], count: int, noun: str) -> Phrase:
+    return phrase(plural(count, noun)) if count > 1 else joined([(code(name),) for name in names], ", ")
+
+
+def root_details(facts: Facts, root: RootCause) -> Phrase:
+    """How much moved, each target's part, and the largest delta."""
+    parts = []
+    if abs(root.total.net_bytes) != root.total.absolute_bytes:
+        parts.append(phrase(f"{amount(root.total.absolute_bytes)} moved, growth and shrinking alike"))
+    if len(root.by_target) > 1:
+        parts.append(joined(_by_target(facts, root), ", "))
+    if root.total.deltas > 1 or root.example.dispatch:
+        parts.append(phrase("largest: ", _example(facts, root.example)))
+    if _is_shared(root):
+        alike = plural(root.dispatches - root.traced[0], "dispatch")
+        parts.append(phrase(f"{alike} by the passes of another target on which the IR of both sides is the same"))
+    return joined(parts, "; ")
+
+
+def suspect_words(known: LookedUp | None, suspects: Sequence[Suspect]) -> Phrase:
+    """Which commits may have done it, never which did; titles are a stranger's text."""
+    if known is None:
+        return ()
+    files, own = _files(known.files), _files(known.this_pull_request)
+    parts = [phrase("this pull request changes ", own)] if own else []
+    if suspects:
+        named = [(code(one.commit[:10], one.url),) for one in suspects]
+        of = f", one of {known.commits} commits to " if known.commits != 1 else ", the only commit to "
+        parts.append(phrase("suspect: ", named[0], " ", code(clip(clean(suspects[0].title), _TITLE)), of, files))
+        parts += [phrase("then ", joined(named[1:], ", "))] if named[1:] else []
+    elif known.commits is not None:
+        touched = f"{plural(known.commits, 'commit')} touched " if known.commits else "no commit touched "
+        unsaid = ", and none speaks of it" if known.commits and not known.note else ""
+        parts.append(phrase(touched, files, f" between the two{unsaid}"))
+    return joined([*parts, *([phrase(clean(known.note))] if known.note else [])], "; ")
+
+
+def _files(paths: Sequence[str]) -> Phrase:
+    """The name of the first, and how many more there are."""
+    more = f" and {plural(len(paths) - 1, 'file')} more" if paths[1:] else ""
+    return phrase(code(clip(paths[0].rpartition("/")[2], NAME_LIMIT)), more) if paths else ()
+
+
+def _by_target(facts: Facts, root: RootCause) -> Iterator[Phrase]:
+    """Each target's part, largest first; one for those with the same: ``+1,675 B each on `cuda`, `rocm` ``."""
+    alike: dict[tuple[int, int], list[str]] = {}
+    for name, sum_ in sorted(root.by_target.items(), key=lambda one: -one[1].absolute_bytes):
+        alike.setdefault((sum_.net_bytes, sum_.deltas), []).append(name)
+    for (net_bytes, deltas), names in alike.items():
+        each = " each" if len(names) > 1 else ""
+        counted = f" in {deltas:,}" if root.dispatches else ""
+        where = joined([(code(facts.short[name]),) for name in names], ", ")
+        yield phrase(f"{signed(net_bytes)}{each}{counted} on ", where)
+
+
+def _example(facts: Facts, one: Example) -> Phrase:
+    place = phrase(" in ", code(clip(one.component, NAME_LIMIT))) if one.component not in ("", UNATTRIBUTED) else ()
+    model = code(clip(one.key.model, NAME_LIMIT), cell_address(one.key))
+    cell = phrase(" of ", model, " on ", code(facts.short[one.key.target]))
+    if not one.dispatch:
+        return phrase(signed(one.change_bytes), cell)
+    size = sides(one.base_bytes, one.head_bytes)
+    shown = signed(one.change_bytes) if UNKNOWN in size or one.base_bytes == one.head_bytes else size
+    explanation = facts.report.explanations.get(one.key)
+    once = " (one compile of each side)" if explanation and explanation.first_compiles else ""
+    address = example_address(facts, one)
+    return phrase(code(clip(one.dispatch, NAME_LIMIT), address), place, cell, f" {shown}{once}")
+
+
+def example_address(facts: Facts, one: Example) -> str:
+    """That of its dispatch; empty where it is none, or none of those that are known to have changed."""
+    explanation = facts.report.explanations.get(one.key)
+    deltas = explanation.dispatches if explanation else ()
+    named = (delta.head or delta.base for delta in deltas if delta.name == one.dispatch)
+    return next((dispatch_address(one.key, known.executable) for known in named if known), "")

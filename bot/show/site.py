@@ -1,0 +1,42 @@
+"""The first page of a site: what the stored baselines say together, and where each page is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bot.core.report import Report
+from bot.show.filters import plural
+from bot.show.renderers import draw, load, skeleton
+from bot.show.totals import everything
+
+SITE_TEMPLATE = "site.html.j2"
+_SHOWN_DIGITS = 10
+_ABOUT = {
+    "report.html": "The newest baseline against the one before",
+    "report.json": "The same as JSON",
+    "history.html": "All baselines: when each number moved, and why",
+    "history.json": "The same as JSON",
+    "history.md": "The same as text",
+}
+
+
+def site_page(made: Report, commits: Sequence[str], files: Sequence[Path], templates_dir: Path | None = None) -> str:
+    """The page.
+
+    `made`: of the newest baseline and the one before; `commits`: that have a baseline, the oldest first; `files`: of
+    the site, beside the page.
+
+    Raises:
+        TemplateError: a template does not work.
+    """
+    total = everything(made)
+    return draw(
+        load(SITE_TEMPLATE, templates_dir),
+        skeleton=skeleton(templates_dir),
+        commit=commits[-1][:_SHOWN_DIGITS],
+        compiler=made.head.compiler.version,
+        said=f"{plural(len(commits), 'baseline')}, {plural(len(made.head.cells), 'build')} in the newest",
+        total=total,
+        links=[(file.name, _ABOUT[file.name]) for file in files],
+    )
