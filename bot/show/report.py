@@ -252,7 +252,7 @@ def _alarms(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Itera
         if loud or limits.every:
             title = _counted(group.title, group.cells, facts)
             sections.append(section(title, _lines_of(group), name="" if limits.every else "alarms"))
-    taken = List(accepted(facts, limits), name="accepted")
+    taken = Sentence(_accepted(facts, limits), name="accepted")
     remarks = notes(facts.report, limits)
     if limits.every:
         said = List(listing(map(phrase, remarks), remarks.total, "note"), name="note")
@@ -528,7 +528,7 @@ def totals(facts: Facts) -> Totals:
     worst = {target: whole_of(ones[0], news) for target, ones in by(news, lambda one: one.key.target).items()}
     for target, deltas in targets.items():
         if one := worst.get(target):
-            mark = "💥" if one.limit == "newly-broken" and not one.accepted else MARKS[mark_of(one)]
+            mark = "💥" if one.limit == "newly-broken" and one.accepted is None else MARKS[mark_of(one)]
             level = one.weight if one.weight != "pass" else ""
             rows.append(replace(_sum(facts.short[target], deltas), mark=mark, level=level))
         elif all(delta.state == "same" or delta.excused or broken_alike(delta) for delta in deltas):
@@ -676,7 +676,7 @@ def _ways(facts: Facts, total: Total) -> Iterator[str]:
 
 _NAMES = 12
 _LINE_CHARS, _LINES_WORTH_READING = 200, 400
-_WHY_CHARS, _LIMIT_CHARS, _ERROR_CHARS, _WHAT_CHARS, _PEOPLE = 300, 48, 200, 90, 10
+_WHY_CHARS, _LIMIT_CHARS, _ERROR_CHARS, _WHAT_CHARS = 300, 48, 200, 90
 # Where a compiler ran is nobody's business, and says nothing to those who read elsewhere: the last part is enough.
 _ABSOLUTE_PATH = re.compile(
     r"(?<![\w.:/<>\\])(?:/[^\s/:\"'`<>()\[\],;=]+)+/(?=[^\s/])|(?<!\w)[A-Za-z]:\\(?:[^\s\\:\"']+\\)*"
@@ -931,16 +931,14 @@ def known_lines(facts: Facts, limits: Limits) -> Listing[Phrase]:
     return first(lines, limits.findings, "known finding")
 
 
-def accepted(facts: Facts, limits: Limits) -> Listing[Phrase]:
-    """What was accepted, by whom, the worst first."""
-    groups = by(facts.report.verdict.findings, lambda finding: finding.accepted)
-    taken, lines = [(given, findings) for given, findings in groups.items() if given], list[Phrase]()
-    for given, findings in taken[:_PEOPLE]:
-        cells = cells_phrase(facts, sorted({one.key for one in findings}), min(_NAMES, limits.names))
-        why = clean(given.why, _WHY_CHARS)
-        who = phrase("☑️ Accepted by ", code(clean(given.who, NAME_LIMIT)), *(": ", code(why)) if why else ())
-        lines.append(phrase(who, f" ({plural(len(findings), 'finding')}: ", cells, ")"))
-    return listing(lines, len(taken), "acceptance")
+def _accepted(facts: Facts, limits: Limits) -> Phrase:
+    """Who accepted which findings; empty where there are none."""
+    taken = [one for one in facts.report.verdict.findings if one.accepted is not None]
+    if not taken:
+        return ()
+    cells = cells_phrase(facts, sorted({one.key for one in taken}), min(_NAMES, limits.names))
+    who = code(clean(taken[0].accepted or "", NAME_LIMIT))
+    return phrase("☑️ Accepted by ", who, f" ({plural(len(taken), 'finding')}: ", cells, ")")
 
 
 # The grid model × target: the state of every cell at a glance.
