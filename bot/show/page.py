@@ -46,7 +46,6 @@ from bot.show.facts import (
     NAME_LIMIT,
     NUMBERS,
     STACK_LIMIT_BYTES,
-    STATE_WORDS,
     EntryPoint,
     Facts,
     build_facts,
@@ -146,7 +145,7 @@ def _choices(facts: Facts, chosen: Selection) -> Mapping[str, Sequence[tuple[str
     return {
         "models": [(name or _EMPTY, name or _EMPTY) for name in models],
         "targets": [(name, name) for name in targets],
-        "states": [(state, STATE_WORDS[state]) for state in STATES if facts.count(state)],
+        "states": [(state, facts.state_words[state]) for state in STATES if facts.count(state)],
         "levels": [("fail", "over the limit"), ("warn", "warning")],
     }
 
@@ -270,7 +269,7 @@ def cards(facts: Facts, chosen: Selection, causes: int, room: PageRoom) -> Itera
         base, head = artifact.sides if artifact else (None, None)
         moved = (artifact.change if artifact else None) or 0
         largest = head if head is not None else base
-        said = STATE_WORDS[delta.state] + ("; the compiler does not repeat itself" * delta.unstable)
+        said = facts.state_words[delta.state] + ("; the compiler does not repeat itself" * delta.unstable)
         if delta.state == "same" and not delta.unstable:
             said = "bit-identical" if delta.identical else "equal in every metric"
         blocks: list[Block] = [Sentence(f"Not measured: {delta.reason}" if delta.reason else "")]
@@ -592,7 +591,7 @@ def map_words(facts: Facts, tree: Place) -> tuple[Phrase, ...]:
     cells = sum(len(target.inside) for target in tree.inside)
     first = f"{signed(tree.net_bytes)} over {plural(cells, 'build')}: {amount(grew)} grew, {amount(shrank)} shrank."
     counts = {state: facts.count(state) for state in ("fixed", "newly-broken", "new", "removed", "broken")}
-    missing = [f"{count:,} {STATE_WORDS.get(state, state)}" for state, count in counts.items() if count]
+    missing = [f"{count:,} {facts.state_words[state]}" for state, count in counts.items() if count]
     if open_ := sum(one.unstable and _change(one) is None for one in facts.report.deltas):
         missing.append(f"{open_:,} with a compiler that does not repeat itself")
     return (phrase(first), *([phrase(f"Not in it, as they have no change: {', '.join(missing)}.")] if missing else []))

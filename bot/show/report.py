@@ -69,7 +69,6 @@ from bot.show.escape import clean, clean_block, clip, is_link
 from bot.show.facts import (
     MARKS,
     NAME_LIMIT,
-    STATE_WORDS,
     Facts,
     broken_alike,
     build_facts,
@@ -150,8 +149,8 @@ def print_report(report: Report, console: Console, *, quiet: bool = False) -> No
     blocks = (
         *first_screen(facts, limits),
         section("", *(() if grid.settled else _grid(grid)), *_unmeasured(facts, limits), name="grid"),
-        _failed("Newly broken", facts, "newly-broken", limits),
-        _failed("Broken on both sides", facts, "broken", limits),
+        _failed(facts, "newly-broken", limits),
+        _failed(facts, "broken", limits),
         section("Notes", List(listed(map(phrase, notes(facts.report, limits)))), name="notes"),
     )
     print_blocks(blocks, console)
@@ -233,6 +232,7 @@ def _why(facts: Facts, limits: Limits) -> Fold:
 
 
 def _counted(title: str, count: int, facts: Facts) -> Phrase:
+    title = facts.state_words["newly-broken"].capitalize() if title == BROKEN else title
     return phrase(strong(title), f" ({builds(facts, count)})")
 
 
@@ -414,22 +414,22 @@ def findings(facts: Facts, limits: Limits) -> Fold:
     counts += [f"{len(verdict.findings) - len(verdict.news):,} that base had"] if known else []
     counts += [f"{broken:,} broken on both sides"] if broken else []
     title = phrase(f"Findings: {', '.join(counts)}" if counts else "Findings")
-    still = _failed("Broken on both sides", facts, "broken", limits)
+    newly, still = (_failed(facts, state, limits) for state in ("newly-broken", "broken"))
     if limits.every:
         each = [
             Fold(f"{plural(len(some), 'finding')} {words}", (finding_table(facts, some, limits),))
             for words, some in (("of this change", verdict.news), ("that base had, and head is not worse", had))
         ]
-        blocks = (_failed(BROKEN, facts, "newly-broken", limits), *each, still)
+        blocks = (newly, *each, still)
         return Fold("Findings", blocks, is_open=True, name="findings")
     for group in alarms(facts, replace(limits, alarms=limits.findings)):
         if group.title != BROKEN:
             groups.append(section(_counted(group.title, group.cells, facts), _lines_of(group), name="group"))
     before = section("Known: base had them, and head is not worse", List(known), name="known")
-    return Fold(title, (_failed(BROKEN, facts, "newly-broken", limits), *groups, before, still), name="findings")
+    return Fold(title, (newly, *groups, before, still), name="findings")
 
 
-def _failed(title: str, facts: Facts, state: str, limits: Limits) -> Fold:
+def _failed(facts: Facts, state: str, limits: Limits) -> Fold:
     """The cells of a state by what the compiler says of them, of which there is one line where they are still broken.
 
     Models take turns.
@@ -449,7 +449,8 @@ def _failed(title: str, facts: Facts, state: str, limits: Limits) -> Fold:
             line = text.partition("\n")[0]
             blocks.append(Sentence(phrase(said, ": ", code(clip(line, 120))) if line else said))
     more_groups = _more(listing(shown, len(groups), "group of failures"))
-    return section(_counted(title, facts.count(state), facts), *blocks, more_groups, name=state)
+    title = _counted(facts.state_words[state].capitalize(), facts.count(state), facts)
+    return section(title, *blocks, more_groups, name=state)
 
 
 def every_block(blocks: Sequence[Block]) -> Iterator[Block]:
@@ -560,8 +561,8 @@ def _sum(target: str, deltas: Sequence[CellDelta]) -> Total:
 
 _ICONS = {"pass": "✅", "warn": "⚠️", "fail": "❌", "unknown": "⚪"}
 _REASONS, _REASON_CHARS = 2, 120
-_ALARMS = {
-    "newly-broken": "newly broken",
+_ALARMS = {  # a state has its own words
+    "newly-broken": "",
     "fail": "over the limit",
     "forbidden": "in a state that the rules forbid",
     "accepted": "with accepted findings",
@@ -609,7 +610,8 @@ def _alarm_counts(facts: Facts) -> Iterator[str]:
         elif worst and _is_lost(delta, worst):
             kind = ""  # `_partly` has them
         counts[kind] += 1
-    return (f"{builds(facts, counts[kind])} {words}" for kind, words in _ALARMS.items() if counts[kind])
+    kinds = {kind: words or facts.state_words[kind] for kind, words in _ALARMS.items() if counts[kind]}
+    return (f"{builds(facts, counts[kind])} {words}" for kind, words in kinds.items())
 
 
 def _is_lost(delta: CellDelta, finding: Finding) -> bool:
@@ -850,7 +852,7 @@ def _alarm(facts: Facts, findings: Sequence[Finding], cause: int, limits: Limits
     if len(findings) == 1:
         said = finding_words(facts, one)
     elif one.metric is None:
-        said = phrase(cells_phrase(facts, keys, _NAMES), f": {STATE_WORDS[facts.deltas[one.key].state]}")
+        said = phrase(cells_phrase(facts, keys, _NAMES), f": {facts.state_words[facts.deltas[one.key].state]}")
     else:
         shown = fair_in_order(findings, lambda finding: finding.key.model, limits.alarms)
         named = (phrase(facts.named(f.key, cell_address(f.key)), f" {_values(f)}") for f in shown)
@@ -888,7 +890,7 @@ def finding_words(facts: Facts, finding: Finding, *, named: bool = True) -> Phra
     where, delta = facts.named(finding.key, cell_address(finding.key)) if named else (), facts.deltas[finding.key]
     if finding.metric is None:
         why = failure_words(delta.head) if delta.head and delta.state in ("newly-broken", "broken") else ()
-        return joined(filter(None, (where, STATE_WORDS[delta.state], why)), ": ")
+        return joined(filter(None, (where, facts.state_words[delta.state], why)), ": ")
     about = joined(filter(None, (facts.label(finding.quantity, finding.key), where)), ", ")
     return phrase(about, f": {_values(finding)}", limit_words(finding))
 
@@ -944,9 +946,9 @@ def _accepted(facts: Facts, limits: Limits) -> Phrase:
 # The grid model × target: the state of every cell at a glance.
 
 
-# In the order of the legend.
+# Symbol and meaning, in the order of the legend; a state has its own words.
 _LEGEND: Mapping[str, tuple[str, str]] = {
-    "newly-broken": ("💥", "newly broken"),
+    "newly-broken": ("💥", ""),
     "fail": ("❌", "over the limit"),
     "accepted": ("☑️", "accepted"),
     "warn": ("⚠️", "to look at"),
@@ -954,11 +956,11 @@ _LEGEND: Mapping[str, tuple[str, str]] = {
     "number": ("±1.2", "change of the artifact in percent"),
     "open": ("↕", "open: sizes overlap, as the compiler does not repeat itself"),
     "bytes": ("≠", "changed, artifact as large as before"),
-    "fixed": ("🟢", "compiles now"),
-    "new": ("🆕", "new"),
-    "removed": ("➖", "removed"),
-    "broken": ("🚫", "broken on both sides"),
-    "unmeasured": ("·", "not measured"),
+    "fixed": ("🟢", ""),
+    "new": ("🆕", ""),
+    "removed": ("➖", ""),
+    "broken": ("🚫", ""),
+    "unmeasured": ("·", ""),
     "identical": ("=", "bit-identical"),
     "same": ("≈", "all metrics equal, bytes not compared"),
 }
@@ -1007,10 +1009,14 @@ def build_grid(facts: Facts, limits: Limits) -> Grid:
     return Grid(
         tuple(blocks([facts.short[target] for target in drawn], rows, limits.grid_width)),
         listing(models, len(worst), "model"),
-        tuple(entry for key, entry in _LEGEND.items() if key in marks),
+        tuple((symbol, _meaning(facts, mark)) for mark, (symbol, _) in _LEGEND.items() if mark in marks),
         names,
         all(delta.state == "same" for delta in deltas),
     )
+
+
+def _meaning(facts: Facts, mark: str) -> str:
+    return _LEGEND[mark][1] or facts.state_words[mark]
 
 
 def grid_cell(facts: Facts, key: CellKey) -> GridCell:
@@ -1021,9 +1027,9 @@ def grid_cell(facts: Facts, key: CellKey) -> GridCell:
     marks = tuple(_marks(facts, delta))
     sizes = delta.metrics["artifact_bytes"].sides
     text = "".join(grid_relative(*sizes) if mark == "number" else _LEGEND[mark][0] for mark in marks)
-    words = ", ".join(f"artifact {relative(*sizes)}" if mark == "number" else _LEGEND[mark][1] for mark in marks)
+    words = (f"artifact {relative(*sizes)}" if mark == "number" else _meaning(facts, mark) for mark in marks)
     symbols = "".join(_LEGEND[mark][0] for mark in marks if mark != "number")
-    return GridCell(marks, text, facts.level(key), words, symbols, cell_address(key))
+    return GridCell(marks, text, facts.level(key), ", ".join(words), symbols, cell_address(key))
 
 
 def _marks(facts: Facts, delta: CellDelta) -> Iterator[str]:

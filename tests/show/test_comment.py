@@ -408,7 +408,7 @@ def test_a_finding_is_told_on_its_model() -> None:
         "models/bert.mlir",
         1,
         "failure",
-        "Code size: newly-broken",
+        "Code size: newly broken",
         "bert on vmvx: newly broken: does not compile (exit code 1)",
     )
     assert (grown.path, grown.title, grown.message) == (
