@@ -176,6 +176,8 @@ def test_a_lost_shard_stops_neither_the_others_nor_the_report() -> None:
         (loads,) = [step["with"] for step in made[name]["steps"] if "download" in step["uses"]]
         assert made[name]["needs"] == ["plan", "measure"]
         assert joins == f"{loads['path']}/*.json"
+        (plan,) = [step["with"]["plan"] for step in made[name]["steps"] if step["uses"] == BOT]
+        assert plan == "${{ needs.plan.outputs.matrix }}", "`latest` and `nightly` are what they were for the shards"
         assert loads["merge-multiple"] is True
 
 
