@@ -145,7 +145,7 @@ def test_what_is_uploaded_and_cached_is_what_the_bot_writes() -> None:
             assert given["key"].startswith(prefixes[0]) or len(prefixes) == 1, where
             assert prefixes[-1] == "code-size-", "any earlier run's cells are better than none"
             continue
-        assert given["path"] == bot["out"] + "/", where
+        assert given["path"] == bot["out"] + "/" and given["overwrite"], where
         assert step.get("if") == ("always()" if name != "measure" else None), where
 
 
