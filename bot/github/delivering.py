@@ -90,8 +90,9 @@ class Memory(NamedTuple):
 def recalled(hub: Hub, number: int, to: Destination) -> Memory:
     """What the comment's state has, with the approval label as it is set now; raises NetworkError.
 
-    A label accepts the findings that the comment shows, once: one that was set before there were any accepts none, and
-    is remembered as such, or it would accept whatever comes later. One that was taken off takes its acceptance with it.
+    A label accepts the findings that the comment showed, once: one that was set before there were any, or before the
+    comment was last written, accepts none, and is remembered as such, or it would accept whatever comes later. One that
+    was taken off takes its acceptance with it.
     """
     comments = find(hub, number, marker(to.config.report_id))
     previous = (decode(comments[0].body or "") or CommentState("", 0)) if comments else None
@@ -104,7 +105,8 @@ def recalled(hub: Hub, number: int, to: Destination) -> Memory:
     who = label.actor.login if label.actor else ""  # the account may be gone
     if not who or not may_write(hub, who):
         return Memory(previous)
-    return Memory(previous, Acceptance(who, label.id, previous.findings if previous else ()))
+    was_seen = previous and comments[0].updated_at < label.created_at
+    return Memory(previous, Acceptance(who, label.id, previous.findings if previous and was_seen else ()))
 
 
 def deliver(report: Report | BotError, services: Services, to: Destination) -> int:

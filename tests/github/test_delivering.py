@@ -24,6 +24,7 @@ from bot.core.snapshot import Failure, Snapshot
 from bot.errors import ConfigError, InputError
 from bot.github.delivering import Destination, deliver, failure_delivered
 from bot.github.opening import Services
+from bot.show.comment import write_report
 from bot.study.comparison import reported
 
 SAME, GROWN, MORE = 100_000, 2_000_000, 3_000_000
@@ -284,6 +285,22 @@ def test_a_label_accepts_what_the_comment_shows_and_is_no_blank_cheque(stage: St
     for _ in range(2):  # the label is still there, and was taken already
         assert told(stage, MORE).outputs["verdict"] == "fail"
     assert told(stage, GROWN).outputs["verdict"] == "warn"
+
+
+def test_a_label_that_is_set_while_a_run_posts_accepts_nothing_that_nobody_saw(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told(stage, GROWN)
+
+    def labelled_meanwhile(*given: Any) -> list[Path]:
+        stage.hub.add_label(NUMBER, APPROVAL_LABEL, by="alice")
+        return write_report(*given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("bot.github.delivering.write_report", labelled_meanwhile)
+        told(stage, MORE)  # has asked for the label already, and writes its comment later
+    for size_bytes in (MORE, GROWN):
+        assert told(stage, size_bytes).outputs["verdict"] == "fail"
 
 
 # --- the token -------------------------------------------------------------------------------------------------------
