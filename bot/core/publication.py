@@ -138,12 +138,9 @@ class CheckRun(Small, frozen=True):
 class CommentState(Record, frozen=True, array_like=True):
     """What a comment remembers, hidden in itself, for the runs that come after."""
 
-    head_sha: str  # tip of the pull request's branch that the comment is about
-    run_id: Amount  # the run whose artifact holds the report
     alarming: bool = False  # True where it gave an alarm, so that an all-clear is worth a word
     findings: tuple[Seen, ...] = ()
     acceptance: Acceptance | None = None  # what the label accepted that is set on the pull request
-    base_ref: str = ""  # the branch that the pull request went to
 
 
 # What a comment remembers: its second line (after the marker), `<!-- code-size-bot-state:1:DATA -->`. DATA is the
@@ -162,8 +159,7 @@ _LINE = re.compile(r"<!-- code-size-bot-state:1:([A-Za-z0-9+/]{1,16000}={0,2}) -
 
 def encode(state: CommentState) -> str:
     """The hidden line, without a newline; never longer than `LINE_LIMIT`."""
-    fewer, least = replace(state, findings=()), CommentState("", state.run_id, state.alarming)
-    for smaller in (state, fewer, replace(fewer, acceptance=None), least):
+    for smaller in (state, replace(state, findings=()), CommentState(state.alarming)):
         data = base64.b64encode(zlib.compress(msgspec.json.encode(smaller), 9)).decode()
         line = f"<!-- code-size-bot-state:1:{data} -->"
         if len(line) <= LINE_LIMIT:

@@ -95,7 +95,7 @@ def recalled(hub: Hub, number: int, to: Destination) -> Memory:
     was taken off takes its acceptance with it.
     """
     comments = find(hub, number, marker(to.config.report_id))
-    previous = (decode(comments[0].body or "") or CommentState("", 0)) if comments else None
+    previous = (decode(comments[0].body or "") or CommentState()) if comments else None
     label = labelling(hub, number, APPROVAL_LABEL) if to.head_sha else None
     if label is None:
         return Memory(previous)
@@ -120,7 +120,7 @@ def deliver(report: Report | BotError, services: Services, to: Destination) -> i
     memory = known or Memory()
     outputs, error = {"verdict": "unknown", "report-path": services.report_path}, None
     if isinstance(report, BotError):
-        state = CommentState(to.head_sha, to.run_id, True, acceptance=memory.acceptance, base_ref=to.base_ref)
+        state = CommentState(True, acceptance=memory.acceptance)
         state_line = encode(state) if to.head_sha else ""
         summary = body = render_broken(to.config.report_id, report, _links(services), state_line)
         check = broken_check(to.config.report_id, to.base_ref, report, services.context.run_url)
@@ -214,7 +214,7 @@ def _final(report: Report, services: Services, to: Destination, memory: Memory) 
     sha = to.head_sha or report.head.source.sha or ""
     page = to.config.page_url.replace("{sha}", sha).replace("{run_id}", str(to.run_id))
     final = structs.replace(report, verdict=verdict, report_id=to.config.report_id, links=_links(services), page=page)
-    state = CommentState(to.head_sha, to.run_id, alarms(final), seen(verdict.findings), memory.acceptance, to.base_ref)
+    state = CommentState(alarms(final), seen(verdict.findings), memory.acceptance)
     state_line = encode(state) if to.head_sha else ""
     return structs.replace(final, state_line=state_line, resolved=resolves(final, memory.previous))
 

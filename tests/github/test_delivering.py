@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from action_stage import Ran
 from github_runner import MARKER
-from posting_stage import BASE, HEAD, MERGE, NUMBER, WRITER, Stage, side, sides
+from posting_stage import BASE, HEAD, MERGE, NUMBER, RUN, WRITER, Stage, side, sides
 from replacing import replace
 
 from bot.config.configuration import load_config
@@ -67,7 +67,7 @@ def test_a_comment_links_to_the_page_where_the_configuration_says_that_it_is_pub
     assert "](https://pages.example" not in stage.bodies[-1]
     stage.configure('page_url: "https://pages.example/{run_id}/{sha}/report.html"\n')
     ran = told(stage, MORE)
-    page = f"https://pages.example/{stage.state.run_id}/{HEAD}/report.html"
+    page = f"https://pages.example/{RUN}/{HEAD}/report.html"
     found = re.findall(rf"\]\(<{re.escape(page)}#([^>]*)>\)", stage.bodies[-1])
     ids = set(re.findall(r'id="([^"]*)"', (ran.out / "report.html").read_text(encoding="utf-8")))
     assert found and set(found) <= ids
@@ -210,7 +210,7 @@ def test_an_acceptance_survives_updates_and_what_breaks(accepted: Stage) -> None
         told(accepted, size_bytes)
     accepted.upload(b"broken")
     assert accepted.post().code == 2
-    assert accepted.state == CommentState(HEAD, 500, True, (), accepted.state.acceptance, "main")
+    assert accepted.state == CommentState(True, (), accepted.state.acceptance)
     assert accepted.state.acceptance and accepted.state.acceptance.who == "alice"
     assert told(accepted, GROWN).outputs["verdict"] == "warn" and "Accepted by `alice`" in accepted.body
 
