@@ -32,6 +32,7 @@ def sought_compiler(path: Path, top: Path | None = None, project: str = PROJECT)
     `project`: the compiler's name on the index.
     """
     releases, links, no_index, notes = dict[str, None](), dict[str, None](), False, list[str]()
+    first_other = ""  # where the file names another one, which is not followed
     for number, line in _lines(path):
         where = f"{path}:{number}"
         if not line.startswith("-") or path.suffix == ".toml":
@@ -53,6 +54,7 @@ def sought_compiler(path: Path, top: Path | None = None, project: str = PROJECT)
         if options.indexes:
             notes.append(f"{where}: the index is not used: it is that of the machine which runs the bot")
         if options.files:
+            first_other = first_other or where
             notes.append(f"{where}: the file is not followed: the configuration names the one with the pin")
         for link in options.find_links:
             place = link if is_address(link) else str(path.parent / link)
@@ -63,6 +65,9 @@ def sought_compiler(path: Path, top: Path | None = None, project: str = PROJECT)
                 notes.append(f"{where}: the place of wheels is not used: it {why}")
             else:
                 links[place] = None
+    if first_other and not releases:
+        what, hint = f"pins no {project}, and the file named here is not followed", "name the file with the pin instead"
+        raise ConfigError(what, where=first_other, hint=hint)
     if len(releases) != 1:
         what = f"pins no {project}" if not releases else f"pins more than one release of {project}"
         raise ConfigError(what, where=str(path), hint=f"write one line: {project}==X.Y.Z")

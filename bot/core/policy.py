@@ -12,19 +12,12 @@ from msgspec.structs import replace
 from bot.core.delta import STATES, CellDelta, MetricDelta, outcome
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, METRICS, Metric, Unit
 from bot.core.planned import covers
-from bot.core.record import Record, Small, Spread, Value, difference, spread
+from bot.core.record import Small, Spread, Value, difference, spread
 from bot.core.snapshot import Cell, CellKey, Failure
 
 Level = Literal["warn", "fail"]
 Status = Literal["pass", "warn", "fail"]  # what a rule makes of a cell
 VerdictStatus = Literal["pass", "warn", "fail", "unknown"]  # unknown: nothing could be compared
-
-
-class Accepted(Record, frozen=True):
-    """Who took a failing finding as it is, and why."""
-
-    who: str
-    why: str
 
 
 class Finding(Small, frozen=True):
@@ -40,8 +33,7 @@ class Finding(Small, frozen=True):
     base: int | None = None
     head: int | None = None
     line: int | None = None  # line of the configuration at which the rule stands; None for built-in rules
-    # by whom, where a person with write access accepted it; then it does not fail any more
-    accepted: Accepted | None = None
+    accepted: str | None = None  # by whom, where a person with write access did; then it does not fail any more
     # for states, how the cell ended on base and on head: `ok`, `failed: compile, SIGSEGV`, `absent`, …; then `base` and
     # `head` are the figures of the compiler's memory gates, where they refused
     outcomes: tuple[str, str] | None = None

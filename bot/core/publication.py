@@ -1,4 +1,4 @@
-"""What is published beside the files: acceptances, the check run, what a comment remembers, and when there is one.
+"""What is published beside the files: what is accepted, the check run, what a comment remembers, and when there is one.
 
 A person with write access accepts a failing finding as it is measured, and no further. An acceptance is bound to what
 its author saw: the value of each, and for a cell's state how the cell had ended, and in which words the compiler
@@ -12,14 +12,14 @@ import binascii
 import hashlib
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
 
 from bot.core.json_text import decoded
-from bot.core.policy import Accepted, Finding, Verdict, status_of
+from bot.core.policy import Finding, Verdict, status_of
 from bot.core.record import Amount, Record, Small
 from bot.core.report import Report
 from bot.core.snapshot import Cell
@@ -56,10 +56,9 @@ class Seen(Record, frozen=True, order=True, array_like=True):
 
 
 class Acceptance(Record, frozen=True, array_like=True):
-    """Who accepted what, and why."""
+    """Who accepted what."""
 
     who: str
-    why: str
     event_id: Amount  # of the event by which the label was set
     seen: tuple[Seen, ...]  # what it is bound to
 
@@ -88,15 +87,16 @@ def _seen(finding: Finding, value: int | None) -> Seen:
     return Seen(finding.key.model, finding.key.target, finding.metric or "", finding.kind, value, limit)
 
 
-def accept(verdict: Verdict, acceptances: Sequence[Acceptance]) -> Verdict:
-    """The verdict after all acceptances: accepted findings stay, named as such, and do not fail any more."""
+def accept(verdict: Verdict, acceptance: Acceptance | None) -> Verdict:
+    """The verdict after an acceptance: accepted findings stay, named as such, and do not fail any more."""
+    if acceptance is None:
+        return verdict
     findings = []
     for finding in verdict.findings:
         if _fails(finding):
             now = _seen(finding, finding.head)
-            covering = (one for one in reversed(acceptances) if any(_same_or_less(then, now) for then in one.seen))
-            if acceptance := next(covering, None):
-                finding = replace(finding, accepted=Accepted(acceptance.who, acceptance.why))
+            if any(_same_or_less(then, now) for then in acceptance.seen):
+                finding = replace(finding, accepted=acceptance.who)
         findings.append(finding)
     if verdict.status == "unknown" or tuple(findings) == verdict.findings:
         return replace(verdict, findings=tuple(findings))
@@ -138,12 +138,9 @@ class CheckRun(Small, frozen=True):
 class CommentState(Record, frozen=True, array_like=True):
     """What a comment remembers, hidden in itself, for the runs that come after."""
 
-    head_sha: str  # tip of the pull request's branch that the comment is about
-    run_id: Amount  # the run whose artifact holds the report
     alarming: bool = False  # True where it gave an alarm, so that an all-clear is worth a word
     findings: tuple[Seen, ...] = ()
-    acceptances: tuple[Acceptance, ...] = ()  # all that were given so far, oldest first
-    base_ref: str = ""  # the branch that the pull request went to
+    acceptance: Acceptance | None = None  # what the label accepted that is set on the pull request
 
 
 # What a comment remembers: its second line (after the marker), `<!-- code-size-bot-state:1:DATA -->`. DATA is the
@@ -151,7 +148,7 @@ class CommentState(Record, frozen=True, array_like=True):
 # nothing in it can end the HTML comment. `1` is the version of the format; other versions are not read.
 #
 # Where it would be too long it forgets to the safe side: what is forgotten fails again. The findings go first, then the
-# acceptances, the oldest first.
+# acceptance.
 
 LINE_LIMIT = 16_000  # characters of the line; the rest of a comment's 65,536 is for the report
 
@@ -162,19 +159,12 @@ _LINE = re.compile(r"<!-- code-size-bot-state:1:([A-Za-z0-9+/]{1,16000}={0,2}) -
 
 def encode(state: CommentState) -> str:
     """The hidden line, without a newline; never longer than `LINE_LIMIT`."""
-    for smaller in _ever_smaller(state):
+    for smaller in (state, replace(state, findings=()), CommentState(state.alarming)):
         data = base64.b64encode(zlib.compress(msgspec.json.encode(smaller), 9)).decode()
         line = f"<!-- code-size-bot-state:1:{data} -->"
         if len(line) <= LINE_LIMIT:
             break
     return line
-
-
-def _ever_smaller(state: CommentState) -> Iterator[CommentState]:
-    yield state
-    for dropped in range(len(state.acceptances) + 1):
-        yield replace(state, findings=(), acceptances=state.acceptances[dropped:])
-    yield CommentState("", state.run_id, state.alarming)
 
 
 def decode(comment_body: str) -> CommentState | None:

@@ -84,26 +84,29 @@ class Memory(NamedTuple):
     """What the comment that is there remembers, and what the approval label accepts now."""
 
     previous: CommentState | None = None  # None where there is no comment
-    acceptances: tuple[Acceptance, ...] = ()
+    acceptance: Acceptance | None = None
 
 
 def recalled(hub: Hub, number: int, to: Destination) -> Memory:
     """What the comment's state has, with the approval label as it is set now; raises NetworkError.
 
-    A label accepts the findings that the comment shows, once: one that was set before there were any accepts none, and
-    is remembered as such, or it would accept whatever comes later. One that was taken off takes its acceptance with it.
+    A label accepts the findings that the comment showed, once: one that was set before there were any, or before the
+    comment was last written, accepts none, and is remembered as such, or it would accept whatever comes later. One that
+    was taken off takes its acceptance with it.
     """
     comments = find(hub, number, marker(to.config.report_id))
-    previous = (decode(comments[0].body or "") or CommentState("", 0)) if comments else None
+    previous = (decode(comments[0].body or "") or CommentState()) if comments else None
     label = labelling(hub, number, APPROVAL_LABEL) if to.head_sha else None
     if label is None:
         return Memory(previous)
-    known = tuple(one for one in previous.acceptances if one.event_id == label.id) if previous else ()
-    who = label.actor.login if label.actor else ""  # the account may be gone
-    if known or not who or not may_write(hub, who):
+    known = previous.acceptance if previous else None
+    if known and known.event_id == label.id:
         return Memory(previous, known)
-    shown = previous.findings if previous else ()
-    return Memory(previous, (Acceptance(who, f"label {APPROVAL_LABEL}", label.id, shown),))
+    who = label.actor.login if label.actor else ""  # the account may be gone
+    if not who or not may_write(hub, who):
+        return Memory(previous)
+    was_seen = previous and comments[0].updated_at < label.created_at
+    return Memory(previous, Acceptance(who, label.id, previous.findings if previous and was_seen else ()))
 
 
 def deliver(report: Report | BotError, services: Services, to: Destination) -> int:
@@ -117,7 +120,7 @@ def deliver(report: Report | BotError, services: Services, to: Destination) -> i
     memory = known or Memory()
     outputs, error = {"verdict": "unknown", "report-path": services.report_path}, None
     if isinstance(report, BotError):
-        state = CommentState(to.head_sha, to.run_id, True, acceptances=memory.acceptances, base_ref=to.base_ref)
+        state = CommentState(True, acceptance=memory.acceptance)
         state_line = encode(state) if to.head_sha else ""
         summary = body = render_broken(to.config.report_id, report, _links(services), state_line)
         check = broken_check(to.config.report_id, to.base_ref, report, services.context.run_url)
@@ -137,7 +140,7 @@ def deliver(report: Report | BotError, services: Services, to: Destination) -> i
         write_summary(services.summary, summary)
     set_outputs(services, outputs)
     if hub and number is not None:
-        # What could not be read is not overwritten: its acceptances would be lost, and nobody would know.
+        # What could not be read is not overwritten: its acceptance would be lost, and nobody would know.
         url = _attempt(problems, lambda: _publish(hub, number, body, to, is_new, services)) if known else None
         if to.head_sha:
             _attempt(problems, lambda: _check(hub, number, check, to, services))
@@ -205,13 +208,13 @@ def _links(services: Services) -> tuple[tuple[str, str], ...]:
 
 
 def _final(report: Report, services: Services, to: Destination, memory: Memory) -> Report:
-    """The report after acceptances, with what its comment has to remember."""
+    """The report after the acceptance, with what its comment has to remember."""
     status = "unknown" if report.broke else report.verdict.status
-    verdict = accept(structs.replace(report.verdict, status=status), memory.acceptances)
+    verdict = accept(structs.replace(report.verdict, status=status), memory.acceptance)
     sha = to.head_sha or report.head.source.sha or ""
     page = to.config.page_url.replace("{sha}", sha).replace("{run_id}", str(to.run_id))
     final = structs.replace(report, verdict=verdict, report_id=to.config.report_id, links=_links(services), page=page)
-    state = CommentState(to.head_sha, to.run_id, alarms(final), seen(verdict.findings), memory.acceptances, to.base_ref)
+    state = CommentState(alarms(final), seen(verdict.findings), memory.acceptance)
     state_line = encode(state) if to.head_sha else ""
     return structs.replace(final, state_line=state_line, resolved=resolves(final, memory.previous))
 

@@ -86,8 +86,7 @@ def _checked(
 ) -> Report:
     """A report from a run's artifact, of which only snapshots are read, and which is not asked what GitHub knows.
 
-    The commits must be a merge that GitHub itself made of this pull request's head; the base is a stored snapshot where
-    there is one, since the run that measured the artifact was the pull request's own.
+    The base is a stored snapshot where there is one, since the run that measured the artifact was the pull request's.
 
     `sha`: the commit of the base branch that the head was merged onto; `sides`: as the artifact has them.
     """

@@ -147,6 +147,7 @@ def _asked_twice(work: Work, head: Opened, sides: dict[str, Snapshot]) -> dict[s
     if plan is None:
         work.show.say(f"changed builds are not compiled twice: {why}")
         return sides
+    _require_compiler(plan, sides["head"])
     return work.measured([plan], sides)
 
 
@@ -198,10 +199,20 @@ def _whole(services: Services, head: Opened, plan: SidePlan) -> Snapshot:
     joined = _joined(services, head)
     if joined is None:
         return head.work.measured([plan])["head"]
+    _require_compiler(plan, joined)
     if lost := {cell.key for cell in plan.cells} - {cell.key for cell in joined.cells}:
         what = f"lack {len(lost)} of {len(plan.cells)} cells, such as {min(lost)}"
         raise InputError(what, where="input parts", hint="run the lost shards again: only a whole baseline is stored")
     return joined
+
+
+def _require_compiler(plan: SidePlan, parts: Snapshot) -> None:
+    """Raise InputError where parts are of another compiler than the plan: `nightly` may have become another one."""
+    theirs, here = parts.compiler, plan.compiler.info
+    if theirs.digest != here.digest:
+        names = f"{theirs.version} ({theirs.digest[:10]}), and here it is {here.version} ({here.digest[:10]})"
+        hint = "give the input plan that the shards had, or run all of them again"
+        raise InputError(f"are of compiler {names}", where="input parts", hint=hint)
 
 
 def _joined(services: Services, head: Opened) -> Snapshot | None:
@@ -213,6 +224,9 @@ def _joined(services: Services, head: Opened) -> Snapshot | None:
     if not paths:
         raise InputError("match no file", where="input parts", hint="every shard is lost: see the matrix' jobs")
     merged = merge_snapshots([(path.name, load_snapshot(path)) for path in paths])
+    if merged.source.sha != (wanted := head.wanted.sha):
+        what = f"are of commit {(merged.source.sha or 'unknown')[:10]}, and {wanted[:10]} is wanted"
+        raise InputError(what, where="input parts", hint="give the parts of this run")
     text, where = services.inputs.plan, "input plan"
     if not text:
         return merged

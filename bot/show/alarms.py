@@ -35,12 +35,12 @@ from bot.show.blocks import (
     some,
 )
 from bot.show.escape import clean, clip
-from bot.show.facts import MARKS, NAME_LIMIT, STATE_WORDS, Facts, cells_phrase, counted, is_lost, mark_of, worst_first
+from bot.show.facts import MARKS, NAME_LIMIT, Facts, cells_phrase, counted, is_lost, mark_of, worst_first
 from bot.show.failures import MOST_NAMES, failed_builds, failure_words, grouped, trimmed
 from bot.show.filters import amount, plural, relative, sides
 from bot.show.root_causes import shown_roots
 
-_WHY_CHARS, _LIMIT_CHARS, _ERROR_CHARS, _WHAT_CHARS, _PEOPLE = 300, 48, 200, 90, 10
+_LIMIT_CHARS, _ERROR_CHARS, _WHAT_CHARS = 48, 200, 90
 _UNIT = re.compile(r"(?<=\d)(?=[A-Za-z%])")
 _NOWHERE = "<unknown>:0: error: "
 BROKEN, OVER, ACCEPTED, WARNED = TITLES = ("Newly broken", "Over the limit", "Accepted", "To look at")
@@ -136,7 +136,7 @@ def _alarm(facts: Facts, findings: Sequence[Finding], cause: int, limits: Limits
     if len(findings) == 1:
         said = finding_words(facts, one)
     elif one.metric is None:
-        said = phrase(cells_phrase(facts, keys, MOST_NAMES), f": {STATE_WORDS[facts.deltas[one.key].state]}")
+        said = phrase(cells_phrase(facts, keys, MOST_NAMES), f": {facts.state_words[facts.deltas[one.key].state]}")
     else:
         shown = fair_in_order(findings, lambda finding: finding.key.model, limits.alarms)
         named = (phrase(facts.named(f.key, cell_address(f.key)), f" {_values(f)}") for f in shown)
@@ -174,7 +174,7 @@ def finding_words(facts: Facts, finding: Finding, *, named: bool = True) -> Phra
     where, delta = facts.named(finding.key, cell_address(finding.key)) if named else (), facts.deltas[finding.key]
     if finding.metric is None:
         why = failure_words(delta.head) if delta.head and delta.state in ("newly-broken", "broken") else ()
-        return joined(filter(None, (where, STATE_WORDS[delta.state], why)), ": ")
+        return joined(filter(None, (where, facts.state_words[delta.state], why)), ": ")
     about = joined(filter(None, (facts.label(finding.quantity, finding.key), where)), ", ")
     return phrase(about, f": {_values(finding)}", limit_words(finding))
 
@@ -217,16 +217,14 @@ def known_lines(facts: Facts, limits: Limits) -> Listing[Phrase]:
     return first(lines, limits.findings, "known finding")
 
 
-def accepted(facts: Facts, limits: Limits) -> Listing[Phrase]:
-    """What was accepted, by whom, the worst first."""
-    groups = by(facts.report.verdict.findings, lambda finding: finding.accepted)
-    taken, lines = [(given, findings) for given, findings in groups.items() if given], list[Phrase]()
-    for given, findings in taken[:_PEOPLE]:
-        cells = cells_phrase(facts, sorted({one.key for one in findings}), min(MOST_NAMES, limits.names))
-        why = clean(given.why, _WHY_CHARS)
-        who = phrase("☑️ Accepted by ", code(clean(given.who, NAME_LIMIT)), *(": ", code(why)) if why else ())
-        lines.append(phrase(who, f" ({plural(len(findings), 'finding')}: ", cells, ")"))
-    return listing(lines, len(taken), "acceptance")
+def accepted_words(facts: Facts, limits: Limits) -> Phrase:
+    """Who accepted which findings; empty where there are none."""
+    taken = [one for one in facts.report.verdict.findings if one.accepted is not None]
+    if not taken:
+        return ()
+    cells = cells_phrase(facts, sorted({one.key for one in taken}), min(MOST_NAMES, limits.names))
+    who = code(clean(taken[0].accepted or "", NAME_LIMIT))
+    return phrase("☑️ Accepted by ", who, f" ({plural(len(taken), 'finding')}: ", cells, ")")
 
 
 def group_lines(group: AlarmGroup) -> List:
@@ -244,16 +242,16 @@ def findings(facts: Facts, limits: Limits) -> Fold:
     counts += [f"{len(verdict.findings) - len(verdict.news):,} that base had"] if known else []
     counts += [f"{broken:,} broken on both sides"] if broken else []
     title = phrase(f"Findings: {', '.join(counts)}" if counts else "Findings")
-    still = failed_builds("Broken on both sides", facts, "broken", limits)
+    newly, still = (failed_builds(facts, state, limits) for state in ("newly-broken", "broken"))
     if limits.every:
         each = [
             Fold(f"{plural(len(some), 'finding')} {words}", (finding_table(facts, some, limits),))
             for words, some in (("of this change", verdict.news), ("that base had, and head is not worse", had))
         ]
-        blocks = (failed_builds(BROKEN, facts, "newly-broken", limits), *each, still)
+        blocks = (newly, *each, still)
         return Fold("Findings", blocks, is_open=True, name="findings")
     for group in alarms(facts, replace(limits, alarms=limits.findings)):
         if group.title != BROKEN:
             groups.append(section(counted(group.title, group.cells, facts), group_lines(group), name="group"))
     before = section("Known: base had them, and head is not worse", List(known), name="known")
-    return Fold(title, (failed_builds(BROKEN, facts, "newly-broken", limits), *groups, before, still), name="findings")
+    return Fold(title, (newly, *groups, before, still), name="findings")

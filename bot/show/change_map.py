@@ -21,7 +21,7 @@ from bot.core.record import Small
 from bot.show.addresses import EntryPoint, cell_address, component_address, dispatch_addresses, entry_points
 from bot.show.blocks import Phrase, Table, code, joined, listing, phrase
 from bot.show.escape import clean, clip
-from bot.show.facts import NAME_LIMIT, STATE_WORDS, Facts
+from bot.show.facts import NAME_LIMIT, Facts
 from bot.show.filters import amount, plural, signed
 from bot.show.why import cause_words
 
@@ -162,7 +162,7 @@ def map_words(facts: Facts, tree: Place) -> tuple[Phrase, ...]:
     cells = sum(len(target.inside) for target in tree.inside)
     first = f"{signed(tree.net_bytes)} over {plural(cells, 'build')}: {amount(grew)} grew, {amount(shrank)} shrank."
     counts = {state: facts.count(state) for state in ("fixed", "newly-broken", "new", "removed", "broken")}
-    missing = [f"{count:,} {STATE_WORDS.get(state, state)}" for state, count in counts.items() if count]
+    missing = [f"{count:,} {facts.state_words[state]}" for state, count in counts.items() if count]
     if open_ := sum(one.unstable and _change(one) is None for one in facts.report.deltas):
         missing.append(f"{open_:,} with a compiler that does not repeat itself")
     return (phrase(first), *([phrase(f"Not in it, as they have no change: {', '.join(missing)}.")] if missing else []))

@@ -229,7 +229,8 @@ def _annotations(facts: Facts, config_path: str, paths: Mapping[str, str]) -> It
         if not path:
             path, line = config_path, finding.line or 0
         if finding.accepted is None and path and line:
-            said = f"Code size rule: {finding.rule}" if finding.metric else f"Code size: {finding.limit}"
+            state = facts.state_words[facts.deltas[finding.key].state]
+            said = f"Code size rule: {finding.rule}" if finding.metric else f"Code size: {state}"
             message = clean(plain(finding_words(facts, finding)))
             yield Annotation(path, line, _LEVELS[finding.level], clip(clean(said), _TITLE_CHARS), message)
 

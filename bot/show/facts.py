@@ -75,6 +75,7 @@ class Facts:
     backends: Mapping[str, str]  # target → its backend
     # cell → bytes and number (from 1) of the root causes that have a part in it, the largest first
     causes: Mapping[CellKey, Sequence[tuple[int, int]]]
+    state_words: Mapping[str, str]  # state → its words, which are true of a first report, too
 
     def label(self, metric: Metric, key: CellKey) -> str:
         """What a metric is called in a cell."""
@@ -134,7 +135,8 @@ def build_facts(report: Report) -> Facts:
     for sizes in causes.values():
         sizes.sort(key=lambda one: (-one[0], one[1]))
     short = short_names(targets, backends)
-    return Facts(report, states, dict(findings), deltas, short, measured, models, backends, causes)
+    words = STATE_WORDS | ({"newly-broken": "broken"} if report.adoption else {})
+    return Facts(report, states, dict(findings), deltas, short, measured, models, backends, causes, words)
 
 
 def builds(facts: Facts, count: int) -> str:
@@ -218,6 +220,8 @@ def targets_phrase(facts: Naming, targets: Sequence[str]) -> Phrase:
 
 def counted(title: str, count: int, facts: Facts) -> Phrase:
     """**Over the limit** (4 of 32 builds)."""
+    if title == STATE_WORDS["newly-broken"].capitalize():
+        title = facts.state_words["newly-broken"].capitalize()
     return phrase(strong(title), f" ({builds(facts, count)})")
 
 

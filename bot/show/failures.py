@@ -104,7 +104,7 @@ def unmeasured(facts: Facts, limits: Limits) -> Listing[Phrase]:
     return listing(lines, len(groups), "reason")
 
 
-def failed_builds(title: str, facts: Facts, state: str, limits: Limits) -> Fold:
+def failed_builds(facts: Facts, state: str, limits: Limits) -> Fold:
     """The cells of a state by what the compiler says of them, of which there is one line where they are still broken.
 
     Models take turns.
@@ -124,4 +124,5 @@ def failed_builds(title: str, facts: Facts, state: str, limits: Limits) -> Fold:
             line = text.partition("\n")[0]
             blocks.append(Sentence(phrase(said, ": ", code(clip(line, 120))) if line else said))
     more_groups = more_of(listing(shown, len(groups), "group of failures"))
-    return section(counted(title, facts.count(state), facts), *blocks, more_groups, name=state)
+    title = counted(facts.state_words[state].capitalize(), facts.count(state), facts)
+    return section(title, *blocks, more_groups, name=state)

@@ -29,9 +29,9 @@ from bot.show.escape import clip
 from bot.show.facts import NAME_LIMIT, Facts
 from bot.show.filters import grid_relative, relative
 
-# In the order of the legend.
+# Symbol and meaning, in the order of the legend; a state has its own words.
 _LEGEND: Mapping[str, tuple[str, str]] = {
-    "newly-broken": ("💥", "newly broken"),
+    "newly-broken": ("💥", ""),
     "fail": ("❌", "over the limit"),
     "accepted": ("☑️", "accepted"),
     "warn": ("⚠️", "to look at"),
@@ -39,11 +39,11 @@ _LEGEND: Mapping[str, tuple[str, str]] = {
     "number": ("±1.2", "change of the artifact in percent"),
     "open": ("↕", "open: sizes overlap, as the compiler does not repeat itself"),
     "bytes": ("≠", "changed, artifact as large as before"),
-    "fixed": ("🟢", "compiles now"),
-    "new": ("🆕", "new"),
-    "removed": ("➖", "removed"),
-    "broken": ("🚫", "broken on both sides"),
-    "unmeasured": ("·", "not measured"),
+    "fixed": ("🟢", ""),
+    "new": ("🆕", ""),
+    "removed": ("➖", ""),
+    "broken": ("🚫", ""),
+    "unmeasured": ("·", ""),
     "identical": ("=", "bit-identical"),
     "same": ("≈", "all metrics equal, bytes not compared"),
 }
@@ -92,10 +92,14 @@ def build_grid(facts: Facts, limits: Limits) -> Grid:
     return Grid(
         tuple(cut_columns([facts.short[target] for target in drawn], rows, limits.grid_width)),
         listing(models, len(worst), "model"),
-        tuple(entry for key, entry in _LEGEND.items() if key in marks),
+        tuple((symbol, _meaning(facts, mark)) for mark, (symbol, _) in _LEGEND.items() if mark in marks),
         names,
         all(delta.state == "same" for delta in deltas),
     )
+
+
+def _meaning(facts: Facts, mark: str) -> str:
+    return _LEGEND[mark][1] or facts.state_words[mark]
 
 
 def grid_cell(facts: Facts, key: CellKey) -> GridCell:
@@ -106,9 +110,9 @@ def grid_cell(facts: Facts, key: CellKey) -> GridCell:
     marks = tuple(_marks(facts, delta))
     sizes = delta.metrics["artifact_bytes"].sides
     text = "".join(grid_relative(*sizes) if mark == "number" else _LEGEND[mark][0] for mark in marks)
-    words = ", ".join(f"artifact {relative(*sizes)}" if mark == "number" else _LEGEND[mark][1] for mark in marks)
+    words = (f"artifact {relative(*sizes)}" if mark == "number" else _meaning(facts, mark) for mark in marks)
     symbols = "".join(_LEGEND[mark][0] for mark in marks if mark != "number")
-    return GridCell(marks, text, facts.level(key), words, symbols, cell_address(key))
+    return GridCell(marks, text, facts.level(key), ", ".join(words), symbols, cell_address(key))
 
 
 def _marks(facts: Facts, delta: CellDelta) -> Iterator[str]:

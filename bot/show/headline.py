@@ -16,8 +16,8 @@ from bot.show.totals import Total, everything
 
 _ICONS = {"pass": "✅", "warn": "⚠️", "fail": "❌", "unknown": "⚪"}
 _REASONS, _REASON_CHARS = 2, 120
-_ALARMS = {
-    "newly-broken": "newly broken",
+_ALARMS = {  # a state has its own words
+    "newly-broken": "",
     "fail": "over the limit",
     "forbidden": "in a state that the rules forbid",
     "accepted": "with accepted findings",
@@ -65,7 +65,8 @@ def _alarm_counts(facts: Facts) -> Iterator[str]:
         elif worst and is_lost(delta, worst):
             kind = ""  # `_partly` has them
         counts[kind] += 1
-    return (f"{builds(facts, counts[kind])} {words}" for kind, words in _ALARMS.items() if counts[kind])
+    kinds = {kind: words or facts.state_words[kind] for kind, words in _ALARMS.items() if counts[kind]}
+    return (f"{builds(facts, counts[kind])} {words}" for kind, words in kinds.items())
 
 
 def _quiet(facts: Facts, total: Total) -> str:

@@ -47,7 +47,7 @@ from bot.show.blocks import (
 )
 from bot.show.change_map import EMPTY, change_map, least_shown, map_json, map_table, map_words
 from bot.show.escape import clip
-from bot.show.facts import MARKS, NAME_LIMIT, STACK_LIMIT_BYTES, STATE_WORDS, Facts, build_facts, mark_of
+from bot.show.facts import MARKS, NAME_LIMIT, STACK_LIMIT_BYTES, Facts, build_facts, mark_of
 from bot.show.failures import failure_words, trimmed
 from bot.show.filters import UNKNOWN, amount, change, percent, plural, relative, sides, signed
 from bot.show.grid import GridCell, build_grid, grid_cell
@@ -132,7 +132,7 @@ def _choices(facts: Facts, chosen: Selection) -> Mapping[str, Sequence[tuple[str
     return {
         "models": [(name or EMPTY, name or EMPTY) for name in models],
         "targets": [(name, name) for name in targets],
-        "states": [(state, STATE_WORDS[state]) for state in STATES if facts.count(state)],
+        "states": [(state, facts.state_words[state]) for state in STATES if facts.count(state)],
         "levels": [("fail", "over the limit"), ("warn", "warning")],
     }
 
@@ -210,7 +210,7 @@ def cards(facts: Facts, chosen: Selection, causes: int, room: PageRoom) -> Itera
         base, head = artifact.sides if artifact else (None, None)
         moved = (artifact.change if artifact else None) or 0
         largest = head if head is not None else base
-        said = STATE_WORDS[delta.state] + ("; the compiler does not repeat itself" * delta.unstable)
+        said = facts.state_words[delta.state] + ("; the compiler does not repeat itself" * delta.unstable)
         if delta.state == "same" and not delta.unstable:
             said = "bit-identical" if delta.identical else "equal in every metric"
         blocks: list[Block] = [Sentence(f"Not measured: {delta.reason}" if delta.reason else "")]

@@ -15,7 +15,7 @@ from bot.core.delta import value_of
 from bot.core.metrics import METRIC_BY_ID, METRICS, own_metrics
 from bot.core.publication import APPROVAL_LABEL
 from bot.core.report import Adoption, Report
-from bot.show.alarms import BROKEN, OVER, WARNED, AlarmGroup, accepted, alarms, findings, group_lines
+from bot.show.alarms import BROKEN, OVER, WARNED, AlarmGroup, accepted_words, alarms, findings, group_lines
 from bot.show.blocks import (
     Block,
     Fold,
@@ -103,8 +103,8 @@ def print_report(report: Report, console: Console, *, quiet: bool = False) -> No
     blocks = (
         *first_screen(facts, limits),
         section("", *(() if grid.settled else grid_tables(grid)), *_unmeasured(facts, limits), name="grid"),
-        failed_builds("Newly broken", facts, "newly-broken", limits),
-        failed_builds("Broken on both sides", facts, "broken", limits),
+        failed_builds(facts, "newly-broken", limits),
+        failed_builds(facts, "broken", limits),
         section("Notes", List(listed(map(phrase, notes(facts.report, limits)))), name="notes"),
     )
     print_blocks(blocks, console)
@@ -190,7 +190,7 @@ def _alarms(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Itera
         if loud or limits.every:
             title = counted(group.title, group.cells, facts)
             sections.append(section(title, group_lines(group), name="" if limits.every else "alarms"))
-    taken = List(accepted(facts, limits), name="accepted")
+    taken = Sentence(accepted_words(facts, limits), name="accepted")
     remarks = notes(facts.report, limits)
     if limits.every:
         said = List(listing(map(phrase, remarks), remarks.total, "note"), name="note")

@@ -79,7 +79,7 @@ def totals(facts: Facts) -> Totals:
     worst = {target: whole_of(ones[0], news) for target, ones in by(news, lambda one: one.key.target).items()}
     for target, deltas in targets.items():
         if one := worst.get(target):
-            mark = "💥" if one.limit == "newly-broken" and not one.accepted else MARKS[mark_of(one)]
+            mark = "💥" if one.limit == "newly-broken" and one.accepted is None else MARKS[mark_of(one)]
             level = one.weight if one.weight != "pass" else ""
             rows.append(replace(_sum(facts.short[target], deltas), mark=mark, level=level))
         elif all(delta.state == "same" or delta.excused or broken_alike(delta) for delta in deltas):

@@ -189,6 +189,14 @@ def test_other_indexes_and_files_are_not_used_and_what_is_not_understood_is_told
             assert (one.spec, one.places, notes(one, tmp_path)) == (PIN, Places(), said)
 
 
+def test_where_another_file_may_have_the_pin_the_first_that_is_named_is_told(tmp_path: Path) -> None:
+    said = "pins no iree-base-compiler, and the file named here is not followed (name the file with the pin instead)"
+    for text, line in (("numpy\n-r pins.txt\n-c more.txt\n", 2), ("--no-index\n-f .\n--constraint=pins.txt", 3)):
+        assert refusal(tmp_path, text) == f":{line}: {said}"
+    assert ":3: iree-base-compiler is not pinned to" in refusal(tmp_path, "-r a.txt\n\niree-base-compiler\n")
+    assert "pins more than one release" in refusal(tmp_path, f"-r a.txt\n{PIN}\n{PIN}.1\n")
+
+
 def test_a_variable_of_the_environment_is_not_filled_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", "hunter2")
     found = sought(tmp_path, f"-f https://iree.dev/${{TOKEN}}/links.html\n{PIN}\n")

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
 
-from bot.core.policy import Accepted, Finding, Verdict, judge
+from bot.core.policy import Finding, Verdict, judge
 from bot.core.publication import (
     LINE_LIMIT,
     Acceptance,
@@ -39,15 +39,15 @@ OVER = replace(BROKEN, head=73_728, outcomes=("ok", "over-stack-limit: stack-lim
 WARNING = replace(GROWTH, level="warn", metric="vm_bytes")
 
 
-def acceptance(*findings: Finding, who: str = "octocat", event_id: int = 1) -> Acceptance:
-    return Acceptance(who, "better fusion", event_id, seen(findings))
+def acceptance(finding: Finding) -> Acceptance:
+    return Acceptance("octocat", 1, seen([finding]))
 
 
-def status(finding: Finding, *given_before: Acceptance) -> str:
-    return accept(Verdict("fail", (finding,)), given_before).status
+def status(finding: Finding, taken: Acceptance | None) -> str:
+    return accept(Verdict("fail", (finding,)), taken).status
 
 
-# Acceptances.
+# What an acceptance covers.
 
 
 def test_the_failing_findings_can_be_accepted_and_stay_as_such() -> None:
@@ -55,24 +55,22 @@ def test_the_failing_findings_can_be_accepted_and_stay_as_such() -> None:
         Seen("bert", "vmvx", "", "state", None, "newly-broken: failed: compile"),
         Seen("bert", "vmvx", "artifact_bytes", "change", 10_000, ""),
     )
-    taken = accept(Verdict("fail", (GROWTH, WARNING)), [acceptance(GROWTH)])
-    assert taken == Verdict("warn", (replace(GROWTH, accepted=Accepted("octocat", "better fusion")), WARNING))
+    taken = accept(Verdict("fail", (GROWTH, WARNING)), acceptance(GROWTH))
+    assert taken == Verdict("warn", (replace(GROWTH, accepted="octocat"), WARNING))
     assert seen(taken.findings) == seen([GROWTH])
-    half = accept(Verdict("fail", (BROKEN, GROWTH)), [acceptance(GROWTH)])
+    half = accept(Verdict("fail", (BROKEN, GROWTH)), acceptance(GROWTH))
     assert (half.status, [finding.accepted is None for finding in half.findings]) == ("fail", [True, False])
-    both = (acceptance(GROWTH, who="first"), acceptance(GROWTH, who="second", event_id=2))
-    last = accept(Verdict("fail", (GROWTH,)), both).findings[0].accepted
-    assert last is not None and last.who == "second"
     for verdict in (Verdict("pass"), Verdict("warn", (WARNING,)), Verdict("unknown")):
-        assert accept(verdict, [acceptance(GROWTH)]) == verdict
-    assert accept(Verdict("unknown", (GROWTH,)), [acceptance(GROWTH)]).status == "unknown"
+        assert accept(verdict, acceptance(GROWTH)) == verdict
+    assert accept(Verdict("unknown", (GROWTH,)), acceptance(GROWTH)).status == "unknown"
+    assert status(GROWTH, None) == status(GROWTH, Acceptance("octocat", 1, ())) == "fail"
 
 
 def test_what_base_had_needs_no_acceptance() -> None:
     known = replace(GROWTH, kind="limit", known=True)
     assert seen([known]) == ()
-    assert accept(Verdict("pass", (known,)), [acceptance(GROWTH)]) == Verdict("pass", (known,))
-    taken = accept(Verdict("fail", (BROKEN, known)), [acceptance(BROKEN)])
+    assert accept(Verdict("pass", (known,)), acceptance(GROWTH)) == Verdict("pass", (known,))
+    taken = accept(Verdict("fail", (BROKEN, known)), acceptance(BROKEN))
     assert (taken.status, taken.findings[1:]) == ("warn", (known,))
 
 
@@ -117,14 +115,14 @@ def test_accepting_a_cell_over_a_limit_accepts_neither_a_crash_nor_a_larger_figu
 
 MARKER = "<!-- code-size-bot:default -->"
 SEEN = Seen("bert", "vmvx", "artifact_bytes", "change", 10_000, "")
-GIVEN = Acceptance("octocat", "better --> fusion", 3, (SEEN, SEEN))
-STATE = CommentState("a" * 40, 7, True, (SEEN,), (GIVEN,))
+GIVEN = Acceptance("octo --> cat", 3, (SEEN, SEEN))
+STATE = CommentState(True, (SEEN,), GIVEN)
 
 ints, text = st.integers(-(1 << 53), 1 << 53), st.text(max_size=12)
 seens = st.builds(Seen, text, text, text, text, st.none() | ints, text)
 some_seen = st.lists(seens, max_size=3).map(tuple)
-acceptances = st.lists(st.builds(Acceptance, text, text, ints, some_seen)).map(tuple)
-states = st.builds(CommentState, text, ints, st.booleans(), some_seen, acceptances, text)
+given_or_not = st.none() | st.builds(Acceptance, text, ints, some_seen)
+states = st.builds(CommentState, st.booleans(), some_seen, given_or_not)
 
 
 def comment(line: str, marker: str = MARKER) -> str:
@@ -160,19 +158,18 @@ def many(count: int, noise: int = 0) -> tuple[Seen, ...]:
     return tuple(sorted(rows, key=lambda one: one.model))
 
 
-def test_what_is_too_long_is_forgotten_findings_first_and_then_the_oldest_acceptance() -> None:
-    state = replace(STATE, findings=many(2_000))
-    assert decode(comment(encode(state))) == replace(state, findings=())
-    given_before = tuple(replace(GIVEN, event_id=i, seen=many(150 + i, i)) for i in range(9))
-    again = decode(comment(encode(replace(STATE, acceptances=given_before))))
-    assert again is not None and not again.findings and 0 < len(again.acceptances) < 9
-    assert again.acceptances == given_before[-len(again.acceptances) :]
-    huge = CommentState("a" * 40, 7, True, (replace(SEEN, model="".join(map(chr, range(0x4E00, 0x9000)))),))
+def test_what_is_too_long_is_forgotten_findings_first_and_then_the_acceptance() -> None:
+    for findings in ((SEEN,), many(2_000)):
+        state = replace(STATE, findings=findings)
+        assert decode(comment(encode(state))) == replace(state, findings=() if len(findings) > 1 else findings)
+        state = replace(state, acceptance=replace(GIVEN, seen=many(2_000, 1)))
+        assert decode(comment(encode(state))) == replace(state, findings=(), acceptance=None)
+    huge = CommentState(True, (replace(SEEN, model="".join(map(chr, range(0x4E00, 0x9000)))),))
     assert decode(comment(encode(huge))) == replace(huge, findings=())
 
 
 ROW = ["m", "t", "", "state", None, "new"]
-PLAIN = ["a" * 40, 7, True, [ROW], [["who", "why", 3, [ROW]]], "main"]
+PLAIN = [True, [ROW], ["who", 3, [ROW]]]
 
 
 def changed(index: int, value: Any) -> list[Any]:
@@ -181,16 +178,16 @@ def changed(index: int, value: Any) -> list[Any]:
 
 def test_the_plain_form_is_read() -> None:
     one = (Seen("m", "t", "", "state", None, "new"),)
-    given_before = (Acceptance("who", "why", 3, one),)
-    assert decode(comment(line_of(PLAIN))) == CommentState("a" * 40, 7, True, one, given_before, "main")
+    taken = Acceptance("who", 3, one)
+    assert decode(comment(line_of(PLAIN))) == CommentState(True, one, taken)
 
 
 @pytest.mark.parametrize(
     "plain",
     [
-        *(None, [*PLAIN, 1], changed(0, 5), changed(1, 1 << 54)),
-        *(changed(3, [row]) for row in (7, ["m", "t", "", "state", True, "new"], [*ROW, 1])),
-        changed(4, [["who", "why", 3, [7]]]),
+        *(None, [*PLAIN, 1], changed(0, 5), changed(2, ["who", 1 << 54, [ROW]])),
+        *(changed(1, [row]) for row in (7, ["m", "t", "", "state", True, "new"], [*ROW, 1])),
+        *(changed(2, given) for given in (["who", 3, [7]], [], [["who", "why", 3, [ROW]]])),
     ],
 )
 def test_other_forms_are_not_read(plain: Any) -> None:
@@ -227,7 +224,7 @@ def test_any_bytes_and_any_text_are_survived(data: bytes, body: str) -> None:
 
 # Quiet by default.
 
-CALM, ALARMED = CommentState("a" * 40, 1), CommentState("a" * 40, 1, True)
+CALM, ALARMED = CommentState(), CommentState(True)
 MODELS, TARGETS = ("bert", "vit"), {"vmvx": "vmvx", "llvm-cpu-x86_64": "llvm-cpu"}
 
 
@@ -315,8 +312,8 @@ def test_what_broke_is_told_and_a_comment_that_is_there_is_updated() -> None:
 
 def test_an_alarm_is_resolved_by_a_pass_alone() -> None:
     calm, alarm = make.report(side(), side()), make.report(side(), side(refused))
-    taken = Acceptance("octocat", "", 1, seen(alarm.verdict.findings))
+    taken = Acceptance("octocat", 1, seen(alarm.verdict.findings))
     assert resolves(calm, ALARMED)
     assert not resolves(calm, CALM) and not resolves(calm, None)
-    for still in (replace(alarm, verdict=accept(alarm.verdict, [taken])), replace(calm, broke="a shard"), alarm):
+    for still in (replace(alarm, verdict=accept(alarm.verdict, taken)), replace(calm, broke="a shard"), alarm):
         assert not resolves(still, ALARMED)

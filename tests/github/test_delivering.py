@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from action_stage import Ran
 from github_runner import MARKER
-from posting_stage import BASE, HEAD, MERGE, NUMBER, WRITER, Stage, side, sides
+from posting_stage import BASE, HEAD, MERGE, NUMBER, RUN, WRITER, Stage, side, sides
 from replacing import replace
 
 from bot.config.configuration import load_config
@@ -24,6 +24,7 @@ from bot.core.snapshot import Failure, Snapshot
 from bot.errors import ConfigError, InputError
 from bot.github.delivering import Destination, deliver, failure_delivered
 from bot.github.opening import Services
+from bot.show.comment import write_report
 from bot.study.comparison import reported
 
 SAME, GROWN, MORE = 100_000, 2_000_000, 3_000_000
@@ -66,7 +67,7 @@ def test_a_comment_links_to_the_page_where_the_configuration_says_that_it_is_pub
     assert "](https://pages.example" not in stage.bodies[-1]
     stage.configure('page_url: "https://pages.example/{run_id}/{sha}/report.html"\n')
     ran = told(stage, MORE)
-    page = f"https://pages.example/{stage.state.run_id}/{HEAD}/report.html"
+    page = f"https://pages.example/{RUN}/{HEAD}/report.html"
     found = re.findall(rf"\]\(<{re.escape(page)}#([^>]*)>\)", stage.bodies[-1])
     ids = set(re.findall(r'id="([^"]*)"', (ran.out / "report.html").read_text(encoding="utf-8")))
     assert found and set(found) <= ids
@@ -193,7 +194,7 @@ def test_what_cannot_be_read_is_not_overwritten_and_accepts_nothing(accepted: St
     body, state = accepted.body, accepted.state
     accepted.hub.fail_next("GET", rf"/issues/\d+/{unread}$", 500, times=2)
     ran = told(accepted, MORE)
-    assert ran.code == 3 and accepted.body == body and len(state.acceptances) == 1
+    assert ran.code == 3 and accepted.body == body and state.acceptance
     assert_handed_out(ran, "fail")
     assert accepted.conclusions[-1] == "failure"
     accepted.hub.fail_next("GET", rf"/issues/\d+/{unread}$", 500, times=2)
@@ -204,13 +205,13 @@ def test_what_cannot_be_read_is_not_overwritten_and_accepts_nothing(accepted: St
     assert told(accepted, GROWN).outputs["verdict"] == "warn"  # as soon as it can be read again
 
 
-def test_acceptances_survive_updates_and_what_breaks(accepted: Stage) -> None:
+def test_an_acceptance_survives_updates_and_what_breaks(accepted: Stage) -> None:
     for size_bytes in (SAME, MORE):
         told(accepted, size_bytes)
     accepted.upload(b"broken")
     assert accepted.post().code == 2
-    assert accepted.state == CommentState(HEAD, 500, True, (), accepted.state.acceptances, "main")
-    assert [one.who for one in accepted.state.acceptances] == ["alice"]
+    assert accepted.state == CommentState(True, (), accepted.state.acceptance)
+    assert accepted.state.acceptance and accepted.state.acceptance.who == "alice"
     assert told(accepted, GROWN).outputs["verdict"] == "warn" and "Accepted by `alice`" in accepted.body
 
 
@@ -262,7 +263,7 @@ def test_an_accepted_failure_covers_no_other_error_of_the_same_stage(stage: Stag
 
 def test_a_label_that_is_taken_off_takes_its_acceptance_along_and_a_stranger_s_accepts_nothing(accepted: Stage) -> None:
     accepted.hub.remove_label(NUMBER, APPROVAL_LABEL)
-    assert told(accepted, GROWN).outputs["verdict"] == "fail" and accepted.state.acceptances == ()
+    assert told(accepted, GROWN).outputs["verdict"] == "fail" and accepted.state.acceptance is None
     accepted.hub.add_label(NUMBER, APPROVAL_LABEL, by="mallory")
     assert told(accepted, GROWN).outputs["verdict"] == "fail"
 
@@ -279,10 +280,27 @@ def test_a_label_accepts_what_the_comment_shows_and_is_no_blank_cheque(stage: St
     stage.hub.remove_label(NUMBER, APPROVAL_LABEL)
     event = stage.hub.add_label(NUMBER, APPROVAL_LABEL, by="alice")
     assert told(stage, GROWN).outputs["verdict"] == "warn" and stage.conclusions[-1] == "neutral"
-    assert [(one.who, one.event_id) for one in stage.state.acceptances] == [("alice", event)]
+    taken = stage.state.acceptance
+    assert taken and (taken.who, taken.event_id) == ("alice", event)
     for _ in range(2):  # the label is still there, and was taken already
         assert told(stage, MORE).outputs["verdict"] == "fail"
     assert told(stage, GROWN).outputs["verdict"] == "warn"
+
+
+def test_a_label_that_is_set_while_a_run_posts_accepts_nothing_that_nobody_saw(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told(stage, GROWN)
+
+    def labelled_meanwhile(*given: Any) -> list[Path]:
+        stage.hub.add_label(NUMBER, APPROVAL_LABEL, by="alice")
+        return write_report(*given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("bot.github.delivering.write_report", labelled_meanwhile)
+        told(stage, MORE)  # has asked for the label already, and writes its comment later
+    for size_bytes in (MORE, GROWN):
+        assert told(stage, size_bytes).outputs["verdict"] == "fail"
 
 
 # --- the token -------------------------------------------------------------------------------------------------------

@@ -374,6 +374,21 @@ def test_a_push_is_joined_from_its_parts(stage: Stage) -> None:
     assert ran.code == 0 and isinstance(entry, Entry) and len(stage.store.load(entry).cells) == 8, ran.error
 
 
+def test_parts_of_another_compiler_or_commit_are_refused(stage: Stage) -> None:
+    """As `nightly` is another one by the time that they are joined: it would be stored under that one's digest."""
+    main = stage.main()
+    head, merge = stage.open_pull({"notes.txt": "one\n"})
+    _, (of_pull,) = measured_parts(stage, head, merge, 1)
+    of_main = stage.push(main, command="measure", shard="1/1").out / "head-1-of-1.json"
+    ran = stage.push(main, parts=str(of_pull))
+    assert ran.code == 2 and ran.error.startswith(f"input parts: are of commit {merge[:10]}, and {main[:10]} is wanted")
+    stage.compiler("one", [{"do": "differ"}], version="3.13.0rc2")
+    for ran in (stage.push(main, parts=str(of_main)), stage.pull(head, merge, parts=str(of_pull))):
+        assert ran.code == 2, ran.said
+        assert re.match(r"input parts: are of compiler 3.13.0rc1 \(\w+\), and here it is 3.13.0rc2 \(", ran.error)
+    assert stage.store.entries() == [] and stage.conclusions == ["failure"]
+
+
 # --- by hand, with an audience ---------------------------------------------------------------------------------------
 
 

@@ -145,7 +145,7 @@ def test_what_is_uploaded_and_cached_is_what_the_bot_writes() -> None:
             assert given["key"].startswith(prefixes[0]) or len(prefixes) == 1, where
             assert prefixes[-1] == "code-size-", "any earlier run's cells are better than none"
             continue
-        assert given["path"] == bot["out"] + "/", where
+        assert given["path"] == bot["out"] + "/" and given["overwrite"], where
         assert step.get("if") == ("always()" if name != "measure" else None), where
 
 
@@ -176,6 +176,8 @@ def test_a_lost_shard_stops_neither_the_others_nor_the_report() -> None:
         (loads,) = [step["with"] for step in made[name]["steps"] if "download" in step["uses"]]
         assert made[name]["needs"] == ["plan", "measure"]
         assert joins == f"{loads['path']}/*.json"
+        (plan,) = [step["with"]["plan"] for step in made[name]["steps"] if step["uses"] == BOT]
+        assert plan == "${{ needs.plan.outputs.matrix }}", "`latest` and `nightly` are what they were for the shards"
         assert loads["merge-multiple"] is True
 
 

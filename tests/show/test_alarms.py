@@ -14,7 +14,7 @@ from replacing import replace
 from strategies import snapshots
 
 from bot.core.planned import LIFTED_LIMIT_FLAG
-from bot.core.policy import Accepted, Finding, Verdict, judge
+from bot.core.policy import Finding, Verdict, judge
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot
 from bot.show.alarms import BROKEN, Alarm, AlarmGroup, alarms
@@ -73,7 +73,7 @@ ARTIFACT = "artifact, bert on vmvx: 50,438 → 83,990 B (+66.5 %); limit"
     [
         (GROWN, f"❌ {ARTIFACT} 54,534 B"),
         (replace(GROWN, limit="1.5%", allowed=756), f"❌ {ARTIFACT} 51,194 B"),
-        (replace(GROWN, accepted=Accepted("a", "")), f"☑️ {ARTIFACT} 54,534 B"),
+        (replace(GROWN, accepted="a"), f"☑️ {ARTIFACT} 54,534 B"),
         (OVER, "❌ stack frame, bert on vmvx: 8,000 → 9,011 B (+12.6 %); limit 8 KiB"),
         (replace(OVER, base=None), "❌ stack frame, bert on vmvx: 9,011 B; limit 8 KiB"),
         (replace(GROWN, level="warn", head=None), "⚠️ artifact, bert on vmvx: 50,438 B on base, not known any more"),
@@ -102,7 +102,7 @@ def test_a_part_of_an_artifact_is_told_where_its_whole_is_not_as_bad() -> None:
     part = replace(GROWN, metric="vm_bytes")
     assert len(lines(with_(part, GROWN))) == 1
     assert lines(with_(part, replace(GROWN, level="warn")))[0].startswith("❌ VM bytecode, ")
-    accepted = replace(GROWN, accepted=Accepted("a", ""))
+    accepted = replace(GROWN, accepted="a")
     assert lines(with_(accepted, part))[0].startswith("❌ VM bytecode, "), "what fails is told before what is accepted"
 
 
@@ -151,9 +151,9 @@ def test_figures_of_several_cells_are_a_range() -> None:
 def test_cells_of_which_some_are_accepted_are_not_called_accepted() -> None:
     report = of(same, failing(bert=Failure("compile", "error: no", 1)))
     first, *rest = judge(report.deltas, []).findings
-    taken = replace(first, accepted=Accepted("a", ""))
+    taken = replace(first, accepted="a")
     assert [(one.mark, one.level) for one in told(with_(taken, *rest, report=report))] == [("💥", "fail")]
-    every = with_(*(replace(one, accepted=Accepted("a", "")) for one in (first, *rest)), report=report)
+    every = with_(*(replace(one, accepted="a") for one in (first, *rest)), report=report)
     assert [(one.mark, one.level) for one in told(every)] == [("☑️", "")]
 
 

@@ -12,7 +12,7 @@ from strategies import snapshots
 
 from bot.config.configuration import configs_dir, load_config
 from bot.core.delta import STATES
-from bot.core.policy import Accepted, Finding, Verdict, judge
+from bot.core.policy import Finding, Verdict, judge
 from bot.core.record import difference, ends
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey, Failure, Snapshot
@@ -227,11 +227,11 @@ def test_where_no_target_has_one_there_is_a_sentence_and_no_table() -> None:
     [
         ((GROWN,), "❌", "fail"),
         ((replace(GROWN, level="warn"),), "⚠️", "warn"),
-        ((replace(GROWN, accepted=Accepted("a", "")),), "☑️", "warn"),
+        ((replace(GROWN, accepted="a"),), "☑️", "warn"),
         ((replace(GROWN, metric=None, kind="state", limit="newly-broken"),), "💥", "fail"),
         ((replace(GROWN, metric=None, kind="state", limit="removed", level="warn"),), "⚠️", "warn"),
         ((replace(GROWN, known=True),), "", ""),
-        ((replace(GROWN, accepted=Accepted("a", "")), replace(GROWN, key=VIT)), "❌", "fail"),
+        ((replace(GROWN, accepted="a"), replace(GROWN, key=VIT)), "❌", "fail"),
         ((replace(GROWN, known=True), replace(GROWN, key=VIT, level="warn")), "⚠️", "warn"),
     ],
 )
@@ -331,7 +331,7 @@ FAILED = replace(WARNED, level="fail", metric="artifact_bytes")
         ((replace(WARNED, metric="artifact_bytes"),), "⚠️−10", "warn"),
         ((replace(WARNED, metric=None, kind="state"),), "⚠️−10", "warn"),
         ((FAILED, WARNED), "❌−10", "fail"),
-        ((WARNED, replace(FAILED, accepted=Accepted("a", ""))), "☑️−10", "warn"),
+        ((WARNED, replace(FAILED, accepted="a")), "☑️−10", "warn"),
         ((replace(WARNED, kind="limit", known=True),), "−10", ""),
     ],
 )
