@@ -38,16 +38,13 @@ def program(ir: Any, load: Callable[[str], Any], files: Mapping[str, Any]) -> An
     """
     answer = {**_regions(ir, load(files["dispatch_creation"])), **stream(ir, load(files["stream"]))}
     phases: dict[str, str] = {}
-    answer |= {"phases": phases, "linalg_ops_before": None, "operations": None, "places": {}}
+    answer |= {"phases": phases, "operations": None, "places": {}}
     for phase in ("input", "global-optimization"):
         path = files.get(phase.replace("-", "_"))
         if path is not None:
             module = load(path)
             phases[phase] = _digest(module)
-            if phase == "input":
-                answer |= contents(ir, module)
-            else:
-                answer["linalg_ops_before"] = len(collect(ir, module, is_linalg))
+            answer |= contents(ir, module) if phase == "input" else {}
     if files.get("flow") is None:
         return {**answer, "sources": [], "sites": [], "families": None}
     return {**answer, **_flow(ir, load(files["flow"]))}
