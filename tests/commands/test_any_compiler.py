@@ -299,6 +299,19 @@ int both(int a) { return kernel<2>(a LESS) + kernel<3>(a LESS); }
 """
 
 
+def test_a_frame_is_of_the_file_that_its_function_is_in(tmp_path: Path) -> None:
+    source = "static int own(int a) { volatile char room[%d]; return room[a]; }\nint %s(int a) { return own(a); }\n"
+    files = {"a.c": source % (4096, "fa"), "b.c": source % (16, "fb")}
+    run = ["sh", "-c", "cp a.c b.c out; cd out; {side} -fstack-usage -c a.c b.c && cc -r a.o b.o -o both.o"]
+    write(tmp_path, run, files, artifacts=["*.o"], sources=["*.c"])
+    bot(tmp_path, "measure", "--compiler", "cc -O0", "--out", "head.json")
+    frames = {
+        (one["executable"], one["name"]): one["stack_bytes"] for one in cells(tmp_path, out=".")["a"]["dispatches"]
+    }
+    assert frames["a.o", "own"] > 2000 > frames["b.o", "own"] and frames["both.o", "own"] == frames["a.o", "own"]
+    assert cells(tmp_path, out=".")["a"]["metrics"]["stack_max_bytes"] == frames["a.o", "own"]
+
+
 def test_kernels_keep_their_identity_when_mangled_names_change(tmp_path: Path) -> None:
     sides = {"base": "c++ -DMORE= -DLESS=", "head": "c++ '-DMORE=,float' -DLESS=,0.5f"}
     write(tmp_path, [*CC[:2], "-O1", *CC[3:]], {"k.cpp": MANGLED}, **sides)

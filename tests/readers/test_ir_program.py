@@ -356,6 +356,24 @@ def test_the_most_that_is_held_at_once(worker: Child, tmp_path: Path, old: str, 
     assert (found["program_memory_bytes"], found["dynamic_buffers"], found["variable_bytes"]) == (most, 1, 0)
 
 
+EITHER = """
+util.func public @f(%c: i1) -> (!stream.resource<external>) {
+  %size = arith.constant 4096 : index
+  cf.cond_br %c, ^bb1, ^bb2
+^bb1:
+  %r, %t = stream.resource.alloca uninitialized : !stream.resource<external>{%size} => !stream.timepoint
+  util.return %r : !stream.resource<external>
+^bb2:
+  %r2, %t2 = stream.resource.alloca uninitialized : !stream.resource<external>{%size} => !stream.timepoint
+  util.return %r2 : !stream.resource<external>
+}
+"""
+
+
+def test_what_is_held_in_one_branch_or_the_other_is_not_known(worker: Child, tmp_path: Path) -> None:
+    assert schedule(worker, written(tmp_path, EITHER))["program_memory_bytes"] is None
+
+
 # Strategies, kinds and stack allocations.
 
 
