@@ -82,17 +82,17 @@ def measure_files(
     except MalformedBinary as error:
         no_frames = error.line
     for one in frames.values():
-        largest |= {name: max(size, largest.get(name, 0)) for name, size in one.items()}
+        largest |= {name: max(frame, largest.get(name, 0)) for name, frame in one.items()}
     dispatches, sizes = list[Dispatch](), Counter[str]()
     for file, reading in readings.items():
         # A local function may have a namesake in another file; what is linked of several has no file of its own.
-        own = frames.get(re.sub(r"\.[^./]*$", "", file), largest)
+        own_frames = frames.get(re.sub(r"\.[^./]*$", "", file), largest)
         sizes.update({EXECUTABLES + label: size for label, size in reading.parts.items()})
         sizes[OTHER] += reading.unattributed_bytes
         for entry in reading.entry_points:
             known = {what: getattr(entry, what) for what in OF_ENTRY_POINT}
-            if entry.name in own:
-                known["stack_bytes"] = own[entry.name]
+            if entry.name in own_frames:
+                known["stack_bytes"] = own_frames[entry.name]
             dispatches.append(Dispatch(file, entry.name, stem_of(entry.name), strategy="", **known))
     sizes[UNREAD] = sum(len(files[name]) for name in artifacts if name not in readings)
     whole_bytes = sum(len(files[name]) for name in artifacts)
