@@ -41,6 +41,7 @@ _GATED = frozenset(
     for backend in BACKENDS
     if backend.has_stack_gate
 )
+_GATE = "stack-limit"  # The stage of a failure that is the stack gate's
 _PLACES = "--mlir-print-debuginfo"  # Keeps the model's own names in the phases
 _REQUIRED = {
     "program": {"dispatch_creation", "stream"},
@@ -161,7 +162,9 @@ def _compile_once(kit: Kit, argv: Sequence[str], source: Source, layout: int) ->
             except InputError as error:
                 return Failure("read", error.what)
         said = without_places(whole_lines(outcome.output))  # the printed command does not ask for locations
-        return failure(replace(outcome, output=said), kit.session.timeout_seconds)
+        failed = failure(replace(outcome, output=said), kit.session.timeout_seconds)
+        is_gate = failed.figure_bytes is not None and failed.figure_bytes == stack_figure_bytes(said)
+        return structs.replace(failed, stage=_GATE) if is_gate else failed
 
 
 def compile_directly(kit: Kit, argv: Sequence[str], source: Source, *, layout: int = 0) -> Result:
@@ -172,12 +175,11 @@ def compile_directly(kit: Kit, argv: Sequence[str], source: Source, *, layout: i
     `layout`: of the compiler's memory, as in `bot.system.memory_layout`.
     """
     first = _compile_once(kit, argv, source, layout)
-    figure_bytes = first.figure_bytes if isinstance(first, Failure) else None
-    if not isinstance(first, Failure) or figure_bytes is None or stack_figure_bytes(first.message) != figure_bytes:
+    if not isinstance(first, Failure) or first.stage != _GATE:
         return first
     lifted = _compile_once(kit, (*argv, LIFTED_LIMIT_FLAG), source, layout)
     if isinstance(lifted, Compiled):
-        return replace(lifted, refusal=structs.replace(first, stage="stack-limit"))
-    if lifted.stage != "compile" or is_local(lifted.message):
-        return first
-    return structs.replace(lifted, message=f"{LIFTED}{lifted.message}")
+        return replace(lifted, refusal=first)
+    if lifted.stage not in ("compile", _GATE) or is_local(lifted.message):
+        return structs.replace(first, stage="compile")
+    return structs.replace(lifted, stage="compile", message=f"{LIFTED}{lifted.message}")
