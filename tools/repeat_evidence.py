@@ -21,7 +21,7 @@ from printed_commands import Side, ran
 from bot.core.metrics import METRICS
 from bot.core.snapshot import Cell, Snapshot, from_json
 
-TIMES = frozenset({"compile_cpu_ms", "compile_peak_rss_kib", "phases_ms"})
+TIMES = frozenset({"compile_cpu_ms", "compile_peak_rss_kib"})
 EXACT = frozenset(metric.id for metric in METRICS if metric.exact)
 RUNS = 12
 """Of a command whose cell differed: that often it must be asked before it is believed that it always says the same."""

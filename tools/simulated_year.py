@@ -95,7 +95,6 @@ def copied(snapshot: Snapshot, copies: int) -> Snapshot:
             cell,
             metrics=times(cell.metrics),
             parts=times(cell.parts),
-            phases_ms=times(cell.phases_ms),
             dispatches=rows,
             program=program,
             families=tuple(replace(row, members=tuple(map(other, row.members))) for row in cell.families),

@@ -58,7 +58,7 @@ def _tools(cancel: Cancel) -> Iterator[Check]:
         yield "git", "not found", "install git: without it the report cannot name commits"
     else:
         yield "git", run(["git", "--version"], cancel=cancel).output.strip(), ""
-    pip = run([sys.executable, "-m", "pip", "--version"], cancel=cancel)
+    pip = run([sys.executable, "-I", "-m", "pip", "--version"], cancel=cancel)
     if pip.ok:
         yield "pip", " ".join(pip.output.split()[:2]), ""
     else:

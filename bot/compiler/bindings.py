@@ -55,7 +55,7 @@ class Bindings:
             if self._worker is None:
                 self._worker = Worker(self._argv)
                 greeting = self._worker.ask(None, self._cancel, self._timeout_seconds)
-                if greeting is None or "ready" not in greeting:
+                if greeting is None or greeting.strip() != '{"ready": true}':
                     self.close()
                     self._root, self.reason = None, here("this compiler's MLIR bindings cannot be loaded")
             answer = self._worker.ask(request, self._cancel, self._timeout_seconds) if self._worker else None

@@ -29,7 +29,7 @@ from bot.core.record import Record
 from bot.core.snapshot import Cell, CellRow, cell_of, is_digest, key_of, row_of
 from bot.errors import BotError
 
-MEASURING = ("compiler", "explain", "readers", "study")
+MEASURING = ("compiler", "core", "explain", "readers", "study")
 """The folders whose code decides what a cell says of the same bytes."""
 
 

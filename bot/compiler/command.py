@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import sys
-import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
@@ -29,14 +28,14 @@ from bot.compiler.cell_cache import digest_of
 from bot.compiler.compiler import Compile, Compiled, Result, Session
 from bot.compiler.diagnostics import failure, require_room
 from bot.compiler.storage import COMPLETE, filled, hold
-from bot.compiler.toolchain import hashed, newest, pip, reason
+from bot.compiler.toolchain import download, hashed, newest, pip, reason, this_python
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import PlannedCell
 from bot.core.snapshot import CompilerInfo, Failure
 from bot.core.spec import MOVING, RESOLVED, Command, Places
 from bot.errors import CompilerUnavailable, InputError
 from bot.system.confined import PLACE, TooMuch, confined, has_namespaces, isolation
-from bot.system.files import read_bounded, temporary_directory
+from bot.system.files import MOST_READ_BYTES, read_bounded, require_bounded, temporary_directory
 from bot.system.git import Git
 from bot.system.processes import Cancel, run
 
@@ -91,7 +90,10 @@ class CommandCompiler:
         with temporary_directory("cell-", session.scratch) as parent:
             folder = parent / "cell"
             files = {**self.sources, self.path_of(cell.model.path): Path(cell.model.path).read_bytes()}
+            own = {OUT, "tmp"} if self.environment is None else {OUT, "tmp", _PYTHON}
             for name, data in files.items():
+                if os.path.normpath(name).partition(os.sep)[0] in own:
+                    return Failure("compile", f"{name} is where the command has a folder of its own: move it")
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / name).write_bytes(data)
                 os.utime(folder / name, _TIMES)
@@ -132,12 +134,13 @@ class CommandCompiler:
             there = ", ".join(name for name, _ in names[:3]) or "nothing"
             return Failure("compile", f"wrote no file that is {' or '.join(command.artifacts)}, but {there}")
         wanted = (*command.artifacts, STACK_USAGE, *(f"*.{stage}" for stage in command.stages))
-        files = {}
-        for name, path in names:
-            if any_of(wanted, name):
-                if path.is_symlink():
-                    raise InputError(f"{name} is a link")
-                files[name] = read_bounded(path, name)
+        measured = {name: path for name, path in names if any_of(wanted, name)}
+        if link := next((name for name, path in measured.items() if path.is_symlink()), None):
+            raise InputError(f"{link} is a link")
+        whole_bytes = sum(require_bounded(path, name) for name, path in measured.items())
+        if whole_bytes > MOST_READ_BYTES:
+            raise InputError(f"the files have {whole_bytes:,} bytes; more than {MOST_READ_BYTES:,} are not read")
+        files = {name: read_bounded(path, name) for name, path in measured.items()}
         has_facts = (out / FACTS).is_file() and not (out / FACTS).is_symlink()
         text = read_bounded(out / FACTS, FACTS, _MOST_FACTS_BYTES) if has_facts else b"{}"
         try:
@@ -216,7 +219,9 @@ def _sources(command: Command, root: Path) -> dict[str, bytes]:
     """The files that go along, and those that the command names."""
     names = {name for glob in command.sources for name in iglob(glob, root_dir=root, recursive=True)}
     names |= {word for word in command.run if not os.path.isabs(word)}
-    files = {name: root / name for name in names if name and ".." not in Path(name).parts and (root / name).is_file()}
+    files = {
+        name: root / name for name in names if name and ".." not in Path(name).parts and os.path.isfile(root / name)
+    }
     outside = [name for name, path in files.items() if not path.resolve().is_relative_to(root.resolve())]
     if outside:
         raise CompilerUnavailable("leads out of the configuration's folder", where=min(outside))
@@ -234,9 +239,8 @@ def _installed(
         hint = "such as 3.9.0, or latest"
         raise CompilerUnavailable(f"is no release of {package}, and no wheel", where=spec[:200], hint=hint)
     what = f"wheel-{hashed(wheel)[:32]}" if is_file else version
-    machine = sysconfig.get_platform().replace(".", "_")
     name = f"env-{package}-"
-    home = cache / "toolchains" / "-".join(filter(None, (name + what, machine, places.key)))
+    home = cache / "toolchains" / "-".join(filter(None, (name + what, this_python(), places.key)))
     if places.changeable or not hold(home):
         say(f"fetching {package} {version if not is_file else wheel.name}")
         requirement = str(wheel.resolve()) if is_file else f"{package}=={version}"
@@ -252,18 +256,15 @@ def _install(requirement: str, home: Path, places: Places, cancel: Cancel) -> Pa
     """
     python, name = str(getattr(sys, "_base_executable", sys.executable)), "python{}.{}".format(*sys.version_info)
     with temporary_directory("wheel-") as wheels:
-        outcome = pip("download", *places.argv, requirement, cancel=cancel, scratch=wheels)
-        if not outcome.ok:
-            hint = "check the network and the index, or run code-size-bot with a Python that its wheels are for"
-            raise CompilerUnavailable(f"could not be fetched: {reason(outcome)}", where=requirement, hint=hint)
-        files = sorted(str(path) for path in wheels.glob("*.whl"))
-        digest = digest_of(python, [f"{Path(path).name} {hashed(Path(path))}" for path in files])
+        more = "; or run code-size-bot with a Python that its wheels are for"
+        files = download(requirement, places, cancel, wheels, more=more)
+        digest = digest_of(this_python(), [f"{path.name} {hashed(path)}" for path in files])
         if places.changeable and hold(home := home.with_name(home.name + digest[:32])):
             return home
         with filled(home, digest) as scratch:
             target = str(scratch / "lib" / name / "site-packages")
-            words = ("--no-deps", "--no-index", "--no-compile", "--quiet", "--target", target, *files)
-            outcome = run([python, "-m", "venv", "--without-pip", "--symlinks", str(scratch)], cancel=cancel)
+            words = ("--no-deps", "--no-index", "--no-compile", "--quiet", "--target", target, *map(str, files))
+            outcome = run([python, "-I", "-m", "venv", "--without-pip", "--symlinks", str(scratch)], cancel=cancel)
             outcome = pip("install", *words, cancel=cancel, scratch=wheels) if outcome.ok else outcome
             if not outcome.ok:
                 raise CompilerUnavailable(f"could not be installed: {reason(outcome)}", where=requirement)

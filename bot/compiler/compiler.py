@@ -23,8 +23,6 @@ class Compiled:
     # the compiler's refusal that was lifted (its stack gate); None for an ordinary compile
     refusal: Failure | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)  # what it did not leave → why
-    # phase → wall time between its end and the end of the phase before
-    phases_ms: Mapping[str, int] = field(default_factory=dict)
     # metric id → what the compiler itself says, where no file shows it; None for a declared one of which it says
     # nothing
     facts: Mapping[str, int | None] = field(default_factory=dict)

@@ -5,7 +5,6 @@ The model arrives on standard input and every output has a fixed relative name, 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,13 +35,13 @@ PROGRAM, ALLOCAS, STRATEGIES = "program.json", "allocas.json", "strategies.json"
 _THE_ARTIFACT = "the artifact"
 _MOST_TABLE_BYTES = 1 << 26
 """The most that is read of the statistics (one line), and of the stack usage (a line for each function)."""
-_STARTED = "started"
 _GATED = frozenset(
     f"{option}={backend.name}"
     for option in ("--iree-hal-target-backends", "--iree-hal-local-target-device-backends")
     for backend in BACKENDS
     if backend.has_stack_gate
 )
+_GATE = "stack-limit"  # The stage of a failure that is the stack gate's
 _PLACES = "--mlir-print-debuginfo"  # Keeps the model's own names in the phases
 _REQUIRED = {
     "program": {"dispatch_creation", "stream"},
@@ -74,7 +73,6 @@ def _invoke(
     kit: Kit, argv: Sequence[str], source: Source, cwd: Path, *, measuring: bool = True, layout: int = 0
 ) -> Outcome:
     (cwd / "tmp").mkdir(exist_ok=True)
-    (cwd / _STARTED).touch()
     options = kit.options if measuring else tuple(option for option in kit.options if option == UNTHREADED)
     command = [str(kit.toolchain.binary), "-", *argv, *options, "-o", ARTIFACT]
     try:
@@ -101,9 +99,6 @@ def _file(path: Path, what: str, most_bytes: int = MOST_READ_BYTES) -> bytes | N
         return read_bounded(path, what, most_bytes)
     except OSError:
         return None
-
-
-_PHASE_NAME = re.compile(r"\.\d+\.([a-z-]+)\.mlir$")
 
 
 def compile_to(kit: Kit, argv: Sequence[str], source: Source) -> str | Failure:
@@ -154,14 +149,8 @@ def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome) -
     reasons = dict.fromkeys(QUESTIONS, kit.bindings.reason) if kit.bindings.reason else {}
     if not any(option.startswith("--stack-usage-file") for option in kit.options):
         reasons["stack_usage"] = "this compiler has no --stack-usage-file"
-    # Phase → wall time, from when the dumps were written; the compile is single-threaded.
-    dumps = ((path, _PHASE_NAME.search(path.name)) for path in (directory / "phases").glob("*.mlir"))
-    written = sorted((path.stat().st_mtime_ns, path.name, match[1]) for path, match in dumps if match)
-    times_ns = [(directory / _STARTED).stat().st_mtime_ns, *(time for time, _, _ in written)]
-    phases_ms = {name: (time - before) // 10**6 for before, (time, _, name) in zip(times_ns, written, strict=False)}
     present = {name: data for name, data in files.items() if data is not None}
-    costs = outcome.cpu_ms, outcome.peak_rss_kib
-    return Compiled(present, *costs, reasons=reasons, phases_ms=phases_ms)
+    return Compiled(present, outcome.cpu_ms, outcome.peak_rss_kib, reasons=reasons)
 
 
 def _compile_once(kit: Kit, argv: Sequence[str], source: Source, layout: int) -> Result:
@@ -173,7 +162,9 @@ def _compile_once(kit: Kit, argv: Sequence[str], source: Source, layout: int) ->
             except InputError as error:
                 return Failure("read", error.what)
         said = without_places(whole_lines(outcome.output))  # the printed command does not ask for locations
-        return failure(replace(outcome, output=said), kit.session.timeout_seconds)
+        failed = failure(replace(outcome, output=said), kit.session.timeout_seconds)
+        is_gate = failed.figure_bytes is not None and failed.figure_bytes == stack_figure_bytes(said)
+        return structs.replace(failed, stage=_GATE) if is_gate else failed
 
 
 def compile_directly(kit: Kit, argv: Sequence[str], source: Source, *, layout: int = 0) -> Result:
@@ -184,12 +175,11 @@ def compile_directly(kit: Kit, argv: Sequence[str], source: Source, *, layout: i
     `layout`: of the compiler's memory, as in `bot.system.memory_layout`.
     """
     first = _compile_once(kit, argv, source, layout)
-    figure_bytes = first.figure_bytes if isinstance(first, Failure) else None
-    if not isinstance(first, Failure) or figure_bytes is None or stack_figure_bytes(first.message) != figure_bytes:
+    if not isinstance(first, Failure) or first.stage != _GATE:
         return first
     lifted = _compile_once(kit, (*argv, LIFTED_LIMIT_FLAG), source, layout)
     if isinstance(lifted, Compiled):
-        return replace(lifted, refusal=structs.replace(first, stage="stack-limit"))
-    if lifted.stage != "compile" or is_local(lifted.message):
-        return first
-    return structs.replace(lifted, message=f"{LIFTED}{lifted.message}")
+        return replace(lifted, refusal=first)
+    if lifted.stage not in ("compile", _GATE) or is_local(lifted.message):
+        return structs.replace(first, stage="compile")
+    return structs.replace(lifted, stage="compile", message=f"{LIFTED}{lifted.message}")

@@ -87,13 +87,12 @@ def filled(home: Path, mark: str = "") -> Iterator[Path]:
         with temporary_directory(PART_PREFIX, home.parent) as scratch:
             yield scratch
             write_atomically(scratch / COMPLETE, mark.encode())
-            if not (home / COMPLETE).is_file():  # what is left of one that was partly removed
-                shutil.rmtree(home, ignore_errors=True)
             try:
                 scratch.rename(home)
             except OSError:
-                if not (home / COMPLETE).is_file():  # not another run that was faster
-                    raise
+                if not (home / COMPLETE).is_file():  # no other run was faster: it is what is left of a removed one
+                    shutil.rmtree(home, ignore_errors=True)
+                    scratch.rename(home)
     except OSError as error:
         hint = "free some space, or choose another cache"
         raise OutputError(f"cannot be written: {error.strerror or error}", where=str(home), hint=hint) from None

@@ -45,15 +45,15 @@ _TICK_SECONDS = 0.02  # Longer than the kernel's clock takes to go on: until the
 
 def compiler_digest(binary: Path, bindings: Path | None, cache: Path) -> str:
     """SHA-256 (hex) over the compiler's files and names; raises CompilerUnavailable where they change meanwhile."""
-    files = dict(_files(binary, bindings))
+    files = [*dict.fromkeys(_files(binary, bindings))]  # of two places a file of one name each
     identity = _identity(files)
     memo = cache / "digests" / hashlib.sha256(identity.encode()).hexdigest()
     known = read(memo).decode("ascii", "replace")
     if re.fullmatch(r"[0-9a-f]{64}", known):
         return known
     time.sleep(_TICK_SECONDS)
-    digest = hashlib.sha256("".join(f"{name}\0{hashed(path)}\n" for name, path in files.items()).encode()).hexdigest()
-    if _identity(dict(_files(binary, bindings))) != identity:
+    digest = hashlib.sha256("".join(f"{name}\0{hashed(path)}\n" for name, path in files).encode()).hexdigest()
+    if _identity([*dict.fromkeys(_files(binary, bindings))]) != identity:
         hint = "wait until the build is done"
         raise CompilerUnavailable("is being written while it is read", where=binary.name, hint=hint)
     with contextlib.suppress(OutputError):  # only the next run's time is lost
@@ -73,10 +73,10 @@ def _files(binary: Path, bindings: Path | None) -> Iterator[tuple[str, Path]]:
             yield from ((prefix + name, path) for name, path in files)
 
 
-def _identity(files: dict[str, Path]) -> str:
+def _identity(files: Sequence[tuple[str, Path]]) -> str:
     """What tells a file from any other, and from itself before a change."""
     rows = []
-    for name, path in files.items():
+    for name, path in files:
         stat = path.stat()
         times = (stat.st_mtime_ns, stat.st_ctime_ns)
         rows.append(f"{name}\0{path}\0{stat.st_dev} {stat.st_ino} {stat.st_size} {times}")
@@ -109,10 +109,18 @@ def release_home(version: str, cache: Path, places: Places = _INDEX, project: st
 
     What came from a page that a pull request may have named is never taken for what the index has.
     """
-    python, machine = str(sysconfig.get_config_var("SOABI") or sys.implementation.cache_tag), platform.machine()
-    here = python if machine in python else f"{python}-{machine}"
     kind = "" if project == PROJECT else project
-    return cache / "toolchains" / "-".join(filter(None, (kind, version, here, places.key)))
+    return cache / "toolchains" / "-".join(filter(None, (kind, version, _abi(), places.key)))
+
+
+def _abi() -> str:
+    python, machine = str(sysconfig.get_config_var("SOABI") or sys.implementation.cache_tag), platform.machine()
+    return python if machine in python else f"{python}-{machine}"
+
+
+def this_python() -> str:
+    """This Python's version and what its extensions are built for: the same wherever it is installed."""
+    return f"{platform.python_version()}-{_abi()}"
 
 
 def fetch_release(
@@ -132,18 +140,26 @@ def fetch_release(
         return home
     say(f"fetching {project}=={version}")
     with temporary_directory("wheel-") as scratch:
-        outcome = pip("download", "--no-deps", *places.argv, f"{project}=={version}", cancel=cancel, scratch=scratch)
-        fetched = sorted(scratch.glob("*.whl"))
-        if not outcome.ok or not fetched:
-            where, listed = f"{project}=={version}", re.search(r"from versions: ([^)]*)\)", outcome.output)
-            is_told = places.find_links or os.environ.get("PIP_FIND_LINKS")
-            more = f"; {NIGHTLIES_HINT}" if Version(version).is_prerelease and not is_told else ""
-            if listed is not None and listed[1] not in ("", "none"):
-                hint = f"newest: {', '.join(listed[1].split(', ')[-4:])}{more}"
-                raise CompilerUnavailable("no such release for this machine and Python", where=where, hint=hint)
-            what = f"could not be fetched: {reason(outcome)}"
-            raise CompilerUnavailable(what, where=where, hint=f"check the network and the index{more}")
-        return unpack(fetched[0], cache, project) if places.changeable else _unpack_into(fetched[0], home, project)
+        is_told = places.find_links or os.environ.get("PIP_FIND_LINKS")
+        more = f"; {NIGHTLIES_HINT}" if Version(version).is_prerelease and not is_told else ""
+        wheel = download(f"{project}=={version}", places, cancel, scratch, "--no-deps", more=more)[0]
+        return unpack(wheel, cache, project) if places.changeable else _unpack_into(wheel, home, project)
+
+
+def download(
+    requirement: str, places: Places, cancel: Cancel, scratch: Path, *options: str, more: str = ""
+) -> list[Path]:
+    """The wheels that pip fetched into `scratch`, at least one; raises CompilerUnavailable, with `more` in its hint."""
+    outcome = pip("download", *options, *places.argv, requirement, cancel=cancel, scratch=scratch)
+    wheels = sorted(scratch.glob("*.whl"))
+    if outcome.ok and wheels:
+        return wheels
+    listed = re.search(r"requirement \S+ \(from versions: ([^)]*)\)", outcome.output)  # not what it needs itself
+    if listed is not None and listed[1] not in ("", "none"):
+        what, hint = "no such release for this machine and Python", f"newest: {', '.join(listed[1].split(', ')[-4:])}"
+    else:
+        what, hint = f"could not be fetched: {reason(outcome)}", "check the network and the index"
+    raise CompilerUnavailable(what, where=requirement, hint=hint + more)
 
 
 def pip(*arguments: str, cancel: Cancel, timeout_seconds: float = 1800, scratch: Path | None = None) -> Outcome:
@@ -153,7 +169,16 @@ def pip(*arguments: str, cancel: Cancel, timeout_seconds: float = 1800, scratch:
     """
     wanted = re.compile("PIP_.*|(?i:.*_proxy)")
     environment = {name: value for name, value in os.environ.items() if wanted.fullmatch(name)}
-    argv = [sys.executable, "-m", "pip", *arguments, "--only-binary=:all:", "--disable-pip-version-check", "--no-input"]
+    argv = [
+        sys.executable,
+        "-I",
+        "-m",
+        "pip",
+        *arguments,
+        "--only-binary=:all:",
+        "--disable-pip-version-check",
+        "--no-input",
+    ]
     if scratch is not None:
         environment["TMPDIR"] = str(scratch)
         argv += ["--progress-bar=off", *(["-d", str(scratch)] if arguments[0] == "download" else [])]
@@ -357,7 +382,7 @@ def interpreter(root: Path, cancel: Cancel) -> str | None:
     others = (os.path.join(place, name) for name in _PYTHONS for place in os.get_exec_path())
     for python in (sys.executable, *filter(os.path.exists, others)):
         with contextlib.suppress(OSError):
-            if run([python, "-E", "-s", "-B", "-c", _LOADS, str(root)], cancel=cancel, timeout_seconds=60).ok:
+            if run([python, "-I", "-B", "-c", _LOADS, str(root)], cancel=cancel, timeout_seconds=60).ok:
                 return python
     return ""
 

@@ -130,13 +130,20 @@ class _Walk:
                 mapping[key] = self.value(value_node, here)
             return mapping
         if isinstance(node, yaml.ScalarNode):
-            return _scalar(node)
+            return _scalar(self.printable(node))
         return [self.value(item, (*at, index)) for index, item in enumerate(node.value)]
 
     def key(self, node: yaml.Node) -> str:
         if not isinstance(node, yaml.ScalarNode):
             raise _error(self.path, node.start_mark.line + 1, "a key is text, not a list or a mapping")
-        return str(node.value)
+        return str(self.printable(node).value)
+
+    def printable(self, node: yaml.ScalarNode) -> yaml.ScalarNode:
+        """The node; refused for a character, written as an escape, that is not allowed in the file either."""
+        if refused := yaml.reader.Reader.NON_PRINTABLE.search(node.value):
+            what = f"the character U+{ord(refused[0]):04X} is not allowed"
+            raise _error(self.path, node.start_mark.line + 1, what)
+        return node
 
 
 def _scalar(node: yaml.ScalarNode) -> str | int | float | bool | None:

@@ -65,8 +65,6 @@ class Program(Record, frozen=True, omit_defaults=True):
 
     # one of HASHED_PHASES → digest of the whole program's IR at its end, up to names of values and places
     phases: Mapping[str, Digest] = always({})
-    # linalg operations before fusion; None where that phase could not be read
-    linalg_ops_before: Count | None = always(None)
     sources: tuple[Source, ...] = always(())
     sites: tuple[Site, ...] = always(())
     # what the model's own program consists of before any optimization, as `bot.core.json_text` writes it: operations

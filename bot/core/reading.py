@@ -136,7 +136,6 @@ class ProgramFacts(Record, frozen=True):
     linalg_ops: Count  # linalg and iree_linalg_ext operations inside those regions (terminators not counted)
     executables: Count
     entry_points: tuple[ExecutableFacts, ...]
-    linalg_ops_before: Count | None = None  # those operations before fusion; None where that phase was not left behind
     phases: Mapping[str, str] = {}  # phase → digest of the whole program's IR at its end
     sources: tuple[SourceText, ...] = ()
     families: tuple[Family, ...] | None = None  # what deduplication left behind; None where that is not known

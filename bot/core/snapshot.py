@@ -108,8 +108,6 @@ class Cell(Small, frozen=True):
     others: tuple[Outcome, ...] = ()  # what differed from the first compile: the compiler does not repeat itself here
     program: Program | None = None  # what the target-independent IR says; None where it could not be read
     families: tuple[Family, ...] = ()
-    # phase of the compiler → wall time that the single-threaded compile spent in it; varies
-    phases_ms: Mapping[str, int] = {}
     # every byte of the artifact under one name (`bot.core.metrics`); empty where they are not known
     parts: Mapping[str, int] = {}
     # what made machine code of the artifact's PTX text, version and level; None without one
@@ -277,7 +275,6 @@ class CellRow(Record, frozen=True):
     others: tuple[Outcome, ...] = ()
     program: str | None = None
     families: tuple[Family, ...] = ()
-    phases_ms: Mapping[str, Count] = {}
     parts: Mapping[str, Count] = {}
     assembler: str | None = None
     traces: Mapping[str, DispatchTrace] | msgspec.UnsetType = msgspec.UNSET

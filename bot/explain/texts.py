@@ -72,7 +72,6 @@ def describe(facts: ProgramFacts) -> Program:
         sources.append(replace(fingerprint(text), bound=bound))
     return Program(
         phases={phase: written(bytes.fromhex(digest)) for phase, digest in facts.phases.items()},
-        linalg_ops_before=facts.linalg_ops_before,
         sources=tuple(sources),
         sites=facts.sites,
         operations=None if facts.operations is None else counts_text(facts.operations),

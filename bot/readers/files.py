@@ -73,22 +73,26 @@ def measure_files(
             readings[name] = _read(files[name])
         except MalformedBinary as error:
             unread.append(f"{name}: {error.line}")
-    frames, no_frames = dict[str, int](), ""
+    frames, largest, no_frames = dict[str, dict[str, int]](), dict[str, int](), ""  # of each file, and of all
     try:
         for name, data in files.items():
             if name.endswith(".su"):
                 text = _COLUMN.sub(r"\1:", data.decode("utf-8", "replace")).replace("dynamic,bounded", "dynamic")
-                frames |= read_stack_usage(text)
+                frames[name.removesuffix(".su")] = read_stack_usage(text)
     except MalformedBinary as error:
         no_frames = error.line
+    for one in frames.values():
+        largest |= {name: max(frame, largest.get(name, 0)) for name, frame in one.items()}
     dispatches, sizes = list[Dispatch](), Counter[str]()
     for file, reading in readings.items():
+        # A local function may have a namesake in another file; what is linked of several has no file of its own.
+        own_frames = frames.get(re.sub(r"\.[^./]*$", "", file), largest)
         sizes.update({EXECUTABLES + label: size for label, size in reading.parts.items()})
         sizes[OTHER] += reading.unattributed_bytes
         for entry in reading.entry_points:
             known = {what: getattr(entry, what) for what in OF_ENTRY_POINT}
-            if entry.name in frames:
-                known["stack_bytes"] = frames[entry.name]
+            if entry.name in own_frames:
+                known["stack_bytes"] = own_frames[entry.name]
             dispatches.append(Dispatch(file, entry.name, stem_of(entry.name), strategy="", **known))
     sizes[UNREAD] = sum(len(files[name]) for name in artifacts if name not in readings)
     whole_bytes = sum(len(files[name]) for name in artifacts)

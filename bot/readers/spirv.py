@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from bot.core.reading import EntryPoint, Reader, Reading
 from bot.errors import MalformedBinary
-from bot.readers.elf import code_digest, fingerprint
+from bot.readers.elf import Budget, code_digest, fingerprint
 
 MAGIC = b"\x03\x02\x23\x07"
 WORD_BYTES, HEADER_WORDS, VERSION_AT = 4, 5, 1
@@ -196,11 +196,13 @@ def _entry_points(module: Module) -> Iterator[EntryPoint]:
     ends = [*(each.start for each in entries.values()), len(module.words)]
     # A digest is of the function and of all that is no entry point, as ids of that stand in its code.
     outside = (_without_names(module, start, end) for start, end in zip(starts, ends, strict=True))
+    budget = Budget(len(module.words) * WORD_BYTES, "spirv")
     common = fingerprint(module.words[VERSION_AT : VERSION_AT + 1].tobytes(), b"".join(outside))
     for function_id, name, interface in module.entries:
         function = entries.get(function_id)
         if function is None:
             raise MalformedBinary(f"entry point {name[:80]!r} names no function", where="spirv")
+        budget.spend(function.words * WORD_BYTES)
         yield EntryPoint(
             name,
             code_bytes=function.words * WORD_BYTES,

@@ -126,7 +126,6 @@ def cell_of(
         reasons={**measurement.reasons, **local, **({"families": no_families} if families is None else {})},
         program=program.program,
         families=families or (),
-        phases_ms=result.phases_ms,
         parts=measurement.parts,
         assembler=assembler.name_for(planned.target.backend) if assembler else None,
     )

@@ -15,8 +15,11 @@ import needs
 import pytest
 import yaml
 
+from bot.compiler.command import command_compiler
+from bot.core.spec import Command, Places
 from bot.readers.files import stem_of
 from bot.system import confined
+from bot.system.processes import Cancel
 
 LIBRARY = """
 static int twice(int x) { return 2 * x; }
@@ -106,6 +109,7 @@ BADLY = {
     "nothing": "echo text > out/notes.txt",
     "large": "truncate -s 10G out/code.o",
     "floods": "for i in 1 2 3 4 5 6 7 8; do fallocate -l 900M out/$i.o; done; sleep 100",
+    "sparse": "truncate -s 900M out/1.o out/2.o",
     "lies": """cc -c -x c /dev/null -o out/code.o; echo '{"executable_bytes": 5}' > out/facts.json""",
     "invents": """cc -c -x c /dev/null -o out/code.o; echo '{"speed": 5}' > out/facts.json""",
     "negative": """cc -c -x c /dev/null -o out/code.o; echo '{"spill_bytes": -5}' > out/facts.json""",
@@ -120,6 +124,7 @@ SAID = {
     "nothing": "wrote no file that is *.o, but notes.txt",
     "large": "File too large",
     "floods": "it wrote more than 2 GiB",
+    "sparse": "the files have 1,887,436,800 bytes; more than 1,073,741,824 are not read",
     "lies": "facts.json says that executable_bytes is 5, and the files have 0",
     "invents": "facts.json names no metric: 'speed'",
     "negative": "facts.json says that spill_bytes is -5",
@@ -143,6 +148,17 @@ def test_whatever_a_command_does_is_one_row(tmp_path: Path) -> None:
             assert row["status"] == ("timeout" if name == "hangs" else "failed"), row
             assert words in row["failure"]["message"], row["failure"]
     assert rows["good"]["metrics"]["spill_bytes"] == 5
+
+
+def test_a_folder_of_the_command_s_own_is_no_place_for_a_model(tmp_path: Path) -> None:
+    run = ["sh", "-c", f"{{side}} -c -x c {{model}} -o out/code.o # {'long ' * 1000}"]
+    write(tmp_path, run, dict.fromkeys(("a.c", "tmp/b.c", "out/c.c"), "int x;"))
+    bot(tmp_path, "measure", "--compiler", "cc", "--out", "head.json")
+    rows = cells(tmp_path, out=".")
+    assert rows["a"]["status"] == "ok"
+    for name, path in (("b", "tmp/b.c"), ("c", "out/c.c")):
+        message = rows[name]["failure"]["message"]
+        assert message == f"{path} is where the command has a folder of its own: move it"
 
 
 OWN: dict[str, dict[str, str]] = {
@@ -299,6 +315,19 @@ int both(int a) { return kernel<2>(a LESS) + kernel<3>(a LESS); }
 """
 
 
+def test_a_frame_is_of_the_file_that_its_function_is_in(tmp_path: Path) -> None:
+    source = "static int own(int a) { volatile char room[%d]; return room[a]; }\nint %s(int a) { return own(a); }\n"
+    files = {"a.c": source % (4096, "fa"), "b.c": source % (16, "fb")}
+    run = ["sh", "-c", "cp a.c b.c out; cd out; {side} -fstack-usage -c a.c b.c && cc -r a.o b.o -o both.o"]
+    write(tmp_path, run, files, artifacts=["*.o"], sources=["*.c"])
+    bot(tmp_path, "measure", "--compiler", "cc -O0", "--out", "head.json")
+    frames = {
+        (one["executable"], one["name"]): one["stack_bytes"] for one in cells(tmp_path, out=".")["a"]["dispatches"]
+    }
+    assert frames["a.o", "own"] > 2000 > frames["b.o", "own"] and frames["both.o", "own"] == frames["a.o", "own"]
+    assert cells(tmp_path, out=".")["a"]["metrics"]["stack_max_bytes"] == frames["a.o", "own"]
+
+
 def test_kernels_keep_their_identity_when_mangled_names_change(tmp_path: Path) -> None:
     sides = {"base": "c++ -DMORE= -DLESS=", "head": "c++ '-DMORE=,float' -DLESS=,0.5f"}
     write(tmp_path, [*CC[:2], "-O1", *CC[3:]], {"k.cpp": MANGLED}, **sides)
@@ -353,6 +382,8 @@ def test_releases_of_a_package_with_metrics_of_its_own(tmp_path: Path, monkeypat
     for version in ("1.0", "1.1", "1.2", "1.3"):
         wheel(tmp_path / "wheels", version)
     package(tmp_path, base="1.0", head="latest", metrics=OWN, facts=True)
+    for name in ("pip.py", "venv.py"):  # of the repository that is measured: never run
+        (tmp_path / name).write_text("raise SystemExit('was run')")
     assert "kerneler 1.0 → kerneler 1.3" in bot(tmp_path, "compare")
     snapshot = json.loads((tmp_path / "out/head.json").read_text())
     assert snapshot["compiler"]["spec"] == "latest = kerneler==1.3"
@@ -367,8 +398,20 @@ def test_releases_of_a_package_with_metrics_of_its_own(tmp_path: Path, monkeypat
     said = bot(tmp_path, "bisect", "1.0", "1.3", "--metric", "peak_bytes", *cell, "--limit", "2KiB", "--out", "step")
     assert "first bad: 1.2" in said and "1,000 → 9,000 B" in said
     assert "no metric is called 'peak'" in bot(tmp_path, "bisect", "1.0", "1.3", "--metric", "peak", *cell, code=2)
-    for spec, words in (("nightly", "nightly releases are known of IREE alone"), ("1.4", "could not be fetched")):
+    for spec, words in (("nightly", "nightly releases are known of IREE alone"), ("1.4", "newest: 1.0, 1.1, 1.2, 1.3")):
         assert words in bot(tmp_path, "compare", "1.0", spec, code=4)
+
+
+def test_where_python_is_installed_is_no_part_of_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, digests = wheel(tmp_path / "wheels", "1.0"), set()
+    for place in (tmp_path / "here", tmp_path / "there"):
+        place.mkdir()
+        (place / "python3").symlink_to(Path(sys.executable).resolve())
+        monkeypatch.setattr(sys, "_base_executable", str(place / "python3"))
+        command = Command(("x",), ("*",), str(tmp_path), "kerneler")
+        made = command_compiler(command, str(path), place / "cache", Places(no_index=True), print, Cancel())
+        digests.add(made.info.digest)
+    assert len(digests) == 1
 
 
 def test_a_package_is_pinned_in_requirements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,7 +68,11 @@ def test_a_worker_is_started_on_first_use_and_only_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", ['print(\'{"error": "no module named iree"}\', flush=True)\nsys.exit(1)', "sys.exit(1)", "os.abort()"]
+    "body",
+    [
+        *("print(json.dumps({'error': 'no module named iree'}), flush=True)\nsys.exit(1)", "sys.exit(1)", "os.abort()"),
+        "print(json.dumps({'error': 'already registered'}), flush=True)\nsys.exit(1)",
+    ],
 )
 def test_bindings_that_do_not_load_are_given_up(tmp_path: Path, body: str) -> None:
     one = bindings(tmp_path, body)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bot.compiler.cell_cache import CellCache, TextStore, digest_of
-from bot.compiler.storage import COMPLETE, entries, evict, hold
+from bot.compiler.storage import COMPLETE, entries, evict, filled, hold
 from bot.config.units import parse_size
 from bot.core.snapshot import Cell, CellKey
 from bot.errors import UsageError
@@ -108,6 +110,24 @@ def test_a_compiler_that_is_used_stays_for_a_day_and_one_that_left_is_not_there(
     assert hold(home) and evict(tmp_path, 0) == ([], 1000)
     aged(home / COMPLETE, int(time.time()) - 25 * 3600)
     assert evict(tmp_path, 0)[1] == 0 and not home.exists() and not hold(home)
+
+
+def test_a_compiler_that_another_run_has_just_finished_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, rmtree = tmp_path / "toolchains" / "one", shutil.rmtree
+
+    def slow(path: Path, **options: Any) -> None:
+        if path == home and not home.exists():  # the other run is faster just now
+            compiler(tmp_path, "one", 1)
+        rmtree(path, **options)
+
+    monkeypatch.setattr("shutil.rmtree", slow)
+    with filled(home) as scratch:
+        (scratch / "own").touch()
+    assert {path.name for path in home.iterdir()} == {COMPLETE, "own"}
+    (home / COMPLETE).unlink()  # half of one is left
+    with filled(home) as scratch:
+        (scratch / "new").touch()
+    assert {path.name for path in home.iterdir()} == {COMPLETE, "new"}
 
 
 def test_what_a_dead_run_was_writing_is_swept(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from bot.compiler.toolchain import (
     Toolchain,
     compiler_digest,
     fetch_release,
+    interpreter,
     only_fitting,
     pip,
     release_home,
@@ -124,6 +125,11 @@ def test_a_build_directory(tmp_path: Path, cache: Path, fake: FakeCompiler) -> N
     root = top / "compiler" / "bindings" / "python"
     (root / "iree" / "compiler" / "_mlir_libs" / f"_mlir.{OWN}-x86_64-linux-gnu.so").write_bytes(b"\x7fELF")
     assert resolved(top, cache).bindings == root
+    before = resolved(top, cache).info.digest
+    (top / "tools" / "libIREECompiler.so").write_bytes(b"\x7fELF beside the binary")
+    beside = resolved(top, cache).info.digest
+    (top / "tools" / "libIREECompiler.so").write_bytes(b"\x7fELF another")
+    assert len({before, beside, resolved(top, cache).info.digest}) == 3
 
 
 def test_a_wheel_alone_or_in_a_directory(tmp_path: Path, fake: FakeCompiler, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -455,6 +461,22 @@ def test_what_another_python_or_machine_fetched_is_not_taken(
         monkeypatch.setattr("platform.machine", lambda: other)
     homes.append(release_home("3.13.0", tmp_path))
     assert len({*homes, release_home("3.12.0", tmp_path)}) == 3
+
+
+def test_what_lies_in_the_current_directory_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be the checkout of a pull request."""
+    own = tmp_path / "iree" / "compiler"
+    (own / "_mlir_libs").mkdir(parents=True)
+    (own / "_mlir_libs" / "_mlir.cpython-39-x.so").touch()
+    (own / "ir.py").write_text("import colorsys")
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    for name in ("pip", "colorsys"):
+        (checkout / f"{name}.py").write_text("raise SystemExit(open('ran', 'w'))")
+    monkeypatch.chdir(checkout)
+    assert pip("help", cancel=Cancel()).exit_code is not None
+    assert interpreter(tmp_path, Cancel()) == sys.executable
+    assert not (checkout / "ran").exists()
 
 
 def test_pip_sees_its_own_settings_and_the_proxy_and_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -176,6 +176,10 @@ complier: {base: a}
 compiler: {q: 1}
 ! 2: compiler.q: unknown key (known: artifacts, base, find_links, head, kind, metrics, package, repository,
 ! requirements, run, sources, stages)
+compiler: {requirements: "x\0"}
+! 2: the character U+0000 is not allowed
+compiler: {kind: command, run: ["x\e"], artifacts: [y]}
+! 2: the character U+001B is not allowed
 compiler: {kind: command, run: [x], artifacts: [y], metrics: {vm_bytes: {unit: bytes}}}
 models: ['*']
 targets: {a: {}}

@@ -41,7 +41,6 @@ from bot.study.prepare import load_models
 
 PROGRAM = Program(
     phases={"input": "1" * 16},
-    linalg_ops_before=3,
     sources=(Source("e", "s" * 16, "t" * 16),),
     sites=(Site("e_matmul", "layer.0"), Site("e_matmul", initializer=True)),
     operations="arith.addf 1 linalg.matmul 2",
@@ -143,7 +142,7 @@ def test_the_fields_are_those_of_the_contract() -> None:
     assert {"version", "revision", "digest"} <= plain["compiler"].keys()
     assert plain["source"].keys() == {"sha", "ref", "dirty"}
     contract = {"model", "target", "status", "metrics", "dispatches", "failure", "command"}
-    further = {"artifact_digest", "reasons", "compiles", "others", "program", "families", "phases_ms"}
+    further = {"artifact_digest", "reasons", "compiles", "others", "program", "families"}
     further |= {"parts", "assembler"}
     assert all(cell.keys() - contract == further for cell in plain["cells"])
     assert plain["cells"][0]["families"] == [{"kind": "constants", "members": ["e", "f"], "varying": ["i32: 1, 2"]}]

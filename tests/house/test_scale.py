@@ -32,7 +32,6 @@ def cells(path: Path) -> list[dict[str, object]]:
         metrics = row["metrics"]
         assert isinstance(metrics, dict)
         row["metrics"] = {name: value for name, value in metrics.items() if not name.startswith("compile_")}
-        row.pop("phases_ms", None)
     return rows
 
 

@@ -88,15 +88,15 @@ def test_a_key_is_what_a_measurement_depends_on(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_cell_is_measured_anew_by_other_code(tmp_path: Path) -> None:
-    """The printed digest is of a copy of the program in which one line of a reader differs."""
+    """The printed digest is of a copy of the program in which one line differs: of a reader, or of the metrics."""
     shutil.copytree(ROOT / "bot", tmp_path / "bot", ignore=shutil.ignore_patterns("__pycache__"))
     command = [sys.executable, "-c", "from bot.compiler.cell_cache import measured_by; print(measured_by())"]
     digests = []
-    for reader in ("", "\n# other\n"):
-        with (tmp_path / "bot/readers/assemble.py").open("a", encoding="utf-8") as file:
-            file.write(reader)
+    for name, line in (("readers/assemble", ""), ("readers/assemble", "\n# other\n"), ("core/metrics", "\n# other\n")):
+        with (tmp_path / f"bot/{name}.py").open("a", encoding="utf-8") as file:
+            file.write(line)
         digests.append(subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout)
-    assert digests[0] != digests[1] and digests[0].strip() == measured_by()
+    assert len({*digests}) == 3 and digests[0].strip() == measured_by()
 
 
 # Round trips

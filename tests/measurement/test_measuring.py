@@ -173,7 +173,7 @@ def test_a_side_becomes_a_snapshot(tmp_path: Path, scratch: Path) -> None:
 def exact(cell: Cell) -> Cell:
     """Without what two runs of one compile may differ in."""
     metrics = {name: value for name, value in cell.metrics.items() if not name.startswith("compile_")}
-    return replace(cell, metrics=metrics, phases_ms={})
+    return replace(cell, metrics=metrics)
 
 
 def test_an_unsupported_target_is_a_row(tmp_path: Path) -> None:
@@ -283,6 +283,16 @@ def test_over_the_stack_limit_is_a_measurement(tmp_path: Path) -> None:
     assert row.artifact_digest == hashlib.sha256(fake.artifact(cells[0], lifted=True)).hexdigest()
     again, _ = measured(tmp_path, ("head", fake, cells))
     assert again == snapshots
+
+
+def test_of_many_refusals_the_largest_figure_is_the_cell_s(tmp_path: Path) -> None:
+    gate = "<stdin>:3:5: error: exceeded stack allocation limit of 32768 bytes for function. Got {} bytes\n"
+    said = "".join(gate.format(40_000 + number) for number in range(20))
+    rules = [{"do": "warn", "argv": LIFTED_LIMIT_FLAG}, {"do": f"say 1 {said}", "kind": "direct"}]
+    fake, cells = fake_in(tmp_path / "fake", *rules), cells_of(tmp_path, ["alpha"], [X86])
+    [row] = measured(tmp_path, ("head", fake, cells))[0]["head"].cells
+    assert row.status == "over-stack-limit"
+    assert row.failure is not None and (row.failure.stage, row.failure.figure_bytes) == ("stack-limit", 40_019)
 
 
 def test_a_cell_that_fails_with_the_gate_lifted_as_well(tmp_path: Path) -> None:

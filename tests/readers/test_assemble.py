@@ -100,7 +100,8 @@ def test_real_cells(name: str) -> None:
 
 
 def test_what_ptxas_did_not_say_has_its_reason() -> None:
-    assert check(measure(replace(CUDA, assembled=()))).reasons["registers_max"] == NO_ENTRY
+    unknown = check(measure(replace(CUDA, assembled=())))
+    assert {(unknown.metrics[name], unknown.reasons[name]) for name in OF_MACHINE_CODE} == {(None, NO_ENTRY)}
     missing = check(measure(replace(CUDA, assembled=None, reasons={"assembled": "no ptxas"})))
     assert {missing.reasons[name] for name in OF_MACHINE_CODE} == {"no ptxas"}
 

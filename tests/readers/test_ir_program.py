@@ -83,7 +83,7 @@ def test_the_program_is_the_one_of_the_prepared_answer(worker: Child, dumps: Pat
 def test_phases_that_are_not_at_hand_say_nothing(worker: Child, dumps: Path) -> None:
     absent = worker.ask(op="program", **{key: path for key, path in paths(dumps).items() if key not in OPTIONAL})
     assert absent == ask(worker, dumps, **dict.fromkeys(OPTIONAL))
-    given: dict[str, Any] = {"linalg_ops_before": None, "phases": {}, "sources": [], "sites": [], "families": None}
+    given: dict[str, Any] = {"phases": {}, "sources": [], "sites": [], "families": None}
     given |= {"operations": None, "places": {}}
     assert absent == {**ANSWERS["program"], **given}
 
@@ -95,7 +95,7 @@ def test_the_answer_on_prepared_dumps(worker: Child) -> None:
 def test_the_digests_do_not_tell_targets_or_places(compiler_root: Path, worker: Child, tmp_path: Path) -> None:
     compiled(compiler_root, (HERE / "named.mlir").read_text(), tmp_path, *CUDA, FLAGS[3], "--compile-to=stream")
     cuda = ask(worker, tmp_path)
-    for key in ("phases", "sources", "linalg_ops_before", "operations"):
+    for key in ("phases", "sources", "operations"):
         assert cuda[key] == ANSWERS["program"][key]
     assert cuda["places"] == {"": sum(ANSWERS["program"]["places"].values())}
     assert {site["component"] for site in cuda["sites"]} == {None}  # printed without locations
@@ -354,6 +354,24 @@ def test_the_most_that_is_held_at_once(worker: Child, tmp_path: Path, old: str, 
     assert re.search(old, SCHEDULE)
     found = schedule(worker, written(tmp_path, re.sub(old, new, SCHEDULE) if old else SCHEDULE))
     assert (found["program_memory_bytes"], found["dynamic_buffers"], found["variable_bytes"]) == (most, 1, 0)
+
+
+EITHER = """
+util.func public @f(%c: i1) -> (!stream.resource<external>) {
+  %size = arith.constant 4096 : index
+  cf.cond_br %c, ^bb1, ^bb2
+^bb1:
+  %r, %t = stream.resource.alloca uninitialized : !stream.resource<external>{%size} => !stream.timepoint
+  util.return %r : !stream.resource<external>
+^bb2:
+  %r2, %t2 = stream.resource.alloca uninitialized : !stream.resource<external>{%size} => !stream.timepoint
+  util.return %r2 : !stream.resource<external>
+}
+"""
+
+
+def test_what_is_held_in_one_branch_or_the_other_is_not_known(worker: Child, tmp_path: Path) -> None:
+    assert schedule(worker, written(tmp_path, EITHER))["program_memory_bytes"] is None
 
 
 # Strategies, kinds and stack allocations.

@@ -253,6 +253,10 @@ def many_of_spirv(size: int) -> bytes:
     return module(V1_3, *[entry(20, "k")] * size, *TYPES, *variables, *function(20))
 
 
+def entries_of_one_function(size: int) -> bytes:
+    return module(V1_3, *[entry(20, "k")] * size, *function(20, *[(1,)] * 20 * size))
+
+
 def declared(size: int, piece: str) -> bytes:
     return metal(b"threadgroup " + b"spvUnsafeArray<" * (size // 4) + piece.encode() * size + b";")
 
@@ -276,6 +280,7 @@ HOSTILE: dict[str, Hostile] = {
     "kernels of one name": (lambda n: kernels(n, 0, 400 * n), CODE_OBJECT.read, 2000),
     "exports of one function": (exports_of_one_function, VM_MODULE.read, 2000),
     "entry points and variables": (many_of_spirv, SPIRV.read, 2000),
+    "entry points of one function": (entries_of_one_function, SPIRV.read, 2000),
     "kernels and arrays": (many_of_ptx, PTX.read, 2000),
     "an extent without its end": (lambda n: ptx(b".shared .b8 x[" + b" " * n + b";"), PTX.read, 2000),
     "blanks between words of PTX": (
@@ -310,7 +315,10 @@ def test_twice_the_file_takes_about_twice_the_time(what: str) -> None:
     assert cpu_growth(make, reading, size) < LINEAR
 
 
-REPEATED = ("constants that overlap", "functions that overlap", "kernels of one name", "exports of one function")
+REPEATED = (
+    *("constants that overlap", "functions that overlap", "kernels of one name", "exports of one function"),
+    "entry points of one function",
+)
 
 
 @pytest.mark.parametrize("what", REPEATED)

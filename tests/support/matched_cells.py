@@ -54,7 +54,7 @@ def made(
         for e, row in zip(executables, rows, strict=True)
     ]
     sites = [Site(n, place) for n, row in zip(names, rows, strict=True) for place in row.places]
-    program = Program(dict(phases), 9, tuple(sources), tuple(sites))
+    program = Program(dict(phases), tuple(sources), tuple(sites))
     return Cell(
         KEY, "ok", {}, tuple(dispatches), artifact_digest=artifact * 64, program=program, families=tuple(families)
     )

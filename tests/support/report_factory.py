@@ -451,9 +451,8 @@ def explained(report: Report, word: str = "") -> Report:
     causes = ("strategy", "strategy", "strategy", "codegen", "fusion", None, "packaging")
     stories = {key: explanation(causes[index % len(causes)], 4 + index % 9, word) for index, key in enumerate(keys)}
     changed: dict[str, Any] = {
-        "program": Program({}, 300),
+        "program": Program(),
         "families": (family(word),),
-        "phases_ms": {f"{word}stream": 120, "hal": 800},
     }
     deltas = tuple(
         replace(delta, head=replace(delta.head, **changed)) if delta.key in stories and delta.head else delta

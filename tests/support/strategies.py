@@ -58,7 +58,6 @@ places = st.none() | text
 programs = st.builds(
     Program,
     phases=st.dictionaries(st.sampled_from(HASHED_PHASES), own_digests, max_size=2),
-    linalg_ops_before=values,
     sources=st.lists(st.builds(Source, names, own_digests, own_digests, st.none() | own_digests), max_size=2).map(
         tuple
     ),
@@ -101,7 +100,6 @@ def cells(draw: st.DrawFn, key: CellKey, others: bool = False) -> Cell:
         others=tuple(draw(st.lists(outcomes, max_size=2))) if others else (),
         program=draw(st.none() | programs) if measured else None,
         families=tuple(draw(st.lists(families, max_size=1))) if measured else (),
-        phases_ms=draw(st.dictionaries(text, st.integers(0, LARGEST), max_size=2)) if measured else {},
         parts=parts if found.get("artifact_bytes") else {},
     )
 

@@ -152,7 +152,7 @@ def made_of(cell: Cell, word: str, tiles: str) -> Cell:
     )
     names = tuple(dispatch.name for dispatch in dispatches)
     sources = tuple(Source(name, "a" * 16, "a" * 16) for name in names)
-    program = Program({}, 3, sources, tuple(Site(name, f"{word}.x") for name in names))
+    program = Program({}, sources, tuple(Site(name, f"{word}.x") for name in names))
     return replace(cell, dispatches=dispatches, program=program, families=(Family("constants", names, (word,)),))
 
 

@@ -38,16 +38,13 @@ def program(ir: Any, load: Callable[[str], Any], files: Mapping[str, Any]) -> An
     """
     answer = {**_regions(ir, load(files["dispatch_creation"])), **stream(ir, load(files["stream"]))}
     phases: dict[str, str] = {}
-    answer |= {"phases": phases, "linalg_ops_before": None, "operations": None, "places": {}}
+    answer |= {"phases": phases, "operations": None, "places": {}}
     for phase in ("input", "global-optimization"):
         path = files.get(phase.replace("-", "_"))
         if path is not None:
             module = load(path)
             phases[phase] = _digest(module)
-            if phase == "input":
-                answer |= contents(ir, module)
-            else:
-                answer["linalg_ops_before"] = len(collect(ir, module, is_linalg))
+            answer |= contents(ir, module) if phase == "input" else {}
     if files.get("flow") is None:
         return {**answer, "sources": [], "sites": [], "families": None}
     return {**answer, **_flow(ir, load(files["flow"]))}
@@ -233,6 +230,7 @@ _COUNTED = {
 _ALLOCA, _IMPORT = "stream.resource.alloca", "stream.tensor.import"
 _MAKES_BUFFERS = (_ALLOCA, "stream.resource.alloc", _IMPORT, "stream.cmd.parameter.load")
 _BRANCHES = ("cf.", "scf.")
+_TO_BLOCKS = ("cf.br", "cf.cond_br", "cf.switch")
 _CALL, _AWAIT = "util.call", "stream.timepoint.await"
 _GIVE_BACK, _VIEW, _STORE = "stream.resource.dealloca", "stream.resource.subview", "util.global.store"
 _STEPS = (*_MAKES_BUFFERS, _CALL, _AWAIT, _GIVE_BACK, _VIEW, _STORE)
@@ -346,9 +344,11 @@ def _schedule(ir: Any, tops: list[Any], constants: Constants) -> Answer:
 def _body(ir: Any, top: Any, constants: Constants) -> _Body:
     initializer = top.name == "util.initializer"
     body, buffers = _Body("" if initializer else name_of(top), initializer), dict[Any, _Buffer]()
+    is_first = True  # in the first block, the only one that always runs
     for op in collect(ir, top, lambda name: name in _STEPS or name.startswith(_BRANCHES)):
         buffer = buffers.get(op.operands[0]) if len(op.operands) else None
         if op.name in _MAKES_BUFFERS:
+            body.branches = body.branches or not is_first
             # One size for each buffer; of an import the last one, behind the shape's own.
             results = [result for result in op.results if _lifetime(result)]
             sizes = [operand for operand in op.operands if str(operand.type) == "index"]
@@ -362,6 +362,7 @@ def _body(ir: Any, top: Any, constants: Constants) -> _Body:
             buffers.update((result, waited) for result, waited in pairs if waited)
         elif op.name.startswith(_BRANCHES):
             body.branches = body.branches or bool(body.buffers) or op.name.startswith("scf.")
+            is_first = is_first and op.name not in _TO_BLOCKS
             # A buffer that goes on into another block is kept: so data are loaded that could not be mapped.
             for passed in filter(None, map(buffers.get, op.operands)):
                 passed.outlives = True
