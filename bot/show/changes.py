@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
@@ -18,7 +19,8 @@ from bot.show.facts import NAME_LIMIT, Facts, cells_phrase, is_over
 from bot.show.filters import plural, signed
 
 _FLAG_CHARS, _FEW, _FLAGS = 100, 3, 4
-FlagChange = tuple[tuple[str, ...], tuple[str, ...]]  # Flags that went, and flags that came
+FlagChange = tuple[tuple[str, str], ...]  # Each flag that went and what came for it; empty where there is no such one
+_REORDERED: FlagChange = (("", ""),)
 _QUOTED = re.compile(r"""['"\\]|[^\S \t\r\n]""")
 """What makes words otherwise than at white space, as a shell knows it; nearly no command has any, and shlex is slow."""
 
@@ -55,7 +57,7 @@ def _flags(facts: Facts) -> Iterator[Phrase]:
     for delta in facts.report.deltas:
         if (change := _flag_change(delta)) is not None:
             groups.setdefault(change, []).append(delta.key)
-    different = [(change, keys) for change, keys in groups.items() if any(change)]
+    different = [(change, keys) for change, keys in groups.items() if change]
     for change, keys in different[:_FLAGS]:
         where = phrase(" for ", cells_phrase(facts, keys, _FEW)) if len(groups) > 1 else ()
         yield phrase(_flag_words(change), where)
@@ -64,11 +66,22 @@ def _flags(facts: Facts) -> Iterator[Phrase]:
 
 
 def _flag_change(delta: CellDelta) -> FlagChange | None:
-    """None where a side's command is not known, or cannot be read."""
+    """None where a side's command is not known, or cannot be read.
+
+    A value comes for another where the option is there once on each side: of several nobody knows which is for which.
+    """
     base, head = _flags_of(delta.base), _flags_of(delta.head)
     if base is None or head is None:
         return None
-    return tuple(flag for flag in base if flag not in head), tuple(flag for flag in head if flag not in base)
+    went, came = Counter(base) - Counter(head), Counter(head) - Counter(base)
+    left, right = (Counter(map(_option, flags)) for flags in (base, head))
+    new = {name: flag for flag in came if left[name := _option(flag)] == right[name] == 1}
+    alone = [("", flag) for flag in came.elements() if _option(flag) not in new]
+    return (*((old, new.get(_option(old), "")) for old in went.elements()), *alone) or _REORDERED * (base != head)
+
+
+def _option(flag: str) -> str:
+    return flag.partition("=")[0]
 
 
 def _flags_of(cell: Cell | None) -> tuple[str, ...] | None:
@@ -94,9 +107,10 @@ def _flags_in(command: str) -> tuple[str, ...] | None:
 
 def _flag_words(change: FlagChange) -> Phrase:
     """``flag `--cpu=v3` → `v4` ``; what came or went alone is named as such."""
-    (went, came), parts = ({flag.partition("=")[0]: flag for flag in flags} for flags in change), list[Phrase]()
-    for name in {**went, **came}:
-        old, new = went.get(name, ""), came.get(name, "")
+    if change == _REORDERED:
+        return phrase("flags in another order")
+    parts = list[Phrase]()
+    for old, new in change:
         words = (" → ", code(clip(new.partition("=")[2] or new, _FLAG_CHARS))) if old and new else ()
         parts.append(phrase(code(clip(old or new, _FLAG_CHARS)), *(words or (" added" if new else " removed",))))
     return phrase("flag " if len(parts) == 1 else "flags ", some(parts[:_FLAGS], len(parts)))

@@ -1,4 +1,4 @@
-"""What every view asks of a report: cells by state, findings by cell, short names; and why, in the words of all."""
+"""What every view asks of a report: cells by state, findings by cell, short names, cells in words."""
 
 from __future__ import annotations
 

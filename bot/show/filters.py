@@ -55,10 +55,13 @@ def percent(ratio: float | None) -> str:
 
 
 def relative(base: Value, head: Value) -> str:
-    """The relative change between two values; `new` where a value came from nothing, `–` where there is none."""
-    if base is None or not ends(base)[0]:
+    """The relative change between two values; `new` where a value came from nothing, `–` where there is none.
+
+    There is none either from a range that begins at 0: what it holds besides is no nothing.
+    """
+    if base is None or not ends(base)[1]:
         return "new" if head else "–"
-    if head is None:
+    if head is None or not ends(base)[0]:
         return "–"
     (least, most), (low, high) = ends(base), ends(head)
     first, last = percent((low - most) / most), percent((high - least) / least)
@@ -103,7 +106,7 @@ def grid_percent(ratio: float | None) -> str:
 
 def grid_relative(base: Value, head: Value) -> str:
     """The same of two values: `+67`, `+46..+54`."""
-    if not base or not head:
+    if base is None or head is None or not ends(base)[0]:
         return grid_percent(None)
     (least, most), (low, high) = ends(base), ends(head)
     first, last = grid_percent((low - most) / most), grid_percent((high - least) / least)

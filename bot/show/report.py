@@ -14,7 +14,7 @@ from rich.console import Console
 from bot.core.delta import value_of
 from bot.core.metrics import METRIC_BY_ID, METRICS, own_metrics
 from bot.core.publication import APPROVAL_LABEL
-from bot.core.report import Adoption, Report
+from bot.core.report import Report
 from bot.show.alarms import BROKEN, OVER, WARNED, AlarmGroup, accepted_words, alarms, findings, group_lines
 from bot.show.blocks import (
     Block,
@@ -50,7 +50,6 @@ from bot.show.renderers import print_blocks
 from bot.show.root_causes import leading, root_lines
 from bot.show.totals import totals
 
-_UNTRUSTED = "Measured by the pull request's own workflow run; this report cannot check its numbers."
 _BROKE_CHARS, _LOUD, _LEADING = 1_000, 2, 4
 Blocks = tuple[Block, ...]
 _TO_DO = {"Newly broken": "make it compile again", "Over the limit": "get it below the limit"}
@@ -63,9 +62,8 @@ def report_blocks(facts: Facts, limits: Limits, where: str = "") -> Blocks:
     size = f"{plural(grid.models.total, 'model')} × {plural(len(facts.measured_targets), 'target')}"
     every = Fold(phrase(f"Every build: {size}"), (*grid_tables(grid), *_unmeasured(facts, limits)), name="grid")
     folds = [every, changed_builds(facts, limits), findings(facts, limits), compared(facts, limits)]
-    screen = first_screen(facts, limits)
-    if brought := facts.report.adoption:
-        screen, folds = _first_report(facts, brought, limits), [_measured_first(facts, limits), *folds[1:]]
+    if facts.report.adoption:
+        folds[0] = _measured_first(facts, limits)
     counts = Counter[str]()  # what lists and tables have no room for; the parts of a story are the largest alone
     for one in every_block(folds):
         if shown := one.lines if isinstance(one, List) else one.rows if isinstance(one, Table) else None:
@@ -73,7 +71,7 @@ def report_blocks(facts: Facts, limits: Limits, where: str = "") -> Blocks:
     missing = ", ".join(plural(count, noun) for noun, count in counts.items() if count)
     said = phrase(f"Shortened to fit. Left out here: {missing}; {where} have everything.") if missing and where else ()
     last = replace(folds[-1], blocks=(*folds[-1].blocks, Sentence(said, small=True, name="left-out")))
-    return (*screen, *folds[:-1], last)
+    return (*first_screen(facts, limits), *folds[:-1], last)
 
 
 def page_blocks(facts: Facts, limits: Limits) -> Mapping[str, Blocks]:
@@ -116,14 +114,8 @@ def print_report(report: Report, console: Console, *, quiet: bool = False) -> No
 def first_screen(facts: Facts, limits: Limits) -> Blocks:
     """Verdict, what changed, totals, root causes, alarms, and what to do now."""
     how_much, why, groups = _totals(facts, limits), _why(facts, limits), alarms(facts, limits)
-    return (
-        _verdict(facts),
-        _changes(facts),
-        how_much,
-        why,
-        *_alarms(facts, groups, limits),
-        _next(facts, groups, limits),
-    )
+    below = (*_alarms(facts, groups, limits), _next(facts, groups, limits))
+    return _verdict(facts), _changes(facts), how_much, why, *below
 
 
 def _verdict(facts: Facts) -> Fold:
@@ -135,13 +127,21 @@ def _verdict(facts: Facts) -> Fold:
 
 
 def _changes(facts: Facts) -> Fold:
-    nothing = phrase("nothing of what is measured: the same compiler, flags and models on both sides")
+    """What is not the same on both sides; of the first report, which configuration it is, and the compiler."""
+    report, nothing = facts.report, "nothing of what is measured: the same compiler, flags and models on both sides"
+    said = phrase(strong("What changed:"), " ", joined(changes(facts), " | ") or nothing)
+    if report.adoption:
+        file = clip(report.adoption.file, NAME_LIMIT)
+        brought = phrase("the configuration ", code(file)) if file else "a configuration"
+        rule = ", which the base commit has not: nothing was compared. Compiler: "
+        said = phrase("This pull request brings ", brought, rule, compiler_name(report.head.compiler))
+    untrusted = "Measured by the pull request's own workflow run; this report cannot check its numbers."
     return section(
         "",
-        Sentence(phrase(strong("What changed:"), " ", joined(changes(facts), " | ") or nothing)),
-        Sentence(baseline_words(facts.report) if facts.report.baseline.distance else (), small=True),
-        Sentence(phrase(_UNTRUSTED) if facts.report.untrusted else (), small=True),
-        name="changes",
+        Sentence(said),
+        Sentence(baseline_words(report) if report.baseline.distance else (), small=True),
+        Sentence(untrusted if report.untrusted else "", small=True),
+        name="adoption" if report.adoption else "changes",
     )
 
 
@@ -156,7 +156,8 @@ def _totals(facts: Facts, limits: Limits) -> Fold:
         cells.append((marked, (change,), (Span(row.sizes, "number"),)))
     partly = " (builds compared)" if any(0 < row.cells < row.planned for row in rows) else ""
     quiet = f"No change on {plural(still, 'other target' if rows else 'target')}" if still else ""
-    no_sum = "No artifact to compare: no build was measured on both sides." if not (every.cells or still) else ""
+    is_told = every.cells or still or facts.report.adoption
+    no_sum = "" if is_told else "No artifact to compare: no build was measured on both sides."
     return section(
         "Totals per target" if limits.every else "",
         Table(("target", "change", f"artifacts, base → head{partly}"), listed(cells, "target")),
@@ -206,7 +207,7 @@ def _next(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Fold:
     failing = [group for group in groups if group.title in _TO_DO]
     if report.verdict.status == "fail":
         what = " and ".join(_TO_DO[group.title] for group in failing) or "see why the rules forbid it"
-    elif report.verdict.status == "warn" and any(group.title == WARNED for group in groups):
+    elif report.verdict.status == "warn" and not report.adoption and any(group.title == WARNED for group in groups):
         what = "look through it; a warning stops no merge"
     if limits.terminal or not what:
         return section("", Sentence(() if limits.terminal else more, small=True), name="next")
@@ -225,9 +226,6 @@ def _links(facts: Facts) -> Phrase:
     return phrase("More: ", joined(links, " · ")) if links else ()
 
 
-# The folds.
-
-
 def _unmeasured(facts: Facts, limits: Limits) -> Blocks:
     return (section("Not measured", List(unmeasured(facts, limits)), name="unmeasured"),)
 
@@ -238,24 +236,6 @@ def every_block(blocks: Sequence[Block]) -> Iterator[Block]:
         yield one
         if isinstance(one, Fold) and one.name != "story":
             yield from every_block(one.blocks)
-
-
-def _first_report(facts: Facts, brought: Adoption, limits: Limits) -> Blocks:
-    """Of the change that brings the configuration: what it is, and alarms."""
-    links = section("", Sentence(_links(facts), small=True), name="next")
-    return (_verdict(facts), _brought(facts, brought), *_alarms(facts, alarms(facts, limits), limits), links)
-
-
-def _brought(facts: Facts, brought: Adoption) -> Fold:
-    """Which configuration it is, and the compiler."""
-    file = phrase("the configuration ", code(clip(brought.file, NAME_LIMIT))) if brought.file else "a configuration"
-    rule = ", which the base commit has not: nothing was compared. Compiler: "
-    return section(
-        "",
-        Sentence(phrase("This pull request brings ", file, rule, compiler_name(facts.report.head.compiler))),
-        Sentence(phrase(_UNTRUSTED) if facts.report.untrusted else (), small=True),
-        name="adoption",
-    )
 
 
 def _measured_first(facts: Facts, limits: Limits) -> Fold:

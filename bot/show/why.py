@@ -1,4 +1,4 @@
-"""Why a cell changed, in the words of all views: causes, dispatches, passes, components, families."""
+"""Why a cell changed, in the words that all views use: causes, dispatches, passes, components, families."""
 
 from __future__ import annotations
 

@@ -307,7 +307,7 @@ def test_a_flag_names_its_values_and_the_targets_or_cells_that_have_it() -> None
     for base, head, words in (
         (x86, x86, []),
         (x86, on("x86_64", V4), [f"flag {V3} → x86-64-v4 for every model on x86_64"]),
-        (on("", "--a --b"), on("", "--b --a"), []),
+        (on("", "--a --b"), on("", "--b --a"), ["flags in another order"]),
         (on("cuda", "", "--x"), on("", "--x"), ["flag --x added for every model on cuda"]),
         (on("!", ""), lambda key: "--x" if key.model == bert else "", ["flag --x added for bert on every target"]),
         (on("!", ""), lambda key: "--x" if key == cuda else "", ["flag --x added for vit on cuda"]),
@@ -331,6 +331,10 @@ def test_flags_that_came_went_and_changed_everywhere() -> None:
         ("--a=1 --b", "--a=2 --c", "flags --a=1 → 2, --b removed, --c added"),
         ("--a=1", "--a", "flag --a=1 → --a"),
         ("", "--a --b --c --d --e --f", "flags --a added, --b added, --c added, --d added and 2 more"),
+        ("--x=a --x=b", "--x=c", "flags --x=a removed, --x=b removed, --x=c added"),
+        ("--x=a --x=b", "", "flags --x=a removed, --x=b removed"),
+        ("--x --x", "--x", "flag --x removed"),
+        ("--x=a --x=b", "--x=b --x=a", "flags in another order"),
         ("'--a=b c'", "'--a=d e'", "flag --a=b c → d e"),
     ):
         assert said_changes(side(on("", base)), side(on("", head))) == [words]
@@ -426,6 +430,6 @@ def test_every_target_whose_flags_differ_is_told_and_no_other(base: list[list[st
     sides = [side(lambda key, told=told: " ".join(told[key.target])) for told in flags]  # type: ignore[misc]
     told = said_changes(*sides)
     for target, name in zip(ON_THREE, ("cuda", "aarch64", "x86_64"), strict=True):
-        left, right = ({word for word in one[target] if word.startswith("--")} for one in flags)
+        left, right = ([word for word in one[target] if word.startswith("--")] for one in flags)
         lines = [line for line in told if " on " not in line or name in line.partition(" on ")[2].split(", ")]
         assert bool(lines) == (left != right)

@@ -13,8 +13,21 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from report_factory import HOSTILE
 
+from bot.core.record import Spread
 from bot.show.escape import clean, clean_block, clip, html_text, md_cell, md_code, md_fence, md_text
-from bot.show.filters import amount, change, grid_percent, human, percent, plural, relative, sides, signed, superscript
+from bot.show.filters import (
+    amount,
+    change,
+    grid_percent,
+    grid_relative,
+    human,
+    percent,
+    plural,
+    relative,
+    sides,
+    signed,
+    superscript,
+)
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 JOINER = "\u2060"
@@ -145,6 +158,7 @@ def test_each_number_is_written_as_people_read_it() -> None:
         "+66.5 %; −50.0 %; +0.04 %; −0.04 %; 0 %; −100.0 %; −99.9 %; +1,235 %; +999.0 %; –"
     )
     narrow = (0.665, 0.0994, 0.0996, -0.031, 0.0001, 25.0)
+    assert [grid_relative(*pair) for pair in ((10, 11), (Spread(0, 10), 20), (0, 5), (5, None))] == ["+10", *"–––"]
     assert [*map(grid_percent, narrow)] == ["+66", "+9.9", "+10", "−3.1", "+0.01", "+2,500"]
 
 
@@ -157,6 +171,8 @@ def test_both_sides_are_written_with_what_lies_between() -> None:
         (None, 5, "n/a → 5 B", "new", "n/a"),
         (5, None, "5 B → n/a", "–", "n/a"),
         (0, 0, "0 B", "–", "±0"),
+        (Spread(0, 48), 24, "0..48 → 24 B", "–", "−24..+24 B (–)"),
+        (Spread(40, 50), 60, "40..50 → 60 B", "+20.0..+50.0 %", "+10..+20 B (+20.0..+50.0 %)"),
         (None, None, "n/a", "–", "n/a"),
     ]:
         assert (sides(base, head), relative(base, head), change(base, head)) == (told, grown, moved)
