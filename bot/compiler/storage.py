@@ -108,9 +108,9 @@ def entries(root: Path) -> list[Entry]:
         for home in folder.iterdir():
             if home.is_dir() and not home.is_symlink() and not home.name.startswith(PART_PREFIX):
                 mark = home / COMPLETE
-                used = mark if mark.exists() else home
                 size = sum(entry.size_bytes for entry in _files(home))
-                all_entries.append(Entry(home, size, used.stat().st_mtime_ns))
+                with contextlib.suppress(FileNotFoundError):  # another run was faster
+                    all_entries.append(Entry(home, size, (mark if mark.exists() else home).stat().st_mtime_ns))
     return all_entries
 
 
@@ -145,10 +145,14 @@ def evict(root: Path, limit_bytes: int, since_ns: int | None = None) -> tuple[li
             break
         if entry.path.is_dir() and entry.used_ns > not_in_use_ns:
             continue
-        with contextlib.suppress(OSError):
+        try:
             _remove(entry.path)
             gone.append(entry)
-            rest_bytes -= entry.size_bytes
+        except FileNotFoundError:  # another run made this room
+            pass
+        except OSError:
+            continue
+        rest_bytes -= entry.size_bytes
     return gone, rest_bytes
 
 

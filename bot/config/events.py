@@ -231,6 +231,7 @@ _RULES: dict[str, _Rule] = {
 
 
 COMMANDS = ("auto", "review", "post", "baseline", "plan", "measure", "pages")
+_MOST_NAME_BYTES, _MOST_PATH_BYTES = 255, 3000  # of Linux; a path of 4,095 with the directory that it is in
 _MAX_SHARDS = 256  # GitHub makes at most 256 jobs of a matrix (its usage limits)
 
 
@@ -267,9 +268,11 @@ def _fitting(pattern: str, said: str) -> Callable[[str], str]:
 
 
 def _line(text: str) -> str:
-    """A path, SPEC or ref: no second line, and nothing that git or pip would take for an option."""
+    """A path, SPEC or ref: no second line, nothing too long to be one, or that git or pip would take for an option."""
     if len(text.splitlines()) > 1:
         raise ValueError("has more than one line")
+    if len(text.encode()) > _MOST_PATH_BYTES or any(len(name.encode()) > _MOST_NAME_BYTES for name in text.split("/")):
+        raise ValueError(f"{_shown(text)} is longer than a path can be")
     if text.startswith("-"):
         raise ValueError(f"{_shown(text)} begins with a dash")
     return text
@@ -277,7 +280,7 @@ def _line(text: str) -> str:
 
 def _count(largest: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
-        if not re.fullmatch(r"0*[1-9][0-9]{0,9}", text) or int(text) > largest:
+        if not re.fullmatch(r"0{0,9}[1-9][0-9]{0,9}", text) or int(text) > largest:
             raise ValueError(f"{_shown(text)} is no number from 1 to {largest}")
         return int(text)
 

@@ -48,7 +48,7 @@ from bot.study.comparison import no_verdict
 from bot.system.hub import Hub
 
 _LOOKS = 3
-_OPTION = re.compile(r"(?<![\w-])--(model|target|out)(?![\w=-])")
+_OPTION = re.compile(r"(?<![\w-])--(model|target|out)(?![\w=-]| FILE)")
 _Result = TypeVar("_Result")
 
 

@@ -36,7 +36,6 @@ from bot.study.prepare import Request, Show, Work, is_snapshot, load_snapshot, r
 from bot.study.run import SidePlan
 from bot.system.processes import Cancel
 
-_JUDGED = frozenset({"same", "changed", "fixed"})
 _LEAST = "told and judged as a range"
 _OF_FIRST = "all sizes and counts are the same each time, cause and parts are those of one compile of each side"
 
@@ -82,7 +81,9 @@ def no_verdict(report: Report, out: Path) -> NoVerdict:
     where, what = str(out / "report.json"), f"no verdict: {report.broke or 'nothing could be compared'}"
     if any(cell.measured for snapshot in (report.base, report.head) for cell in snapshot.cells):
         why = nothing_in_common(report.base, report.head)
-        return NoVerdict(what, where=where, hint=why or next((d.reason for d in report.deltas if d.reason), ""))
+        why = why or next((delta.reason for delta in report.deltas if delta.reason), "")
+        lacking = [side for side, one in (("base", report.base), ("head", report.head)) if not one.cells]
+        return NoVerdict(what, where=where, hint=why or (f"{lacking[0]} has none of these builds" if lacking else ""))
     failure = next((cell.failure for cell in report.head.cells if cell.failure), None)
     hint = failure.first_line if failure else "no cells were planned"
     return NoVerdict(f"{what}, no cell could be measured on either side", where=where, hint=hint)

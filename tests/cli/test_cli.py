@@ -227,6 +227,22 @@ def test_selectors_narrow_snapshots(bench: Bench, command: str) -> None:
     assert (found.code, found.line) == (2, "--target rocm: matches no target (known: cuda, vmvx)")
 
 
+@pytest.mark.parametrize(
+    ("glob", "states", "lacking"),
+    [("[ac]", {"a": "same", "c": "new"}, ""), ("c", {"c": "new"}, "base"), ("b", {"b": "removed"}, "head")],
+)
+@pytest.mark.parametrize("command", ["report", "compare"])
+def test_a_glob_may_match_on_one_side_alone(
+    bench: Bench, command: str, glob: str, states: dict[str, str], lacking: str
+) -> None:
+    bench.write("head.json", plain_snapshot(("a", "vmvx", "ok"), ("c", "vmvx", "ok")))
+    found = bench.run(command, "--config", "c.yml", "--base", "base.json", "--head", "head.json", "--model", glob)
+    cells = json.loads((bench.folder / "out/report.json").read_text())["cells"]
+    assert {cell["model"]: cell["state"] for cell in cells} == states
+    said = f"out/report.json: no verdict: nothing could be compared ({lacking} has none of these builds)"
+    assert (found.code, found.line) == (5, said) if lacking else (found.code, found.err) == (0, "")
+
+
 def test_a_side_may_be_a_directory_or_a_glob(bench: Bench) -> None:
     bench.write("dist-base/snapshot.json", BASE)
     bench.write("head/snapshot.json", grown(50))
@@ -316,12 +332,16 @@ def test_a_snapshot_that_cannot_be_used_is_one_line(bench: Bench, content: str |
         assert found.code == 2 and words in found.line
 
 
+@pytest.mark.parametrize("out", ["out", "out/deep", "/proc"])
 @pytest.mark.parametrize("command", ["report", "compare"])
-def test_an_output_that_is_no_directory_is_refused_before_anything_is_done(bench: Bench, command: str) -> None:
+def test_an_output_that_cannot_be_written_is_refused_before_anything_is_done(
+    bench: Bench, command: str, out: str
+) -> None:
+    """Root may write to every directory, but not to /proc."""
     bench.write("out", "in the way")
-    found = bench.run(command, "--base", "base.json", "--head", "base.json", "--out", "out")
-    assert found.code == 2
-    assert "out" in found.line and "cannot be written" in found.line
+    found = bench.run(command, "--base", "base.json", "--head", "base.json", "--out", out)
+    assert found.code == 2 and found.line.startswith(f"{out}: cannot be written to: ")
+    assert found.line.endswith(" (choose another place with --out)")
     assert (bench.folder / "out").read_text() == "in the way"
 
 

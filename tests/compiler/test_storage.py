@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bot.compiler import storage
 from bot.compiler.cell_cache import CellCache, TextStore, digest_of
 from bot.compiler.storage import COMPLETE, entries, evict, filled, hold
 from bot.config.units import parse_size
@@ -93,6 +95,27 @@ def test_a_run_that_fails_lets_nothing_go(tmp_path: Path) -> None:
     with pytest.raises(UsageError), limited(tmp_path, 0, print):
         raise UsageError("no")
     assert left_in(tmp_path) == {"cells/aa/a"}
+
+
+@pytest.mark.parametrize("at", ["toolchains/1", "cells"])
+def test_of_two_runs_at_once_neither_fails_nor_lets_go_of_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    """The other one does all of it when this one has looked at that place."""
+    walk, waiting = storage._files, [tmp_path / at]
+
+    def walked(folder: Path) -> Iterator[storage.Entry]:
+        yield from walk(folder)
+        if folder in waiting:
+            waiting.clear()
+            assert len(evict(tmp_path, 2200)[0]) == 4
+
+    monkeypatch.setattr(storage, "_files", walked)
+    for number in range(1, 5):
+        compiler(tmp_path, str(number), number)
+        file(tmp_path, f"cells/{number}", number)
+    assert evict(tmp_path, 2200) == ([], 2200)
+    assert left_in(tmp_path) == {"toolchains/3", "toolchains/4", "cells/3", "cells/4"}
 
 
 def test_what_is_no_cache_stays(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from places import ROOT
 from bot.config.events import COMMANDS
 
 NAMES = set(yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))["outputs"])
+MEASURE = "measure one with: code-size-bot measure --compiler SPEC --out FILE"
 
 
 def test_without_an_event_there_is_nothing_to_do(stage: Stage) -> None:
@@ -93,6 +94,7 @@ def test_without_a_token_that_may_write_everything_is_measured_and_written(stage
         ({"command": "post"}, "event: this event asks for 'review', not for 'post': started manually"),
         ({"targets": "vvmx"}, "input targets vvmx: matches no target (did you mean 'vmvx'?)"),
         ({"models": "b*"}, "input models b*: matches no model"),
+        ({"base": "gone.json"}, f"gone.json: cannot be read: No such file or directory ({MEASURE})"),
         ({"command": "plan"}, "input shards: is missing"),
         ({"command": "measure"}, "input shard: is missing"),
         ({"command": "pages"}, "main: no baseline is stored"),

@@ -64,3 +64,23 @@ def test_a_run_by_hand_with_a_commit_that_has_none_is_refused(stage: Stage) -> N
         ran = stage.dispatch(**inputs)
         what = f"{rule}: has no code-size.yml, so that nothing says what of it is measured (name a commit that has one"
         assert ran.code == 2 and ran.error.startswith(what) and ran.outputs["verdict"] == "unknown", ran.error
+
+
+@pytest.mark.parametrize(
+    ("place", "models", "given", "verdict"),
+    [
+        (".github/code-size.yml", "../models/*.mlir", {}, "fail"),
+        ("fork.yml", "models/*.mlir", {"config": "fork.yml"}, "unknown"),
+    ],
+)
+def test_a_fork_that_moves_the_configuration_is_judged_by_that_of_the_default_branch(
+    stage: Stage, place: str, models: str, given: dict[str, str], verdict: str
+) -> None:
+    """Even where its workflow names the new place, so that its own run finds none on base and compares nothing."""
+    stage.compiler("two", [{"do": "differ"}])
+    main = stage.main(thresholds=[{"metrics": ["artifact_bytes"], "fail": "0%"}, {"metrics": ["*"]}])
+    stage.push(main)
+    lax = stage.config(models=[models], thresholds=[{"name": "lax", "metrics": ["*"]}])
+    ran = stage.fork_pull({"code-size.yml": None, place: lax}, stage.spec("two"), [main], **given)[1]
+    assert (ran.outputs["verdict"], stage.conclusions) == (verdict, ["failure"]), ran.error
+    assert ("No baseline: the pull request's own run found none" in first_line(stage)) == bool(given)

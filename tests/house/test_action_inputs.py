@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 from places import ROOT
 
 from bot.config.events import COMMANDS, INPUTS, read_inputs
@@ -133,6 +135,8 @@ def test_hyphens_are_kept_in_the_names_of_variables_and_every_command_is_one() -
         ("command", "merge", "'merge' is no command, known are auto, review, post, baseline, plan, measure"),
         ("config", "a\nb", "has more than one line"),
         ("config", "-x", "'-x' begins with a dash"),
+        ("config", "x" * 256, "is longer than a path can be"),
+        ("out", "ö/" * 1001, "is longer than a path can be"),
         ("base", "--upload-pack=x", "'--upload-pack=x' begins with a dash"),
         ("models", "a\x00b", "has characters that do not print"),
         ("flags", "--a b", "'b' is no flag, which begins with -- and has its value after ="),
@@ -140,6 +144,7 @@ def test_hyphens_are_kept_in_the_names_of_variables_and_every_command_is_one() -
         ("pull-request", "0", "no number from 1"),
         ("pull-request", "١", "no number from 1"),
         ("pull-request", "2147483648", "no number from 1"),
+        ("jobs", f"{'0' * 5000}1", "no number from 1"),
         ("shards", "257", "'257' is no number from 1 to 256"),
         ("shard", "5/4", "'5/4' is not I/N with 1 <= I <= N, such as 2/4"),
         ("plan", "{\x1b}", "has characters that do not print"),
@@ -150,6 +155,21 @@ def test_mistakes_name_the_input_and_what_is_right(name: str, value: str, messag
         read(name, value)
     assert caught.value.where == f"input {name}"
     assert message in caught.value.what
+
+
+any_text = st.text(st.characters()) | st.text("019/-='\"\\ \n${{") | st.just("a" * 100_000)
+
+
+@given(any_text)
+def test_any_text_is_read_or_refused_in_one_short_line(text: str) -> None:
+    for name in INPUTS:
+        try:
+            value = read(name, text)
+        except UsageError as error:
+            assert error.line.startswith(f"input {name}: ") and error.line.isprintable() and len(error.line) < 200
+        else:
+            assert name not in ("config", "base", "head", "cache", "out") or not value.startswith("-")
+            assert name != "flags" or all(flag.startswith("--") for flag in value)
 
 
 @pytest.mark.parametrize("token", ["sec ret", "sec\nret", "sec\x00ret", "secrét"])

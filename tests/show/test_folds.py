@@ -181,6 +181,19 @@ def test_no_line_of_a_terminal_is_too_wide(name: str, width: int) -> None:
     assert max(map(cell_len, printed(getattr(make, name)(), width).splitlines())) <= width
 
 
+def test_a_terminal_has_rows_for_what_there_is_room_for_and_counts_every_other_build() -> None:
+    """What differs comes first: it has a row, however little it gains."""
+    audit, wrong = make.many(), ("gpt2_f32_dyn", "cuda")
+    cells = [replace(one, equal=False) if (one.model, one.target) == wrong else one for one in audit.cells]
+    text = printed(replace(audit, cells=tuple(cells)), 120)
+    rows = re.findall(r"^ [\w-]+ +\d+ → \d+ .*", text, re.MULTILINE)
+    more = sum(map(int, re.findall(r"^…and (\d+) more builds, in the files$", text, re.MULTILINE)))
+    others = sum(map(int, re.findall(r"^  (?:Nothing|Not) [a-z ]+ \((\d+) builds?\)", text, re.MULTILINE)))
+    assert len(rows) == TERMINAL.rows and len(rows) + more + others == len(audit.cells)
+    assert [row.split()[0] for row in rows if "differ" in row] == ["cuda", "llvm-cpu-x86_64"]
+    assert len(text.splitlines()) < 200
+
+
 def test_data_brings_no_sequences_to_the_terminal() -> None:
     text = printed(make.hostile((*HOSTILE, "[bold red]markup[/]", "\x1b]0;title\x07")), 200)
     assert not [char for char in text if not char.isprintable() and char != "\n"]
