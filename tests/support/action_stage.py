@@ -203,7 +203,7 @@ class Stage:
         """
         head, merge = self.open_pull(files)
         self.hub.add_pull(1, head, merge_sha=merge, base_sha=line[-1], head_repo="mallory/repo")
-        measured = self.pull(head, merge, fork=True, head=compiler, **inputs)
+        measured = self.pull(head, merge, fork=True, number=1, head=compiler, **inputs)
         assert measured.code == 0 and self.comments() == [], measured.error
         for older, sha in zip(["", *line], [*line, head], strict=True):
             self.hub.add_commit(sha, [older] if older else [])
