@@ -102,7 +102,7 @@ def _leaves(facts: Facts, delta: CellDelta) -> dict[str, list[Leaf]]:
     if why and (delta.numbers_repeat or not delta.unstable):
         for one in why.dispatches:
             if (size := moved_bytes(one)) and (known := one.head or one.base):
-                name = _NO_COMPONENT if one.component == UNATTRIBUTED else clean(one.component, NAME_LIMIT)
+                name = _NO_COMPONENT if one.component == UNATTRIBUTED else one.component
                 groups.setdefault(name, []).append((known.name, size, (known.executable, known.name)))
                 rest -= size
         for part in why.parts:
@@ -148,7 +148,7 @@ def map_table(tree: Place) -> Table:
             phrase(signed(cell.net_bytes)),
             phrase(signed((cell.moved_bytes + cell.net_bytes) // 2)),
             phrase(signed((cell.net_bytes - cell.moved_bytes) // 2)),
-            joined((phrase(f"{one.name} {signed(one.net_bytes)}") for one in cell.inside[:3]), ", "),
+            joined((phrase(f"{clip(one.name, NAME_LIMIT)} {signed(one.net_bytes)}") for one in cell.inside[:3]), ", "),
         )
         for target, cell in cells[:CELLS]
     )

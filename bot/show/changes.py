@@ -71,13 +71,13 @@ def _flag_change(delta: CellDelta) -> FlagChange | None:
     A value comes for another where the option is there once on each side: of several nobody knows which is for which.
     """
     base, head = _flags_of(delta.base), _flags_of(delta.head)
-    if base is None or head is None:
-        return None
+    if base is None or head is None or base == head:
+        return None if None in (base, head) else ()
     went, came = Counter(base) - Counter(head), Counter(head) - Counter(base)
     left, right = (Counter(map(_option, flags)) for flags in (base, head))
     new = {name: flag for flag in came if left[name := _option(flag)] == right[name] == 1}
     alone = [("", flag) for flag in came.elements() if _option(flag) not in new]
-    return (*((old, new.get(_option(old), "")) for old in went.elements()), *alone) or _REORDERED * (base != head)
+    return (*((old, new.get(_option(old), "")) for old in went.elements()), *alone) or _REORDERED
 
 
 def _option(flag: str) -> str:
