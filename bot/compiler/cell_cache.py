@@ -18,7 +18,7 @@ from pathlib import Path
 import bot
 from bot.compiler.bindings import importer_version
 from bot.compiler.diagnostics import processor
-from bot.compiler.ptxas import assembler_of
+from bot.compiler.ptxas import assembler_of, installed
 from bot.compiler.storage import add, read, touch
 from bot.core.json_text import canonical, decoded
 from bot.core.metrics import OwnMetrics
@@ -62,7 +62,7 @@ def cell_key(compiler_digest: str, cell: PlannedCell) -> str:
         cell.argv,
         importer_version(cell.model),
         processor(cell.argv),
-        assembler_of(cell.target.backend),
+        assembler_of(cell.target.backend, installed()),
     )
 
 

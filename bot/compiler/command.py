@@ -219,9 +219,7 @@ def _sources(command: Command, root: Path) -> dict[str, bytes]:
     """The files that go along, and those that the command names."""
     names = {name for glob in command.sources for name in iglob(glob, root_dir=root, recursive=True)}
     names |= {word for word in command.run if not os.path.isabs(word)}
-    files = {
-        name: root / name for name in names if name and ".." not in Path(name).parts and os.path.isfile(root / name)
-    }
+    files = {name: root / name for name in names if ".." not in Path(name).parts and os.path.isfile(root / name)}
     outside = [name for name, path in files.items() if not path.resolve().is_relative_to(root.resolve())]
     if outside:
         raise CompilerUnavailable("leads out of the configuration's folder", where=min(outside))
@@ -256,8 +254,9 @@ def _install(requirement: str, home: Path, places: Places, cancel: Cancel) -> Pa
     """
     python, name = str(getattr(sys, "_base_executable", sys.executable)), "python{}.{}".format(*sys.version_info)
     with temporary_directory("wheel-") as wheels:
-        more = "; or run code-size-bot with a Python that its wheels are for"
-        files = download(requirement, places, cancel, wheels, more=more)
+        files = download(
+            requirement, places, cancel, wheels, "; or run code-size-bot with a Python that fits its wheels"
+        )
         digest = digest_of(this_python(), [f"{path.name} {hashed(path)}" for path in files])
         if places.changeable and hold(home := home.with_name(home.name + digest[:32])):
             return home

@@ -20,6 +20,7 @@ MOST_LINES = 12
 MOST_CHARACTERS = 1500
 LONGEST_LINE = 240
 _LONGEST_PENDING = 1 << 20
+RAN_OUT_LIKELY = f"{RAN_OUT}, most likely"  # What SIGKILL means
 
 _DIAGNOSTIC = re.compile(r"^\S.*?: ?(?:error|warning|note|remark): |^LLVM ERROR|^iree-compile: |^error: ")
 _DUMP = "see current operation:"
@@ -28,7 +29,7 @@ _REMARK = re.compile(r"^\S.*?: ?remark: ")
 _PLACED = re.compile(r"\A\S.*?:\d+:\d+: (?:error: )?")
 _NOISE = "note: called from"
 _CRASH = re.compile(r"^(PLEASE submit a bug report|Please report issues to|Stack dump|\s*#\d+ 0x|Aborted)")
-_DIRECTORIES = re.compile(r"(?<![\w.</])/(?:[^\s/:'\"]+/)+")
+DIRECTORIES = re.compile(r"(?<![\w.</])/(?:[^\s/:'\"]+/)+")
 _RANDOM_NAME = re.compile(r"(?<=\w)-[0-9a-f]{6}(?=\.(?:o|so|obj|dll|dylib|wasm)\b)")
 _UNKNOWN_OPTION = re.compile(r"Unknown command line argument '(--?[^'=\s]+)")
 _STACK = re.compile(r"exceeded stack allocation limit of (\d+) bytes for function\. Got (\d+) bytes")
@@ -64,7 +65,7 @@ def trim(output: str) -> str:
         if _DUMP in line or _REMARK.match(line):
             dumping = True
         elif not dumping and line.strip() and not line.endswith(_NOISE):
-            short = _RANDOM_NAME.sub("", _DIRECTORIES.sub("", line.rstrip()))
+            short = _RANDOM_NAME.sub("", DIRECTORIES.sub("", line.rstrip()))
             short = short if len(short) <= LONGEST_LINE else f"{short[: LONGEST_LINE - 1]}…"
             shown += [short] if short not in shown else []
     return "\n".join(shown)[:MOST_CHARACTERS]
@@ -138,7 +139,7 @@ def without_places(text: str) -> str:
 _LEAST_FREE_BYTES = 1 << 20  # With less than this, a compile that went well may have left half a file
 _NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded", re.IGNORECASE)
 _KIND = re.compile(r"(model name|flags|Features|CPU part|isa|uarch)\s*:")
-_NO_MEMORY = re.compile(r"out of memory|std::bad_alloc|Cannot allocate memory", re.IGNORECASE)
+NO_MEMORY = re.compile(r"out of memory|std::bad_alloc|Cannot allocate memory", re.IGNORECASE)
 _GROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 _OTHERS = re.compile(
     r"Too many open files|Read-only file system"
@@ -161,12 +162,16 @@ def processor(argv: Sequence[str]) -> str:
     """What flags that ask for the code of this very processor depend on; empty where none does."""
     if not any(flag.endswith("=host") for flag in argv):
         return ""
-    try:
-        said = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        said = ""
-    kinds = {line.partition(":")[2].strip() for line in said.splitlines() if _KIND.match(line)}
+    kinds = {line.partition(":")[2].strip() for line in cpuinfo().splitlines() if _KIND.match(line)}
     return "\n".join((platform.machine(), platform.processor(), *sorted(kinds)))
+
+
+def cpuinfo() -> str:
+    """What the kernel says of the processors; empty where it says nothing."""
+    try:
+        return Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def blamed(message: str, ending: Outcome) -> str:
@@ -185,11 +190,11 @@ def _memory_words(ending: Outcome) -> str:
 
     The kernel ends the largest process of a machine that is out of memory with SIGKILL, and tells it nothing.
     """
-    has_said, total_kib = bool(_NO_MEMORY.search(ending.output)), memory_kib()
+    has_said, total_kib = bool(NO_MEMORY.search(ending.output)), memory_kib()
     is_full = ending.peak_rss_kib is not None and 2 * ending.peak_rss_kib >= (total_kib or 0)
     if not (is_full if has_said else ending.signal == "SIGKILL"):
         return ""
-    certain = RAN_OUT if has_said else f"{RAN_OUT}, most likely"
+    certain = RAN_OUT if has_said else RAN_OUT_LIKELY
     held = f"the compiler held {_size(ending.peak_rss_kib)}" if ending.peak_rss_kib else ""
     has = f"this machine has {_size(total_kib)}" if total_kib else ""
     amounts = ", ".join(part for part in (held, has) if part)

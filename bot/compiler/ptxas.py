@@ -64,10 +64,9 @@ def installed() -> Ptxas | None:
     return Ptxas(*program) if program else None
 
 
-def assembler_of(backend: str) -> str:
-    """The assembler that a cell depends on; empty for a backend without PTX text, or where none is installed."""
-    ptxas = installed() if backend == BACKEND else None
-    return ptxas.name if ptxas else ""
+def assembler_of(backend: str, ptxas: Ptxas | None) -> str:
+    """What makes the figures of a cell of this backend; empty where it has no PTX text, or without an assembler."""
+    return ptxas.name if ptxas and backend == BACKEND else ""
 
 
 class Assembler:
@@ -77,10 +76,6 @@ class Assembler:
         self._cancel, self._timeout_seconds, self.ptxas = cancel, timeout_seconds, ptxas
         self._known: dict[tuple[str, bytes], Assembled] = {}
         self._lock = threading.Lock()
-
-    def name_for(self, backend: str) -> str | None:
-        """What makes the figures of a cell of this backend; None where it has no PTX text, or without an assembler."""
-        return self.ptxas.name if self.ptxas and backend == BACKEND else None
 
     def assembled(self, modules: Sequence[PtxModule]) -> tuple[Assembled, ...] | str:
         """All modules as machine code, or the reason why one of them could not be had."""

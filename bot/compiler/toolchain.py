@@ -142,13 +142,11 @@ def fetch_release(
     with temporary_directory("wheel-") as scratch:
         is_told = places.find_links or os.environ.get("PIP_FIND_LINKS")
         more = f"; {NIGHTLIES_HINT}" if Version(version).is_prerelease and not is_told else ""
-        wheel = download(f"{project}=={version}", places, cancel, scratch, "--no-deps", more=more)[0]
+        wheel = download(f"{project}=={version}", places, cancel, scratch, more, "--no-deps")[0]
         return unpack(wheel, cache, project) if places.changeable else _unpack_into(wheel, home, project)
 
 
-def download(
-    requirement: str, places: Places, cancel: Cancel, scratch: Path, *options: str, more: str = ""
-) -> list[Path]:
+def download(requirement: str, places: Places, cancel: Cancel, scratch: Path, more: str, *options: str) -> list[Path]:
     """The wheels that pip fetched into `scratch`, at least one; raises CompilerUnavailable, with `more` in its hint."""
     outcome = pip("download", *options, *places.argv, requirement, cancel=cancel, scratch=scratch)
     wheels = sorted(scratch.glob("*.whl"))
@@ -169,16 +167,8 @@ def pip(*arguments: str, cancel: Cancel, timeout_seconds: float = 1800, scratch:
     """
     wanted = re.compile("PIP_.*|(?i:.*_proxy)")
     environment = {name: value for name, value in os.environ.items() if wanted.fullmatch(name)}
-    argv = [
-        sys.executable,
-        "-I",
-        "-m",
-        "pip",
-        *arguments,
-        "--only-binary=:all:",
-        "--disable-pip-version-check",
-        "--no-input",
-    ]
+    always = ("--only-binary=:all:", "--disable-pip-version-check", "--no-input")
+    argv = [sys.executable, "-I", "-m", "pip", *arguments, *always]  # -I: nothing of the current directory is run
     if scratch is not None:
         environment["TMPDIR"] = str(scratch)
         argv += ["--progress-bar=off", *(["-d", str(scratch)] if arguments[0] == "download" else [])]

@@ -240,9 +240,8 @@ class _Parsed:
             known[name] = Known(None, absent) if absent else of_entries(dispatches, metric, why, silent)
         has_code = self.program is None or self.program.executables > 0
         if backend.name != NVIDIA or self.modules is None or (not self.modules and has_code):
-            why = ONLY_NVIDIA
-            if backend.name == NVIDIA:
-                why = self.reason("assembled") if self.modules is None else artifact or NO_ENTRY
+            not_read = self.reason("assembled") if self.modules is None else artifact or NO_ENTRY
+            why = not_read if backend.name == NVIDIA else ONLY_NVIDIA
             return known | dict.fromkeys(OF_MACHINE_CODE, Known(None, why))
         functions = [function for module in self.modules for function in module.entry_points]
         registers = max((each.registers for each in functions if each.registers is not None), default=None)

@@ -161,13 +161,8 @@ def feed(interface: Interface, dynamic: int, draws: int, directory: Path, cancel
         draws=tuple(calls),
         random="input" if has_inputs else "set of parameters" if interface.parameters else "",
         results=tuple(each.element if each else "" for each in results),
-        dynamic=dynamic if any(map(_is_dynamic, function.arguments)) else None,
+        dynamic=dynamic if any(each and each.is_dynamic for each in map(parsed, function.arguments)) else None,
     )
-
-
-def _is_dynamic(text: str) -> bool:
-    tensor = parsed(text)
-    return tensor is not None and tensor.is_dynamic
 
 
 def _arguments(function: Function, draw: int, dynamic: int, *, picks: bool) -> list[tuple[str, _File | None]]:

@@ -18,6 +18,7 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
+from bot.compiler.diagnostics import DIRECTORIES, NO_MEMORY, RAN_OUT_LIKELY, cpuinfo
 from bot.compiler.ptxas import program_of
 from bot.compiler.toolchain import RUNTIME, fetch_release
 from bot.core.backends import backend_of
@@ -43,10 +44,9 @@ _MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm_64", "arm64"
 """What this machine may call itself → what the compiler calls it in the name of a format."""
 DEVICE = "local-sync"  # the one that computes in the thread that calls it: what else the machine does decides less
 _SAID_CHARACTERS = 200
-_DIRECTORIES = re.compile(r"(?<![\w.])/(?:[^\s/:'\"]+/)+")
-_NOT_ITS_FAULT = {"SIGILL": ": this processor lacks an instruction", "SIGKILL": ": memory ran out, most likely"}
+_NOT_ITS_FAULT = {"SIGILL": ": this processor lacks an instruction", "SIGKILL": f": {RAN_OUT_LIKELY}"}
 """Signals that tell more of the machine than of what ran on it."""
-_RAN_OUT = re.compile(r"RESOURCE_EXHAUSTED|out of memory|bad_alloc|Cannot allocate memory|No space left", re.IGNORECASE)
+_RAN_OUT = re.compile(rf"RESOURCE_EXHAUSTED|{NO_MEMORY.pattern}|No space left", re.IGNORECASE)
 DYNAMIC_SIZE = 16
 """What dimensions are made that are not fixed."""
 RUN_SECONDS = 120  # How long a run may take: an interpreter is minutes over what a processor does in a second
@@ -101,11 +101,7 @@ def of_release(version: str, cache: Path, cancel: Cancel, say: Callable[[str], N
 
 def machine(runtime: Runtime) -> str:
     """What ran the artifacts, in one line."""
-    try:
-        said = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        said = ""
-    named = re.search(r"^model name\s*:\s*(\S.*?)\s*$", said, flags=re.MULTILINE)
+    named = re.search(r"^model name\s*:\s*(\S.*?)\s*$", cpuinfo(), flags=re.MULTILINE)
     processor = named[1] if named else platform.processor() or platform.machine()
     return f"{processor}, {cores()} cores, {runtime.name}"
 
@@ -166,7 +162,7 @@ def started(
         means = _NOT_ITS_FAULT.get(outcome.signal, "")
         return Stopped(f"was ended by {outcome.signal}{means}", is_own=not means)
     lines = [line.strip() for line in outcome.output.splitlines() if line.strip() and not line.startswith("EXEC ")]
-    said = _DIRECTORIES.sub("", re.sub(r"\A\S+:\d+: ", "", lines[0])) if lines else "it gave no reason"
+    said = DIRECTORIES.sub("", re.sub(r"\A\S+:\d+: ", "", lines[0])) if lines else "it gave no reason"
     said = said if len(said) <= _SAID_CHARACTERS else f"{said[: _SAID_CHARACTERS - 1]}…"
     why = f"was refused by {runtime.name}: {said}"
     is_machine = _RAN_OUT.search(outcome.output)

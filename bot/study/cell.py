@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 from bot.compiler.cell_cache import TextStore
 from bot.compiler.compiler import Compiled, Result
 from bot.compiler.compiling import ALLOCAS, ARTIFACT, PROGRAM, STACK_USAGE, STATISTICS, STRATEGIES
-from bot.compiler.ptxas import BACKEND, Assembler
+from bot.compiler.ptxas import BACKEND, Assembler, assembler_of
 from bot.core.planned import LIFTED, PlannedCell
 from bot.core.policy import is_local
 from bot.core.program import HASHED_PHASES, Program
@@ -127,7 +127,7 @@ def cell_of(
         program=program.program,
         families=families or (),
         parts=measurement.parts,
-        assembler=assembler.name_for(planned.target.backend) if assembler else None,
+        assembler=assembler_of(planned.target.backend, assembler.ptxas) or None if assembler else None,
     )
 
 

@@ -432,4 +432,4 @@ def test_a_wheel_for_another_python_is_refused(tmp_path: Path, monkeypatch: pyte
     wheel(tmp_path / "wheels", "1.0", "cp39-none-any")
     package(tmp_path, base="1.0", head="1.0")
     said = bot(tmp_path, "measure", "--compiler", "1.0", "--out", "out/head.json", code=4)
-    assert "could not be fetched" in said and "run code-size-bot with a Python that its wheels are for" in said, said
+    assert "could not be fetched" in said and "run code-size-bot with a Python that fits its wheels" in said, said

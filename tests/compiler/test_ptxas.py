@@ -47,7 +47,7 @@ def test_the_real_assembler_says_what_it_says_by_hand(tmp_path: Path) -> None:
 def test_the_version_is_the_programs_own() -> None:
     said = subprocess.run([real().binary, "--version"], capture_output=True, text=True, check=True).stdout
     assert f"V{real().version}" in said
-    assert assembler_of("cuda") == f"ptxas {real().version} -O3"
+    assert assembler_of("cuda", installed()) == f"ptxas {real().version} -O3"
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PACKAGE", "no-such-package-of-anyone")
     installed.cache_clear()
     try:
-        assert installed() is None and assembler_of("cuda") == ""
+        assert installed() is None and assembler_of("cuda", installed()) == ""
     finally:
         installed.cache_clear()
 

@@ -135,22 +135,24 @@ def test_a_compiler_that_is_used_stays_for_a_day_and_one_that_left_is_not_there(
     assert evict(tmp_path, 0)[1] == 0 and not home.exists() and not hold(home)
 
 
-def test_a_compiler_that_another_run_has_just_finished_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home, rmtree = tmp_path / "toolchains" / "one", shutil.rmtree
+def test_only_what_is_left_of_a_compiler_is_removed_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another run may have finished it between the look and the removal."""
+    home, rmtree, removed = tmp_path / "toolchains" / "one", shutil.rmtree, list[Path]()
 
-    def slow(path: Path, **options: Any) -> None:
-        if path == home and not home.exists():  # the other run is faster just now
-            compiler(tmp_path, "one", 1)
+    def noted(path: Path, **options: Any) -> None:
+        removed.extend([path] if path == home else [])
         rmtree(path, **options)
 
-    monkeypatch.setattr("shutil.rmtree", slow)
+    monkeypatch.setattr("shutil.rmtree", noted)
     with filled(home) as scratch:
-        (scratch / "own").touch()
-    assert {path.name for path in home.iterdir()} == {COMPLETE, "own"}
-    (home / COMPLETE).unlink()  # half of one is left
+        (scratch / "old").touch()
+    assert not removed and hold(home)
+    (home / COMPLETE).unlink()
     with filled(home) as scratch:
         (scratch / "new").touch()
-    assert {path.name for path in home.iterdir()} == {COMPLETE, "new"}
+    assert removed == [home] and {path.name for path in home.iterdir()} == {COMPLETE, "new"}
 
 
 def test_what_a_dead_run_was_writing_is_swept(tmp_path: Path) -> None:
