@@ -56,7 +56,6 @@ class Alarm:
     said: Phrase
     cells: tuple[CellKey, ...]
     title: str  # what it stands below, one of TITLES
-    cause: int = 0  # the number of the root cause that holds most of the change of each cell; 0 where none is known
 
 
 class AlarmGroup(NamedTuple):
@@ -150,7 +149,7 @@ def _alarm(facts: Facts, findings: Sequence[Finding], cause: int, limits: Limits
         share = f"{shares[0]} %" if shares[0] == shares[-1] else f"{shares[0]} to {shares[-1]} %"
         said = phrase(said, " · largest part: ", name, f" ({share})")
     mark, said = mark_of(one), phrase(said, _doubt(facts, keys))
-    return Alarm(MARKS[mark], one.weight, said, keys, _TITLE_OF[mark], cause)
+    return Alarm(MARKS[mark], one.weight, said, keys, _TITLE_OF[mark])
 
 
 def _doubt(facts: Facts, keys: Sequence[CellKey]) -> str:

@@ -136,22 +136,11 @@ def _draw_broken(error: BotError, links: Links, marker: str = "") -> str:
 # The check run of a commit: verdict, summary, and annotations on the lines of the repository that findings concern.
 
 
-def check_run(
-    report: Report,
-    *,
-    config_path: str,
-    model_paths: Mapping[str, str],
-    base_ref: str = "",
-    templates_dir: Path | None = None,
-) -> CheckRun:
-    """The check run of a report.
+def check_run(report: Report, *, config_path: str, model_paths: Mapping[str, str], base_ref: str = "") -> CheckRun:
+    """The check run of a report, drawn by the packaged templates.
 
     `base_ref`: the branch that the pull request goes to; `config_path`: of the configuration, relative to the
-    repository; empty where it is not in it; `model_paths`: model → its file, relative to the repository;
-    `templates_dir`: the user's templates, for the summary.
-
-    Raises:
-        TemplateError: a template does not work.
+    repository; empty where it is not in it; `model_paths`: model → its file, relative to the repository.
     """
     facts = build_facts(report)
     broke = f"the analysis broke: {clean(report.broke)}; " if report.broke else ""
@@ -159,7 +148,7 @@ def check_run(
         check_name(report.report_id, base_ref),
         "failure" if report.broke else _CONCLUSIONS[report.verdict.status],
         clip(clean(broke + plain(headline(facts))), _TITLE_CHARS),
-        _fitting("summary.md.j2", report, TIERS, CHECK_SUMMARY_LIMIT, templates_dir),
+        _fitting("summary.md.j2", report, TIERS, CHECK_SUMMARY_LIMIT, None),
         tuple(_merged(_annotations(facts, config_path, model_paths)))[:ANNOTATIONS_LIMIT],
     )
 

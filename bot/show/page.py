@@ -178,7 +178,7 @@ class Selection(NamedTuple):
     addresses: frozenset[str]  # of those that are shown
 
 
-def selection(facts: Facts, most: int = CARDS) -> Selection:
+def selection(facts: Facts) -> Selection:
     """As many cells as a page has room for.
 
     What does most to the verdict first, then by state and bytes that moved; what says nothing of a change last.
@@ -191,8 +191,8 @@ def selection(facts: Facts, most: int = CARDS) -> Selection:
         return is_idle, level, STATES.index(delta.state), -moved
 
     deltas = sorted(facts.report.deltas, key=rank)
-    examples = {root.example.key for root in facts.report.root_causes} if len(deltas) > most else set()
-    shown = tuple(delta for at, delta in enumerate(deltas) if at < most or delta.key in examples)
+    examples = {root.example.key for root in facts.report.root_causes} if len(deltas) > CARDS else set()
+    shown = tuple(delta for at, delta in enumerate(deltas) if at < CARDS or delta.key in examples)
     return Selection(shown, len(deltas) - len(shown), frozenset(cell_address(delta.key) for delta in shown))
 
 

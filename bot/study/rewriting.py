@@ -58,7 +58,6 @@ class Rewritten(Record, frozen=True):
 
     folded: tuple[FoldedGroup, ...]
     left: tuple[LeftGroup, ...]
-    executables: Count
 
 
 def flow_of(kit: Kit, argv: Sequence[str], source: Source, out: Path) -> Failure | None:

@@ -67,20 +67,17 @@ def test_a_run_by_hand_with_a_commit_that_has_none_is_refused(stage: Stage) -> N
 
 
 @pytest.mark.parametrize(
-    ("place", "models", "given", "verdict"),
-    [
-        (".github/code-size.yml", "../models/*.mlir", {}, "fail"),
-        ("fork.yml", "models/*.mlir", {"config": "fork.yml"}, "unknown"),
-    ],
+    ("place", "models", "named", "verdict"),
+    [(".github/code-size.yml", "../models/*.mlir", "", "fail"), ("fork.yml", "models/*.mlir", "fork.yml", "unknown")],
 )
 def test_a_fork_that_moves_the_configuration_is_judged_by_that_of_the_default_branch(
-    stage: Stage, place: str, models: str, given: dict[str, str], verdict: str
+    stage: Stage, place: str, models: str, named: str, verdict: str
 ) -> None:
     """Even where its workflow names the new place, so that its own run finds none on base and compares nothing."""
     stage.compiler("two", [{"do": "differ"}])
     main = stage.main(thresholds=[{"metrics": ["artifact_bytes"], "fail": "0%"}, {"metrics": ["*"]}])
     stage.push(main)
     lax = stage.config(models=[models], thresholds=[{"name": "lax", "metrics": ["*"]}])
-    ran = stage.fork_pull({"code-size.yml": None, place: lax}, stage.spec("two"), [main], **given)[1]
+    _, ran = stage.fork_pull({"code-size.yml": None, place: lax}, stage.spec("two"), [main], named)
     assert (ran.outputs["verdict"], stage.conclusions) == (verdict, ["failure"]), ran.error
-    assert ("No baseline: the pull request's own run found none" in first_line(stage)) == bool(given)
+    assert ("No baseline: the pull request's own run found none" in first_line(stage)) == bool(named)

@@ -29,7 +29,6 @@ from bot.study.comparison import reported
 
 SAME, GROWN, MORE = 100_000, 2_000_000, 3_000_000
 SIX = {"base.json", "head.json", "report.json", "comment.md", "summary.md", "report.html"}
-SECOND, SECOND_MERGE = "1" * 40, "2" * 40
 
 
 @pytest.fixture

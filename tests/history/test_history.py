@@ -31,10 +31,6 @@ def study(*sides: Snapshot) -> Study:
     return Study(tuple(Variant(f"3.{at}.0", f"3.{at}.0", side) for at, side in enumerate(sides)))
 
 
-def three(*sizes: int | None) -> Study:
-    return study(*(make.side(f"3.{at}.0", {BERT: size, MOBILENET: 50_000 + at}) for at, size in enumerate(sizes)))
-
-
 def moves(history: History, key: CellKey) -> list[Move | None]:
     """What moved of a cell, release after release."""
     return [history.moves.get((one.name, key)) for one in history.study.variants]

@@ -196,14 +196,14 @@ class Stage:
         payload = pull_event(number, tip, "mallory/repo" if fork else "octo/repo")
         return self.run("pull_request", payload, merge, ref=f"refs/pull/{number}/merge", **inputs)
 
-    def fork_pull(self, files: Files, compiler: str, line: Sequence[str], **inputs: str) -> tuple[Ran, Ran]:
+    def fork_pull(self, files: Files, compiler: str, line: Sequence[str], config: str = "") -> tuple[Ran, Ran]:
         """A fork's run, and the trusted half after it, which has its artifact; `line` is main, oldest first.
 
-        `inputs`: of the fork's own run, whose workflow it may change.
+        `config`: the input of the fork's own run, whose workflow it may change.
         """
         head, merge = self.open_pull(files)
         self.hub.add_pull(1, head, merge_sha=merge, base_sha=line[-1], head_repo="mallory/repo")
-        measured = self.pull(head, merge, fork=True, number=1, head=compiler, **inputs)
+        measured = self.pull(head, merge, fork=True, head=compiler, config=config)
         assert measured.code == 0 and self.comments() == [], measured.error
         for older, sha in zip(["", *line], [*line, head], strict=True):
             self.hub.add_commit(sha, [older] if older else [])

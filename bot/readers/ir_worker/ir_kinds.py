@@ -65,9 +65,9 @@ def name_of(op: Any) -> str:
     return str(op.attributes["sym_name"].value)
 
 
-def functions_of(ir: Any, module: Any, names: Collection[str] = ("util.func",)) -> dict[str, Any]:
+def functions_of(ir: Any, module: Any) -> dict[str, Any]:
     """The functions with a body, by name."""
-    return {name_of(op): op for op in collect(ir, module, names) if len(op.regions[0].blocks)}
+    return {name_of(op): op for op in collect(ir, module, ("util.func",)) if len(op.regions[0].blocks)}
 
 
 def is_public(function: Any) -> bool:
