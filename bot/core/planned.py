@@ -219,6 +219,8 @@ def narrowed(
 
     `must_match`: whether a glob that matches nothing on any side is an error.
     """
+    if not (model_globs or target_globs):
+        return dict(sides)
     models = sorted({name for side in sides.values() for name in (*side.models, *(c.key.model for c in side.cells))})
     targets = sorted({name for side in sides.values() for name in (*side.targets, *(c.key.target for c in side.cells))})
     short = short_names(targets, {name: backend for side in sides.values() for name, backend in side.targets.items()})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -237,8 +238,15 @@ def write_snapshot(path: Path, snapshot: Snapshot) -> None:
     write_atomically(path, lines(rows_of(snapshot)))
 
 
-def write_report(report: Report, templates: Path | None, out: Path) -> list[Path]:
-    """The six files of the contract."""
+def _content(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        yield from iter(lambda: file.read(1 << 20), b"")
+
+
+def write_report(
+    report: Report, templates: Path | None, out: Path, whole: Mapping[str, Path] | None = None
+) -> list[Path]:
+    """The six files of the contract; `whole`: name of a snapshot's file → where it was read from, to be copied."""
     writers: dict[str, Callable[[], bytes | Iterable[bytes]]] = {
         "base.json": lambda: lines(rows_of(report.base)),
         "head.json": lambda: lines(rows_of(report.head)),
@@ -247,6 +255,8 @@ def write_report(report: Report, templates: Path | None, out: Path) -> list[Path
         "summary.md": lambda: render_summary(report, templates).encode(),
         "report.html": lambda: (piece.encode() for piece in html_pieces(report, templates)),
     }
+    for name, path in (whole or {}).items():
+        writers[name] = partial(_content, path)
     for name, write in writers.items():
         write_atomically(out / name, write())
     return [out / name for name in writers]
