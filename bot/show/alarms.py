@@ -37,7 +37,7 @@ from bot.show.blocks import (
 from bot.show.escape import clean, clip
 from bot.show.facts import MARKS, NAME_LIMIT, STATE_WORDS, Facts, cells_phrase, counted, is_lost, mark_of, worst_first
 from bot.show.failures import MOST_NAMES, failed_builds, failure_words, grouped, trimmed
-from bot.show.filters import amount, plural, relative, sides
+from bot.show.filters import amount, plural, relative, share, sides
 from bot.show.root_causes import shown_roots
 
 _WHY_CHARS, _LIMIT_CHARS, _ERROR_CHARS, _WHAT_CHARS, _PEOPLE = 300, 48, 200, 90, 10
@@ -52,7 +52,7 @@ class Alarm:
     """One line: cells that broke a rule of one metric for one root cause, or that are newly broken alike."""
 
     mark: str  # the symbol of the worst of it
-    level: str  # `fail`, `warn` or empty for an accepted one
+    level: str  # `fail`, or `warn`, as what is accepted does to the verdict, too
     said: Phrase
     cells: tuple[CellKey, ...]
     title: str  # what it stands below, one of TITLES
@@ -102,13 +102,13 @@ def groups_of_findings(facts: Facts) -> list[tuple[int, list[Finding]]]:
     return list(groups.values())
 
 
-def cause_of(facts: Facts, key: CellKey) -> tuple[int, int]:
-    """The number of the root cause that holds most of what moved in the cell's artifact, and its share in percent.
+def cause_of(facts: Facts, key: CellKey) -> tuple[int, float]:
+    """The number of the root cause that holds most of what moved in the cell's artifact, and its share of it.
 
     What moved counts growth and shrinking alike. 0 and 0 where no root cause has a part in the cell.
     """
     sizes = facts.causes.get(key, ())
-    return (sizes[0][1], 100 * sizes[0][0] // sum(size for size, _ in sizes)) if sizes else (0, 0)
+    return (sizes[0][1], sizes[0][0] / sum(size for size, _ in sizes)) if sizes else (0, 0)
 
 
 def _is_judged(facts: Facts, group: Sequence[CellDelta]) -> bool:
@@ -125,7 +125,7 @@ def _newly_broken(facts: Facts, group: Sequence[CellDelta]) -> Alarm:
         error = clip(lines[0].removeprefix(_NOWHERE), _ERROR_CHARS)
         said = phrase(said, ": " if len(set(lines)) == 1 else ", for example: ", code(error))
     marks = {facts.mark(key) for key in keys}
-    level = next((level for level in ("fail", "warn") if level in marks), "")
+    level = "fail" if "fail" in marks else "warn"
     mark, title = ("☑️", ACCEPTED) if marks == {"accepted"} else ("💥", BROKEN)
     return Alarm(mark, level, phrase(said, _doubt(facts, keys)), tuple(keys), title)
 
@@ -143,12 +143,12 @@ def _alarm(facts: Facts, findings: Sequence[Finding], cause: int, limits: Limits
         about = f"{facts.label(one.quantity, one.key)}, {plural(len(keys), 'build')}: "
         said = phrase(about, some(named, len(findings)), limit_words(one, alone=False))
     if cause:  # how much of what moved in the cells it holds; in words where it is not shown
-        shares = sorted(cause_of(facts, key)[1] for key in keys)
+        low, *_, high = map(share, sorted(cause_of(facts, key)[1] for key in (*keys, keys[0])))
         what = clean(facts.report.root_causes[cause - 1].what.partition(", with ")[0], _WHAT_CHARS)
         is_shown = cause <= shown_roots(facts, limits)
         name = Span(f"cause {cause}", to=cause_address(cause)) if is_shown else what
-        share = f"{shares[0]} %" if shares[0] == shares[-1] else f"{shares[0]} to {shares[-1]} %"
-        said = phrase(said, " · largest part: ", name, f" ({share})")
+        shares = high if low == high else f"{low.removesuffix(' %')} to {high}"
+        said = phrase(said, " · largest part: ", name, f" ({shares})")
     mark, said = mark_of(one), phrase(said, _doubt(facts, keys))
     return Alarm(MARKS[mark], one.weight, said, keys, _TITLE_OF[mark], cause)
 
