@@ -80,10 +80,21 @@ def alarms(facts: Facts, limits: Limits) -> tuple[AlarmGroup, ...]:
 
 
 def groups_of_findings(facts: Facts) -> list[tuple[int, list[Finding]]]:
-    """Findings of one level, metric and root cause together, the worst first: the cause's number, or 0, and they.
+    """Findings of one level, metric and root cause together, the worst first: the cause's number, or 0, and they."""
+    groups: dict[tuple[object, ...], tuple[int, list[Finding]]] = {}
+    for one in _wholes_and_parts(facts)[0]:
+        cause = cause_of(facts, one.key)[0] if one.metric == "artifact_bytes" else 0
+        state = facts.deltas[one.key].state if one.metric is None else ""
+        level = (mark_of(one), one.metric, one.kind, one.limit, one.is_open, state)
+        groups.setdefault((*level, cause), (cause, []))[1].append(one)
+    return list(groups.values())
 
-    Of a part of an artifact the finding about all of it stands for both, where that is as bad. Newly broken cells have
-    lines of their own, and how many were not measured is in the first sentence.
+
+def _wholes_and_parts(facts: Facts) -> tuple[list[Finding], list[Finding]]:
+    """The findings of this change that are told, the worst first; and those for which another one stands.
+
+    That is of a part of an artifact the finding about all of it, where that is as bad. Newly broken cells have lines of
+    their own, and how many were not measured is in the first sentence.
     """
     news = []
     for one in worst_first(facts.report.verdict.news):
@@ -92,14 +103,8 @@ def groups_of_findings(facts: Facts) -> list[tuple[int, list[Finding]]]:
         if not told and not is_lost(delta, one):
             news.append(one)
     wholes = {(one.key, mark_of(one)) for one in news if one.metric == "artifact_bytes"}
-    groups: dict[tuple[object, ...], tuple[int, list[Finding]]] = {}
-    for one in news:
-        if one.metric not in ARTIFACT_PARTS or (one.key, mark_of(one)) not in wholes:
-            cause = cause_of(facts, one.key)[0] if one.metric == "artifact_bytes" else 0
-            state = facts.deltas[one.key].state if one.metric is None else ""
-            level = (mark_of(one), one.metric, one.kind, one.limit, one.is_open, state)
-            groups.setdefault((*level, cause), (cause, []))[1].append(one)
-    return list(groups.values())
+    stood_for = by(news, lambda one: one.metric in ARTIFACT_PARTS and (one.key, mark_of(one)) in wholes)
+    return stood_for.get(False, []), stood_for.get(True, [])
 
 
 def cause_of(facts: Facts, key: CellKey) -> tuple[int, float]:
@@ -237,23 +242,30 @@ def group_lines(group: AlarmGroup) -> List:
 
 def findings(facts: Facts, limits: Limits) -> Fold:
     """Every finding, by what it has in common, on a page a row each; what base had; what is broken, newly and still."""
-    verdict, broken = facts.report.verdict, facts.count("broken")
-    known, groups = known_lines(facts, limits), list[Block]()
+    verdict, known, groups = facts.report.verdict, known_lines(facts, limits), list[Block]()
     had = [one for one in verdict.findings if one.known]
-    counts = [f"{len(verdict.news):,} of this change"] if verdict.news else []
-    counts += [f"{len(verdict.findings) - len(verdict.news):,} that base had"] if known else []
-    counts += [f"{broken:,} broken on both sides"] if broken else []
-    title = phrase(f"Findings: {', '.join(counts)}" if counts else "Findings")
     still = failed_builds("Broken on both sides", facts, "broken", limits)
     if limits.every:
-        each = [
-            Fold(f"{plural(len(some), 'finding')} {words}", (finding_table(facts, some, limits),))
-            for words, some in (("of this change", verdict.news), ("that base had, and head is not worse", had))
+        tables = [
+            Fold(f"{plural(len(each), 'finding')} {words}", (finding_table(facts, each, limits),))
+            for words, each in (("of this change", verdict.news), ("that base had, and head is not worse", had))
         ]
-        blocks = (failed_builds(BROKEN, facts, "newly-broken", limits), *each, still)
+        blocks = (failed_builds(BROKEN, facts, "newly-broken", limits), *tables, still)
         return Fold("Findings", blocks, is_open=True, name="findings")
     for group in alarms(facts, replace(limits, alarms=limits.findings)):
         if group.title != BROKEN:
             groups.append(section(counted(group.title, group.cells, facts), group_lines(group), name="group"))
+    (wholes, parts), broken = _wholes_and_parts(facts), {delta.key for delta in facts.states["broken"]}
+    listed = {one.key for one in wholes if one.metric is None}
+    counts = {
+        "of this change": len(wholes) + sum(_is_judged(facts, [delta]) for delta in facts.states["newly-broken"]),
+        "of parts of the same artifacts": len(parts),
+        "that base had": sum(one.metric is not None for one in had),
+        "broken on both sides": len(broken - listed),
+    }
+    counted_words = ", ".join(f"{count:,} {words}" for words, count in counts.items() if count)
+    title = f"Findings: {counted_words}" if counted_words else "Findings"
     before = section("Known: base had them, and head is not worse", List(known), name="known")
-    return Fold(title, (failed_builds(BROKEN, facts, "newly-broken", limits), *groups, before, still), name="findings")
+    return Fold(
+        phrase(title), (failed_builds(BROKEN, facts, "newly-broken", limits), *groups, before, still), name="findings"
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 import report_factory as make
@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from replacing import replace
 from strategies import snapshots
 
+from bot.config.configuration import load_config
 from bot.core.planned import LIFTED_LIMIT_FLAG
-from bot.core.policy import Accepted, Finding, Verdict, judge
+from bot.core.policy import DEFAULT_STATES, Accepted, Finding, Status, Verdict, judge
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot
-from bot.show.alarms import BROKEN, Alarm, AlarmGroup, alarms
+from bot.show.alarms import BROKEN, Alarm, AlarmGroup, alarms, findings
 from bot.show.blocks import Code, Fold, Limits, Sentence, fair, fair_in_order, plain
 from bot.show.changes import changes, compiler_name
 from bot.show.comment import TIERS
@@ -104,6 +105,20 @@ def test_a_part_of_an_artifact_is_told_where_its_whole_is_not_as_bad() -> None:
     assert lines(with_(part, replace(GROWN, level="warn")))[0].startswith("❌ VM bytecode, ")
     accepted = replace(GROWN, accepted=Accepted("a", ""))
     assert lines(with_(accepted, part))[0].startswith("❌ VM bytecode, "), "what fails is told before what is accepted"
+
+
+def test_the_title_of_the_findings_counts_what_is_listed_below_it() -> None:
+    def title(report: Report) -> str:
+        return plain(findings(build_facts(report), TIERS[0]).title)
+
+    assert title(with_(replace(GROWN, metric="vm_bytes"), GROWN)) == (
+        "Findings: 1 of this change, 1 of parts of the same artifacts"
+    )
+    twice = make.usual()
+    broken_warn: Mapping[str, Status] = {**DEFAULT_STATES, "broken": "warn"}
+    for states in (DEFAULT_STATES, broken_warn):
+        verdict = judge(twice.deltas, load_config(None, models=False).thresholds, states)
+        assert title(replace(twice, verdict=verdict)) == "Findings: 9 that base had, 3 broken on both sides"
 
 
 # Newly broken cells.
