@@ -37,7 +37,7 @@ from bot.show.blocks import (
 from bot.show.escape import clean, clip
 from bot.show.facts import MARKS, NAME_LIMIT, Facts, cells_phrase, counted, is_lost, mark_of, worst_first
 from bot.show.failures import MOST_NAMES, failed_builds, failure_words, grouped, trimmed
-from bot.show.filters import amount, plural, relative, sides
+from bot.show.filters import amount, plural, relative, share, sides
 from bot.show.root_causes import shown_roots
 
 _LIMIT_CHARS, _ERROR_CHARS, _WHAT_CHARS = 48, 200, 90
@@ -52,7 +52,7 @@ class Alarm:
     """One line: cells that broke a rule of one metric for one root cause, or that are newly broken alike."""
 
     mark: str  # the symbol of the worst of it
-    level: str  # `fail`, `warn` or empty for an accepted one
+    level: str  # `fail`, or `warn`, as what is accepted does to the verdict, too
     said: Phrase
     cells: tuple[CellKey, ...]
     title: str  # what it stands below, one of TITLES
@@ -79,10 +79,21 @@ def alarms(facts: Facts, limits: Limits) -> tuple[AlarmGroup, ...]:
 
 
 def groups_of_findings(facts: Facts) -> list[tuple[int, list[Finding]]]:
-    """Findings of one level, metric and root cause together, the worst first: the cause's number, or 0, and they.
+    """Findings of one level, metric and root cause together, the worst first: the cause's number, or 0, and they."""
+    groups: dict[tuple[object, ...], tuple[int, list[Finding]]] = {}
+    for one in _wholes_and_parts(facts)[0]:
+        cause = cause_of(facts, one.key)[0] if one.metric == "artifact_bytes" else 0
+        state = facts.deltas[one.key].state if one.metric is None else ""
+        level = (mark_of(one), one.metric, one.kind, one.limit, one.is_open, state)
+        groups.setdefault((*level, cause), (cause, []))[1].append(one)
+    return list(groups.values())
 
-    Of a part of an artifact the finding about all of it stands for both, where that is as bad. Newly broken cells have
-    lines of their own, and how many were not measured is in the first sentence.
+
+def _wholes_and_parts(facts: Facts) -> tuple[list[Finding], list[Finding]]:
+    """The findings of this change that are told, the worst first; and those for which another one stands.
+
+    That is of a part of an artifact the finding about all of it, where that is as bad. Newly broken cells have lines of
+    their own, and how many were not measured is in the first sentence.
     """
     news = []
     for one in worst_first(facts.report.verdict.news):
@@ -91,23 +102,17 @@ def groups_of_findings(facts: Facts) -> list[tuple[int, list[Finding]]]:
         if not told and not is_lost(delta, one):
             news.append(one)
     wholes = {(one.key, mark_of(one)) for one in news if one.metric == "artifact_bytes"}
-    groups: dict[tuple[object, ...], tuple[int, list[Finding]]] = {}
-    for one in news:
-        if one.metric not in ARTIFACT_PARTS or (one.key, mark_of(one)) not in wholes:
-            cause = cause_of(facts, one.key)[0] if one.metric == "artifact_bytes" else 0
-            state = facts.deltas[one.key].state if one.metric is None else ""
-            level = (mark_of(one), one.metric, one.kind, one.limit, one.is_open, state)
-            groups.setdefault((*level, cause), (cause, []))[1].append(one)
-    return list(groups.values())
+    stood_for = by(news, lambda one: one.metric in ARTIFACT_PARTS and (one.key, mark_of(one)) in wholes)
+    return stood_for.get(False, []), stood_for.get(True, [])
 
 
-def cause_of(facts: Facts, key: CellKey) -> tuple[int, int]:
-    """The number of the root cause that holds most of what moved in the cell's artifact, and its share in percent.
+def cause_of(facts: Facts, key: CellKey) -> tuple[int, float]:
+    """The number of the root cause that holds most of what moved in the cell's artifact, and its share of it.
 
     What moved counts growth and shrinking alike. 0 and 0 where no root cause has a part in the cell.
     """
     sizes = facts.causes.get(key, ())
-    return (sizes[0][1], 100 * sizes[0][0] // sum(size for size, _ in sizes)) if sizes else (0, 0)
+    return (sizes[0][1], sizes[0][0] / sum(size for size, _ in sizes)) if sizes else (0, 0)
 
 
 def _is_judged(facts: Facts, group: Sequence[CellDelta]) -> bool:
@@ -124,7 +129,7 @@ def _newly_broken(facts: Facts, group: Sequence[CellDelta]) -> Alarm:
         error = clip(lines[0].removeprefix(_NOWHERE), _ERROR_CHARS)
         said = phrase(said, ": " if len(set(lines)) == 1 else ", for example: ", code(error))
     marks = {facts.mark(key) for key in keys}
-    level = next((level for level in ("fail", "warn") if level in marks), "")
+    level = "fail" if "fail" in marks else "warn"
     mark, title = ("☑️", ACCEPTED) if marks == {"accepted"} else ("💥", BROKEN)
     return Alarm(mark, level, phrase(said, _doubt(facts, keys)), tuple(keys), title)
 
@@ -142,12 +147,12 @@ def _alarm(facts: Facts, findings: Sequence[Finding], cause: int, limits: Limits
         about = f"{facts.label(one.quantity, one.key)}, {plural(len(keys), 'build')}: "
         said = phrase(about, some(named, len(findings)), limit_words(one, alone=False))
     if cause:  # how much of what moved in the cells it holds; in words where it is not shown
-        shares = sorted(cause_of(facts, key)[1] for key in keys)
+        low, *_, high = map(share, sorted(cause_of(facts, key)[1] for key in (*keys, keys[0])))
         what = clean(facts.report.root_causes[cause - 1].what.partition(", with ")[0], _WHAT_CHARS)
         is_shown = cause <= shown_roots(facts, limits)
         name = Span(f"cause {cause}", to=cause_address(cause)) if is_shown else what
-        share = f"{shares[0]} %" if shares[0] == shares[-1] else f"{shares[0]} to {shares[-1]} %"
-        said = phrase(said, " · largest part: ", name, f" ({share})")
+        shares = high if low == high else f"{low.removesuffix(' %')} to {high}"
+        said = phrase(said, " · largest part: ", name, f" ({shares})")
     mark, said = mark_of(one), phrase(said, _doubt(facts, keys))
     return Alarm(MARKS[mark], one.weight, said, keys, _TITLE_OF[mark])
 
@@ -234,23 +239,28 @@ def group_lines(group: AlarmGroup) -> List:
 
 def findings(facts: Facts, limits: Limits) -> Fold:
     """Every finding, by what it has in common, on a page a row each; what base had; what is broken, newly and still."""
-    verdict, broken = facts.report.verdict, facts.count("broken")
-    known, groups = known_lines(facts, limits), list[Block]()
+    verdict, known, groups = facts.report.verdict, known_lines(facts, limits), list[Block]()
     had = [one for one in verdict.findings if one.known]
-    counts = [f"{len(verdict.news):,} of this change"] if verdict.news else []
-    counts += [f"{len(verdict.findings) - len(verdict.news):,} that base had"] if known else []
-    counts += [f"{broken:,} broken on both sides"] if broken else []
-    title = phrase(f"Findings: {', '.join(counts)}" if counts else "Findings")
     newly, still = (failed_builds(facts, state, limits) for state in ("newly-broken", "broken"))
     if limits.every:
-        each = [
-            Fold(f"{plural(len(some), 'finding')} {words}", (finding_table(facts, some, limits),))
-            for words, some in (("of this change", verdict.news), ("that base had, and head is not worse", had))
+        tables = [
+            Fold(f"{plural(len(each), 'finding')} {words}", (finding_table(facts, each, limits),))
+            for words, each in (("of this change", verdict.news), ("that base had, and head is not worse", had))
         ]
-        blocks = (newly, *each, still)
+        blocks = (newly, *tables, still)
         return Fold("Findings", blocks, is_open=True, name="findings")
     for group in alarms(facts, replace(limits, alarms=limits.findings)):
         if group.title != BROKEN:
             groups.append(section(counted(group.title, group.cells, facts), group_lines(group), name="group"))
+    (wholes, parts), broken = _wholes_and_parts(facts), {delta.key for delta in facts.states["broken"]}
+    listed = {one.key for one in wholes if one.metric is None}
+    counts = {
+        "of this change": len(wholes) + sum(_is_judged(facts, [delta]) for delta in facts.states["newly-broken"]),
+        "of parts of the same artifacts": len(parts),
+        "that base had": sum(one.metric is not None for one in had),
+        "broken on both sides": len(broken - listed),
+    }
+    counted_words = ", ".join(f"{count:,} {words}" for words, count in counts.items() if count)
+    title = f"Findings: {counted_words}" if counted_words else "Findings"
     before = section("Known: base had them, and head is not worse", List(known), name="known")
-    return Fold(title, (newly, *groups, before, still), name="findings")
+    return Fold(phrase(title), (newly, *groups, before, still), name="findings")

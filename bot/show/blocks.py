@@ -288,7 +288,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class List(_Drawn):
-    """Lines, one below the other; `numbered` from that number on, 0 for none."""
+    """Lines, one below the other; `numbered` from that number on, 0 for none.
+
+    In Markdown each line has the first number, and is counted where it is shown.
+    """
 
     lines: Listing[Words | Line]
     small: bool = False

@@ -54,6 +54,11 @@ def percent(ratio: float | None) -> str:
     return f"{sign}{size:,.{0 if size >= 999.95 else 1}f} %"
 
 
+def share(part: float) -> str:
+    """A part of a whole (0.56 is `56 %`)."""
+    return f"{part * 100:.0f} %"
+
+
 def relative(base: Value, head: Value) -> str:
     """The relative change between two values; `new` where a value came from nothing, `–` where there is none.
 

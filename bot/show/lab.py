@@ -123,17 +123,23 @@ def _answer(lab: Lab, one: Sums) -> Phrase:
     changes = {variant: differences(lab, one, variant) for variant in others}
     moved = [variant for variant in others if changes[variant]]
     parts = [phrase(name(variant), " ", ", ".join(changes[variant])) for variant in moved]
-    known = [column for column in lab.experiment.columns if one.value(one.reference, column) is not None]
+    exact = _exact(lab)
+    known = [column for column in exact if one.value(one.reference, column) is not None]
     same = [name for name in others if not changes[name] and all(one.value(name, id_) is not None for id_ in known)]
     parts += [phrase("no change with ", _names(same))] if same and known else []
     led = phrase("On ", name(one.target), f", {plural(len(one.models), 'model')}, against ", name(one.reference), ": ")
-    return phrase(led, joined(parts, "; ") or phrase("no other variant was measured"), ".")
+    nothing = "no other variant was measured" if exact else "no number that is shown repeats from run to run"
+    return phrase(led, joined(parts, "; ") or phrase(nothing), ".")
+
+
+def _exact(lab: Lab) -> list[str]:
+    """The columns that hold still from run to run: of others nobody knows whether they changed."""
+    return [column for column in lab.experiment.columns if METRIC_BY_ID[column].exact]
 
 
 def differences(lab: Lab, one: Sums, variant: str) -> list[str]:
     """`artifact +0.4 %`, for the first columns that changed and hold still from run to run; and the time."""
-    exact = [column for column in lab.experiment.columns if METRIC_BY_ID[column].exact]
-    changes = [words for column in exact if (words := _difference(one, variant, column))][:_COLUMNS]
+    changes = [words for column in _exact(lab) if (words := _difference(one, variant, column))][:_COLUMNS]
     mean = one.time(variant)
     if mean is None or not (changes or round(mean.ratio, 2) != 1):
         return changes

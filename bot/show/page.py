@@ -49,7 +49,7 @@ from bot.show.change_map import EMPTY, change_map, least_shown, map_json, map_ta
 from bot.show.escape import clip
 from bot.show.facts import MARKS, NAME_LIMIT, STACK_LIMIT_BYTES, Facts, build_facts, mark_of
 from bot.show.failures import failure_words, trimmed
-from bot.show.filters import UNKNOWN, amount, change, percent, plural, relative, sides, signed
+from bot.show.filters import UNKNOWN, amount, change, percent, plural, relative, share, sides, signed
 from bot.show.grid import GridCell, build_grid, grid_cell
 from bot.show.renderers import data_element, drawn, load, skeleton
 from bot.show.report import every_block, page_blocks
@@ -186,7 +186,7 @@ def selection(facts: Facts) -> Selection:
 
     def rank(delta: CellDelta) -> tuple[bool, int, int, int]:
         level = ("fail", "warn", "").index(facts.level(delta.key))
-        is_idle = delta.state in ("unmeasured", "same") and level > 0
+        is_idle = delta.state in ("unmeasured", "same") and level == 2
         moved = abs(delta.metrics["artifact_bytes"].change or 0) if delta.metrics else 0
         return is_idle, level, STATES.index(delta.state), -moved
 
@@ -254,7 +254,7 @@ def _whole(
         sizes = facts.causes.get(delta.key, ())
         total = sum(size for size, _ in sizes)
         parts = [
-            phrase(Span(f"cause {number}", to=cause_address(number)), f" ({percent(size / total).removeprefix('+')})")
+            phrase(Span(f"cause {number}", to=cause_address(number)), f" ({share(size / total)})")
             for size, number in sizes[:_CAUSES]
             if number <= causes
         ]
@@ -296,11 +296,10 @@ def _metrics(facts: Facts, delta: CellDelta) -> Iterator[Block]:
         else:
             equal.append((label, head))
     yield Table(("metric", "base", "head", "change"), listed(changed), css="metrics")
-    if equal:
-        table = Table(("metric", "both sides"), listed(equal), css="metrics")
-        absent = (Sentence(f"n/a: {labels} ({reason})", small=True) for labels, reason in _absent(delta, known))
-        is_open = delta.state == "same" or not changed
-        yield Fold(f"{plural(len(equal), 'metric')} the same on both sides", (table, *absent), is_open)
+    table = Table(("metric", "both sides"), listed(equal), css="metrics")
+    absent = (Sentence(f"n/a: {labels} ({reason})", small=True) for labels, reason in _absent(delta, known))
+    title = f"{plural(len(equal), 'metric')} the same on both sides" if equal else "Metrics that are not known"
+    yield Fold(title, (table, *(absent if known else ())), is_open=delta.state == "same" or not changed)
 
 
 def _absent(delta: CellDelta, known: Sequence[MetricDelta]) -> Iterator[tuple[str, str]]:

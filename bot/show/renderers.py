@@ -455,7 +455,7 @@ def _parts(block: Block, width: int) -> Iterator[RenderableType]:
         lines = (Text(line, styles.get(line[:1], "dim")) for line in text.split("\n"))
         yield Padding(Text("\n").join(lines), (0, 0, 0, 4), expand=False)
     elif isinstance(block, List):
-        for number, line in enumerate(block.lines, 1):
+        for number, line in enumerate(block.lines, block.numbered):
             said, *below = (line.said, line.detail, line.below) if isinstance(line, Line) else (line,)
             yield Padding(text_of(phrase(f"{number}. ", said) if block.numbered else said), (0, 0, 0, 2), expand=False)
             yield from (Padding(text_of(part), (0, 0, 0, 5), style="dim", expand=False) for part in below if part)

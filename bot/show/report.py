@@ -43,7 +43,7 @@ from bot.show.compared import baseline_words, commands_of, compared
 from bot.show.escape import clean, clip, is_link
 from bot.show.facts import NAME_LIMIT, Facts, build_facts, counted, notes
 from bot.show.failures import failed_builds, unmeasured
-from bot.show.filters import amount, plural
+from bot.show.filters import amount, plural, share
 from bot.show.grid import build_grid, grid_tables
 from bot.show.headline import headline
 from bot.show.renderers import print_blocks
@@ -170,7 +170,7 @@ def _why(facts: Facts, limits: Limits) -> Fold:
     """What all deltas have in common; on a page the few that hold most of the bytes, and the others below them."""
     lines, roots = root_lines(facts, limits), facts.report.root_causes
     shares = [root.share for root in roots[: len(lines.items)] if root.share is not None]
-    of_all = f", {sum(shares) * 100:.0f} % of moved bytes" if shares else ""
+    of_all = f", {share(sum(shares))} of moved bytes" if shares else ""
     title = phrase(strong("Root causes"), f" ({len(lines.items)} of {lines.total}{of_all})")
     if not limits.every:
         return section(title, List(listed(lines.items), numbered=1), name="causes")

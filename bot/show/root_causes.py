@@ -10,7 +10,7 @@ from bot.show.addresses import cause_address, cell_address, dispatch_address
 from bot.show.blocks import Limits, Line, Listing, Phrase, Span, code, joined, listing, phrase
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT, Facts
-from bot.show.filters import UNKNOWN, amount, plural, sides, signed
+from bot.show.filters import UNKNOWN, amount, plural, share, sides, signed
 from bot.show.why import cause_words
 
 _ENOUGH = 0.9
@@ -21,7 +21,7 @@ def leading(facts: Facts) -> int:
     """How many root causes, of the largest, hold nine tenths of all bytes that moved; all where nothing moved."""
     found = facts.report.root_causes
     sums = accumulate(root.share or 0 for root in found)
-    return next((count for count, share in enumerate(sums, 1) if share >= _ENOUGH), len(found))
+    return next((count for count, part in enumerate(sums, 1) if part >= _ENOUGH), len(found))
 
 
 def shown_roots(facts: Facts, limits: Limits) -> int:
@@ -54,8 +54,7 @@ def _root_said(facts: Facts, root: RootCause, number: int, limits: Limits) -> Ph
     targets = _named((facts.short[target] for target in root.targets), len(root.targets), "target")
     is_counted = root.dispatches and (limits.every or len(root.models) == 1)
     counted = f"{plural(root.dispatches, 'dispatch')} in " if is_counted else ""
-    share = "" if root.share is None else f" ({root.share * 100:.0f} %)"
-    size = f"{signed(root.total.net_bytes)}{share}"
+    size = signed(root.total.net_bytes) + ("" if root.share is None else f" ({share(root.share)})")
     lead = Span(what, "strong", cause_address(number))
     traced = f", {root.traced[0]:,} of {plural(root.dispatches, 'dispatch')} traced" if _is_shared(root) else ""
     return phrase(lead, f"{cause} · {size} · {counted}", models, " on ", targets, traced)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bot.core.report import Report
+from bot.core.snapshot import titled
 from bot.show.filters import plural
 from bot.show.renderers import draw, load, skeleton
 from bot.show.totals import everything
@@ -35,7 +36,7 @@ def site_page(made: Report, commits: Sequence[str], files: Sequence[Path], templ
         load(SITE_TEMPLATE, templates_dir),
         skeleton=skeleton(templates_dir),
         commit=commits[-1][:_SHOWN_DIGITS],
-        compiler=made.head.compiler.version,
+        compiler=titled(made.head.compiler.version),
         said=f"{plural(len(commits), 'baseline')}, {plural(len(made.head.cells), 'build')} in the newest",
         total=total,
         links=[(file.name, _ABOUT[file.name]) for file in files],

@@ -11,6 +11,7 @@ from typing import Any
 import lab_factory as make
 import pytest
 from golden_files import check_golden
+from msgspec.structs import replace
 from rich.console import Console
 from test_comment import assert_harmless
 
@@ -59,6 +60,17 @@ def test_no_change_is_said_where_all_is_known() -> None:
     ]
     text = render_lab(make.lab(*cells, names=("a", "b", "c")))
     assert "against `a`: no change with `c`." in text
+
+
+def test_of_numbers_that_do_not_repeat_no_change_is_said() -> None:
+    cells = [make.cell("m", "vmvx", name, {"compile_cpu_ms": 5}) for name in "ab"]
+    found = make.lab(*cells)
+    for columns, said in (
+        (("compile_cpu_ms",), "no number that is shown repeats from run to run"),
+        (("compile_cpu_ms", "artifact_bytes"), "no change with `b`"),
+    ):
+        text = render_lab(replace(found, experiment=replace(found.experiment, columns=columns)))
+        assert f"against `a`: {said}." in text
 
 
 def test_a_mean_over_fewer_models_says_over_how_many() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 import report_factory as make
@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from replacing import replace
 from strategies import snapshots
 
+from bot.config.configuration import load_config
 from bot.core.planned import LIFTED_LIMIT_FLAG
-from bot.core.policy import Finding, Verdict, judge
+from bot.core.policy import DEFAULT_STATES, Finding, Status, Verdict, judge
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot
-from bot.show.alarms import BROKEN, Alarm, AlarmGroup, alarms
+from bot.show.alarms import BROKEN, Alarm, AlarmGroup, alarms, findings
 from bot.show.blocks import Code, Fold, Limits, Sentence, fair, fair_in_order, plain
 from bot.show.changes import changes, compiler_name
 from bot.show.comment import TIERS
@@ -106,6 +107,20 @@ def test_a_part_of_an_artifact_is_told_where_its_whole_is_not_as_bad() -> None:
     assert lines(with_(accepted, part))[0].startswith("❌ VM bytecode, "), "what fails is told before what is accepted"
 
 
+def test_the_title_of_the_findings_counts_what_is_listed_below_it() -> None:
+    def title(report: Report) -> str:
+        return plain(findings(build_facts(report), TIERS[0]).title)
+
+    assert title(with_(replace(GROWN, metric="vm_bytes"), GROWN)) == (
+        "Findings: 1 of this change, 1 of parts of the same artifacts"
+    )
+    twice = make.usual()
+    broken_warn: Mapping[str, Status] = {**DEFAULT_STATES, "broken": "warn"}
+    for states in (DEFAULT_STATES, broken_warn):
+        verdict = judge(twice.deltas, load_config(None, models=False).thresholds, states)
+        assert title(replace(twice, verdict=verdict)) == "Findings: 9 that base had, 3 broken on both sides"
+
+
 # Newly broken cells.
 
 
@@ -154,7 +169,7 @@ def test_cells_of_which_some_are_accepted_are_not_called_accepted() -> None:
     taken = replace(first, accepted="a")
     assert [(one.mark, one.level) for one in told(with_(taken, *rest, report=report))] == [("💥", "fail")]
     every = with_(*(replace(one, accepted="a") for one in (first, *rest)), report=report)
-    assert [(one.mark, one.level) for one in told(every)] == [("☑️", "")]
+    assert [(one.mark, one.level) for one in told(every)] == [("☑️", "warn")]
 
 
 def test_a_newly_broken_cell_counts_once_whatever_else_is_wrong_with_it() -> None:
@@ -197,7 +212,7 @@ def test_an_alarm_names_the_root_cause_that_holds_most_of_each_of_its_cells() ->
         for key in cells:
             sizes = [root.by_cell.get(key, 0) for root in report.root_causes]
             assert sizes[cause - 1] == max(sizes)
-            shares.append(100 * max(sizes) // sum(sizes))
+            shares.append(round(100 * max(sizes) / sum(sizes)))
         assert share == (f"{min(shares)} %" if len(set(shares)) == 1 else f"{min(shares)} to {max(shares)} %")
 
 

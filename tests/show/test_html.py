@@ -34,6 +34,7 @@ from bot.show.addresses import (
 from bot.show.change_map import Place, change_map, pruned
 from bot.show.comment import render_comment, render_summary
 from bot.show.facts import build_facts
+from bot.show.page import selection
 from bot.show.renderers import sources
 
 _VOID = {"meta", "br", "input"}
@@ -134,6 +135,14 @@ def test_what_is_not_known_says_why() -> None:
     together = [label for label in (metric.label for metric in METRICS) if label in (first, second)]
     assert f"n/a: {', '.join(together)} (&lt;no&gt; machine frames)" in html
     assert f"n/a: {third} (bytecode)" in html
+    new = make.report(replace(base, models={}, cells=()), head)
+    assert [delta.state for delta in new.deltas] == ["new"] and f"n/a: {third} (bytecode)" in render_html(new)
+
+
+def test_what_warns_of_a_build_that_was_not_measured_comes_before_what_only_changed() -> None:
+    facts = build_facts(make.partly())
+    levels = [facts.level(delta.key) for delta in selection(facts).shown]
+    assert "warn" in levels and levels == sorted(levels, key=("fail", "warn", "").index)
 
 
 def test_dispatches_of_both_sides_are_joined_by_name() -> None:
