@@ -12,6 +12,8 @@ from bot.core.trace import operation_words
 
 CAUSES = ("input", "fusion", "dedup-lost", "dedup-won", "strategy", "codegen", "container", "host", "packaging")
 """In the order of the phases that they stand for: of code, then of what else is in executables, and around them."""
+CAUSE_WORDS = {"container": "rest of the executables", "host": "host program", "packaging": "tables of the artifact"}
+"""Causes that are not called as people call what they are of: what is no code of a dispatch."""
 MIXED, UNKNOWN = "mixed", "unknown"
 """The cause of a cell none of whose causes has half of the change; what no cause is known of, in a waterfall."""
 

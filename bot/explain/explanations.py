@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from bot.core.delta import CellDelta
 from bot.core.explanation import (
+    CAUSE_WORDS,
     CAUSES,
     EARLY_CAUSES,
     MIXED,
@@ -281,7 +282,7 @@ def headlined(explanation: Explanation, base: Cell, head: Cell, only_model: bool
     if not falls:
         return fallen
     cause, *others = sorted(falls, key=lambda cause: -abs(falls[cause]))  # of equal ones the earlier phase
-    shown = [f"{one.replace('-', ' ')} {falls[one]:+,} B" for one in (cause, *others[:1])]
+    shown = [f"{CAUSE_WORDS.get(one, one.replace('-', ' '))} {_signed(falls[one])}" for one in (cause, *others[:1])]
     if 2 * abs(falls[cause]) < sum(map(abs, falls.values())):
         return replace(fallen, cause=MIXED, why=f"no cause has half of the change: {', '.join(shown)}")
     if cause == UNKNOWN:
@@ -291,9 +292,13 @@ def headlined(explanation: Explanation, base: Cell, head: Cell, only_model: bool
         every = len(dispatches) + (explanation.unchanged or 0) + (explanation.rebased or 0)
         words = f"{sum(one.cause == cause for one in dispatches)} of {every} dispatches {_COUNTED[cause]}"
         return replace(fallen, cause=cause, why=explanation.why if cause == explanation.cause else words)
-    own = [f"{part.what} {part.change_bytes:+,} B" for part in parts if part.cause == cause]
+    own = [f"{part.what} {_signed(part.change_bytes)}" for part in parts if part.cause == cause]
     more = f", and {len(own) - _NAMED_PARTS} more" if len(own) > _NAMED_PARTS else ""
     return replace(fallen, cause=cause, why=", ".join(own[:_NAMED_PARTS]) + more)
+
+
+def _signed(size_bytes: int) -> str:
+    return f"{size_bytes:+,} B".replace("-", "−")
 
 
 OUTSIDE = "text outside of dispatches"

@@ -23,6 +23,7 @@ from bot.show.blocks import (
     by,
     code,
     fair_in_order,
+    joined,
     listed,
     listing,
     more_of,
@@ -118,11 +119,12 @@ def _story(facts: Facts, key: CellKey, limits: Limits) -> Fold:
     components = [(_component(name, 2 * _COMPONENT), *sizes) for name, *sizes in moved]
     parts = ("component", "dispatch sites", f"{size}, base → head", "stack frame, base → head")
     families = List(family_lines(head.families if head else (), most))
-    said = by_cause(why)
+    causes_said = by_cause(why)
+    said = phrase(why_words(why), "."), rest(why), f"By cause: {causes_said}." if causes_said else ""
     return Fold(
         phrase(facts.named(key), f": {cause_words(why.cause)}"),
         (
-            Sentence(phrase(why_words(why), f". {rest(why)}", f" By cause: {said}." if said else "")),
+            Sentence(joined(filter(None, said), " ")),
             Table(headers, listing(rows, len(why.dispatches), "dispatch"), len(headers) - 2, small=True),
             List(listing(lines, len(notes), "note")),
             *pieces,

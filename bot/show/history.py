@@ -7,7 +7,6 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from bot.core.delta import seen_values, value_of
 from bot.core.history import TRACKED, History, Move, history_lines
@@ -16,6 +15,7 @@ from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import short_names
 from bot.core.snapshot import Cell, CellKey
 from bot.core.study import UNMEASURED
+from bot.show.addresses import cell_address, segment
 from bot.show.blocks import (
     NOTE_LIMIT,
     Block,
@@ -45,6 +45,7 @@ from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT
 from bot.show.filters import UNKNOWN, amount, change, percent, plural, relative, sides, signed
 from bot.show.renderers import data_element, write_answer
+from bot.show.why import cause_words
 
 HISTORY_LIMIT_BYTES = 512 * 1024  # Half of what GitHub takes as the summary of one step, in UTF-8
 _ARTIFACT = "artifact_bytes"
@@ -57,8 +58,8 @@ _CELL_BYTES, _ROW_BYTES, _CELLS_BYTES = 1_300, 420, 4_200_000
 """What a cell takes on the page without its rows, what a row takes, and what there is for all of them."""
 _LEGEND = (
     "– is a gap: no artifact, for the reason in the footnote. n/a: not known of this release. Moved most: the release "
-    "with the largest change since the last one that could be had, and its cause. No change is told of a build that is "
-    "a gap in either, nor of a number with several values."
+    "with the largest change since the last one that could be had, and its cause; – where nothing did. No change is "
+    "told of a build that is a gap in either, nor of a number with several values."
 )
 
 
@@ -118,7 +119,14 @@ class _Facts:
 
     def why(self, release: str, move: Move | None) -> list[str]:
         """Since when, for what cause and why a cell moved in a release; empty where it did not."""
-        return [self.since(release, move.since), ": ".join(filter(None, (move.cause, move.why)))] if move else []
+        return (
+            [
+                self.since(release, move.since),
+                ": ".join(filter(None, (move.cause and cause_words(move.cause), move.why))),
+            ]
+            if move
+            else []
+        )
 
     def moved(self, key: CellKey) -> list[tuple[str, Cell, Move]]:
         """The releases in which the artifact of a cell moved."""
@@ -129,7 +137,7 @@ class _Facts:
         if not (moved := self.moved(key)):
             return ""
         release, cell, move = max(moved, key=lambda one: abs(one[2].changes[_ARTIFACT]))
-        since, cause = self.since(release, move.since), f", {move.cause}" if move.cause else ""
+        since, cause = self.since(release, move.since), f", {cause_words(move.cause)}" if move.cause else ""
         said = _change(move.changes[_ARTIFACT], cell.value(_ARTIFACT))
         return f"{_name(release)}{since and f' ({since})'}: {said}{clean(cause)}"
 
@@ -156,11 +164,6 @@ def _varies(cell: Cell) -> str:
     """That its command gives artifacts of several sizes; empty where it does not."""
     sizes = " or ".join(map(amount, seen_values(cell).get(_ARTIFACT, ())))
     return f"not deterministic: the same command gives {sizes}" if sizes else ""
-
-
-def _address(*names: str) -> str:
-    """`model/target` as it stands behind `#`."""
-    return "/".join(quote(name, safe="", errors="replace") for name in names)
 
 
 def _name(text: str) -> str:
@@ -236,7 +239,7 @@ def _totals(facts: _Facts, columns: Sequence[str]) -> Iterator[Table]:
 def _total_row(facts: _Facts, metric: str, target: str | None, columns: Sequence[str], name: Phrase) -> Row:
     by_name = {total.compiler: total.metrics[metric] for total in facts.totals[target]}
     values = [amount(by_name[at], "count") if at in by_name else _GAP for at in columns]
-    grown = relative(by_name[facts.shown[0]], by_name[facts.shown[-1]])
+    grown = relative(by_name[facts.shown[0]], by_name[facts.shown[-1]]) if len(facts.shown) > 1 else UNKNOWN
     return (name, _over(facts, metric, target).partition(" build")[0], *values, grown)
 
 
@@ -315,7 +318,7 @@ def _models(facts: _Facts, shown: Collection[str]) -> Iterator[Block]:
         yield Sentence(f"{of}; history.json has all of them, and the totals count them.")
     for model in shown:
         cells = tuple(_opened(facts, key) for key in facts.models[model])
-        yield Fold(phrase(code(clip(model, NAME_LIMIT))), cells, is_open=True, address=_address(model))
+        yield Fold(phrase(code(clip(model, NAME_LIMIT))), cells, is_open=True, address=segment(model))
 
 
 def _told_rows(facts: _Facts, key: CellKey) -> list[int]:
@@ -328,7 +331,7 @@ def _told_rows(facts: _Facts, key: CellKey) -> list[int]:
 
 def _opened(facts: _Facts, key: CellKey) -> Fold:
     """One cell: a row for each release, or for those in which anything happened where there are many."""
-    metrics, cells, address = facts.metrics_of(key), facts.rows[key], _address(key.model, key.target)
+    metrics, cells, address = facts.metrics_of(key), facts.rows[key], cell_address(key)
     points = facts.points(key)
     rows = [_release(facts, metrics, *points[at]) for at in _told_rows(facts, key)]
     hidden = len(points) - len(rows)
@@ -389,7 +392,7 @@ def _chart_data(facts: _Facts, shown: Mapping[str, Sequence[dict[str, Any]]]) ->
         "targets": [{"name": _name(name), "short": clean(clip(short[name], NAME_LIMIT), 24)} for name in facts.targets],
         "total": [_chart_total(facts, target) for target in facts.targets if target in facts.totals],
         "models": [
-            {"name": _name(model), "address": _address(model), "series": series} for model, series in shown.items()
+            {"name": _name(model), "address": segment(model), "series": series} for model, series in shown.items()
         ],
     }
     return canonical(data).decode().replace("<", "\\u003c").replace("&", "\\u0026")
@@ -410,7 +413,7 @@ def _chart_cell(facts: _Facts, key: CellKey) -> dict[str, Any]:
     ]
     return {
         "target": facts.targets.index(key.target),
-        "address": _address(key.model, key.target),
+        "address": cell_address(key),
         "values": {
             id_: _runs(cell.value(id_) if cell.measured else None for cell in facts.rows[key])
             for id_ in facts.metrics_of(key)

@@ -258,8 +258,8 @@ def _whole(
             for size, number in sizes[:_CAUSES]
             if number <= causes
         ]
-        of = phrase(" Of what moved in the artifact: ", joined(parts, ", ")) if parts else ()
-        yield Sentence(phrase(why_words(why), f". {rest(why)}", of))
+        of = phrase("Of what moved in the artifact: ", joined(parts, ", ")) if parts else ()
+        yield Sentence(joined(filter(None, (phrase(why_words(why), "."), rest(why), of)), " "))
         if untold := sum(one.passed is not None for one in why.dispatches) - len(traces):
             passes = f"the passes of {plural(untold, 'dispatch')}: code-size-bot trace shows them"
             yield Sentence(f"No room on this page for {passes}.", small=True)

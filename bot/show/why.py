@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from bot.core.explanation import UNATTRIBUTED, ComponentDelta, DispatchDelta, Explanation
+from bot.core.explanation import CAUSE_WORDS, UNATTRIBUTED, ComponentDelta, DispatchDelta, Explanation
 from bot.core.metrics import METRICS
 from bot.core.program import Family
 from bot.show.blocks import ABSENT, Listing, Phrase, code, joined, listing, phrase, strong
@@ -21,8 +21,6 @@ NUMBERS = (
     *((metric.of_entry, metric.label, metric.unit) for metric in METRICS if metric.of_entry),
 )
 """The numbers of an entry point: field, label and unit."""
-_CAUSES = {"container": "rest of the executables", "host": "host program", "packaging": "tables of the artifact"}
-"""What is no code of a dispatch, by what it is."""
 _FIRST_COMPILES = (
     "the compiler does not repeat itself here, with the same sizes and counts each time: "
     "cause and parts are those of one compile of each side"
@@ -53,7 +51,7 @@ def cause_words(cause: str | None) -> str:
     """A cause in words; `cause not known` for None."""
     if cause is None:
         return "cause not known"
-    return _CAUSES.get(cause) or clip(clean(cause), 24).replace("dedup-", "dedup ")
+    return CAUSE_WORDS.get(cause) or clip(clean(cause), 24).replace("dedup-", "dedup ")
 
 
 def why_words(explanation: Explanation) -> Phrase:

@@ -180,7 +180,7 @@ def test_symbol_tables_and_code_are_told_apart() -> None:
     result = headlined(Explanation("strategy", "configuration", "1 of 1", (grown,)), base, head)
     assert result.waterfall == {"strategy": 5164, "container": -24560}
     assert (result.cause, result.phase) == ("container", "configuration")
-    assert result.why == "symbol tables -24,560 B"
+    assert result.why == "symbol tables −24,560 B"
 
 
 def test_an_executable_that_one_side_alone_has_counts_whole_with_its_dispatch() -> None:
@@ -215,7 +215,7 @@ def test_the_headline_has_the_words_of_the_largest_part() -> None:
     head = made_of({"vm": 400, "tables": 120, "executables/types": 350, "executables/text": 280}, row("a", 280))
     new = DispatchDelta(None, head.dispatches[0], "added", "fusion")
     result = headlined(Explanation("fusion", None, "…", (new,)), base, head)
-    assert (result.cause, result.why) == (MIXED, "no cause has half of the change: host +300 B, fusion +280 B")
+    assert (result.cause, result.why) == (MIXED, "no cause has half of the change: host program +300 B, fusion +280 B")
     base, head = (
         made_of({"vm": 100, "tables": 50}),
         made_of({"vm": 300, "tables": 90, "executables/text": 80}, row("tanh", 80)),
