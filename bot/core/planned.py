@@ -49,11 +49,14 @@ def matching(names: Sequence[str], selector: str, short: Mapping[str, str] | Non
 def beginning(names: Sequence[str], wanted: str, short: Mapping[str, str] | None = None) -> list[str]:
     """The names, or short names, that begin so, whatever function a dispatch is of: `dispatch_9` is a beginning.
 
-    `dispatch_1` is none of `main_dispatch_10_matmul` where there is a `main_dispatch_1_matmul`.
+    `dispatch_1` is none of `main_dispatch_10_matmul` where there is a `main_dispatch_1_matmul`, nor an initializer's
+    where another function has one; a glob may leave out the function, too.
     """
     words = {name: f"_{name} _{(short or {}).get(name, name)}" for name in names}
     begin = [name for name in names if f"_{wanted}" in words[name]]
-    return [name for name in begin if f"{name}_".partition(wanted)[2].startswith("_")] or begin
+    begin = begin or matching(names, f"*_{wanted}", short)
+    whole = [name for name in begin if f"{name}_".partition(wanted)[2].startswith("_")] or begin
+    return [name for name in whole if not name.startswith("_initializer_")] or whole
 
 
 def kept(names: Sequence[str], selectors: Sequence[str], short: Mapping[str, str] | None = None) -> set[str]:

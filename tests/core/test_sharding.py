@@ -21,6 +21,7 @@ from bot.core.planned import (
     Model,
     PlannedCell,
     Target,
+    beginning,
     kept,
     matching,
     near_or_known,
@@ -74,6 +75,13 @@ def test_names_that_could_mean_two_and_several_selectors() -> None:
     assert matching(["llvm-cpu-x", "rocm-x"], "x", short) == []
     assert kept(NAMES, ()) == set(NAMES)
     assert kept(NAMES, ("x86_64", "cuda"), SHORT) == {"llvm-cpu-x86_64", "cuda"}
+
+
+def test_a_beginning_leaves_out_the_function_and_means_no_initializers_where_another_has_it() -> None:
+    names = ["_initializer_0_dispatch_0_copy", "main_dispatch_0_conv", "main_dispatch_1_pool", "main_dispatch_10_add"]
+    assert beginning(names, "dispatch_0") == beginning(names, "dispatch_0*") == names[1:2]
+    assert beginning(names[:1], "dispatch_0") == names[:1] and beginning(names, "dispatch_1") == names[2:3]
+    assert beginning(names, "dispatch_1*") == names[2:] and beginning(names, "dispatch_?_pool") == names[2:3]
 
 
 def test_what_matches_nothing_is_one_line_with_the_near_names_or_all() -> None:
