@@ -20,7 +20,7 @@ from bot.core.metrics import TABLES
 from bot.core.snapshot import Cell, CellKey, Dispatch, Snapshot, from_lines, lines, rows_of, written
 
 CELLS = 5000
-TIMES, MIB = 5, 250  # The bounds: CPU time as a multiple of that of `json`, and peak memory
+TIMES, MIB = 4, 250  # The bounds: CPU time as a multiple of that of `json`, and peak memory
 # A child's own peak is in /proc: what the kernel tells the parent is never below the parent's own.
 _CHILD = """
 import resource, sys
