@@ -15,6 +15,7 @@ from bot.core.explanation import (
     CAUSES,
     EARLY_CAUSES,
     MIXED,
+    OTHER_TYPES,
     PASS_OPERATIONS,
     UNATTRIBUTED,
     UNKNOWN,
@@ -210,7 +211,7 @@ def _coded(base: Dispatch, head: Dispatch, compared: Compared, traced: _Traced) 
         return f"{words}, {REBOUND}"
     passed, untraced = traced
     if passed is not None:
-        return f"{words}: {passed.name}: {operation_words(passed.operations, _NAMED, passed.others)}"
+        return f"{words}: {passed.name}: {operation_words(passed.operations, _NAMED, passed.others) or OTHER_TYPES}"
     return f"{words}; {untraced}" if untraced else words
 
 

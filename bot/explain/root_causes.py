@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from bot.core.delta import CellDelta
 from bot.core.explanation import (
     EARLY_CAUSES,
+    OTHER_TYPES,
     UNKNOWN,
     DispatchDelta,
     Example,
@@ -122,6 +123,8 @@ def _clustered(key: CellKey, cause: str, delta: Delta, same_model: bool) -> tupl
 
 def _described(cause: str, what: Any, traits: Counter[Any]) -> str:
     """What changed in all of a cluster's deltas; `traits`: trait → how many of them have it."""
+    if isinstance(what, _Passed) and not what.operation:
+        return f"{what.name}: {OTHER_TYPES}"
     if isinstance(what, _Passed):  # `greedy: 448 VS4R_V more`, `cse: 64 to 1,440 arith.addi fewer`
         amounts = sorted({abs(dict(changes).get(what.operation, 0)) for changes in traits})
         count = f"{amounts[0]:,}" if len(amounts) == 1 else f"{amounts[0]:,} to {amounts[-1]:,}"
