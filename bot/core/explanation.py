@@ -51,8 +51,7 @@ class Amounts(Record, frozen=True):
         return amount
 
 
-OTHER_TYPES = "operations of other types"
-"""What a pass changes after which as many operations differ in number as did before it."""
+OTHER_TYPES = "operations of other types"  # what a pass changes that leaves the numbers as far apart as before
 
 
 class PassChange(Record, frozen=True):

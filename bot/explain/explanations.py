@@ -307,10 +307,8 @@ _CAUSE_OF_PART = {VM: "host", CONSTANTS: "host", TABLES: "packaging"}
 _UNKNOWN_CODE = "code of dispatches whose size is not known"
 
 
-def _rest(
-    base: Cell, head: Cell, explanation: Explanation, change_bytes: int, code_bytes: int
-) -> tuple[PartDelta, ...]:
-    """What no dispatch's code explains, largest change first; with that (`code_bytes`) the artifact's change."""
+def _rest(base: Cell, head: Cell, explanation: Explanation, net_bytes: int, code_bytes: int) -> tuple[PartDelta, ...]:
+    """What no dispatch's code explains, largest change first; with that (`code_bytes`) the artifact's (`net_bytes`)."""
     changes = Counter(head.parts if base.parts else {})  # of artifacts whose parts are not known on a side, of none
     changes.subtract(base.parts if head.parts else {})
     parts = list[PartDelta]()
@@ -334,6 +332,6 @@ def _rest(
         for part, size in changes.items()
         if part not in CODE
     ]
-    rest = change_bytes - code_bytes - sum(part.change_bytes for part in parts)
+    rest = net_bytes - code_bytes - sum(part.change_bytes for part in parts)
     parts.append(PartDelta(UNKNOWN, "parts of the artifact that could not be told apart", rest))
     return tuple(sorted((p for p in parts if p.change_bytes), key=lambda p: (-abs(p.change_bytes), p.what)))

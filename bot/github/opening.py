@@ -151,12 +151,6 @@ class Opened:
         where = self.config_name or "the packaged configuration"
         raise UsageError("no compiler is named", where=where, hint=f"{there}give the inputs base and head")
 
-    @property
-    def names_compiler(self) -> bool:
-        """False where neither the event nor the commit says which compiler it is: then another run has built it."""
-        choice = self.config.compiler
-        return not self.wanted.unknown and bool(self.wanted.spec or choice.requirements or choice.head or choice.base)
-
     def plan(self, side: str) -> SidePlan:
         """The side, ready to be measured."""
         with named_from_top(self.tree):
