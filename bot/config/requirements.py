@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+from bot.config.configuration import Config
 from bot.core.spec import PROJECT, Places, Sought, is_address, is_compiler, refused_link, release_of, requirement_of
 from bot.errors import ConfigError
 
@@ -28,10 +29,12 @@ _OPTIONS.add_argument("--no-index", action="store_true")
 def sought_compiler(path: Path, top: Path | None = None, project: str = PROJECT) -> Sought:
     """The release that the file pins, and where it says that its wheels are; ConfigError where it pins none or several.
 
-    `top`: what no directory of wheels may leave; None: they may be anywhere.
+    `top`: what neither the file nor a directory of wheels may leave; None: they may be anywhere.
     `project`: the compiler's name on the index.
     """
     releases, links, no_index, notes = dict[str, None](), dict[str, None](), False, list[str]()
+    if why := _outside(path, top):
+        raise ConfigError(why, where=str(path), hint="use files of the commit")
     first_other = ""  # where the file names another one, which is not followed
     for number, line in _lines(path):
         where = f"{path}:{number}"
@@ -72,6 +75,17 @@ def sought_compiler(path: Path, top: Path | None = None, project: str = PROJECT)
         what = f"pins no {project}" if not releases else f"pins more than one release of {project}"
         raise ConfigError(what, where=str(path), hint=f"write one line: {project}==X.Y.Z")
     return Sought(f"{project}=={next(iter(releases))}", Places(tuple(links), no_index), tuple(notes))
+
+
+def pinned_compiler(config: Config, side: str, folder: Path, top: Path, within: Path | None = None) -> Sought:
+    """A side's compiler as the configuration in `folder` names it; the SPEC is empty where it does not.
+
+    `top`: the repository's; `within`: what nothing of a requirements file may leave, as `sought_compiler` has it.
+    """
+    keys = config.compiler
+    if keys.requirements:
+        return sought_compiler(requirements_file(keys.requirements, top, folder), within, config.places.project)
+    return Sought(keys.head if side == "head" else keys.base)
 
 
 def requirements_file(name: str, top: Path, config_folder: Path) -> Path:

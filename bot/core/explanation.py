@@ -53,6 +53,9 @@ class Amounts(Record, frozen=True):
         return amount
 
 
+OTHER_TYPES = "operations of other types"  # what a pass changes that leaves the numbers as far apart as before
+
+
 class PassChange(Record, frozen=True):
     """The compiler's pass after which a traced dispatch is another one."""
 
@@ -69,10 +72,8 @@ class PassChange(Record, frozen=True):
 
     def words(self, most: int) -> str:
         """`637 operations more (vector.extract +142, vector.broadcast +114 and 9 more)`."""
-        if not self.operations:  # what differs in number differed as much before it
-            return "operations of other types"
-        operations = operation_words(self.operations, most, self.others)
-        if not self.more:
+        operations = operation_words(self.operations, most, self.others) or OTHER_TYPES
+        if not self.operations or not self.more:
             return operations
         noun = "operation" if abs(self.more) == 1 else "operations"
         return f"{abs(self.more):,} {noun} {'more' if self.more > 0 else 'fewer'} ({operations})"

@@ -16,6 +16,7 @@ from bot.core.explanation import (
     CAUSES,
     EARLY_CAUSES,
     MIXED,
+    OTHER_TYPES,
     PASS_OPERATIONS,
     UNATTRIBUTED,
     UNKNOWN,
@@ -211,7 +212,7 @@ def _coded(base: Dispatch, head: Dispatch, compared: Compared, traced: _Traced) 
         return f"{words}, {REBOUND}"
     passed, untraced = traced
     if passed is not None:
-        return f"{words}: {passed.name}: {operation_words(passed.operations, _NAMED, passed.others)}"
+        return f"{words}: {passed.name}: {operation_words(passed.operations, _NAMED, passed.others) or OTHER_TYPES}"
     return f"{words}; {untraced}" if untraced else words
 
 
@@ -264,15 +265,18 @@ def headlined(explanation: Explanation, base: Cell, head: Cell, only_model: bool
     Code counts under the cause of its dispatch, what else is in executables as `container`, the program around them as
     `host`, and what the artifact adds of its own as `packaging`. What cannot be told apart is `unknown`. The cause is
     the largest part's, `mixed` where that is under half of them all. A cell that moved no byte keeps the cause of the
-    first phase that differs.
+    first phase that differs, and has no waterfall where its size is not known on both sides.
 
     `only_model`: nothing but the model's text differs between the sides: what is no code is its consequence.
     """
+    left, right = base.value("artifact_bytes"), head.value("artifact_bytes")
+    if left is None or right is None:
+        return explanation
     dispatches = explanation.dispatches
     amounts: Counter[str] = Counter()
     for one in dispatches:
         amounts[one.cause or UNKNOWN] += moved_bytes(one) or 0
-    parts = _rest(base, head, explanation, amounts.total())
+    parts = _rest(base, head, explanation, right - left, amounts.total())
     if only_model:
         parts = tuple(replace(part, cause="input") for part in parts)
     for part in parts:
@@ -308,8 +312,8 @@ _CAUSE_OF_PART = {VM: "host", CONSTANTS: "host", TABLES: "packaging"}
 _UNKNOWN_CODE = "code of dispatches whose size is not known"
 
 
-def _rest(base: Cell, head: Cell, explanation: Explanation, code_bytes: int) -> tuple[PartDelta, ...]:
-    """What no dispatch's code explains, largest change first; with that (`code_bytes`) the artifact's change."""
+def _rest(base: Cell, head: Cell, explanation: Explanation, net_bytes: int, code_bytes: int) -> tuple[PartDelta, ...]:
+    """What no dispatch's code explains, largest change first; with that (`code_bytes`) the artifact's (`net_bytes`)."""
     changes = Counter(head.parts if base.parts else {})  # of artifacts whose parts are not known on a side, of none
     changes.subtract(base.parts if head.parts else {})
     parts = list[PartDelta]()
@@ -333,7 +337,6 @@ def _rest(base: Cell, head: Cell, explanation: Explanation, code_bytes: int) -> 
         for part, size in changes.items()
         if part not in CODE
     ]
-    rest = (head.value("artifact_bytes") or 0) - (base.value("artifact_bytes") or 0)
-    rest -= sum(part.change_bytes for part in parts) + code_bytes
+    rest = net_bytes - code_bytes - sum(part.change_bytes for part in parts)
     parts.append(PartDelta(UNKNOWN, "parts of the artifact that could not be told apart", rest))
     return tuple(sorted((p for p in parts if p.change_bytes), key=lambda p: (-abs(p.change_bytes), p.what)))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from bot.core.delta import CellDelta
 from bot.core.explanation import (
     EARLY_CAUSES,
+    OTHER_TYPES,
     UNKNOWN,
     DispatchDelta,
     Example,
@@ -125,7 +126,8 @@ def _described(cause: str, what: Any, traits: Counter[Any]) -> str:
     if isinstance(what, _Passed):  # `greedy: 448 VS4R_V more`, `cse: 64 to 1,440 arith.addi fewer`
         amounts = sorted({abs(dict(changes).get(what.operation, 0)) for changes in traits})
         count = f"{amounts[0]:,}" if len(amounts) == 1 else f"{amounts[0]:,} to {amounts[-1]:,}"
-        return f"{what.name}: {count} {what.operation} {'more' if what.more else 'fewer'}"
+        words = f"{count} {what.operation} {'more' if what.more else 'fewer'}"
+        return f"{what.name}: {words if what.operation else OTHER_TYPES}"
     if cause == "strategy":
         return _turned_words(what, traits)
     if cause == "codegen":

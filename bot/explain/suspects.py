@@ -260,8 +260,8 @@ def clone_source(directory: Path, repository: str, cancel: Cancel) -> Source:
         return {path: kind.split(" ")[2] for kind, _, path in entries if path}
 
     def commits(path: str, base: str, head: str) -> Sequence[Commit]:
-        log = text(base, "log", *plain, "--format=%H%x00%cs%x00%B%x1e", f"{base}...{head}", "--", path)
-        return [Commit(*entry.strip().split("\0", 2)) for entry in log.split("\x1e") if entry.strip()]
+        log = text(base, "log", "-z", *plain, "--format=%H%x00%cs%x00%B", f"{base}...{head}", "--", path).split("\0")
+        return [Commit(*one) for one in zip(log[::3], log[1::3], map(str.strip, log[2::3]), strict=False)]
 
     show = ("show", *plain, "--format=", "--unified=0")
     address = f"https://github.com/{repository}" if repository else ""

@@ -43,7 +43,15 @@ def read_zip(data: bytes, *, names: Collection[str]) -> dict[str, bytes]:
             if sum(info.file_size for info in infos) > min(LIMIT_BYTES, MOST_TIMES_LARGER * len(data)):
                 raise InputError("unpacks to more bytes than allowed")
             for info in infos:
-                _check(info, names)
+                shown = repr(info.orig_filename[:80])
+                if info.filename.endswith("/") or stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
+                    raise InputError(f"{shown} is not a plain file")
+                if info.filename not in names or info.filename != info.orig_filename:
+                    raise InputError(f"holds {shown}, which is not expected there")
+                if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    raise InputError(f"{shown} is packed in a way that is not allowed")
+                if info.file_size > MOST_BYTES_EACH:
+                    raise InputError(f"{shown} has more than {MOST_BYTES_EACH} bytes")
             files = {}
             for info in infos:  # not a byte more is unpacked than a file says to have, which has to be true
                 with archive.open(info) as file:
@@ -55,15 +63,3 @@ def read_zip(data: bytes, *, names: Collection[str]) -> dict[str, bytes]:
         raise InputError(error.what, where=where) from None
     except _TORN as error:
         raise InputError(f"is no zip archive that can be read: {error}"[:300], where=where) from None
-
-
-def _check(info: zipfile.ZipInfo, names: Collection[str]) -> None:
-    shown = repr(info.orig_filename[:80])
-    if info.filename.endswith("/") or stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
-        raise InputError(f"{shown} is not a plain file")
-    if info.filename not in names or info.filename != info.orig_filename:
-        raise InputError(f"holds {shown}, which is not expected there")
-    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise InputError(f"{shown} is packed in a way that is not allowed")
-    if info.file_size > MOST_BYTES_EACH:
-        raise InputError(f"{shown} has more than {MOST_BYTES_EACH} bytes")

@@ -140,12 +140,6 @@ def _is_alike(cell: Cell, stored: Snapshot, planned: PlannedCell) -> bool:
     return flags_of(cell.command) == flags_of(planned.command(lifted=lifted))
 
 
-def distance_to(services: Services, config: Config, base: str, measured: str) -> int | None:
-    """How many commits before the base one of its first parents is; None where it is none of those looked through."""
-    line = services.git.ancestors(base, config.baseline.ancestors)
-    return line.index(measured) + 1 if measured in line else None
-
-
 def older_note(distance: int | None) -> str:
     """That what changed may be of the commits between baseline and base, as nobody knows what these did."""
     commits = plural(distance, "commit") if distance else "some commits"

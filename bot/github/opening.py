@@ -11,7 +11,7 @@ from msgspec import structs
 
 from bot.compiler.toolchain import newest
 from bot.config.configuration import CONFIG_NAMES, PACKAGED, Config, config_in, is_packaged, load_config
-from bot.config.requirements import requirements_file, sought_compiler
+from bot.config.requirements import pinned_compiler
 from bot.core.context import ActionInputs, RunContext
 from bot.core.sharding import agreed
 from bot.core.spec import MOVING, Sought, is_address, release_of
@@ -143,23 +143,13 @@ class Opened:
         """The side's compiler: as given, or as its commit pins it; raises ConfigError or UsageError."""
         if self.wanted.spec:
             return Sought(self.wanted.spec)
-        choice = self.config.compiler
-        if choice.requirements:
-            path = requirements_file(choice.requirements, self.tree, (self.tree / self.config_name).parent)
-            _require_inside(self.tree, [path])
-            pin = sought_compiler(path, self.tree, self.config.places.project)
-            return structs.replace(pin, notes=tuple(note.replace(f"{self.tree}/", "") for note in pin.notes))
-        if spec := choice.head or choice.base:
-            return Sought(spec)
+        tree, side = self.tree, "head" if self.config.compiler.head else "base"
+        pin = pinned_compiler(self.config, side, (tree / self.config_name).parent, tree, tree)
+        if pin.spec:
+            return structs.replace(pin, notes=tuple(note.replace(f"{tree}/", "") for note in pin.notes))
         there = "pin it there: compiler: {requirements: FILE} or {head: SPEC}; or " if self.config_name else ""
         where = self.config_name or "the packaged configuration"
         raise UsageError("no compiler is named", where=where, hint=f"{there}give the inputs base and head")
-
-    @property
-    def names_compiler(self) -> bool:
-        """False where neither the event nor the commit says which compiler it is: then another run has built it."""
-        choice = self.config.compiler
-        return not self.wanted.unknown and bool(self.wanted.spec or choice.requirements or choice.head or choice.base)
 
     def plan(self, side: str) -> SidePlan:
         """The side, ready to be measured."""

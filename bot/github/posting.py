@@ -18,7 +18,7 @@ from bot.core.report import Adoption, Baseline, Report
 from bot.core.snapshot import Snapshot, from_json
 from bot.errors import BotError, InputError, Interrupted, UsageError
 from bot.github.archive import LIMIT_BYTES, read_zip
-from bot.github.baselines import distance_to, older_note, stored
+from bot.github.baselines import older_note, stored
 from bot.github.delivering import Destination, deliver, failure_delivered, suspected
 from bot.github.opening import Services, store_of, workspace_rules
 from bot.github.publishing import results
@@ -36,7 +36,6 @@ from bot.study.comparison import adopting, reported
 from bot.system.hub import Hub
 
 _FILES = ("base.json", "head.json", "report.json", "comment.md", "summary.md", "report.html")
-ARTIFACT = "code-size-{}"  # The artifact that holds a report directory, by report id
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
@@ -95,7 +94,8 @@ def _checked(
     base, rule, notes = _trusted_base(services, hub, config, sha, base, partly)
     distance = 0 if base.source.sha == sha else None
     if partly:
-        distance = distance_to(services, config, sha, base.source.sha or "")
+        line, measured = services.git.ancestors(sha, config.baseline.ancestors), base.source.sha or ""
+        distance = line.index(measured) + 1 if measured in line else None  # None: none of those looked through
         notes = (older_note(distance), *notes)
     baseline = Baseline(rule, sha, distance)
     report = suspected(reported(config, base, head, baseline), services, config, sha, head.source.sha or "")
@@ -130,7 +130,7 @@ def _merged_onto(hub: Hub, pulls: Sequence[PullRequest], merge: str) -> tuple[Pu
 
 
 def _snapshots(hub: Hub, run_id: int, config: Config) -> tuple[Snapshot, Snapshot]:
-    name = ARTIFACT.format(config.report_id)
+    name = f"code-size-{config.report_id}"  # of the artifact that holds the report directory
     matching = [one for one in artifacts(hub, run_id) if one.name == name]
     if not matching:
         raise InputError(f"has no artifact {name}", where=f"run {run_id}", hint="see the run's log")

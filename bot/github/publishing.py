@@ -80,7 +80,8 @@ def _settled(hub: Hub, number: int, marker: str, body: str, create: bool, still_
                 return url
             _unless_gone(created.delete)  # another run was first
         oldest, younger = present[0], present[1:]
-        if not _same(oldest.body or "", body):
+        # equal but for what a server may do to line ends and to the last one
+        if (oldest.body or "").replace("\r\n", "\n").rstrip() != body.replace("\r\n", "\n").rstrip():
             if not still_current():
                 return ""
             if not _unless_gone(partial(oldest.edit, body)):
@@ -105,11 +106,6 @@ def _unless_gone(write: Callable[[], None]) -> bool:
 
 def _first_line(body: str) -> str:
     return body.split("\n", 1)[0].rstrip("\r")
-
-
-def _same(one: str, other: str) -> bool:
-    """Equal but for what a server may do to line ends and to the last one."""
-    return one.replace("\r\n", "\n").rstrip() == other.replace("\r\n", "\n").rstrip()
 
 
 # The check run of a report, with annotations on the lines concerned.

@@ -128,9 +128,8 @@ def _compared(services: Services, base: Opened, head: Opened, judge: Opened) -> 
         unknown, models = CompilerInfo("", "", ""), {} if base.adopts else like.models
         source = SourceInfo(base.wanted.sha)
         base_snapshot = Snapshot(unknown, source, (), targets=like.targets, models=models)
-    report = reported(rules, base_snapshot, like, base_side.baseline, work.texts)
     ends = (base.wanted.sha, head.wanted.sha) if services.context.pull else ("", "")
-    report = suspected(report, services, rules, *ends)
+    report = suspected(reported(rules, base_snapshot, like, base_side.baseline, work.texts), services, rules, *ends)
     notes = [*base_side.notes, *report.notes]
     limits = [[structs.replace(one, line=None) for one in side.config.thresholds] for side in (base, head)]
     if services.context.pull and not base.adopts and limits[0] != limits[1]:
@@ -171,7 +170,10 @@ def _base(services: Services, base: Opened) -> Base:
             if standing := standing_for(services, store, base, digest):
                 baseline = Baseline(f"{wanted.rule}; stored snapshot", wanted.sha, standing.distance)
                 return Base(baseline, standing.snapshot)
-            if not base.names_compiler and (near := nearest(services, store, base)):
+            keys = base.config.compiler
+            # where neither the event nor the commit says which compiler it is, another run has built it
+            is_named = not wanted.unknown and (keys.requirements or keys.head or keys.base)
+            if not is_named and (near := nearest(services, store, base)):
                 return near
         except Interrupted:
             raise

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from bot.config.configuration import Config, load_config, top_above
-from bot.config.requirements import requirements_file, sought_compiler
+from bot.config.requirements import pinned_compiler
 from bot.core.delta import CellDelta, diff
 from bot.core.explanation import Explanation, Step, StepCause
 from bot.core.planned import SIDES
@@ -164,18 +164,13 @@ def _named(side: str, work: Work) -> tuple[Sought, str]:
             option = "--compiler" if name == "both" else f"--{name}"
             return Sought(spec), f"{'snapshot' if is_snapshot(spec) else option} {Path(spec).name}"
     key = side if not tries else "head" if compiler.head else "base"
-    return _pinned(work, key), f"compiler.{key} of the configuration"
+    where = f"{compiler.requirements}, which the configuration names"
+    return _pinned(work, key), where if compiler.requirements else f"compiler.{key} of the configuration"
 
 
 def _pinned(work: Work, side: str) -> Sought:
-    """A side's compiler as the configuration names it; the SPEC is empty where it does not."""
-    compiler, path = work.config.compiler, work.request.config
-    if compiler.requirements:
-        here = path.parent if path else Path()
-        top = Path(os.path.relpath(top_above(here)))
-        file = requirements_file(compiler.requirements, top, here)
-        return sought_compiler(file, project=work.config.places.project)
-    return Sought(compiler.head if side == "head" else compiler.base)
+    here = work.request.config.parent if work.request.config else Path()
+    return pinned_compiler(work.config, side, here, Path(os.path.relpath(top_above(here))))
 
 
 def with_compiler(work: Work) -> Work:

@@ -61,6 +61,8 @@ def test_a_requirements_file_with_its_page(page: LinksPage, capsys: pytest.Captu
     assert run("compare", "--base", "iree-base-compiler==3.13.0") == 4, "an option's SPEC has no requirements file"
     assert run("compare", "--flags=--x") == 0
     assert specs() == [f"iree-base-compiler=={DATED}"] * 2
+    rule = json.loads(Path("out/report.json").read_text())["baseline"]["rule"]
+    assert rule == "pins.txt, which the configuration names"
     assert "pins.txt:2: the index is not used: it is that of the machine which runs the bot" in capsys.readouterr().err
 
 

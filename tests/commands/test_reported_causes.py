@@ -80,6 +80,17 @@ def test_code_that_is_longer_for_its_names_alone_is_no_change_of_code(report: Re
     ) in comment
 
 
+def test_a_pass_that_leaves_only_what_differed_before_has_words_too(report: Report) -> None:
+    sides = {}
+    for name, size in (("a", 1_000), ("b", 6_000)):
+        cell = matched_cells.made(Row("p", code=name, code_bytes=size, strategy=OLD))
+        whole = trace(("tile", {"scf.for": 100}), ("lower", {"scf.for": 100, name: 5}), ("clean", {name: 5}))
+        sides[name] = replace(cell, traces={cell.dispatches[0].name: whole})
+    told, comment = report(sides["a"], sides["b"])
+    assert [root["what"] for root in told["root_causes"]] == ["clean: operations of other types"]
+    assert "the same configuration, different code: clean: operations of other types\n" in comment
+
+
 def test_a_dispatch_is_told_with_its_pass_and_with_what_shows_it(
     report: Report, capsys: pytest.CaptureFixture[str]
 ) -> None:

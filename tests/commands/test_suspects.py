@@ -28,7 +28,7 @@ def history(clone: Clone) -> Revisions:
     """Base and head; between them six commits, two of which are reverted, and one has no function."""
     base = clone.commit("Start", llvm="a", lowering="int a;\n", choice="c0\n", test="// unroll = [1, 4]\n")
     clone.commit("[NFC] Rename what makes affine.delinearize_index (#1)", lowering="int b;\n")
-    clone.commit("Fold gathers (#2)\n\nUpstream emits a delinearize per lane.", lowering="int c;\n")
+    clone.commit("Fold gathers (#2)\n\nUpstream \x1e emits a delinearize per lane.", lowering="int c;\n")
     clone.commit("Make affine.delinearize_index cheap (#3)", lowering="int d;\n")
     clone.commit('Revert "Make affine.delinearize_index cheap (#3)" (#4)', lowering="int c;\n")
     clone.commit("Speak of unroll on x86 (#5)", choice="c1\n")

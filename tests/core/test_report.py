@@ -30,6 +30,7 @@ def test_all_that_a_report_says() -> None:
     check_golden("report.json", text)
     plain = json.loads(text)
     assert plain["schema"] == REPORT_SCHEMA == "code-size-report/1"
+    assert [one["accepted"] for one in plain["verdict"]["findings"][:2]] == [{"who": "octocat"}, None]
     assert plain.keys() >= {"schema", "base", "head", "baseline", "verdict", "cells", "root_causes"}
     for cell in plain["cells"]:
         assert cell.keys() >= {"model", "target", "state", "metrics", "cause", "first", "waterfall", "dispatches"}

@@ -150,6 +150,8 @@ def test_other_code_is_told_by_the_pass_that_makes_it_and_only_where_it_was_trac
         ("other code; not traced", 1, (0, 0)),
     ]
     assert roots[0].passed == PassChange("iree-peel", {"delin": -1440})
+    (root,) = found_in({KEYS[0]: Explanation(None, None, "", (traced(1, 2),))})
+    assert root.what == "iree-peel: operations of other types"
 
 
 def test_what_another_target_s_passes_show_is_counted_apart_from_what_was_traced() -> None:

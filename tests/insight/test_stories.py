@@ -225,6 +225,10 @@ def test_the_headline_has_the_words_of_the_largest_part() -> None:
     assert (result.cause, result.why, result.waterfall) == ("input", "the model itself changed", {"input": 320})
     none = headlined(Explanation("packaging", "layout", "its layout is not"), base, base)  # the first phase's
     assert (none.cause, none.why, none.waterfall) == ("packaging", "its layout is not", {})
+    unsized = replace(base, metrics={**base.metrics, "artifact_bytes": None}, parts={})
+    for sides in ((unsized, head), (head, unsized)):  # of a size that is not known there is no change
+        unknown = headlined(Explanation("packaging", "layout", "its layout is not"), *sides)
+        assert (unknown.cause, unknown.waterfall, unknown.parts) == ("packaging", {}, ())
 
 
 @pytest.mark.parametrize("name", ["vm", "tables", "executables/symbols", "executables/annotations", "executables/x"])
