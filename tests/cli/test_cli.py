@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from json_texts import to_json
 from replacing import replace
+from report_factory import MODELS, snapshot
 from strategies import plain_snapshot
 
 from bot import __version__
@@ -261,6 +262,16 @@ def test_quiet_says_only_the_verdict_and_where_the_files_are(bench: Bench) -> No
     assert found.err == ""
     verdict, files = found.out.splitlines()
     assert "Code size" in verdict and files.startswith("written to out: ")
+
+
+def test_a_trace_of_two_snapshots_says_that_no_compiler_is_here(bench: Bench) -> None:
+    cell = ("--model", MODELS[0], "--target", "vmvx", "--dispatch", "dispatch_1")
+    for side, release in (("left", "3.11.0"), ("right", "3.13.0")):
+        bench.write(f"{side}.json", snapshot(release))
+    found = bench.run("trace", "--config", "default", "--base", "left.json", "--head", "right.json", *cell)
+    assert found.code == 5 and "no pass parts them" not in found.out
+    assert "not traced: neither compiler is here: both sides are snapshots" in found.out
+    assert found.line.endswith("was not traced: neither compiler is here: both sides are snapshots")
 
 
 def test_the_last_line_is_a_next_step(bench: Bench) -> None:
