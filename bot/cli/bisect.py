@@ -43,15 +43,15 @@ def run(arguments: Arguments) -> None:
     from bot.show.bisect import bisect_blocks
     from bot.show.comment import write_report
     from bot.show.renderers import print_blocks
-    from bot.study.bisect import bisect, metric_of
+    from bot.study.bisect import bisect, limit_of, metric_of
     from bot.study.specs import named_file
     from bot.system.files import write_atomically
 
     work = work_of(arguments)
     metric = metric_of(arguments.metric, own_metrics(work.config.metrics))
-    out = work.request.out
+    limit, out = limit_of(metric, arguments.limit), work.request.out
     good_bad = named_file(arguments.good), named_file(arguments.bad)
-    result, report = bisect(metric, good_bad, arguments.limit, arguments.among, work)
+    result, report = bisect(metric, good_bad, limit, arguments.among, work)
     write_report(report, work.config.templates, out)
     write_atomically(out / "bisect.json", canonical(result) + b"\n")
     blocks = list(bisect_blocks(result, metric.unit))

@@ -31,6 +31,7 @@ def run(arguments: Arguments) -> None:
     from bot.cli.work import work_of
     from bot.errors import NoVerdict, UsageError
     from bot.show.blocks import TERMINAL
+    from bot.show.filters import plural
     from bot.show.fold import fold_blocks, write_folds
     from bot.show.renderers import print_blocks
     from bot.study.comparison import with_compiler
@@ -45,5 +46,5 @@ def run(arguments: Arguments) -> None:
     arguments.show.answer(lambda out: print_blocks(fold_blocks(audit, TERMINAL), out), files=files)
     if all(cell.artifact_bytes.before is None for cell in audit.cells):
         reason = next((cell.note for cell in audit.cells if cell.note), "")
-        where, what = str(work.request.out / "fold.json"), f"none of {len(audit.cells)} builds was measured"
+        where, what = str(work.request.out / "fold.json"), f"none of {plural(len(audit.cells), 'build')} was measured"
         raise NoVerdict(what, where=where, hint=reason[:200])

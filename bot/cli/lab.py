@@ -38,6 +38,7 @@ def run(arguments: Arguments) -> None:
     from bot.errors import NoVerdict
     from bot.show.blocks import TERMINAL
     from bot.show.escape import clean
+    from bot.show.filters import plural
     from bot.show.lab import lab_blocks, write_lab
     from bot.show.renderers import print_blocks
     from bot.study.comparison import with_compiler
@@ -60,5 +61,5 @@ def run(arguments: Arguments) -> None:
     arguments.show.answer(lambda out: print_blocks(lab_blocks(result, TERMINAL), out), files=files)
     if not result.study.measured:  # then the experiment says nothing
         reason = next((cell.reason for _, cell in result.cells if cell.reason), "")
-        where, what = str(work.request.out / "lab.json"), f"none of {len(result.cells)} builds was measured"
+        where, what = str(work.request.out / "lab.json"), f"none of {plural(len(result.cells), 'build')} was measured"
         raise NoVerdict(what, where=where, hint=reason[:200])

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 from bot import __version__
 from bot.cli import (
@@ -81,6 +82,7 @@ Nightly releases need compiler.find_links of a configuration, or PIP_FIND_LINKS.
 exit codes: 0 pass or warn, 1 the verdict is fail, 2 bad usage, configuration or input, 3 GitHub or network,
 4 a compiler could not be had, 5 no verdict: nothing could be compared, or an internal error, 130 interrupted
 """
+_QUIET = "no news: only errors, the verdict, and where the files are; of what writes none, the answer"
 _AGAIN = "run the same command again: finished builds are in the cache"
 
 
@@ -96,18 +98,20 @@ def build_parser() -> argparse.ArgumentParser:
     for name, (command, about) in COMMANDS.items():
         epilog = "\n".join(("example:", *(f"  code-size-bot {name} {one}" for one in command.EXAMPLES)))
         sub = commands.add_parser(name, description=about, epilog=epilog, formatter_class=form)
-        sub.add_argument("-q", "--quiet", action="store_true", help="only errors, the verdict, and where the files are")
+        sub.add_argument("-q", "--quiet", action="store_true", help=_QUIET)
         sub.set_defaults(run=command.run)
         command.arguments(sub)
     return parser
 
 
-def _on_sigterm(_number: int, _frame: object) -> None:
-    raise Interrupted("ended by SIGTERM", hint=_AGAIN)
+def _on_signal(number: int, _frame: object) -> None:
+    raise Interrupted(f"ended by {signal.Signals(number).name}", hint=_AGAIN)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
+    if isinstance(sys.stdout, TextIOWrapper):  # standard error does this by itself
+        sys.stdout.reconfigure(errors="backslashreplace")
     words: list[str] = []
     for word in sys.argv[1:] if argv is None else argv:
         if words and words[-1] == "--flags":  # argparse takes a value that begins with dashes for an option
@@ -115,18 +119,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             words.append(word)
     arguments = build_parser().parse_args(words, Arguments())
-    signal.signal(signal.SIGTERM, _on_sigterm)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, _on_signal)
     try:
+        from bot.cli.showing import unread
         from bot.cli.work import perform
 
-        return perform(arguments)
+        with unread():
+            return perform(arguments)
+        return 0
     except BotError as error:
         return _complain(error)
     except KeyboardInterrupt:
         return _complain(Interrupted("interrupted", hint=_AGAIN))
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except OSError as error:
         where, hint = str(error.filename or ""), "free some space, or check the permissions"
         return _complain(OutputError(error.strerror or str(error), where=where, hint=hint))

@@ -23,6 +23,15 @@ def for_log(text: str) -> str:
     return log_safe(text) if os.environ.get("GITHUB_ACTIONS") == "true" else text
 
 
+@contextmanager
+def unread() -> Iterator[None]:
+    """Where nobody reads standard output to its end, the rest of it goes nowhere, and that is no failure."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 class TerminalShow:
     """Progress and news on standard error, the answer on standard output: drawn, or `as_json`."""
 
@@ -52,6 +61,7 @@ class TerminalShow:
             even_quiet=True,
         )
 
+    @unread()
     def answer(
         self,
         draw: Callable[[Console], None],
@@ -70,7 +80,8 @@ class TerminalShow:
         if self._as_json and json:
             for piece in json():  # where `##[` begins a command, that is escaped, which JSON reads the same
                 text = piece.decode()
-                sys.stdout.write(text if text == for_log(text) else text.replace("##[", "#\\u0023["))
+                text = text if text == for_log(text) else text.replace("##[", "#\\u0023[")
+                sys.stdout.buffer.write(text.encode())
             sys.stdout.flush()
             if written:
                 self.say(written)

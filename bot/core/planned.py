@@ -6,7 +6,7 @@ Short names count where no full one matches, so that a glob never takes more tha
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
@@ -20,6 +20,7 @@ from bot.errors import UsageError
 _NEAR = 0.6  # the least likeness of a name that may have been meant: two letters in three
 _SUGGESTED = 3
 _LISTED = 12
+_SHOWN_CELLS = 4
 
 
 def short_names(targets: Iterable[str], backends: Mapping[str, str]) -> dict[str, str]:
@@ -242,6 +243,15 @@ def narrowed(
         )
 
     return {label: part(side) for label, side in sides.items()}
+
+
+def only_cell(keys: Collection[CellKey]) -> CellKey:
+    """The one that is meant; raises UsageError where several are, or none."""
+    if len(keys) == 1:
+        return next(iter(keys))
+    shown = ", ".join(map(str, sorted(keys)[:_SHOWN_CELLS])) + (", …" if len(keys) > _SHOWN_CELLS else "")
+    what = f"{len(keys)} builds are meant: {shown}" if keys else "no build is meant"
+    raise UsageError(what, where="--model and --target", hint="name one model and one target")
 
 
 def plan(models: Sequence[Model], targets: Sequence[Target], user_flags: Sequence[str] = ()) -> tuple[PlannedCell, ...]:

@@ -18,6 +18,8 @@ from bot.study.cache_limit import limit_of_environment, limited
 from bot.study.prepare import Show
 from bot.system.processes import Cancel
 
+_AT_HOME = "at a terminal: code-size-bot compare, or measure"
+
 
 def act(environ: Mapping[str, str], wanted: str, show: Show, cancel: Cancel) -> int:
     """Do what the event asks for (`wanted` is `auto`), or insist on one story; returns the exit code.
@@ -46,7 +48,7 @@ def _chosen(context: RunContext, wanted: str) -> tuple[str, str, Callable[[Servi
         return wanted, f"command {wanted}", _PARTS[wanted]
     if wanted not in ("auto", context.story):
         what = f"this event asks for {context.story!r}, not for {wanted!r}: {context.why}"
-        raise UsageError(what, where="event", hint="let the command be auto")
+        raise UsageError(what, where="event", hint="let the command be auto" if context.event else _AT_HOME)
     return context.story, context.why, _STORIES[context.story]
 
 

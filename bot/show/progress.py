@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from bot.core.snapshot import Cell
+from bot.show.filters import plural
 
 _LINE_EVERY_SECONDS = 20.0
 _MOST_NAMES = 2
@@ -65,7 +66,7 @@ class MeasureProgress:
             self._planned_at = time.monotonic()
             self._bar.reset(self._task, total=cost or 1.0)
             self._refresh()
-        self.say(f"{cells} {self._noun}{about}, {cached} of them in the cache")
+        self.say(f"{plural(cells, self._noun.removesuffix('s'))}{about}, {cached} of them in the cache")
 
     def started(self, name: str) -> None:
         """Something began to run."""

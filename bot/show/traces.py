@@ -141,7 +141,7 @@ def trace_blocks(traced: Traced) -> Iterator[Block]:
     more = len(apart.rows) - len(rows)
     meaning = f"operations of the function after each pass; the difference is as before after {more} more"
     yield Sentence(meaning if rows else "", small=True)
-    said = f"no pass parts them: {apart.why}"
+    said = f"{'no pass parts them' if apart.rows else 'not traced'}: {apart.why}"
     if apart.row is not None:
         said = f"they part after {apart.row.name}: {operation_words(apart.operations, _NAMED)}"
     yield Sentence((strong(clean(said)),))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from bot.core.bisecting import (
     values_of,
 )
 from bot.core.metrics import METRIC_BY_ID, Metric
-from bot.core.planned import SIDES, narrowed, near_or_known
+from bot.core.planned import SIDES, narrowed, near_or_known, only_cell
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import CellKey, Snapshot
 from bot.core.spec import release_in
@@ -43,18 +43,21 @@ def metric_of(name: str, own: Mapping[str, Metric]) -> Metric:
     return known[name]
 
 
-def limit_of(metric: Metric, text: str | None, good: Sequence[int], bad: Sequence[int]) -> tuple[int, str]:
+def limit_of(metric: Metric, text: str | None) -> int | None:
+    """The limit that was written, if any, in the metric's unit. Raises UsageError."""
+    try:
+        return None if text is None else parse_amount(text).steps(metric.unit)
+    except ValueError as error:
+        raise UsageError(str(error), where="--limit", hint=f"{metric.id} is in {metric.unit}") from None
+
+
+def _rule(metric: Metric, limit: int | None, good: Sequence[int], bad: Sequence[int]) -> tuple[int, str]:
     """The largest value that is good, and in words what is bad; `good`, `bad`: all values of the two ends.
 
-    `text`: the limit as it was written; None: half way. Raises UsageError where GOOD is not good by it, or BAD not bad.
+    `limit`: None is half way. Raises UsageError where GOOD is not good by it, or BAD not bad.
     """
-    if text is not None:
-        try:
-            limit, how = parse_amount(text).steps(metric.unit), ""
-        except ValueError as error:
-            raise UsageError(str(error), where="--limit", hint=f"{metric.id} is in {metric.unit}") from None
-    else:
-        limit, how = (max(good) + min(bad)) // 2, ", half way from GOOD to BAD"
+    how = "" if limit is not None else ", half way from GOOD to BAD"
+    limit = (max(good) + min(bad)) // 2 if limit is None else limit
     rule = f"more than {amount(limit, metric.unit)}{how}"
     ends = judged(good, limit), judged(bad, limit)
     texts = (" or ".join(amount(value, metric.unit) for value in values) for values in (good, bad))
@@ -74,8 +77,6 @@ def limit_of(metric: Metric, text: str | None, good: Sequence[int], bad: Sequenc
 # Both ends are measured, then always the candidate in the middle of those that are left. Each is held against the good
 # end, so that what moved is compiled again to see whether that holds.
 
-_SHOWN_CELLS = 4
-
 
 @dataclass
 class _Search:
@@ -92,7 +93,7 @@ class _Search:
 
     def __post_init__(self) -> None:
         """Raise UsageError where more or less than one cell is meant."""
-        self.key = _only_cell({cell.key for side in self.snapshots.values() for cell in side.cells})
+        self.key = only_cell({cell.key for side in self.snapshots.values() for cell in side.cells})
 
     def name(self, place: int) -> str:
         """A release by its version alone, anything else as it was named."""
@@ -130,11 +131,11 @@ class _Search:
 
 
 def bisect(
-    metric: Metric, good_bad: tuple[str, str], limit: str | None, among: Sequence[str], work: Work
+    metric: Metric, good_bad: tuple[str, str], limit: int | None, among: Sequence[str], work: Work
 ) -> tuple[Bisection, Report]:
     """The first bad candidate, and the report of its step.
 
-    `good_bad`: SPECs of both ends; `limit`: what is bad, as it was written, a value above it; `among`: what lies
+    `good_bad`: SPECs of both ends; `limit`: what is bad is above it; `among`: what lies
     between, in order, nothing where that can be found out.
 
     Raises:
@@ -144,7 +145,7 @@ def bisect(
     specs, backward = candidates_of(*good_bad, among, work.places, work.cancel)
     ends = {"base": specs[0], "head": specs[-1]}
     if not all(map(is_snapshot, ends.values())):
-        _only_cell({cell.key for cell in work.planned().cells})
+        only_cell({cell.key for cell in work.planned().cells})
     work.show.say(
         f"{len(specs)} candidates from {release_in(specs[0]) or specs[0]} to {release_in(specs[-1]) or specs[-1]}"
     )
@@ -154,7 +155,7 @@ def bisect(
     for word, values, why, place in (("GOOD", good, why_good, 0), ("BAD", bad, why_bad, last)):
         if not values:
             raise NoVerdict(f"{word} has no value: {why[:200]}", where=search.name(place), hint="name another one")
-    search.limit, rule = limit_of(metric, limit, good, bad)
+    search.limit, rule = _rule(metric, limit, good, bad)
     for place in (0, last):
         search.judge(place)
     step = bracket(len(specs), search.judge)
@@ -162,14 +163,6 @@ def bisect(
     sides = traced(plans, {side: search.snapshot(at) for side, at in zip(SIDES, step, strict=True)}, work)
     search.snapshots |= {at: sides[side] for side, at in zip(SIDES, step, strict=True)}
     return _result(search, step, rule)
-
-
-def _only_cell(keys: Collection[CellKey]) -> CellKey:
-    if len(keys) == 1:
-        return next(iter(keys))
-    shown = ", ".join(map(str, sorted(keys)[:_SHOWN_CELLS])) + (", …" if len(keys) > _SHOWN_CELLS else "")
-    what = f"{len(keys)} builds are meant: {shown}" if keys else "no build is meant"
-    raise UsageError(what, where="--model and --target", hint="name one model and one target")
 
 
 def _result(search: _Search, step: Bracket, rule: str) -> tuple[Bisection, Report]:

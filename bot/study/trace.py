@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from bot.core.delta import diff
 from bot.core.explanation import DispatchDelta
-from bot.core.parting import Traced, parting
-from bot.core.planned import SIDES, beginning, matching, near_or_known
+from bot.core.parting import NOT_TRACED, Traced, parting
+from bot.core.planned import SIDES, beginning, matching, near_or_known, only_cell
 from bot.core.snapshot import Cell
 from bot.core.trace import PROGRAM
 from bot.errors import NoVerdict, UsageError
@@ -29,28 +30,25 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
     compiled.
     """
     both = both_sides(request, show, cancel)
-    keys = sorted({cell.key for side in both.sides.values() for cell in side.cells})
-    if len(keys) != 1:
-        what = (
-            f"{len(keys)} builds are meant: {', '.join(map(str, keys[:_SHOWN]))}{', …' if len(keys) > _SHOWN else ''}"
-        )
-        raise UsageError(what, where="--model and --target", hint="name one model and one target")
+    key = only_cell({cell.key for side in both.sides.values() for cell in side.cells})
     cells = {name: side.cells[0] for name, side in both.sides.items()}
     for name, cell in cells.items():
         if not cell.measured:
             why = cell.failure.first_line if cell.failure else cell.status
-            raise NoVerdict(f"was not compiled: {why}", where=f"{keys[0]}, {name}")
+            raise NoVerdict(f"was not compiled: {why}", where=f"{key}, {name}")
     deltas = diff(both.sides["base"], both.sides["head"])
     causes = explanations(both.sides["base"], both.sides["head"], deltas, both.work.config.components)
-    changed = causes[keys[0]].dispatches if keys[0] in causes else ()
+    changed = causes[key].dispatches if key in causes else ()
     delta = _chosen(dispatch, cells, changed)
     with both.work.resources() as resources:
-        sides = with_traces(both.plans, both.sides, [(keys[0], delta)], resources)
+        sides = with_traces(both.plans, both.sides, [(key, delta)], resources)
     rows = {name: row for name, row in (("base", delta.base), ("head", delta.head)) if row is not None}
     traces = {name: sides[name].cells[0].traces.get(row.name) for name, row in rows.items()}
     apart = parting(traces.get("base"), traces.get("head"))
+    if not both.plans and apart.why == NOT_TRACED:
+        apart = replace(apart, why="neither compiler is here: both sides are snapshots")
     return Traced(
-        key=keys[0],
+        key=key,
         compilers={name: side.compiler.version for name, side in sides.items()},
         rows=rows,
         traces={name: one for name, one in traces.items() if one is not None},

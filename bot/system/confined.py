@@ -86,7 +86,8 @@ def isolation() -> str:
     """What commands of compilers are kept from on this machine, in words that are true of it."""
     if has_namespaces():
         return "have no network, and no variable of this environment"
-    return "have no variable of this environment; the network is NOT closed: this machine allows no namespaces"
+    why = "this machine allows no namespaces" if shutil.which(_UNSHARE[0]) else f"{_UNSHARE[0]} is not on PATH"
+    return f"have no variable of this environment; the network is NOT closed: {why}"
 
 
 def confined(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +15,9 @@ from typing import Any
 
 import pytest
 from json_texts import to_json
+from places import ROOT
 from replacing import replace
+from report_factory import MODELS, snapshot
 from strategies import plain_snapshot
 
 from bot import __version__
@@ -23,6 +27,7 @@ from bot.core.snapshot import Snapshot, from_json
 
 FILES = ["base.json", "comment.md", "head.json", "report.html", "report.json", "summary.md"]
 CONFIG = "schema: code-size-config/1\nmodels: ['suite/*.mlir']\ntargets: [vmvx, cuda]\n"
+OURS = {**os.environ, "PYTHONPATH": str(ROOT)}
 BASE = plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "ok"))
 
 
@@ -72,14 +77,15 @@ class Bench:
 def bench(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CODE_SIZE_CACHE", str(tmp_path / "cache"))
-    before = signal.getsignal(signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     found = Bench(tmp_path, capsys)
     for name in ("small", "middle", "large"):
         found.write(f"suite/{name}.mlir", "module {}" * {"small": 1, "middle": 10, "large": 100}[name])
     found.write("c.yml", CONFIG)
     found.write("base.json", BASE)
     yield found
-    signal.signal(signal.SIGTERM, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def grown(by: int) -> Snapshot:
@@ -261,6 +267,16 @@ def test_quiet_says_only_the_verdict_and_where_the_files_are(bench: Bench) -> No
     assert found.err == ""
     verdict, files = found.out.splitlines()
     assert "Code size" in verdict and files.startswith("written to out: ")
+
+
+def test_a_trace_of_two_snapshots_says_that_no_compiler_is_here(bench: Bench) -> None:
+    cell = ("--model", MODELS[0], "--target", "vmvx", "--dispatch", "dispatch_1")
+    for side, release in (("left", "3.11.0"), ("right", "3.13.0")):
+        bench.write(f"{side}.json", snapshot(release))
+    found = bench.run("trace", "--config", "default", "--base", "left.json", "--head", "right.json", *cell)
+    assert found.code == 5 and "no pass parts them" not in found.out
+    assert "not traced: neither compiler is here: both sides are snapshots" in found.out
+    assert found.line.endswith("was not traced: neither compiler is here: both sides are snapshots")
 
 
 def test_the_last_line_is_a_next_step(bench: Bench) -> None:
@@ -462,7 +478,7 @@ def test_a_spec_that_is_no_compiler_ends_with_4(bench: Bench) -> None:
     assert not (bench.folder / "head.json").exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
 def test_a_signal_ends_with_130_and_one_line(bench: Bench, number: signal.Signals) -> None:
     pipe = bench.folder / "endless.json"
     os.mkfifo(pipe)
@@ -476,8 +492,46 @@ def test_a_signal_ends_with_130_and_one_line(bench: Bench, number: signal.Signal
     found = bench.run("report", "--base", "endless.json", "--head", "base.json", "--out", "out")
     sender.join()
     assert (found.code, found.out) == (130, "")
-    assert "interrupted" in found.line or "SIGTERM" in found.line
+    assert ("interrupted" if number == signal.SIGINT else f"ended by {number.name}") in found.line
     assert "finished builds are in the cache" in found.line
+
+
+def test_a_signal_that_is_ignored_stays_so(bench: Bench) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    assert bench.run("models", "--config", "c.yml").code == 0
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
+def test_who_reads_only_the_beginning_of_the_answer_has_the_verdicts_exit_code(bench: Bench) -> None:
+    bench.write("head.json", grown(8000))
+    words = ("report", "--base", "base.json", "--head", "head.json", "--format")
+    for form in ("json", "text"):
+        with subprocess.Popen([sys.executable, "-m", "bot", *words, form], stdout=subprocess.PIPE, env=OURS) as child:
+            assert child.stdout
+            child.stdout.close()
+            assert child.wait() == 1
+
+
+def test_what_a_terminal_cannot_show_is_escaped_and_json_is_whole(bench: Bench) -> None:
+    bench.write("suite/é.mlir", "module {}")
+    bench.write("é.json", plain_snapshot(("é", "vmvx", "ok")))
+    report = ("report", "--base", "é.json", "--head", "é.json")
+    for words, shown in (
+        (("models", "--config", "c.yml"), rb"\xe9 "),
+        (report, b""),
+        ((*report, "--format", "json"), b""),
+    ):
+        argv = [sys.executable, "-m", "bot", *words]
+        done = subprocess.run(argv, capture_output=True, env=OURS | {"PYTHONIOENCODING": "ascii"}, check=True)
+        assert shown in done.stdout
+    assert json.loads(done.stdout)["cells"][0]["model"] == "é"
+
+
+def test_at_a_terminal_the_entries_of_github_name_its_commands(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith(("GITHUB_", "INPUT_"))]:
+        monkeypatch.delenv(name)
+    found = bench.run("review")
+    assert found.code == 2 and found.line.endswith("(at a terminal: code-size-bot compare, or measure)")
 
 
 # Merge.

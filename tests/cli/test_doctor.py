@@ -104,8 +104,10 @@ def test_what_is_missing_is_said_with_its_mend(
 ) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("bot.system.confined.has_namespaces", lambda: False)
     assert not examine(tmp_path / "file", Cancel())
     found = rows(capsys.readouterr().out)
+    assert found["commands"][1].endswith("the network is NOT closed: unshare is not on PATH")
     assert found["git"] == ("missing", "not found -> install git: without it the report cannot name commits")
     mark, text = found["cache"]
     assert mark == "missing" and text.endswith("-> choose another one with --cache or CODE_SIZE_CACHE")

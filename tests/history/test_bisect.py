@@ -187,6 +187,12 @@ def test_the_row_has_to_be_known_and_its_ends_two(home: Path, bisect: Bisect) ->
         assert code == 2 and words in err, err
 
 
+def test_a_limit_that_does_not_fit_the_metric_is_refused_before_anything_is_fetched(home: Path, bisect: Bisect) -> None:
+    words = ("--metric", "executables", "--limit", "64KiB", str(home / "no.whl"), str(home / "none.whl"))
+    code, out, err = bisect("--config", "default", *words)
+    assert (code, out) == (2, "") and err.startswith("code-size-bot: --limit: '64KiB' is no count (executables is in")
+
+
 def test_one_cell_has_to_be_meant(home: Path, bisect: Bisect) -> None:
     ends = series(home, 5, 9)
     code, _, err = bisect("--config", "default", "--among", "nightly", *ends, cell=("--model", "*", "--target", "vmvx"))
