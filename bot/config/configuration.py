@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Literal, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from bot.config.targets import Targets, packaged_targets, parse_targets
+from bot.config.targets import Targets, packaged_targets, parse_targets, require_fit_for_iree
 from bot.config.thresholds import RuleKeys, parse_rules
 from bot.config.yaml_file import (
     END,
@@ -456,6 +456,8 @@ def _check_command(file: YamlFile, own: Configuration) -> None:
             if getattr(own.compiler, name):
                 hint = "write kind: command beside it, or leave it out"
                 raise file.error(("compiler", name), "is for a compiler that is a command", hint)
+        require_fit_for_iree(file, ("flags",), own.flags)
+        require_fit_for_iree(file, ("import_flags",), own.import_flags)
         return
     if own.compiler.requirements and not own.compiler.package:
         what = "pins a package, and this compiler is none"

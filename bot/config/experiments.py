@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from bot.config.configuration import configs_dir, read_ours
+from bot.config.targets import require_fit_for_iree
 from bot.config.yaml_file import (
     Flags,
     Globs,
@@ -117,6 +118,10 @@ def _experiment(name: str, file: YamlFile, entry: ExperimentKeys) -> Experiment:
     for index, column in enumerate(entry.columns):
         if column not in COLUMNS:
             raise file.error((*at, "columns", index), f"no metric is called {column!r}", near_or_known(column, COLUMNS))
+    for one, each in entry.variants.items():
+        require_fit_for_iree(file, (*at, "variants", one, "flags"), each.flags)
+        for glob, flags in ({} if each.targets is UNSET else each.targets).items():
+            require_fit_for_iree(file, (*at, "variants", one, "targets", glob), flags)
     variants = tuple(
         Variant(one, each.compiler, flags=each.flags, targets=None if each.targets is UNSET else each.targets)
         for one, each in entry.variants.items()

@@ -14,6 +14,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from bot.config.yaml_file import (
     FLAG,
     Flags,
+    KeyPath,
     Keys,
     Plain,
     Text,
@@ -90,6 +91,9 @@ def parse_targets(
         for name, entry in entries.items():
             if not entry.backend and not entry.extends:
                 raise file.error(("targets", name), "the key 'backend' is missing")
+            require_fit_for_iree(file, ("targets", name, "flags"), entry.flags)
+            for range_, flags in entry.releases.items():
+                require_fit_for_iree(file, ("targets", name, "releases", range_), flags)
         # A backend may be a plugin's, of which nobody here knows; one that is nearly IREE's own is a mistake.
         known = {target.backend for target in packaged.values()}
         for name, entry in entries.items():
@@ -112,12 +116,36 @@ def parse_flags(text: str) -> tuple[str, ...]:
     except ValueError as error:
         raise ValueError("a quotation mark is not closed") from error
     for flag in flags:
-        if not flag.startswith("--"):
-            raise ValueError(f"{flag[:60]!r} is no flag, which begins with -- and has its value after =")
+        if not flag.startswith("-"):
+            raise ValueError(f"{flag[:60]!r} is no flag, which begins with - and has its value after =")
         if not re.fullmatch(FLAG, flag):
-            hint = "for example --iree-opt-level=O2"
-            raise ValueError(f"{flag[:60]!r} does not fit: a flag begins with -- and is on one line ({hint})")
+            raise ValueError(f"{flag[:60]!r} does not fit: a flag begins with - and is on one line")
     return tuple(flags)
+
+
+_BACKEND, _WHOLE = "name a target with that backend", "leave it out: what is measured is the whole artifact"
+_SET_HERE = {
+    **dict.fromkeys(("--iree-hal-target-backends", "--iree-hal-target-device"), _BACKEND),
+    **dict.fromkeys(("--compile-to", "--compile-from", "--compile-mode", "--output-format"), _WHOLE),
+    **dict.fromkeys(("--help", "-o", "--o"), _WHOLE),
+}
+"""Options of IREE's that this program gives itself, or that leave no artifact → what to do instead."""
+
+
+def unfit_for_iree(flag: str) -> tuple[str, str] | None:
+    """Why a flag is none to give to IREE's tools, and what to do instead; None for one that is."""
+    if hint := _SET_HERE.get(_option(flag)):
+        return f"{_option(flag)} is no flag for a build", hint
+    if not re.match("--.", flag):
+        return f"{flag[:60]!r} does not fit: a flag of IREE's begins with --", "for example --iree-opt-level=O2"
+    return None
+
+
+def require_fit_for_iree(file: YamlFile, at: KeyPath, flags: Sequence[str]) -> None:
+    """Raise ConfigError for the first flag of a list that is none to give to IREE's tools."""
+    for index, flag in enumerate(flags):
+        if unfit := unfit_for_iree(flag):
+            raise file.error((*at, index), *unfit)
 
 
 def merged(inherited: Sequence[str], own: Sequence[str]) -> tuple[str, ...]:

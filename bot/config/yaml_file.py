@@ -212,10 +212,10 @@ def distinct(*values: Any, least: int = 0, **keywords: Any) -> msgspec.Meta:
     return examples(*values, min_length=least, extra_json_schema={"uniqueItems": True, **keywords})
 
 
-FLAG = r"--[^\u0000-\u001f]+"
+FLAG = r"-[^\u0000-\u001f]+"
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 Globs = Annotated[tuple[Text, ...], distinct(["*"], least=1)]
-Flag = Annotated[str, pattern(FLAG, "a flag begins with -- and is on one line", "--iree-opt-level=O2")]
+Flag = Annotated[str, pattern(FLAG, "a flag begins with - and is on one line", "--iree-opt-level=O2")]
 Flags = Annotated[tuple[Flag, ...], examples(["--iree-opt-level=O2"])]
 Spec = Annotated[Text, examples("3.13.0", "iree-base-compiler==3.13.0", "build/tools/iree-compile")]
 _SHARE = "a relative level is a number, not negative, with %"

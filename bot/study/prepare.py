@@ -20,12 +20,13 @@ from bot.compiler.compiler import Compiler
 from bot.compiler.iree import Iree
 from bot.compiler.toolchain import resolve
 from bot.config.configuration import Config
+from bot.config.targets import unfit_for_iree
 from bot.core.planned import Model, PlannedCell, Target, narrowed, plan, select
 from bot.core.report import Report
 from bot.core.sharding import assigned, shard
 from bot.core.snapshot import Snapshot, from_lines
 from bot.core.spec import RESOLVED, Places, Sought
-from bot.errors import InputError, OutputError
+from bot.errors import InputError, OutputError, UsageError
 from bot.study.run import Progress, Resources, SidePlan, measure_sides, recheck
 from bot.system.files import is_writable
 from bot.system.git import Repository, repository_of
@@ -89,6 +90,11 @@ class Work:
     show: Show
     cancel: Cancel
     checkout: Repository | None = None  # the repository of the configuration; None to look for it
+
+    def __post_init__(self) -> None:
+        """Refuse a flag that is none for IREE; raises UsageError."""
+        for unfit in filter(None, map(unfit_for_iree, () if self.config.command else self.request.flags)):
+            raise UsageError(unfit[0], where="flags", hint=unfit[1])
 
     @cached_property
     def repository(self) -> Repository:

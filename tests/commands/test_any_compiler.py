@@ -93,6 +93,15 @@ def test_a_library_in_c_by_two_commands(tmp_path: Path) -> None:
     assert sum(cell["waterfall"].values()) == head["metrics"]["artifact_bytes"] - base["metrics"]["artifact_bytes"]
 
 
+def test_flags_are_those_of_its_command(tmp_path: Path) -> None:
+    file = write(tmp_path, CC, {"lib.c": LIBRARY % 100})
+    config = yaml.safe_load(file.read_text())
+    file.write_text(yaml.safe_dump({**config, "targets": {"here": {"flags": ["-g"]}}, "flags": ["-fPIC"]}))
+    bot(tmp_path, "measure", "--compiler", "cc -O2", "--flags=-DX=1", "--out", "head.json")
+    [cell] = json.loads((tmp_path / "head.json").read_text())["cells"]
+    assert cell["status"] == "ok" and cell["command"].endswith("-g -fPIC -DX=1"), cell
+
+
 def test_the_same_run_twice_is_equal_to_the_byte_and_comes_from_the_cache(tmp_path: Path) -> None:
     write(tmp_path, CC, {"a.c": LIBRARY % 8, "b.c": LIBRARY % 64})
     bot(tmp_path, "compare", "--out", "one")

@@ -102,10 +102,17 @@ def test_several_flags_are_words_of_a_shell_and_add_up_in_measure_too(lab: Lab) 
 
 def test_a_flag_that_is_none_is_refused_as_the_configuration_refuses_it(lab: Lab) -> None:
     with pytest.raises(SystemExit, match="2"):
-        lab.compare("--compiler", lab.spec, "--flags=-O2")
+        lab.compare("--compiler", lab.spec, "--flags=O2")
     assert lab.capture.readouterr().err.endswith(
-        "argument --flags: '-O2' is no flag, which begins with -- and has its value after =\n"
+        "argument --flags: 'O2' is no flag, which begins with - and has its value after =\n"
     )
+    for flag, said in (
+        ("-O2", "flags: '-O2' does not fit: a flag of IREE's begins with --"),
+        ("--iree-hal-target-backends=llvm-cpu", "(name a target with that backend)"),
+        ("--compile-to=flow", "flags: --compile-to is no flag for a build"),
+    ):
+        found = lab.compare("--compiler", lab.spec, f"--flags={flag}")
+        assert found.code == 2 and said in found.err, found.err
     install(lab.home / "fake", unknown=["--no-such"], templates=TEMPLATES)
     found = lab.compare("--compiler", lab.spec, "--flags=--no-such=1")
     assert found.code == 2 and "flags: the head compiler (" in found.err and "option --no-such" in found.err

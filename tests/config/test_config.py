@@ -213,7 +213,11 @@ timeout_seconds: 0
 compiler: {requirements: r.txt, base: x}
 ! 2: compiler.base: cannot stand beside 'requirements' (keep one of them)
 flags: [-O2]
-! 2: flags[0]: '-O2' does not fit: a flag begins with -- and is on one line (for example --iree-opt-level=O2)
+! 2: flags[0]: '-O2' does not fit: a flag of IREE's begins with -- (for example --iree-opt-level=O2)
+import_flags: [--o=x]
+! 2: import_flags[0]: --o is no flag for a build (leave it out: what is measured is the whole artifact)
+targets: {t: {extends: vmvx, flags: [--iree-hal-target-backends=llvm-cpu]}}
+! 2: targets.t.flags[0]: --iree-hal-target-backends is no flag for a build (name a target with that backend)
 targets: [llvm-cpu-x86]
 ! 2: targets[0]: no default target is called 'llvm-cpu-x86' (did you mean 'llvm-cpu-x86_64' or…
 targets: {a: {flags: []}}

@@ -73,7 +73,7 @@ def test_ranges_are_merged_with_what_is_inherited(tmp_path: Path) -> None:
         ("  t: {backend: vmvx, releases: {'<=>3': [--a]}}\n", "is no range of releases"),
         ("  t: {backend: vmvx, releases: {}}\n", "releases"),
         ("  t: {backend: vmvx, releases: {'<3.11': --a}}\n", "<3.11"),
-        ("  t: {backend: vmvx, releases: {'<3.11': [a]}}\n", "a flag begins with --"),
+        ("  t: {backend: vmvx, releases: {'<3.11': [a]}}\n", "a flag begins with -"),
     ],
 )
 def test_mistakes_are_told_in_one_line(tmp_path: Path, text: str, words: str) -> None:

@@ -64,7 +64,7 @@ COLUMN = "    columns: [fills]\n"
         (HEAD + COLUMN + "    variants: {a: {flag: [--x]}, b: {}}\n",
          "e.yml:6: experiments.e.variants.a.flag: unknown key (did you mean 'flags'?)"),
         (HEAD + COLUMN + "    variants: {a: {flags: [x]}, b: {}}\n",
-         "e.yml:6: experiments.e.variants.a.flags[0]: 'x' does not fit: a flag begins with --"),
+         "e.yml:6: experiments.e.variants.a.flags[0]: 'x' does not fit: a flag begins with -"),
         (HEAD + COLUMN + "    variants: {'<b>': {}, b: {}}\n", "does not fit: a name begins with a letter"),
     ],
 )  # fmt: skip
