@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from bot.core.delta import CellDelta
-from bot.core.explanation import Explanation, code_change
+from bot.core.explanation import OTHER_TYPES, Explanation, code_change
 from bot.core.parting import TRACE_SCHEMA, Traced, parting
 from bot.core.planned import SIDES
 from bot.core.snapshot import CellKey
@@ -143,7 +143,7 @@ def trace_blocks(traced: Traced) -> Iterator[Block]:
     yield Sentence(meaning if rows else "", small=True)
     said = f"{'no pass parts them' if apart.rows else 'not traced'}: {apart.why}"
     if apart.row is not None:
-        said = f"they part after {apart.row.name}: {operation_words(apart.operations, _NAMED)}"
+        said = f"they part after {apart.row.name}: {operation_words(apart.operations, _NAMED) or OTHER_TYPES}"
     yield Sentence((strong(clean(said)),))
     for name, side in traced.traces.items():
         if side.same_code is not None:
