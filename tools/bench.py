@@ -1,8 +1,9 @@
 """How fast is the bot against the loop it replaces? One run on this machine: `make bench`.
 
-The plain loop is `xargs -P$(nproc)` over the printed command lines with the native binary. Both are whole runs with
-wall-clock times on the same machine, one after the other; what counts are the ratios. The loop makes artifacts alone,
-the cold run measures everything besides.
+The plain loop is `xargs -P$(nproc)` over the printed command lines with the native binary, each as often as the cold
+run compiled it: what is known not to repeat itself is compiled six times. Both are whole runs with wall-clock times on
+the same machine, one after the other; what counts are the ratios. The loop makes artifacts alone, the cold run measures
+everything besides.
 """
 
 from __future__ import annotations
@@ -69,20 +70,21 @@ class _Show:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of `measure`: its wall time and the compilers' CPU time by model."""
+    """One run of `measure`: its wall time, the CPU time of all its processes, and that of first compiles by model."""
 
     seconds: float
+    cpu_seconds: float
     cpu_ms: Mapping[str, int]
     snapshot: Snapshot
 
 
 def run_measure(request: Request) -> Run:
     """Measure in this process; the time includes everything but Python's own start."""
-    show, cancel, began = _Show(), Cancel(), time.monotonic()
+    show, cancel, began, before = _Show(), Cancel(), time.monotonic(), _cpu_seconds()
     work = Work(request, load_config(request.config), show, cancel)
     snapshot = work.measured([work.prepare("head", request.specs["head"])])["head"]
     write_snapshot(request.out, snapshot)
-    return Run(time.monotonic() - began, show.cpu_ms, snapshot)
+    return Run(time.monotonic() - began, _cpu_seconds() - before, show.cpu_ms, snapshot)
 
 
 def plain_loop(snapshot: Snapshot, binary: Path, models: Path, scratch: Path, jobs: int) -> float:
@@ -91,10 +93,11 @@ def plain_loop(snapshot: Snapshot, binary: Path, models: Path, scratch: Path, jo
     script = scratch / "lines.txt"
     texts = [
         line.replace("iree-compile -", f"{binary} -", 1)
-        .replace(f"-o {cell.key.model}.vmfb", f"-o {scratch}/{cell.key.model}.{cell.key.target}.vmfb")
+        .replace(f"-o {cell.key.model}.vmfb", f"-o {scratch}/{cell.key.model}.{cell.key.target}.{number}.vmfb")
         .rpartition("< ")[0]
         + f"< {models / cell.key.model}.mlir > /dev/null 2>&1; true"
         for line, cell in zip(lines, (cell for cell in snapshot.cells if cell.command), strict=True)
+        for number in range(cell.compiles)
     ]
     script.write_bytes(b"\0".join(text.encode() for text in texts))
     began = time.monotonic()
@@ -104,14 +107,14 @@ def plain_loop(snapshot: Snapshot, binary: Path, models: Path, scratch: Path, jo
 
 
 def other_artifacts(snapshot: Snapshot, scratch: Path) -> tuple[list[CellKey], int]:
-    """Cells whose artifact is not the loop's, and how many were compared."""
-    pairs = [(c, scratch / f"{c.key.model}.{c.key.target}.vmfb") for c in snapshot.cells if c.artifact_digest]
-    other = [
-        c.key
-        for c, path in pairs
-        if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != c.artifact_digest
-    ]
-    return other, len(pairs)
+    """Cells of which the loop's first artifact is none that was seen, and how many were compared."""
+    other, compared = list[CellKey](), [cell for cell in snapshot.cells if cell.artifact_digest]
+    for cell in compared:
+        path = scratch / f"{cell.key.model}.{cell.key.target}.0.vmfb"
+        seen = {cell.artifact_digest, *(one.artifact_digest for one in cell.others)}
+        if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() not in seen:
+            other.append(cell.key)
+    return other, len(compared)
 
 
 @dataclass(frozen=True)
@@ -133,10 +136,10 @@ def pull_request(request: Request) -> PullRequest:
         argv = ["measure", "--config", str(QUICK), "--compiler", request.specs["head"], "--jobs", str(request.jobs)]
         _run(*argv, "--cache", str(scratch / "first"), "--out", base)
         resolve(request.specs["head"], scratch / "second", Cancel(), print)
-        before, began = _children_seconds(), time.monotonic()
+        before, began = _cpu_seconds(), time.monotonic()
         _run(*argv, "--cache", str(scratch / "second"), "--out", head)
         _run("report", "--config", str(QUICK), "--base", base, "--head", head, "--out", str(scratch / "out"))
-        return PullRequest(_children_seconds() - before, (time.monotonic() - began) / 60)
+        return PullRequest(_cpu_seconds() - before, (time.monotonic() - began) / 60)
 
 
 def _run(*argv: str) -> None:
@@ -145,9 +148,10 @@ def _run(*argv: str) -> None:
         raise SystemExit(f"{argv[0]} ended with exit code {done.returncode}")
 
 
-def _children_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def _cpu_seconds() -> float:
+    """Of this process and those that it started and that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def _changed_suite(config: Path, into: Path, changed: str) -> None:
@@ -190,12 +194,12 @@ def bench(config: Path, jobs: int) -> Iterator[Row]:
 
 
 def _cold_rows(cold: Run, loop_seconds: float, jobs: int) -> Iterator[Row]:
-    cells = len([cell for cell in cold.snapshot.cells if cell.status != "unsupported"])
-    compiled_ms = sum(cold.cpu_ms.values())
-    yield f"cold run, {cells} cells", f"{cold.seconds:.1f} s", ""
+    cells = [cell for cell in cold.snapshot.cells if cell.status != "unsupported"]
+    compiles = sum(cell.compiles for cell in cells)
+    yield f"cold run, {len(cells)} cells, {compiles} compiles", f"{cold.seconds:.1f} s", ""
     yield "plain loop over the same lines", f"{loop_seconds:.1f} s", ""
     yield "cold run / plain loop", f"{cold.seconds / loop_seconds:.2f}", "≤ 1.00"
-    yield "compiling / (threads × wall)", f"{compiled_ms / 1000 / (jobs * cold.seconds):.3f}", "≥ 0.97"
+    yield "CPU time / (threads × wall)", f"{cold.cpu_seconds / (jobs * cold.seconds):.3f}", "≥ 0.97"
 
 
 def _equal_rows(other: Sequence[CellKey], compared: int) -> Iterator[Row]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import partial, reduce
 from typing import Protocol
 
 from msgspec import structs
@@ -93,18 +93,17 @@ class Resources:
 
     def compile(
         self,
-        wanted: Iterable[tuple[SidePlan, Sequence[PlannedCell]]],
-        finish: Callable[[str, PlannedCell, Result], None],
-        layout: int = 0,
+        wanted: Iterable[tuple[SidePlan, Sequence[tuple[PlannedCell, int]]]],
+        finish: Callable[[str, PlannedCell, int, Result], None],
     ) -> Meter:
-        """Compile cells of sides by their printed commands, at a layout of memory; what that cost.
+        """Compile cells of sides by their printed commands, each at a layout of memory; what that cost.
 
-        `finish`: gets the side's label, the cell and how its compile ended, in the thread that compiled it.
+        `finish`: gets the side's label, the cell, the layout and how the compile ended, in the thread that compiled it.
         """
         meter = Meter()
 
-        def compile_cell(label: str, compiled: Compile, cell: PlannedCell) -> None:
-            finish(label, cell, compiled(cell, layout))
+        def compile_cell(label: str, compiled: Compile, cell: PlannedCell, layout: int) -> None:
+            finish(label, cell, layout, compiled(cell, layout))
 
         with temporary_directory("run-") as scratch, ExitStack() as stack:
             tasks = []
@@ -112,7 +111,9 @@ class Resources:
                 if cells:
                     session = Session(scratch, self.timeout_seconds, self.cancel, meter)
                     start = partial(compile_cell, plan.label, stack.enter_context(plan.compiler.at_work(session)))
-                    tasks += [Task(cell.cost, f"{plan.label} {cell.key}", partial(start, cell)) for cell in cells]
+                    tasks += [
+                        Task(cell.cost, f"{plan.label} {cell.key}", partial(start, cell, at)) for cell, at in cells
+                    ]
             run_all(tasks, self.jobs, self.cancel.set, self.progress)
         return meter
 
@@ -154,7 +155,7 @@ def measure_sides(plans: Sequence[SidePlan], resources: Resources) -> dict[str, 
     progress.plan(len(cached) + len(waiting), len(cached), cost, about)
     digests = {plan.label: plan.compiler.info.digest for plan in plans}
 
-    def finish(label: str, planned: PlannedCell, result: Result) -> None:
+    def finish(label: str, planned: PlannedCell, _layout: int, result: Result) -> None:
         """Measure, keep, and hand out one finished compile."""
         cell, key = cell_of(planned, result, resources.texts, assembler), cell_key(digests[label], planned)
         cache.store(key, cell)
@@ -162,7 +163,7 @@ def measure_sides(plans: Sequence[SidePlan], resources: Resources) -> dict[str, 
             cells[other.label][same.key] = _labelled(cell, same)
             progress.measured(other.label, cell, same.cost if other.label == label else 0.0)
 
-    meter = resources.compile([(plan, [one for other, one in first if other is plan]) for plan in plans], finish)
+    meter = resources.compile([(plan, [(one, 0) for other, one in first if other is plan]) for plan in plans], finish)
     progress.spent(meter.cpu_ms, resources.jobs)
     return {
         plan.label: Snapshot(
@@ -207,7 +208,7 @@ def recheck(plans: Sequence[SidePlan], sides: Sides, rules: Config, resources: R
             alarming = {finding.key for finding in _alarms(diff(result["base"], result["head"]), rules)}
             keys = tuple(key for key in keys if key in alarming)
         if chosen := budget.admit((key for key in keys if key not in unsteady), times):
-            result = _repeated(plans, result, chosen, times, resources)
+            result = _repeated(plans, result, chosen, range(times, times + 1), resources)
     return repeat_unsteady(plans, result, rules, resources)
 
 
@@ -215,11 +216,7 @@ def repeat_unsteady(
     plans: Sequence[SidePlan], sides: Sides, rules: Config, resources: Resources
 ) -> dict[str, Snapshot]:
     """The sides, of any labels, with each cell that does not repeat itself compiled TIMES times where it is planned."""
-    result = dict(sides)
-    keys = _unsteady(result, rules)
-    for times in range(1, TIMES):
-        result = _repeated(plans, result, keys, times, resources)
-    return result
+    return _repeated(plans, sides, _unsteady(sides, rules), range(1, TIMES), resources)
 
 
 def _unsteady(sides: Sides, rules: Config) -> frozenset[CellKey]:
@@ -273,29 +270,33 @@ def _planned(plans: Sequence[SidePlan], sides: Sides, keys: Iterable[CellKey]) -
 
 
 def _repeated(
-    plans: Sequence[SidePlan], sides: Sides, keys: frozenset[CellKey], times: int, resources: Resources
+    plans: Sequence[SidePlan], sides: Sides, keys: frozenset[CellKey], layouts: range, resources: Resources
 ) -> dict[str, Snapshot]:
-    """Compile these cells again, unless it was more than `times`, and put together what each gave.
+    """Compile these cells at each of the layouts that they were not compiled at, and put together what each gave.
 
-    Each time has a layout of memory of its own, by its number.
+    A cell that was compiled three times has had the layouts 0 to 2.
     """
-    pairs = {
-        plan.label: [(cell, known) for cell, known in _planned([plan], sides, keys) if known.compiles <= times]
-        for plan in plans
+    pairs = {plan.label: [*_planned([plan], sides, keys)] for plan in plans}
+    wanted = {
+        label: [(cell, layout) for cell, known in cells for layout in layouts if known.compiles <= layout]
+        for label, cells in pairs.items()
     }
-    result, runs = dict(sides), dict[tuple[str, CellKey], Cell]()
-    if not any(pairs.values()):
+    result, runs = dict(sides), dict[tuple[str, CellKey, int], Cell]()
+    if not any(wanted.values()):
         return result
     assembler = resources.assembler
 
-    def finish(label: str, planned: PlannedCell, result: Result) -> None:
-        runs[label, planned.key] = cell_of(planned, result, resources.texts, assembler)
+    def finish(label: str, planned: PlannedCell, layout: int, result: Result) -> None:
+        runs[label, planned.key, layout] = cell_of(planned, result, resources.texts, assembler)
 
-    resources.compile([(plan, [cell for cell, _ in pairs[plan.label]]) for plan in plans], finish, times)
+    resources.compile([(plan, wanted[plan.label]) for plan in plans], finish)
     for plan in plans:
-        merged = {cell.key: _merged(known, runs[plan.label, cell.key]) for cell, known in pairs[plan.label]}
-        for cell, _ in pairs[plan.label]:
-            resources.cache.store(cell_key(plan.compiler.info.digest, cell), merged[cell.key])
+        merged = dict[CellKey, Cell]()
+        for cell, known in pairs[plan.label]:
+            own = [runs[plan.label, cell.key, at] for at in layouts if (plan.label, cell.key, at) in runs]
+            merged[cell.key] = reduce(_merged, own, known)
+            if own:
+                resources.cache.store(cell_key(plan.compiler.info.digest, cell), merged[cell.key])
         side = result[plan.label]
         result[plan.label] = structs.replace(side, cells=tuple(merged.get(cell.key, cell) for cell in side.cells))
     return result
