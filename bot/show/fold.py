@@ -127,9 +127,9 @@ def _sentences(facts: _Facts) -> Iterator[Phrase]:
         over = f"Of {plural(regions, 'dispatch region')} of {plural(len(known), 'model')}, {_away(regions, today)}"
         yield phrase(f"{over} are folded away today, and ", strong(_away(regions, after)), " with folding.")
     ran = phrase(" Run on ", code(clip(clean(audit.machine), NOTE_LIMIT)), ".") if audit.machine else ()
-    if audit.max_slowdown is None:
+    if folded and audit.max_slowdown is None:
         yield phrase("Every fold with gain was kept, whatever its price.", ran)
-    else:
+    elif audit.max_slowdown is not None:
         yield phrase(f"Folds that make a model more than {audit.max_slowdown * 100:g} % slower were left out.", ran)
     version, spec, flags = (
         code(clip(clean(text), NOTE_LIMIT))

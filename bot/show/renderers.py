@@ -495,7 +495,7 @@ def _fitted(table: Table, width: int) -> Iterator[RenderableType]:
         result.add_row(*(text_of(row[at]) for at in columns))
     yield result
     if missing := [header for at, header in enumerate(table.headers) if at not in shown]:
-        yield Text(f"no room for {', '.join(missing)} on a terminal as narrow as this", "dim")
+        yield Text(f"no room for {', '.join(missing)} in {plural(width, 'column')}", "dim")
 
 
 def _more(listed: Listing) -> Iterator[Text]:  # type: ignore[type-arg]  # of anything
