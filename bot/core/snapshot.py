@@ -310,7 +310,7 @@ _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 _CELLS = (b'{"cells":[\n', b',"cells":[\n')
 _decoder = msgspec.json.Decoder(CellRow)
 _TEXTS = ("executable", "name", "kind", "strategy")
-_NUMBERS = ("stack_bytes", "alloca_bytes", "workgroup_bytes", "executable_bytes")
+_NUMBERS = ("code_bytes", "stack_bytes", "alloca_bytes", "workgroup_bytes", "executable_bytes")
 """What dispatches have in common with others, here and on the other side."""
 
 _AS_THEY_ARE = tuple(n for n in CellRow.__struct_fields__ if n not in ("model", "target", "program", "traces"))

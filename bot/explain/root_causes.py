@@ -235,8 +235,7 @@ def _root_cause(
         by_target.setdefault(one.key.target, []).append(one.change_bytes)
         by_cell[one.key] += abs(one.change_bytes)
     total = _tally([one.change_bytes for one in members])
-    dispatches = [(one, one.delta) for one in members if isinstance(one.delta, DispatchDelta)]
-    passed = [(one, delta.passed) for one, delta in dispatches if delta.passed is not None]
+    passed = [(one, one.delta.passed) for one in members if isinstance(one.delta, DispatchDelta) and one.delta.passed]
     traced = [abs(one.change_bytes) for one, change in passed if not change.printed_for]
     return RootCause(
         cause=None if cause == UNKNOWN else cause,
@@ -244,7 +243,7 @@ def _root_cause(
         targets=tuple(sorted(by_target)),
         models=tuple(sorted({key.model for key in by_cell})),
         cells=tuple(sorted(by_cell)),
-        dispatches=len(dispatches),
+        dispatches=sum(isinstance(one.delta, DispatchDelta) for one in members),
         total=total,
         share=total.absolute_bytes / whole_bytes if whole_bytes else None,
         example=_example(example),
