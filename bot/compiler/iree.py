@@ -15,7 +15,7 @@ from packaging.version import InvalidVersion, Version
 
 from bot.compiler.bindings import Importer, working
 from bot.compiler.compiler import Compile, Compiler, Result, Session
-from bot.compiler.compiling import Kit, Source, compile_directly
+from bot.compiler.compiling import CompileInput, CompileSetup, compile_directly
 from bot.compiler.diagnostics import unknown_option
 from bot.compiler.toolchain import UNTHREADED, Toolchain
 from bot.core.planned import PlannedCell
@@ -47,14 +47,14 @@ class Iree:
     @contextmanager
     def at_work(self, session: Session) -> Iterator[Compile]:
         """With the process that reads IR, which ends with the context."""
-        with open_kit(self.toolchain, session) as (kit, importer):
+        with open_setup(self.toolchain, session) as (setup, importer):
 
             def compile_cell(cell: PlannedCell, layout: int) -> Result:
                 """Its printed command, over the model or what its import gave."""
                 source = importer.source(cell.model)
                 if isinstance(source, Failure):
                     return source
-                return compile_directly(kit, cell.argv, Source(cell.model.name, source), layout=layout)
+                return compile_directly(setup, cell.argv, CompileInput(cell.model.name, source), layout=layout)
 
             yield compile_cell
 
@@ -68,11 +68,11 @@ def toolchain_of(compiler: Compiler) -> Toolchain:
 
 
 @contextmanager
-def open_kit(toolchain: Toolchain, session: Session) -> Iterator[tuple[Kit, Importer]]:
+def open_setup(toolchain: Toolchain, session: Session) -> Iterator[tuple[CompileSetup, Importer]]:
     """What compiles with one compiler, and what imports its models; the process that reads IR ends with the context."""
     with closing(working(toolchain, session.cancel)) as bindings:
         options = known_measuring_options(toolchain, session.scratch, session.cancel)
-        yield Kit(toolchain, session, bindings, options), Importer(toolchain, session)
+        yield CompileSetup(toolchain, session, bindings, options), Importer(toolchain, session)
 
 
 def check_flags(

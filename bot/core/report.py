@@ -170,7 +170,7 @@ class DispatchRow(DispatchDelta, frozen=True):
     operations: Mapping[str, Amount] = {}
 
 
-class CellRow(Explanation, frozen=True, kw_only=True):
+class ReportCellRow(Explanation, frozen=True, kw_only=True):
     """One cell, with its explanation."""
 
     model: str
@@ -219,7 +219,7 @@ class ReportRow(msgspec.Struct, frozen=True):
     base: _Side
     head: _Side
     verdict: _Verdict
-    cells: tuple[CellRow, ...]
+    cells: tuple[ReportCellRow, ...]
     root_causes: tuple[_Root, ...] = ()
 
 

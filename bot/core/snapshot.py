@@ -84,7 +84,7 @@ class Failure(Record, frozen=True):
         return self.message.strip().partition("\n")[0]
 
 
-class Outcome(Record, frozen=True):
+class RepeatOutcome(Record, frozen=True):
     """What the same command gave another time, when that was something else."""
 
     status: Status
@@ -105,7 +105,7 @@ class Cell(Small, frozen=True):
     artifact_digest: str | None = None  # SHA-256 of the artifact, hex; None without one
     reasons: Mapping[str, str] = {}
     compiles: int = 1
-    others: tuple[Outcome, ...] = ()  # what differed from the first compile: the compiler does not repeat itself here
+    others: tuple[RepeatOutcome, ...] = ()  # what was not as the first compile: the compiler does not repeat itself
     program: Program | None = None  # what the target-independent IR says; None where it could not be read
     families: tuple[Family, ...] = ()
     # every byte of the artifact under one name (`bot.core.metrics`); empty where they are not known
@@ -130,9 +130,9 @@ class Cell(Small, frozen=True):
         return self.metrics.get(metric_id)
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> RepeatOutcome:
         """What its command gave."""
-        return Outcome(self.status, self.metrics, self.artifact_digest)
+        return RepeatOutcome(self.status, self.metrics, self.artifact_digest)
 
 
 class CompilerInfo(Record, frozen=True, omit_defaults=True):
@@ -272,7 +272,7 @@ class CellRow(Record, frozen=True):
     artifact_digest: str | None = None
     reasons: Mapping[str, str] = {}
     compiles: Count = 1
-    others: tuple[Outcome, ...] = ()
+    others: tuple[RepeatOutcome, ...] = ()
     program: str | None = None
     families: tuple[Family, ...] = ()
     parts: Mapping[str, Count] = {}
@@ -280,7 +280,7 @@ class CellRow(Record, frozen=True):
     traces: Mapping[str, DispatchTrace] | msgspec.UnsetType = msgspec.UNSET
 
 
-class Side(Record, frozen=True):
+class SnapshotHead(Record, frozen=True):
     """The contract's `snapshot.json` but for the cells."""
 
     schema: str
@@ -293,7 +293,7 @@ class Side(Record, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-class SnapshotRow(Side, frozen=True, kw_only=True):
+class SnapshotRow(SnapshotHead, frozen=True, kw_only=True):
     """The whole of it."""
 
     cells: tuple[CellRow, ...]
@@ -302,7 +302,7 @@ class SnapshotRow(Side, frozen=True, kw_only=True):
 _READ: Final = 0  # stands in the text for a cell that was read already
 
 
-class _Rest(Side, frozen=True, kw_only=True):
+class _Rest(SnapshotHead, frozen=True, kw_only=True):
     cells: tuple[Literal[0] | CellRow, ...]
 
 
@@ -409,7 +409,7 @@ def _without_cells(text: Iterable[bytes], cells: list[CellRow]) -> Iterator[byte
             yield line
 
 
-def snapshot_of(row: Side, rows: Sequence[CellRow], where: str) -> Snapshot:
+def snapshot_of(row: SnapshotHead, rows: Sequence[CellRow], where: str) -> Snapshot:
     """What was read, as the value that it stands for; raises InputError for what contradicts itself."""
     for name, program in row.programs.items():
         if name != key_of(program):

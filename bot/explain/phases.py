@@ -13,7 +13,7 @@ from itertools import islice
 from bot.core.explanation import code_differs
 from bot.core.program import Program
 from bot.core.snapshot import Cell, Dispatch
-from bot.explain.matching import Match, Side, is_opaque, numbers
+from bot.explain.matching import IndexedCell, Match, is_opaque, numbers
 from bot.explain.root_causes import PIPELINE, UNNAMED, knobs, turned
 from bot.explain.texts import Texts
 
@@ -34,8 +34,8 @@ class Census:
 class Compared:
     """Two sides, ready for the questions; made by `compare`."""
 
-    base: Side
-    head: Side
+    base: IndexedCell
+    head: IndexedCell
     matches: tuple[Match, ...]
     pairs: Sequence[tuple[Dispatch, Dispatch]]  # entry points that have a partner
     same_model: bool  # True where the model's text is the same on both sides
@@ -57,7 +57,9 @@ class Compared:
         return members_of(self.right, structure) - members_of(self.left, structure)
 
 
-def compare(base: Side, head: Side, matches: tuple[Match, ...], same_model: bool, same_command: bool) -> Compared:
+def compare(
+    base: IndexedCell, head: IndexedCell, matches: tuple[Match, ...], same_model: bool, same_command: bool
+) -> Compared:
     """Count what both sides launch, once for all questions."""
     left, right = base.program, head.program
     pairs = [(m.base, m.head) for m in matches if m.base is not None and m.head is not None]
@@ -70,7 +72,7 @@ def compare(base: Side, head: Side, matches: tuple[Match, ...], same_model: bool
 _NOTHING = Census(Counter(), Counter(), {}, {}, 0)
 
 
-def _census(side: Side, program: Program) -> Census:
+def _census(side: IndexedCell, program: Program) -> Census:
     executables = {row.name: row.executable for row in side.cell.dispatches}
     known = [side.sources.get(executables.get(site.entry_point, "")) for site in program.sites]
     kinds = ((side.source(row), row.kind) for row in side.cell.dispatches)

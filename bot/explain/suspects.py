@@ -76,7 +76,7 @@ class Commit(NamedTuple):
         return self.message.partition("\n")[0]
 
 
-class Source(NamedTuple):
+class CompilerHistory(NamedTuple):
     """The history of a compiler's repository, with its page's address; every call raises BotError without an answer.
 
     `paths`: revision → path → id of the object there, of a submodule its commit; `commits`: path, base, head → what
@@ -165,7 +165,7 @@ class Clue(NamedTuple):
         return score >> bool(is_foreign) + bool(is_fix), why, is_own
 
 
-def with_suspects(report: Report, source: Source, touched: Collection[str] = ()) -> Report:
+def with_suspects(report: Report, source: CompilerHistory, touched: Collection[str] = ()) -> Report:
     """The report, its largest root causes with suspects; `touched`: paths of the compiler that a pull request has."""
     backends, clues = {**report.base.targets, **report.head.targets}, dict[int, Clue]()
     for place, root in enumerate(report.root_causes):
@@ -181,7 +181,7 @@ def with_suspects(report: Report, source: Source, touched: Collection[str] = ())
 
 
 def looked_up(
-    clues: Sequence[Clue], sides: tuple[Snapshot, Snapshot], source: Source, touched: Collection[str] = ()
+    clues: Sequence[Clue], sides: tuple[Snapshot, Snapshot], source: CompilerHistory, touched: Collection[str] = ()
 ) -> tuple[list[Answer], str]:
     """What is known of each clue, and why no more is; nothing where both compilers are of one revision."""
     base, head = (side.compiler.revision for side in sides)
@@ -217,7 +217,7 @@ def looked_up(
     return answers, why
 
 
-def _without_file(clue: Clue, source: Source, paths: Mapping[str, str], base: str) -> str:
+def _without_file(clue: Clue, source: CompilerHistory, paths: Mapping[str, str], base: str) -> str:
     """What is said of a pass that is not of the compiler's own repository, or not named as its file."""
     if clue.passed is None or (clue.passed.class_name and clue.passed.name.startswith("iree-")):
         return f"no file is known that has {clue.passed.class_name if clue.passed else 'the choice of this knob'}"
@@ -244,7 +244,7 @@ def _suspects(clue: Clue, commits: Sequence[Commit], diffs: Mapping[str, str], a
     return tuple(suspects)
 
 
-def clone_source(directory: Path, repository: str, cancel: Cancel) -> Source:
+def clone_source(directory: Path, repository: str, cancel: Cancel) -> CompilerHistory:
     """A clone, which is only read; the network is not asked."""
     git = Git(directory, cancel)
     alone = {"GIT_NO_LAZY_FETCH": "1"}  # a clone without all objects would fetch them
@@ -265,10 +265,10 @@ def clone_source(directory: Path, repository: str, cancel: Cancel) -> Source:
 
     show = ("show", *plain, "--format=", "--unified=0")
     address = f"https://github.com/{repository}" if repository else ""
-    return Source(address, paths, commits, lambda sha: text(sha, *show, sha)[:_MOST_DIFF_CHARACTERS])
+    return CompilerHistory(address, paths, commits, lambda sha: text(sha, *show, sha)[:_MOST_DIFF_CHARACTERS])
 
 
-def github_source(api_url: str, server_url: str, token: str, repository: str, cache: Path) -> Source:
+def github_source(api_url: str, server_url: str, token: str, repository: str, cache: Path) -> CompilerHistory:
     """The repository on GitHub, in a few requests, where nobody waits long; `token` may be empty."""
     from bot.system.hub import connect, explain  # costs a tenth of a second to import
 
@@ -313,7 +313,7 @@ def github_source(api_url: str, server_url: str, token: str, repository: str, ca
             raise InputError(f"more than {_PAGE} commits touched {path}", where=repository)
         return sorted((one for one in apart if one.date > since), key=lambda one: (one.date, one.sha), reverse=True)
 
-    return Source(
+    return CompilerHistory(
         f"{server_url}/{repository}",
         lambda revision: ask(dict[str, str], tree, f"git/trees/{revision}", recursive=1),
         commits,

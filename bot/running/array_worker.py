@@ -121,10 +121,10 @@ def fill(files: list[Any]) -> Any:
 
 def compare(outputs: list[Any]) -> Any:
     """What can be said of each output, over all draws."""
-    return {"outputs": [Compared(each["element"]).all(each["draws"]) for each in outputs]}
+    return {"outputs": [OutputComparison(each["element"]).all(each["draws"]) for each in outputs]}
 
 
-class Compared:
+class OutputComparison:
     """One output: its draws, compared one after the other."""
 
     def __init__(self, element: str) -> None:

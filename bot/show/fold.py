@@ -54,7 +54,7 @@ _REASONS = {"nothing-to-fold": "Nothing to fold", "unsupported": "Not supported"
 
 
 @dataclass(frozen=True)
-class _Facts:
+class _AuditNames:
     """What cells of an audit are named by, as those of a report."""
 
     audit: FoldAudit
@@ -86,7 +86,7 @@ def write_folds(audit: FoldAudit, templates: Path | None, out: Path) -> list[Pat
 
 def fold_blocks(audit: FoldAudit, room: Room) -> tuple[Block, ...]:
     """The whole answer."""
-    facts, footnotes = _Facts(audit), Footnotes(room.lines)
+    facts, footnotes = _AuditNames(audit), Footnotes(room.lines)
     headline, *sentences = _sentences(facts)
     tables = _cell_tables(facts, footnotes, room)
     cells = (Sentence(phrase(_ABOUT_CELLS)), *tables, more_of(tables), List(footnotes.listed(), small=True))
@@ -105,7 +105,7 @@ def fold_blocks(audit: FoldAudit, room: Room) -> tuple[Block, ...]:
 # Sums, in words.
 
 
-def _sentences(facts: _Facts) -> Iterator[Phrase]:
+def _sentences(facts: _AuditNames) -> Iterator[Phrase]:
     """What a reader should know who reads no table; the first is the headline."""
     audit = facts.audit
     folded = [cell for cell in audit.cells if cell.state == _FOLDED]
@@ -188,7 +188,7 @@ def _has_row(cell: FoldCell) -> bool:
     return cell.state == _FOLDED or (bool(cell.left) and cell.artifact_bytes.before is not None)
 
 
-def _cell_tables(facts: _Facts, footnotes: Footnotes, room: Room) -> Listing[Table]:
+def _cell_tables(facts: _AuditNames, footnotes: Footnotes, room: Room) -> Listing[Table]:
     """A table for each model, which take turns: outputs that differ first, what was run next, then what shrank most."""
     ordered = sorted(
         filter(_has_row, facts.audit.cells),
@@ -205,7 +205,7 @@ def _cell_tables(facts: _Facts, footnotes: Footnotes, room: Room) -> Listing[Tab
     return listing(tables, len(totals), "model")
 
 
-def _row(facts: _Facts, cell: FoldCell, footnotes: Footnotes) -> Row:
+def _row(facts: _AuditNames, cell: FoldCell, footnotes: Footnotes) -> Row:
     sizes, counts = cell.artifact_bytes, cell.executables
     change = UNKNOWN if sizes.change is None else relative(sizes.before, sizes.after) if sizes.change else "±0"
     resumed = BeforeAfter(sizes.before, cell.resumed_bytes).change
@@ -227,7 +227,7 @@ def _row(facts: _Facts, cell: FoldCell, footnotes: Footnotes) -> Row:
 # Lines.
 
 
-def _other_cells(facts: _Facts, room: Room) -> Listing[Phrase]:
+def _other_cells(facts: _AuditNames, room: Room) -> Listing[Phrase]:
     """The cells without a row, by state and reason, those with most cells first."""
     groups: dict[tuple[str, str], list[FoldCell]] = {}
     for cell in facts.audit.cells:
@@ -242,7 +242,7 @@ def _other_cells(facts: _Facts, room: Room) -> Listing[Phrase]:
 
 
 def _family_lines(
-    facts: _Facts, families: Callable[[FoldCell], Sequence[FoldedFamily | LeftFamily]], room: Room
+    facts: _AuditNames, families: Callable[[FoldCell], Sequence[FoldedFamily | LeftFamily]], room: Room
 ) -> Listing[Phrase]:
     """What is alike, of these families of each cell: a line for each kind and reason, most executables first.
 

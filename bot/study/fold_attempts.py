@@ -15,7 +15,7 @@ from msgspec import structs
 
 from bot.compiler.bindings import Bindings, Importer
 from bot.compiler.cell_cache import CellCache, cell_key
-from bot.compiler.compiling import Kit, Source, artifact_of, compile_directly
+from bot.compiler.compiling import CompileInput, CompileSetup, artifact_of, compile_directly
 from bot.compiler.ptxas import Assembler
 from bot.core.planned import Model, PlannedCell
 from bot.core.snapshot import Cell, Failure
@@ -27,7 +27,7 @@ from bot.study.rewriting import RESUME, FoldedGroup, Group, Groups, LeftGroup, r
 class FoldTools(NamedTuple):
     """What an audit works with, for all cells of a side."""
 
-    kit: Kit
+    setup: CompileSetup
     folding: Bindings
     importer: Importer
     cache: CellCache
@@ -78,9 +78,9 @@ class Attempts:
             planned = self._resumed(self.flow)
             return Attempt(groups, Cell(planned.key, "failed", failure=Failure("read", str(error))), self.flow, planned)
         planned = self._resumed(program)
-        key = cell_key(tools.kit.toolchain.info.digest, planned)
+        key = cell_key(tools.setup.toolchain.info.digest, planned)
         if (cell := tools.cache.load(key)) is None:
-            compiled = compile_directly(tools.kit, planned.argv, Source(planned.model.name, program))
+            compiled = compile_directly(tools.setup, planned.argv, CompileInput(planned.model.name, program))
             cell = cell_of(planned, compiled, None, tools.assembler)
             tools.cache.store(key, cell)
         if cell.status == "over-stack-limit":  # where the model itself is within the limit, this is none that compiles
@@ -102,5 +102,5 @@ class Attempts:
 
     def artifact(self, planned: PlannedCell, text: Path, out: Path) -> Path | str:
         """The artifact of a text, written to `out`, or why there is none."""
-        failed = artifact_of(self.tools.kit, planned.argv, Source(planned.model.name, text), out)
+        failed = artifact_of(self.tools.setup, planned.argv, CompileInput(planned.model.name, text), out)
         return failed.first_line if failed else out

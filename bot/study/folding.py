@@ -20,9 +20,9 @@ from msgspec import structs
 from bot.compiler.bindings import working
 from bot.compiler.cell_cache import CellCache
 from bot.compiler.compiler import Session
-from bot.compiler.compiling import Source
+from bot.compiler.compiling import CompileInput
 from bot.compiler.diagnostics import reason
-from bot.compiler.iree import open_kit
+from bot.compiler.iree import open_setup
 from bot.compiler.ptxas import Assembler
 from bot.compiler.ptxas import installed as assembler_here
 from bot.compiler.schedule import Task, run_all
@@ -79,7 +79,7 @@ def audit(tools: FoldTools, planned: PlannedCell, cell: Cell) -> Audited:
     if isinstance(source, Failure):
         return Audited(cell, planned, source.first_line)
     flow = tools.scratch / f"{planned.model.name}.{planned.target.name}.mlir"
-    failed = flow_of(tools.kit, planned.argv, Source(planned.model.name, source), flow)
+    failed = flow_of(tools.setup, planned.argv, CompileInput(planned.model.name, source), flow)
     if failed is not None:
         return Audited(cell, planned, reason(failed.message))
     try:
@@ -153,13 +153,13 @@ def audited(work: Work, max_slowdown: float | None, *, runs: bool) -> FoldAudit:
     with (
         temporary_directory("fold-") as scratch,
         closing(working(toolchain, work.cancel)) as folding,
-        open_kit(toolchain, Session(scratch, timeout, work.cancel, Meter())) as (kit, importer),
+        open_setup(toolchain, Session(scratch, timeout, work.cancel, Meter())) as (setup, importer),
     ):
         cells, assembler = (
             CellCache(cache, is_writable(cache.absolute())),
             Assembler(work.cancel, timeout, assembler_here()),
         )
-        tools = FoldTools(kit, folding, importer, cells, assembler, scratch)
+        tools = FoldTools(setup, folding, importer, cells, assembler, scratch)
         planned = {cell.key: cell for cell in plan.cells}
         audits = _all(tools, [(planned[cell.key], cell) for cell in side.cells], work)
         by_model = [list(of) for _, of in groupby(audits, lambda one: one.cell.key.model)]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from bot.compiler.compiling import Kit, Source, compile_to
+from bot.compiler.compiling import CompileInput, CompileSetup, compile_to
 from bot.compiler.diagnostics import failure
 from bot.compiler.toolchain import UNTHREADED
 from bot.core.snapshot import Dispatch, Failure
@@ -83,9 +83,11 @@ def _parted(command: str) -> tuple[str, str]:
     return before, "".join(model.partition(" < ")[1:])
 
 
-def executable_sources(kit: Kit, argv: Sequence[str], source: Source, out: Path) -> dict[str, Path] | Failure:
+def executable_sources(
+    setup: CompileSetup, argv: Sequence[str], source: CompileInput, out: Path
+) -> dict[str, Path] | Failure:
     """Executable → file with its source, written to `out`."""
-    result = compile_to(kit, (*argv, *source_options(out)), source)
+    result = compile_to(setup, (*argv, *source_options(out)), source)
     if isinstance(result, Failure):
         return result
     sources = {}
@@ -97,14 +99,18 @@ def executable_sources(kit: Kit, argv: Sequence[str], source: Source, out: Path)
     return sources
 
 
-def with_llvm_passes(kit: Kit, argv: Sequence[str], source: Path, row: Dispatch, trace: DispatchTrace) -> DispatchTrace:
+def with_llvm_passes(
+    setup: CompileSetup, argv: Sequence[str], source: Path, row: Dispatch, trace: DispatchTrace
+) -> DispatchTrace:
     """The trace with all passes of LLVM in place of their milestones; as it is where these cannot be had."""
-    whole = printed_passes(kit, argv, source, row, trace_options(row.name, llvm=True))
+    whole = printed_passes(setup, argv, source, row, trace_options(row.name, llvm=True))
     front = tuple(step for step in trace.steps if step.level == MLIR)
     return replace(trace, steps=(*front, *whole.steps)) if whole.is_whole else trace
 
 
-def printed_passes(kit: Kit, argv: Sequence[str], source: Path, row: Dispatch, options: Sequence[str]) -> DispatchTrace:
+def printed_passes(
+    setup: CompileSetup, argv: Sequence[str], source: Path, row: Dispatch, options: Sequence[str]
+) -> DispatchTrace:
     """What the passes over one entry point of an executable's source printed, or why nothing is known of them."""
     reader = PassReader(row.name)
 
@@ -113,26 +119,28 @@ def printed_passes(kit: Kit, argv: Sequence[str], source: Path, row: Dispatch, o
         reader.feed(chunk)
         return b"".join(line for line in chunk.splitlines(keepends=True) if _ERROR.search(line[:200]))
 
-    with temporary_directory("trace-", kit.session.scratch) as directory:
-        why = compile_printing(kit, (*argv, *options, _OBJECTS), source, directory, errors)
+    with temporary_directory("trace-", setup.session.scratch) as directory:
+        why = compile_printing(setup, (*argv, *options, _OBJECTS), source, directory, errors)
         same = None if why else _is_same(row, directory)
         why = why or ("" if reader.steps else "the compiler printed no pass over it")
         return DispatchTrace(tuple(reader.steps), why, same)
 
 
-def compile_printing(kit: Kit, flags: Sequence[str], source: Path, directory: Path, keeping: Keeping = bytes) -> str:
+def compile_printing(
+    setup: CompileSetup, flags: Sequence[str], source: Path, directory: Path, keeping: Keeping = bytes
+) -> str:
     """Compile to `directory`; why that failed, empty where it did not."""
     (directory / "tmp").mkdir()
     outcome = run(
-        [str(kit.toolchain.binary), "-", *flags, "-o", _OUTPUT],
-        cancel=kit.session.cancel,
+        [str(setup.toolchain.binary), "-", *flags, "-o", _OUTPUT],
+        cancel=setup.session.cancel,
         stdin=source,
         cwd=directory,
         environment={"TMPDIR": str(directory / "tmp")},
-        timeout_seconds=kit.session.timeout_seconds,
+        timeout_seconds=setup.session.timeout_seconds,
         keeping=keeping,
     )
-    return "" if outcome.ok else failure(outcome, kit.session.timeout_seconds).first_line
+    return "" if outcome.ok else failure(outcome, setup.session.timeout_seconds).first_line
 
 
 def _is_same(row: Dispatch, directory: Path) -> bool | None:

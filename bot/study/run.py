@@ -32,7 +32,7 @@ from bot.core.delta import CellDelta, diff, distinct
 from bot.core.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG, SIDES, Model, PlannedCell, Target
 from bot.core.policy import Finding, judge
 from bot.core.record import INT_LIMIT
-from bot.core.snapshot import STATUSES, Cell, CellKey, Failure, Outcome, Snapshot, SourceInfo
+from bot.core.snapshot import STATUSES, Cell, CellKey, Failure, RepeatOutcome, Snapshot, SourceInfo
 from bot.show.filters import plural
 from bot.study.cell import cell_of
 from bot.system.files import temporary_directory
@@ -313,7 +313,7 @@ def _merged(known: Cell, run: Cell) -> Cell:
     return structs.replace(main, compiles=known.compiles + 1, others=tuple(sorted(outcomes[1:], key=_rank)))
 
 
-def _rank(one: Cell | Outcome) -> tuple[int, int, str]:
+def _rank(one: Cell | RepeatOutcome) -> tuple[int, int, str]:
     """What compiles first, then the smallest artifact: in whatever order they came, the same one leads."""
     size = one.metrics.get("artifact_bytes")
     return STATUSES.index(one.status), INT_LIMIT if size is None else size, one.artifact_digest or ""

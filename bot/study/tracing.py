@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from bot.compiler.bindings import Importer, working
 from bot.compiler.cell_cache import cell_key
 from bot.compiler.compiler import Session
-from bot.compiler.compiling import Kit, Source
+from bot.compiler.compiling import CompileInput, CompileSetup
 from bot.compiler.schedule import Task, run_all
 from bot.core.delta import diff
 from bot.core.explanation import DispatchDelta
@@ -48,8 +48,8 @@ MOST_STORED = 24  # Dispatches of a stored side, about 2.4 KB each
 class _SideTracer:
     """Traces dispatches of one side; may be used from several threads."""
 
-    def __init__(self, plan: SidePlan, kit: Kit, importer: Importer) -> None:
-        self.plan, self._kit, self._importer = plan, kit, importer
+    def __init__(self, plan: SidePlan, setup: CompileSetup, importer: Importer) -> None:
+        self.plan, self._setup, self._importer = plan, setup, importer
         self._planned = {cell.key: cell for cell in plan.cells}
         self._sources: dict[CellKey, dict[str, Path] | Failure] = {}
         self._programs: dict[CellKey, ProgramReader | str] = {}
@@ -64,8 +64,8 @@ class _SideTracer:
             why = sources.first_line if isinstance(sources, Failure) else "the compiler wrote no source of it"
             return DispatchTrace((), why)
         if before is None:
-            return printed_passes(self._kit, argv, sources[row.executable], row, trace_options(row.name))
-        return with_llvm_passes(self._kit, argv, sources[row.executable], row, before)
+            return printed_passes(self._setup, argv, sources[row.executable], row, trace_options(row.name))
+        return with_llvm_passes(self._setup, argv, sources[row.executable], row, before)
 
     def program(self, key: CellKey) -> ProgramReader | str:
         """The passes over a cell's whole program, or why there are none, read once."""
@@ -78,23 +78,23 @@ class _SideTracer:
         source = self._importer.source(planned.model)
         if isinstance(source, Failure):
             return source.first_line
-        with temporary_directory("program-", self._kit.session.scratch) as directory:
+        with temporary_directory("program-", self._setup.session.scratch) as directory:
             model = directory / "model.mlir"
             text = LOCATION.sub(b"", source.read_bytes())
             model.write_bytes(text)
-            why = compile_printing(self._kit, (*planned.argv, *PROGRAM_OPTIONS), model, directory)
+            why = compile_printing(self._setup, (*planned.argv, *PROGRAM_OPTIONS), model, directory)
             return why or ProgramReader(directory / PROGRAM_FOLDER, text)
 
     def _sources_of(self, planned: PlannedCell, argv: Sequence[str]) -> dict[str, Path] | Failure:
         with self._lock:
             if planned.key not in self._sources:
                 source = self._importer.source(planned.model)
-                out = self._kit.session.scratch / f"{self.plan.label}-{len(self._sources)}"
+                out = self._setup.session.scratch / f"{self.plan.label}-{len(self._sources)}"
                 out.mkdir()
                 self._sources[planned.key] = (
                     source
                     if isinstance(source, Failure)
-                    else executable_sources(self._kit, argv, Source(planned.model.name, source), out)
+                    else executable_sources(self._setup, argv, CompileInput(planned.model.name, source), out)
                 )
             return self._sources[planned.key]
 
@@ -107,8 +107,9 @@ def _tracers(plans: Sequence[SidePlan], resources: Resources) -> Iterator[dict[s
         for plan in plans:
             session = Session(scratch, resources.timeout_seconds, resources.cancel, Meter())
             bindings = stack.enter_context(closing(working(plan.toolchain, resources.cancel)))
-            kit = Kit(plan.toolchain, session, bindings)  # the compiler itself is asked nothing where all is known
-            tracers[plan.label] = _SideTracer(plan, kit, Importer(plan.toolchain, session))
+            # the compiler itself is asked nothing where all is known
+            setup = CompileSetup(plan.toolchain, session, bindings)
+            tracers[plan.label] = _SideTracer(plan, setup, Importer(plan.toolchain, session))
         yield tracers
 
 

@@ -20,7 +20,7 @@ from real_compilers import own_cache
 from bot.cli.main import main
 from bot.compiler.bindings import IR_WORKER
 from bot.compiler.compiler import Compiled
-from bot.compiler.compiling import Kit, Source, compile_directly
+from bot.compiler.compiling import CompileInput, CompileSetup, compile_directly
 from bot.compiler.toolchain import resolve
 from bot.core.fold import FoldAudit, FoldCell, Price
 from bot.core.snapshot import Failure
@@ -264,8 +264,8 @@ def test_a_cell_over_the_stack_limit_is_folded_with_the_limit_lifted(home: Path)
 def test_what_the_stack_limit_refuses_is_not_folded(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(home, "within.yml", ["llvm-cpu-x86_64"], within=layers([(5, 3), (6, 4)]))
 
-    def refused(kit: Kit, argv: Sequence[str], source: Source) -> Compiled | Failure:
-        found = compile_directly(kit, argv, source)
+    def refused(setup: CompileSetup, argv: Sequence[str], source: CompileInput) -> Compiled | Failure:
+        found = compile_directly(setup, argv, source)
         if source.path.name.endswith(".0.mlir"):  # of nothing folded
             return found
         assert isinstance(found, Compiled)

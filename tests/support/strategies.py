@@ -17,7 +17,7 @@ from bot.core.snapshot import (
     CompilerInfo,
     Dispatch,
     Failure,
-    Outcome,
+    RepeatOutcome,
     Snapshot,
     SourceInfo,
 )
@@ -73,7 +73,7 @@ families = st.builds(
 )
 
 
-outcomes = st.builds(Outcome, st.just("ok"), metrics, digests) | st.just(Outcome("failed"))
+outcomes = st.builds(RepeatOutcome, st.just("ok"), metrics, digests) | st.just(RepeatOutcome("failed"))
 
 
 @st.composite
