@@ -53,7 +53,7 @@ _REQUIRED = {
 
 @dataclass(frozen=True, slots=True)
 class CompileSetup:
-    """What every compile of one side needs."""
+    """How one side compiles: with which compiler and measuring options, where, until when, and what reads its IR."""
 
     toolchain: Toolchain
     session: Session

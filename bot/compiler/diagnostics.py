@@ -186,7 +186,7 @@ def blamed(message: str, ending: Outcome) -> str:
 
 
 def _memory_words(ending: Outcome) -> str:
-    """That memory ran out, and how much there was; empty where nothing says so.
+    """The words that memory ran out, and how much there was; empty where nothing says so.
 
     The kernel ends the largest process of a machine that is out of memory with SIGKILL, and tells it nothing.
     """

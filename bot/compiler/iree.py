@@ -35,7 +35,7 @@ class Iree:
 
     @property
     def info(self) -> CompilerInfo:
-        """Which one it is."""
+        """Which compiler this is."""
         return self.toolchain.info
 
     def in_its_words(self, side: str, cells: Sequence[PlannedCell], cancel: Cancel) -> tuple[PlannedCell, ...]:
@@ -46,11 +46,11 @@ class Iree:
 
     @contextmanager
     def at_work(self, session: Session) -> Iterator[Compile]:
-        """With the process that reads IR, which ends with the context."""
+        """The function that compiles a cell; the process that reads its IR ends with the context."""
         with open_setup(self.toolchain, session) as (setup, importer):
 
             def compile_cell(cell: PlannedCell, layout: int) -> Result:
-                """Its printed command, over the model or what its import gave."""
+                """What the printed command of a cell gives, over the model or what its import gave."""
                 source = importer.source(cell.model)
                 if isinstance(source, Failure):
                     return source
@@ -145,7 +145,7 @@ def unknown_option_of(toolchain: Toolchain, flags: Sequence[str], scratch: Path,
 
 
 def known_measuring_options(toolchain: Toolchain, scratch: Path, cancel: Cancel) -> tuple[str, ...]:
-    """Those of MEASURING_OPTIONS that this compiler knows; raises CompilerUnavailable where it cannot start at all."""
+    """The MEASURING_OPTIONS that this compiler knows; raises CompilerUnavailable where it cannot start at all."""
     options = list(MEASURING_OPTIONS)
     while True:
         outcome = _compile_input(toolchain, options, scratch, cancel)

@@ -22,7 +22,7 @@ SAME = "the same artifact"  # why a cell is not run: its artifact is the referen
 
 
 class Experiment(Small, frozen=True):
-    """What is asked."""
+    """A question to the compiler: the variants that are measured, and what is shown of them."""
 
     name: str
     question: str

@@ -37,9 +37,9 @@ class Traced:
 
 
 LEAST_SHARE = 1 / 8
-"""Of what differs in the end, each as a share of all operations: from so much on the sides have parted."""
+"""The sides have parted at a pass after which they differ by this part of what they differ by in the end (shares)."""
 MOST_BEFORE = 1 / 4
-"""Of what differs after the pass: so much may differ before it, and so much has to stay."""
+"""The part of the difference after a pass that may be there before it, and that has to stay to the end."""
 
 NOT_TRACED = "not traced"
 NO_TIME = "no time was left to trace it"

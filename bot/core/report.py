@@ -36,7 +36,7 @@ class Baseline(Record, frozen=True, omit_defaults=True):
 
 
 class Adoption(Small, frozen=True):
-    """That the change under review brings the configuration, which base has not."""
+    """A change under review that brings the configuration: base has none."""
 
     file: str  # the configuration's path in the repository; empty where it is not known
 

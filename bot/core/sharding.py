@@ -172,7 +172,7 @@ def _united(what: Literal["models", "targets"], parts: Sequence[tuple[str, Snaps
 
 
 def nothing_in_common(base: Snapshot, head: Snapshot) -> str:
-    """That two snapshots are of different suites, and what to do about it; empty where they have a cell in common."""
+    """The advice for snapshots of different suites; empty where both have a cell in common."""
     left, right = ({cell.key for cell in snapshot.cells} for snapshot in (base, head))
     if not left or not right or left & right:
         return ""

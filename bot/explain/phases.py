@@ -105,7 +105,7 @@ def keeps_apart(cell: Cell, executables: tuple[str, ...]) -> str:
 
 
 REBOUND = "and what the program binds there differs"
-"""Of entry points that `rebound` says are."""
+"""What is said behind the cause of entry points that have the same IR and other buffers bound to it (`rebound`)."""
 
 
 def rebound(compared: Compared, base: Dispatch, head: Dispatch) -> bool:
@@ -190,7 +190,7 @@ def _phase_differs(compared: Compared, phase: str) -> bool | None:
 
 
 def _input(compared: Compared) -> Cause | None:
-    """Of one model text two compilers may make different programs that later phases make equal again: no cause."""
+    """The cause `input`; none where one text gave programs that differ, and that later phases made equal again."""
     if not _phase_differs(compared, "input"):
         return None
     if not compared.same_model:

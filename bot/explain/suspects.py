@@ -32,7 +32,7 @@ from bot.system.processes import Cancel
 LLVM = "third_party/llvm-project"
 UNFINISHED = "commits of the compiler were not looked up to the end: "
 _MOST_REQUESTS, _MOST_CAUSES, _MOST_SUSPECTS, _DIFFS = 20, 10, 3, (3, 40)
-"""Of a cause's commits the likeliest three are read before those of the next cause, and then all for which it lasts."""
+"""The last: the most diffs of one cause that are read by its first turn, the likeliest first, and by its second."""
 _FOLDERS = {"llvm-cpu": "LLVMCPU", "vmvx": "VMVX", "cuda": "LLVMGPU", "rocm": "LLVMGPU"}
 _CHOICES = {
     "LLVMCPU": ("LLVMCPU/KernelDispatch.cpp",), "VMVX": ("VMVX/KernelDispatch.cpp",),
@@ -72,7 +72,7 @@ class Commit(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The first line."""
+        """The first line of the message."""
         return self.message.partition("\n")[0]
 
 
@@ -105,7 +105,7 @@ class Clue(NamedTuple):
         return knob, change
 
     def files(self, paths: Collection[str]) -> tuple[str, ...]:
-        """Those of `paths` that implement the pass or choose the configuration."""
+        """The files among `paths` that implement the pass or choose the configuration."""
         folders = {_FOLDERS.get(backend, "SPIRV") for backend in self.backends}
         if self.passed is None:
             ends = [f"/{end}" for folder in folders for end in _CHOICES[folder]]

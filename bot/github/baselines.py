@@ -141,6 +141,6 @@ def _is_alike(cell: Cell, stored: Snapshot, planned: PlannedCell) -> bool:
 
 
 def older_note(distance: int | None) -> str:
-    """That what changed may be of the commits between baseline and base, as nobody knows what these did."""
+    """The note that changes may come from commits between baseline and base, as nobody knows what these did."""
     commits = plural(distance, "commit") if distance else "some commits"
     return f"what changed may come from other commits: the baseline is {commits} before the base"

@@ -56,7 +56,7 @@ class Services:
 
     @property
     def report_path(self) -> str:
-        """The same as later steps of the job have to name it: a container has its workspace at another place."""
+        """The report directory as later steps of the job name it: a container has its workspace at another place."""
         top, out = self.git.directory.resolve(), self.out.resolve()
         return out.relative_to(top).as_posix() if out.is_relative_to(top) else str(self.out)
 
@@ -157,7 +157,7 @@ class Opened:
             return self.work.prepare(side, self.sought)
 
     def moving(self) -> dict[str, str]:
-        """Its SPEC and the release that this is now, where it names another one from time to time."""
+        """SPEC → the release that it names now, where it names another one from time to time."""
         try:
             sought = self.sought
         except (ConfigError, UsageError):  # whoever measures is told

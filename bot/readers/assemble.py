@@ -204,7 +204,7 @@ class _Parsed:
         return {"artifact_bytes": Known(len(self.products.artifact)), **known}
 
     def program_metrics(self) -> dict[str, Known]:
-        """Those of the whole program, each by two sources where there are two."""
+        """Metrics of the whole program, each checked by a second source where there is one."""
         no_program = "" if self.program else self.reason("program")
         schedule = self.program.schedule if self.program else None
         no_schedule = no_program or ("" if schedule else NO_SCHEDULE)

@@ -68,12 +68,12 @@ class WorkLimit:
 
 
 def code_digest(*pieces: bytes) -> str:
-    """The digest, as text; where one piece ends and the next begins counts too."""
+    """The digest of pieces of code as text; where one piece ends and the next begins counts too."""
     return written(fingerprint(*pieces))
 
 
 def fingerprint(*pieces: bytes) -> bytes:
-    """The same as bytes, for what many digests have in common."""
+    """The SHA-256 of pieces of code as bytes, as a piece of other digests."""
     whole = hashlib.sha256()
     for piece in pieces:
         whole.update(len(piece).to_bytes(8, "little"))

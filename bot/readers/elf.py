@@ -110,7 +110,7 @@ class Elf:
     parts: dict[str, int]  # label → bytes over all sections and headers
 
     def symbols(self, kind: int | None = None) -> tuple[Symbol, ...]:
-        """Those of the symbol table, of which a file has at most one, by index; with a kind, its defined ones alone."""
+        """The symbols of the symbol table (a file has at most one) by index; of a kind, only the defined ones."""
         table = next((section for section in self.sections.values() if section.type == "SHT_SYMTAB"), None)
         if table is None:
             return ()
@@ -386,7 +386,7 @@ def _kernels(elf: Elf) -> list[Mapping[str, Any]]:
 NV_INFO = ("SHT_LOPROC", str(0x70000000))
 ATTRIBUTE, OF_FUNCTION = struct.Struct("<BBH"), struct.Struct("<II")
 EIFMT_SVAL, EIATTR_FRAME_SIZE, EIATTR_REGCOUNT = 0x04, 0x11, 0x2F
-"""As `cuobjdump -elf` names them: a value of so many bytes; frame and registers of a function."""
+"""Names of `cuobjdump -elf` in `.nv.info`: the format of a sized value; frame and registers of a function."""
 PROPERTIES = re.compile(
     r"Function properties for (\S+)\s*\n"
     r"\s*\d{1,15} bytes stack frame, (\d{1,15}) bytes spill stores, (\d{1,15}) bytes spill loads[ \t]*"
@@ -458,7 +458,7 @@ def read_assembled(assembled: Assembled) -> Reading:
 
 
 ELF = Reader(lambda data: data.startswith(MAGIC), read_elf)
-"""Files of any machine."""
+"""The reader of ELF files of any machine."""
 CODE_OBJECT = Reader(lambda data: data.startswith(MAGIC) and data[MACHINE] == EM_AMDGPU, read_code_object)
 CUBIN = Reader(lambda data: data.startswith(MAGIC) and data[MACHINE] == EM_CUDA, read_cubin)
-"""No artifact holds one: an assembler makes them."""
+"""The reader of cubins, which no artifact holds: an assembler makes them."""

@@ -196,7 +196,7 @@ def _nameless(name: bytes, text: bytes, known: Mapping[bytes, bytes]) -> bytes:
 
 
 def _used(body: bytes, names: Mapping[bytes, object]) -> set[bytes]:
-    """Those of the names that the body has; both sets may be large, their intersection takes the smaller one's time."""
+    """The names that the body has; both sets may be large, their intersection takes the smaller one's time."""
     return set(IDENTIFIER.findall(body)) & names.keys() if names else set()
 
 

@@ -166,7 +166,7 @@ def feed(interface: Interface, dynamic: int, draws: int, directory: Path, cancel
 
 
 def _arguments(function: Function, draw: int, dynamic: int, *, picks: bool) -> list[tuple[str, _File | None]]:
-    """All of one run, each as what stands on the command line before its file's name, and the file.
+    """One run's arguments: for each the text before its file's name on the command line, and the file, if it has one.
 
     The first run is of small values, of the others each second one as wide as can be.
 

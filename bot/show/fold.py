@@ -85,7 +85,7 @@ def write_folds(audit: FoldAudit, templates: Path | None, out: Path) -> list[Pat
 
 
 def fold_blocks(audit: FoldAudit, room: Room) -> tuple[Block, ...]:
-    """The whole answer."""
+    """The blocks of the whole answer."""
     facts, footnotes = _AuditNames(audit), Footnotes(room.lines)
     headline, *sentences = _sentences(facts)
     tables = _cell_tables(facts, footnotes, room)
@@ -151,7 +151,7 @@ def _headline(summed: Sequence[FoldCell], count: int, is_wrong: bool) -> Phrase:
 
 
 def _known(pairs: Iterator[BeforeAfter]) -> list[tuple[int, int]]:
-    """Those of which both are known."""
+    """The pairs of before and after of which both are known."""
     return [(one.before, one.after) for one in pairs if one.before is not None and one.after is not None]
 
 
@@ -173,7 +173,7 @@ def _away(regions: int | None, executables: int | None) -> str:
 
 
 def _model_table(audit: FoldAudit, limit: int) -> Table:
-    """Today and then."""
+    """The table of what is folded away of each model's regions, as it is and with the audit's folds."""
     rows = []
     for one in audit.models[:limit]:
         today, then = (phrase(strong(_away(one.regions, at).removesuffix(" %"))) for at in (one.today, one.folded))

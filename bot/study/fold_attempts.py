@@ -48,7 +48,7 @@ class Attempt:
 
     @property
     def artifact_bytes(self) -> int | None:
-        """Of its artifact; None without one."""
+        """The size of its artifact; None without one."""
         return self.cell.value("artifact_bytes") if self.cell.measured else None
 
 

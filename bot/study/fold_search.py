@@ -59,7 +59,7 @@ def kind_of(groups: Groups, group: Group) -> str | None:
 
 
 def left(groups: Groups, group: Group, why: str) -> LeftFamily:
-    """That a group is not folded."""
+    """A group that is not folded, with the reason and the strictest level at which it could be."""
     return LeftFamily(kind_of(groups, group) or FOLD_KINDS[-1], group, why)
 
 

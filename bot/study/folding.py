@@ -65,7 +65,7 @@ class Audited:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """What is folded."""
+        """The groups that are folded."""
         return self.best.groups if self.best else ()
 
 

@@ -49,7 +49,7 @@ class VariantPlan(NamedTuple):
         return self.variant.name
 
     def planned(self, key: CellKey) -> PlannedCell:
-        """One of its cells."""
+        """The planned cell of that key; there is one."""
         return next(one for one in self.side.cells if one.key == key)
 
 

@@ -32,7 +32,7 @@ from bot.core.delta import CellDelta, diff, distinct
 from bot.core.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG, SIDES, Model, PlannedCell, Target
 from bot.core.policy import Finding, judge
 from bot.core.record import INT_LIMIT
-from bot.core.snapshot import STATUSES, Cell, CellKey, Failure, RepeatOutcome, Snapshot, SourceInfo
+from bot.core.snapshot import STATUSES, Cell, CellKey, CompileOutcome, Failure, Snapshot, SourceInfo
 from bot.show.filters import plural
 from bot.study.cell import cell_of
 from bot.system.files import temporary_directory
@@ -69,7 +69,7 @@ class Progress(Watcher, Protocol):
         """How much there is to do, and of what."""
 
     def measured(self, side: str, cell: Cell, cost: float) -> None:
-        """A cell is done."""
+        """Tell that a cell is measured."""
 
     def spent(self, cpu_ms: Mapping[str, int], jobs: int) -> None:
         """All is measured: what compiling cost, by model, on how many threads."""
@@ -248,7 +248,7 @@ class _Budget:
         self._left, self._few = LARGEST_SHARE * sum(cost_ms for cost_ms, _ in self._cells.values()), FEW
 
     def admit(self, keys: Iterable[CellKey], times: int) -> frozenset[CellKey]:
-        """Those of the cells that can be repeated for what is left.
+        """The cells that can be repeated for what is left.
 
         What an earlier run repeated is not compiled again, but counts all the same: the same comparison always
         rests on the same compiles.
@@ -313,7 +313,7 @@ def _merged(known: Cell, run: Cell) -> Cell:
     return structs.replace(main, compiles=known.compiles + 1, others=tuple(sorted(outcomes[1:], key=_rank)))
 
 
-def _rank(one: Cell | RepeatOutcome) -> tuple[int, int, str]:
+def _rank(one: Cell | CompileOutcome) -> tuple[int, int, str]:
     """What compiles first, then the smallest artifact: in whatever order they came, the same one leads."""
     size = one.metrics.get("artifact_bytes")
     return STATUSES.index(one.status), INT_LIMIT if size is None else size, one.artifact_digest or ""

@@ -188,7 +188,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def _version(spec: str) -> Version | None:
-    """Of a release or a wheel file; None where the name does not tell."""
+    """The version of a release or a wheel file; None where the name does not tell."""
     if release := release_in(spec):
         return Version(release)
     try:

@@ -103,7 +103,7 @@ class TraceBudget:
         self._paid = set[tuple[str, str, CellKey]]()  # what is made once for several dispatches
 
     def take(self, moved: Sequence[Moved], *, codes: bool = False) -> list[Moved]:
-        """Those that there is time for; one that does not fit in is passed over.
+        """The dispatches that there is time for; one that does not fit in is passed over.
 
         They are taken in their order, or the largest first where that explains more bytes: a second more or less, which
         a compile takes each time, must not decide whether the largest change of all gets its pass.

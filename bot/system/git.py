@@ -129,7 +129,7 @@ class Git:
         self.directory, self._cancel, self._auth = directory, cancel, auth
 
     def at(self, directory: Path) -> Git:
-        """The same in another directory."""
+        """Git in another directory, with the same credentials."""
         return Git(directory, self._cancel, self._auth)
 
     def __call__(
@@ -243,7 +243,7 @@ class Git:
         return next(there, current.output.strip() if current.ok else "")
 
     def parents(self, sha: str) -> tuple[str, ...]:
-        """As the commit itself names them, so also where a shallow clone ends; they need not be here."""
+        """The parents that a commit names, which need not be here: a shallow clone may end before them."""
         header = self.text("cat-file", "commit", sha).partition("\n\n")[0].splitlines()
         return tuple(line[len("parent ") :] for line in header if line.startswith("parent "))
 

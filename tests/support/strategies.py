@@ -14,10 +14,10 @@ from bot.core.snapshot import (
     STATUSES,
     Cell,
     CellKey,
+    CompileOutcome,
     CompilerInfo,
     Dispatch,
     Failure,
-    RepeatOutcome,
     Snapshot,
     SourceInfo,
 )
@@ -73,7 +73,7 @@ families = st.builds(
 )
 
 
-outcomes = st.builds(RepeatOutcome, st.just("ok"), metrics, digests) | st.just(RepeatOutcome("failed"))
+outcomes = st.builds(CompileOutcome, st.just("ok"), metrics, digests) | st.just(CompileOutcome("failed"))
 
 
 @st.composite

@@ -122,7 +122,7 @@ def generic(op: Any) -> str:
 
 
 def hexadecimal(text: str) -> str:
-    """Its digest."""
+    """The SHA-256 of a text, in hex."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
