@@ -167,9 +167,9 @@ def _compile_once(setup: CompileSetup, argv: Sequence[str], source: CompileInput
                 return _collect(setup, argv, directory, outcome)
             except InputError as error:
                 return Failure("read", error.what)
-        said = without_places(whole_lines(outcome.output))  # the printed command does not ask for locations
-        failed = failure(replace(outcome, output=said), setup.session.timeout_seconds)
-        is_gate = failed.figure_bytes is not None and failed.figure_bytes == stack_figure_bytes(said)
+        output = without_places(whole_lines(outcome.output))  # the printed command does not ask for locations
+        failed = failure(replace(outcome, output=output), setup.session.timeout_seconds)
+        is_gate = failed.figure_bytes is not None and failed.figure_bytes == stack_figure_bytes(output)
         return structs.replace(failed, stage=_GATE) if is_gate else failed
 
 

@@ -155,8 +155,8 @@ def known_measuring_options(toolchain: Toolchain, scratch: Path, cancel: Cancel)
             break
         options = rest
     if not outcome.ok:
-        said = outcome.output.strip().splitlines()[:1] or [f"exit code {outcome.exit_code}"]
-        raise CompilerUnavailable(f"cannot compile a trivial module: {said[0][:200]}", where=toolchain.info.spec)
+        lines = outcome.output.strip().splitlines()[:1] or [f"exit code {outcome.exit_code}"]
+        raise CompilerUnavailable(f"cannot compile a trivial module: {lines[0][:200]}", where=toolchain.info.spec)
     return tuple(options)
 
 

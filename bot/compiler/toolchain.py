@@ -165,8 +165,8 @@ def pip(*arguments: str, cancel: Cancel, timeout_seconds: float = 1800, scratch:
 
     `scratch`: where what is downloaded goes, and what pip needs for a while.
     """
-    wanted = re.compile("PIP_.*|(?i:.*_proxy)")
-    environment = {name: value for name, value in os.environ.items() if wanted.fullmatch(name)}
+    pattern = re.compile("PIP_.*|(?i:.*_proxy)")
+    environment = {name: value for name, value in os.environ.items() if pattern.fullmatch(name)}
     always = ("--only-binary=:all:", "--disable-pip-version-check", "--no-input")
     argv = [sys.executable, "-I", "-m", "pip", *arguments, *always]  # -I: nothing of the current directory is run
     if scratch is not None:
@@ -179,8 +179,8 @@ def reason(outcome: Outcome) -> str:
     """Why pip gave up, in its own words without anybody's credentials."""
     lines = outcome.output.splitlines()
     errors = [line for line in lines if line.startswith("ERROR:")] or lines[-1:]
-    said = errors[0].removeprefix("ERROR: ") if errors else "pip ended without a message"
-    return without_secrets(said)[:200]
+    message = errors[0].removeprefix("ERROR: ") if errors else "pip ended without a message"
+    return without_secrets(message)[:200]
 
 
 def _tags(wheel: Path) -> frozenset[Tag]:
@@ -343,8 +343,8 @@ def resolve(
     answer = _ask_version(binary, cancel, spec, patience)
     stated = _VERSION.search(answer.output)
     if not answer.ok or stated is None:
-        said = answer.output.strip().splitlines()[:1]
-        detail = f" (it said: {said[0][:120]})" if said else ""
+        lines = answer.output.strip().splitlines()[:1]
+        detail = f" (it said: {lines[0][:120]})" if lines else ""
         raise CompilerUnavailable(f"is no iree-compile: --version does not name an IREE compiler{detail}", where=spec)
     info = CompilerInfo(stated[1], stated[2] or "", compiler_digest(binary, bindings, cache), shown)
     python = interpreter(bindings, cancel) if bindings else None

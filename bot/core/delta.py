@@ -290,8 +290,8 @@ def _noisy(
         has_several = id_ not in INEXACT and max(len(of_base), len(of_head)) > 1
         metrics[id_] = replace(metric, seen=(of_base, of_head) if has_several else None)
     sides = zip(("base", "head"), outcomes, strict=True)
-    said = ", ".join(f"on {side} {_sizes(each)}" for side, each in sides if len(each) > 1)
-    noise = f"not deterministic: the same command gives {said}"
+    sizes = ", ".join(f"on {side} {_sizes(each)}" for side, each in sides if len(each) > 1)
+    noise = f"not deterministic: the same command gives {sizes}"
     repeat = numbers_repeat(outcomes)
     return replace(least, identical=None, noise=noise, numbers_repeat=repeat, metrics=metrics)
 

@@ -166,8 +166,8 @@ def _united(what: Literal["models", "targets"], parts: Sequence[tuple[str, Snaps
     for name, part in parts:
         for key, value in getattr(part, what).items():
             if united.setdefault(key, value) != value:
-                said = f"has a different {key!r} among its {what} than the parts before"
-                raise InputError(said, where=name, hint=_HINT)
+                message = f"has a different {key!r} among its {what} than the parts before"
+                raise InputError(message, where=name, hint=_HINT)
     return united
 
 

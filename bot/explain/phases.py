@@ -95,9 +95,9 @@ def members_of(census: Census, structure: str) -> int:
 
 def keeps_apart(cell: Cell, executables: tuple[str, ...]) -> str:
     """What keeps these executables apart: their family's kind and its first line; empty where no family has two."""
-    wanted = set(executables)
+    names = set(executables)
     for family in cell.families:
-        if len(wanted.intersection(family.members)) > 1:
+        if len(names.intersection(family.members)) > 1:
             if family.identical:
                 return "nothing in their functions, which are identical"
             return f"{family.kind} ({family.varying[0]})" if family.varying else family.kind

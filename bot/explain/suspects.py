@@ -126,8 +126,8 @@ class Clue(NamedTuple):
                 # `affine.delinearize_index` is `affine::AffineDelinearizeIndexOp` in C++; nothing else has a long part.
                 dialect, _, own = name.partition(".")
                 first, *others = parts = [re.escape(part) for part in (own or dialect).split("_")]
-                said = "|".join(["_?".join(parts), *(part for part in parts if len(part) > 8)])
-                pattern = said if others else rf"\b{re.escape(dialect)}(?:\.|::\w*?){first}(?:Op)?\b"
+                spellings = "|".join(["_?".join(parts), *(part for part in parts if len(part) > 8)])
+                pattern = spellings if others else rf"\b{re.escape(dialect)}(?:\.|::\w*?){first}(?:Op)?\b"
                 words.append((pattern, _OWN if place else _LARGEST))
             return words
         if knob != PIPELINE:
@@ -138,19 +138,19 @@ class Clue(NamedTuple):
     def is_turned_by(self, diff: str) -> bool:
         """Whether a replaced line of the diff, mostly of a test, has the very change of the knob's value."""
         knob, change = self.turn
-        wanted = {one for one in change.split(" and ") if one.count(" → ") == 1}
-        blocks = [(old.split("\n"), new.split("\n")) for old, new in _BLOCK.findall(diff)] if wanted else []
+        changes = {one for one in change.split(" and ") if one.count(" → ") == 1}
+        blocks = [(old.split("\n"), new.split("\n")) for old, new in _BLOCK.findall(diff)] if changes else []
         pairs = [pair for block in blocks for pair in zip_longest(*block, fillvalue="") if knob in pair[0]]
-        return any(wanted.intersection(turned(*pair).get(knob, "").split(" and ")) for pair in pairs)
+        return any(changes.intersection(turned(*pair).get(knob, "").split(" and ")) for pair in pairs)
 
     def score(self, group: Sequence[Commit], diffs: Mapping[str, str]) -> tuple[int, str, bool]:
         """What commits that belong together speak of, in which words that is told, and whether of the clue's own."""
         texts = [diffs.get(one.sha, "") for one in group]
         changed = [line for text in texts for line in _LINE.findall(text)]
-        said = ["\n".join(lines) for lines in ((c.title for c in group), (c.message for c in group), changed)]
+        by_place = ["\n".join(lines) for lines in ((c.title for c in group), (c.message for c in group), changed)]
         score, is_own, words = 0, False, dict[str, list[str]]()
         for pattern, counts in self.words():
-            for (place, times), text in zip(_PLACES.items(), said, strict=True):
+            for (place, times), text in zip(_PLACES.items(), by_place, strict=True):
                 if match := re.search(pattern, text, re.IGNORECASE):
                     score, is_own = score + times * counts, is_own or counts >= _OWN
                     words.setdefault(place, []).append(match[0])
@@ -275,8 +275,8 @@ def github_source(api_url: str, server_url: str, token: str, repository: str, ca
     hub = connect(api_url, token, repository, timeout_seconds=10, retries=1, max_wait_seconds=5)
     requests = list[str]()
 
-    def ask(kind: type[_T], wanted: Callable[[Any], _T], place: str, **query: str | int) -> _T:
-        """What is wanted of the answer: from the cache, which keeps what is asked for by full revisions, or GitHub."""
+    def ask(kind: type[_T], read: Callable[[Any], _T], place: str, **query: str | int) -> _T:
+        """What `read` takes of an answer: from the cache, which keeps answers about full revisions, or GitHub."""
         address = f"{place}?{urlencode(query)}"
         key = hashlib.sha256(f"{api_url} {repository} {address}".encode()).hexdigest()
         file = cache / "history" / f"{key}.json"
@@ -288,7 +288,7 @@ def github_source(api_url: str, server_url: str, token: str, repository: str, ca
             raise InputError(f"{_MOST_REQUESTS} requests were made, which is the limit", where=repository)
         requests.append(address)
         with explain(f"read the history of {repository}", "contents: read"):
-            known = wanted(hub.call("GET", address))
+            known = read(hub.call("GET", address))
         add(cache, file, canonical(known))
         return known
 

@@ -122,8 +122,8 @@ def nearest(services: Services, store: Store, side: Opened) -> Base | None:
         if any(cell.measured for cell in snapshot.cells):
             baseline = Baseline(f"{side.wanted.rule}; snapshot stored for an ancestor", side.wanted.sha, distance)
             known, notes = {cell.key for cell in snapshot.cells}, [older_note(distance)]
-            wanted = (one for one in chosen.cells if not one.target.unsupported)
-            if missing := sum(one.key not in known for one in wanted):
+            supported = (one for one in chosen.cells if not one.target.unsupported)
+            if missing := sum(one.key not in known for one in supported):
                 why = "as the stored ancestor has no such cell with the base's model and flags"
                 notes.append(f"{plural(missing, 'build')} not compared, {why}")
             return Base(baseline, snapshot, notes=tuple(notes))

@@ -319,17 +319,17 @@ def configuration_of(services: Services, top: Path, *, models: bool = False) -> 
 
     The input config names it; without it the usual names are looked for.
     """
-    given = services.inputs.config
-    name = (given if (top / given).is_file() else "") if given else config_in(top)
+    path = services.inputs.config
+    name = (path if (top / path).is_file() else "") if path else config_in(top)
     if name:
         _require_inside(top, [top / name])
     return load_config(top / name if name else None, models=models), name
 
 
-def require_configuration(given: str, *, is_named: bool = False) -> None:
+def require_configuration(path: str, *, is_named: bool = False) -> None:
     """Raise ConfigError for a head without configuration, unless the packaged one is what is asked for.
 
-    `given`: the input config; `is_named`: True where the input head says what the head is.
+    `path`: the input config; `is_named`: True where the input head says what the head is.
     """
-    if given != str(PACKAGED) and (given or not is_named):
-        raise ConfigError("does not exist at this commit" if given else _LOOKED_FOR, where=given, hint=_HINT)
+    if path != str(PACKAGED) and (path or not is_named):
+        raise ConfigError("does not exist at this commit" if path else _LOOKED_FOR, where=path, hint=_HINT)

@@ -55,8 +55,8 @@ def _operation(item: bytes, line: bytes, level: str) -> Iterator[str]:
     name = _SUFFIX.sub("", item.rpartition(b"@")[2].decode()) if level == LLVM else item.decode()
     if name in _NO_CODE:
         return
-    told = {MLIR: line.rpartition(b" : ")[2], LLVM: line}.get(level, b"")
-    types = b" ".join(dict.fromkeys(TYPE.findall(told)))
+    type_text = {MLIR: line.rpartition(b" : ")[2], LLVM: line}.get(level, b"")
+    types = b" ".join(dict.fromkeys(TYPE.findall(type_text)))
     yield f"{name} {types.decode()}" if types else name
 
 

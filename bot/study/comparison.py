@@ -133,8 +133,8 @@ def both_sides(request: Request, show: Show, cancel: Cancel) -> BothSides:
     missing = [side for side, (sought, _) in named.items() if not sought.spec]
     if missing:
         options = ["--compiler"] if _tries(request) else [f"--{side}" for side in missing]
-        wanted = " and ".join(f"{option} SPEC" for option in options)
-        hint = f"give {wanted}, such as {options[0]} 3.13.0, or a --config that names compiler.{missing[0]}"
+        words = " and ".join(f"{option} SPEC" for option in options)
+        hint = f"give {words}, such as {options[0]} 3.13.0, or a --config that names compiler.{missing[0]}"
         where = str(works[missing[0]].request.config or "")
         raise UsageError(f"no compiler for the {' and '.join(missing)} side", where=where, hint=hint)
     head = named["head"][0].spec

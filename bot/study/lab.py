@@ -80,8 +80,8 @@ def _scope(experiment: Experiment, work: Work) -> tuple[tuple[Model, ...], tuple
     Targets are without the flags of variants.
     """
     config, backends = work.config, {target.name: target.backend for target in work.config.targets}
-    wanted = kept(list(backends), experiment.targets, short_names(list(backends), backends))
-    targets = tuple(target for target in config.targets if target.name in wanted)
+    names = kept(list(backends), experiment.targets, short_names(list(backends), backends))
+    targets = tuple(target for target in config.targets if target.name in names)
     models = load_models(config.models, work.repository.top, config.import_flags)
     if not targets:
         hint = "the configuration has none of its targets: define one of your own in a file of experiments"

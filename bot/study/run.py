@@ -93,7 +93,7 @@ class Resources:
 
     def compile(
         self,
-        wanted: Iterable[tuple[SidePlan, Sequence[PlannedCell]]],
+        plans: Iterable[tuple[SidePlan, Sequence[PlannedCell]]],
         finish: Callable[[str, PlannedCell, Result], None],
         layout: int = 0,
     ) -> Meter:
@@ -108,7 +108,7 @@ class Resources:
 
         with temporary_directory("run-") as scratch, ExitStack() as stack:
             tasks = []
-            for plan, cells in wanted:
+            for plan, cells in plans:
                 if cells:
                     session = Session(scratch, self.timeout_seconds, self.cancel, meter)
                     start = partial(compile_cell, plan.label, stack.enter_context(plan.compiler.at_work(session)))
@@ -133,7 +133,7 @@ def measure_sides(plans: Sequence[SidePlan], resources: Resources) -> dict[str, 
     """
     cache, assembler, progress = resources.cache, resources.assembler, resources.progress
     cells: dict[str, dict[CellKey, Cell]] = {plan.label: {} for plan in plans}
-    wanted = dict[str, list[tuple[SidePlan, PlannedCell]]]()  # key in the cache → who waits for it
+    waiters = dict[str, list[tuple[SidePlan, PlannedCell]]]()  # key in the cache → who waits for it
     for plan in plans:
         info, own = plan.compiler.info, cells[plan.label]
         for planned in plan.cells:
@@ -141,14 +141,14 @@ def measure_sides(plans: Sequence[SidePlan], resources: Resources) -> dict[str, 
                 own[planned.key] = Cell(planned.key, "unsupported", failure=Failure("target", why))
                 continue
             key = cell_key(info.digest, planned)
-            if key not in wanted and (known := cache.load(key, info.metrics)) is not None:
+            if key not in waiters and (known := cache.load(key, info.metrics)) is not None:
                 own[planned.key] = _labelled(known, planned)
             else:
-                wanted.setdefault(key, []).append((plan, planned))
-    first = [some[0] for some in wanted.values()]
+                waiters.setdefault(key, []).append((plan, planned))
+    first = [some[0] for some in waiters.values()]
     cost = sum(planned.cost for _, planned in first)
     cached = [key for own in cells.values() for key, cell in own.items() if cell.command]
-    waiting = [planned.key for some in wanted.values() for _, planned in some]
+    waiting = [planned.key for some in waiters.values() for _, planned in some]
     sides = "sides" if set(cells) <= set(SIDES) else "variants"
     about = f" ({plural(len({*cached, *waiting}), 'build')} on {len(cells)} {sides})" if len(cells) > 1 else ""
     progress.plan(len(cached) + len(waiting), len(cached), cost, about)
@@ -158,7 +158,7 @@ def measure_sides(plans: Sequence[SidePlan], resources: Resources) -> dict[str, 
         """Measure, keep, and hand out one finished compile."""
         cell, key = cell_of(planned, result, resources.texts, assembler), cell_key(digests[label], planned)
         cache.store(key, cell)
-        for other, same in wanted[key]:
+        for other, same in waiters[key]:
             cells[other.label][same.key] = _labelled(cell, same)
             progress.measured(other.label, cell, same.cost if other.label == label else 0.0)
 

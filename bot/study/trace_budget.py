@@ -51,15 +51,15 @@ def worth_tracing(explanations: Mapping[CellKey, Explanation], edited: Collectio
     """
     deltas = [(key, delta) for key, explanation in explanations.items() for delta in explanation.dispatches]
     moved = [(key, delta, abs(moved_bytes(delta) or 0)) for key, delta in deltas]
-    wanted = Counter[str]()  # tenths of bytes that still have neither
+    open_tenths = Counter[str]()  # tenths of bytes that still have neither
     for key, delta, size in moved:
-        wanted[key.target] += size * (MOVED_TENTHS - (10 if delta.cause == "strategy" else 0))
+        open_tenths[key.target] += size * (MOVED_TENTHS - (10 if delta.cause == "strategy" else 0))
     chosen, read = [], set[CellKey]()
     for key, delta, size in sorted(moved, key=lambda one: (-one[2], one[0], one[1].name)):
         is_early = is_formed(delta) and key.model not in edited  # after the first one of a cell the others cost nothing
         is_traced = is_early or (delta.cause == "codegen" and not is_lone(delta))
-        if size and is_traced and (wanted[key.target] > 0 or (is_early and key in read)):
-            wanted[key.target] -= 10 * size
+        if size and is_traced and (open_tenths[key.target] > 0 or (is_early and key in read)):
+            open_tenths[key.target] -= 10 * size
             chosen.append((key, delta, size))
             read |= {key} if is_early else set()
     chosen = chosen[:MOST]

@@ -290,7 +290,7 @@ def _with_those(
     def names(pairs: Sequence[Moved]) -> set[tuple[CellKey, str]]:
         return {(key, row.name) for key, delta in pairs for side, row in rows_of(delta).items() if side == plan.label}
 
-    wanted, late = names(chosen), names(moved) - names(chosen)
+    in_time, late = names(chosen), names(moved) - names(chosen)
     cells = []
     for cell in snapshot.cells:
         traces = known.get((plan.label, cell.key), {})
@@ -302,7 +302,7 @@ def _with_those(
                     whole[name] = replace(trace, steps=steps, across=())
             resources.cache.store(cell_key(plan.compiler.info.digest, planned[cell.key]), replace(cell, traces=whole))
         own = {row.name for row in cell.dispatches}
-        shown = {name: trace for name, trace in traces.items() if (cell.key, name) in wanted}
+        shown = {name: trace for name, trace in traces.items() if (cell.key, name) in in_time}
         shown |= {name: DispatchTrace((), NO_TIME) for name in own if (cell.key, name) in late}
         cells.append(replace(cell, traces=shown))
     return replace(snapshot, cells=tuple(cells))

@@ -196,15 +196,15 @@ class Git:
 
     def _advertised(self, ref: str) -> str | None:
         """What origin's branch or tag of that name stands at; a tag object is peeled."""
-        wanted = [f"refs/tags/{ref}^{{}}", f"refs/tags/{ref}", f"refs/heads/{ref}", f"{ref}^{{}}", ref]
+        refs = [f"refs/tags/{ref}^{{}}", f"refs/tags/{ref}", f"refs/heads/{ref}", f"{ref}^{{}}", ref]
         if not self.has_remote():
             return None
         with temporary_directory("git-") as directory:
-            outcome = self("ls-remote", "origin", *wanted, stdout=directory / "out")
+            outcome = self("ls-remote", "origin", *refs, stdout=directory / "out")
             self._reached(outcome)
             rows = (directory / "out").read_text(encoding="utf-8", errors="replace").splitlines()
         shas = {name: sha for sha, _, name in (row.partition("\t") for row in rows)}
-        return next((shas[name] for name in wanted if name in shas), None)
+        return next((shas[name] for name in refs if name in shas), None)
 
     def _reached(self, outcome: Outcome) -> None:
         if not outcome.ok and _UNREACHABLE.search(outcome.output):

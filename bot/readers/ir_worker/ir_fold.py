@@ -286,12 +286,12 @@ def _of_one_structure(group: Sequence[Member]) -> Draft:
         elif first.constant is None and first.place[0] not in _FOLLOWING:
             arrays.setdefault(values, _owner(first))
     kind = "static-shapes" if is_shaped else "offsets" if "offset" in kinds else "constants"
-    told = [
+    by_kind = [
         [_line(label, [_short(value, _VALUE_CHARACTERS) for value in values], len(set(values)))
          for values, label in lines.items()]
         for lines in ((shapes, constants, arrays) if is_shaped else (arrays, constants))
     ]  # fmt: skip
-    return kind, group, [line for line in dict.fromkeys(chain.from_iterable(zip_longest(*told))) if line]
+    return kind, group, [line for line in dict.fromkeys(chain.from_iterable(zip_longest(*by_kind))) if line]
 
 
 def _text_of(slot: Slot) -> str:
@@ -469,15 +469,15 @@ def _different_fusions(members: Sequence[Member], graphs: Mapping[str, _Graph]) 
         common = others[0].copy()
         for one in others[1:]:
             common &= one
-        said: dict[str, list[str]] = {}
+        by_text: dict[str, list[str]] = {}
         for member, one in zip(group, others, strict=True):
             ranked = sorted((one - common).items(), key=lambda item: (-item[1], item[0]))
             parts = [f"{count} {name}" if count > 1 else name for name, count in ranked[:_NAMES_SHOWN]]
             parts += [f"… ({(one - common).total()} operations)"] if len(ranked) > _NAMES_SHOWN else []
-            said.setdefault("+ " + ", ".join(parts) if parts else "nothing else", []).append(member.name)
-        if len(said) > 1:
-            names = (f"@{who[0]}" + (f" and {len(who) - 1} more" if len(who) > 1 else "") for who in said.values())
-            yield "different-fusion", group, [_line(name, [text]) for name, text in zip(names, said, strict=True)]
+            by_text.setdefault("+ " + ", ".join(parts) if parts else "nothing else", []).append(member.name)
+        if len(by_text) > 1:
+            names = (f"@{who[0]}" + (f" and {len(who) - 1} more" if len(who) > 1 else "") for who in by_text.values())
+            yield "different-fusion", group, [_line(name, [text]) for name, text in zip(names, by_text, strict=True)]
 
 
 def _root(graph: _Graph) -> tuple[str, Words] | None:
@@ -563,26 +563,26 @@ def _elements(member: Member) -> int:
     return max((prod(int(size) for size in sizes if size != "?") for sizes in shapes if sizes), default=1)
 
 
-def folded(ir: Any, module: Any, wanted: Sequence[Sequence[str]]) -> Answer:
+def folded(ir: Any, module: Any, groups: Sequence[Sequence[str]]) -> Answer:
     """Make each group one, in place, and verify; raises ValueError with the operation that broke."""
     members, unfit = read(ir, module)
-    made, left = list[Answer](), list[Answer]()
-    for names in wanted:
+    results, left = list[Answer](), list[Answer]()
+    for names in groups:
         try:
             if unknown := [name for name in names if name not in members]:
                 raise Unfit(unfit.get(unknown[0], "the program has no such executable"))
             group = [members[name] for name in names]
-            made.append({"members": names, "operands": _fold(ir, module, group)})
+            results.append({"members": names, "operands": _fold(ir, module, group)})
             members = {name: member for name, member in members.items() if name not in names}
             members[names[0]] = member_of(ir, group[0].executable)
         except Unfit as error:
             left.append({"members": names, "why": str(error)})
-    if made:
+    if results:
         try:
             module.operation.verify()
         except ir.MLIRError as error:
             raise ValueError("; ".join(str(one.message) for one in error.error_diagnostics[:3])) from None
-    return {"folded": made, "left": left}
+    return {"folded": results, "left": left}
 
 
 def _fold(ir: Any, module: Any, group: Sequence[Member]) -> list[str]:
@@ -611,14 +611,14 @@ def _fold(ir: Any, module: Any, group: Sequence[Member]) -> list[str]:
 
 def _sites(ir: Any, module: Any, group: Sequence[Member]) -> Mapping[str, list[Any]]:
     """Member → its dispatch sites; raises Unfit where something else names a member."""
-    wanted: dict[str, list[Any]] = {member.name: [] for member in group}
+    sites: dict[str, list[Any]] = {member.name: [] for member in group}
     for op in collect(ir, module, (DISPATCH,)):
         names = [ir.SymbolRefAttr(entry).value[0] for entry in op.attributes["entry_points"]]
-        if len(names) == 1 and names[0] in wanted:
-            wanted[names[0]].append(op)
-        elif not wanted.keys().isdisjoint(names):
+        if len(names) == 1 and names[0] in sites:
+            sites[names[0]].append(op)
+        elif not sites.keys().isdisjoint(names):
             raise Unfit("a site may launch one of several executables")
-    return wanted
+    return sites
 
 
 def argument_places(sites: Mapping[str, Sequence[Any]]) -> int:
@@ -825,8 +825,8 @@ class _Rewriting:
     def _make(
         self, name: str, types: Sequence[Any], operands: Sequence[Any], attributes: Any, location: Any, regions: int = 0
     ) -> Any:
-        given = {"results": types, "operands": list(operands), "attributes": attributes, "regions": regions}
-        return self._ir.Operation.create(name, **given, loc=location)
+        parts = {"results": types, "operands": list(operands), "attributes": attributes, "regions": regions}
+        return self._ir.Operation.create(name, **parts, loc=location)
 
 
 def _merged(known: Sequence[Any], entries: Sequence[Any], new: Mapping[int, Any]) -> list[Any]:
@@ -875,6 +875,6 @@ def _require_agreement(ir: Any, module: Any, member: Member) -> None:
         start, count = list(op.attributes["operandSegmentSizes"])[:_DIMENSIONS]
         for at, value in enumerate(list(op.operands)[start : start + count]):
             bound, passed = _BOUND.fullmatch(taken[at]), str(value.type)
-            wanted = re.escape(bound[1] if bound else taken[at]).replace(r"\?", r"(?:[0-9]+|\?)")
-            if not re.fullmatch(wanted, passed):
+            pattern = re.escape(bound[1] if bound else taken[at]).replace(r"\?", r"(?:[0-9]+|\?)")
+            if not re.fullmatch(pattern, passed):
                 raise ValueError(f"'{DISPATCH}' op passes {passed} as operand {at} of @{member.entry}, a {taken[at]}")
