@@ -28,14 +28,14 @@ from bot.compiler.cell_cache import digest_of
 from bot.compiler.compiler import Compile, Compiled, Result, Session
 from bot.compiler.diagnostics import failure, require_room
 from bot.compiler.storage import COMPLETE, filled, hold
-from bot.compiler.toolchain import download, hashed, newest, pip, reason, this_python
+from bot.compiler.wheels import download, newest, pip, reason, this_python
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import PlannedCell
 from bot.core.snapshot import CompilerInfo, Failure
 from bot.core.spec import MOVING, RESOLVED, Command, Places
 from bot.errors import CompilerUnavailable, InputError
 from bot.system.confined import PLACE, TooMuch, confined, has_namespaces, isolation
-from bot.system.files import MOST_READ_BYTES, read_bounded, require_bounded, temporary_directory
+from bot.system.files import MOST_READ_BYTES, hashed, read_bounded, require_bounded, temporary_directory
 from bot.system.git import Git
 from bot.system.processes import Cancel, run
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from bot.compiler.toolchain import newest
+from bot.compiler.wheels import newest
 from bot.config.configuration import CONFIG_NAMES, PACKAGED, Config, config_in, is_packaged, load_config
 from bot.config.requirements import pinned_compiler
 from bot.core.context import ActionInputs, RunContext

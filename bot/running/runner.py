@@ -20,7 +20,7 @@ import msgspec
 
 from bot.compiler.diagnostics import DIRECTORIES, NO_MEMORY, RAN_OUT_LIKELY, cpuinfo
 from bot.compiler.ptxas import program_of
-from bot.compiler.toolchain import RUNTIME, fetch_release
+from bot.compiler.wheels import RUNTIME, fetch_release
 from bot.core.backends import backend_of
 from bot.core.fold import Price
 from bot.core.json_text import decoded

@@ -10,7 +10,7 @@ from pathlib import Path
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from bot.compiler.toolchain import between, newest, only_fitting
+from bot.compiler.wheels import between, newest, only_fitting
 from bot.core.spec import MOVING, Places, release_in, release_of
 from bot.errors import CompilerUnavailable, UsageError
 from bot.show.filters import plural
