@@ -1,4 +1,4 @@
-"""bot.compiler.toolchain and wheels: every kind of SPEC, what is refused, which compilers are the same one, and their wheels."""
+"""Toolchains and wheels: every kind of SPEC, what is refused, which compilers are the same one, and their wheels."""
 
 from __future__ import annotations
 
