@@ -13,10 +13,11 @@ from msgspec.structs import replace
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from bot.compiler.bindings import Importer, working
+from bot.compiler.bindings import working
 from bot.compiler.compiler import Compile, Compiler, Result, Session
 from bot.compiler.compiling import CompileInput, CompileSetup, compile_directly
 from bot.compiler.diagnostics import unknown_option
+from bot.compiler.importing import Importer
 from bot.compiler.toolchain import UNTHREADED, Toolchain
 from bot.core.planned import PlannedCell
 from bot.core.snapshot import CompilerInfo, Failure

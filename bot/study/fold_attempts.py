@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from bot.compiler.bindings import Bindings, Importer
+from bot.compiler.bindings import Bindings
 from bot.compiler.cell_cache import CellCache, cell_key
 from bot.compiler.compiling import CompileInput, CompileSetup, artifact_of, compile_directly
+from bot.compiler.importing import Importer
 from bot.compiler.ptxas import Assembler
 from bot.core.planned import Model, PlannedCell
 from bot.core.snapshot import Cell, Failure

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from bot.compiler.bindings import Importer
 from bot.compiler.compiler import Session
 from bot.compiler.compiling import CompileInput, CompileSetup, artifact_of
+from bot.compiler.importing import Importer
 from bot.compiler.iree import in_its_words, open_setup, toolchain_of, unknown_to_all
 from bot.config.targets import merged
 from bot.core.backends import backend_of

@@ -13,10 +13,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from bot.compiler.bindings import Importer, working
+from bot.compiler.bindings import working
 from bot.compiler.cell_cache import cell_key
 from bot.compiler.compiler import Session
 from bot.compiler.compiling import CompileInput, CompileSetup
+from bot.compiler.importing import Importer
 from bot.compiler.schedule import Task, run_all
 from bot.core.delta import diff
 from bot.core.explanation import DispatchDelta
