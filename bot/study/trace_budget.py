@@ -120,7 +120,7 @@ class TraceBudget:
         """What fits, taken in this order; the time that is left then, and what is paid."""
         chosen, left_ms, paid = list[Moved](), self._left_ms, set(self._paid)
         for key, delta in moved:
-            rows = {side: row for side, row in rows_of(delta).items() if side in self._here}
+            rows = {side: row for side, row in dispatches_of(delta).items() if side in self._here}
             if is_formed(delta) and not codes:
                 shared = {("program", side, self._same[key]): self._program_ms(side, key.model) for side in self._here}
                 own_ms = 0
@@ -144,6 +144,6 @@ def _moved_bytes(one: Moved) -> int:
     return abs(moved_bytes(one[1]) or 0)
 
 
-def rows_of(delta: DispatchDelta) -> dict[str, Dispatch]:
+def dispatches_of(delta: DispatchDelta) -> dict[str, Dispatch]:
     """Side → the dispatch there, where it has one."""
     return {side: row for side, row in zip(SIDES, (delta.base, delta.head), strict=True) if row is not None}

@@ -39,7 +39,7 @@ from bot.study.printed_passes import (
     with_llvm_passes,
 )
 from bot.study.run import Resources, SidePlan
-from bot.study.trace_budget import Moved, TraceBudget, is_formed, rows_of, seconds_for, worth_tracing
+from bot.study.trace_budget import Moved, TraceBudget, dispatches_of, is_formed, seconds_for, worth_tracing
 from bot.system.files import temporary_directory
 from bot.system.processes import Meter
 
@@ -159,7 +159,7 @@ class _Pairs:
 
         `codes`: of such a one, too, the passes of its target, behind those over the program.
         """
-        rows = rows_of(delta)
+        rows = dispatches_of(delta)
         if not is_formed(delta):
             self._trace_code(key, rows)
             return
@@ -289,7 +289,9 @@ def _with_those(
     planned = {cell.key: cell for cell in plan.cells}
 
     def names(pairs: Sequence[Moved]) -> set[tuple[CellKey, str]]:
-        return {(key, row.name) for key, delta in pairs for side, row in rows_of(delta).items() if side == plan.label}
+        return {
+            (key, row.name) for key, delta in pairs for side, row in dispatches_of(delta).items() if side == plan.label
+        }
 
     in_time, late = names(chosen), names(moved) - names(chosen)
     cells = []
