@@ -10,7 +10,7 @@ import msgspec
 
 from bot.core.fold import Price, Run
 from bot.core.lab import Experiment, Lab
-from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Outcome, Snapshot, SourceInfo
+from bot.core.snapshot import Cell, CellKey, CompileOutcome, CompilerInfo, Failure, Snapshot, SourceInfo
 from bot.core.study import Study, Variant
 
 _RUN = ("equal", "equal_note", "price_note")
@@ -43,7 +43,7 @@ def _cell(row: dict[str, Any]) -> Cell:
         failure=Failure("", row["failure"]) if "failure" in row else None,
         command=row.get("command", ""),
         artifact_digest=row.get("artifact_digest"),
-        others=(Outcome(row["status"], largest, "the largest"),) if row.get("varies") else (),
+        others=(CompileOutcome(row["status"], largest, "the largest"),) if row.get("varies") else (),
     )
 
 

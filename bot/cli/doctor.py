@@ -67,7 +67,7 @@ def _tools(cancel: Cancel) -> Iterator[Check]:
 
 def _sources(cancel: Cancel) -> Iterator[Check]:
     """Where compilers come from."""
-    from bot.compiler.toolchain import offered
+    from bot.compiler.wheels import offered
     from bot.core.spec import PROJECT, Places
 
     try:

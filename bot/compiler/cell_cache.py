@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 
 import bot
-from bot.compiler.bindings import importer_version
 from bot.compiler.diagnostics import processor
+from bot.compiler.importing import importer_version
 from bot.compiler.ptxas import assembler_of, installed
 from bot.compiler.storage import add, read, touch
 from bot.core.json_text import canonical, decoded

@@ -28,14 +28,14 @@ from bot.compiler.cell_cache import digest_of
 from bot.compiler.compiler import Compile, Compiled, Result, Session
 from bot.compiler.diagnostics import failure, require_room
 from bot.compiler.storage import COMPLETE, filled, hold
-from bot.compiler.toolchain import download, hashed, newest, pip, reason, this_python
+from bot.compiler.wheels import download, newest, pip, reason, this_python
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import PlannedCell
 from bot.core.snapshot import CompilerInfo, Failure
 from bot.core.spec import MOVING, RESOLVED, Command, Places
 from bot.errors import CompilerUnavailable, InputError
 from bot.system.confined import PLACE, TooMuch, confined, has_namespaces, isolation
-from bot.system.files import MOST_READ_BYTES, read_bounded, require_bounded, temporary_directory
+from bot.system.files import MOST_READ_BYTES, hashed, read_bounded, require_bounded, temporary_directory
 from bot.system.git import Git
 from bot.system.processes import Cancel, run
 
@@ -114,10 +114,10 @@ class CommandCompiler:
             session.meter.add(cell.model.name, outcome.cpu_ms)
             require_room(outcome, parent)
             if not outcome.ok:
-                said = outcome.output.replace(f"{PLACE}/", "")
-                if "Traceback (most recent call last)" in said:  # the last word is the one that counts
-                    said = said.rstrip().rpartition("\n")[2]
-                return failure(replace(outcome, output=said), limit_seconds)
+                output = outcome.output.replace(f"{PLACE}/", "")
+                if "Traceback (most recent call last)" in output:  # the last word is the one that counts
+                    output = output.rstrip().rpartition("\n")[2]
+                return failure(replace(outcome, output=output), limit_seconds)
             try:
                 return self._collected(folder / OUT, outcome.cpu_ms, outcome.peak_rss_kib)
             except (InputError, OSError) as error:
@@ -133,8 +133,8 @@ class CommandCompiler:
         if not artifacts:
             there = ", ".join(name for name, _ in names[:3]) or "nothing"
             return Failure("compile", f"wrote no file that is {' or '.join(command.artifacts)}, but {there}")
-        wanted = (*command.artifacts, STACK_USAGE, *(f"*.{stage}" for stage in command.stages))
-        measured = {name: path for name, path in names if any_of(wanted, name)}
+        patterns = (*command.artifacts, STACK_USAGE, *(f"*.{stage}" for stage in command.stages))
+        measured = {name: path for name, path in names if any_of(patterns, name)}
         if link := next((name for name, path in measured.items() if path.is_symlink()), None):
             raise InputError(f"{link} is a link")
         whole_bytes = sum(require_bounded(path, name) for name, path in measured.items())
@@ -144,10 +144,10 @@ class CommandCompiler:
         has_facts = (out / FACTS).is_file() and not (out / FACTS).is_symlink()
         text = read_bounded(out / FACTS, FACTS, _MOST_FACTS_BYTES) if has_facts else b"{}"
         try:
-            said = msgspec.json.decode(text, type=dict[str, int])
+            figures = msgspec.json.decode(text, type=dict[str, int])
         except (msgspec.DecodeError, RecursionError) as error:
             raise InputError(f"{FACTS} is no mapping of metric ids to whole numbers: {str(error)[:120]}") from None
-        facts = {**dict.fromkeys(one.id for one in command.metrics), **said}
+        facts = {**dict.fromkeys(one.id for one in command.metrics), **figures}
         if unknown := facts.keys() - METRIC_BY_ID.keys() - {one.id for one in command.metrics}:
             raise InputError(f"{FACTS} names no metric: {min(unknown)[:60]!r}; compiler.metrics declares further ones")
         return Compiled(files, cpu_ms, peak_rss_kib, facts=facts, artifacts=tuple(artifacts), stages=command.stages)

@@ -53,7 +53,7 @@ class Compiler(Protocol):
 
     @property
     def info(self) -> CompilerInfo:
-        """Which one it is."""
+        """Which compiler this is."""
 
     @property
     def is_traced(self) -> bool:

@@ -52,8 +52,8 @@ _REQUIRED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Kit:
-    """What every compile of one side needs."""
+class CompileSetup:
+    """How one side compiles: with which compiler and measuring options, where, until when, and what reads its IR."""
 
     toolchain: Toolchain
     session: Session
@@ -62,7 +62,7 @@ class Kit:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CompileInput:
     """What a compile reads, and the name of the model it comes from."""
 
     model: str
@@ -70,25 +70,31 @@ class Source:
 
 
 def _invoke(
-    kit: Kit, argv: Sequence[str], source: Source, cwd: Path, *, measuring: bool = True, layout: int = 0
+    setup: CompileSetup,
+    argv: Sequence[str],
+    source: CompileInput,
+    cwd: Path,
+    *,
+    measuring: bool = True,
+    layout: int = 0,
 ) -> Outcome:
     (cwd / "tmp").mkdir(exist_ok=True)
-    options = kit.options if measuring else tuple(option for option in kit.options if option == UNTHREADED)
-    command = [str(kit.toolchain.binary), "-", *argv, *options, "-o", ARTIFACT]
+    options = setup.options if measuring else tuple(option for option in setup.options if option == UNTHREADED)
+    command = [str(setup.toolchain.binary), "-", *argv, *options, "-o", ARTIFACT]
     try:
         outcome = run(
             command,
             layout=layout,
-            cancel=kit.session.cancel,
+            cancel=setup.session.cancel,
             stdin=source.path,
             cwd=cwd,
             environment={"TMPDIR": str(cwd / "tmp")},
-            timeout_seconds=kit.session.timeout_seconds,
+            timeout_seconds=setup.session.timeout_seconds,
             keeping=Undumped(),
         )
     except OSError as error:
-        raise CompilerUnavailable(f"cannot be started: {error}", where=kit.toolchain.info.spec) from None
-    kit.session.meter.add(source.model, outcome.cpu_ms)
+        raise CompilerUnavailable(f"cannot be started: {error}", where=setup.toolchain.info.spec) from None
+    setup.session.meter.add(source.model, outcome.cpu_ms)
     require_room(outcome, cwd)
     return outcome
 
@@ -101,32 +107,32 @@ def _file(path: Path, what: str, most_bytes: int = MOST_READ_BYTES) -> bytes | N
         return None
 
 
-def compile_to(kit: Kit, argv: Sequence[str], source: Source) -> str | Failure:
+def compile_to(setup: CompileSetup, argv: Sequence[str], source: CompileInput) -> str | Failure:
     """The text that the compile ends with, of flags that end it before there is an artifact."""
-    data = _made(kit, argv, source, "the IR")
+    data = _made(setup, argv, source, "the IR")
     return data if isinstance(data, Failure) else data.decode("utf-8", "replace")
 
 
-def artifact_of(kit: Kit, argv: Sequence[str], source: Source, out: Path) -> Failure | None:
+def artifact_of(setup: CompileSetup, argv: Sequence[str], source: CompileInput, out: Path) -> Failure | None:
     """Write the artifact, and measure nothing; the failure where there is none."""
-    data = _made(kit, argv, source, _THE_ARTIFACT)
+    data = _made(setup, argv, source, _THE_ARTIFACT)
     if isinstance(data, Failure):
         return data
     out.write_bytes(data)
     return None
 
 
-def _made(kit: Kit, argv: Sequence[str], source: Source, what: str) -> bytes | Failure:
-    with temporary_directory("cell-", kit.session.scratch) as directory:
-        outcome = _invoke(kit, argv, source, directory, measuring=False)
+def _made(setup: CompileSetup, argv: Sequence[str], source: CompileInput, what: str) -> bytes | Failure:
+    with temporary_directory("cell-", setup.session.scratch) as directory:
+        outcome = _invoke(setup, argv, source, directory, measuring=False)
         try:
             data = _file(directory / ARTIFACT, what) if outcome.ok else None
         except InputError as error:
             return Failure("read", error.what)
-        return failure(outcome, kit.session.timeout_seconds) if data is None else data
+        return failure(outcome, setup.session.timeout_seconds) if data is None else data
 
 
-def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome) -> Compiled:
+def _collect(setup: CompileSetup, argv: Sequence[str], directory: Path, outcome: Outcome) -> Compiled:
     """What the compile left behind; raises InputError for a file that is too large to be read."""
     objects = sorted((directory / "tmp").glob("*.o"))
     objects_bytes = sum(require_bounded(path, "an object file") for path in objects)
@@ -143,41 +149,41 @@ def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome) -
         for path in paths.values():
             require_bounded(path, f"the IR of the phase {'.'.join(path.stem.split('.')[-2:])}")
         if paths.keys() >= _REQUIRED[question]:
-            answer = kit.bindings.ask(question, **{name: str(path) for name, path in paths.items()})
+            answer = setup.bindings.ask(question, **{name: str(path) for name, path in paths.items()})
             files[f"{question}.json"] = answer.encode() if answer is not None else None
     # Asked last, as the bindings may give up over any of the questions.
-    reasons = dict.fromkeys(QUESTIONS, kit.bindings.reason) if kit.bindings.reason else {}
-    if not any(option.startswith("--stack-usage-file") for option in kit.options):
+    reasons = dict.fromkeys(QUESTIONS, setup.bindings.reason) if setup.bindings.reason else {}
+    if not any(option.startswith("--stack-usage-file") for option in setup.options):
         reasons["stack_usage"] = "this compiler has no --stack-usage-file"
     present = {name: data for name, data in files.items() if data is not None}
     return Compiled(present, outcome.cpu_ms, outcome.peak_rss_kib, reasons=reasons)
 
 
-def _compile_once(kit: Kit, argv: Sequence[str], source: Source, layout: int) -> Result:
-    with temporary_directory("cell-", kit.session.scratch) as directory:
-        outcome = _invoke(kit, [*argv, _PLACES], source, directory, layout=layout)
+def _compile_once(setup: CompileSetup, argv: Sequence[str], source: CompileInput, layout: int) -> Result:
+    with temporary_directory("cell-", setup.session.scratch) as directory:
+        outcome = _invoke(setup, [*argv, _PLACES], source, directory, layout=layout)
         if outcome.ok and (directory / ARTIFACT).is_file():
             try:
-                return _collect(kit, argv, directory, outcome)
+                return _collect(setup, argv, directory, outcome)
             except InputError as error:
                 return Failure("read", error.what)
-        said = without_places(whole_lines(outcome.output))  # the printed command does not ask for locations
-        failed = failure(replace(outcome, output=said), kit.session.timeout_seconds)
-        is_gate = failed.figure_bytes is not None and failed.figure_bytes == stack_figure_bytes(said)
+        output = without_places(whole_lines(outcome.output))  # the printed command does not ask for locations
+        failed = failure(replace(outcome, output=output), setup.session.timeout_seconds)
+        is_gate = failed.figure_bytes is not None and failed.figure_bytes == stack_figure_bytes(output)
         return structs.replace(failed, stage=_GATE) if is_gate else failed
 
 
-def compile_directly(kit: Kit, argv: Sequence[str], source: Source, *, layout: int = 0) -> Result:
+def compile_directly(setup: CompileSetup, argv: Sequence[str], source: CompileInput, *, layout: int = 0) -> Result:
     """One compile of one cell; once more with the stack gate lifted where that refused.
 
     Where that fails, too, its failure stands, unless it says nothing of the compiler and the model.
 
     `layout`: of the compiler's memory, as in `bot.system.memory_layout`.
     """
-    first = _compile_once(kit, argv, source, layout)
+    first = _compile_once(setup, argv, source, layout)
     if not isinstance(first, Failure) or first.stage != _GATE:
         return first
-    lifted = _compile_once(kit, (*argv, LIFTED_LIMIT_FLAG), source, layout)
+    lifted = _compile_once(setup, (*argv, LIFTED_LIMIT_FLAG), source, layout)
     if isinstance(lifted, Compiled):
         return replace(lifted, refusal=first)
     if lifted.stage not in ("compile", _GATE) or is_local(lifted.message):

@@ -45,8 +45,8 @@ def unknown_option(output: str) -> str | None:
 def reason(message: str) -> str:
     """The first error of a message, or its first line, without place (`<stdin>:12:3: error: `) and operation."""
     lines = message.strip().splitlines() or [""]
-    said = next((line for line in lines if "error: " in line), lines[0])
-    return _PLACED.sub("", said).partition(": %")[0]
+    first = next((line for line in lines if "error: " in line), lines[0])
+    return _PLACED.sub("", first).partition(": %")[0]
 
 
 def stack_figure_bytes(output: str) -> int | None:
@@ -186,7 +186,7 @@ def blamed(message: str, ending: Outcome) -> str:
 
 
 def _memory_words(ending: Outcome) -> str:
-    """That memory ran out, and how much there was; empty where nothing says so.
+    """The words that memory ran out, and how much there was; empty where nothing says so.
 
     The kernel ends the largest process of a machine that is out of memory with SIGKILL, and tells it nothing.
     """

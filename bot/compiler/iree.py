@@ -13,10 +13,11 @@ from msgspec.structs import replace
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from bot.compiler.bindings import Importer, working
+from bot.compiler.bindings import working
 from bot.compiler.compiler import Compile, Compiler, Result, Session
-from bot.compiler.compiling import Kit, Source, compile_directly
+from bot.compiler.compiling import CompileInput, CompileSetup, compile_directly
 from bot.compiler.diagnostics import unknown_option
+from bot.compiler.importing import Importer
 from bot.compiler.toolchain import UNTHREADED, Toolchain
 from bot.core.planned import PlannedCell
 from bot.core.snapshot import CompilerInfo, Failure
@@ -35,7 +36,7 @@ class Iree:
 
     @property
     def info(self) -> CompilerInfo:
-        """Which one it is."""
+        """Which compiler this is."""
         return self.toolchain.info
 
     def in_its_words(self, side: str, cells: Sequence[PlannedCell], cancel: Cancel) -> tuple[PlannedCell, ...]:
@@ -46,15 +47,15 @@ class Iree:
 
     @contextmanager
     def at_work(self, session: Session) -> Iterator[Compile]:
-        """With the process that reads IR, which ends with the context."""
-        with open_kit(self.toolchain, session) as (kit, importer):
+        """The function that compiles a cell; the process that reads its IR ends with the context."""
+        with open_setup(self.toolchain, session) as (setup, importer):
 
             def compile_cell(cell: PlannedCell, layout: int) -> Result:
-                """Its printed command, over the model or what its import gave."""
+                """What the printed command of a cell gives, over the model or what its import gave."""
                 source = importer.source(cell.model)
                 if isinstance(source, Failure):
                     return source
-                return compile_directly(kit, cell.argv, Source(cell.model.name, source), layout=layout)
+                return compile_directly(setup, cell.argv, CompileInput(cell.model.name, source), layout=layout)
 
             yield compile_cell
 
@@ -68,11 +69,11 @@ def toolchain_of(compiler: Compiler) -> Toolchain:
 
 
 @contextmanager
-def open_kit(toolchain: Toolchain, session: Session) -> Iterator[tuple[Kit, Importer]]:
+def open_setup(toolchain: Toolchain, session: Session) -> Iterator[tuple[CompileSetup, Importer]]:
     """What compiles with one compiler, and what imports its models; the process that reads IR ends with the context."""
     with closing(working(toolchain, session.cancel)) as bindings:
         options = known_measuring_options(toolchain, session.scratch, session.cancel)
-        yield Kit(toolchain, session, bindings, options), Importer(toolchain, session)
+        yield CompileSetup(toolchain, session, bindings, options), Importer(toolchain, session)
 
 
 def check_flags(
@@ -145,7 +146,7 @@ def unknown_option_of(toolchain: Toolchain, flags: Sequence[str], scratch: Path,
 
 
 def known_measuring_options(toolchain: Toolchain, scratch: Path, cancel: Cancel) -> tuple[str, ...]:
-    """Those of MEASURING_OPTIONS that this compiler knows; raises CompilerUnavailable where it cannot start at all."""
+    """The MEASURING_OPTIONS that this compiler knows; raises CompilerUnavailable where it cannot start at all."""
     options = list(MEASURING_OPTIONS)
     while True:
         outcome = _compile_input(toolchain, options, scratch, cancel)
@@ -155,8 +156,8 @@ def known_measuring_options(toolchain: Toolchain, scratch: Path, cancel: Cancel)
             break
         options = rest
     if not outcome.ok:
-        said = outcome.output.strip().splitlines()[:1] or [f"exit code {outcome.exit_code}"]
-        raise CompilerUnavailable(f"cannot compile a trivial module: {said[0][:200]}", where=toolchain.info.spec)
+        lines = outcome.output.strip().splitlines()[:1] or [f"exit code {outcome.exit_code}"]
+        raise CompilerUnavailable(f"cannot compile a trivial module: {lines[0][:200]}", where=toolchain.info.spec)
     return tuple(options)
 
 

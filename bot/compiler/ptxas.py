@@ -96,10 +96,10 @@ class Assembler:
         return tuple(assembled)
 
     def _run(self, binary: Path, module: PtxModule) -> Assembled | str:
-        said = bytearray()  # all that is printed, of which `run` keeps too little for a large module
+        output = bytearray()  # all that is printed, of which `run` keeps too little for a large module
 
         def keep(chunk: bytes) -> bytes:
-            said.extend(chunk[: MOST_SAID_BYTES - len(said)])
+            output.extend(chunk[: MOST_SAID_BYTES - len(output)])
             return b""
 
         with temporary_directory("ptxas-") as directory:
@@ -117,20 +117,20 @@ class Assembler:
             except OSError as error:
                 return here(f"ptxas cannot be started: {error.strerror or error}")
             require_room(outcome, directory)
-            cubin, text = directory / _CUBIN, said.decode("utf-8", "replace")
+            cubin, text = directory / _CUBIN, output.decode("utf-8", "replace")
             if not outcome.ok or not cubin.is_file():
                 return self._refusal(outcome, text)
             if cubin.stat().st_size > MOST_CUBIN_BYTES:
                 return f"ptxas made a cubin of {cubin.stat().st_size:,} bytes"
             return Assembled(cubin.read_bytes(), text)
 
-    def _refusal(self, outcome: Outcome, said: str) -> str:
+    def _refusal(self, outcome: Outcome, output: str) -> str:
         """Why there is no cubin: the first line that says so, or how the assembler ended."""
         if outcome.timed_out:
             return here(f"ptxas did not end within {self._timeout_seconds:g} s")
         if outcome.signal:
             return here(f"ptxas was ended by {outcome.signal}")
-        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        lines = [line.strip() for line in output.splitlines() if line.strip()]
         first = next((line for line in lines if "error" in line or "fatal" in line), lines[0] if lines else "")
         detail = f": {first[:_REFUSAL_CHARS]}" if first else f" without a word, exit code {outcome.exit_code}"
-        return blamed(f"ptxas refuses the PTX text{detail}", replace(outcome, output=said))
+        return blamed(f"ptxas refuses the PTX text{detail}", replace(outcome, output=output))

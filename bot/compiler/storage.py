@@ -28,7 +28,7 @@ _full: dict[Path, str] = {}  # Caches without room for more → what the system 
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CacheEntry:
     """One thing that can leave the cache; `used_ns` since the epoch."""
 
     path: Path
@@ -98,9 +98,9 @@ def filled(home: Path, mark: str = "") -> Iterator[Path]:
         raise OutputError(f"cannot be written: {error.strerror or error}", where=str(home), hint=hint) from None
 
 
-def entries(root: Path) -> list[Entry]:
+def entries(root: Path) -> list[CacheEntry]:
     """All that can leave the cache; a folder that is a link belongs to another one."""
-    all_entries: list[Entry] = []
+    all_entries: list[CacheEntry] = []
     for folder in _folders(root):
         if folder.name != _COMPILERS:
             all_entries += _files(folder)
@@ -110,7 +110,7 @@ def entries(root: Path) -> list[Entry]:
                 mark = home / COMPLETE
                 size = sum(entry.size_bytes for entry in _files(home))
                 with contextlib.suppress(FileNotFoundError):  # another run was faster
-                    all_entries.append(Entry(home, size, (mark if mark.exists() else home).stat().st_mtime_ns))
+                    all_entries.append(CacheEntry(home, size, (mark if mark.exists() else home).stat().st_mtime_ns))
     return all_entries
 
 
@@ -119,17 +119,17 @@ def _folders(root: Path) -> list[Path]:
     return [folder for folder in folders if folder.is_dir() and not folder.is_symlink()]
 
 
-def _files(folder: Path) -> Iterator[Entry]:
+def _files(folder: Path) -> Iterator[CacheEntry]:
     for directory, _, names in os.walk(folder):
         for name in names:
             path = Path(directory, name)
             with contextlib.suppress(OSError):  # another run was faster
                 stat = path.lstat()
                 if not name.startswith(PART_PREFIX):
-                    yield Entry(path, stat.st_size, stat.st_mtime_ns)
+                    yield CacheEntry(path, stat.st_size, stat.st_mtime_ns)
 
 
-def evict(root: Path, limit_bytes: int, since_ns: int | None = None) -> tuple[list[Entry], int]:
+def evict(root: Path, limit_bytes: int, since_ns: int | None = None) -> tuple[list[CacheEntry], int]:
     """Let go of what was not used for the longest time until the rest is within the limit; (what went, bytes left).
 
     What was used since `since_ns` stays, and so do compilers that may be in use.

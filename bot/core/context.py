@@ -53,7 +53,7 @@ class RunContext(Small, frozen=True):
 
     @property
     def run_url(self) -> str:
-        """The page of this run."""
+        """The address of this run's page."""
         return f"{self.server_url}/{self.repository}/actions/runs/{self.run_id}"
 
 

@@ -13,17 +13,17 @@ from msgspec.structs import replace
 from bot.core.metrics import INEXACT, METRIC_BY_ID, METRIC_IDS, Metric, own_metrics, unlike
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.record import Small, Value, certain, difference, spread
-from bot.core.snapshot import Cell, CellKey, Metrics, Outcome, Snapshot, comparable
+from bot.core.snapshot import Cell, CellKey, CompileOutcome, Metrics, Snapshot, comparable
 
 _TARGET_OPTIONS = ("--iree-hal-target-backends=", "--iree-hal-target-device=")
 
-Outcomes = tuple[tuple[Outcome, ...], tuple[Outcome, ...]]
+Outcomes = tuple[tuple[CompileOutcome, ...], tuple[CompileOutcome, ...]]
 """What base and head gave first, then what differed from it; empty where a side does not have the cell."""
 
 
-def distinct(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
+def distinct(outcomes: Iterable[CompileOutcome]) -> tuple[CompileOutcome, ...]:
     """Each outcome once: they are the same where status and artifact are."""
-    first: dict[tuple[str, str | None], Outcome] = {}
+    first: dict[tuple[str, str | None], CompileOutcome] = {}
     for outcome in outcomes:
         first.setdefault((outcome.status, outcome.artifact_digest), outcome)
     return tuple(first.values())
@@ -71,7 +71,7 @@ def _flags(cell: Cell) -> str:
     return command if any(option in command for option in _TARGET_OPTIONS) else ""
 
 
-def as_outcome(cell: Cell | None, outcome: Outcome | None) -> Cell | None:
+def as_outcome(cell: Cell | None, outcome: CompileOutcome | None) -> Cell | None:
     """The cell as another compile of it gave it; what is only known of the first compile is left out."""
     if cell is None or outcome is None or outcome == cell.outcome:
         return cell
@@ -97,7 +97,7 @@ class MetricDelta(Small, frozen=True):
 
     @property
     def quantity(self) -> Metric:
-        """The metric itself."""
+        """What the metric is: a row of the configuration, or of this program's table."""
         return self.own or METRIC_BY_ID[self.id]
 
     @property
@@ -231,7 +231,7 @@ def _reason(base: Cell | None, head: Cell | None) -> str:
 
 
 def exact_changes(metrics: Iterable[MetricDelta]) -> list[MetricDelta]:
-    """Those that differ (a value lost or won counts) or may, among the metrics that repeat exactly."""
+    """The metrics that repeat exactly and differ, or may differ; a value lost or won counts."""
     return [m for m in metrics if (m.base != m.head or m.is_open) and m.id not in INEXACT]
 
 
@@ -290,13 +290,13 @@ def _noisy(
         has_several = id_ not in INEXACT and max(len(of_base), len(of_head)) > 1
         metrics[id_] = replace(metric, seen=(of_base, of_head) if has_several else None)
     sides = zip(("base", "head"), outcomes, strict=True)
-    said = ", ".join(f"on {side} {_sizes(each)}" for side, each in sides if len(each) > 1)
-    noise = f"not deterministic: the same command gives {said}"
+    sizes = ", ".join(f"on {side} {_sizes(each)}" for side, each in sides if len(each) > 1)
+    noise = f"not deterministic: the same command gives {sizes}"
     repeat = numbers_repeat(outcomes)
     return replace(least, identical=None, noise=noise, numbers_repeat=repeat, metrics=metrics)
 
 
-def _sizes(outcomes: Sequence[Outcome]) -> str:
+def _sizes(outcomes: Sequence[CompileOutcome]) -> str:
     """`82,408 B or 86,872 B`, and `2 artifacts of 106,312 B` where only other bytes tell them apart."""
     known = [one.metrics.get("artifact_bytes") for one in outcomes]
     sizes = ["a failure" if size is None else f"{size:,} B" for size in known]

@@ -81,7 +81,7 @@ class PassChange(Record, frozen=True):
 
 PASS_OPERATIONS = 8
 EARLY_CAUSES = frozenset({"input", "fusion"})
-"""Of dispatches that are others before their target's code generation: passes over the whole program make them so."""
+"""Causes of dispatches that differ before their target's code generation, by passes over the whole program."""
 
 
 class DispatchDelta(Small, frozen=True):

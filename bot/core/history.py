@@ -19,7 +19,7 @@ TRACKED = tuple(metric.id for metric in METRICS if metric.tracked)
 
 
 class Move(Record, frozen=True, omit_defaults=True):
-    """That a cell has other numbers than in the release before."""
+    """How a cell's numbers moved from the release before to this one."""
 
     since: Name  # that release, which is an earlier one than the neighbour where there is a gap between
     # tracked metric → difference, where it is not 0; none where a side has several values

@@ -97,7 +97,7 @@ def _refused(error: msgspec.ValidationError, where: str, hint: str = "", noun: s
     """The library's message, and its place (`$.cells[3].status`) where the project's messages have theirs."""
     what, _, place = str(error).partition(" - at `$")
     place = place.rstrip("`").lstrip(".")[:_SHOWN_CHARACTERS]
-    said = f"{what[:1].lower()}{what[1:_SHOWN_CHARACTERS]}"
+    message = f"{what[:1].lower()}{what[1:_SHOWN_CHARACTERS]}"
     if noun:
-        return InputError(f"is not a {noun}: {f'{place}: ' if place else ''}{said}", where=where, hint=hint)
-    return InputError(said, where=f"{where}: {place}" if place else where, hint=hint)
+        return InputError(f"is not a {noun}: {f'{place}: ' if place else ''}{message}", where=where, hint=hint)
+    return InputError(message, where=f"{where}: {place}" if place else where, hint=hint)

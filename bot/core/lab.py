@@ -22,7 +22,7 @@ SAME = "the same artifact"  # why a cell is not run: its artifact is the referen
 
 
 class Experiment(Small, frozen=True):
-    """What is asked."""
+    """A question to the compiler: the variants that are measured, and what is shown of them."""
 
     name: str
     question: str
@@ -124,7 +124,7 @@ _FAILURE_CHARACTERS = 500
 
 def lab_lines(lab: Lab) -> Iterator[bytes]:
     """The text of `lab.json`: canonical, cells by model, target and variant, each on a line of its own."""
-    asked = lab.experiment
+    experiment = lab.experiment
     variants = (
         {"name": one.name, "compiler": one.compiler, "flags": one.flags}
         | filled(targets=one.targets, reason=one.reason)
@@ -132,8 +132,8 @@ def lab_lines(lab: Lab) -> Iterator[bytes]:
     )
     record = {
         "schema": LAB_SCHEMA,
-        "experiment": asked.name,
-        **{name: getattr(asked, name) for name in ("question", "columns", "run")},
+        "experiment": experiment.name,
+        **{name: getattr(experiment, name) for name in ("question", "columns", "run")},
         **{name: getattr(lab, name) for name in ("machine", "flags", "notes")},
         "variants": tuple(variants),
         "cells": (),

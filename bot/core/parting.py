@@ -37,9 +37,9 @@ class Traced:
 
 
 LEAST_SHARE = 1 / 8
-"""Of what differs in the end, each as a share of all operations: from so much on the sides have parted."""
+"""The sides have parted at a pass after which they differ by this part of what they differ by in the end (shares)."""
 MOST_BEFORE = 1 / 4
-"""Of what differs after the pass: so much may differ before it, and so much has to stay."""
+"""The part of the difference after a pass that may be there before it, and that has to stay to the end."""
 
 NOT_TRACED = "not traced"
 NO_TIME = "no time was left to trace it"
@@ -130,7 +130,8 @@ def _rows(base: Sequence[PassState], head: Sequence[PassState]) -> Iterator[Trac
         left, right = one or left, other or right
         named = other or one
         if left and right and named and left.level == right.level:
-            yield TraceRow(named.name, one, other, _apart(left, right), _share(left, right))
+            apart = _more(left.operations, right.operations) or _more(left.typed, right.typed)
+            yield TraceRow(named.name, one, other, apart, _share(left, right))
 
 
 def _aligned(base: Sequence[PassState], head: Sequence[PassState]) -> Iterator[tuple[int | None, int | None]]:
@@ -144,10 +145,6 @@ def _aligned(base: Sequence[PassState], head: Sequence[PassState]) -> Iterator[t
         else:
             yield from ((at, None) for at in range(i, i_end))
             yield from ((None, at) for at in range(j, j_end))
-
-
-def _apart(base: PassState, head: PassState) -> dict[str, int]:
-    return _more(base.operations, head.operations) or _more(base.typed, head.typed)
 
 
 def _more(base: Mapping[str, int], head: Mapping[str, int]) -> dict[str, int]:

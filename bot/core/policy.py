@@ -279,9 +279,9 @@ def _judge_states(deltas: Sequence[CellDelta], states: Mapping[str, Status]) -> 
         outcomes = (outcome(delta.base), outcome(delta.head))
         actual = delta.reason or " → ".join(cell.status if cell else "absent" for cell in sides)
         known = delta.state == "broken" and len(set(outcomes)) == 1 and (head or 0) <= (base or head or 0)
-        said = (delta.key, level, None, "states", "state", delta.state, actual, base, head)
+        fields = (delta.key, level, None, "states", "state", delta.state, actual, base, head)
         failure = delta.head.failure if delta.head else None
-        yield Finding(*said, outcomes=outcomes, known=known, failure=failure)
+        yield Finding(*fields, outcomes=outcomes, known=known, failure=failure)
 
 
 def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule) -> Iterator[Finding]:
@@ -290,8 +290,8 @@ def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule) -> Iterator
             reasons = delta.head.reasons if delta.head else {}
             reason = reasons.get(metric.id) or reasons.get("*")
             actual = f"{_amount(metric.base, metric.quantity.unit)} → not known{f': {reason}' if reason else ''}"
-            said = (metric.id, rule.name, "unknown", "known on base", actual, metric.base)
-            yield Finding(delta.key, "warn", *said, line=rule.line, own=metric.own)
+            fields = (metric.id, rule.name, "unknown", "known on base", actual, metric.base)
+            yield Finding(delta.key, "warn", *fields, line=rule.line, own=metric.own)
         return
     finding = next(_exceeded(delta, metric.least_alarming, rule), None)
     if finding is None and metric.seen is not None and metric.change != 0:
@@ -309,17 +309,17 @@ def _exceeded(delta: CellDelta, metric: MetricDelta, rule: Rule) -> Iterator[Fin
     head, base, unit = metric.head or 0, metric.base, metric.quantity.unit
     values, own = (base, head, rule.line), metric.own
     for level, spec in rule.levels():
-        said = (delta.key, level, metric.id, rule.name)
+        fields = (delta.key, level, metric.id, rule.name)
         if spec.limit is not None and head > (limit := spec.limit.steps(unit)):
             known = base is not None and head <= base
             actual = _amount(head, unit)
-            yield Finding(*said, "limit", spec.limit.text, actual, *values, allowed=limit, known=known, own=own)
+            yield Finding(*fields, "limit", spec.limit.text, actual, *values, allowed=limit, known=known, own=own)
         if base is None or head <= base or not spec.change_text:
             continue
         share = int(spec.relative.value * base) if spec.relative else 0
         allowed = max(spec.absolute.steps(unit) if spec.absolute else 0, share)
         if head - base > allowed:
-            yield Finding(*said, "change", spec.change_text, change_text(metric), *values, allowed=allowed, own=own)
+            yield Finding(*fields, "change", spec.change_text, change_text(metric), *values, allowed=allowed, own=own)
 
 
 def _amount(value: Value, unit: Unit, sign: str = "") -> str:

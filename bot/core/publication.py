@@ -56,7 +56,7 @@ class Seen(Record, frozen=True, order=True, array_like=True):
 
 
 class Acceptance(Record, frozen=True, array_like=True):
-    """Who accepted what."""
+    """The acceptance of what was seen, bound to those numbers."""
 
     who: str
     event_id: Amount  # of the event by which the label was set

@@ -39,7 +39,7 @@ class EntryPoint(Small, frozen=True):
     sass_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
+        """Raise MalformedBinary for a number that no snapshot may have."""
         for name in _NUMBERS:
             value = getattr(self, name)
             if value is not None and not is_count(value):

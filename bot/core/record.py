@@ -14,7 +14,7 @@ Name = Annotated[str, msgspec.Meta(min_length=1)]
 DIGEST_BYTES = 12
 DIGEST = r"\A[A-Za-z0-9_-]{16}\Z"
 Digest = Annotated[str, msgspec.Meta(pattern=DIGEST)]
-"""Of code and IR: the first 96 bits of a SHA-256, as `bot.core.snapshot.written` writes them."""
+"""A digest of code or IR: the first 96 bits of a SHA-256, as `bot.core.snapshot.written` writes them."""
 
 
 class Small(msgspec.Struct, frozen=True, gc=False):

@@ -36,7 +36,7 @@ class Baseline(Record, frozen=True, omit_defaults=True):
 
 
 class Adoption(Small, frozen=True):
-    """That the change under review brings the configuration, which base has not."""
+    """A change under review that brings the configuration: base has none."""
 
     file: str  # the configuration's path in the repository; empty where it is not known
 
@@ -112,7 +112,7 @@ def _flat(value: msgspec.Struct, *but: str) -> dict[str, Any]:
 
 
 def _cell(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
-    told, sides = explanation or _UNEXPLAINED, {"base": delta.base, "head": delta.head}
+    story, sides = explanation or _UNEXPLAINED, {"base": delta.base, "head": delta.head}
     seen = {one.id: dict(zip(sides, one.seen, strict=True)) for one in delta.metrics.values() if one.seen}
     of_sides = ("status", "failure", "command")
     return {
@@ -121,11 +121,11 @@ def _cell(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
         "state": delta.state,
         "identical": delta.identical,
         "reason": delta.reason,
-        **_flat(told, "phase"),
+        **_flat(story, "phase"),
         **{name: {side: getattr(one, name, None) for side, one in sides.items()} for name in of_sides},
         "metrics": {one.id: {"base": one.base, "head": one.head} for one in delta.metrics.values()},
-        "first": told.phase,
-        "dispatches": list(map(_dispatch, told.dispatches)),
+        "first": story.phase,
+        "dispatches": list(map(_dispatch, story.dispatches)),
         "families": delta.head.families if delta.head else (),
         **filled(seen=seen),
     }
@@ -170,7 +170,7 @@ class DispatchRow(DispatchDelta, frozen=True):
     operations: Mapping[str, Amount] = {}
 
 
-class CellRow(Explanation, frozen=True, kw_only=True):
+class ReportCellRow(Explanation, frozen=True, kw_only=True):
     """One cell, with its explanation."""
 
     model: str
@@ -219,7 +219,7 @@ class ReportRow(msgspec.Struct, frozen=True):
     base: _Side
     head: _Side
     verdict: _Verdict
-    cells: tuple[CellRow, ...]
+    cells: tuple[ReportCellRow, ...]
     root_causes: tuple[_Root, ...] = ()
 
 

@@ -166,13 +166,13 @@ def _united(what: Literal["models", "targets"], parts: Sequence[tuple[str, Snaps
     for name, part in parts:
         for key, value in getattr(part, what).items():
             if united.setdefault(key, value) != value:
-                said = f"has a different {key!r} among its {what} than the parts before"
-                raise InputError(said, where=name, hint=_HINT)
+                message = f"has a different {key!r} among its {what} than the parts before"
+                raise InputError(message, where=name, hint=_HINT)
     return united
 
 
 def nothing_in_common(base: Snapshot, head: Snapshot) -> str:
-    """That two snapshots are of different suites, and what to do about it; empty where they have a cell in common."""
+    """The advice for snapshots of different suites; empty where both have a cell in common."""
     left, right = ({cell.key for cell in snapshot.cells} for snapshot in (base, head))
     if not left or not right or left & right:
         return ""

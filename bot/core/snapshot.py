@@ -37,7 +37,7 @@ class CellKey(Record, frozen=True, order=True):
     target: str
 
     def __str__(self) -> str:
-        """As a reader is told of it."""
+        """The cell as reports name it: `MODEL on TARGET`."""
         return f"{self.model} on {self.target}"
 
 
@@ -84,8 +84,8 @@ class Failure(Record, frozen=True):
         return self.message.strip().partition("\n")[0]
 
 
-class Outcome(Record, frozen=True):
-    """What the same command gave another time, when that was something else."""
+class CompileOutcome(Record, frozen=True):
+    """What one run of a cell's command gave."""
 
     status: Status
     metrics: Metrics = msgspec.field(default_factory=dict)
@@ -105,7 +105,7 @@ class Cell(Small, frozen=True):
     artifact_digest: str | None = None  # SHA-256 of the artifact, hex; None without one
     reasons: Mapping[str, str] = {}
     compiles: int = 1
-    others: tuple[Outcome, ...] = ()  # what differed from the first compile: the compiler does not repeat itself here
+    others: tuple[CompileOutcome, ...] = ()  # what was not as the first compile: the compiler does not repeat itself
     program: Program | None = None  # what the target-independent IR says; None where it could not be read
     families: tuple[Family, ...] = ()
     # every byte of the artifact under one name (`bot.core.metrics`); empty where they are not known
@@ -130,9 +130,9 @@ class Cell(Small, frozen=True):
         return self.metrics.get(metric_id)
 
     @property
-    def outcome(self) -> Outcome:
-        """What its command gave."""
-        return Outcome(self.status, self.metrics, self.artifact_digest)
+    def outcome(self) -> CompileOutcome:
+        """What the first run of the command gave."""
+        return CompileOutcome(self.status, self.metrics, self.artifact_digest)
 
 
 class CompilerInfo(Record, frozen=True, omit_defaults=True):
@@ -272,7 +272,7 @@ class CellRow(Record, frozen=True):
     artifact_digest: str | None = None
     reasons: Mapping[str, str] = {}
     compiles: Count = 1
-    others: tuple[Outcome, ...] = ()
+    others: tuple[CompileOutcome, ...] = ()
     program: str | None = None
     families: tuple[Family, ...] = ()
     parts: Mapping[str, Count] = {}
@@ -280,7 +280,7 @@ class CellRow(Record, frozen=True):
     traces: Mapping[str, DispatchTrace] | msgspec.UnsetType = msgspec.UNSET
 
 
-class Side(Record, frozen=True):
+class SnapshotHead(Record, frozen=True):
     """The contract's `snapshot.json` but for the cells."""
 
     schema: str
@@ -293,8 +293,8 @@ class Side(Record, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-class SnapshotRow(Side, frozen=True, kw_only=True):
-    """The whole of it."""
+class SnapshotRow(SnapshotHead, frozen=True, kw_only=True):
+    """The whole of `snapshot.json`."""
 
     cells: tuple[CellRow, ...]
 
@@ -302,7 +302,7 @@ class SnapshotRow(Side, frozen=True, kw_only=True):
 _READ: Final = 0  # stands in the text for a cell that was read already
 
 
-class _Rest(Side, frozen=True, kw_only=True):
+class _Rest(SnapshotHead, frozen=True, kw_only=True):
     cells: tuple[Literal[0] | CellRow, ...]
 
 
@@ -367,7 +367,7 @@ def _piled(brackets: bytes, entries: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def filled(**values: object) -> dict[str, object]:
-    """Those that say something."""
+    """The values that say something: numbers, 0 included, and what is not empty."""
     return {name: value for name, value in values.items() if value or isinstance(value, int)}
 
 
@@ -409,7 +409,7 @@ def _without_cells(text: Iterable[bytes], cells: list[CellRow]) -> Iterator[byte
             yield line
 
 
-def snapshot_of(row: Side, rows: Sequence[CellRow], where: str) -> Snapshot:
+def snapshot_of(row: SnapshotHead, rows: Sequence[CellRow], where: str) -> Snapshot:
     """What was read, as the value that it stands for; raises InputError for what contradicts itself."""
     for name, program in row.programs.items():
         if name != key_of(program):

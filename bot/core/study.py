@@ -69,7 +69,7 @@ class Study(Small, frozen=True, dict=True, gc=True):
 
     @cached_property
     def measured(self) -> tuple[Variant, ...]:
-        """Those with an artifact."""
+        """The variants of which at least one cell has an artifact."""
         return tuple(one for one in self.variants if one.snapshot and any(cell.measured for cell in one.snapshot.cells))
 
     @cached_property

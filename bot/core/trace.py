@@ -13,7 +13,7 @@ PROGRAM, MLIR, LLVM, MACHINE = LEVELS = ("program", "mlir", "llvm", "machine")
 
 
 REGION = "flow.dispatch.region"
-"""Of a program, one dispatch that has been formed, in whatever operation it stands."""
+"""The name under which dispatches that have been formed are counted, whatever operation a release puts them in."""
 SOURCE = "source"
 """What is before the first stage that a compiler leaves: it has no operations."""
 

@@ -195,7 +195,7 @@ def attribute(cell: Cell, names: Names) -> dict[Part, Amounts]:
 
 
 def _by(level: int, parts: Mapping[Part, Amounts]) -> dict[str, Amounts]:
-    """The same by component (level 0) or by full name (1)."""
+    """Name → the amounts of its parts, added up by component (level 0) or by full name (level 1)."""
     groups: dict[str, list[Amounts]] = {}
     for part, amounts in parts.items():
         groups.setdefault(part[level], []).append(amounts)

@@ -21,7 +21,7 @@ _ORDINAL = re.compile(r"^.*_dispatch_\d+_")
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class IndexedCell:
     """One side's cell with what its program says of every entry point; made by `index_both`."""
 
     cell: Cell
@@ -47,7 +47,7 @@ class Match(NamedTuple):
     passed: str  # name of the pass that found the pair, or `added` or `removed`
 
 
-Key = Callable[[Side, Dispatch], "Hashable | None"]
+Key = Callable[[IndexedCell, Dispatch], "Hashable | None"]
 
 
 numbers: Callable[[Dispatch], tuple[object, ...]] = attrgetter(
@@ -62,7 +62,7 @@ def describe(dispatch: Dispatch) -> str:
     return _ORDINAL.sub("", dispatch.name) or dispatch.name
 
 
-def _binary(side: Side, row: Dispatch) -> Hashable | None:
+def _binary(side: IndexedCell, row: Dispatch) -> Hashable | None:
     """The digest is of the code up to names, so that its size, which may be of a longer name, says no more."""
     if row.code is None or row.code_bytes is None:
         return None
@@ -70,7 +70,7 @@ def _binary(side: Side, row: Dispatch) -> Hashable | None:
     return row.code, row.kind, source and source.source
 
 
-def is_opaque(side: Side) -> bool:
+def is_opaque(side: IndexedCell) -> bool:
     """True where nothing but the program's own text is known before there is code: of a compiler that is a command."""
     return side.program is not None and not side.program.sources and bool(side.program.phases)
 
@@ -116,18 +116,18 @@ def sources_of(program: Program) -> dict[str, Source]:
     return {source.executable: source for source in program.sources}
 
 
-def index_both(base: Cell, head: Cell) -> tuple[Side, Side]:
+def index_both(base: Cell, head: Cell) -> tuple[IndexedCell, IndexedCell]:
     """Both sides, with what is known of both: half the facts would keep equal things apart."""
     left, right = base.program, head.program
     if left is None or right is None:
-        return Side(base), Side(head)
+        return IndexedCell(base), IndexedCell(head)
     return (
-        Side(base, sources_of(left), _components(left), left),
-        Side(head, sources_of(right), _components(right), right),
+        IndexedCell(base, sources_of(left), _components(left), left),
+        IndexedCell(head, sources_of(right), _components(right), right),
     )
 
 
-def match_sides(base: Side, head: Side) -> tuple[Match, ...]:
+def match_sides(base: IndexedCell, head: IndexedCell) -> tuple[Match, ...]:
     """Pair the entry points of two measured cells; each of them is in exactly one match.
 
     In the head's order, then what is removed in the base's.
@@ -149,7 +149,7 @@ def match_sides(base: Side, head: Side) -> tuple[Match, ...]:
 
 
 def _pairs(
-    keys: Sequence[Key], base: tuple[Side, list[int]], head: tuple[Side, list[int]]
+    keys: Sequence[Key], base: tuple[IndexedCell, list[int]], head: tuple[IndexedCell, list[int]]
 ) -> Iterator[tuple[int, int]]:
     """Pairs of row numbers with an equal first key; where several share one, the finer keys are asked in turn."""
     key, *finer = keys
@@ -174,7 +174,7 @@ def _unpaired(pairs: Sequence[tuple[int, int]], left: list[int], right: list[int
     return [a for a in left if a not in gone], [b for b in right if b not in taken]
 
 
-def _grouped(key: Key, side: Side, rows: list[int]) -> dict[Hashable, list[int]]:
+def _grouped(key: Key, side: IndexedCell, rows: list[int]) -> dict[Hashable, list[int]]:
     groups, dispatches = dict[Hashable, list[int]](), side.cell.dispatches
     for number in rows:
         value = key(side, dispatches[number])

@@ -13,7 +13,7 @@ from itertools import islice
 from bot.core.explanation import code_differs
 from bot.core.program import Program
 from bot.core.snapshot import Cell, Dispatch
-from bot.explain.matching import Match, Side, is_opaque, numbers
+from bot.explain.matching import IndexedCell, Match, is_opaque, numbers
 from bot.explain.root_causes import PIPELINE, UNNAMED, knobs, turned
 from bot.explain.texts import Texts
 
@@ -34,8 +34,8 @@ class Census:
 class Compared:
     """Two sides, ready for the questions; made by `compare`."""
 
-    base: Side
-    head: Side
+    base: IndexedCell
+    head: IndexedCell
     matches: tuple[Match, ...]
     pairs: Sequence[tuple[Dispatch, Dispatch]]  # entry points that have a partner
     same_model: bool  # True where the model's text is the same on both sides
@@ -57,7 +57,9 @@ class Compared:
         return members_of(self.right, structure) - members_of(self.left, structure)
 
 
-def compare(base: Side, head: Side, matches: tuple[Match, ...], same_model: bool, same_command: bool) -> Compared:
+def compare(
+    base: IndexedCell, head: IndexedCell, matches: tuple[Match, ...], same_model: bool, same_command: bool
+) -> Compared:
     """Count what both sides launch, once for all questions."""
     left, right = base.program, head.program
     pairs = [(m.base, m.head) for m in matches if m.base is not None and m.head is not None]
@@ -70,7 +72,7 @@ def compare(base: Side, head: Side, matches: tuple[Match, ...], same_model: bool
 _NOTHING = Census(Counter(), Counter(), {}, {}, 0)
 
 
-def _census(side: Side, program: Program) -> Census:
+def _census(side: IndexedCell, program: Program) -> Census:
     executables = {row.name: row.executable for row in side.cell.dispatches}
     known = [side.sources.get(executables.get(site.entry_point, "")) for site in program.sites]
     kinds = ((side.source(row), row.kind) for row in side.cell.dispatches)
@@ -93,9 +95,9 @@ def members_of(census: Census, structure: str) -> int:
 
 def keeps_apart(cell: Cell, executables: tuple[str, ...]) -> str:
     """What keeps these executables apart: their family's kind and its first line; empty where no family has two."""
-    wanted = set(executables)
+    names = set(executables)
     for family in cell.families:
-        if len(wanted.intersection(family.members)) > 1:
+        if len(names.intersection(family.members)) > 1:
             if family.identical:
                 return "nothing in their functions, which are identical"
             return f"{family.kind} ({family.varying[0]})" if family.varying else family.kind
@@ -103,7 +105,7 @@ def keeps_apart(cell: Cell, executables: tuple[str, ...]) -> str:
 
 
 REBOUND = "and what the program binds there differs"
-"""Of entry points that `rebound` says are."""
+"""What is said behind the cause of entry points that have the same IR and other buffers bound to it (`rebound`)."""
 
 
 def rebound(compared: Compared, base: Dispatch, head: Dispatch) -> bool:
@@ -188,7 +190,7 @@ def _phase_differs(compared: Compared, phase: str) -> bool | None:
 
 
 def _input(compared: Compared) -> Cause | None:
-    """Of one model text two compilers may make different programs that later phases make equal again: no cause."""
+    """The cause `input`; none where one text gave programs that differ, and that later phases made equal again."""
     if not _phase_differs(compared, "input"):
         return None
     if not compared.same_model:

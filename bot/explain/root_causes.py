@@ -165,7 +165,7 @@ _WORDS = {
     "packaging": "the same code, laid out differently",
     UNKNOWN: "not known",
 }
-"""Of dispatches; parts of artifacts are clustered by what they are called."""
+"""Cause of a dispatch → its words in a root cause; parts of artifacts are clustered by what they are called."""
 
 
 def root_causes(
@@ -174,7 +174,7 @@ def root_causes(
     changed_models: Collection[str] = (),
     backends: Mapping[str, str] | None = None,
 ) -> tuple[RootCause, ...]:
-    """All of them, the largest absolute change first.
+    """The root causes of the changes of all cells, the largest absolute change first.
 
     `changed_models`: models whose text differs between the sides; `backends`: target → its backend: a knob of one is
     not that of another.

@@ -32,7 +32,7 @@ from bot.system.processes import Cancel
 LLVM = "third_party/llvm-project"
 UNFINISHED = "commits of the compiler were not looked up to the end: "
 _MOST_REQUESTS, _MOST_CAUSES, _MOST_SUSPECTS, _DIFFS = 20, 10, 3, (3, 40)
-"""Of a cause's commits the likeliest three are read before those of the next cause, and then all for which it lasts."""
+"""The last: the most diffs of one cause that are read by its first turn, the likeliest first, and by its second."""
 _FOLDERS = {"llvm-cpu": "LLVMCPU", "vmvx": "VMVX", "cuda": "LLVMGPU", "rocm": "LLVMGPU"}
 _CHOICES = {
     "LLVMCPU": ("LLVMCPU/KernelDispatch.cpp",), "VMVX": ("VMVX/KernelDispatch.cpp",),
@@ -72,11 +72,11 @@ class Commit(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The first line."""
+        """The first line of the message."""
         return self.message.partition("\n")[0]
 
 
-class Source(NamedTuple):
+class CompilerHistory(NamedTuple):
     """The history of a compiler's repository, with its page's address; every call raises BotError without an answer.
 
     `paths`: revision → path → id of the object there, of a submodule its commit; `commits`: path, base, head → what
@@ -105,7 +105,7 @@ class Clue(NamedTuple):
         return knob, change
 
     def files(self, paths: Collection[str]) -> tuple[str, ...]:
-        """Those of `paths` that implement the pass or choose the configuration."""
+        """The files among `paths` that implement the pass or choose the configuration."""
         folders = {_FOLDERS.get(backend, "SPIRV") for backend in self.backends}
         if self.passed is None:
             ends = [f"/{end}" for folder in folders for end in _CHOICES[folder]]
@@ -126,8 +126,8 @@ class Clue(NamedTuple):
                 # `affine.delinearize_index` is `affine::AffineDelinearizeIndexOp` in C++; nothing else has a long part.
                 dialect, _, own = name.partition(".")
                 first, *others = parts = [re.escape(part) for part in (own or dialect).split("_")]
-                said = "|".join(["_?".join(parts), *(part for part in parts if len(part) > 8)])
-                pattern = said if others else rf"\b{re.escape(dialect)}(?:\.|::\w*?){first}(?:Op)?\b"
+                spellings = "|".join(["_?".join(parts), *(part for part in parts if len(part) > 8)])
+                pattern = spellings if others else rf"\b{re.escape(dialect)}(?:\.|::\w*?){first}(?:Op)?\b"
                 words.append((pattern, _OWN if place else _LARGEST))
             return words
         if knob != PIPELINE:
@@ -138,19 +138,19 @@ class Clue(NamedTuple):
     def is_turned_by(self, diff: str) -> bool:
         """Whether a replaced line of the diff, mostly of a test, has the very change of the knob's value."""
         knob, change = self.turn
-        wanted = {one for one in change.split(" and ") if one.count(" → ") == 1}
-        blocks = [(old.split("\n"), new.split("\n")) for old, new in _BLOCK.findall(diff)] if wanted else []
+        changes = {one for one in change.split(" and ") if one.count(" → ") == 1}
+        blocks = [(old.split("\n"), new.split("\n")) for old, new in _BLOCK.findall(diff)] if changes else []
         pairs = [pair for block in blocks for pair in zip_longest(*block, fillvalue="") if knob in pair[0]]
-        return any(wanted.intersection(turned(*pair).get(knob, "").split(" and ")) for pair in pairs)
+        return any(changes.intersection(turned(*pair).get(knob, "").split(" and ")) for pair in pairs)
 
     def score(self, group: Sequence[Commit], diffs: Mapping[str, str]) -> tuple[int, str, bool]:
         """What commits that belong together speak of, in which words that is told, and whether of the clue's own."""
         texts = [diffs.get(one.sha, "") for one in group]
         changed = [line for text in texts for line in _LINE.findall(text)]
-        said = ["\n".join(lines) for lines in ((c.title for c in group), (c.message for c in group), changed)]
+        by_place = ["\n".join(lines) for lines in ((c.title for c in group), (c.message for c in group), changed)]
         score, is_own, words = 0, False, dict[str, list[str]]()
         for pattern, counts in self.words():
-            for (place, times), text in zip(_PLACES.items(), said, strict=True):
+            for (place, times), text in zip(_PLACES.items(), by_place, strict=True):
                 if match := re.search(pattern, text, re.IGNORECASE):
                     score, is_own = score + times * counts, is_own or counts >= _OWN
                     words.setdefault(place, []).append(match[0])
@@ -165,7 +165,7 @@ class Clue(NamedTuple):
         return score >> bool(is_foreign) + bool(is_fix), why, is_own
 
 
-def with_suspects(report: Report, source: Source, touched: Collection[str] = ()) -> Report:
+def with_suspects(report: Report, source: CompilerHistory, touched: Collection[str] = ()) -> Report:
     """The report, its largest root causes with suspects; `touched`: paths of the compiler that a pull request has."""
     backends, clues = {**report.base.targets, **report.head.targets}, dict[int, Clue]()
     for place, root in enumerate(report.root_causes):
@@ -181,7 +181,7 @@ def with_suspects(report: Report, source: Source, touched: Collection[str] = ())
 
 
 def looked_up(
-    clues: Sequence[Clue], sides: tuple[Snapshot, Snapshot], source: Source, touched: Collection[str] = ()
+    clues: Sequence[Clue], sides: tuple[Snapshot, Snapshot], source: CompilerHistory, touched: Collection[str] = ()
 ) -> tuple[list[Answer], str]:
     """What is known of each clue, and why no more is; nothing where both compilers are of one revision."""
     base, head = (side.compiler.revision for side in sides)
@@ -217,7 +217,7 @@ def looked_up(
     return answers, why
 
 
-def _without_file(clue: Clue, source: Source, paths: Mapping[str, str], base: str) -> str:
+def _without_file(clue: Clue, source: CompilerHistory, paths: Mapping[str, str], base: str) -> str:
     """What is said of a pass that is not of the compiler's own repository, or not named as its file."""
     if clue.passed is None or (clue.passed.class_name and clue.passed.name.startswith("iree-")):
         return f"no file is known that has {clue.passed.class_name if clue.passed else 'the choice of this knob'}"
@@ -244,7 +244,7 @@ def _suspects(clue: Clue, commits: Sequence[Commit], diffs: Mapping[str, str], a
     return tuple(suspects)
 
 
-def clone_source(directory: Path, repository: str, cancel: Cancel) -> Source:
+def clone_source(directory: Path, repository: str, cancel: Cancel) -> CompilerHistory:
     """A clone, which is only read; the network is not asked."""
     git = Git(directory, cancel)
     alone = {"GIT_NO_LAZY_FETCH": "1"}  # a clone without all objects would fetch them
@@ -265,18 +265,18 @@ def clone_source(directory: Path, repository: str, cancel: Cancel) -> Source:
 
     show = ("show", *plain, "--format=", "--unified=0")
     address = f"https://github.com/{repository}" if repository else ""
-    return Source(address, paths, commits, lambda sha: text(sha, *show, sha)[:_MOST_DIFF_CHARACTERS])
+    return CompilerHistory(address, paths, commits, lambda sha: text(sha, *show, sha)[:_MOST_DIFF_CHARACTERS])
 
 
-def github_source(api_url: str, server_url: str, token: str, repository: str, cache: Path) -> Source:
+def github_source(api_url: str, server_url: str, token: str, repository: str, cache: Path) -> CompilerHistory:
     """The repository on GitHub, in a few requests, where nobody waits long; `token` may be empty."""
     from bot.system.hub import connect, explain  # costs a tenth of a second to import
 
     hub = connect(api_url, token, repository, timeout_seconds=10, retries=1, max_wait_seconds=5)
     requests = list[str]()
 
-    def ask(kind: type[_T], wanted: Callable[[Any], _T], place: str, **query: str | int) -> _T:
-        """What is wanted of the answer: from the cache, which keeps what is asked for by full revisions, or GitHub."""
+    def ask(kind: type[_T], read: Callable[[Any], _T], place: str, **query: str | int) -> _T:
+        """What `read` takes of an answer: from the cache, which keeps answers about full revisions, or GitHub."""
         address = f"{place}?{urlencode(query)}"
         key = hashlib.sha256(f"{api_url} {repository} {address}".encode()).hexdigest()
         file = cache / "history" / f"{key}.json"
@@ -288,7 +288,7 @@ def github_source(api_url: str, server_url: str, token: str, repository: str, ca
             raise InputError(f"{_MOST_REQUESTS} requests were made, which is the limit", where=repository)
         requests.append(address)
         with explain(f"read the history of {repository}", "contents: read"):
-            known = wanted(hub.call("GET", address))
+            known = read(hub.call("GET", address))
         add(cache, file, canonical(known))
         return known
 
@@ -313,7 +313,7 @@ def github_source(api_url: str, server_url: str, token: str, repository: str, ca
             raise InputError(f"more than {_PAGE} commits touched {path}", where=repository)
         return sorted((one for one in apart if one.date > since), key=lambda one: (one.date, one.sha), reverse=True)
 
-    return Source(
+    return CompilerHistory(
         f"{server_url}/{repository}",
         lambda revision: ask(dict[str, str], tree, f"git/trees/{revision}", recursive=1),
         commits,

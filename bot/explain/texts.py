@@ -45,7 +45,7 @@ Texts = Callable[[str], "str | None"]
 
 
 def no_texts(_: str) -> str | None:
-    """Nothing is at hand."""
+    """The lookup of IR where no side brought any: None for every digest."""
     return None
 
 

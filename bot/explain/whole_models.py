@@ -26,13 +26,13 @@ def model_edits(base: Snapshot, head: Snapshot, sections: Sections = ()) -> tupl
     """
     one_compiler = base.compiler.digest == head.compiler.digest != ""
     texts = [{**{cell.key.model: _UNKNOWN for cell in side.cells}, **side.models} for side in (base, head)]
-    told = _told(base), _told(head)
+    by_model = _cells_by_model(base), _cells_by_model(head)
     edits = []
     for model in sorted(texts[0].keys() | texts[1].keys()):
         left, right = (side.get(model) for side in texts)
         if left == right or _UNKNOWN in (left, right):
             continue
-        ours, theirs = cells = [side.get(model, {}) for side in told]
+        ours, theirs = cells = [side.get(model, {}) for side in by_model]
         known = [next((cell.program for cell in side.values()), None) for side in cells]
         programs = (known[0] or _NOTHING, known[1] or _NOTHING) if any(known) else None
         if left is not None and right is not None:
@@ -43,7 +43,7 @@ def model_edits(base: Snapshot, head: Snapshot, sections: Sections = ()) -> tupl
     return tuple(edits)
 
 
-def _told(side: Snapshot) -> dict[str, dict[str, Cell]]:
+def _cells_by_model(side: Snapshot) -> dict[str, dict[str, Cell]]:
     """Model → target → cell, those that say what the model consists of."""
     cells: dict[str, dict[str, Cell]] = {}
     for cell in side.cells:

@@ -122,8 +122,8 @@ def nearest(services: Services, store: Store, side: Opened) -> Base | None:
         if any(cell.measured for cell in snapshot.cells):
             baseline = Baseline(f"{side.wanted.rule}; snapshot stored for an ancestor", side.wanted.sha, distance)
             known, notes = {cell.key for cell in snapshot.cells}, [older_note(distance)]
-            wanted = (one for one in chosen.cells if not one.target.unsupported)
-            if missing := sum(one.key not in known for one in wanted):
+            supported = (one for one in chosen.cells if not one.target.unsupported)
+            if missing := sum(one.key not in known for one in supported):
                 why = "as the stored ancestor has no such cell with the base's model and flags"
                 notes.append(f"{plural(missing, 'build')} not compared, {why}")
             return Base(baseline, snapshot, notes=tuple(notes))
@@ -141,6 +141,6 @@ def _is_alike(cell: Cell, stored: Snapshot, planned: PlannedCell) -> bool:
 
 
 def older_note(distance: int | None) -> str:
-    """That what changed may be of the commits between baseline and base, as nobody knows what these did."""
+    """The note that changes may come from commits between baseline and base, as nobody knows what these did."""
     commits = plural(distance, "commit") if distance else "some commits"
     return f"what changed may come from other commits: the baseline is {commits} before the base"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from bot.compiler.toolchain import newest
+from bot.compiler.wheels import newest
 from bot.config.configuration import CONFIG_NAMES, PACKAGED, Config, config_in, is_packaged, load_config
 from bot.config.requirements import pinned_compiler
 from bot.core.context import ActionInputs, RunContext
@@ -56,7 +56,7 @@ class Services:
 
     @property
     def report_path(self) -> str:
-        """The same as later steps of the job have to name it: a container has its workspace at another place."""
+        """The report directory as later steps of the job name it: a container has its workspace at another place."""
         top, out = self.git.directory.resolve(), self.out.resolve()
         return out.relative_to(top).as_posix() if out.is_relative_to(top) else str(self.out)
 
@@ -157,7 +157,7 @@ class Opened:
             return self.work.prepare(side, self.sought)
 
     def moving(self) -> dict[str, str]:
-        """Its SPEC and the release that this is now, where it names another one from time to time."""
+        """SPEC → the release that it names now, where it names another one from time to time."""
         try:
             sought = self.sought
         except (ConfigError, UsageError):  # whoever measures is told
@@ -319,17 +319,17 @@ def configuration_of(services: Services, top: Path, *, models: bool = False) -> 
 
     The input config names it; without it the usual names are looked for.
     """
-    given = services.inputs.config
-    name = (given if (top / given).is_file() else "") if given else config_in(top)
+    path = services.inputs.config
+    name = (path if (top / path).is_file() else "") if path else config_in(top)
     if name:
         _require_inside(top, [top / name])
     return load_config(top / name if name else None, models=models), name
 
 
-def require_configuration(given: str, *, is_named: bool = False) -> None:
+def require_configuration(path: str, *, is_named: bool = False) -> None:
     """Raise ConfigError for a head without configuration, unless the packaged one is what is asked for.
 
-    `given`: the input config; `is_named`: True where the input head says what the head is.
+    `path`: the input config; `is_named`: True where the input head says what the head is.
     """
-    if given != str(PACKAGED) and (given or not is_named):
-        raise ConfigError("does not exist at this commit" if given else _LOOKED_FOR, where=given, hint=_HINT)
+    if path != str(PACKAGED) and (path or not is_named):
+        raise ConfigError("does not exist at this commit" if path else _LOOKED_FOR, where=path, hint=_HINT)

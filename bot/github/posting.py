@@ -64,7 +64,7 @@ def post(services: Services) -> int:
         return Destination(about.number, run.head_sha, run.id, config, name, about.base.ref)
 
     def without_result() -> list[Destination]:
-        """Those that a run without a report may be of; a single one is meant whatever is known of it."""
+        """The pull requests that a run without a report may be of; where there is one alone, it is."""
         names = {one.number: check_name(config.report_id, one.base.ref) for one in pulls}
         return [
             to(one)

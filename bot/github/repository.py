@@ -78,13 +78,13 @@ def may_write(hub: Hub, login: str) -> bool:
 
 def labelling(hub: Hub, number: int, label: str) -> IssueEvent | None:
     """The newest setting of a label that is set now; None where it is not. Names of labels know no case."""
-    wanted = label.casefold()
+    name = label.casefold()
     with explain(f"read who labelled #{number}", "issues: read"):
         issue = hub.issue(number)
-        if wanted not in [one.name.casefold() for one in issue.get_labels()]:
+        if name not in [one.name.casefold() for one in issue.get_labels()]:
             return None
         labelled = [one for one in issue.get_events() if required(one.event, "event") == "labeled"]
-        settings = [one for one in labelled if one.label and one.label.name.casefold() == wanted]
+        settings = [one for one in labelled if one.label and one.label.name.casefold() == name]
         return max(settings, key=lambda one: one.id, default=None)
 
 

@@ -109,8 +109,8 @@ def _pushed(services: Services) -> Wanted:
 
 
 def _compared(services: Services, base: Opened, head: Opened, judge: Opened) -> Report:
-    given, rules = head.wanted.snapshot, judge.config
-    with_head = load_snapshot(given) if given else _joined(services, head)
+    snapshot_path, rules = head.wanted.snapshot, judge.config
+    with_head = load_snapshot(snapshot_path) if snapshot_path else _joined(services, head)
     plans = [] if with_head else [head.plan("head")]
     base_side = _base(services, base)
     known = {side: one for side, one in (("base", base_side.snapshot), ("head", with_head)) if one is not None}

@@ -16,7 +16,7 @@ from pathlib import Path
 from bot.errors import OutputError
 
 MAX_SUMMARY_BYTES = 1024 * 1024
-"""Of one step's summary; the upload of a longer one fails as a whole ("Step isolation and limits")."""
+"""The limit of one step's summary; the upload of a longer one fails as a whole ("Step isolation and limits")."""
 
 TOO_LONG = "\n> The report is longer than a job summary may be (1 MiB); it is whole in the report directory.\n"
 

@@ -36,16 +36,8 @@ from msgspec.structs import replace
 
 from bot.core.reading import ArtifactReading, EntryPoint, PtxModule, Reader, Reading
 from bot.errors import MalformedBinary
-from bot.readers.elf import (
-    CODE_OBJECT,
-    ELF,
-    Budget,
-    Span,
-    code_digest,
-    label_sizes,
-    require_disjoint,
-    span_inside,
-)
+from bot.readers.binary import ByteSpan, WorkLimit, code_digest, label_sizes, require_disjoint, span_inside
+from bot.readers.elf import CODE_OBJECT, ELF
 from bot.readers.kernel_text import METAL, PTX, device_of, read_ptx
 from bot.readers.spirv import SPIRV, WORD_BYTES
 
@@ -60,7 +52,7 @@ MAX_TEXT_BYTES = 1024  # longer names are refused: a million tables may share on
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class FlatBufferTable:
     """One table of a schema."""
 
     data: bytes  # the buffer, or the file that holds it; spans are relative to its first byte
@@ -75,7 +67,7 @@ class Table:
         at = self._field(name, flags.bytewidth)
         return 0 if at is None else self._number(at, flags)
 
-    def span(self, name: str, item_bytes: int = 1) -> Span | None:
+    def span(self, name: str, item_bytes: int = 1) -> ByteSpan | None:
         """The contents of a vector of items of `item_bytes`, or of a string, without its count."""
         at = self._field(name, OFFSET_BYTES)
         if at is None:
@@ -86,23 +78,23 @@ class Table:
 
     def text(self, name: str) -> str:
         """The string in the field, empty where the table does not have it."""
-        span = self.span(name) or Span(0, 0)
+        span = self.span(name) or ByteSpan(0, 0)
         if span.size > MAX_TEXT_BYTES:
             raise MalformedBinary(f"a name of {span.size} bytes", where=self.where)
         return span.of(self.data).decode("utf-8", "replace")
 
-    def table(self, name: str, fields: str) -> Table | None:
+    def table(self, name: str, fields: str) -> FlatBufferTable | None:
         """The table in the field, which has these fields itself."""
         at = self._field(name, OFFSET_BYTES)
-        return None if at is None else Table(self.data, at + self._number(at, UINT32), self.where, fields)
+        return None if at is None else FlatBufferTable(self.data, at + self._number(at, UINT32), self.where, fields)
 
-    def tables(self, name: str, fields: str) -> Iterator[Table]:
+    def tables(self, name: str, fields: str) -> Iterator[FlatBufferTable]:
         """The tables of a vector, in order, each with these fields."""
-        span = self.span(name, OFFSET_BYTES) or Span(0, 0)
+        span = self.span(name, OFFSET_BYTES) or ByteSpan(0, 0)
         if span.size > MAX_TABLES * OFFSET_BYTES:
             raise MalformedBinary(f"a vector of {span.size // OFFSET_BYTES} tables", where=self.where)
         for at in range(span.start, span.end, OFFSET_BYTES):
-            yield Table(self.data, at + self._number(at, UINT32), self.where, fields)
+            yield FlatBufferTable(self.data, at + self._number(at, UINT32), self.where, fields)
 
     def _field(self, name: str, size_bytes: int) -> int | None:
         """Offset of the field's value, None where the vtable does not have it."""
@@ -124,14 +116,14 @@ def _slot(fields: str, name: str) -> int | None:
     return names.index(name) if name in names else None
 
 
-def root_table(data: bytes, start: int, expected: bytes, where: str, fields: str) -> Table:
+def root_table(data: bytes, start: int, expected: bytes, where: str, fields: str) -> FlatBufferTable:
     """The root of the buffer that starts at `start`; raises `MalformedBinary` without the file identifier.
 
     `expected`: the four bytes of the schema's `file_identifier`.
     """
     if start < 0 or identifier(data, start) != expected:
         raise MalformedBinary(f"no flatbuffer with the identifier {expected!r}", where=where)
-    return Table(data, start + int.from_bytes(data[start : start + OFFSET_BYTES], "little"), where, fields)
+    return FlatBufferTable(data, start + int.from_bytes(data[start : start + OFFSET_BYTES], "little"), where, fields)
 
 
 def identifier(data: bytes, start: int) -> bytes:
@@ -156,9 +148,9 @@ DESCRIPTOR = struct.Struct("<iiIHHHH")
 class VmModule:
     """Where a module has its bytes; `segments`: read-only data in its order, embedded or external, each span once."""
 
-    root: Table
-    bytecode: Span
-    segments: tuple[Span, ...]
+    root: FlatBufferTable
+    bytecode: ByteSpan
+    segments: tuple[ByteSpan, ...]
 
 
 def read_vm_module(data: bytes) -> Reading:
@@ -173,9 +165,9 @@ def parse_module(data: bytes) -> VmModule:
     size = int.from_bytes(data[:OFFSET_BYTES], "little")
     flatbuffer = span_inside(OFFSET_BYTES, size, len(data), WHERE)
     root = root_table(data, OFFSET_BYTES, VM_IDENTIFIER, WHERE, MODULE)
-    bytecode = root.span("bytecode_data") or Span(OFFSET_BYTES, 0)
+    bytecode = root.span("bytecode_data") or ByteSpan(OFFSET_BYTES, 0)
     external_at = -(-flatbuffer.end // SEGMENT_ALIGNMENT) * SEGMENT_ALIGNMENT
-    segments: dict[Span, None] = {}
+    segments: dict[ByteSpan, None] = {}
     for table in root.tables("rodata_segments", SEGMENT):
         span = table.span("embedded_data")
         if span is None:
@@ -186,8 +178,8 @@ def parse_module(data: bytes) -> VmModule:
 
 
 def _vm_functions(module: VmModule) -> Iterator[EntryPoint]:
-    data, descriptors = module.root.data, module.root.span("function_descriptors", DESCRIPTOR.size) or Span(0, 0)
-    budget = Budget(len(data), WHERE)
+    data, descriptors = module.root.data, module.root.span("function_descriptors", DESCRIPTOR.size) or ByteSpan(0, 0)
+    budget = WorkLimit(len(data), WHERE)
     for export in module.root.tables("exported_functions", VM_EXPORT):
         name, ordinal = export.text("local_name"), export.scalar("internal_ordinal", INT32)
         if not 0 <= ordinal * DESCRIPTOR.size < descriptors.size:
@@ -196,7 +188,7 @@ def _vm_functions(module: VmModule) -> Iterator[EntryPoint]:
         inside = span_inside(offset, length, module.bytecode.size, WHERE)
         if not name.startswith("__"):  # `__init` and its like are the loader's, no entry points
             budget.spend(length)
-            code = Span(module.bytecode.start + inside.start, length).of(data)
+            code = ByteSpan(module.bytecode.start + inside.start, length).of(data)
             yield EntryPoint(name, code_bytes=length, code=code_digest(code))
 
 
@@ -223,7 +215,7 @@ class Layout(NamedTuple):
     export: str
     read: Callable[[bytes], Reading]
 
-    def span(self, module: Table) -> Span | None:
+    def span(self, module: FlatBufferTable) -> ByteSpan | None:
         """Where a module is; None where it has none that can be read: a Metal library only the driver reads."""
         if self.format == "msl":
             source = module.table("source", "version code")
@@ -258,7 +250,7 @@ def read_container(data: bytes) -> Reading:
     layout, root = _open(data)
     tables = tuple(root.tables("modules", layout.module))
     spans = tuple(map(layout.span, tables))
-    labelled = {Span(0, HEADER.size if _has_header(data) else 0): "header"}
+    labelled = {ByteSpan(0, HEADER.size if _has_header(data) else 0): "header"}
     sources = (source.span("content") for source in root.tables("source_files", "path content"))
     labelled |= {span: "sources" for span in sources if span}
     opaque = (table.span(name) for table in tables for name in ("metallib", "metallibsym"))
@@ -280,7 +272,7 @@ def _has_header(data: bytes) -> bool:
     return magic.isalnum() and has_zeros and identifier(data, HEADER.size) == magic
 
 
-def _open(data: bytes) -> tuple[Layout, Table]:
+def _open(data: bytes) -> tuple[Layout, FlatBufferTable]:
     """The layout and the root; raises `MalformedBinary`, also for content that is shorter than the header says."""
     start = HEADER.size if _has_header(data) else 0
     magic, version = identifier(data, start), 0
@@ -293,7 +285,7 @@ def _open(data: bytes) -> tuple[Layout, Table]:
     return layout, root_table(data, start, magic, layout.format, layout.root)
 
 
-def _entry_points(layout: Layout, root: Table, modules: list[Reading | None]) -> Iterator[EntryPoint]:
+def _entry_points(layout: Layout, root: FlatBufferTable, modules: list[Reading | None]) -> Iterator[EntryPoint]:
     """The exports in their own order, under the names by which the program knows them."""
     known = [{entry.name: entry for entry in reading.entry_points} if reading else None for reading in modules]
     for export in root.tables("exports", layout.export):

@@ -45,7 +45,7 @@ from bot.readers.artifact import read_artifact
 from bot.readers.elf import function_codes, read_assembled
 
 T = TypeVar("T")
-Given = TypeVar("Given")
+Product = TypeVar("Product")
 
 MAX_DIGITS = 19
 FILE_AND_LINE = re.compile(r".*?:\d+:", re.ASCII)
@@ -129,9 +129,9 @@ class _Parsed:
             rest = "the others cannot be told apart from constants"
             self.hidden = f"the executables that a reader knows hold {of_all}; {rest}"
 
-    def _attempt(self, name: str, read: Callable[[Given], T], given: Given | None) -> T | None:
+    def _attempt(self, name: str, read: Callable[[Product], T], product: Product | None) -> T | None:
         try:
-            return None if given is None else read(given)
+            return None if product is None else read(product)
         except MalformedBinary as error:
             self.reasons[name] = error.line
             return None
@@ -204,7 +204,7 @@ class _Parsed:
         return {"artifact_bytes": Known(len(self.products.artifact)), **known}
 
     def program_metrics(self) -> dict[str, Known]:
-        """Those of the whole program, each by two sources where there are two."""
+        """Metrics of the whole program, each checked by a second source where there is one."""
         no_program = "" if self.program else self.reason("program")
         schedule = self.program.schedule if self.program else None
         no_schedule = no_program or ("" if schedule else NO_SCHEDULE)
@@ -250,13 +250,13 @@ class _Parsed:
         return known | dict(zip(OF_MACHINE_CODE, (Known(registers, NO_ENTRY), Known(spills), Known(sass)), strict=True))
 
 
-def _agreed(known: Known, said: int | None, who: str) -> Known:
+def _agreed(known: Known, second: int | None, who: str) -> Known:
     """What the program's IR and another source say, if they do not contradict each other."""
-    if said is None or known.value == said:
+    if second is None or known.value == second:
         return known
     if known.value is None:
-        return Known(said)
-    return Known(None, f"the program's IR has {known.value}, {who} {said}")
+        return Known(second)
+    return Known(None, f"the program's IR has {known.value}, {who} {second}")
 
 
 def of_entries(dispatches: Sequence[Dispatch], metric: Metric, why: str = "", silent: str = "") -> Known:
@@ -274,14 +274,14 @@ def of_entries(dispatches: Sequence[Dispatch], metric: Metric, why: str = "", si
     return Known(None, silent if silent and len(unknown) == len(values) else f"not known of {unknown[0]}")
 
 
-def _by_name(named: Iterable[tuple[str, T]], wanted: Collection[str]) -> dict[str, T]:
+def _by_name(named: Iterable[tuple[str, T]], names: Collection[str]) -> dict[str, T]:
     """Wanted name → what is known of it; a name or spelling that two of either side share finds none."""
     named = list(named)
     exact = _unique(named)
     spelled = _unique((UNSPEAKABLE.sub("_", name), each) for name, each in named)
-    alone = _unique((UNSPEAKABLE.sub("_", name), name) for name in wanted)
+    alone = _unique((UNSPEAKABLE.sub("_", name), name) for name in names)
     by_spelling = {name: spelled[spelling] for spelling, name in alone.items() if spelling in spelled}
-    return by_spelling | {name: exact[name] for name in wanted if name in exact}
+    return by_spelling | {name: exact[name] for name in names if name in exact}
 
 
 def _unique(pairs: Iterable[tuple[str, T]]) -> dict[str, T]:

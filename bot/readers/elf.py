@@ -3,7 +3,7 @@
 llvm-cpu makes two of them: a relocatable object that still has its symbols, and the linked, stripped library inside
 the artifact. Format: System V ABI, generic part, chapters "Object Files", "Symbol Table" and "Relocation" (figures of
 the 32- and 64-bit layouts), https://gabi.xinuos.com. Headers are parsed by pyelftools; symbols, of which there are
-many, in one `struct` sweep. Byte ranges and digests are here for the readers of all formats.
+many, in one `struct` sweep.
 
 AMD code objects: "User Guide for AMDGPU Backend", Code Object V3 to V6 metadata: the note `AMDGPU` of type
 NT_AMDGPU_METADATA (32) holds a msgpack map whose `amdhsa.kernels` lists one map per kernel,
@@ -19,11 +19,10 @@ each function, its frame and spills on the next line, and for an entry point the
 
 from __future__ import annotations
 
-import hashlib
 import re
 import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import chain
@@ -38,8 +37,8 @@ from elftools.elf.elffile import ELFFile
 from msgspec.structs import replace
 
 from bot.core.reading import Assembled, EntryPoint, Reader, Reading
-from bot.core.snapshot import written
 from bot.errors import MalformedBinary
+from bot.readers.binary import ByteSpan, WorkLimit, code_digest, fingerprint, label_sizes, require_disjoint, span_inside
 
 MAGIC = b"\x7fELF"
 MACHINE = slice(18, 20)  # where both layouts have `e_machine`
@@ -50,8 +49,6 @@ STT_OBJECT, STT_FUNC, STT_SECTION = 1, 2, 3
 LOADER_FUNCTION = "iree_hal_executable_library_query"
 """What the runtime's loader calls in a CPU library; no entry point of the program."""
 MAX_NAME_BYTES = 1024  # symbols may share one long name; longer ones are refused rather than copied for each of them
-WORK_PER_BYTE = 64
-"""What a file may cost its reader; real objects need less than one: each byte of code and of constants once."""
 HEADER_BYTES = {32: (52, 32, 40), 64: (64, 56, 64)}
 """ELF class → bytes of the file header, of one program header, of one section header."""
 SYMBOLS = {32: ("IIIBBH", (0, 1, 2, 3, 5)), 64: ("IBBHQQ", (0, 4, 5, 1, 3))}
@@ -64,74 +61,6 @@ LABELS = {
 }
 
 
-class Span(NamedTuple):
-    """A range of bytes inside a whole; both figures in bytes."""
-
-    start: int
-    size: int
-
-    @property
-    def end(self) -> int:
-        """Offset of the first byte after the span."""
-        return self.start + self.size
-
-    def of(self, data: bytes) -> bytes:
-        """The bytes of the span; the span is known to lie inside `data`."""
-        return data[self.start : self.end]
-
-
-def span_inside(start: int, size: int, whole_bytes: int, where: str) -> Span:
-    """A span that lies inside a whole of `whole_bytes`; raises `MalformedBinary` otherwise."""
-    if start < 0 or size < 0 or start + size > whole_bytes:
-        raise MalformedBinary(f"{size} bytes at offset {start} exceed the whole of {whole_bytes} bytes", where=where)
-    return Span(start, size)
-
-
-def require_disjoint(spans: Iterable[Span], where: str) -> None:
-    """Raises `MalformedBinary` where two spans share a byte."""
-    end = 0
-    for span in sorted(span for span in spans if span.size):
-        if span.start < end:
-            raise MalformedBinary(f"two parts share the byte at offset {span.start}", where=where)
-        end = span.end
-
-
-def label_sizes(labelled: Mapping[Span, str], where: str) -> dict[str, int]:
-    """Bytes per label, in the order in which labels first appear; raises `MalformedBinary` where spans overlap."""
-    require_disjoint(labelled, where)
-    sizes: dict[str, int] = {}
-    for span, label in labelled.items():
-        sizes[label] = sizes.get(label, 0) + span.size
-    return {label: size for label, size in sizes.items() if size}
-
-
-class Budget:
-    """Work that is left, in bytes read: a file takes linear time, whatever bytes its tables name over and over."""
-
-    def __init__(self, file_bytes: int, where: str) -> None:
-        self._left, self._where = WORK_PER_BYTE * file_bytes, where
-
-    def spend(self, work_bytes: int) -> None:
-        """Raises `MalformedBinary` where that is more than is left."""
-        self._left -= work_bytes
-        if self._left < 0:
-            raise MalformedBinary("its tables name the same bytes over and over", where=self._where)
-
-
-def code_digest(*pieces: bytes) -> str:
-    """The digest, as text; where one piece ends and the next begins counts too."""
-    return written(fingerprint(*pieces))
-
-
-def fingerprint(*pieces: bytes) -> bytes:
-    """The same as bytes, for what many digests have in common."""
-    whole = hashlib.sha256()
-    for piece in pieces:
-        whole.update(len(piece).to_bytes(8, "little"))
-        whole.update(piece)
-    return whole.digest()
-
-
 @dataclass(frozen=True, slots=True)
 class Section:
     """One section with bytes in the file."""
@@ -139,7 +68,7 @@ class Section:
     index: int
     type: str  # `SHT_…`, or the number where the type has no name
     flags: int
-    span: Span
+    span: ByteSpan
     address: int  # where it is mapped; 0 in a relocatable object
     # link, info: index of a symbol table's strings; of the section that relocations are for
     link: int
@@ -181,7 +110,7 @@ class Elf:
     parts: dict[str, int]  # label → bytes over all sections and headers
 
     def symbols(self, kind: int | None = None) -> tuple[Symbol, ...]:
-        """Those of the symbol table, of which a file has at most one, by index; with a kind, its defined ones alone."""
+        """The symbols of the symbol table (a file has at most one) by index; of a kind, only the defined ones."""
         table = next((section for section in self.sections.values() if section.type == "SHT_SYMTAB"), None)
         if table is None:
             return ()
@@ -239,7 +168,7 @@ def parse_elf(data: bytes) -> Elf:
     except (ELFError, ConstructError) as error:
         raise MalformedBinary(f"no valid ELF: {error}", where="elf") from error
     require_disjoint([section.span for section in sections.values()], "elf")
-    labelled = dict.fromkeys((Span(0, file_bytes), programs, table), "headers")
+    labelled = dict.fromkeys((ByteSpan(0, file_bytes), programs, table), "headers")
     labelled |= {section.span: section.label for section in sections.values()}
     order = "<" if file.little_endian else ">"
     return Elf(data, file.elfclass, order, sections, label_sizes(labelled, "elf"))
@@ -291,7 +220,7 @@ class _Object:
 
     def __init__(self, data: bytes) -> None:
         self.elf = parse_elf(data)
-        self.sections, self.budget = self.elf.sections, Budget(len(data), "elf")
+        self.sections, self.budget = self.elf.sections, WorkLimit(len(data), "elf")
         self.known = dict[tuple[object, ...], bytes]()  # constants by place; by function where they refer to something
         self.symbols, self.functions = self.elf.symbols(), self.elf.symbols(STT_FUNC)
         starts: dict[int, set[int]] = {}  # section → offsets that a symbol or relocation names
@@ -404,12 +333,12 @@ def read_code_object(data: bytes) -> Reading:
     """Parts per kind of section; an entry point per kernel of the metadata."""
     elf = parse_elf(data)
     symbols = {symbol.name: symbol for kind in (STT_OBJECT, STT_FUNC) for symbol in elf.symbols(kind)}
-    budget = Budget(len(data), "hsaco")
+    budget = WorkLimit(len(data), "hsaco")
     entries = tuple(_entry_point(elf, kernel, symbols, budget) for kernel in _kernels(elf))
     return Reading("hsaco", len(data), elf.parts, entries)
 
 
-def _entry_point(elf: Elf, kernel: Mapping[str, Any], symbols: Mapping[str, Symbol], budget: Budget) -> EntryPoint:
+def _entry_point(elf: Elf, kernel: Mapping[str, Any], symbols: Mapping[str, Symbol], budget: WorkLimit) -> EntryPoint:
     name, values = kernel.get(".name"), {field: kernel.get(key) for field, key in FIELDS.items()}
     if not isinstance(name, str):
         raise MalformedBinary("a kernel without a name", where="hsaco")
@@ -457,7 +386,7 @@ def _kernels(elf: Elf) -> list[Mapping[str, Any]]:
 NV_INFO = ("SHT_LOPROC", str(0x70000000))
 ATTRIBUTE, OF_FUNCTION = struct.Struct("<BBH"), struct.Struct("<II")
 EIFMT_SVAL, EIATTR_FRAME_SIZE, EIATTR_REGCOUNT = 0x04, 0x11, 0x2F
-"""As `cuobjdump -elf` names them: a value of so many bytes; frame and registers of a function."""
+"""Names of `cuobjdump -elf` in `.nv.info`: the format of a sized value; frame and registers of a function."""
 PROPERTIES = re.compile(
     r"Function properties for (\S+)\s*\n"
     r"\s*\d{1,15} bytes stack frame, (\d{1,15}) bytes spill stores, (\d{1,15}) bytes spill loads[ \t]*"
@@ -529,7 +458,7 @@ def read_assembled(assembled: Assembled) -> Reading:
 
 
 ELF = Reader(lambda data: data.startswith(MAGIC), read_elf)
-"""Files of any machine."""
+"""The reader of ELF files of any machine."""
 CODE_OBJECT = Reader(lambda data: data.startswith(MAGIC) and data[MACHINE] == EM_AMDGPU, read_code_object)
 CUBIN = Reader(lambda data: data.startswith(MAGIC) and data[MACHINE] == EM_CUDA, read_cubin)
-"""No artifact holds one: an assembler makes them."""
+"""The reader of cubins, which no artifact holds: an assembler makes them."""

@@ -121,8 +121,8 @@ def measure_files(
         dispatches = [replace(dispatches[0], **own)]
     metrics = {id_: values.get(id_) for id_ in dict.fromkeys((*METRIC_IDS, *facts))}
     parts = {label: size for label, size in sizes.items() if size}
-    said = {id_: reasons.get(id_, "facts.json does not say it") for id_, value in metrics.items() if value is None}
-    return Measurement(metrics, tuple(dispatches), said | ({"unread": "; ".join(unread)} if unread else {}), parts)
+    unknown = {id_: reasons.get(id_, "facts.json does not say it") for id_, value in metrics.items() if value is None}
+    return Measurement(metrics, tuple(dispatches), unknown | ({"unread": "; ".join(unread)} if unread else {}), parts)
 
 
 def _read(data: bytes) -> Reading:

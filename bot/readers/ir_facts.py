@@ -146,7 +146,7 @@ def _wrong(facts: ProgramFacts) -> Iterator[str]:
 
 
 def _no_lines(texts: Iterable[str], characters: int | None = None) -> Iterator[str]:
-    """Of those that are empty, too long or more than one line of printable text, what they are not."""
+    """Complaints about texts that are empty, too long or more than one line of printable text."""
     for text in texts:
         if not text or not text.isprintable() or (characters and len(text) > characters):
             yield f"not a line of text: {text!r:.40}"
@@ -171,7 +171,7 @@ class Tensor(NamedTuple):
 
     @property
     def size_bytes(self) -> int | None:
-        """As it lies in a file; None where a dimension is not fixed, or for an element that is no plain number."""
+        """The tensor's size in a file; None where a dimension is not fixed, or an element is no plain number."""
         bits = self.bits
         if bits is None or self.is_dynamic:
             return None

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from bot.core.reading import EntryPoint, Reader, Reading
 from bot.errors import MalformedBinary
-from bot.readers.elf import Span, code_digest, fingerprint
+from bot.readers.binary import ByteSpan, code_digest, fingerprint
 
 # Named blocks of C-like text: where each begins and ends, comments and strings respected.
 
@@ -38,8 +38,8 @@ class Block(NamedTuple):
 
     kind: str
     name: str
-    span: Span
-    body: Span
+    span: ByteSpan
+    body: ByteSpan
 
 
 def header_pattern(header: bytes) -> Pattern[bytes]:
@@ -62,8 +62,8 @@ def blocks(text: bytes, pattern: Pattern[bytes], where: str) -> Iterator[Block]:
                 if len(header["name"]) > MAX_NAME_BYTES:
                     raise MalformedBinary(f"a name of {len(header['name'])} bytes", where=where)
                 kind, name = (header[group].decode("utf-8", "replace") for group in ("kind", "name"))
-                body = Span(token.end(), at - 1 - token.end())
-                yield Block(kind, name, Span(header.start(), at - header.start()), body)
+                body = ByteSpan(token.end(), at - 1 - token.end())
+                yield Block(kind, name, ByteSpan(header.start(), at - header.start()), body)
             header = None
         elif token["name"] or token["stop"]:
             header = token if token["name"] else None
@@ -196,7 +196,7 @@ def _nameless(name: bytes, text: bytes, known: Mapping[bytes, bytes]) -> bytes:
 
 
 def _used(body: bytes, names: Mapping[bytes, object]) -> set[bytes]:
-    """Those of the names that the body has; both sets may be large, their intersection takes the smaller one's time."""
+    """The names that the body has; both sets may be large, their intersection takes the smaller one's time."""
     return set(IDENTIFIER.findall(body)) & names.keys() if names else set()
 
 

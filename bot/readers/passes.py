@@ -39,7 +39,7 @@ _NO_CODE = frozenset({
 })  # fmt: skip
 """What says something to later passes, and becomes no code."""
 _SUFFIX = re.compile(r"\.(?:(?:nx)?v\d+\w+|[fip]\d+|bf16)(?=\.|\Z)")
-"""Of an intrinsic's name, its types: `llvm.fmuladd.v8f32`."""
+"""The types at the end of an intrinsic's name: `.v8f32` of `llvm.fmuladd.v8f32`."""
 TYPE = re.compile(rb"(?:vector|tensor|memref)<[^<>,]*|<\d+ x \w+>|\b(?:index|[iu]\d+|bf16|[fF]\d+\w*)\b")
 
 
@@ -55,13 +55,13 @@ def _operation(item: bytes, line: bytes, level: str) -> Iterator[str]:
     name = _SUFFIX.sub("", item.rpartition(b"@")[2].decode()) if level == LLVM else item.decode()
     if name in _NO_CODE:
         return
-    told = {MLIR: line.rpartition(b" : ")[2], LLVM: line}.get(level, b"")
-    types = b" ".join(dict.fromkeys(TYPE.findall(told)))
+    type_text = {MLIR: line.rpartition(b" : ")[2], LLVM: line}.get(level, b"")
+    types = b" ".join(dict.fromkeys(TYPE.findall(type_text)))
     yield f"{name} {types.decode()}" if types else name
 
 
 def header_of(line: bytes) -> tuple[str, str]:
-    """Of a dump's first line: the pass and what implements it, both empty where it is none."""
+    """The pass that a line is the header of, and the class that implements it; both empty for any other line."""
     header = next(filter(None, (form.match(line) for form in _HEADERS)), None)
     if header is None:
         return "", ""

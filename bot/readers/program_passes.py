@@ -28,7 +28,7 @@ _EXECUTABLE = re.compile(rb'flow\.executable (?:public |private )?@"?([\w$.-]+)'
 _HOST = re.compile(
     r"(?:util|flow|stream|hal|vm|iree_tensor_ext|builtin|func|cf|ml_program)\.|torch\.(?:constant|prim)\b"
 )
-"""Of the program around dispatches, and what stands for the data that they pass: each release has its own spelling."""
+"""Operations of the host's program around dispatches, and of the data that passes between them, in all releases."""
 _NO_WORK = (".constant", ".const", ".yield", ".return", "tensor.dim", "tensor.empty", "tensor.cast")
 _REGIONS = frozenset({REGION, "flow.dispatch.workgroups"})
 _LAST = "iree-flow-deduplicate-executables"  # From this pass on one executable stands for several places

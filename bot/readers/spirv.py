@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from bot.core.reading import EntryPoint, Reader, Reading
 from bot.errors import MalformedBinary
-from bot.readers.elf import Budget, code_digest, fingerprint
+from bot.readers.binary import WorkLimit, code_digest, fingerprint
 
 MAGIC = b"\x03\x02\x23\x07"
 WORD_BYTES, HEADER_WORDS, VERSION_AT = 4, 5, 1
@@ -51,7 +51,7 @@ Size = tuple[int, int]  # bytes and alignment of a type
 
 
 @dataclass(slots=True)
-class Function:
+class SpirvFunction:
     """A function while it is read: where it starts, how many words it has and what its variables occupy."""
 
     start: int
@@ -74,9 +74,9 @@ class Module:
 
     def __init__(self, words: array[int]) -> None:
         self.words, self.at = words, HEADER_WORDS
-        self.current: Function | None = None
+        self.current: SpirvFunction | None = None
         self.entries, self.nameless = list[tuple[int, str, frozenset[int]]](), list[tuple[int, int]]()
-        self.functions, self.workgroup = dict[int, Function](), dict[int, int | None]()
+        self.functions, self.workgroup = dict[int, SpirvFunction](), dict[int, int | None]()
         self.aliased, self.debug_sets = set[int](), set[int]()
         self.parts = Counter(header=HEADER_WORDS, text=0)
         self.sizes, self.offsets = dict[int, Size](), dict[int, dict[int, int]]()
@@ -119,7 +119,7 @@ class Module:
         elif opcode == OP_FUNCTION:
             if self.current is not None or words[2] in self.functions:
                 raise MalformedBinary("a function inside another", where="spirv")
-            self.current = self.functions[words[2]] = Function(self.at)
+            self.current = self.functions[words[2]] = SpirvFunction(self.at)
         elif opcode == OP_VARIABLE:
             size = self.sizes.get(self.pointees.get(words[1], -1), (None,))[0]
             if words[3] == STORAGE_WORKGROUP:
@@ -196,7 +196,7 @@ def _entry_points(module: Module) -> Iterator[EntryPoint]:
     ends = [*(each.start for each in entries.values()), len(module.words)]
     # A digest is of the function and of all that is no entry point, as ids of that stand in its code.
     outside = (_without_names(module, start, end) for start, end in zip(starts, ends, strict=True))
-    budget = Budget(len(module.words) * WORD_BYTES, "spirv")
+    budget = WorkLimit(len(module.words) * WORD_BYTES, "spirv")
     common = fingerprint(module.words[VERSION_AT : VERSION_AT + 1].tobytes(), b"".join(outside))
     for function_id, name, interface in module.entries:
         function = entries.get(function_id)

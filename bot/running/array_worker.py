@@ -109,7 +109,7 @@ def floats(rng: np.random.Generator, tensor: Any, count: int) -> Any:
 
 
 def fill(files: list[Any]) -> Any:
-    """Write the files."""
+    """Write the files, each with its head and its tensors, and answer with their number."""
     for file in files:
         with open(file["path"], "wb") as out:
             head = file["head"].encode()
@@ -121,10 +121,10 @@ def fill(files: list[Any]) -> Any:
 
 def compare(outputs: list[Any]) -> Any:
     """What can be said of each output, over all draws."""
-    return {"outputs": [Compared(each["element"]).all(each["draws"]) for each in outputs]}
+    return {"outputs": [OutputComparison(each["element"]).all(each["draws"]) for each in outputs]}
 
 
-class Compared:
+class OutputComparison:
     """One output: its draws, compared one after the other."""
 
     def __init__(self, element: str) -> None:
@@ -184,7 +184,7 @@ class Compared:
 
 
 def main() -> int:
-    """Serve the one request."""
+    """Answer the one request on standard input with one line of JSON."""
     try:
         request = json.load(sys.stdin.buffer)
         answer = fill(request["fill"]) if "fill" in request else compare(request["compare"])

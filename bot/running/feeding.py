@@ -148,10 +148,10 @@ def feed(interface: Interface, dynamic: int, draws: int, directory: Path, cancel
     runs[1:1] = [(len(runs) | 1, wide)] if wide != narrow else []
     files, calls = dict[str, _File](), list[tuple[str, ...]]()
     for draw, of_run in runs:
-        given = _arguments(function, draw, dynamic, picks=interface.picks)
-        files |= {file.name: file for file in (*of_run.values(), *(file for _, file in given)) if file}
+        arguments = _arguments(function, draw, dynamic, picks=interface.picks)
+        files |= {file.name: file for file in (*of_run.values(), *(file for _, file in arguments)) if file}
         flags = [f"--parameters={f'{scope}=' if scope else ''}{each.name}" for scope, each in of_run.items()]
-        flags += [f"--input={flag}{f'@{file.name}' if file else ''}" for flag, file in given]
+        flags += [f"--input={flag}{f'@{file.name}' if file else ''}" for flag, file in arguments]
         calls.append((f"--function={function.name}", *flags))
     if reason := _written(files, directory, cancel):
         return reason
@@ -166,24 +166,24 @@ def feed(interface: Interface, dynamic: int, draws: int, directory: Path, cancel
 
 
 def _arguments(function: Function, draw: int, dynamic: int, *, picks: bool) -> list[tuple[str, _File | None]]:
-    """All of one run, each as what stands on the command line before its file's name, and the file.
+    """One run's arguments: for each the text before its file's name on the command line, and the file, if it has one.
 
     The first run is of small values, of the others each second one as wide as can be.
 
     A mask that is no mask may make all that a program computes infinite, so that the rest keeps small integers.
     """
-    given = list[tuple[str, _File | None]]()
+    arguments = list[tuple[str, _File | None]]()
     for number, text in enumerate(function.arguments):
         tensor = parsed(text)
         if tensor is None:
-            given.append(("1xi8=0", None))
+            arguments.append(("1xi8=0", None))
             continue
         sized, role = tensor.sized(dynamic), "wide" if draw else "input"
         described = _described(sized, f"input {number}, draw {draw}", role, _below(tensor, draw, picks=picks))
         shape = "x".join([*map(str, sized.sizes), sized.element])
         file = None if tensor.is_scalar else _File("input", "", (described,), sized.size_bytes or 0)
-        given.append((f"{shape}=" if file else _scalar(tensor, described), file))
-    return given
+        arguments.append((f"{shape}=" if file else _scalar(tensor, described), file))
+    return arguments
 
 
 def _below(tensor: Tensor, draw: int, *, picks: bool) -> int | None:

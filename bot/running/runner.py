@@ -20,7 +20,7 @@ import msgspec
 
 from bot.compiler.diagnostics import DIRECTORIES, NO_MEMORY, RAN_OUT_LIKELY, cpuinfo
 from bot.compiler.ptxas import program_of
-from bot.compiler.toolchain import RUNTIME, fetch_release
+from bot.compiler.wheels import RUNTIME, fetch_release
 from bot.core.backends import backend_of
 from bot.core.fold import Price
 from bot.core.json_text import decoded
@@ -124,10 +124,10 @@ def refusal(targets: Sequence[CompiledFor], runtime: Runtime, cancel: Cancel) ->
     if not target.format.endswith(f"-{own}"):
         return here(f"a processor of kind {own} does not run {target.format}")
     try:
-        said = run([str(runtime.directory / "iree-cpuinfo")], cancel=cancel, timeout_seconds=60)
+        outcome = run([str(runtime.directory / "iree-cpuinfo")], cancel=cancel, timeout_seconds=60)
     except OSError:
         return None
-    rows = [line.split() for line in said.output.splitlines()] if said.ok else []  # in LLVM's names
+    rows = [line.split() for line in outcome.output.splitlines()] if outcome.ok else []  # in LLVM's names
     lacking = {f"+{row[0]}" for row in rows if len(row) == 2 and row[1] == "0"}
     missing = [name[1:] for name in target.features if name in lacking]
     return here(f"the processor has no {', '.join(missing)}, for which it is compiled") if missing else None
@@ -162,9 +162,9 @@ def started(
         means = _NOT_ITS_FAULT.get(outcome.signal, "")
         return Stopped(f"was ended by {outcome.signal}{means}", is_own=not means)
     lines = [line.strip() for line in outcome.output.splitlines() if line.strip() and not line.startswith("EXEC ")]
-    said = DIRECTORIES.sub("", re.sub(r"\A\S+:\d+: ", "", lines[0])) if lines else "it gave no reason"
-    said = said if len(said) <= _SAID_CHARACTERS else f"{said[: _SAID_CHARACTERS - 1]}…"
-    why = f"was refused by {runtime.name}: {said}"
+    message = DIRECTORIES.sub("", re.sub(r"\A\S+:\d+: ", "", lines[0])) if lines else "it gave no reason"
+    message = message if len(message) <= _SAID_CHARACTERS else f"{message[: _SAID_CHARACTERS - 1]}…"
+    why = f"was refused by {runtime.name}: {message}"
     is_machine = _RAN_OUT.search(outcome.output)
     return Stopped(here(why) if is_machine else why, is_own=not is_machine)
 

@@ -25,27 +25,27 @@ def segment(name: str) -> str:
 
 
 def cell_address(key: CellKey) -> str:
-    """Of a cell."""
+    """The address of a cell on the page: `MODEL/TARGET`."""
     return f"{segment(key.model)}/{segment(key.target)}"
 
 
 def dispatch_address(key: CellKey, executable: str) -> str:
-    """Of the first entry point of an executable: nearly all have one alone."""
+    """The address of the first entry point of an executable: nearly all have one alone."""
     return f"{cell_address(key)}/{segment(executable)}"
 
 
 def component_address(key: CellKey, name: str) -> str:
-    """Of a component of the model in a cell."""
+    """The address of a component of the model in a cell."""
     return f"{cell_address(key)}/component={segment(name)}"
 
 
 def cause_address(number: int) -> str:
-    """Of a root cause, by the number that the report gives it (from 1)."""
+    """The address of a root cause, by the number that the report gives it (from 1)."""
     return f"cause-{number}"
 
 
 def entry_points(base: Cell | None, head: Cell | None) -> dict[EntryPoint, None]:
-    """Those of both sides: head's in order, then what only base has."""
+    """The entry points of both sides: head's in order, then what only base has."""
     found = ((one.executable, one.name) for cell in (head, base) if cell for one in cell.dispatches)
     return dict.fromkeys(found)
 

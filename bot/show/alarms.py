@@ -158,7 +158,7 @@ def _alarm(facts: Facts, findings: Sequence[Finding], cause: int, limits: Limits
 
 
 def _doubt(facts: Facts, keys: Sequence[CellKey]) -> str:
-    """That an alarm rests on a single compile of the head: repeating has its price, so that not all are repeated."""
+    """The note that an alarm rests on a single compile of the head, as repeating costs time; empty where none does."""
     heads = [facts.deltas[key].head for key in keys]
     once = sum(head is not None and head.compiles == 1 for head in heads)
     return "" if not once else f" · {'' if once == len(keys) else f'{once} of them '}not confirmed by a second compile"

@@ -50,7 +50,7 @@ class Marked(NamedTuple):
 
 
 def marked(row: Row | Marked) -> Marked:
-    """Any row as such a one."""
+    """A row in its marked form, plain where it has no mark."""
     return row if isinstance(row, Marked) else Marked(row)
 
 
@@ -98,7 +98,7 @@ def joined(phrases: Iterable[Words], separator: str) -> Phrase:
 
 
 def some(phrases: Iterable[Words], total: int) -> Phrase:
-    """Those that are named of `total`: `a, b and 3 more`."""
+    """The phrases, of `total` in all: `a, b and 3 more`."""
     shown = [*phrases]
     return phrase(joined(shown, ", "), f" and {total - len(shown)} more" if total > len(shown) else "")
 
@@ -123,7 +123,7 @@ class Listing(Generic[T_co]):
 
     @property
     def more(self) -> int:
-        """How many are left out."""
+        """How many items are left out."""
         return max(0, self.total - len(self.items))
 
     def __bool__(self) -> bool:
@@ -131,7 +131,7 @@ class Listing(Generic[T_co]):
         return self.total > 0
 
     def __iter__(self) -> Iterator[T_co]:
-        """Over what is shown."""
+        """Iterate over the items that are shown."""
         return iter(self.items)
 
 
@@ -146,7 +146,7 @@ def first(items: Sequence[T], limit: int, noun: str) -> Listing[T]:
 
 
 def listed(items: Iterable[T], noun: str = "line") -> Listing[T]:
-    """All of them."""
+    """The listing of all items."""
     every = tuple(items)
     return Listing(every, len(every), noun)
 
@@ -168,7 +168,7 @@ def fair(items: Sequence[T], group: Callable[[T], Hashable], limit: int) -> list
 
 
 def fair_in_order(items: Sequence[T], group: Callable[[T], Hashable], limit: int) -> list[T]:
-    """The same selection, in the order of `items`."""
+    """The selection of `fair`, in the order of `items`."""
     return [items[index] for index in sorted(index for _, index in _turns(items, group, limit))]
 
 
@@ -219,7 +219,7 @@ class Room:
 
 
 FILE_TIERS = (Room(400, 40, 24, 12), Room(120, 20, 12, 8), Room(40, 10, 8, 6), Room(6, 4, 2, 6))
-"""Of a Markdown file, from the roomiest to the tightest."""
+"""The room of a Markdown file, from the roomiest to the tightest."""
 PAGE, TERMINAL = Room(5_000, 200, 200, 16, "page"), Room(40, 8, 6, 8, "terminal")
 
 

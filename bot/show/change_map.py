@@ -115,7 +115,7 @@ def _leaves(facts: Facts, delta: CellDelta) -> dict[str, list[Leaf]]:
 
 
 def pruned(place: Place, least_bytes: int) -> Place:
-    """The same sums with fewer places: in each, those with less than `least_bytes` are one."""
+    """The map with fewer places and the same sums: in each, places with less than `least_bytes` are one."""
     if place.moved_bytes < least_bytes:
         return structs.replace(place, inside=())
     inside = [pruned(one, least_bytes) for one in place.inside]
@@ -138,7 +138,7 @@ def _row(place: Place) -> list[object]:
 
 
 def map_table(tree: Place) -> Table:
-    """The same cell by cell, those that moved most first."""
+    """The map as a table, cell by cell, those that moved most first."""
     cells = [(target.name, cell) for target in tree.inside for cell in target.inside]
     cells.sort(key=lambda one: (-one[1].moved_bytes, one[0], one[1].name))
     rows = (

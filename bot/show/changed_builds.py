@@ -1,4 +1,4 @@
-"""Of the changed builds, the alarming first: why, and every metric."""
+"""The changed builds, the alarming first: why each changed, and every metric."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _NAME, _COMPONENT, _NOTE = 42, 36, 160
 
 
 def changed_builds(facts: Facts, limits: Limits) -> Fold:
-    """Of the changed cells, the alarming first: why; and every metric, where there is room."""
+    """The fold of the changed builds, the alarming first: why; and every metric, where there is room."""
     count = facts.count("changed")
     roots = [] if limits.details else facts.report.root_causes[: shown_roots(facts, limits)]
     details = [(number, root_details(facts, root)) for number, root in enumerate(roots, 1)]

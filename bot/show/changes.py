@@ -85,7 +85,7 @@ def _option(flag: str) -> str:
 
 
 def _flags_of(cell: Cell | None) -> tuple[str, ...] | None:
-    """Those of a command; the limit that is lifted where the stack gate refused a cell is the bot's own.
+    """The flags of a cell's command; the limit that is lifted where the stack gate refused a cell is the bot's own.
 
     None where there is no command, or none that can be read.
     """

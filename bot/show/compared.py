@@ -83,7 +83,7 @@ def _side(side: Snapshot) -> Iterator[Phrase]:
 
 
 def commands_of(facts: Facts, key: CellKey) -> Code:
-    """That of a build on both sides, and which compiler."""
+    """The commands of a build on both sides, each with its compiler's version."""
     report, delta = facts.report, facts.deltas[key]
     versions = {"base": report.base.compiler.version, "head": report.head.compiler.version}
     commands = {"base": delta.base.command if delta.base else "", "head": delta.head.command if delta.head else ""}

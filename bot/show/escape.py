@@ -26,7 +26,7 @@ _REMEMBERED = 1 << 11  # names and labels come again and again
 
 
 def visible(text: str) -> str:
-    """The same without control, format and bidi characters."""
+    """The text with control, format and bidi characters replaced, so that all of it can be seen."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in text)

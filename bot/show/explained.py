@@ -14,7 +14,7 @@ from bot.core.explanation import PASS_OPERATIONS, DispatchDelta, Explanation, Pa
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, code_words, metric_words, own_metrics
 from bot.core.parting import NOT_TRACED
 from bot.core.planned import beginning, matching, near_or_known, short_names
-from bot.core.report import Both, CellRow, DispatchRow, ReportRow, report_of
+from bot.core.report import Both, DispatchRow, ReportCellRow, ReportRow, report_of
 from bot.core.snapshot import CellKey
 from bot.core.spec import RESOLVED
 from bot.errors import InputError, UsageError
@@ -111,7 +111,7 @@ def _findings(report: ReportRow, key: CellKey, backend: str) -> Iterator[Block]:
             yield Sentence((Span(said, kind_of(one.level)),))
 
 
-def _cell(report: ReportRow, cell: CellRow, deltas: tuple[DispatchDelta, ...], backend: str) -> Iterator[Block]:
+def _cell(report: ReportRow, cell: ReportCellRow, deltas: tuple[DispatchDelta, ...], backend: str) -> Iterator[Block]:
     """Everything the report says of the cell: the sums first, then where they come from."""
     status, commands = ({"base": both.base or "", "head": both.head or ""} for both in (cell.status, cell.command))
     for side, failure in (("base", cell.failure.base), ("head", cell.failure.head)):

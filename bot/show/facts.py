@@ -53,11 +53,11 @@ class Naming(Protocol):
 
     @property
     def measured_targets(self) -> frozenset[str]:
-        """Those of which `every target` is said."""
+        """The targets of which `every target` is said."""
 
     @property
     def models(self) -> frozenset[str]:
-        """Those of which `every model` is said."""
+        """The models of which `every model` is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def builds(facts: Facts, count: int) -> str:
 
 
 def whole_of(finding: Finding, findings: Iterable[Finding]) -> Finding:
-    """Of a part of an artifact the finding about all of it, where that is as bad; any other finding itself."""
+    """The finding about the whole artifact for one about a part, where that is as bad; any other finding itself."""
     if finding.metric not in ARTIFACT_PARTS:
         return finding
     wholes = (one for one in findings if (one.key, one.metric) == (finding.key, "artifact_bytes"))

@@ -110,7 +110,7 @@ def grid_percent(ratio: float | None) -> str:
 
 
 def grid_relative(base: Value, head: Value) -> str:
-    """The same of two values: `+67`, `+46..+54`."""
+    """The change from base to head in percent, without its sign `%`, as in the grid: `+67`, `+46..+54`."""
     if base is None or head is None or not ends(base)[0]:
         return grid_percent(None)
     (least, most), (low, high) = ends(base), ends(head)

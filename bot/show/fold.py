@@ -54,7 +54,7 @@ _REASONS = {"nothing-to-fold": "Nothing to fold", "unsupported": "Not supported"
 
 
 @dataclass(frozen=True)
-class _Facts:
+class _AuditNames:
     """What cells of an audit are named by, as those of a report."""
 
     audit: FoldAudit
@@ -85,8 +85,8 @@ def write_folds(audit: FoldAudit, templates: Path | None, out: Path) -> list[Pat
 
 
 def fold_blocks(audit: FoldAudit, room: Room) -> tuple[Block, ...]:
-    """The whole answer."""
-    facts, footnotes = _Facts(audit), Footnotes(room.lines)
+    """The blocks of the whole answer."""
+    facts, footnotes = _AuditNames(audit), Footnotes(room.lines)
     headline, *sentences = _sentences(facts)
     tables = _cell_tables(facts, footnotes, room)
     cells = (Sentence(phrase(_ABOUT_CELLS)), *tables, more_of(tables), List(footnotes.listed(), small=True))
@@ -105,7 +105,7 @@ def fold_blocks(audit: FoldAudit, room: Room) -> tuple[Block, ...]:
 # Sums, in words.
 
 
-def _sentences(facts: _Facts) -> Iterator[Phrase]:
+def _sentences(facts: _AuditNames) -> Iterator[Phrase]:
     """What a reader should know who reads no table; the first is the headline."""
     audit = facts.audit
     folded = [cell for cell in audit.cells if cell.state == _FOLDED]
@@ -151,7 +151,7 @@ def _headline(summed: Sequence[FoldCell], count: int, is_wrong: bool) -> Phrase:
 
 
 def _known(pairs: Iterator[BeforeAfter]) -> list[tuple[int, int]]:
-    """Those of which both are known."""
+    """The pairs of before and after of which both are known."""
     return [(one.before, one.after) for one in pairs if one.before is not None and one.after is not None]
 
 
@@ -173,7 +173,7 @@ def _away(regions: int | None, executables: int | None) -> str:
 
 
 def _model_table(audit: FoldAudit, limit: int) -> Table:
-    """Today and then."""
+    """The table of what is folded away of each model's regions, as it is and with the audit's folds."""
     rows = []
     for one in audit.models[:limit]:
         today, then = (phrase(strong(_away(one.regions, at).removesuffix(" %"))) for at in (one.today, one.folded))
@@ -188,7 +188,7 @@ def _has_row(cell: FoldCell) -> bool:
     return cell.state == _FOLDED or (bool(cell.left) and cell.artifact_bytes.before is not None)
 
 
-def _cell_tables(facts: _Facts, footnotes: Footnotes, room: Room) -> Listing[Table]:
+def _cell_tables(facts: _AuditNames, footnotes: Footnotes, room: Room) -> Listing[Table]:
     """A table for each model, which take turns: outputs that differ first, what was run next, then what shrank most."""
     ordered = sorted(
         filter(_has_row, facts.audit.cells),
@@ -205,7 +205,7 @@ def _cell_tables(facts: _Facts, footnotes: Footnotes, room: Room) -> Listing[Tab
     return listing(tables, len(totals), "model")
 
 
-def _row(facts: _Facts, cell: FoldCell, footnotes: Footnotes) -> Row:
+def _row(facts: _AuditNames, cell: FoldCell, footnotes: Footnotes) -> Row:
     sizes, counts = cell.artifact_bytes, cell.executables
     change = UNKNOWN if sizes.change is None else relative(sizes.before, sizes.after) if sizes.change else "±0"
     resumed = BeforeAfter(sizes.before, cell.resumed_bytes).change
@@ -227,7 +227,7 @@ def _row(facts: _Facts, cell: FoldCell, footnotes: Footnotes) -> Row:
 # Lines.
 
 
-def _other_cells(facts: _Facts, room: Room) -> Listing[Phrase]:
+def _other_cells(facts: _AuditNames, room: Room) -> Listing[Phrase]:
     """The cells without a row, by state and reason, those with most cells first."""
     groups: dict[tuple[str, str], list[FoldCell]] = {}
     for cell in facts.audit.cells:
@@ -242,7 +242,7 @@ def _other_cells(facts: _Facts, room: Room) -> Listing[Phrase]:
 
 
 def _family_lines(
-    facts: _Facts, families: Callable[[FoldCell], Sequence[FoldedFamily | LeftFamily]], room: Room
+    facts: _AuditNames, families: Callable[[FoldCell], Sequence[FoldedFamily | LeftFamily]], room: Room
 ) -> Listing[Phrase]:
     """What is alike, of these families of each cell: a line for each kind and reason, most executables first.
 

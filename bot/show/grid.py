@@ -67,7 +67,7 @@ GridRow = tuple[str, tuple[GridCell, ...]]  # A model, and its cells
 
 
 class Grid(NamedTuple):
-    """The grid."""
+    """Models by targets, a symbol or a number for each build."""
 
     # headers and rows of one table, or of several where the targets are too many for one
     blocks: tuple[tuple[tuple[str, ...], tuple[GridRow, ...]], ...]
@@ -149,7 +149,7 @@ def cut_columns(
 
 
 def grid_tables(grid: Grid) -> Iterator[Block]:
-    """As tables, with the legend and how many models have no room."""
+    """The blocks of the grid: its tables, the legend, and how many models have no room."""
     for headers, rows in grid.blocks:
         cells = [
             (

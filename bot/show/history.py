@@ -161,7 +161,7 @@ def _gap(cell: Cell) -> str:
 
 
 def _varies(cell: Cell) -> str:
-    """That its command gives artifacts of several sizes; empty where it does not."""
+    """The note that a cell's command gives artifacts of several sizes; empty where it does not."""
     sizes = " or ".join(map(amount, seen_values(cell).get(_ARTIFACT, ())))
     return f"not deterministic: the same command gives {sizes}" if sizes else ""
 
@@ -279,7 +279,7 @@ def _cells(facts: _Facts, columns: Sequence[str], room: Room) -> Iterator[Block]
 
 
 def _cell(facts: _Facts, key: CellKey, columns: Sequence[str], footnotes: Footnotes) -> Row:
-    """Its artifacts, and where they moved most."""
+    """The row of a cell: its artifacts in each column's release, and where they moved most."""
     cells = dict(zip(facts.names, facts.rows[key], strict=True))
     values = []
     for cell in (cells[at] for at in columns):
@@ -295,7 +295,7 @@ def _cell(facts: _Facts, key: CellKey, columns: Sequence[str], footnotes: Footno
 
 
 def _shown_models(facts: _Facts) -> Mapping[str, Sequence[dict[str, Any]]]:
-    """Those that there is room for, in order, with their chart lines: those that moved most, if not all."""
+    """Model → its chart lines, in order; where there is no room for all models, those that moved most."""
     charts, room = dict[str, list[dict[str, Any]]](), _CELLS_BYTES
     moved = {
         model: sum(abs(move.changes[_ARTIFACT]) for key in keys for *_, move in facts.moved(key))

@@ -164,7 +164,7 @@ class PageRoom:
     left_bytes: int
 
     def spend(self, drawn: str) -> str:
-        """The same text, which takes its bytes."""
+        """The drawn text as it is, after its bytes are taken from what is left."""
         self.left_bytes -= len(drawn.encode(errors="surrogatepass"))
         return drawn
 
@@ -179,7 +179,7 @@ class Selection(NamedTuple):
 
 
 def selection(facts: Facts) -> Selection:
-    """As many cells as a page has room for.
+    """The cells that a page has room for.
 
     What does most to the verdict first, then by state and bytes that moved; what says nothing of a change last.
     """
@@ -284,7 +284,7 @@ def _whole(
 
 
 def _metrics(facts: Facts, delta: CellDelta) -> Iterator[Block]:
-    """Those that changed; those that did not, and why others are not known."""
+    """The metrics of a build that changed; those that did not, and why others are not known."""
     known = [one for one in delta.metrics.values() if (one.base, one.head) != (None, None)]
     changed, equal = list[Marked](), list[Row]()
     for value in known:
@@ -338,7 +338,7 @@ def _falls(why: Explanation | None) -> Iterator[Block]:
 
 
 def _dispatches(facts: Facts, delta: CellDelta) -> tuple[Table, Table]:
-    """Those that are not the same on both sides, and all entry points; each address is that of one row."""
+    """The tables of dispatches that are not the same on both sides, and of all entry points; an address has one row."""
     why, backend = facts.report.explanations.get(delta.key), facts.backends.get(delta.key.target, "")
     addresses = dispatch_addresses(delta.key, entry_points(delta.base, delta.head))
     changed = _changed(why, backend, addresses) if why else Table(("",))

@@ -75,7 +75,7 @@ class MeasureProgress:
             self._refresh()
 
     def ended(self, name: str) -> None:
-        """It is over."""
+        """A task has ended: it is no longer named beside the bar."""
         with self._lock:
             self._running.remove(name)
             self._refresh()
@@ -94,7 +94,7 @@ class MeasureProgress:
                 self.say(self._counts())
 
     def spent(self, cpu_ms: Mapping[str, int], jobs: int) -> None:
-        """All of the last plan is measured: what it took."""
+        """Say what measuring all cells of the last plan took."""
         seconds, cpu_seconds = time.monotonic() - self._planned_at, sum(cpu_ms.values()) / 1000
         if cpu_seconds:
             share = cpu_seconds / (seconds * jobs)

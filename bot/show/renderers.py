@@ -287,7 +287,7 @@ def utf8_bytes(text: str) -> int:
 
 
 def html_rows(table: Table) -> Markup:
-    """Its rows, each led by its name; what stands in place of the last columns is as wide as they."""
+    """The rows of a table, each led by its name; what stands in place of the last columns is as wide as they."""
     lines, width = list[str](), len(table.headers)
     scope = "" if table.headers[0] else ' scope="row"'  # a column without a header is no column of names by itself
     for row in map(marked, table.rows):
@@ -383,7 +383,7 @@ def skeleton(
 
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _BREAKABLE = 12, 40
-"""Of a text of more characters, a terminal needs room for two thirds, and never for more than the second."""
+"""Characters: a longer text than the first needs room for two thirds of it, and never for more than the second."""
 
 
 def markdown(

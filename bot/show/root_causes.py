@@ -135,7 +135,7 @@ def _example(facts: Facts, one: Example) -> Phrase:
 
 
 def example_address(facts: Facts, one: Example) -> str:
-    """That of its dispatch; empty where it is none, or none of those that are known to have changed."""
+    """The address of an example's dispatch; empty where it names none, or none that is known to have changed."""
     explanation = facts.report.explanations.get(one.key)
     deltas = explanation.dispatches if explanation else ()
     named = (delta.head or delta.base for delta in deltas if delta.name == one.dispatch)

@@ -60,7 +60,7 @@ class Total:
 
 
 class Totals(NamedTuple):
-    """All targets."""
+    """The sums that are shown, a row a target."""
 
     # each target that something changed on; then all, where these are several. Empty where nothing changed, or no cell
     # was measured on both sides.
@@ -70,7 +70,7 @@ class Totals(NamedTuple):
 
 
 def totals(facts: Facts) -> Totals:
-    """Those of each measured target."""
+    """Artifacts added up for each measured target, and for all."""
     targets: dict[str, list[CellDelta]] = {target: [] for target in sorted(facts.measured_targets)}
     for delta in facts.report.deltas:
         if delta.key.target in targets:

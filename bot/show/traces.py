@@ -48,7 +48,7 @@ TracedDispatch = tuple[CellKey, str]  # A cell and the name of a dispatch of it
 
 
 def largest_traced(facts: Facts) -> frozenset[TracedDispatch]:
-    """Those with a pass, by how much their code changed."""
+    """The traced dispatches with a pass whose code changed most."""
     sizes = sorted(
         (-abs(code_change(one) or 0), key, one.name)
         for key, told in facts.report.explanations.items()

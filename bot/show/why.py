@@ -90,7 +90,7 @@ def waterfall(explanation: Explanation) -> Iterator[tuple[str, str, list[tuple[s
 
 
 def by_cause(explanation: Explanation) -> str:
-    """The same in words: `strategy +57,000 B, VM bytecode +12 B`; empty where there are fewer than two causes.
+    """The bytes of each cause: `strategy +57,000 B, VM bytecode +12 B`; empty where there are fewer than two causes.
 
     Bytes that no dispatch's code explains are named by the part of the artifact that they are in.
     """
@@ -137,7 +137,7 @@ def diffs(dispatches: Sequence[DispatchDelta], most: int, most_lines: int) -> It
 
 
 def component_row(delta: ComponentDelta) -> tuple[str, str, str, str]:
-    """Its name, and both sides of its dispatch sites, code and stack frame."""
+    """The cells of a component's row: its name, and both sides of its dispatch sites, code and stack frame."""
     amounts = (("dispatch_sites", "count"), ("code_bytes", "bytes"), ("stack_bytes", "bytes"))
     sites, size, stack = (sides(delta.base.get(what), delta.head.get(what), unit) for what, unit in amounts)
     return clean(delta.name, _NAME), sites, size, stack

@@ -77,8 +77,8 @@ class DataBranch:
         """
         directory = self._room.enter_context(temporary_directory("data-"))
         url, file, path = self._git.text("remote", "get-url", "origin"), directory / "settings", directory / "bare"
-        wanted = r"^(http|credential)\.|^core\.sshcommand$"
-        self._git("config", "--local", "--includes", "--null", "--get-regexp", wanted, stdout=file)
+        pattern = r"^(http|credential)\.|^core\.sshcommand$"
+        self._git("config", "--local", "--includes", "--null", "--get-regexp", pattern, stdout=file)
         rows = file.read_text(encoding="utf-8", errors="replace").split("\0")
         file.unlink()
         settings = [(key, value) for key, _, value in (row.partition("\n") for row in rows) if key]

@@ -29,7 +29,7 @@ _PATH = re.compile(
 
 
 class Store(Protocol):
-    """A place for snapshots."""
+    """Where baselines are stored: a branch or a directory."""
 
     def entries(self) -> Sequence[Entry]:
         """Everything stored, of all reports; empty where nothing was stored yet."""

@@ -61,14 +61,14 @@ def _rule(metric: Metric, limit: int | None, good: Sequence[int], bad: Sequence[
     rule = f"more than {amount(limit, metric.unit)}{how}"
     ends = judged(good, limit), judged(bad, limit)
     texts = (" or ".join(amount(value, metric.unit) for value in values) for values in (good, bad))
-    said = "GOOD has {}, BAD {}".format(*texts)
+    figures = "GOOD has {}, BAD {}".format(*texts)
     if ends == ("bad", "good") or max(bad) < min(good):
-        raise UsageError(f"GOOD and BAD are swapped: {said}", hint="lower is better: name the lower one first")
+        raise UsageError(f"GOOD and BAD are swapped: {figures}", hint="lower is better: name the lower one first")
     if list(good) == list(bad) and ends[0] == ends[1]:
-        raise UsageError(f"{metric.id} is the same at both ends: {said}", hint="name two between which it moved")
+        raise UsageError(f"{metric.id} is the same at both ends: {figures}", hint="name two between which it moved")
     for place, result, wanted in zip(("GOOD", "BAD"), ends, ("good", "bad"), strict=True):
         if result != wanted:
-            raise UsageError(f"{place} is not {wanted}: {said}, and bad is {rule}", hint="name another end or limit")
+            raise UsageError(f"{place} is not {wanted}: {figures}, and bad is {rule}", hint="name another end or limit")
     return limit, rule
 
 

@@ -28,7 +28,7 @@ from bot.core.spec import Sought
 from bot.errors import NoVerdict, UsageError
 from bot.explain.explanations import changed_models, explanations
 from bot.explain.root_causes import root_causes
-from bot.explain.suspects import Source, clone_source, github_source
+from bot.explain.suspects import CompilerHistory, clone_source, github_source
 from bot.explain.texts import Texts, no_texts
 from bot.explain.whole_models import model_edits
 from bot.show.totals import everything
@@ -133,8 +133,8 @@ def both_sides(request: Request, show: Show, cancel: Cancel) -> BothSides:
     missing = [side for side, (sought, _) in named.items() if not sought.spec]
     if missing:
         options = ["--compiler"] if _tries(request) else [f"--{side}" for side in missing]
-        wanted = " and ".join(f"{option} SPEC" for option in options)
-        hint = f"give {wanted}, such as {options[0]} 3.13.0, or a --config that names compiler.{missing[0]}"
+        words = " and ".join(f"{option} SPEC" for option in options)
+        hint = f"give {words}, such as {options[0]} 3.13.0, or a --config that names compiler.{missing[0]}"
         where = str(works[missing[0]].request.config or "")
         raise UsageError(f"no compiler for the {' and '.join(missing)} side", where=where, hint=hint)
     head = named["head"][0].spec
@@ -188,7 +188,7 @@ def with_compiler(work: Work) -> Work:
     return replace(work, request=request, config=config)
 
 
-def source_of(work: Work) -> Source | None:
+def source_of(work: Work) -> CompilerHistory | None:
     """Where the request says that commits of the compiler are looked up, on GitHub with the environment's token."""
     request, repository, environ = work.request, work.config.compiler.repository, os.environ
     if request.source is not None:

@@ -68,7 +68,7 @@ def release_study(specs: Sequence[str], work: Work) -> Study:
 
 
 def _each_once(variants: Sequence[Variant], say: Callable[[str], None]) -> list[Variant]:
-    """Of several measurements of one compiler the last that was named; what is left out is said."""
+    """The variants with each compiler once, the last that was named; what is left out is said."""
     last = dict[object, Variant]()
     for at, one in enumerate(variants):
         same: object = at  # of a gap, or of a compiler without a digest, nobody knows
@@ -118,7 +118,7 @@ _ZERO = Version("0")
 
 
 def _version(of: Snapshot | str) -> Version | None:
-    """Of the release that a compiler is, else as that calls itself: wheels of 3.13.0 say `3.13.0rc20261016`."""
+    """The version of a compiler's release, else what it calls itself: wheels of 3.13.0 say `3.13.0rc20261016`."""
     try:
         return Version(of if isinstance(of, str) else release_in(of.compiler.spec) or of.compiler.version)
     except InvalidVersion:
@@ -223,7 +223,7 @@ def _moves(since: str, name: str, report: Report) -> Moves:
 
 
 def _flags(*commands: str) -> str:
-    """That both releases compiled the cell with other flags, which the program did not just call by another name."""
+    """The note that flags changed between two commands, other than by name alone; empty where they did not."""
     left, right = ([flag for flag in flags_of(one) if flag != LIFTED_LIMIT_FLAG] for one in commands)
     gone, new = ([flag for flag in one if flag not in other] for one, other in ((left, right), (right, left)))
     if not (left and right) or not (gone or new):

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from bot.compiler.bindings import Importer
 from bot.compiler.compiler import Session
-from bot.compiler.compiling import Kit, Source, artifact_of
-from bot.compiler.iree import in_its_words, open_kit, toolchain_of, unknown_to_all
+from bot.compiler.compiling import CompileInput, CompileSetup, artifact_of
+from bot.compiler.importing import Importer
+from bot.compiler.iree import in_its_words, open_setup, toolchain_of, unknown_to_all
 from bot.config.targets import merged
 from bot.core.backends import backend_of
 from bot.core.fold import Price, Run
@@ -49,7 +49,7 @@ class VariantPlan(NamedTuple):
         return self.variant.name
 
     def planned(self, key: CellKey) -> PlannedCell:
-        """One of its cells."""
+        """The planned cell of that key; there is one."""
         return next(one for one in self.side.cells if one.key == key)
 
 
@@ -80,8 +80,8 @@ def _scope(experiment: Experiment, work: Work) -> tuple[tuple[Model, ...], tuple
     Targets are without the flags of variants.
     """
     config, backends = work.config, {target.name: target.backend for target in work.config.targets}
-    wanted = kept(list(backends), experiment.targets, short_names(list(backends), backends))
-    targets = tuple(target for target in config.targets if target.name in wanted)
+    names = kept(list(backends), experiment.targets, short_names(list(backends), backends))
+    targets = tuple(target for target in config.targets if target.name in names)
     models = load_models(config.models, work.repository.top, config.import_flags)
     if not targets:
         hint = "the configuration has none of its targets: define one of your own in a file of experiments"
@@ -170,7 +170,7 @@ def _timed(plans: Sequence[VariantPlan], study: Study, work: Work) -> tuple[str,
                     of = of_release(release, work.request.cache, work.cancel, say, work.places)
                 except CompilerUnavailable as error:
                     say(f"artifacts of {release} are run by {runtime.name}: {error.line}")
-            tools[info.digest] = (*stack.enter_context(open_kit(plan.side.toolchain, session)), of)
+            tools[info.digest] = (*stack.enter_context(open_setup(plan.side.toolchain, session)), of)
         bench = _Bench(tools, scratch, work.cancel)
         for key in study.keys:
             if reference := study.references.get(key.target):
@@ -186,7 +186,7 @@ def _not_run(why: str) -> Run:
     return Run(equal_note=why, price_note=why)
 
 
-_Tools = tuple[Kit, Importer, Runtime]  # What only one compiler has
+_Tools = tuple[CompileSetup, Importer, Runtime]  # What only one compiler has
 _Row = tuple[VariantPlan, Cell]
 
 
@@ -222,10 +222,10 @@ class _Bench:
         backend = plan.planned(cell.key).target.backend
         if backend_of(backend).runs_on == "its device":
             return here(f"{backend} code needs its device, and the processor is none")
-        (kit, _, runtime), flow = self.tools[plan.side.compiler.info.digest], self.scratch / "flow.mlir"
+        (setup, _, runtime), flow = self.tools[plan.side.compiler.info.digest], self.scratch / "flow.mlir"
         if (failed := self._compiled(first, flow, flow_of)) is not None:
             return failed
-        signature = interface_of(kit.bindings, flow)
+        signature = interface_of(setup.bindings, flow)
         flow.unlink(missing_ok=True)
         if isinstance(signature, str):
             return signature
@@ -250,11 +250,11 @@ class _Bench:
     def _compiled(self, row: _Row, out: Path, by: Callable[..., Failure | None]) -> str | None:
         """Compile a row's model to a file, the stack limit lifted where needed; why that fails, None else."""
         (plan, cell), lifted = row, (LIFTED_LIMIT_FLAG,) if row[1].status == "over-stack-limit" else ()
-        (kit, importer, _), planned = self.tools[plan.side.compiler.info.digest], plan.planned(cell.key)
+        (setup, importer, _), planned = self.tools[plan.side.compiler.info.digest], plan.planned(cell.key)
         source = importer.source(planned.model)
         if isinstance(source, Failure):
             return source.first_line
-        failed = by(kit, (*planned.argv, *lifted), Source(planned.model.name, source), out)
+        failed = by(setup, (*planned.argv, *lifted), CompileInput(planned.model.name, source), out)
         return failed.first_line if failed else None
 
     def _ran(self, first: _Row, row: _Row, runner: Runner, before: Path) -> Run:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from bot.compiler.bindings import Bindings
-from bot.compiler.compiling import Kit, Source, compile_to
+from bot.compiler.compiling import CompileInput, CompileSetup, compile_to
 from bot.core.record import Count, Name, Record, always
 from bot.core.snapshot import Failure
 from bot.errors import InputError, MalformedBinary
@@ -60,9 +60,9 @@ class Rewritten(Record, frozen=True):
     left: tuple[LeftGroup, ...]
 
 
-def flow_of(kit: Kit, argv: Sequence[str], source: Source, out: Path) -> Failure | None:
+def flow_of(setup: CompileSetup, argv: Sequence[str], source: CompileInput, out: Path) -> Failure | None:
     """Write the program at the end of the flow phase; what is wrong where it cannot be had, or not be read again."""
-    text = compile_to(kit, (*argv, *FLOW_OPTIONS), source)
+    text = compile_to(setup, (*argv, *FLOW_OPTIONS), source)
     if isinstance(text, Failure):
         return text
     if lost := missing_resource(text):

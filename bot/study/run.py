@@ -32,7 +32,7 @@ from bot.core.delta import CellDelta, diff, distinct
 from bot.core.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG, SIDES, Model, PlannedCell, Target
 from bot.core.policy import Finding, judge
 from bot.core.record import INT_LIMIT
-from bot.core.snapshot import STATUSES, Cell, CellKey, Failure, Outcome, Snapshot, SourceInfo
+from bot.core.snapshot import STATUSES, Cell, CellKey, CompileOutcome, Failure, Snapshot, SourceInfo
 from bot.show.filters import plural
 from bot.study.cell import cell_of
 from bot.system.files import temporary_directory
@@ -69,7 +69,7 @@ class Progress(Watcher, Protocol):
         """How much there is to do, and of what."""
 
     def measured(self, side: str, cell: Cell, cost: float) -> None:
-        """A cell is done."""
+        """Tell that a cell is measured."""
 
     def spent(self, cpu_ms: Mapping[str, int], jobs: int) -> None:
         """All is measured: what compiling cost, by model, on how many threads."""
@@ -93,7 +93,7 @@ class Resources:
 
     def compile(
         self,
-        wanted: Iterable[tuple[SidePlan, Sequence[tuple[PlannedCell, int]]]],
+        plans: Iterable[tuple[SidePlan, Sequence[tuple[PlannedCell, int]]]],
         finish: Callable[[str, PlannedCell, int, Result], None],
     ) -> Meter:
         """Compile cells of sides by their printed commands, each at a layout of memory; what that cost.
@@ -107,7 +107,7 @@ class Resources:
 
         with temporary_directory("run-") as scratch, ExitStack() as stack:
             tasks = []
-            for plan, cells in wanted:
+            for plan, cells in plans:
                 if cells:
                     session = Session(scratch, self.timeout_seconds, self.cancel, meter)
                     start = partial(compile_cell, plan.label, stack.enter_context(plan.compiler.at_work(session)))
@@ -134,7 +134,7 @@ def measure_sides(plans: Sequence[SidePlan], resources: Resources) -> dict[str, 
     """
     cache, assembler, progress = resources.cache, resources.assembler, resources.progress
     cells: dict[str, dict[CellKey, Cell]] = {plan.label: {} for plan in plans}
-    wanted = dict[str, list[tuple[SidePlan, PlannedCell]]]()  # key in the cache → who waits for it
+    waiters = dict[str, list[tuple[SidePlan, PlannedCell]]]()  # key in the cache → who waits for it
     for plan in plans:
         info, own = plan.compiler.info, cells[plan.label]
         for planned in plan.cells:
@@ -142,14 +142,14 @@ def measure_sides(plans: Sequence[SidePlan], resources: Resources) -> dict[str, 
                 own[planned.key] = Cell(planned.key, "unsupported", failure=Failure("target", why))
                 continue
             key = cell_key(info.digest, planned)
-            if key not in wanted and (known := cache.load(key, info.metrics)) is not None:
+            if key not in waiters and (known := cache.load(key, info.metrics)) is not None:
                 own[planned.key] = _labelled(known, planned)
             else:
-                wanted.setdefault(key, []).append((plan, planned))
-    first = [some[0] for some in wanted.values()]
+                waiters.setdefault(key, []).append((plan, planned))
+    first = [some[0] for some in waiters.values()]
     cost = sum(planned.cost for _, planned in first)
     cached = [key for own in cells.values() for key, cell in own.items() if cell.command]
-    waiting = [planned.key for some in wanted.values() for _, planned in some]
+    waiting = [planned.key for some in waiters.values() for _, planned in some]
     sides = "sides" if set(cells) <= set(SIDES) else "variants"
     about = f" ({plural(len({*cached, *waiting}), 'build')} on {len(cells)} {sides})" if len(cells) > 1 else ""
     progress.plan(len(cached) + len(waiting), len(cached), cost, about)
@@ -159,7 +159,7 @@ def measure_sides(plans: Sequence[SidePlan], resources: Resources) -> dict[str, 
         """Measure, keep, and hand out one finished compile."""
         cell, key = cell_of(planned, result, resources.texts, assembler), cell_key(digests[label], planned)
         cache.store(key, cell)
-        for other, same in wanted[key]:
+        for other, same in waiters[key]:
             cells[other.label][same.key] = _labelled(cell, same)
             progress.measured(other.label, cell, same.cost if other.label == label else 0.0)
 
@@ -245,7 +245,7 @@ class _Budget:
         self._left, self._few = LARGEST_SHARE * sum(cost_ms for cost_ms, _ in self._cells.values()), FEW
 
     def admit(self, keys: Iterable[CellKey], times: int) -> frozenset[CellKey]:
-        """Those of the cells that can be repeated for what is left.
+        """The cells that can be repeated for what is left.
 
         What an earlier run repeated is not compiled again, but counts all the same: the same comparison always
         rests on the same compiles.
@@ -314,7 +314,7 @@ def _merged(known: Cell, run: Cell) -> Cell:
     return structs.replace(main, compiles=known.compiles + 1, others=tuple(sorted(outcomes[1:], key=_rank)))
 
 
-def _rank(one: Cell | Outcome) -> tuple[int, int, str]:
+def _rank(one: Cell | CompileOutcome) -> tuple[int, int, str]:
     """What compiles first, then the smallest artifact: in whatever order they came, the same one leads."""
     size = one.metrics.get("artifact_bytes")
     return STATUSES.index(one.status), INT_LIMIT if size is None else size, one.artifact_digest or ""

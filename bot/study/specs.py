@@ -10,7 +10,7 @@ from pathlib import Path
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from bot.compiler.toolchain import between, newest, only_fitting
+from bot.compiler.wheels import between, newest, only_fitting
 from bot.core.spec import MOVING, Places, release_in, release_of
 from bot.errors import CompilerUnavailable, UsageError
 from bot.show.filters import plural
@@ -188,7 +188,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def _version(spec: str) -> Version | None:
-    """Of a release or a wheel file; None where the name does not tell."""
+    """The version of a release or a wheel file; None where the name does not tell."""
     if release := release_in(spec):
         return Version(release)
     try:

@@ -15,7 +15,9 @@ from bot.errors import NoVerdict, UsageError
 from bot.explain.explanations import explanations
 from bot.study.comparison import both_sides
 from bot.study.prepare import Request, Show
-from bot.study.tracing import is_formed, is_lone, program_command, trace_commands, with_traces
+from bot.study.printed_passes import program_command, trace_commands
+from bot.study.trace_budget import is_formed, is_lone
+from bot.study.tracing import with_traces
 from bot.system.processes import Cancel
 
 _SHOWN = 8

@@ -1,203 +1,56 @@
-"""One dispatch compiled alone, with its IR printed after each pass: counted as it streams by, never kept.
+"""The dispatches that moved most, traced through the passes of both compilers, as far as the time for it goes.
 
-MLIR's passes and two milestones of LLVM's are printed in one compile. All of LLVM's cost far more (20 s and 240 MB for
-a dispatch of 146 KB), so that they are asked for by themselves, where the sides part behind MLIR.
+A trace is read once: the cache has those of a cell beside its measurements, and a stored side brings its own.
 """
 
 from __future__ import annotations
 
-import re
-import shlex
 import threading
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
-from math import inf
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from bot.compiler.bindings import Importer, working
+from bot.compiler.bindings import working
 from bot.compiler.cell_cache import cell_key
 from bot.compiler.compiler import Session
-from bot.compiler.compiling import Kit, Source, compile_to
-from bot.compiler.diagnostics import failure
+from bot.compiler.compiling import CompileInput, CompileSetup
+from bot.compiler.importing import Importer
 from bot.compiler.schedule import Task, run_all
-from bot.compiler.toolchain import UNTHREADED
 from bot.core.delta import diff
-from bot.core.explanation import EARLY_CAUSES, DispatchDelta, Explanation, moved_bytes
-from bot.core.parting import (
-    NO_PLACES,
-    NO_TIME,
-    NOT_STORED,
-    OTHER_DISPATCHES,
-    OTHER_MODEL,
-    parting,
-)
+from bot.core.explanation import DispatchDelta
+from bot.core.parting import NO_PLACES, NO_TIME, NOT_STORED, OTHER_DISPATCHES, OTHER_MODEL, parting
 from bot.core.planned import LIFTED_LIMIT_FLAG, SIDES, PlannedCell
 from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot
-from bot.core.trace import LLVM, MLIR, PROGRAM, REGION, DispatchTrace
-from bot.errors import MalformedBinary
+from bot.core.trace import LLVM, PROGRAM, REGION, DispatchTrace
 from bot.explain.explanations import changed_models, explanations
-from bot.readers.artifact import read_executable
-from bot.readers.assemble import UNSPEAKABLE
-from bot.readers.elf import function_codes
-from bot.readers.passes import PassReader
 from bot.readers.program_passes import LOCATION, ProgramReader, joint_places
 from bot.show.filters import plural
 from bot.study.prepare import Work
+from bot.study.printed_passes import (
+    PROGRAM_FOLDER,
+    PROGRAM_OPTIONS,
+    compile_printing,
+    executable_sources,
+    printed_passes,
+    trace_options,
+    with_llvm_passes,
+)
 from bot.study.run import Resources, SidePlan
-from bot.system.files import Keeping, temporary_directory, whole_or_nothing
-from bot.system.processes import Meter, run
+from bot.study.trace_budget import Moved, TraceBudget, dispatches_of, is_formed, seconds_for, worth_tracing
+from bot.system.files import temporary_directory
+from bot.system.processes import Meter
 
-_ALONE = ("--compile-from=executable-sources", "--compile-mode=hal-executable")
-_ELIDED = "--mlir-elide-elementsattrs-if-larger=8"
-_PASSES = ("--mlir-print-ir-after-all", "--mlir-print-ir-after-change")
-_MILESTONES = "--print-after=finalize-isel,prologepilog,prolog-epilog"
-"""The first and nearly the last look at machine instructions; a name that a release does not know is ignored."""
-_LLVM_PASSES = ("--print-changed=quiet", "--print-loop-func-scope")
-_PROGRAM = (
-    "--compile-to=flow", *_PASSES, _ELIDED, "--mlir-print-debuginfo", "--mlir-print-local-scope", UNTHREADED
-)  # fmt: skip
-"""Up to where executables are outlined; what is after that is the same for all dispatches of a structure."""
-_TREE = "--mlir-print-ir-tree-dir="
-"""Into files, as the compiler writes standard error unbuffered, in four times the CPU seconds."""
-_OBJECTS, OUTPUT = "--iree-llvmcpu-keep-linker-artifacts", "executable"
-_NAMED = re.compile(rb'hal\.executable (?:public |private )?@("?)([^"\s{]+)\1')
-
-
-_NAME_WITHIN_BYTES = 4096
-
-
-def source_options(out: Path | str) -> tuple[str, ...]:
-    """What makes the compiler write each executable to a file of its own, before its target's passes."""
-    return "--compile-to=executable-sources", f"--iree-hal-dump-executable-sources-to={out}"
-
-
-def trace_options(entry_point: str, *, llvm: bool = False) -> tuple[str, ...]:
-    """What prints the passes over one entry point of such a file; `llvm`: LLVM's alone, and all of them."""
-    printed = _LLVM_PASSES if llvm else (*_PASSES, _ELIDED, _MILESTONES)
-    return (*_ALONE, *printed, f"--filter-print-funcs={entry_point}", UNTHREADED)
-
-
-def trace_commands(command: str, row: Dispatch) -> tuple[str, str]:
-    """What writes the sources of a cell's executables, and what prints the passes over one of them.
-
-    `command`: that gives the cell's artifact.
-    """
-    before, fed = _parted(command)
-    whole = f"{before} {shlex.join(source_options('sources'))} -o /dev/null{fed}"
-    flags = shlex.split(before[before.index("iree-compile") :])[2:]
-    source = f"sources/*_{shlex.quote(row.executable)}.mlir"
-    return whole, f"iree-compile {source} {shlex.join((*flags, *trace_options(row.name)))} -o /dev/null"
-
-
-def program_command(command: str) -> str:
-    """What prints the passes over the whole program, before it is code of a target, into files."""
-    before, fed = _parted(command)
-    return f"{before} {shlex.join(_PROGRAM)} {_TREE}passes -o /dev/null{fed}"
-
-
-def _parted(command: str) -> tuple[str, str]:
-    """What of a cell's command is before its output, and what feeds it."""
-    before, _, model = command.rpartition(" -o ")
-    return before, "".join(model.partition(" < ")[1:])
-
-
-def executable_sources(kit: Kit, argv: Sequence[str], source: Source, out: Path) -> dict[str, Path] | Failure:
-    """Executable → file with its source, written to `out`."""
-    result = compile_to(kit, (*argv, *source_options(out)), source)
-    if isinstance(result, Failure):
-        return result
-    sources = {}
-    for path in sorted(out.glob("*.mlir")):
-        if path.is_file():  # no pipe, that is
-            with path.open("rb") as file:
-                if name := _NAMED.search(file.read(_NAME_WITHIN_BYTES)):
-                    sources[name[2].decode()] = path
-    return sources
-
-
-def _with_llvm(kit: Kit, argv: Sequence[str], source: Path, row: Dispatch, trace: DispatchTrace) -> DispatchTrace:
-    """The trace with all passes of LLVM in place of their milestones; as it is where these cannot be had."""
-    whole = _traced(kit, argv, source, row, trace_options(row.name, llvm=True))
-    front = tuple(step for step in trace.steps if step.level == MLIR)
-    return replace(trace, steps=(*front, *whole.steps)) if whole.is_whole else trace
-
-
-_ERROR = re.compile(rb"error: |LLVM ERROR|Unknown command line argument|Cannot find option named")
-
-
-def _traced(kit: Kit, argv: Sequence[str], source: Path, row: Dispatch, options: Sequence[str]) -> DispatchTrace:
-    reader = PassReader(row.name)
-
-    def errors(chunk: bytes) -> bytes:
-        """The lines alone that say what went wrong; the rest is counted as it streams by."""
-        reader.feed(chunk)
-        return b"".join(line for line in chunk.splitlines(keepends=True) if _ERROR.search(line[:200]))
-
-    with temporary_directory("trace-", kit.session.scratch) as directory:
-        why = _compile(kit, (*argv, *options, _OBJECTS), source, directory, errors)
-        same = None if why else _is_same(row, directory)
-        why = why or ("" if reader.steps else "the compiler printed no pass over it")
-        return DispatchTrace(tuple(reader.steps), why, same)
-
-
-def _compile(kit: Kit, flags: Sequence[str], source: Path, directory: Path, keeping: Keeping = bytes) -> str:
-    """Compile to `directory`; why that failed, empty where it did not."""
-    (directory / "tmp").mkdir()
-    outcome = run(
-        [str(kit.toolchain.binary), "-", *flags, "-o", OUTPUT],
-        cancel=kit.session.cancel,
-        stdin=source,
-        cwd=directory,
-        environment={"TMPDIR": str(directory / "tmp")},
-        timeout_seconds=kit.session.timeout_seconds,
-        keeping=keeping,
-    )
-    return "" if outcome.ok else failure(outcome, kit.session.timeout_seconds).first_line
-
-
-def _is_same(row: Dispatch, directory: Path) -> bool | None:
-    """Whether the code is that of the artifact; None where either is not known."""
-    try:
-        if objects := sorted((directory / "tmp").glob("*.o")):
-            functions = [one for path in objects for one in function_codes(whole_or_nothing(path)).items()]
-            codes = [(name, one.code) for name, one in functions]
-        else:
-            points = read_executable(whole_or_nothing(directory / OUTPUT)).entry_points
-            codes = [(one.name, one.code) for one in points]
-    except MalformedBinary:
-        return None
-    mine = [code for name, code in codes if UNSPEAKABLE.sub("_", name) == UNSPEAKABLE.sub("_", row.name)]
-    if len(mine) != 1 or mine[0] is None or row.code is None:
-        return None
-    return mine[0] == row.code
-
-
-# The dispatches that moved most, traced through the passes of both compilers, as far as the time for it goes.
-#
-# That time is a quarter of what compiling the two sides took. Of each target those that have nine tenths of the moved
-# bytes are wanted, those first whose passes explain most bytes a second. What counts is the time that tracing is
-# expected to take, whatever an earlier run has left: the same two snapshots always get the same traces.
-
-
-TIME_SHARE = 0.25  # What tracing may cost, as a share of the CPU time in which both sides were compiled
-LITTLE_SECONDS = 10  # So much may always be spent, however small the comparison is
-PROGRAM_SECONDS = 2
-"""What the passes over a program take on both sides: 1 s for 400 lines, 3.5 s for 4,000, for all dispatches of it."""
-MOVED_TENTHS, MOST = 9, 600
-"""So much of a target's moved bytes of dispatches has to have a knob or a trace; so many are traced at most."""
 MOST_STORED = 24  # Dispatches of a stored side, about 2.4 KB each
-Moved = tuple[CellKey, DispatchDelta]
 
 
 class _SideTracer:
     """Traces dispatches of one side; may be used from several threads."""
 
-    def __init__(self, plan: SidePlan, kit: Kit, importer: Importer) -> None:
-        self.plan, self._kit, self._importer = plan, kit, importer
+    def __init__(self, plan: SidePlan, setup: CompileSetup, importer: Importer) -> None:
+        self.plan, self._setup, self._importer = plan, setup, importer
         self._planned = {cell.key: cell for cell in plan.cells}
         self._sources: dict[CellKey, dict[str, Path] | Failure] = {}
         self._programs: dict[CellKey, ProgramReader | str] = {}
@@ -212,8 +65,8 @@ class _SideTracer:
             why = sources.first_line if isinstance(sources, Failure) else "the compiler wrote no source of it"
             return DispatchTrace((), why)
         if before is None:
-            return _traced(self._kit, argv, sources[row.executable], row, trace_options(row.name))
-        return _with_llvm(self._kit, argv, sources[row.executable], row, before)
+            return printed_passes(self._setup, argv, sources[row.executable], row, trace_options(row.name))
+        return with_llvm_passes(self._setup, argv, sources[row.executable], row, before)
 
     def program(self, key: CellKey) -> ProgramReader | str:
         """The passes over a cell's whole program, or why there are none, read once."""
@@ -226,23 +79,23 @@ class _SideTracer:
         source = self._importer.source(planned.model)
         if isinstance(source, Failure):
             return source.first_line
-        with temporary_directory("program-", self._kit.session.scratch) as directory:
+        with temporary_directory("program-", self._setup.session.scratch) as directory:
             model = directory / "model.mlir"
             text = LOCATION.sub(b"", source.read_bytes())
             model.write_bytes(text)
-            why = _compile(self._kit, (*planned.argv, *_PROGRAM, f"{_TREE}passes"), model, directory)
-            return why or ProgramReader(directory / "passes", text)
+            why = compile_printing(self._setup, (*planned.argv, *PROGRAM_OPTIONS), model, directory)
+            return why or ProgramReader(directory / PROGRAM_FOLDER, text)
 
     def _sources_of(self, planned: PlannedCell, argv: Sequence[str]) -> dict[str, Path] | Failure:
         with self._lock:
             if planned.key not in self._sources:
                 source = self._importer.source(planned.model)
-                out = self._kit.session.scratch / f"{self.plan.label}-{len(self._sources)}"
+                out = self._setup.session.scratch / f"{self.plan.label}-{len(self._sources)}"
                 out.mkdir()
                 self._sources[planned.key] = (
                     source
                     if isinstance(source, Failure)
-                    else executable_sources(self._kit, argv, Source(planned.model.name, source), out)
+                    else executable_sources(self._setup, argv, CompileInput(planned.model.name, source), out)
                 )
             return self._sources[planned.key]
 
@@ -255,28 +108,10 @@ def _tracers(plans: Sequence[SidePlan], resources: Resources) -> Iterator[dict[s
         for plan in plans:
             session = Session(scratch, resources.timeout_seconds, resources.cancel, Meter())
             bindings = stack.enter_context(closing(working(plan.toolchain, resources.cancel)))
-            kit = Kit(plan.toolchain, session, bindings)  # the compiler itself is asked nothing where all is known
-            tracers[plan.label] = _SideTracer(plan, kit, Importer(plan.toolchain, session))
+            # the compiler itself is asked nothing where all is known
+            setup = CompileSetup(plan.toolchain, session, bindings)
+            tracers[plan.label] = _SideTracer(plan, setup, Importer(plan.toolchain, session))
         yield tracers
-
-
-def expected_ms(row: Dispatch) -> int:
-    """What the compiler takes to print all of its passes over it, of CPU time.
-
-    Measured from 3.11.0 to 3.13.0, on all targets: MLIR's with the milestones of LLVM's 0.25 s for small ones, 1.6 s
-    for 29 KB of code, 11.7 s for 146 KB; all of LLVM's 1.3 s more for 38 KB, 5.4 s for 50 KB, 6 s for 218 KB.
-    """
-    return 500 + 140 * (row.code_bytes or 0) // 1024
-
-
-def is_formed(delta: DispatchDelta) -> bool:
-    """Whether earlier passes than those of its target made it another one, or one that the other side lacks."""
-    return delta.cause in EARLY_CAUSES and (is_lone(delta) or delta.matched != "same-source")
-
-
-def is_lone(delta: DispatchDelta) -> bool:
-    """Whether a side alone has it."""
-    return delta.base is None or delta.head is None
 
 
 def _same_programs(sides: Mapping[str, Snapshot]) -> dict[CellKey, CellKey]:
@@ -295,73 +130,6 @@ def _same_programs(sides: Mapping[str, Snapshot]) -> dict[CellKey, CellKey]:
         alike = (one for one in first.values() if one.model == key.model and cells[one] == mine)
         first[key] = next(alike, key) if len(mine) == len(SIDES) else key
     return first
-
-
-class Budget:
-    """The time for tracing, by what traces are expected to take.
-
-    `here`: the sides whose compilers are here; `same`: cell → the one whose program is printed for both; `seconds`:
-    CPU time in all, None without a limit.
-    """
-
-    def __init__(
-        self,
-        sides: Mapping[str, Snapshot],
-        here: Collection[str],
-        same: Mapping[CellKey, CellKey],
-        seconds: float | None,
-    ) -> None:
-        self._here, self._same = here, same
-        self._left_ms = inf if seconds is None else seconds * 1000
-        cells = [(side, cell) for side, snapshot in sides.items() for cell in snapshot.cells]
-        self._compiled_ms = {(side, cell.key): cell.value("compile_cpu_ms") or 0 for side, cell in cells}
-        self._paid = set[tuple[str, str, CellKey]]()  # what is made once for several dispatches
-
-    def take(self, moved: Sequence[Moved], *, codes: bool = False) -> list[Moved]:
-        """Those that there is time for; one that does not fit in is passed over.
-
-        They are taken in their order, or the largest first where that explains more bytes: a second more or less, which
-        a compile takes each time, must not decide whether the largest change of all gets its pass.
-
-        `codes`: of those that earlier passes formed, too, the passes of their target.
-        """
-        largest = sorted(moved, key=_moved_bytes)[-1:]
-        orders = moved, [*largest, *(one for one in moved if one not in largest)]
-        fitting = [self._fitting(order, codes) for order in orders]
-        chosen, self._left_ms, self._paid = max(fitting, key=lambda one: sum(map(_moved_bytes, one[0])))
-        return chosen
-
-    def _fitting(self, moved: Sequence[Moved], codes: bool) -> tuple[list[Moved], float, set[tuple[str, str, CellKey]]]:
-        """What fits, taken in this order; the time that is left then, and what is paid."""
-        chosen, left_ms, paid = list[Moved](), self._left_ms, set(self._paid)
-        for key, delta in moved:
-            rows = {side: row for side, row in _rows(delta).items() if side in self._here}
-            if is_formed(delta) and not codes:
-                shared = {("program", side, self._same[key]): self._program_ms(side, key.model) for side in self._here}
-                own_ms = 0
-            else:
-                shared = {("sources", side, key): self._compiled_ms[side, key] // 4 for side in rows}
-                own_ms = sum(map(expected_ms, rows.values()))
-            cost_ms = own_ms + sum(cost_ms for what, cost_ms in shared.items() if what not in paid)
-            if cost_ms <= left_ms:
-                left_ms -= cost_ms
-                paid |= shared.keys()
-                chosen.append((key, delta))
-        return chosen, left_ms, paid
-
-    def _program_ms(self, side: str, model: str) -> int:
-        """Half of a model's fastest compile: what is before code generation takes as long for all targets."""
-        every = [ms for (other, key), ms in self._compiled_ms.items() if (other, key.model) == (side, model) and ms]
-        return min(every, default=0) // 2
-
-
-def _moved_bytes(one: Moved) -> int:
-    return abs(moved_bytes(one[1]) or 0)
-
-
-def _rows(delta: DispatchDelta) -> dict[str, Dispatch]:
-    """Side → the dispatch there, where it has one."""
-    return {side: row for side, row in zip(SIDES, (delta.base, delta.head), strict=True) if row is not None}
 
 
 Traces = dict[tuple[str, CellKey], dict[str, DispatchTrace]]  # Side and cell → entry point → its trace
@@ -391,7 +159,7 @@ class _Pairs:
 
         `codes`: of such a one, too, the passes of its target, behind those over the program.
         """
-        rows = _rows(delta)
+        rows = dispatches_of(delta)
         if not is_formed(delta):
             self._trace_code(key, rows)
             return
@@ -474,7 +242,7 @@ def with_traces(
     """
     here = {plan.label: plan for plan in plans}
     same = _same_programs(sides)
-    budget, known = Budget(sides, here.keys(), same, seconds), _known(here, sides, moved, resources)
+    budget, known = TraceBudget(sides, here.keys(), same, seconds), _known(here, sides, moved, resources)
     chosen = budget.take(moved)
     with _tracers(plans, resources) as tracers:
         pairs = _Pairs(sides, tracers, known, same)
@@ -509,11 +277,6 @@ def _known(
     return known
 
 
-def _without_program(trace: DispatchTrace) -> DispatchTrace:
-    """What another comparison may have, too: of which places the program's steps are depends on the other side."""
-    return replace(trace, steps=tuple(step for step in trace.steps if step.level != PROGRAM), across=())
-
-
 def _with_those(
     plan: SidePlan,
     snapshot: Snapshot,
@@ -526,18 +289,23 @@ def _with_those(
     planned = {cell.key: cell for cell in plan.cells}
 
     def names(pairs: Sequence[Moved]) -> set[tuple[CellKey, str]]:
-        return {(key, row.name) for key, delta in pairs for side, row in _rows(delta).items() if side == plan.label}
+        return {
+            (key, row.name) for key, delta in pairs for side, row in dispatches_of(delta).items() if side == plan.label
+        }
 
-    wanted, late = names(chosen), names(moved) - names(chosen)
+    in_time, late = names(chosen), names(moved) - names(chosen)
     cells = []
     for cell in snapshot.cells:
         traces = known.get((plan.label, cell.key), {})
         if cell.key in planned and traces:
-            alone = {name: _without_program(trace) for name, trace in traces.items() if trace.is_whole}
-            whole = {name: trace for name, trace in alone.items() if trace.steps}
+            whole = {}  # without steps of the program: of which places these are depends on the other side
+            for name, trace in traces.items():
+                steps = tuple(step for step in trace.steps if step.level != PROGRAM)
+                if trace.is_whole and steps:
+                    whole[name] = replace(trace, steps=steps, across=())
             resources.cache.store(cell_key(plan.compiler.info.digest, planned[cell.key]), replace(cell, traces=whole))
         own = {row.name for row in cell.dispatches}
-        shown = {name: trace for name, trace in traces.items() if (cell.key, name) in wanted}
+        shown = {name: trace for name, trace in traces.items() if (cell.key, name) in in_time}
         shown |= {name: DispatchTrace((), NO_TIME) for name in own if (cell.key, name) in late}
         cells.append(replace(cell, traces=shown))
     return replace(snapshot, cells=tuple(cells))
@@ -572,42 +340,3 @@ def with_largest_traced(plan: SidePlan, snapshot: Snapshot, work: Work, most: in
         return with_traces([plan], {plan.label: snapshot}, largest, resources, seconds_for({plan.label: snapshot}))[
             plan.label
         ]
-
-
-def seconds_for(sides: Mapping[str, Snapshot]) -> float:
-    """CPU time that tracing may cost: a share of what both sides cost to compile, and a little in any case."""
-    compiled_ms = sum(cell.value("compile_cpu_ms") or 0 for one in sides.values() for cell in one.cells)
-    return max(LITTLE_SECONDS, TIME_SHARE * compiled_ms / 1000)
-
-
-def worth_tracing(explanations: Mapping[CellKey, Explanation], edited: Collection[str] = ()) -> list[Moved]:
-    """What is to be traced, by the bytes that a second explains, most first: ten of 4 KB before one of 10 KB.
-
-    Of each target the largest dispatches of which nobody knows a cause but other code, or that earlier passes formed
-    otherwise of a model that nobody `edited`, until 0.9 of its bytes have a knob or these passes.
-    """
-    deltas = [(key, delta) for key, explanation in explanations.items() for delta in explanation.dispatches]
-    moved = [(key, delta, abs(moved_bytes(delta) or 0)) for key, delta in deltas]
-    wanted = Counter[str]()  # tenths of bytes that still have neither
-    for key, delta, size in moved:
-        wanted[key.target] += size * (MOVED_TENTHS - (10 if delta.cause == "strategy" else 0))
-    chosen, read = [], set[CellKey]()
-    for key, delta, size in sorted(moved, key=lambda one: (-one[2], one[0], one[1].name)):
-        is_early = is_formed(delta) and key.model not in edited  # after the first one of a cell the others cost nothing
-        is_traced = is_early or (delta.cause == "codegen" and not is_lone(delta))
-        if size and is_traced and (wanted[key.target] > 0 or (is_early and key in read)):
-            wanted[key.target] -= 10 * size
-            chosen.append((key, delta, size))
-            read |= {key} if is_early else set()
-    chosen = chosen[:MOST]
-    formed = Counter[str]()  # the bytes that the passes over a model's program may explain
-    for key, delta, size in chosen:
-        formed[key.model] += size if is_formed(delta) else 0
-    rates = [
-        formed[key.model] // PROGRAM_SECONDS
-        if is_formed(delta)
-        else size * 1000 // sum(expected_ms(row) for row in (delta.base, delta.head) if row)
-        for key, delta, size in chosen
-    ]
-    ranked = sorted(zip(rates, chosen, strict=True), key=lambda one: (-one[0], one[1][0], one[1][1].name))
-    return [(key, delta) for _, (key, delta, _) in ranked]

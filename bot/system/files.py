@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import hashlib
 import os
 import select
 import shutil
@@ -158,6 +159,15 @@ def read_bounded(path: Path, what: str, most_bytes: int = MOST_READ_BYTES) -> by
     size_bytes = require_bounded(path, what, most_bytes)
     with path.open("rb") as file:
         return file.read(size_bytes)
+
+
+def hashed(path: Path) -> str:
+    """SHA-256 (hex) of a file."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 def whole_or_nothing(path: Path) -> bytes:

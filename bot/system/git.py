@@ -129,7 +129,7 @@ class Git:
         self.directory, self._cancel, self._auth = directory, cancel, auth
 
     def at(self, directory: Path) -> Git:
-        """The same in another directory."""
+        """Git in another directory, with the same credentials."""
         return Git(directory, self._cancel, self._auth)
 
     def __call__(
@@ -196,15 +196,15 @@ class Git:
 
     def _advertised(self, ref: str) -> str | None:
         """What origin's branch or tag of that name stands at; a tag object is peeled."""
-        wanted = [f"refs/tags/{ref}^{{}}", f"refs/tags/{ref}", f"refs/heads/{ref}", f"{ref}^{{}}", ref]
+        refs = [f"refs/tags/{ref}^{{}}", f"refs/tags/{ref}", f"refs/heads/{ref}", f"{ref}^{{}}", ref]
         if not self.has_remote():
             return None
         with temporary_directory("git-") as directory:
-            outcome = self("ls-remote", "origin", *wanted, stdout=directory / "out")
+            outcome = self("ls-remote", "origin", *refs, stdout=directory / "out")
             self._reached(outcome)
             rows = (directory / "out").read_text(encoding="utf-8", errors="replace").splitlines()
         shas = {name: sha for sha, _, name in (row.partition("\t") for row in rows)}
-        return next((shas[name] for name in wanted if name in shas), None)
+        return next((shas[name] for name in refs if name in shas), None)
 
     def _reached(self, outcome: Outcome) -> None:
         if not outcome.ok and _UNREACHABLE.search(outcome.output):
@@ -243,7 +243,7 @@ class Git:
         return next(there, current.output.strip() if current.ok else "")
 
     def parents(self, sha: str) -> tuple[str, ...]:
-        """As the commit itself names them, so also where a shallow clone ends; they need not be here."""
+        """The parents that a commit names, which need not be here: a shallow clone may end before them."""
         header = self.text("cat-file", "commit", sha).partition("\n\n")[0].splitlines()
         return tuple(line[len("parent ") :] for line in header if line.startswith("parent "))
 

@@ -101,8 +101,8 @@ class BoundedRetry(GithubRetry):
         except MaxRetryError:
             if response is not None and response.status == 403 and "Retry-After" not in response.headers:
                 # PyGithub has read its text and found a rate limit there: the answer cannot be returned any more.
-                said = {"message": "the limit did not end in time"}
-                raise RateLimitExceededException(403, said, dict(response.headers)) from None
+                data = {"message": "the limit did not end in time"}
+                raise RateLimitExceededException(403, data, dict(response.headers)) from None
             raise
         asked_seconds = following.get_retry_after(response) if response is not None else None
         if asked_seconds and self.max_rate_limit_wait is not None and asked_seconds > self.max_rate_limit_wait:
@@ -323,21 +323,21 @@ def _refused(action: str, permission: str, error: GithubException) -> NetworkErr
         named = " ".join(str(fields[key]) for key in ("resource", "field", "code") if key in fields)
         details.append(str(fields.get("message") or named))
     # GitHub's message and what it names as wrong ("Troubleshooting the REST API", validation failed).
-    said = _one_line(": ".join(filter(None, [_message(error) or "without a message", ", ".join(details)])))
-    if not is_rate_limit and (status == 404 or (status == 403 and "already running" not in said)):
-        what = f"403 {said}" if status == 403 else "not found, or the token may not see it"
+    message = _one_line(": ".join(filter(None, [_message(error) or "without a message", ", ".join(details)])))
+    if not is_rate_limit and (status == 404 or (status == 403 and "already running" not in message)):
+        what = f"403 {message}" if status == 403 else "not found, or the token may not see it"
         return NetworkError(f"cannot {action}: {what}", permission=permission)
     reasons = {
         401: ("the token was refused", "check the input `github-token`"),
         410: ("it has expired or was removed", "run the workflow again"),
     }
-    what, hint = reasons.get(status, (f"{status} {said}", ""))
+    what, hint = reasons.get(status, (f"{status} {message}", ""))
     if is_rate_limit:
         after = (error.headers or {}).get("retry-after")
         waiting = f" and asks to wait {_one_line(after)} seconds" if after else ""
-        what, hint = f"GitHub limits the rate of requests{waiting}: {status} {said}", "run it again later"
+        what, hint = f"GitHub limits the rate of requests{waiting}: {status} {message}", "run it again later"
     elif status >= 500:
-        what, hint = f"GitHub did not answer: {status} {said}", "run it again"
+        what, hint = f"GitHub did not answer: {status} {message}", "run it again"
     return NetworkError(f"cannot {action}: {what}", hint=hint)
 
 
@@ -351,8 +351,8 @@ def _is_rate_limit(error: GithubException) -> bool:
 
 def _message(error: GithubException) -> str:
     """GitHub's own words, or a proxy's page; empty where there are none."""
-    said = error.data.get("message") if isinstance(error.data, dict) else error.data
-    return said if isinstance(said, str) else ""
+    message = error.data.get("message") if isinstance(error.data, dict) else error.data
+    return message if isinstance(message, str) else ""
 
 
 def _one_line(text: str) -> str:

@@ -231,7 +231,7 @@ def _kill_group(group: int) -> None:
 
 
 def _children() -> Iterator[int]:
-    """Those of all threads of this process; none on a system that gives it no strays."""
+    """Process ids of the children of all threads of this process; none on a system that gives it no strays."""
     if threads := list(Path("/proc/self/task").glob("*/children")):
         for thread in threads:
             with contextlib.suppress(OSError):  # the thread is over

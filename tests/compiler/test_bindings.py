@@ -15,8 +15,9 @@ import pytest
 from fake_compiler import install, is_alive, wait_until
 from replacing import replace
 
-from bot.compiler.bindings import Bindings, Importer
+from bot.compiler.bindings import Bindings
 from bot.compiler.compiler import Session
+from bot.compiler.importing import Importer
 from bot.compiler.toolchain import resolve
 from bot.core.planned import Model
 from bot.core.policy import is_local

@@ -11,7 +11,8 @@ from fake_compiler import FakeCompiler, install
 from fake_wheels import entries, wheel_name, write_wheel
 from links_page import PAGE, LinksPage, no_other_source, serving
 
-from bot.compiler.toolchain import Toolchain, between, newest, offered, resolve
+from bot.compiler.toolchain import Toolchain, resolve
+from bot.compiler.wheels import between, newest, offered
 from bot.core.spec import Places
 from bot.errors import CompilerUnavailable
 from bot.system.processes import Cancel

@@ -104,7 +104,7 @@ def test_of_two_runs_at_once_neither_fails_nor_lets_go_of_more(
     """The other one does all of it when this one has looked at that place."""
     walk, waiting = storage._files, [tmp_path / at]
 
-    def walked(folder: Path) -> Iterator[storage.Entry]:
+    def walked(folder: Path) -> Iterator[storage.CacheEntry]:
         yield from walk(folder)
         if folder in waiting:
             waiting.clear()

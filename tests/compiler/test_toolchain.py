@@ -1,4 +1,4 @@
-"""bot.compiler.toolchain: every kind of SPEC, what is refused, which compilers are the same one, and their wheels."""
+"""Toolchains and wheels: every kind of SPEC, what is refused, which compilers are the same one, and their wheels."""
 
 from __future__ import annotations
 
@@ -15,17 +15,8 @@ from fake_compiler import BINARIES, FakeCompiler, install, install_native
 from fake_wheels import DIST_INFO, HERE, LIBRARIES, LIBRARY, entries, wheel_name, write_wheel
 from small_disk import small_disk
 
-from bot.compiler.toolchain import (
-    Toolchain,
-    compiler_digest,
-    fetch_release,
-    interpreter,
-    only_fitting,
-    pip,
-    release_home,
-    resolve,
-    unpack,
-)
+from bot.compiler.toolchain import Toolchain, compiler_digest, interpreter, resolve
+from bot.compiler.wheels import fetch_release, only_fitting, pip, release_home, unpack
 from bot.errors import BotError, CompilerUnavailable, OutputError
 from bot.system.processes import Cancel
 
@@ -484,6 +475,6 @@ def test_pip_sees_its_own_settings_and_the_proxy_and_no_secret(monkeypatch: pyte
     given = {"HTTP_PROXY": "a", "https_proxy": "b", "no_proxy": "c", "PIP_INDEX_URL": "d"}
     for name, value in {**given, "GITHUB_TOKEN": "secret", "MY_PIP_TOKEN": "secret"}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("bot.compiler.toolchain.run", lambda _argv, **options: seen.append(options["environment"]))
+    monkeypatch.setattr("bot.compiler.wheels.run", lambda _argv, **options: seen.append(options["environment"]))
     pip("--version", cancel=Cancel())
     assert given.items() <= seen[0].items() and "secret" not in seen[0].values()

@@ -21,9 +21,9 @@ from bot.core.snapshot import (
     TOO_OLD,
     Cell,
     CellKey,
+    CompileOutcome,
     Dispatch,
     Failure,
-    Outcome,
     Snapshot,
     comparable,
     other_version,
@@ -169,7 +169,7 @@ def test_identical_artifacts_are_said_to_be_and_unknown_ones_are_not(
 def gave(*sizes: int | None, status: str = "ok") -> dict[str, object]:
     """The fields of a cell whose command gave artifacts of these sizes, or failed (None)."""
     outcomes = [
-        Outcome("failed") if size is None else Outcome(status, {"artifact_bytes": size}, f"{size:064x}")
+        CompileOutcome("failed") if size is None else CompileOutcome(status, {"artifact_bytes": size}, f"{size:064x}")
         for size in sizes
     ]
     first = outcomes[0]
@@ -217,7 +217,7 @@ def test_noise_names_all_that_was_seen_on_each_side() -> None:
     assert compared(gave(246_296, 309_960), gave(320_000, None)).noise == (
         "not deterministic: the same command gives on base 246,296 B or 309,960 B, on head 320,000 B or a failure"
     )
-    one = with_cell(artifact_digest="a" * 64, others=(Outcome("ok", {"artifact_bytes": 1000}, "b" * 64),))
+    one = with_cell(artifact_digest="a" * 64, others=(CompileOutcome("ok", {"artifact_bytes": 1000}, "b" * 64),))
     same_size = only(one, with_cell(artifact_digest="c" * 64)).noise
     assert same_size == "not deterministic: the same command gives on base 2 artifacts of 1,000 B"
     assert compared(gave(310, 246), gave(None)).state == "newly-broken", "a refusal that always comes is not hidden"
@@ -240,7 +240,7 @@ def test_other_bytes_of_the_same_numbers_are_compared_as_the_first_compiles(
     metrics: dict[str, int | None], status: str, repeat: bool
 ) -> None:
     known = {"artifact_bytes": 1000, "executables": 2}
-    others = tuple(Outcome(status, {**known, **metrics}, digest * 64) for digest in "ab")
+    others = tuple(CompileOutcome(status, {**known, **metrics}, digest * 64) for digest in "ab")
     base = with_cell(metrics=known, dispatches=(Dispatch("e", "f"),), artifact_digest="c" * 64, others=others)
     head = with_cell(metrics={**known, "executables": 4}, artifact_digest="d" * 64)
     for sides in ((base, head), (head, base)):
@@ -251,7 +251,7 @@ def test_other_bytes_of_the_same_numbers_are_compared_as_the_first_compiles(
 
 def test_other_bytes_alone_may_be_the_compiler_s_own_doing() -> None:
     known = {"artifact_bytes": 1000}
-    others = (Outcome("ok", known, "b" * 64),)
+    others = (CompileOutcome("ok", known, "b" * 64),)
     base = with_cell(metrics=known, artifact_digest="a" * 64, others=others)
     head = with_cell(metrics=known, artifact_digest="c" * 64)
     noisy, stable = only(base, elsewhere(head)), only(head, elsewhere(with_cell(metrics=known)))
@@ -315,7 +315,7 @@ def test_only_machine_code_of_one_assembler_is_compared() -> None:
             assert all("not compared: base has " in cell.reasons[name] for name in ASSEMBLED)
             assert cell.dispatches[0].sass_bytes is None
     (cell,), (other,) = made("ptxas 1 -O3").cells, made("ptxas 2 -O3").cells
-    base, _ = comparable(replace(cell, others=(Outcome("ok", {**OLD, **MADE}, "e" * 64),)), other)
+    base, _ = comparable(replace(cell, others=(CompileOutcome("ok", {**OLD, **MADE}, "e" * 64),)), other)
     assert base is not None and base.others[0].metrics["sass_bytes"] is None
     failed = replace(cell, status="failed", metrics={})
     assert comparable(failed, cell) == (failed, cell) and comparable(None, cell) == (None, cell)

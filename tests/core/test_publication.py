@@ -29,7 +29,7 @@ from bot.core.publication import (
     wants_comment,
 )
 from bot.core.report import Report
-from bot.core.snapshot import Cell, CellKey, Outcome, Snapshot
+from bot.core.snapshot import Cell, CellKey, CompileOutcome, Snapshot
 
 CELL = CellKey("bert", "vmvx")
 GROWTH = Finding(CELL, "fail", "artifact_bytes", "code size", "change", "4KiB", "+9,000 B", 1_000, 10_000, 12)
@@ -249,7 +249,7 @@ def late(cell: Cell) -> Cell:
 
 
 def shaky(cell: Cell) -> Cell:
-    return replace(make.grown(cell, artifact_bytes=8), others=(Outcome("ok", {}, "e" * 64),))
+    return replace(make.grown(cell, artifact_bytes=8), others=(CompileOutcome("ok", {}, "e" * 64),))
 
 
 def grown(by: int) -> Snapshot:

@@ -20,12 +20,13 @@ from real_compilers import own_cache
 from bot.cli.main import main
 from bot.compiler.bindings import IR_WORKER
 from bot.compiler.compiler import Compiled
-from bot.compiler.compiling import Kit, Source, compile_directly
+from bot.compiler.compiling import CompileInput, CompileSetup, compile_directly
 from bot.compiler.toolchain import resolve
 from bot.core.fold import FoldAudit, FoldCell, Price
 from bot.core.snapshot import Failure
 from bot.running.runner import Equality
-from bot.study.folding import NOT_ASKED, NOTHING_FOLDED, Attempt, Bench
+from bot.study.fold_attempts import Attempt
+from bot.study.folding import NOT_ASKED, NOTHING_FOLDED, Bench
 from bot.study.rewriting import Group
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
@@ -231,7 +232,7 @@ def test_a_cell_that_does_not_compile_is_failed_and_the_others_are_audited(home:
 def test_where_nothing_folded_does_not_resume_either_the_cell_is_failed_with_the_reason(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.study.folding.RESUME", "--no-such-option")
+    monkeypatch.setattr("bot.study.fold_attempts.RESUME", "--no-such-option")
     for cell in folded(home, "no-resume", "--model", "layers", "--target", "vmvx").cells:
         assert (cell.state, cell.folded, cell.left, cell.resumed_bytes) == ("failed", (), (), None)
         why = "this compiler does not know the option --no-such-option"
@@ -263,15 +264,15 @@ def test_a_cell_over_the_stack_limit_is_folded_with_the_limit_lifted(home: Path)
 def test_what_the_stack_limit_refuses_is_not_folded(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(home, "within.yml", ["llvm-cpu-x86_64"], within=layers([(5, 3), (6, 4)]))
 
-    def refused(kit: Kit, argv: Sequence[str], source: Source) -> Compiled | Failure:
-        found = compile_directly(kit, argv, source)
+    def refused(setup: CompileSetup, argv: Sequence[str], source: CompileInput) -> Compiled | Failure:
+        found = compile_directly(setup, argv, source)
         if source.path.name.endswith(".0.mlir"):  # of nothing folded
             return found
         assert isinstance(found, Compiled)
         message = "error: 'func.func' op exceeded stack allocation limit of 32768 bytes for function. Got 40000 bytes"
         return replace(found, refusal=Failure("stack-limit", message, 1, None, 40_000))
 
-    monkeypatch.setattr("bot.study.folding.compile_directly", refused)
+    monkeypatch.setattr("bot.study.fold_attempts.compile_directly", refused)
     cell = folded(home, "within", config="within.yml").cells[0]
     assert (cell.state, cell.folded, cell.command) == ("nothing-to-fold", (), "")
     assert any("exceeded stack allocation limit" in one.why for one in cell.left)

@@ -284,9 +284,9 @@ def refused(at: FoldStage, home: Path, regions: list[Region], patch: str) -> str
     """What a worker that rewrites wrongly says, and that the program it makes is not written."""
     script = home / "broken.py"
     script.write_text(BROKEN_WORKER.format(folder=str(IR_WORKER.parents[1]), patch=patch))
-    broken = Bindings(at.kit.toolchain.bindings, "", at.kit.session.cancel, script=script)
+    broken = Bindings(at.setup.toolchain.bindings, "", at.setup.session.cancel, script=script)
     flow = at.written(program(at.header, regions))
-    worse = FoldStage(at.kit, broken, at.home)
+    worse = FoldStage(at.setup, broken, at.home)
     before = set(at.home.iterdir())
     try:
         with pytest.raises(MalformedBinary) as error:

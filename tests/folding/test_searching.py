@@ -1,4 +1,4 @@
-"""bot.study.folding: what is kept of the groups of a program, with a compiler that is made up."""
+"""bot.study.fold_search: what is kept of the groups of a program, with a compiler that is made up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from replacing import replace
 from bot.core.fold import FOLD_KINDS, BeforeAfter, FoldCell, Price
 from bot.core.planned import Model, PlannedCell, Target
 from bot.core.snapshot import Cell, CellKey, Dispatch, Failure
-from bot.study.folding import Attempt, Audited, Searched, affordable, kind_of, model_of, permitted, search
+from bot.study.fold_attempts import Attempt
+from bot.study.fold_search import Searched, affordable, kind_of, permitted, search
+from bot.study.folding import Audited, model_of
 from bot.study.rewriting import FoldedGroup, Group, Groups, LeftGroup
 
 PLANNED = PlannedCell(Model("m", "", "", "", 0), Target("t", "llvm-cpu"))

@@ -10,7 +10,7 @@ from action_stage import MODEL, Stage
 from fake_wheels import entries, wheel_name, write_wheel
 from github_runner import git
 
-from bot.compiler import toolchain as wheels
+from bot.compiler import wheels
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from replacing import replace
 from report_factory import MODELS, TARGETS, cell, failed, with_metrics
 
 from bot.core.bisecting import Judged, bracket, judged, values_of
-from bot.core.snapshot import CellKey, Outcome
+from bot.core.snapshot import CellKey, CompileOutcome
 from bot.core.spec import Places, release_in
 from bot.study.specs import candidates_of, expanded
 from bot.system.processes import Cancel
@@ -119,7 +119,7 @@ def test_what_has_no_value_says_why() -> None:
     assert values_of(failed(CELL, "error: no\nmore"), CELL, "executables") == ((), "failed: error: no")
     unknown = replace(with_metrics(CELL, executables=None), reasons={"executables": "no IR"})
     assert values_of(unknown, CELL, "executables") == ((), "no IR")
-    flaky = replace(CELL, others=(Outcome("failed"),))
+    flaky = replace(CELL, others=(CompileOutcome("failed"),))
     assert values_of(flaky, CELL, "executables") == ((), "not deterministic: not every compile of it has a value")
 
 

@@ -20,7 +20,7 @@ from test_comment import assert_harmless
 from bot.core.history import TRACKED, History, Move, history_lines, totals_of
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import LIFTED_LIMIT_FLAG
-from bot.core.snapshot import Cell, CellKey, CompilerInfo, Outcome, Snapshot, SourceInfo
+from bot.core.snapshot import Cell, CellKey, CompileOutcome, CompilerInfo, Snapshot, SourceInfo
 from bot.core.study import Study, Variant, named_apart
 from bot.show.blocks import TERMINAL
 from bot.show.history import HISTORY_LIMIT_BYTES, history_blocks
@@ -44,7 +44,7 @@ def test_what_a_snapshot_does_not_have_is_no_failure() -> None:
 def test_a_cell_that_does_not_repeat_itself_has_all_its_sizes_and_no_part_in_moves_and_totals() -> None:
     first, second = make.side("3.0.0", {BERT: 82_408, MOBILENET: 5}), make.side("3.1.0", {BERT: 86_872, MOBILENET: 7})
     cell = second.cells[0]
-    other = Outcome("ok", {**cell.metrics, "artifact_bytes": 86_000}, "e" * 64)
+    other = CompileOutcome("ok", {**cell.metrics, "artifact_bytes": 86_000}, "e" * 64)
     second = replace(second, cells=(replace(cell, compiles=2, others=(other,)), *second.cells[1:]))
     history = make.history_of(study(first, second))
     assert "86,000..86,872" in render_history(history)

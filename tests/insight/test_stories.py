@@ -12,7 +12,7 @@ from strategies import plain_snapshot
 from bot.core.delta import diff
 from bot.core.explanation import CAUSES, MIXED, UNKNOWN, DispatchDelta, Explanation, moved_bytes
 from bot.core.metrics import part_words
-from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, Outcome, Snapshot
+from bot.core.snapshot import Cell, CellKey, CompileOutcome, Dispatch, Failure, Snapshot
 from bot.explain.explanations import explanations, headlined
 
 ROWS = (
@@ -80,7 +80,7 @@ def _sized(cell: Cell, host_bytes: int, **metrics: int) -> Cell:
 
 def _again(cell: Cell) -> Cell:
     """The cell whose command gave other bytes the second time."""
-    other = Outcome("ok", cell.metrics, f"{cell.artifact_digest}"[1:] + "9")
+    other = CompileOutcome("ok", cell.metrics, f"{cell.artifact_digest}"[1:] + "9")
     return replace(cell, compiles=2, others=(other,))
 
 

@@ -16,8 +16,8 @@ from fake_compiler import ARM, X86, cells_of
 from places import ROOT
 from replacing import replace
 
-from bot.compiler import bindings as importing
 from bot.compiler import cell_cache as cache_module
+from bot.compiler import importing
 from bot.compiler.bindings import IR_WORKER
 from bot.compiler.cell_cache import CellCache, TextStore, cell_key, digest_of, measured_by
 from bot.core import policy as lasting
@@ -137,7 +137,7 @@ def test_a_key_has_what_imports_the_model_and_the_processor_where_code_is_for_it
         return [cell_key("digest", cell) for cell in (mlir, onnx, host)]
 
     usual = keys()
-    with patch("bot.compiler.bindings.version", lambda _: "0.0.1"):
+    with patch("bot.compiler.importing.version", lambda _: "0.0.1"):
         assert [old == new for old, new in zip(usual, keys(), strict=True)] == [True, False, True]
     with patch("platform.machine", lambda: "another"):
         assert [old == new for old, new in zip(usual, keys(), strict=True)] == [True, True, False]

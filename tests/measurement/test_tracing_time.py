@@ -7,7 +7,7 @@ from replacing import replace
 
 from bot.core.explanation import DispatchDelta
 from bot.core.snapshot import Cell, CellKey, Snapshot
-from bot.study.tracing import Budget, Moved, expected_ms
+from bot.study.trace_budget import Moved, TraceBudget, expected_ms
 
 KEY = CellKey("bert", "cuda")
 ROWS = [make.dispatch(number, 1024 * (400 - number)) for number in range(200)]
@@ -23,8 +23,8 @@ def side() -> Snapshot:
     return make.snapshot("1", of, ("bert",), {"cuda": "cuda"})
 
 
-def budget(seconds: float | None) -> Budget:
-    return Budget({"base": side(), "head": side()}, ("base", "head"), {KEY: KEY}, seconds)
+def budget(seconds: float | None) -> TraceBudget:
+    return TraceBudget({"base": side(), "head": side()}, ("base", "head"), {KEY: KEY}, seconds)
 
 
 def cost_ms(moved: list[Moved]) -> int:

@@ -341,5 +341,5 @@ def test_a_constant_that_many_relocations_name_is_read_once() -> None:
 
 @pytest.mark.parametrize("path", sorted(BINARIES.glob("*.o")), ids=lambda path: path.name)
 def test_real_objects_stay_far_below_the_budget(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bot.readers.elf.WORK_PER_BYTE", 4)
+    monkeypatch.setattr("bot.readers.binary.WORK_PER_BYTE", 4)
     assert function_codes(path.read_bytes())

@@ -18,7 +18,7 @@ from rich.console import Console
 from bot.config.configuration import load_config
 from bot.core.explanation import PartDelta
 from bot.core.report import Baseline, Report
-from bot.core.snapshot import Cell, Outcome, Snapshot
+from bot.core.snapshot import Cell, CompileOutcome, Snapshot
 from bot.show.comment import render_comment, render_summary
 from bot.show.explained import explain
 from bot.study.comparison import reported
@@ -99,7 +99,7 @@ def unrepeated(side: Snapshot, digest: str, grown_bytes: int = 0) -> Snapshot:
 
     def again(cell: Cell) -> Cell:
         metrics = {**cell.metrics, "artifact_bytes": (cell.value("artifact_bytes") or 0) + grown_bytes}
-        other = Outcome(cell.status, metrics, digest * 64)
+        other = CompileOutcome(cell.status, metrics, digest * 64)
         return replace(cell, compiles=2, others=(other,)) if cell.measured else cell
 
     return replace(side, cells=tuple(map(again, side.cells)))

@@ -11,7 +11,7 @@ from small_programs import FLAGS
 
 from bot.compiler.bindings import Bindings
 from bot.compiler.compiler import Session
-from bot.compiler.compiling import Kit, Source, artifact_of
+from bot.compiler.compiling import CompileInput, CompileSetup, artifact_of
 from bot.compiler.diagnostics import without_places
 from bot.compiler.toolchain import resolve
 from bot.core.planned import COMMON_FLAGS
@@ -28,7 +28,7 @@ RUN = ("here", "vmvx")  # Targets whose artifacts run on this machine
 class FoldStage:
     """One release and a directory for its programs."""
 
-    kit: Kit
+    setup: CompileSetup
     folding: Bindings
     home: Path
     target: str = "here"  # a name of `small_programs.FLAGS`
@@ -39,7 +39,7 @@ class FoldStage:
         path = self._path("flow.mlir")
         written = self._path("mlir")
         written.write_text(source, encoding="utf-8")
-        failed = flow_of(self.kit, self._argv, Source("m", written), path)
+        failed = flow_of(self.setup, self._argv, CompileInput("m", written), path)
         assert failed is None, failed
         return path
 
@@ -69,7 +69,7 @@ class FoldStage:
         out = program.with_suffix(f".{self.target}.vmfb")
         if out.is_file():
             return out
-        failed = artifact_of(self.kit, (*self._argv, RESUME), Source("m", program), out)
+        failed = artifact_of(self.setup, (*self._argv, RESUME), CompileInput("m", program), out)
         assert failed is None, failed
         return out
 
@@ -77,7 +77,7 @@ class FoldStage:
         """What runs artifacts of this program."""
         answer = self.folding.ask("interface", flow=str(flow))
         assert answer is not None
-        return Runner(runtime, interface(answer), self.home / "data", self.kit.session.cancel, timeout_seconds=60)
+        return Runner(runtime, interface(answer), self.home / "data", self.setup.session.cancel, timeout_seconds=60)
 
     def equal(self, runtime: Runtime, before: Path, after: Path) -> Equality:
         """Whether two programs at the end of the flow phase have the same outputs."""
@@ -106,6 +106,6 @@ def stage(version: str, home: Path) -> Iterator[FoldStage]:
     scratch = home / "scratch"
     scratch.mkdir()
     try:
-        yield FoldStage(Kit(toolchain, Session(scratch, 300, cancel, Meter()), folding), folding, home)
+        yield FoldStage(CompileSetup(toolchain, Session(scratch, 300, cancel, Meter()), folding), folding, home)
     finally:
         folding.close()

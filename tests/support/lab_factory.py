@@ -10,7 +10,7 @@ from report_factory import COMMON, HOSTILE, MODELS, TARGETS, digest, metrics
 
 from bot.core.fold import Price, Run
 from bot.core.lab import SAME, Experiment, Lab
-from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Metrics, Outcome, Snapshot, SourceInfo
+from bot.core.snapshot import Cell, CellKey, CompileOutcome, CompilerInfo, Failure, Metrics, Snapshot, SourceInfo
 from bot.core.study import Study, Variant
 
 COMPILER = CompilerInfo("3.13.0rc20261016", "", digest("lab"), "3.13.0")
@@ -48,7 +48,7 @@ def cell(
         failure=Failure("stack-limit", failure) if failure else None,
         command=f"iree-compile - -o {model}.vmfb",
         artifact_digest=artifact_digest,
-        others=(Outcome(status, known, "other"),) if varies else (),
+        others=(CompileOutcome(status, known, "other"),) if varies else (),
     )
     return Measured(variant, made, Run(**run))
 

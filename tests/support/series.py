@@ -8,7 +8,7 @@ from pathlib import Path
 from replacing import replace
 from report_factory import failed, snapshot, with_metrics
 
-from bot.core.snapshot import Cell, CellKey, Outcome, Snapshot, lines, rows_of
+from bot.core.snapshot import Cell, CellKey, CompileOutcome, Snapshot, lines, rows_of
 
 MODELS = ("bert_l4_f32_s128", "mobilenet_v1_f32_224")
 TARGETS = {"llvm-cpu-x86_64": "llvm-cpu", "vmvx": "vmvx"}
@@ -28,7 +28,7 @@ def side(version: str, value: Value, metric: str = "artifact_bytes") -> Snapshot
             return failed(found, f"error: {version} refuses it")
         first, *rest = value if isinstance(value, tuple) else (value,)
         made = with_metrics(found, **{metric: first})
-        others = (Outcome("ok", with_metrics(found, **{metric: one}).metrics, f"{one:064x}") for one in rest)
+        others = (CompileOutcome("ok", with_metrics(found, **{metric: one}).metrics, f"{one:064x}") for one in rest)
         return replace(made, others=tuple(others))
 
     return snapshot(version, edit, MODELS, TARGETS)

@@ -14,10 +14,10 @@ from bot.core.snapshot import (
     STATUSES,
     Cell,
     CellKey,
+    CompileOutcome,
     CompilerInfo,
     Dispatch,
     Failure,
-    Outcome,
     Snapshot,
     SourceInfo,
 )
@@ -73,7 +73,7 @@ families = st.builds(
 )
 
 
-outcomes = st.builds(Outcome, st.just("ok"), metrics, digests) | st.just(Outcome("failed"))
+outcomes = st.builds(CompileOutcome, st.just("ok"), metrics, digests) | st.just(CompileOutcome("failed"))
 
 
 @st.composite

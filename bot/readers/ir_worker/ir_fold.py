@@ -1,43 +1,32 @@
-"""Executables that are alike: what they must have in common, which families they are, and how they become one.
+"""Groups of executables that could be one, and folding them: the first of a group takes what varies as operands.
 
-An executable is read in the order of its text. What is always compared are its rows: operations, their attributes,
-types without static dimensions, and which values they use, by number. What may differ stands in slots: values of
-constants, where they are used, static offsets, static dimensions. Two executables with equal rows have as many slots of
-the same kinds.
-
-Executables of one structure are one family, whatever of their constants, offsets and static shapes varies. Others may
-be the same but for the order of operands, or but for one operation more, or be fused around the same costliest
-operation. An executable is in one family at most.
-
-To fold a group the first of it takes what varies as operands, and all sites launch that one. Static dimensions and
-offsets that vary become dynamic: in types, in operands of operations, in the workload. The compiler itself splits what
-is wider than 32 bits, and casts floats, for targets that take neither.
+All sites of the group launch that one then. Static dimensions and offsets that vary become dynamic: in types, in
+operands of operations, in the workload. The compiler itself splits what is wider than 32 bits, and casts floats, for
+targets that take neither.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain, islice, zip_longest
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-from .ir_kinds import KINDS, PLAIN, collect, kinds_of, name_of
+from .ir_kinds import collect
+from .ir_members import (
+    DYNAMIC,
+    Member,
+    Slot,
+    Unfit,
+    attributes_of,
+    member_of,
+    partition,
+    read,
+    sizes_in,
+    with_sizes,
+)
 
-EXECUTABLE, EXPORT, FUNCTION, CONSTANT = "flow.executable", "flow.executable.export", "func.func", "arith.constant"
-DYNAMIC = -(1 << 63)  # ShapedType::kDynamic
-SHAPE = re.compile(r"\b(tensor|vector|memref)<((?:(?:[0-9]+|\?)x)+)")
-_NAMES = frozenset({"sym_name", "function_ref", "function_type"})
-"""Attributes that are names of the executable, or follow from what else is compared."""
-_ARRAYS = {
-    **dict.fromkeys(("static_offsets", "static_strides"), "offset"),
-    **dict.fromkeys(("static_sizes", "static_output_shape", "static_low", "static_high"), "dimension"),
-}
-"""Static arrays of an operation → the kind of their slots."""
-_SCALAR_USERS = ("arith.", "math.", "complex.", "linalg.", "iree_linalg_ext.", "tensor.extract", "tensor.splat")
-"""Operations whose constant operands are values of the computation; those of all others may be shapes."""
+Answer = dict[str, Any]
 LEVELS = {
     "identical": frozenset[str](),
     "constants": frozenset({"constant"}),
@@ -45,480 +34,6 @@ LEVELS = {
     "static-shapes": frozenset({"constant", "offset", "dimension"}),
 }
 """What may differ and still be folded: level → kinds of slots, each level with those of the one before."""
-
-
-class Slot(NamedTuple):
-    """One thing that may differ."""
-
-    # `constant`, `offset`, `dimension`; what no operand can take the place of is `fixed`, a constant that is a shape,
-    # or `type`, the type of a constant that has dimensions
-    kind: str
-    value: str
-    op: Any  # the user of the constant, the operation with the array, or the maker of the value whose type it is
-    place: Any  # which operand, which (array, entry), or which (value, position of the dimension)
-    constant: Any = None  # the operation of the constant; None for the other kinds
-
-
-@dataclass(frozen=True)
-class Member:
-    """One executable that could be folded."""
-
-    name: str
-    entry: str
-    # executable, export, function: its operations; there is one export and one function of one block
-    executable: Any
-    export: Any
-    function: Any
-    rows: tuple[Any, ...]
-    # slots, function_slots: all, and those of the function: the export is what the host does for it
-    slots: tuple[Slot, ...]
-    # equal for executables whose functions differ in slots alone, and so have as many of the same kinds
-    structure: tuple[Any, ...]
-    function_slots: tuple[Slot, ...]
-
-    def key(self, free: frozenset[str]) -> tuple[Any, ...]:
-        """Equal for executables that differ in slots of these kinds, and in nothing else."""
-        return self.rows, tuple(None if slot.kind in free else slot.value for slot in self.slots)
-
-    @property
-    def arguments(self) -> list[Any]:
-        """What the function takes."""
-        return list(self.function.regions[0].blocks[0].arguments)
-
-
-class Unfit(Exception):
-    """An executable, or a group of them, that cannot be folded: why, in one line."""
-
-
-def member_of(ir: Any, executable: Any) -> Member:
-    """Read an executable; raises Unfit for one of another form than fusion gives."""
-    exports, functions = collect(ir, executable, (EXPORT,)), collect(ir, executable, (FUNCTION,))
-    if len(exports) != 1 or len(functions) != 1 or len(list(functions[0].regions[0].blocks)) != 1:
-        raise Unfit("it is not one function of one block")
-    reading = _Reading()
-    reading.visit(executable)
-    rows, slots, (row, slot) = tuple(reading.rows), tuple(reading.slots), reading.begin
-    entry = name_of(exports[0])
-    return Member(
-        name_of(executable), entry, executable, exports[0], functions[0], rows, slots, rows[row:], slots[slot:]
-    )
-
-
-def read(ir: Any, module: Any) -> tuple[dict[str, Member], dict[str, str]]:
-    """The executables by name that have the form that fusion gives, and why the others have not."""
-    members, unfit = dict[str, Member](), dict[str, str]()
-    for op in collect(ir, module, (EXECUTABLE,)):
-        try:
-            members[name_of(op)] = member_of(ir, op)
-        except Unfit as error:
-            unfit[name_of(op)] = str(error)
-    return members, unfit
-
-
-def partition(members: Iterable[Member], key: Callable[[Member], Any]) -> list[list[Member]]:
-    """The groups of two and more that have one key, in the program's order."""
-    by_key: dict[Any, list[Member]] = {}
-    for member in members:
-        by_key.setdefault(key(member), []).append(member)
-    return [group for group in by_key.values() if len(group) > 1]
-
-
-class _Reading:
-    """Rows and slots of one executable, as far as it was read."""
-
-    def __init__(self) -> None:
-        self.rows, self.slots, self.begin = list[Any](), list[Slot](), (0, 0)
-        self._numbers, self._constants = dict[Any, int](), dict[Any, Any]()
-        self._is_counting = (
-            False  # inside of the export, which counts workgroups: no operand of the function reaches it
-        )
-
-    def visit(self, op: Any) -> None:
-        """An operation and all inside of it. Constants are told where they are used."""
-        if op.name == CONSTANT:
-            self._constants[op.results[0]] = op
-            return
-        if op.name in (EXPORT, FUNCTION):
-            self._is_counting = op.name == EXPORT
-        if op.name == FUNCTION:  # isolated: nothing of the export reaches it
-            self.begin, self._numbers, self._constants = (len(self.rows), len(self.slots)), {}, {}
-        self.rows.append((op.name, *self._attributes(op)))
-        self.rows.append(tuple(self._operand(op, at, value) for at, value in enumerate(op.operands)))
-        for result in op.results:
-            self._value(op, result)
-        for region in op.regions:
-            for block in region.blocks:
-                self.rows.append("block")
-                for argument in block.arguments:
-                    self._value(op, argument)
-                for one in block.operations:
-                    self.visit(one.operation)
-        self.rows.append("end")
-
-    def _attributes(self, op: Any) -> Iterator[tuple[str, str]]:
-        """Name and text of each attribute; of an array without its static entries, which are slots."""
-        for name in attributes_of(op):
-            if name in _ARRAYS:
-                values = list(op.attributes[name])
-                for at, value in enumerate(values):
-                    if value != DYNAMIC:
-                        self.slots.append(Slot(_ARRAYS[name], str(value), op, (name, at)))
-                yield name, ",".join("?" if value == DYNAMIC else "_" for value in values)
-            elif name not in _NAMES:
-                yield name, str(op.attributes[name])
-
-    def _operand(self, op: Any, at: int, value: Any) -> Any:
-        constant = self._constants.get(value)
-        if constant is None:
-            return self._numbers[value]
-        text = str(value.type)
-        type_ = _erased(text)
-        if type_ != text:
-            self.slots.append(Slot("type", text, op, at, constant))
-        fits = op.name.startswith(_SCALAR_USERS) and op.name != "tensor.extract_slice" and not self._is_counting
-        self.slots.append(Slot("constant" if fits else "fixed", str(constant.attributes["value"]), op, at, constant))
-        return "constant", type_
-
-    def _value(self, op: Any, value: Any) -> None:
-        """A value gets its number; static dimensions of its type are slots."""
-        self._numbers[value] = len(self._numbers)
-        text = str(value.type)
-        self.rows.append(_erased(text))
-        if self.rows[-1] != text:
-            for at, size in enumerate(sizes_in(text)):
-                if size != "?":
-                    self.slots.append(Slot("dimension", size, op, (value, at)))
-
-
-def attributes_of(op: Any) -> list[str]:
-    """The names of an operation's attributes: older releases list names, newer ones pairs."""
-    return [one if isinstance(one, str) else one.name for one in op.attributes]
-
-
-def sizes_in(text: str) -> list[str]:
-    """The dimensions in the text of a type, as they are written; none where it has no shape."""
-    shape = SHAPE.search(text)
-    return shape[2][:-1].split("x") if shape else []
-
-
-def with_sizes(text: str, sizes: Iterable[str]) -> str:
-    """The text of a type that has a shape, with other dimensions."""
-    shape = SHAPE.search(text)
-    return f"{text[: shape.start(2)]}{'x'.join(sizes)}x{text[shape.end(2) :]}" if shape else text
-
-
-def _erased(text: str) -> str:
-    """A type without its static dimensions; as it is where it has several shapes."""
-    shape = SHAPE.search(text)
-    if shape is None or SHAPE.search(text, shape.end()):
-        return text
-    return with_sizes(text, ("?" if size == "?" else "_" for size in sizes_in(text)))
-
-
-# Families of executables that deduplication left behind.
-
-FAMILY_KINDS = ("constants", "static-shapes", "offsets", "operand-order", "extra-operation", "different-fusion")
-"""`bot.core.program.FAMILY_KINDS`."""
-IDENTICAL = "nothing: their functions are identical"  # `bot.core.program.IDENTICAL`
-_VALUES_SHOWN, _LINES_SHOWN, _LINE_CHARACTERS, _VALUE_CHARACTERS, _NAMES_SHOWN = 8, 4, 160, 40, 6
-_FOLLOWING = ("static_sizes", "static_output_shape")
-"""Arrays that the types of operands and results say, too."""
-_CONSTANT_OPERATIONS = frozenset({"arith.constant", "complex.constant", "flow.tensor.constant"})
-_ADDRESSING = frozenset({"arith.index_cast", "arith.index_castui"})
-_UNNAMED = frozenset({"linalg.generic", "linalg.fill", "linalg.yield", "linalg.index", "iree_linalg_ext.yield"})
-_ORDERED = frozenset({"indexing_maps", "operandSegmentSizes", "function_type", "sym_name"})
-_COSTLY = KINDS[: KINDS.index("gather")]
-_ATTEMPTS = 32  # times that an operation is left out of one executable: each costs as much as it has operations
-_VALUE = re.compile(r"%[\w$.-]+(?:#\d+)?")
-
-Draft = tuple[str, Sequence[Member], list[str]]
-Words = Counter[tuple[str, str]]  # name and element type of operations that compute
-
-
-def families(ir: Any, members: Collection[Member]) -> list[dict[str, Any]]:
-    """Each family as `{kind, members, varying}`, by kind, larger ones first."""
-    drafts = [_of_one_structure(group) for group in partition(members, lambda one: one.structure)]
-    rest = _outside(members, drafts)
-    forms: dict[Hashable, int] = {}
-    graphs = {member.name: _Graph(ir, member, forms) for member in rest}
-    for search in (_operand_orders, _extra_operations, _different_fusions):
-        rest = _outside(rest, drafts)
-        drafts += search(rest, graphs)
-    places = {member.name: place for place, member in enumerate(members)}
-    drafts.sort(key=lambda one: (FAMILY_KINDS.index(one[0]), -len(one[1]), places[one[1][0].name]))
-    rows = []
-    for kind, group, lines in drafts:
-        more = len(lines) - _LINES_SHOWN
-        varying = [*lines[:_LINES_SHOWN], *([f"… and {more} more"] if more > 0 else [])]
-        rows.append({"kind": kind, "members": [member.name for member in group], "varying": varying})
-    return rows
-
-
-def _outside(members: Collection[Member], drafts: Sequence[Draft]) -> list[Member]:
-    taken = {member.name for _, group, _ in drafts for member in group}
-    return [member for member in members if member.name not in taken]
-
-
-# Executables of one structure: what varies of constants, offsets and static shapes.
-
-
-def _of_one_structure(group: Sequence[Member]) -> Draft:
-    """The loosest kind that varies, and a line for each thing that does, in turns."""
-    columns = [
-        slots
-        for slots in zip(*(member.function_slots for member in group), strict=True)
-        if len({slot.value for slot in slots}) > 1
-    ]
-    kinds = {slots[0].kind for slots in columns}
-    if not kinds:
-        return "constants", group, [IDENTICAL]
-    is_shaped = bool(kinds & {"dimension", "fixed", "type"})
-    # values → what has them: what repeats how another varies, such as shapes inside an argument's, is left out
-    shapes, arrays, constants = (dict[tuple[str, ...], str]() for _ in range(3))
-    for slots in columns:
-        first, values = slots[0], tuple(map(_text_of, slots))
-        if first.constant is not None and first.kind != "type":  # the constant's value says its type
-            type_ = str(first.constant.results[0].type)
-            lines = shapes if is_shaped and type_ == "index" else constants
-            lines.setdefault(values, f"{type_} constant of {first.op.name}")
-        elif first.constant is None and not isinstance(first.place[0], str):
-            shapes.setdefault(values, _owner(first))
-        elif first.constant is None and first.place[0] not in _FOLLOWING:
-            arrays.setdefault(values, _owner(first))
-    kind = "static-shapes" if is_shaped else "offsets" if "offset" in kinds else "constants"
-    told = [
-        [_line(label, [_short(value, _VALUE_CHARACTERS) for value in values], len(set(values)))
-         for values, label in lines.items()]
-        for lines in ((shapes, constants, arrays) if is_shaped else (arrays, constants))
-    ]  # fmt: skip
-    return kind, group, [line for line in dict.fromkeys(chain.from_iterable(zip_longest(*told))) if line]
-
-
-def _text_of(slot: Slot) -> str:
-    """What stands there: the constant's value without its type, the whole array, or the whole shape."""
-    if slot.constant is not None:
-        return slot.value.removesuffix(f" : {slot.constant.results[0].type}")
-    owner = slot.place[0]
-    if isinstance(owner, str):
-        return f"[{', '.join('?' if value == DYNAMIC else str(value) for value in slot.op.attributes[owner])}]"
-    return "x".join(sizes_in(str(owner.type))) or slot.value
-
-
-def _owner(slot: Slot) -> str:
-    if isinstance(slot.place[0], str):
-        return f"{slot.place[0]} of {slot.op.name}"
-    number = getattr(slot.place[0], "arg_number", None)
-    if number is None:
-        return f"result of {slot.op.name}"
-    return f"argument {number}" if slot.op.name == FUNCTION else f"block argument {number} of {slot.op.name}"
-
-
-# The others: functions as what they store, and of what that is made.
-
-
-class _Graph:
-    """A function without names and places: its values by what they are made of, whatever the order of operands.
-
-    Attributes:
-        sources: form and operands of each value and each operation without results, operands before their users; an
-            operation with a body has what the body gives as its operands.
-        effects: the operations at the top that have no results.
-        units: those that compute, as (source, its operation, its own operands, names and types of all that it does).
-        words: what all operations compute.
-    """
-
-    def __init__(self, ir: Any, member: Member, forms: dict[Hashable, int]) -> None:
-        self.ir, self.member, self._forms = ir, member, forms
-        self.sources: list[tuple[int, tuple[int, ...]]] = []
-        self.units: list[tuple[int, Any, tuple[int, ...], Words]] = []
-        self._places: dict[Any, int] = {}
-        for argument in member.arguments:
-            self._places[argument] = self._add(("argument", str(argument.type)), ())
-        self.effects, self.words = self._block(member.function.regions[0].blocks[0])
-
-    def _add(self, form: Hashable, operands: tuple[int, ...]) -> int:
-        self.sources.append((self._form(form), operands))
-        return len(self.sources) - 1
-
-    def _form(self, form: Hashable) -> int:
-        return self._forms.setdefault(form, len(self._forms))
-
-    def _block(self, block: Any) -> tuple[list[int], Words]:
-        """Sources of the operations without results, and what all operations compute."""
-        effects, words = list[int](), Words()
-        for op in (view.operation for view in block.operations):
-            if op.name in _CONSTANT_OPERATIONS:
-                self._places[op.results[0]] = self._add(("constant", str(op.attributes["value"])), ())
-                continue
-            operands = tuple(self._places[value] for value in op.operands)
-            maps, below = self._enter(op, operands)
-            inside, own = list[int](), Words()
-            for one in below:
-                stores, computed = self._block(one)
-                inside += stores
-                own += computed
-            own += Words(_word(op))
-            names = sorted(set(attributes_of(op)) - _ORDERED)
-            attributes = tuple((name, str(op.attributes[name])) for name in names)
-            form = (op.name, attributes, maps, *(str(result.type) for result in op.results))
-            made_of = (*(() if maps else operands), *inside)
-            for at, result in enumerate(op.results):
-                self._places[result] = self._add((*form, at), made_of)
-            if not op.results:
-                effects.append(self._add(form, made_of))
-            elif own and len(op.results) == 1:
-                self.units.append((len(self.sources) - 1, op, operands, own))
-            words += own
-        return effects, words
-
-    def _enter(self, op: Any, operands: tuple[int, ...]) -> tuple[tuple[str, ...], list[Any]]:
-        """The maps of the results of a structured operation, and all blocks, whose arguments are sources from now on.
-
-        Where there is one argument to each operand, as in linalg, it is that operand, read in the order of its map.
-        """
-        blocks = [block for region in op.regions for block in region.blocks]
-        arguments = [argument for block in blocks for argument in block.arguments]
-        is_structured = "." in op.name and 0 < len(arguments) == len(operands)
-        has_maps = is_structured and "indexing_maps" in op.attributes
-        maps = [str(one) for one in op.attributes["indexing_maps"]] if has_maps else [""] * len(operands)
-        for at, argument in enumerate(arguments):
-            form = ("in", maps[at] if is_structured else at, str(argument.type))
-            used = (operands[at],) if is_structured else ()
-            self._places[argument] = self._add(form, used)
-        return tuple(maps[-len(op.results) :]) if is_structured else (), blocks
-
-    def serial(self, alias: Mapping[int, int] | None = None) -> tuple[tuple[Any, ...], list[int]]:
-        """The graph from what is stored back to the arguments, and its sources in the order in which it comes to them.
-
-        Equal ones are the same graph but for the order of operands; `alias`: source → that which takes its place.
-        """
-        alias, terms = alias or {}, list[int]()
-        for form, operands in self.sources:
-            terms.append(self._form((form, *sorted(terms[alias.get(one, one)] for one in operands))))
-        order, row, stack = dict[int, int](), list[Any](), sorted(self.effects, key=terms.__getitem__)
-        while stack:
-            at = stack.pop()
-            if at in order:
-                row.append(order[at])
-                continue
-            order[at] = len(order)
-            form, operands = self.sources[at]
-            row.append((form, len(operands)))
-            stack += sorted((alias.get(one, one) for one in operands), key=terms.__getitem__)
-        return tuple(row), list(order)
-
-
-def _word(op: Any) -> list[tuple[str, str]]:
-    """Name and element type of an operation that computes, and not an address; nothing of all others."""
-    types = [str(value.type) for value in (*op.operands, *op.results)]
-    is_named = op.name.startswith(("linalg.", "iree_linalg_ext.")) and op.name not in _UNNAMED
-    is_scalar = op.name.startswith(("arith.", "math.", "complex.")) and op.name not in _ADDRESSING
-    return [(op.name, types[0] if types else "?")] if is_named or (is_scalar and types[:1] != ["index"]) else []
-
-
-def _operand_orders(members: Sequence[Member], graphs: Mapping[str, _Graph]) -> Iterator[Draft]:
-    """Families of the same graph."""
-    serials = {member.name: graphs[member.name].serial() for member in members}
-    for group in partition(members, lambda one: serials[one.name][0]):
-        first, order = group[0], serials[group[0].name][1]
-        lines = [_order_line(one, serials[one.name][1], first, order) for one in group[1:]]
-        yield "operand-order", group, lines
-
-
-def _order_line(one: Member, order: list[int], first: Member, expected: list[int]) -> str:
-    """`expected`, `order`: the sources of the first and of this one, as the walk through their one graph meets them."""
-    arguments = len(first.arguments)
-    places = sorted((theirs, mine) for theirs, mine in zip(expected, order, strict=True) if theirs < arguments)
-    if all(theirs == mine for theirs, mine in places):
-        return _line(f"@{one.name}", ["operands or operations in another order"])
-    return _line(f"@{one.name}", [f"arguments in another order: {' '.join(str(mine) for _, mine in places)}"])
-
-
-def _extra_operations(members: Sequence[Member], graphs: Mapping[str, _Graph]) -> Iterator[Draft]:
-    """Families of one executable and those that are the same without one operation, fed by one of its operands."""
-    alike, larger = defaultdict[Hashable, list[Member]](list), defaultdict[str, dict[str, str]](dict)
-    for member in members:
-        alike[frozenset(graphs[member.name].words.items())].append(member)
-    for member in members:
-        graph = graphs[member.name]
-        candidates = (
-            (smaller, source, op, operand)
-            for source, op, operands, words in graph.units
-            for smaller in alike.get(frozenset((graph.words - words).items()), ())
-            for operand in operands
-        )
-        for smaller, source, op, operand in islice(candidates, _ATTEMPTS):
-            if smaller is not member and graph.serial({source: operand})[0] == graphs[smaller.name].serial()[0]:
-                line = f"@{member.name} has one more {op.name} ({op.operands[0].type})"
-                larger[smaller.name].setdefault(member.name, _short(line, _LINE_CHARACTERS))
-    taken = set[str]()
-    for name, lines in sorted(larger.items(), key=lambda item: -len(item[1])):
-        free = {one: line for one, line in lines.items() if one not in taken}
-        if name not in taken and free:
-            taken |= {name, *free}
-            yield "extra-operation", [one for one in members if one.name in (name, *free)], list(free.values())
-
-
-def _different_fusions(members: Sequence[Member], graphs: Mapping[str, _Graph]) -> Iterator[Draft]:
-    """Families around the same costliest operation, where what else they do is not the same."""
-    roots = {member.name: root for member in members if (root := _root(graphs[member.name])) is not None}
-    for group in partition([one for one in members if one.name in roots], lambda one: roots[one.name][0]):
-        others = [
-            Counter(name for name, _ in (graphs[one.name].words - roots[one.name][1]).elements()) for one in group
-        ]
-        common = others[0].copy()
-        for one in others[1:]:
-            common &= one
-        said: dict[str, list[str]] = {}
-        for member, one in zip(group, others, strict=True):
-            ranked = sorted((one - common).items(), key=lambda item: (-item[1], item[0]))
-            parts = [f"{count} {name}" if count > 1 else name for name, count in ranked[:_NAMES_SHOWN]]
-            parts += [f"… ({(one - common).total()} operations)"] if len(ranked) > _NAMES_SHOWN else []
-            said.setdefault("+ " + ", ".join(parts) if parts else "nothing else", []).append(member.name)
-        if len(said) > 1:
-            names = (f"@{who[0]}" + (f" and {len(who) - 1} more" if len(who) > 1 else "") for who in said.values())
-            yield "different-fusion", group, [_line(name, [text]) for name, text in zip(names, said, strict=True)]
-
-
-def _root(graph: _Graph) -> tuple[str, Words] | None:
-    """The costliest operation as text without names, and what it computes; None where all is elementwise."""
-    best: tuple[tuple[int, int, int], Any, Words] | None = None
-    for source, op, _, words in graph.units:
-        kinds = kinds_of(graph.ir, op) if op.name.startswith(("linalg.", "iree_linalg_ext.")) else set()
-        if ranks := [_COSTLY.index(kind) for kind in kinds if kind in _COSTLY]:
-            shapes = (sizes_in(str(value.type)) for value in op.operands)
-            elements = sum(prod(int(size) for size in sizes if size != "?") for sizes in shapes if sizes)
-            key = (min(ranks), -elements, source)
-            if best is None or key < best[0]:
-                best = key, op, words
-    if best is None:
-        return None
-    numbers: dict[str, int] = {}
-    text = best[1].get_asm(print_generic_op_form=True, **PLAIN)
-    return _VALUE.sub(lambda name: f"%{numbers.setdefault(name[0], len(numbers))}", text), best[2]
-
-
-def _short(text: str, characters: int) -> str:
-    """At most so many characters, none of them a control character."""
-    clean = "".join(letter if letter.isprintable() else "?" for letter in text[: characters + 1])
-    return clean if len(clean) <= characters else clean[: characters - 1] + "…"
-
-
-def _line(label: str, values: Sequence[str], total: int = 0) -> str:
-    """`label: a, b, … (N values)`: different values in order, as many as fit; `total` where cutting made some equal."""
-    distinct = list(dict.fromkeys(values))
-    total = max(total, len(distinct))
-    text = label
-    for shown in range(min(len(distinct), _VALUES_SHOWN), 0, -1):
-        text = f"{label}: {', '.join(distinct[:shown])}{f', … ({total} values)' if shown < total else ''}"
-        if len(text) <= _LINE_CHARACTERS:
-            break
-    return _short(text, _LINE_CHARACTERS)
-
-
-# Folding.
-
-Answer = dict[str, Any]
 DISPATCH, _ORDINAL = "flow.dispatch", "iree_tensor_ext.dispatch.workload.ordinal"
 _WORKLOAD, _ARGUMENTS, _DIMENSIONS = 0, 1, 2  # segments of the operands of a dispatch
 _TENSOR_OF = "!iree_tensor_ext.dispatch.tensor<readonly:{}>"
@@ -563,26 +78,26 @@ def _elements(member: Member) -> int:
     return max((prod(int(size) for size in sizes if size != "?") for sizes in shapes if sizes), default=1)
 
 
-def folded(ir: Any, module: Any, wanted: Sequence[Sequence[str]]) -> Answer:
+def folded(ir: Any, module: Any, groups: Sequence[Sequence[str]]) -> Answer:
     """Make each group one, in place, and verify; raises ValueError with the operation that broke."""
     members, unfit = read(ir, module)
-    made, left = list[Answer](), list[Answer]()
-    for names in wanted:
+    results, left = list[Answer](), list[Answer]()
+    for names in groups:
         try:
             if unknown := [name for name in names if name not in members]:
                 raise Unfit(unfit.get(unknown[0], "the program has no such executable"))
             group = [members[name] for name in names]
-            made.append({"members": names, "operands": _fold(ir, module, group)})
+            results.append({"members": names, "operands": _fold(ir, module, group)})
             members = {name: member for name, member in members.items() if name not in names}
             members[names[0]] = member_of(ir, group[0].executable)
         except Unfit as error:
             left.append({"members": names, "why": str(error)})
-    if made:
+    if results:
         try:
             module.operation.verify()
         except ir.MLIRError as error:
             raise ValueError("; ".join(str(one.message) for one in error.error_diagnostics[:3])) from None
-    return {"folded": made, "left": left}
+    return {"folded": results, "left": left}
 
 
 def _fold(ir: Any, module: Any, group: Sequence[Member]) -> list[str]:
@@ -611,14 +126,14 @@ def _fold(ir: Any, module: Any, group: Sequence[Member]) -> list[str]:
 
 def _sites(ir: Any, module: Any, group: Sequence[Member]) -> Mapping[str, list[Any]]:
     """Member → its dispatch sites; raises Unfit where something else names a member."""
-    wanted: dict[str, list[Any]] = {member.name: [] for member in group}
+    sites: dict[str, list[Any]] = {member.name: [] for member in group}
     for op in collect(ir, module, (DISPATCH,)):
         names = [ir.SymbolRefAttr(entry).value[0] for entry in op.attributes["entry_points"]]
-        if len(names) == 1 and names[0] in wanted:
-            wanted[names[0]].append(op)
-        elif not wanted.keys().isdisjoint(names):
+        if len(names) == 1 and names[0] in sites:
+            sites[names[0]].append(op)
+        elif not sites.keys().isdisjoint(names):
             raise Unfit("a site may launch one of several executables")
-    return wanted
+    return sites
 
 
 def argument_places(sites: Mapping[str, Sequence[Any]]) -> int:
@@ -825,8 +340,8 @@ class _Rewriting:
     def _make(
         self, name: str, types: Sequence[Any], operands: Sequence[Any], attributes: Any, location: Any, regions: int = 0
     ) -> Any:
-        given = {"results": types, "operands": list(operands), "attributes": attributes, "regions": regions}
-        return self._ir.Operation.create(name, **given, loc=location)
+        parts = {"results": types, "operands": list(operands), "attributes": attributes, "regions": regions}
+        return self._ir.Operation.create(name, **parts, loc=location)
 
 
 def _merged(known: Sequence[Any], entries: Sequence[Any], new: Mapping[int, Any]) -> list[Any]:
@@ -875,6 +390,6 @@ def _require_agreement(ir: Any, module: Any, member: Member) -> None:
         start, count = list(op.attributes["operandSegmentSizes"])[:_DIMENSIONS]
         for at, value in enumerate(list(op.operands)[start : start + count]):
             bound, passed = _BOUND.fullmatch(taken[at]), str(value.type)
-            wanted = re.escape(bound[1] if bound else taken[at]).replace(r"\?", r"(?:[0-9]+|\?)")
-            if not re.fullmatch(wanted, passed):
+            pattern = re.escape(bound[1] if bound else taken[at]).replace(r"\?", r"(?:[0-9]+|\?)")
+            if not re.fullmatch(pattern, passed):
                 raise ValueError(f"'{DISPATCH}' op passes {passed} as operand {at} of @{member.entry}, a {taken[at]}")

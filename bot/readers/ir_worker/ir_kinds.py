@@ -48,11 +48,11 @@ def collect(ir: Any, root: Any, names: Collection[str] | Callable[[str], bool]) 
     Walks give plain operations. Iterating over a block, or asking a value for its owner, would give typed views
     and import the dialect's Python module for them, which takes longer than all the rest.
     """
-    wanted = names if callable(names) else names.__contains__
+    is_named = names if callable(names) else names.__contains__
     operations: list[Any] = []
 
     def visit(op: Any) -> Any:
-        if wanted(op.name):
+        if is_named(op.name):
             operations.append(op)
         return ir.WalkResult.ADVANCE
 

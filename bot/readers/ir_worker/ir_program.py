@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .ir_fold import families, read
+from .ir_families import families
 from .ir_kinds import COMPUTE_BOUND, KINDS, PLAIN, collect, is_linalg, kinds_of, name_of
+from .ir_members import read
 
 Answer = dict[str, Any]
 COMPONENT_CHARACTERS = 200  # a component has no more than these
@@ -122,7 +123,7 @@ def generic(op: Any) -> str:
 
 
 def hexadecimal(text: str) -> str:
-    """Its digest."""
+    """The SHA-256 of a text, in hex."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

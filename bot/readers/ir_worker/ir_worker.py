@@ -63,7 +63,7 @@ _FORMER_NAME, _FORMER_VMVX = re.compile(r"^(?:CPU|LLVMGPU|SPIRV)(?=[A-Z])"), "VM
 _DIALECT = re.compile(r"#iree_\w+\.(?=\w)")
 
 
-class Worker:
+class IrWorker:
     """Answers requests with the bindings it is given (the module `iree.compiler.ir`)."""
 
     def __init__(self, ir: Any) -> None:
@@ -239,7 +239,7 @@ def main(root: str) -> int:
         print(json.dumps(answer), file=answers, flush=True)
 
     try:
-        worker = Worker(_bindings(root))
+        worker = IrWorker(_bindings(root))
     except Exception as error:
         say({"error": _one_line(error)})
         return 1

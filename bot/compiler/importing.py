@@ -1,0 +1,79 @@
+"""Models as files that the compiler takes on standard input: `.mlir` and `.mlirbc` as they are, `.onnx` imported."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from bot.compiler.compiler import Session
+from bot.compiler.diagnostics import failure, trim
+from bot.compiler.toolchain import Toolchain
+from bot.core.planned import Model
+from bot.core.policy import here
+from bot.core.snapshot import Failure
+from bot.system.processes import run
+
+_IMPORTER = "iree.compiler.tools.import_onnx"
+_MISSING = here("needs the onnx package: pip install 'code-size-bot[onnx]'")
+_MACHINES = re.compile(r"(\w+\.)*(ImportError|ModuleNotFoundError|MemoryError|OSError|\w*(File|Permission)\w*Error)\b")
+"""Exceptions of the importer that say nothing of the model."""
+
+
+@cache
+def importer_version(model: Model) -> str:
+    """What the import of a model depends on beside the compiler: the package and options; empty for MLIR."""
+    if not model.path.endswith(".onnx"):
+        return ""
+    try:
+        return " ".join(("onnx", version("onnx"), *model.import_flags))
+    except PackageNotFoundError:
+        return "no onnx"
+
+
+class Importer:
+    """Sources of one side's models, and its temporary files."""
+
+    def __init__(self, toolchain: Toolchain, session: Session) -> None:
+        self._toolchain, self._session = toolchain, session
+        self._imported: dict[str, Path | Failure] = {}
+        self._lock = threading.Lock()
+
+    def source(self, model: Model) -> Path | Failure:
+        """The file to feed to the compiler; a Failure where the model cannot be imported."""
+        path = Path(model.path)
+        if path.suffix != ".onnx":
+            return path
+        with self._lock:
+            if model.name not in self._imported:
+                self._imported[model.name] = self._import(path, model.import_flags)
+            return self._imported[model.name]
+
+    def _import(self, path: Path, flags: Sequence[str]) -> Path | Failure:
+        if self._toolchain.bindings is None:
+            return Failure("import", f"cannot import ONNX: {self._toolchain.no_bindings}")
+        output = Path(tempfile.mkdtemp(prefix="onnx-", dir=self._session.scratch)) / f"{path.stem}.mlir"
+        outcome = run(
+            [self._toolchain.python, "-m", _IMPORTER, str(path), *flags, "-o", str(output)],
+            cancel=self._session.cancel,
+            cwd=output.parent,
+            environment={"PYTHONPATH": str(self._toolchain.bindings), "PYTHONDONTWRITEBYTECODE": "1"},
+            timeout_seconds=self._session.timeout_seconds,
+        )
+        if outcome.ok and output.is_file():
+            return output
+        if "No module named 'onnx'" in outcome.output or "iree-import-onnx requires" in outcome.output:
+            python = self._toolchain.python
+            missing = _MISSING if python == sys.executable else here(f"needs the onnx package: {python} has none")
+            return Failure("import", missing, outcome.exit_code)
+        if "Traceback (most recent call last)" in outcome.output:  # the importer's last word is the one that counts
+            last = outcome.output.rstrip().splitlines()[-1]
+            message = trim(f"not imported: {last}")
+            message = here(message) if _MACHINES.match(last) else message
+            return Failure("import", message, outcome.exit_code, outcome.signal)
+        return failure(outcome, self._session.timeout_seconds, "import")

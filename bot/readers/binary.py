@@ -1,0 +1,81 @@
+"""What the readers of binary formats share: byte spans that lie where they may, digests of code, a limit of work."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from bot.core.snapshot import written
+from bot.errors import MalformedBinary
+
+WORK_PER_BYTE = 64
+"""What a file may cost its reader; real objects need less than one: each byte of code and of constants once."""
+
+
+class ByteSpan(NamedTuple):
+    """A range of bytes inside a whole; both figures in bytes."""
+
+    start: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        """Offset of the first byte after the span."""
+        return self.start + self.size
+
+    def of(self, data: bytes) -> bytes:
+        """The bytes of the span; the span is known to lie inside `data`."""
+        return data[self.start : self.end]
+
+
+def span_inside(start: int, size: int, whole_bytes: int, where: str) -> ByteSpan:
+    """A span that lies inside a whole of `whole_bytes`; raises `MalformedBinary` otherwise."""
+    if start < 0 or size < 0 or start + size > whole_bytes:
+        raise MalformedBinary(f"{size} bytes at offset {start} exceed the whole of {whole_bytes} bytes", where=where)
+    return ByteSpan(start, size)
+
+
+def require_disjoint(spans: Iterable[ByteSpan], where: str) -> None:
+    """Raises `MalformedBinary` where two spans share a byte."""
+    end = 0
+    for span in sorted(span for span in spans if span.size):
+        if span.start < end:
+            raise MalformedBinary(f"two parts share the byte at offset {span.start}", where=where)
+        end = span.end
+
+
+def label_sizes(labelled: Mapping[ByteSpan, str], where: str) -> dict[str, int]:
+    """Bytes per label, in the order in which labels first appear; raises `MalformedBinary` where spans overlap."""
+    require_disjoint(labelled, where)
+    sizes: dict[str, int] = {}
+    for span, label in labelled.items():
+        sizes[label] = sizes.get(label, 0) + span.size
+    return {label: size for label, size in sizes.items() if size}
+
+
+class WorkLimit:
+    """Work that is left, in bytes read: a file takes linear time, whatever bytes its tables name over and over."""
+
+    def __init__(self, file_bytes: int, where: str) -> None:
+        self._left, self._where = WORK_PER_BYTE * file_bytes, where
+
+    def spend(self, work_bytes: int) -> None:
+        """Raises `MalformedBinary` where that is more than is left."""
+        self._left -= work_bytes
+        if self._left < 0:
+            raise MalformedBinary("its tables name the same bytes over and over", where=self._where)
+
+
+def code_digest(*pieces: bytes) -> str:
+    """The digest of pieces of code as text; where one piece ends and the next begins counts too."""
+    return written(fingerprint(*pieces))
+
+
+def fingerprint(*pieces: bytes) -> bytes:
+    """The SHA-256 of pieces of code as bytes, as a piece of other digests."""
+    whole = hashlib.sha256()
+    for piece in pieces:
+        whole.update(len(piece).to_bytes(8, "little"))
+        whole.update(piece)
+    return whole.digest()

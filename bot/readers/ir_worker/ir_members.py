@@ -1,0 +1,197 @@
+"""Executables as they are compared: in which order each is read, and what of it may differ from others.
+
+An executable is read in the order of its text. What is always compared are its rows: operations, their attributes,
+types without static dimensions, and which values they use, by number. What may differ stands in slots: values of
+constants, where they are used, static offsets, static dimensions. Two executables with equal rows have as many slots of
+the same kinds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from .ir_kinds import collect, name_of
+
+EXECUTABLE, EXPORT, FUNCTION, CONSTANT = "flow.executable", "flow.executable.export", "func.func", "arith.constant"
+DYNAMIC = -(1 << 63)  # ShapedType::kDynamic
+SHAPE = re.compile(r"\b(tensor|vector|memref)<((?:(?:[0-9]+|\?)x)+)")
+_NAMES = frozenset({"sym_name", "function_ref", "function_type"})
+"""Attributes that are names of the executable, or follow from what else is compared."""
+_ARRAYS = {
+    **dict.fromkeys(("static_offsets", "static_strides"), "offset"),
+    **dict.fromkeys(("static_sizes", "static_output_shape", "static_low", "static_high"), "dimension"),
+}
+"""Static arrays of an operation → the kind of their slots."""
+_SCALAR_USERS = ("arith.", "math.", "complex.", "linalg.", "iree_linalg_ext.", "tensor.extract", "tensor.splat")
+"""Operations whose constant operands are values of the computation; those of all others may be shapes."""
+
+
+class Slot(NamedTuple):
+    """One thing that may differ."""
+
+    # `constant`, `offset`, `dimension`; what no operand can take the place of is `fixed`, a constant that is a shape,
+    # or `type`, the type of a constant that has dimensions
+    kind: str
+    value: str
+    op: Any  # the user of the constant, the operation with the array, or the maker of the value whose type it is
+    place: Any  # which operand, which (array, entry), or which (value, position of the dimension)
+    constant: Any = None  # the operation of the constant; None for the other kinds
+
+
+@dataclass(frozen=True)
+class Member:
+    """One executable that could be folded."""
+
+    name: str
+    entry: str
+    # executable, export, function: its operations; there is one export and one function of one block
+    executable: Any
+    export: Any
+    function: Any
+    rows: tuple[Any, ...]
+    # slots, function_slots: all, and those of the function: the export is what the host does for it
+    slots: tuple[Slot, ...]
+    # equal for executables whose functions differ in slots alone, and so have as many of the same kinds
+    structure: tuple[Any, ...]
+    function_slots: tuple[Slot, ...]
+
+    def key(self, free: frozenset[str]) -> tuple[Any, ...]:
+        """Equal for executables that differ in slots of these kinds, and in nothing else."""
+        return self.rows, tuple(None if slot.kind in free else slot.value for slot in self.slots)
+
+    @property
+    def arguments(self) -> list[Any]:
+        """What the function takes."""
+        return list(self.function.regions[0].blocks[0].arguments)
+
+
+class Unfit(Exception):
+    """An executable, or a group of them, that cannot be folded: why, in one line."""
+
+
+def member_of(ir: Any, executable: Any) -> Member:
+    """Read an executable; raises Unfit for one of another form than fusion gives."""
+    exports, functions = collect(ir, executable, (EXPORT,)), collect(ir, executable, (FUNCTION,))
+    if len(exports) != 1 or len(functions) != 1 or len(list(functions[0].regions[0].blocks)) != 1:
+        raise Unfit("it is not one function of one block")
+    reading = _Reading()
+    reading.visit(executable)
+    rows, slots, (row, slot) = tuple(reading.rows), tuple(reading.slots), reading.begin
+    entry = name_of(exports[0])
+    return Member(
+        name_of(executable), entry, executable, exports[0], functions[0], rows, slots, rows[row:], slots[slot:]
+    )
+
+
+def read(ir: Any, module: Any) -> tuple[dict[str, Member], dict[str, str]]:
+    """The executables by name that have the form that fusion gives, and why the others have not."""
+    members, unfit = dict[str, Member](), dict[str, str]()
+    for op in collect(ir, module, (EXECUTABLE,)):
+        try:
+            members[name_of(op)] = member_of(ir, op)
+        except Unfit as error:
+            unfit[name_of(op)] = str(error)
+    return members, unfit
+
+
+def partition(members: Iterable[Member], key: Callable[[Member], Any]) -> list[list[Member]]:
+    """The groups of two and more that have one key, in the program's order."""
+    by_key: dict[Any, list[Member]] = {}
+    for member in members:
+        by_key.setdefault(key(member), []).append(member)
+    return [group for group in by_key.values() if len(group) > 1]
+
+
+class _Reading:
+    """Rows and slots of one executable, as far as it was read."""
+
+    def __init__(self) -> None:
+        self.rows, self.slots, self.begin = list[Any](), list[Slot](), (0, 0)
+        self._numbers, self._constants = dict[Any, int](), dict[Any, Any]()
+        self._is_counting = (
+            False  # inside of the export, which counts workgroups: no operand of the function reaches it
+        )
+
+    def visit(self, op: Any) -> None:
+        """An operation and all inside of it. Constants are told where they are used."""
+        if op.name == CONSTANT:
+            self._constants[op.results[0]] = op
+            return
+        if op.name in (EXPORT, FUNCTION):
+            self._is_counting = op.name == EXPORT
+        if op.name == FUNCTION:  # isolated: nothing of the export reaches it
+            self.begin, self._numbers, self._constants = (len(self.rows), len(self.slots)), {}, {}
+        self.rows.append((op.name, *self._attributes(op)))
+        self.rows.append(tuple(self._operand(op, at, value) for at, value in enumerate(op.operands)))
+        for result in op.results:
+            self._value(op, result)
+        for region in op.regions:
+            for block in region.blocks:
+                self.rows.append("block")
+                for argument in block.arguments:
+                    self._value(op, argument)
+                for one in block.operations:
+                    self.visit(one.operation)
+        self.rows.append("end")
+
+    def _attributes(self, op: Any) -> Iterator[tuple[str, str]]:
+        """Name and text of each attribute; of an array without its static entries, which are slots."""
+        for name in attributes_of(op):
+            if name in _ARRAYS:
+                values = list(op.attributes[name])
+                for at, value in enumerate(values):
+                    if value != DYNAMIC:
+                        self.slots.append(Slot(_ARRAYS[name], str(value), op, (name, at)))
+                yield name, ",".join("?" if value == DYNAMIC else "_" for value in values)
+            elif name not in _NAMES:
+                yield name, str(op.attributes[name])
+
+    def _operand(self, op: Any, at: int, value: Any) -> Any:
+        constant = self._constants.get(value)
+        if constant is None:
+            return self._numbers[value]
+        text = str(value.type)
+        type_ = _erased(text)
+        if type_ != text:
+            self.slots.append(Slot("type", text, op, at, constant))
+        fits = op.name.startswith(_SCALAR_USERS) and op.name != "tensor.extract_slice" and not self._is_counting
+        self.slots.append(Slot("constant" if fits else "fixed", str(constant.attributes["value"]), op, at, constant))
+        return "constant", type_
+
+    def _value(self, op: Any, value: Any) -> None:
+        """A value gets its number; static dimensions of its type are slots."""
+        self._numbers[value] = len(self._numbers)
+        text = str(value.type)
+        self.rows.append(_erased(text))
+        if self.rows[-1] != text:
+            for at, size in enumerate(sizes_in(text)):
+                if size != "?":
+                    self.slots.append(Slot("dimension", size, op, (value, at)))
+
+
+def attributes_of(op: Any) -> list[str]:
+    """The names of an operation's attributes: older releases list names, newer ones pairs."""
+    return [one if isinstance(one, str) else one.name for one in op.attributes]
+
+
+def sizes_in(text: str) -> list[str]:
+    """The dimensions in the text of a type, as they are written; none where it has no shape."""
+    shape = SHAPE.search(text)
+    return shape[2][:-1].split("x") if shape else []
+
+
+def with_sizes(text: str, sizes: Iterable[str]) -> str:
+    """The text of a type that has a shape, with other dimensions."""
+    shape = SHAPE.search(text)
+    return f"{text[: shape.start(2)]}{'x'.join(sizes)}x{text[shape.end(2) :]}" if shape else text
+
+
+def _erased(text: str) -> str:
+    """A type without its static dimensions; as it is where it has several shapes."""
+    shape = SHAPE.search(text)
+    if shape is None or SHAPE.search(text, shape.end()):
+        return text
+    return with_sizes(text, ("?" if size == "?" else "_" for size in sizes_in(text)))

@@ -1,0 +1,107 @@
+"""One attempt at folding: a cell's program with some groups of executables made one, compiled and measured.
+
+The program is that at the end of the flow phase. What is compiled from there is kept in the cache as cells are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import structs
+
+from bot.compiler.bindings import Bindings
+from bot.compiler.cell_cache import CellCache, cell_key
+from bot.compiler.compiling import CompileInput, CompileSetup, artifact_of, compile_directly
+from bot.compiler.importing import Importer
+from bot.compiler.ptxas import Assembler
+from bot.core.planned import Model, PlannedCell
+from bot.core.snapshot import Cell, Failure
+from bot.errors import MalformedBinary
+from bot.study.cell import cell_of
+from bot.study.rewriting import RESUME, FoldedGroup, Group, Groups, LeftGroup, rewritten
+
+
+class FoldTools(NamedTuple):
+    """What an audit works with, for all cells of a side."""
+
+    setup: CompileSetup
+    folding: Bindings
+    importer: Importer
+    cache: CellCache
+    assembler: Assembler
+    scratch: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The program with these groups made one."""
+
+    groups: tuple[Group, ...]
+    cell: Cell  # as it was measured; a failed one where the program could not be rewritten
+    program: Path  # where its text is, while it is needed
+    planned: PlannedCell  # the cell that compiles it
+    folded: tuple[FoldedGroup, ...] = ()
+    left: tuple[LeftGroup, ...] = ()
+
+    @property
+    def artifact_bytes(self) -> int | None:
+        """The size of its artifact; None without one."""
+        return self.cell.value("artifact_bytes") if self.cell.measured else None
+
+
+@dataclass
+class Attempts:
+    """Attempts at one cell: its program rewritten, compiled and measured, each set of groups once."""
+
+    tools: FoldTools
+    planned: PlannedCell
+    source: Path  # its model's file
+    flow: Path  # its program at the end of the flow phase
+    groups: Groups  # what of that could be one
+    _known: dict[tuple[Group, ...], Attempt] = field(default_factory=dict)
+
+    def at(self, groups: Sequence[Group]) -> Attempt:
+        """The attempt with these groups, in any order."""
+        key = tuple(sorted(groups))
+        if key not in self._known:
+            self._known[key] = self._attempt(key)
+        return self._known[key]
+
+    def _attempt(self, groups: tuple[Group, ...]) -> Attempt:
+        tools, program = self.tools, self.flow.with_name(f"{self.flow.stem}.{len(self._known)}.mlir")
+        try:
+            result = rewritten(tools.folding, self.flow, groups, program)
+        except MalformedBinary as error:
+            planned = self._resumed(self.flow)
+            return Attempt(groups, Cell(planned.key, "failed", failure=Failure("read", str(error))), self.flow, planned)
+        planned = self._resumed(program)
+        key = cell_key(tools.setup.toolchain.info.digest, planned)
+        if (cell := tools.cache.load(key)) is None:
+            compiled = compile_directly(tools.setup, planned.argv, CompileInput(planned.model.name, program))
+            cell = cell_of(planned, compiled, None, tools.assembler)
+            tools.cache.store(key, cell)
+        if cell.status == "over-stack-limit":  # where the model itself is within the limit, this is none that compiles
+            cell = Cell(cell.key, "failed", failure=cell.failure)
+        program.unlink()  # there are many of them, and few are needed again
+        return Attempt(groups, cell, program, planned, result.folded, result.left)
+
+    def _resumed(self, program: Path) -> PlannedCell:
+        data, model = program.read_bytes(), self.planned.model
+        shown = f"{model.name}.{self.planned.target.name}.mlir"
+        resumed = Model(model.name, str(program), shown, hashlib.sha256(data).hexdigest(), len(data))
+        return structs.replace(self.planned, model=resumed, user_flags=(*self.planned.user_flags, RESUME))
+
+    def program(self, attempt: Attempt) -> Path:
+        """The text of an attempt; raises MalformedBinary where it cannot be had again."""
+        if not attempt.program.is_file():
+            rewritten(self.tools.folding, self.flow, attempt.groups, attempt.program)
+        return attempt.program
+
+    def artifact(self, planned: PlannedCell, text: Path, out: Path) -> Path | str:
+        """The artifact of a text, written to `out`, or why there is none."""
+        failed = artifact_of(self.tools.setup, planned.argv, CompileInput(planned.model.name, text), out)
+        return failed.first_line if failed else out

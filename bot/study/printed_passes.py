@@ -1,0 +1,160 @@
+"""One compile with its IR printed after each pass: counted as it streams by, never kept.
+
+A dispatch is compiled alone, from its executable's source. MLIR's passes and two milestones of LLVM's are printed in
+one compile. All of LLVM's cost far more (20 s and 240 MB for a dispatch of 146 KB), so that they are asked for by
+themselves, where the sides part behind MLIR. The passes over the whole program, before that, are printed into files.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from bot.compiler.compiling import CompileInput, CompileSetup, compile_to
+from bot.compiler.diagnostics import failure
+from bot.compiler.toolchain import UNTHREADED
+from bot.core.snapshot import Dispatch, Failure
+from bot.core.trace import MLIR, DispatchTrace
+from bot.errors import MalformedBinary
+from bot.readers.artifact import read_executable
+from bot.readers.assemble import UNSPEAKABLE
+from bot.readers.elf import function_codes
+from bot.readers.passes import PassReader
+from bot.system.files import Keeping, temporary_directory, whole_or_nothing
+from bot.system.processes import run
+
+_ALONE = ("--compile-from=executable-sources", "--compile-mode=hal-executable")
+_ELIDED = "--mlir-elide-elementsattrs-if-larger=8"
+_PASSES = ("--mlir-print-ir-after-all", "--mlir-print-ir-after-change")
+_MILESTONES = "--print-after=finalize-isel,prologepilog,prolog-epilog"
+"""The first and nearly the last look at machine instructions; a name that a release does not know is ignored."""
+_LLVM_PASSES = ("--print-changed=quiet", "--print-loop-func-scope")
+PROGRAM_FOLDER = "passes"
+PROGRAM_OPTIONS = (
+    "--compile-to=flow", *_PASSES, _ELIDED, "--mlir-print-debuginfo", "--mlir-print-local-scope", UNTHREADED,
+    f"--mlir-print-ir-tree-dir={PROGRAM_FOLDER}",
+)  # fmt: skip
+"""Up to where executables are outlined; what is after that is the same for all dispatches of a structure.
+
+Into files, as the compiler writes standard error unbuffered, in four times the CPU seconds.
+"""
+_OBJECTS, _OUTPUT = "--iree-llvmcpu-keep-linker-artifacts", "executable"
+_NAMED = re.compile(rb'hal\.executable (?:public |private )?@("?)([^"\s{]+)\1')
+_NAME_WITHIN_BYTES = 4096
+_ERROR = re.compile(rb"error: |LLVM ERROR|Unknown command line argument|Cannot find option named")
+
+
+def source_options(out: Path | str) -> tuple[str, ...]:
+    """What makes the compiler write each executable to a file of its own, before its target's passes."""
+    return "--compile-to=executable-sources", f"--iree-hal-dump-executable-sources-to={out}"
+
+
+def trace_options(entry_point: str, *, llvm: bool = False) -> tuple[str, ...]:
+    """What prints the passes over one entry point of such a file; `llvm`: LLVM's alone, and all of them."""
+    printed = _LLVM_PASSES if llvm else (*_PASSES, _ELIDED, _MILESTONES)
+    return (*_ALONE, *printed, f"--filter-print-funcs={entry_point}", UNTHREADED)
+
+
+def trace_commands(command: str, row: Dispatch) -> tuple[str, str]:
+    """What writes the sources of a cell's executables, and what prints the passes over one of them.
+
+    `command`: that gives the cell's artifact.
+    """
+    before, fed = _parted(command)
+    whole = f"{before} {shlex.join(source_options('sources'))} -o /dev/null{fed}"
+    flags = shlex.split(before[before.index("iree-compile") :])[2:]
+    source = f"sources/*_{shlex.quote(row.executable)}.mlir"
+    return whole, f"iree-compile {source} {shlex.join((*flags, *trace_options(row.name)))} -o /dev/null"
+
+
+def program_command(command: str) -> str:
+    """What prints the passes over the whole program, before it is code of a target, into files."""
+    before, fed = _parted(command)
+    return f"{before} {shlex.join(PROGRAM_OPTIONS)} -o /dev/null{fed}"
+
+
+def _parted(command: str) -> tuple[str, str]:
+    """What of a cell's command is before its output, and what feeds it."""
+    before, _, model = command.rpartition(" -o ")
+    return before, "".join(model.partition(" < ")[1:])
+
+
+def executable_sources(
+    setup: CompileSetup, argv: Sequence[str], source: CompileInput, out: Path
+) -> dict[str, Path] | Failure:
+    """Executable → file with its source, written to `out`."""
+    result = compile_to(setup, (*argv, *source_options(out)), source)
+    if isinstance(result, Failure):
+        return result
+    sources = {}
+    for path in sorted(out.glob("*.mlir")):
+        if path.is_file():  # no pipe, that is
+            with path.open("rb") as file:
+                if name := _NAMED.search(file.read(_NAME_WITHIN_BYTES)):
+                    sources[name[2].decode()] = path
+    return sources
+
+
+def with_llvm_passes(
+    setup: CompileSetup, argv: Sequence[str], source: Path, row: Dispatch, trace: DispatchTrace
+) -> DispatchTrace:
+    """The trace with all passes of LLVM in place of their milestones; as it is where these cannot be had."""
+    whole = printed_passes(setup, argv, source, row, trace_options(row.name, llvm=True))
+    front = tuple(step for step in trace.steps if step.level == MLIR)
+    return replace(trace, steps=(*front, *whole.steps)) if whole.is_whole else trace
+
+
+def printed_passes(
+    setup: CompileSetup, argv: Sequence[str], source: Path, row: Dispatch, options: Sequence[str]
+) -> DispatchTrace:
+    """What the passes over one entry point of an executable's source printed, or why nothing is known of them."""
+    reader = PassReader(row.name)
+
+    def errors(chunk: bytes) -> bytes:
+        """The lines alone that say what went wrong; the rest is counted as it streams by."""
+        reader.feed(chunk)
+        return b"".join(line for line in chunk.splitlines(keepends=True) if _ERROR.search(line[:200]))
+
+    with temporary_directory("trace-", setup.session.scratch) as directory:
+        why = compile_printing(setup, (*argv, *options, _OBJECTS), source, directory, errors)
+        same = None if why else _is_same(row, directory)
+        why = why or ("" if reader.steps else "the compiler printed no pass over it")
+        return DispatchTrace(tuple(reader.steps), why, same)
+
+
+def compile_printing(
+    setup: CompileSetup, flags: Sequence[str], source: Path, directory: Path, keeping: Keeping = bytes
+) -> str:
+    """Compile to `directory`; why that failed, empty where it did not."""
+    (directory / "tmp").mkdir()
+    outcome = run(
+        [str(setup.toolchain.binary), "-", *flags, "-o", _OUTPUT],
+        cancel=setup.session.cancel,
+        stdin=source,
+        cwd=directory,
+        environment={"TMPDIR": str(directory / "tmp")},
+        timeout_seconds=setup.session.timeout_seconds,
+        keeping=keeping,
+    )
+    return "" if outcome.ok else failure(outcome, setup.session.timeout_seconds).first_line
+
+
+def _is_same(row: Dispatch, directory: Path) -> bool | None:
+    """Whether the code is that of the artifact; None where either is not known."""
+    try:
+        if objects := sorted((directory / "tmp").glob("*.o")):
+            functions = [one for path in objects for one in function_codes(whole_or_nothing(path)).items()]
+            codes = [(name, one.code) for name, one in functions]
+        else:
+            points = read_executable(whole_or_nothing(directory / _OUTPUT)).entry_points
+            codes = [(one.name, one.code) for one in points]
+    except MalformedBinary:
+        return None
+    mine = [code for name, code in codes if UNSPEAKABLE.sub("_", name) == UNSPEAKABLE.sub("_", row.name)]
+    if len(mine) != 1 or mine[0] is None or row.code is None:
+        return None
+    return mine[0] == row.code
