@@ -129,6 +129,6 @@ def _raised_at(trace: TracebackType | None) -> str:
 
 
 class Interrupted(BotError):
-    """Ctrl-C or SIGTERM: children are gone, finished cells are in the cache."""
+    """Ctrl-C, SIGTERM or SIGHUP: children are gone, finished cells are in the cache."""
 
     exit_code = 130

@@ -74,8 +74,11 @@ def path(text: str) -> Path:
 
 
 def directory(text: str) -> Path:
-    """A directory; `~` is the user's own."""
-    return path(text).expanduser()
+    """A directory, which need not be there; `~` is the user's own."""
+    place = path(text).expanduser()
+    if place.is_file():
+        raise argparse.ArgumentTypeError(f"{text!r} is a file, and a directory is wanted")
+    return place
 
 
 def clone(text: str) -> Path:

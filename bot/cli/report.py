@@ -36,7 +36,7 @@ def run(arguments: Arguments) -> int:
     from bot.study.prepare import load_snapshot
 
     gc.disable()  # all that is read is held to the end, and to look for cycles in it takes a tenth longer
-    work = work_of(arguments)
+    work = work_of(arguments, models=False)
     files = {"base": arguments.base, "head": arguments.head}
     loaded = {side: load_snapshot(path) for side, path in files.items()}
     sides = work.selected(loaded)

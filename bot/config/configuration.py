@@ -357,7 +357,8 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     A key that the file leaves out is taken from default.yml, whole; only `states` and `baseline` are completed entry
     by entry, and `compiler` is never taken from there: its pins are an example's, and nobody asked to compare those.
 
-    `models`: False where the rules are wanted without the models, which need not be there.
+    `models`: False where the rules are wanted without the models, which need not be there; what matches none is then
+    not refused, either.
     """
     default, packaged = read_configuration(configs_dir() / "default.yml")
     file, own = (default, packaged) if path is None else read_configuration(path)
@@ -370,10 +371,12 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     links = _find_links(file, entry)
     command = _command(file, entry) if is_command else None
     own_ones = command.metrics if command else ()
-    rules = parse_rules(judged[0], judged[1].thresholds, own_metrics(own_ones))
-    _check_own(file, own_ones, rules)
     measured = (file, own) if own.models else (default, packaged)
     paths = _models(measured[0], measured[1].models, () if is_command else MODEL_SUFFIXES) if models else ()
+    within = {"models": [one.stem for one in paths], "targets": [one.name for one in chosen]}
+    within = within if models and own.thresholds else {}  # the packaged rules are for any models and targets
+    rules = parse_rules(judged[0], judged[1].thresholds, own_metrics(own_ones), within)
+    _check_own(file, own_ones, rules)
     repeats = (own if "repeats" in file.data else packaged).repeats
     templates = file.path.parent / own.templates if own.templates else None
     if templates and not templates.is_dir():

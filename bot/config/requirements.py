@@ -32,7 +32,7 @@ def sought_compiler(path: Path, top: Path | None = None, project: str = PROJECT)
     `top`: what neither the file nor a directory of wheels may leave; None: they may be anywhere.
     `project`: the compiler's name on the index.
     """
-    releases, links, no_index, notes = dict[str, None](), dict[str, None](), False, list[str]()
+    releases, links, no_index, notes = dict[str, str](), dict[str, None](), False, list[str]()
     if why := _outside(path, top):
         raise ConfigError(why, where=str(path), hint="use files of the commit")
     first_other = ""  # where the file names another one, which is not followed
@@ -46,7 +46,7 @@ def sought_compiler(path: Path, top: Path | None = None, project: str = PROJECT)
             if release is None:
                 what, hint = f"{project} is not pinned to one release: {text!r}", f"write {project}==X.Y.Z"
                 raise ConfigError(what, where=where, hint=hint)
-            releases[release] = None
+            releases.setdefault(release, where)
             continue
         try:
             options, _ = _OPTIONS.parse_known_args(shlex.split(line, comments=True))
@@ -72,8 +72,9 @@ def sought_compiler(path: Path, top: Path | None = None, project: str = PROJECT)
         what, hint = f"pins no {project}, and the file named here is not followed", "name the file with the pin instead"
         raise ConfigError(what, where=first_other, hint=hint)
     if len(releases) != 1:
-        what = f"pins no {project}" if not releases else f"pins more than one release of {project}"
-        raise ConfigError(what, where=str(path), hint=f"write one line: {project}==X.Y.Z")
+        what = f"pins {' and '.join(releases) or 'no release'} of {project}"
+        where = list(releases.values())[1] if releases else str(path)
+        raise ConfigError(what, where=where, hint=f"write one line: {project}==X.Y.Z")
     return Sought(f"{project}=={next(iter(releases))}", Places(tuple(links), no_index), tuple(notes))
 
 
@@ -101,7 +102,8 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     except UnicodeDecodeError:
         raise ConfigError("is not UTF-8", where=str(path), hint="save the file as UTF-8") from None
     except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", where=str(path)) from None
+        hint = "compiler.requirements names it, from the top of the repository"
+        raise ConfigError(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from None
     for number, line in enumerate(lines, 1):
         if path.suffix == ".toml":
             for match in _TOML_STRING.finditer(line):

@@ -86,13 +86,24 @@ class RuleKeys(Keys, frozen=True, kw_only=True):
     limit: AmountText | UnsetType = UNSET
 
 
-def parse_rules(file: YamlFile, entries: tuple[RuleKeys, ...], own: Mapping[str, Metric] = _NO_OWN) -> tuple[Rule, ...]:
+def parse_rules(
+    file: YamlFile,
+    entries: tuple[RuleKeys, ...],
+    own: Mapping[str, Metric] = _NO_OWN,
+    within: Mapping[str, Sequence[str]] = {},
+) -> tuple[Rule, ...]:
     """The rules that stand under `thresholds` of a file, in order; raises ConfigError naming file, line and key.
 
-    `own`: the metrics that the configuration declares.
+    `own`: the metrics that the configuration declares; `within`: names of its `models` and `targets`, as far as known.
     """
     known = {**METRIC_BY_ID, **own}
     rules = tuple(_rule(file, index, entry, known) for index, entry in enumerate(entries))
+    for index, rule in enumerate(rules):
+        for key, names in within.items():
+            for number, glob in enumerate(getattr(rule, key)):
+                if not any(any_match([glob], name) for name in names):
+                    what = f"{glob!r} matches no {key[:-1]} of this configuration"
+                    raise file.error(("thresholds", index, key, number), what, near_or_known(glob, names))
     for index, rule in enumerate(rules):
         hidden_by = hiding(rules[:index], rule, known)
         spared = index == len(rules) - 1 and is_catch_all(rule) and not any(map(is_catch_all, rules[:index]))

@@ -142,10 +142,10 @@ def bisect(
         UsageError: the ends are the same, swapped, or of no row; or not one cell is selected.
         NoVerdict: an end has no value.
     """
+    if not all(map(is_snapshot, good_bad)):
+        only_cell({cell.key for cell in work.planned().cells})
     specs, backward = candidates_of(*good_bad, among, work.places, work.cancel)
     ends = {"base": specs[0], "head": specs[-1]}
-    if not all(map(is_snapshot, ends.values())):
-        only_cell({cell.key for cell in work.planned().cells})
     work.show.say(
         f"{len(specs)} candidates from {release_in(specs[0]) or specs[0]} to {release_in(specs[-1]) or specs[-1]}"
     )

@@ -19,12 +19,12 @@ from bot.config.configuration import Config, load_config, top_above
 from bot.config.requirements import pinned_compiler
 from bot.core.delta import CellDelta, diff
 from bot.core.explanation import Explanation, Step, StepCause
-from bot.core.planned import SIDES
+from bot.core.planned import SIDES, only_cell
 from bot.core.policy import judge
 from bot.core.report import Adoption, Baseline, Report
 from bot.core.sharding import nothing_in_common, unmeasured_models
 from bot.core.snapshot import CellKey, Snapshot, other_version
-from bot.core.spec import Sought
+from bot.core.spec import MOVING, Sought
 from bot.errors import NoVerdict, UsageError
 from bot.explain.explanations import changed_models, explanations
 from bot.explain.root_causes import root_causes
@@ -121,8 +121,11 @@ class BothSides(NamedTuple):
     plans: Sequence[SidePlan] = ()
 
 
-def both_sides(request: Request, show: Show, cancel: Cancel) -> BothSides:
-    """Measure both sides where they are not known yet; raises UsageError where nobody names their compilers."""
+def both_sides(request: Request, show: Show, cancel: Cancel, *, one_cell: bool = False) -> BothSides:
+    """Measure both sides where they are not known yet; raises UsageError where nobody names their compilers.
+
+    `one_cell`: more than one is refused. Whatever can be refused before a release is fetched is refused before.
+    """
     read, works = cache(load_config), dict[str, Work]()
     for side in SIDES:
         path, tried = request.configs.get(side, request.config), request.tried if side == "head" else ()
@@ -142,11 +145,20 @@ def both_sides(request: Request, show: Show, cancel: Cancel) -> BothSides:
         what = "was measured before, so that no flags or configuration can be tried on it"
         raise UsageError(what, where=head, hint="name a compiler for the head side")
     known = {side: load_snapshot(Path(one.spec)) for side, (one, _) in named.items() if is_snapshot(one.spec)}
-    plans = [works[side].prepare(side, sought) for side, (sought, _) in named.items() if side not in known]
+    new = [side for side in SIDES if side not in known]
+    cells = {cell.key for side in new for cell in works[side].planned().cells}
+    if one_cell and new:
+        only_cell(cells)
+    new.sort(key=lambda side: _is_fetched(named[side][0].spec, works[side]))
+    plans = sorted((works[side].prepare(side, named[side][0]) for side in new), key=lambda plan: plan.label)
     rules = structs.replace(works["base"].config, timeout_seconds=works["head"].config.timeout_seconds)
     work = Work(request, rules, show, cancel)
     measured = work.measured(plans, known)
     return BothSides(work, measured, Baseline(named["base"][1], measured["base"].source.sha), plans)
+
+
+def _is_fetched(spec: str, work: Work) -> bool:
+    return spec in MOVING or work.places.release(spec) is not None
 
 
 def _tries(request: Request) -> bool:

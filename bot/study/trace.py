@@ -31,7 +31,7 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
     Raises UsageError where several cells or dispatches are meant, or none; NoVerdict where a side could not be
     compiled.
     """
-    both = both_sides(request, show, cancel)
+    both = both_sides(request, show, cancel, one_cell=True)
     key = only_cell({cell.key for side in both.sides.values() for cell in side.cells})
     cells = {name: side.cells[0] for name, side in both.sides.items()}
     for name, cell in cells.items():

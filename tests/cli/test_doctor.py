@@ -91,6 +91,16 @@ def test_the_configuration_here_is_loaded(tmp_path: Path, capsys: pytest.Capture
     assert rows(capsys.readouterr().out)["configuration"] == ("ok", f"{name}: 1 model, 2 targets")
 
 
+def test_the_pin_that_a_configuration_names_is_looked_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "code-size.yml").write_text("schema: code-size-config/1\ncompiler: {requirements: pins.txt}\n")
+    assert not examine(tmp_path / "cache", Cancel())
+    assert "pins.txt: cannot be read: No such file" in rows(capsys.readouterr().out)["configuration"][1]
+    (tmp_path / "pins.txt").write_text("iree-base-compiler==3.13.0\n")
+    examine(tmp_path / "cache", Cancel())
+    mark, text = rows(capsys.readouterr().out)["configuration"]
+    assert mark == "ok" and text.endswith("targets, iree-base-compiler==3.13.0 of pins.txt")
+
+
 def test_a_configuration_that_cannot_be_loaded_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "code-size.yml").write_text("schema: code-size-config/1\nmodelz: []\n")
     assert not examine(tmp_path / "cache", Cancel())

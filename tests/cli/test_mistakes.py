@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,31 @@ def test_another_file_in_place_of_what_is_wanted(
     (line,) = (line for line in err.splitlines() if not line.startswith("configuration: "))
     assert out == "" and line.startswith(f"code-size-bot: {name}:") and said in line
     assert AGAIN in line or "snapshot" not in said.partition(":")[0]
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("compare 3.11.0 nope", "nope: is no compiler: no such file, directory or release"),
+        (
+            "compare 3.11.0 3.13.0 --cache base.json",
+            "argument --cache: 'base.json' is a file, and a directory is wanted",
+        ),
+        ("bisect --model bertt --target vmvx 3.11.0 3.13.0", "--model bertt: matches no model"),
+        (
+            "trace --model bert* --target vmvx --dispatch d --base 3.11.0 --head 3.13.0",
+            "2 builds are meant: bert_l4_f32_dyn on vmvx, ",
+        ),
+    ],
+)
+def test_what_can_be_refused_before_a_release_is_fetched_is_refused_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CODE_SIZE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    (tmp_path / "base.json").write_text(FILES["base.json"], encoding="utf-8")
+    with contextlib.suppress(SystemExit):
+        assert main(command.split()) == (4 if "nope" in command else 2)
+    err = capsys.readouterr().err
+    assert said in err and "fetch" not in err and "listed" not in err

@@ -69,15 +69,15 @@ def test_a_pin_is_found_however_it_is_written(tmp_path: Path) -> None:
 def test_a_file_without_one_pin_is_refused(tmp_path: Path) -> None:
     hint = "(write one line: iree-base-compiler==X.Y.Z)"
     for name in ("iree-base-runtime", "iree-base-compilers", "my-iree-base-compiler", "numpy", f"# {PIN} "):
-        assert refusal(tmp_path, f"{name}==3.13.0\n") == f": pins no iree-base-compiler {hint}"
-    assert refusal(tmp_path, "") == f": pins no iree-base-compiler {hint}"
+        assert refusal(tmp_path, f"{name}==3.13.0\n") == f": pins no release of iree-base-compiler {hint}"
+    assert refusal(tmp_path, "") == f": pins no release of iree-base-compiler {hint}"
     twice = f"{PIN} ; sys_platform == 'linux'\niree_base_compiler==3.12.0 ; sys_platform == 'darwin'\n"
-    assert "pins more than one release of iree-base-compiler" in refusal(tmp_path, twice)
+    assert refusal(tmp_path, twice) == f":2: pins 3.13.0 and 3.12.0 of iree-base-compiler {hint}"
     assert sought(tmp_path, f"{PIN}\n{PIN}\n").spec == PIN
     assert refusal(tmp_path, b"\xff\xfe") == ": is not UTF-8 (save the file as UTF-8)"
     with pytest.raises(ConfigError) as caught:
         sought_compiler(tmp_path / "none.txt")
-    assert caught.value.line == f"{tmp_path}/none.txt: cannot be read: No such file or directory"
+    assert caught.value.line.startswith(f"{tmp_path}/none.txt: cannot be read: No such file or directory (compiler.")
     for rest in ("", ">=3.13.0", "~=3.13.0", "===3.13.0", "==", "==3.13.*", "==3.13.0,!=3.13.1", "==latest"):
         said = f":2: iree-base-compiler is not pinned to one release: 'iree-base-compiler{rest}' "
         line = refusal(tmp_path, f"numpy\niree-base-compiler{rest}  # why\n")
@@ -109,11 +109,11 @@ def test_a_pin_is_found_in_a_project_file(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[project]\n", ": pins no iree-base-compiler "),
-        (f"{PIN}\n", ": pins no iree-base-compiler "),
+        ("[project]\n", ": pins no release of iree-base-compiler "),
+        (f"{PIN}\n", ": pins no release of iree-base-compiler "),
         ('dev = ["iree-base-compiler>=3.11"]', ":1: iree-base-compiler is not pinned to one release: "),
         ('"iree-base-compiler" = "3.13.0"', ":1: iree-base-compiler is not pinned to one release: "),
-        (f'a = ["{PIN}"]\nb = ["{PIN}.1"]\n', ": pins more than one release of iree-base-compiler "),
+        (f'a = ["{PIN}"]\nb = ["{PIN}.1"]\n', ":2: pins 3.13.0 and 3.13.0.1 of iree-base-compiler "),
     ],
     ids=["none", "no string", "range", "other table", "twice"],
 )
@@ -194,7 +194,7 @@ def test_where_another_file_may_have_the_pin_the_first_that_is_named_is_told(tmp
     for text, line in (("numpy\n-r pins.txt\n-c more.txt\n", 2), ("--no-index\n-f .\n--constraint=pins.txt", 3)):
         assert refusal(tmp_path, text) == f":{line}: {said}"
     assert ":3: iree-base-compiler is not pinned to" in refusal(tmp_path, "-r a.txt\n\niree-base-compiler\n")
-    assert "pins more than one release" in refusal(tmp_path, f"-r a.txt\n{PIN}\n{PIN}.1\n")
+    assert ":3: pins 3.13.0 and 3.13.0.1 of" in refusal(tmp_path, f"-r a.txt\n{PIN}\n{PIN}.1\n")
 
 
 def test_a_variable_of_the_environment_is_not_filled_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
