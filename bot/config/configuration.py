@@ -373,8 +373,10 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     own_ones = command.metrics if command else ()
     measured = (file, own) if own.models else (default, packaged)
     paths = _models(measured[0], measured[1].models, () if is_command else MODEL_SUFFIXES) if models else ()
-    within = {"models": [one.stem for one in paths], "targets": [one.name for one in chosen]}
-    within = within if models and own.thresholds else {}  # the packaged rules are for any models and targets
+    within = dict[str, list[str]]()
+    if models and own.thresholds:  # rules may be of a longer list, for which those of the packaged suite are known
+        known = [*paths, *_models(default, packaged.models, MODEL_SUFFIXES)]
+        within = {"models": [one.stem for one in known], "targets": [*(one.name for one in chosen), *targets]}
     rules = parse_rules(judged[0], judged[1].thresholds, own_metrics(own_ones), within)
     _check_own(file, own_ones, rules)
     repeats = (own if "repeats" in file.data else packaged).repeats

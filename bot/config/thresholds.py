@@ -94,7 +94,8 @@ def parse_rules(
 ) -> tuple[Rule, ...]:
     """The rules that stand under `thresholds` of a file, in order; raises ConfigError naming file, line and key.
 
-    `own`: the metrics that the configuration declares; `within`: names of its `models` and `targets`, as far as known.
+    `own`: the metrics that the configuration declares; `within`: the `models` and `targets` that rules may name; any
+    without it.
     """
     known = {**METRIC_BY_ID, **own}
     rules = tuple(_rule(file, index, entry, known) for index, entry in enumerate(entries))
@@ -102,7 +103,7 @@ def parse_rules(
         for key, names in within.items():
             for number, glob in enumerate(getattr(rule, key)):
                 if not any(any_match([glob], name) for name in names):
-                    what = f"{glob!r} matches no {key[:-1]} of this configuration"
+                    what = f"{glob!r} matches no {key[:-1]}"
                     raise file.error(("thresholds", index, key, number), what, near_or_known(glob, names))
     for index, rule in enumerate(rules):
         hidden_by = hiding(rules[:index], rule, known)
