@@ -17,6 +17,8 @@ from bot.show.progress import MeasureProgress
 from bot.show.report import print_report
 from bot.study.run import Progress
 
+_FILE_COLUMNS = 200  # of what goes into a file or a pipe: nothing has to be left out there
+
 
 def for_log(text: str) -> str:
     """Text as it may be printed: a runner of GitHub Actions takes some lines for commands."""
@@ -38,6 +40,8 @@ class TerminalShow:
     def __init__(self, *, quiet: bool, as_json: bool = False) -> None:
         self._quiet, self._as_json = quiet, as_json
         self._news, self._out = Console(stderr=True, quiet=quiet, emoji=False), Console(emoji=False)
+        if not (self._out.is_terminal or os.environ.get("COLUMNS")):
+            self._out.width = _FILE_COLUMNS
 
     def say(self, line: str) -> None:
         """One line of news."""

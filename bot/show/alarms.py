@@ -161,7 +161,8 @@ def _doubt(facts: Facts, keys: Sequence[CellKey]) -> str:
     """That an alarm rests on a single compile of the head: repeating has its price, so that not all are repeated."""
     heads = [facts.deltas[key].head for key in keys]
     once = sum(head is not None and head.compiles == 1 for head in heads)
-    return "" if not once else " · compiled once" if once == len(keys) else f" · {once} of them compiled once"
+    which = "" if once == len(keys) else f"{once:,} of them "
+    return f" · {which}not confirmed by a second compile" if once else ""
 
 
 def _values(finding: Finding) -> str:

@@ -88,15 +88,18 @@ def fold_blocks(audit: FoldAudit, room: Room) -> tuple[Block, ...]:
     """The whole answer."""
     facts, footnotes = _Facts(audit), Footnotes(room.lines)
     headline, *sentences = _sentences(facts)
-    tables = _cell_tables(facts, footnotes, room)
+    is_any = any(cell.state == _FOLDED for cell in audit.cells)  # or there is no figure that folding changed
+    tables = _cell_tables(facts, footnotes, room) if is_any else listing(list[Table](), 0, "model")
     cells = (Sentence(phrase(_ABOUT_CELLS)), *tables, more_of(tables), List(footnotes.listed(), small=True))
     merged, left = (List(_family_lines(facts, of, room)) for of in (attrgetter("folded"), attrgetter("left")))
     return (
         Sentence(headline),
         List(first(sentences, len(sentences), "sentence"), name="said"),
-        section("How far folding takes each model", _model_table(audit, room.rows), name="models"),
+        section(
+            "How far folding takes each model", *([_model_table(audit, room.rows)] if is_any else []), name="models"
+        ),
         section("What folding saves, and what it costs", *(cells if tables else ()), name="cells"),
-        section("Builds without a row", List(_other_cells(facts, room)), name="others"),
+        section("Builds without a row" if is_any else "Why", List(_other_cells(facts, room)), name="others"),
         Fold("Families that were folded", (merged,), name="folded"),
         Fold("Families that were left, and why", (left,), is_open=room.place == "terminal", name="left"),
     )
@@ -125,11 +128,12 @@ def _sentences(facts: _Facts) -> Iterator[Phrase]:
     if known := [(a, b, c) for a, b, c in models if a is not None and b is not None and c is not None]:
         regions, today, after = (sum(column) for column in zip(*known, strict=True))
         over = f"Of {plural(regions, 'dispatch region')} of {plural(len(known), 'model')}, {_away(regions, today)}"
-        yield phrase(f"{over} are folded away today, and ", strong(_away(regions, after)), " with folding.")
+        more = phrase(", and ", strong(_away(regions, after)), " with folding") if folded else ""
+        yield phrase(f"{over} are folded away today", more, ".")
     ran = phrase(" Run on ", code(clip(clean(audit.machine), NOTE_LIMIT)), ".") if audit.machine else ()
-    if audit.max_slowdown is None:
+    if folded and audit.max_slowdown is None:
         yield phrase("Every fold with gain was kept, whatever its price.", ran)
-    else:
+    elif folded:
         yield phrase(f"Folds that make a model more than {audit.max_slowdown * 100:g} % slower were left out.", ran)
     version, spec, flags = (
         code(clip(clean(text), NOTE_LIMIT))
@@ -137,7 +141,7 @@ def _sentences(facts: _Facts) -> Iterator[Phrase]:
     )
     of = phrase(" (", spec, ")") if audit.compiler.spec else ()
     made = phrase("IREE ", version, of, phrase(", flags ", flags) if audit.flags else (), ".")
-    yield phrase(made, " The command of each folded build is in fold.json.")
+    yield phrase(made, " The command of each folded build is in fold.json." if folded else "")
 
 
 def _headline(summed: Sequence[FoldCell], count: int, is_wrong: bool) -> Phrase:
@@ -201,7 +205,7 @@ def _cell_tables(facts: _Facts, footnotes: Footnotes, room: Room) -> Listing[Tab
     tables = []
     for model, mine in rows.items():
         caption, cells = name_cell(clip(model, NAME_LIMIT)), listing(mine, totals[model], "build")
-        tables.append(Table(headers, cells, caption=caption, small=True, wanted=(2, 4, 3, 1, 5)))
+        tables.append(Table(headers, cells, caption=caption, small=True, wanted=(3, 4, 2, 1, 5)))
     return listing(tables, len(totals), "model")
 
 

@@ -150,7 +150,7 @@ def test_doubting_takes_a_tenth_of_what_compiling_took_not_of_what_sizes_promise
     assert compared("b", "h") == 1
     again = [cell["model"] for cell in loaded(home / "out/head.json")["cells"] if cell["compiles"] > 1]
     assert len(again) == FEW, "which may always be repeated"
-    assert "compiled once" in (home / "out/comment.md").read_text(encoding="utf-8")
+    assert "not confirmed by a second compile" in (home / "out/comment.md").read_text(encoding="utf-8")
 
 
 def test_measure_and_report_tell_the_same_ranges(home: Path) -> None:

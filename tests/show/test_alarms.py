@@ -225,7 +225,7 @@ def test_a_cause_that_is_not_shown_is_not_named_by_its_number() -> None:
 
 def test_an_alarm_that_was_not_repeated_says_so() -> None:
     once = of(same, lambda _key, found: make.grown(found, artifact_bytes=8))
-    assert lines(with_(GROWN, report=once))[0].endswith("limit 54,534 B · compiled once")
+    assert lines(with_(GROWN, report=once))[0].endswith("limit 54,534 B · not confirmed by a second compile")
     assert "once" not in lines(with_(GROWN))[0]
 
 
