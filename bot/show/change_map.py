@@ -159,9 +159,8 @@ def map_table(tree: Place) -> Table:
 def map_words(facts: Facts, tree: Place) -> tuple[Phrase, ...]:
     """What the picture has, and which cells it cannot have."""
     cells = sum(len(target.inside) for target in tree.inside)
-    first = (
-        f"{signed(tree.net_bytes)} over {plural(cells, 'build')}: {grew_and_shrank(tree.net_bytes, tree.moved_bytes)}."
-    )
+    words = grew_and_shrank(tree.net_bytes, tree.moved_bytes)
+    first = f"{signed(tree.net_bytes)} over {plural(cells, 'build')}: {words}."
     counts = {state: facts.count(state) for state in ("fixed", "newly-broken", "new", "removed", "broken")}
     missing = [f"{count:,} {facts.state_words[state]}" for state, count in counts.items() if count]
     if open_ := sum(one.unstable and _change(one) is None for one in facts.report.deltas):

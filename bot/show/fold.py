@@ -88,18 +88,21 @@ def fold_blocks(audit: FoldAudit, room: Room) -> tuple[Block, ...]:
     """The whole answer."""
     facts, footnotes = _Facts(audit), Footnotes(room.lines)
     headline, *sentences = _sentences(facts)
-    is_any = any(cell.state == _FOLDED for cell in audit.cells)  # or there is no figure that folding changed
-    tables = _cell_tables(facts, footnotes, room) if is_any else listing(list[Table](), 0, "model")
+    models, tables, others = (
+        [_model_table(audit, room.rows)],
+        _cell_tables(facts, footnotes, room),
+        "Builds without a row",
+    )
+    if all(cell.state != _FOLDED for cell in audit.cells):  # no figure is another one
+        models, tables, others = [], listing((), 0, "model"), "Why nothing was folded"
     cells = (Sentence(phrase(_ABOUT_CELLS)), *tables, more_of(tables), List(footnotes.listed(), small=True))
     merged, left = (List(_family_lines(facts, of, room)) for of in (attrgetter("folded"), attrgetter("left")))
     return (
         Sentence(headline),
         List(first(sentences, len(sentences), "sentence"), name="said"),
-        section(
-            "How far folding takes each model", *([_model_table(audit, room.rows)] if is_any else []), name="models"
-        ),
+        section("How far folding takes each model", *models, name="models"),
         section("What folding saves, and what it costs", *(cells if tables else ()), name="cells"),
-        section("Builds without a row" if is_any else "Why", List(_other_cells(facts, room)), name="others"),
+        section(others, List(_other_cells(facts, room)), name="others"),
         Fold("Families that were folded", (merged,), name="folded"),
         Fold("Families that were left, and why", (left,), is_open=room.place == "terminal", name="left"),
     )

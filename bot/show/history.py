@@ -272,7 +272,7 @@ def _cells(facts: _Facts, columns: Sequence[str], room: Room) -> Iterator[Block]
     shown = fair_in_order([*facts.rows], lambda key: key.model, room.rows)
     rows = listing([_cell(facts, key, columns, footnotes) for key in shown], len(facts.rows), "build")
     headers = ("model", "target", *map(_name, columns), "moved most")
-    wanted = (last, 2, *range(last - 1, 2, -1))
+    wanted = (last, last - 1, *range(2, last - 1))
     title = "Artifact, bytes, of each build"
     yield section(title, Table(headers, rows, numbers_from=2, wanted=wanted), name="cells")
     yield List(footnotes.listed(), small=True, name="footnotes")

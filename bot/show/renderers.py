@@ -383,8 +383,9 @@ def skeleton(
 
 
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
-_BREAKABLE = 12, 40
-"""Of a text of more characters, a terminal needs room for two thirds, and never for more than the second."""
+_BREAKABLE, _NUMBER = (12, 40), 18
+"""Of a text of more characters, a terminal needs room for two thirds, and never for more than the second; of a number
+for all of so many."""
 
 
 def markdown(
@@ -479,13 +480,11 @@ def _fitted(table: Table, width: int) -> Iterator[RenderableType]:
     words = [[clean(plain(text)) for text in column] for column in texts]
     longest = [max(map(cell_len, column)) for column in words]
     unbroken = [max(cell_len(word) for text in column for word in text.split(" ")) for column in words]
-    changes, widths, room = (
-        [at for at in range(begin, last + 1) if table.headers[at] == "change"],
-        dict[int, int](),
-        width,
-    )
+    changes = (at for at in range(begin, last + 1) if table.headers[at] == "change")
+    widths, room = dict[int, int](), width
     for at in dict.fromkeys((*range(begin), *(table.wanted or (*changes, begin, last, *range(begin, last))))):
-        needed = max(unbroken[at], min(longest[at], _BREAKABLE[1], max(_BREAKABLE[0], longest[at] * 2 // 3)))
+        least = _NUMBER if table.is_number(at) else max(_BREAKABLE[0], longest[at] * 2 // 3)
+        needed = max(unbroken[at], min(longest[at], _BREAKABLE[1], least))
         if at < begin or len(widths) == begin or needed + 2 <= room:
             widths[at] = needed
             room -= needed + 2
