@@ -134,10 +134,10 @@ def _sentences(facts: _Facts) -> Iterator[Phrase]:
         more = phrase(", and ", strong(_away(regions, after)), " with folding") if folded else ""
         yield phrase(f"{over} are folded away today", more, ".")
     ran = phrase(" Run on ", code(clip(clean(audit.machine), NOTE_LIMIT)), ".") if audit.machine else ()
-    if folded and audit.max_slowdown is None:
-        yield phrase("Every fold with gain was kept, whatever its price.", ran)
-    elif folded:
-        yield phrase(f"Folds that make a model more than {audit.max_slowdown * 100:g} % slower were left out.", ran)
+    slower = "" if audit.max_slowdown is None else f" that make a model more than {audit.max_slowdown * 100:g} % slower"
+    kept = f"Folds{slower} were left out." if slower else "Every fold with gain was kept, whatever its price."
+    if folded:
+        yield phrase(kept, ran)
     version, spec, flags = (
         code(clip(clean(text), NOTE_LIMIT))
         for text in (audit.compiler.version, audit.compiler.spec, " ".join(audit.flags))
