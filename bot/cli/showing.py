@@ -17,8 +17,7 @@ from bot.show.progress import MeasureProgress
 from bot.show.report import print_report
 from bot.study.run import Progress
 
-PIPED_COLUMNS = 200
-"""Where standard output is no terminal, which has no width of its own: every table has all of its columns there."""
+_FILE_COLUMNS = 200  # of what goes into a file or a pipe: nothing has to be left out there
 
 
 def for_log(text: str) -> str:
@@ -41,8 +40,8 @@ class TerminalShow:
     def __init__(self, *, quiet: bool, as_json: bool = False) -> None:
         self._quiet, self._as_json = quiet, as_json
         self._news, self._out = Console(stderr=True, quiet=quiet, emoji=False), Console(emoji=False)
-        if not self._out.is_terminal and "COLUMNS" not in os.environ:
-            self._out.width = PIPED_COLUMNS
+        if not (self._out.is_terminal or os.environ.get("COLUMNS")):
+            self._out.width = _FILE_COLUMNS
 
     def say(self, line: str) -> None:
         """One line of news."""

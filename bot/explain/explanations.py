@@ -44,6 +44,7 @@ from bot.explain.phases import (
     cause_of,
     compare,
     dispatch_cause,
+    dispatches_have,
     rebound,
     same_numbers,
     source_diff,
@@ -249,14 +250,14 @@ def changed_models(base: Snapshot, head: Snapshot) -> frozenset[str]:
 
 _NAMED_PARTS = 3
 _COUNTED = {
-    "input": "are of a program that differs from its input on",
-    "fusion": "are regions that are formed differently",
-    "dedup-lost": "are executables that were folded into others on base",
-    "dedup-won": "were executables that are folded into others on head",
-    "strategy": "of the same source have a different configuration",
-    "codegen": "have the same configuration and different code",
+    "input": "a program that differs from its input on",
+    "fusion": "regions that are formed differently",
+    "dedup-lost": "executables that base folds into others",
+    "dedup-won": "executables that head folds into others",
+    "strategy": "the same source and a different configuration",
+    "codegen": "the same configuration and different code",
 }
-"""What is true of the dispatches of a cause; the others are causes of parts that are no dispatch's code."""
+"""What is there for each of the dispatches of a cause; the others are causes of parts that are no dispatch's code."""
 
 
 def headlined(explanation: Explanation, base: Cell, head: Cell, only_model: bool = False) -> Explanation:
@@ -294,7 +295,7 @@ def headlined(explanation: Explanation, base: Cell, head: Cell, only_model: bool
         return replace(fallen, cause=None, why=why)
     if cause in _COUNTED:
         every = len(dispatches) + (explanation.unchanged or 0) + (explanation.rebased or 0)
-        words = f"{sum(one.cause == cause for one in dispatches)} of {every} dispatches {_COUNTED[cause]}"
+        words = f"{dispatches_have(sum(one.cause == cause for one in dispatches), every)} {_COUNTED[cause]}"
         return replace(fallen, cause=cause, why=explanation.why if cause == explanation.cause else words)
     own = [f"{part.what} {_signed(part.change_bytes)}" for part in parts if part.cause == cause]
     more = f", and {len(own) - _NAMED_PARTS} more" if len(own) > _NAMED_PARTS else ""

@@ -247,6 +247,11 @@ def _dedup(compared: Compared) -> Cause | None:
     return Cause("dedup-lost" if lost else "dedup-won", "deduplication", why + by)
 
 
+def dispatches_have(count: int, every: int) -> str:
+    """`1 of 1 dispatch has`, `2 of 3 dispatches have`."""
+    return f"{count} of {every} dispatch{'' if every == 1 else 'es'} {'has' if count == 1 else 'have'}"
+
+
 def _sources(compared: Compared) -> Cause | None:
     if not compared.sources_differ:
         return None
@@ -256,7 +261,7 @@ def _sources(compared: Compared) -> Cause | None:
 
 def _configured(compared: Compared, pairs: Sequence[tuple[Dispatch, Dispatch]], but: str = "") -> Cause | None:
     count = sum(strategy_differs(*pair) is True for pair in pairs)
-    why = f"{count} of {len(compared.pairs)} dispatches of the same source have a different configuration{but}"
+    why = f"{dispatches_have(count, len(compared.pairs))} the same source and a different configuration{but}"
     return Cause("strategy", "configuration", why) if count else None
 
 
@@ -269,9 +274,8 @@ def _codegen(compared: Compared) -> Cause | None:
             return Cause(None, None, unconfigured(*pair) + _reason(cell, "strategies"))
     if not pairs:
         return None
-    count = f"{len(pairs)} of {len(compared.pairs)}"
     same = "source" if is_opaque(compared.head) else "configuration"
-    why = f"{count} dispatches have the same {same} and different code"
+    why = f"{dispatches_have(len(pairs), len(compared.pairs))} the same {same} and different code"
     if all(rebound(compared, *pair) for pair in pairs):
         return Cause("codegen", "executable-source", f"{why}, {REBOUND}")
     return Cause("codegen", "code", why)
@@ -281,7 +285,7 @@ def _packaging(compared: Compared) -> Cause | None:
     pairs = compared.pairs
     unknown = sum(code_differs(*pair) is None for pair in pairs)
     if unknown:
-        return Cause(None, None, f"the code of {unknown} of {len(pairs)} dispatches could not be compared")
+        return Cause(None, None, f"{dispatches_have(unknown, len(pairs))} code that could not be compared")
     return Cause("packaging", "layout", "the code of every dispatch is the same, its layout is not")
 
 

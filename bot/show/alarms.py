@@ -161,7 +161,8 @@ def _doubt(facts: Facts, keys: Sequence[CellKey]) -> str:
     """The note that an alarm rests on a single compile of the head, as repeating costs time; empty where none does."""
     heads = [facts.deltas[key].head for key in keys]
     once = sum(head is not None and head.compiles == 1 for head in heads)
-    return "" if not once else f" · {'' if once == len(keys) else f'{once} of them '}not confirmed by a second compile"
+    which = "" if once == len(keys) else f"{once:,} of them "
+    return f" · {which}not confirmed by a second compile" if once else ""
 
 
 def _values(finding: Finding) -> str:

@@ -22,7 +22,7 @@ from bot.show.addresses import EntryPoint, cell_address, component_address, disp
 from bot.show.blocks import Phrase, Table, code, joined, listing, phrase
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT, Facts
-from bot.show.filters import amount, plural, signed
+from bot.show.filters import grew_and_shrank, plural, signed
 from bot.show.why import cause_words
 
 EMPTY = "(empty)"
@@ -158,9 +158,9 @@ def map_table(tree: Place) -> Table:
 
 def map_words(facts: Facts, tree: Place) -> tuple[Phrase, ...]:
     """What the picture has, and which cells it cannot have."""
-    grew, shrank = (tree.moved_bytes + tree.net_bytes) // 2, (tree.moved_bytes - tree.net_bytes) // 2
     cells = sum(len(target.inside) for target in tree.inside)
-    first = f"{signed(tree.net_bytes)} over {plural(cells, 'build')}: {amount(grew)} grew, {amount(shrank)} shrank."
+    words = grew_and_shrank(tree.net_bytes, tree.moved_bytes)
+    first = f"{signed(tree.net_bytes)} over {plural(cells, 'build')}: {words}."
     counts = {state: facts.count(state) for state in ("fixed", "newly-broken", "new", "removed", "broken")}
     missing = [f"{count:,} {facts.state_words[state]}" for state, count in counts.items() if count]
     if open_ := sum(one.unstable and _change(one) is None for one in facts.report.deltas):

@@ -90,6 +90,11 @@ def change(base: Value, head: Value, unit: str = "bytes") -> str:
     return f"{signed(moved, unit)} ({relative(base, head)})" if moved else signed(moved, unit)
 
 
+def grew_and_shrank(net_bytes: int, moved_bytes: int) -> str:
+    """`12,000 B grew, 10,797 B shrank`, of a sum and the sum of the amounts."""
+    return f"{amount((moved_bytes + net_bytes) // 2)} grew, {amount((moved_bytes - net_bytes) // 2)} shrank"
+
+
 def plural(count: int, noun: str) -> str:
     """`1 cell`, `2 cells`, `1,204 dispatches`, `2 families`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {_many(noun)}"

@@ -88,15 +88,21 @@ def fold_blocks(audit: FoldAudit, room: Room) -> tuple[Block, ...]:
     """The blocks of the whole answer."""
     facts, footnotes = _AuditNames(audit), Footnotes(room.lines)
     headline, *sentences = _sentences(facts)
-    tables = _cell_tables(facts, footnotes, room)
+    models, tables, others = (
+        [_model_table(audit, room.rows)],
+        _cell_tables(facts, footnotes, room),
+        "Builds without a row",
+    )
+    if all(cell.state != _FOLDED for cell in audit.cells):  # no figure is another one
+        models, tables, others = [], listing((), 0, "model"), "Why nothing was folded"
     cells = (Sentence(phrase(_ABOUT_CELLS)), *tables, more_of(tables), List(footnotes.listed(), small=True))
     merged, left = (List(_family_lines(facts, of, room)) for of in (attrgetter("folded"), attrgetter("left")))
     return (
         Sentence(headline),
         List(first(sentences, len(sentences), "sentence"), name="said"),
-        section("How far folding takes each model", _model_table(audit, room.rows), name="models"),
+        section("How far folding takes each model", *models, name="models"),
         section("What folding saves, and what it costs", *(cells if tables else ()), name="cells"),
-        section("Builds without a row", List(_other_cells(facts, room)), name="others"),
+        section(others, List(_other_cells(facts, room)), name="others"),
         Fold("Families that were folded", (merged,), name="folded"),
         Fold("Families that were left, and why", (left,), is_open=room.place == "terminal", name="left"),
     )
@@ -125,19 +131,20 @@ def _sentences(facts: _AuditNames) -> Iterator[Phrase]:
     if known := [(a, b, c) for a, b, c in models if a is not None and b is not None and c is not None]:
         regions, today, after = (sum(column) for column in zip(*known, strict=True))
         over = f"Of {plural(regions, 'dispatch region')} of {plural(len(known), 'model')}, {_away(regions, today)}"
-        yield phrase(f"{over} are folded away today, and ", strong(_away(regions, after)), " with folding.")
+        more = phrase(", and ", strong(_away(regions, after)), " with folding") if folded else ""
+        yield phrase(f"{over} are folded away today", more, ".")
     ran = phrase(" Run on ", code(clip(clean(audit.machine), NOTE_LIMIT)), ".") if audit.machine else ()
-    if folded and audit.max_slowdown is None:
-        yield phrase("Every fold with gain was kept, whatever its price.", ran)
-    elif audit.max_slowdown is not None:
-        yield phrase(f"Folds that make a model more than {audit.max_slowdown * 100:g} % slower were left out.", ran)
+    slower = "" if audit.max_slowdown is None else f" that make a model more than {audit.max_slowdown * 100:g} % slower"
+    kept = f"Folds{slower} were left out." if slower else "Every fold with gain was kept, whatever its price."
+    if folded:
+        yield phrase(kept, ran)
     version, spec, flags = (
         code(clip(clean(text), NOTE_LIMIT))
         for text in (audit.compiler.version, audit.compiler.spec, " ".join(audit.flags))
     )
     of = phrase(" (", spec, ")") if audit.compiler.spec else ()
     made = phrase("IREE ", version, of, phrase(", flags ", flags) if audit.flags else (), ".")
-    yield phrase(made, " The command of each folded build is in fold.json.")
+    yield phrase(made, " The command of each folded build is in fold.json." if folded else "")
 
 
 def _headline(summed: Sequence[FoldCell], count: int, is_wrong: bool) -> Phrase:
@@ -201,7 +208,7 @@ def _cell_tables(facts: _AuditNames, footnotes: Footnotes, room: Room) -> Listin
     tables = []
     for model, mine in rows.items():
         caption, cells = name_cell(clip(model, NAME_LIMIT)), listing(mine, totals[model], "build")
-        tables.append(Table(headers, cells, caption=caption, small=True, wanted=(2, 4, 3, 1, 5)))
+        tables.append(Table(headers, cells, caption=caption, small=True, wanted=(3, 4, 2, 1, 5)))
     return listing(tables, len(totals), "model")
 
 

@@ -223,7 +223,7 @@ def _notes(history: History) -> Iterator[Phrase]:
 def _totals(facts: _Facts, columns: Sequence[str]) -> Iterator[Table]:
     """The artifacts of each target, and all metrics of all targets."""
     last = len(columns) + 2
-    headers, wanted = ("builds", *map(_name, columns), "change"), (2, last, *range(last - 1, 2, -1), 1)
+    headers, wanted = ("builds", *map(_name, columns), "change"), (last, 2, *range(last - 1, 2, -1), 1)
     rows, sums = list[Row](), list[Row]()
     for at in facts.totals if facts.shown else ():
         name = phrase(strong("all")) if at is None else name_cell(clip(at, NAME_LIMIT))
@@ -262,6 +262,7 @@ def _steps(facts: _Facts, room: Room) -> Table:
         numbers_from=2,
         caption=f"From release to release, over the builds that both have measured{words if quiet else ''}",
         sentences=1,
+        wanted=(3, 6, 4, 5, 7, 2),
     )
 
 
@@ -271,7 +272,7 @@ def _cells(facts: _Facts, columns: Sequence[str], room: Room) -> Iterator[Block]
     shown = fair_in_order([*facts.rows], lambda key: key.model, room.rows)
     rows = listing([_cell(facts, key, columns, footnotes) for key in shown], len(facts.rows), "build")
     headers = ("model", "target", *map(_name, columns), "moved most")
-    wanted = (2, last - 1, last, *range(last - 2, 2, -1))
+    wanted = (last, last - 1, *range(2, last - 1))
     title = "Artifact, bytes, of each build"
     yield section(title, Table(headers, rows, numbers_from=2, wanted=wanted), name="cells")
     yield List(footnotes.listed(), small=True, name="footnotes")

@@ -16,6 +16,7 @@ from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table as RichTable
@@ -382,8 +383,9 @@ def skeleton(
 
 
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
-_BREAKABLE = 12, 40
-"""Characters: a longer text than the first needs room for two thirds of it, and never for more than the second."""
+_BREAKABLE, _NUMBER = (12, 40), 18
+"""Of a text of more characters, a terminal needs room for two thirds, and never for more than the second; of a number
+for all of so many."""
 
 
 def markdown(
@@ -476,26 +478,33 @@ def _fitted(table: Table, width: int) -> Iterator[RenderableType]:
     begin, last = table.numbers_from, len(table.headers) - 1
     texts = list(zip(table.headers, *table.texts, strict=True))
     words = [[clean(plain(text)) for text in column] for column in texts]
-    longest = [max(map(len, column)) for column in words]
-    unbroken = [max(len(word) for text in column for word in text.split(" ")) for column in words]
-    shown, room = set[int](), width
-    for at in dict.fromkeys((*range(begin), *(table.wanted or (begin, last, *range(begin, last))))):
-        needed = max(unbroken[at], min(longest[at], _BREAKABLE[1], max(_BREAKABLE[0], longest[at] * 2 // 3))) + 2
-        if at < begin or not shown - {*range(begin)} or needed <= room:
-            shown.add(at)
-            room -= needed
-    columns = sorted(shown)
+    longest = [max(map(cell_len, column)) for column in words]
+    unbroken = [max(cell_len(word) for text in column for word in text.split(" ")) for column in words]
+    changes = (at for at in range(begin, last + 1) if table.headers[at] == "change")
+    widths, room = dict[int, int](), width
+    for at in dict.fromkeys((*range(begin), *(table.wanted or (*changes, begin, last, *range(begin, last))))):
+        least = _NUMBER if table.is_number(at) else max(_BREAKABLE[0], longest[at] * 2 // 3)
+        needed = max(unbroken[at], min(longest[at], _BREAKABLE[1], least))
+        if at < begin or len(widths) == begin or needed + 2 <= room:
+            widths[at] = needed
+            room -= needed + 2
+    if room < 0:  # the widest name gives way
+        at = max(widths, key=widths.__getitem__)
+        widths[at] = max(_BREAKABLE[0], widths[at] + room)
+    for at in sorted(widths, key=longest.__getitem__):
+        more = max(0, min(room, longest[at] - widths[at]))
+        widths[at], room = widths[at] + more, room - more
+    columns = sorted(widths)
     title = Text(f"\n{clean(plain(table.caption))}", "bold") if table.caption else None
     result = RichTable(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for at in columns:
-        whole = unbroken[at] == longest[at] or longest[at] <= _BREAKABLE[0]
         side: Literal["right", "left"] = "right" if table.is_number(at) else "left"
-        result.add_column(table.headers[at], overflow="fold", justify=side, no_wrap=whole)
+        result.add_column(table.headers[at], overflow="fold", justify=side, width=widths[at])
     for row in table.texts:
         result.add_row(*(text_of(row[at]) for at in columns))
     yield result
-    if missing := [header for at, header in enumerate(table.headers) if at not in shown]:
-        yield Text(f"no room for {', '.join(missing)} in {plural(width, 'column')}", "dim")
+    if missing := [header for at, header in enumerate(table.headers) if at not in widths]:
+        yield Text(f"no room for {', '.join(missing)} in {width} columns", "dim")
 
 
 def _more(listed: Listing) -> Iterator[Text]:  # type: ignore[type-arg]  # of anything

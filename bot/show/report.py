@@ -170,7 +170,7 @@ def _why(facts: Facts, limits: Limits) -> Fold:
     """What all deltas have in common; on a page the few that hold most of the bytes, and the others below them."""
     lines, roots = root_lines(facts, limits), facts.report.root_causes
     shares = [root.share for root in roots[: len(lines.items)] if root.share is not None]
-    of_all = f", {share(sum(shares))} of moved bytes" if shares else ""
+    of_all = f", {share(sum(shares))} of what moved" if shares else ""
     title = phrase(strong("Root causes"), f" ({len(lines.items)} of {lines.total}{of_all})")
     if not limits.every:
         return section(title, List(listed(lines.items), numbered=1), name="causes")

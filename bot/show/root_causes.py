@@ -10,7 +10,7 @@ from bot.show.addresses import cause_address, cell_address, dispatch_address
 from bot.show.blocks import Limits, Line, Listing, Phrase, Span, code, joined, listing, phrase
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT, Facts
-from bot.show.filters import UNKNOWN, amount, plural, share, sides, signed
+from bot.show.filters import UNKNOWN, grew_and_shrank, plural, share, sides, signed
 from bot.show.why import cause_words
 
 _ENOUGH = 0.9
@@ -54,7 +54,8 @@ def _root_said(facts: Facts, root: RootCause, number: int, limits: Limits) -> Ph
     targets = _named((facts.short[target] for target in root.targets), len(root.targets), "target")
     is_counted = root.dispatches and (limits.every or len(root.models) == 1)
     counted = f"{plural(root.dispatches, 'dispatch')} in " if is_counted else ""
-    size = signed(root.total.net_bytes) + ("" if root.share is None else f" ({share(root.share)})")
+    net = "" if abs(root.total.net_bytes) == root.total.absolute_bytes else " net"
+    size = f"{signed(root.total.net_bytes)}{net}" + ("" if root.share is None else f" ({share(root.share)})")
     lead = Span(what, "strong", cause_address(number))
     traced = f", {root.traced[0]:,} of {plural(root.dispatches, 'dispatch')} traced" if _is_shared(root) else ""
     return phrase(lead, f"{cause} · {size} · {counted}", models, " on ", targets, traced)
@@ -73,7 +74,7 @@ def root_details(facts: Facts, root: RootCause) -> Phrase:
     """How much moved, each target's part, and the largest delta."""
     parts = []
     if abs(root.total.net_bytes) != root.total.absolute_bytes:
-        parts.append(phrase(f"{amount(root.total.absolute_bytes)} moved, growth and shrinking alike"))
+        parts.append(phrase(grew_and_shrank(root.total.net_bytes, root.total.absolute_bytes)))
     if len(root.by_target) > 1:
         parts.append(joined(_by_target(facts, root), ", "))
     if root.total.deltas > 1 or root.example.dispatch:

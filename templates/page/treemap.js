@@ -13,7 +13,7 @@ function signedBytes(size) {
 /** `▲ +1,675 B`, and how much moved where some of it cancels out. */
 function changeOf([, net, moved]) {
   const mark = net > 0 ? "▲ " : net < 0 ? "▼ " : "";
-  return `${mark}${signedBytes(net)}${Math.abs(net) === moved ? "" : `, ${bytes(moved)} moved`}`;
+  return `${mark}${signedBytes(net)}${Math.abs(net) === moved ? "" : ` net, ${bytes(moved)} moved`}`;
 }
 
 /** Rectangles [place, x, y, width, height] as near to squares as can be (Bruls, Huizing, van Wijk: Squarified Treemaps). */

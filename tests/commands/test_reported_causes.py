@@ -75,7 +75,7 @@ def test_code_that_is_longer_for_its_names_alone_is_no_change_of_code(report: Re
     assert [(part["what"], part["change_bytes"]) for part in cell["parts"]] == [("names of kernels in their code", 5)]
     assert [(row["name"].split("_")[2], row["note"]) for row in cell["dispatches"]] == [("11", "1 → 2 dispatch sites")]
     assert (
-        "**Root causes** (1 of 2, 100 % of moved bytes)\n\n"
+        "**Root causes** (1 of 2, 100 % of what moved)\n\n"
         "1. **names of kernels in their code** · +5 B (100 %) · `m` on `x86_64`\n"
     ) in comment
 

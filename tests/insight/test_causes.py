@@ -45,7 +45,7 @@ def _changed(row: Row, **changes: Any) -> Row:
     return replace(row, **{"code": row.code and row.code.upper(), **changes})
 
 
-CONFIGURED = "of the same source have a different configuration"
+CONFIGURED = "the same source and a different configuration"
 SAME_WITH_OTHER_VALUES = "the same regions with different constants, shapes or offsets"
 MERGED = "regions are formed differently: 2 of 3 dispatch sites became 1"
 APART = (Row("m"), Row("r", kind="elementwise"), Row("k", code="k"))
@@ -60,7 +60,7 @@ CASES: dict[str, tuple[Cell, Cell, str | None, str | None, str, str | None]] = {
     ),
     "read differently, and another configuration": (
         made(Row("s")), made(Row("s", strategy="Tiling | [4, 0]", code="d"), phases=OTHER_INPUT),
-        "strategy", "configuration", f"1 of 1 dispatches {CONFIGURED}", "0>0 strategy",
+        "strategy", "configuration", f"1 of 1 dispatch has {CONFIGURED}", "0>0 strategy",
     ),
     "read differently, and the same in the end": (
         made(Row("s")), made(Row("s"), phases=OTHER_INPUT), "packaging", "layout",
@@ -118,27 +118,27 @@ CASES: dict[str, tuple[Cell, Cell, str | None, str | None, str, str | None]] = {
     ),
     "strategy before codegen": (
         made(S, T, U), made(_changed(S, strategy="Tiling | [4, 0]"), _changed(T), U),
-        "strategy", "configuration", f"1 of 3 dispatches {CONFIGURED}", "0>0 strategy, 1>1 codegen",
+        "strategy", "configuration", f"1 of 3 dispatches has {CONFIGURED}", "0>0 strategy, 1>1 codegen",
     ),
     "a configuration that changed no code": (
         made(S, T), made(*(replace(row, strategy="Renamed") for row in (S, T))),
-        "strategy", "configuration", f"2 of 2 dispatches {CONFIGURED}, but the same code", "",
+        "strategy", "configuration", f"2 of 2 dispatches have {CONFIGURED}, but the same code", "",
     ),
     "and is not to blame for other code": (
         made(S, T), made(replace(S, strategy="Renamed"), _changed(T)), "codegen", "code",
-        "1 of 2 dispatches have the same configuration and different code", "1>1 codegen",
+        "1 of 2 dispatches has the same configuration and different code", "1>1 codegen",
     ),
     "another configuration of unknown code": (
         made(replace(S, code=None)), made(replace(S, code=None, strategy="Renamed")), "strategy", "configuration",
-        f"1 of 1 dispatches {CONFIGURED}", None,
+        f"1 of 1 dispatch has {CONFIGURED}", None,
     ),
     "codegen": (
         made(S, T), made(S, _changed(T)), "codegen", "code",
-        "1 of 2 dispatches have the same configuration and different code", "1>1 codegen",
+        "1 of 2 dispatches has the same configuration and different code", "1>1 codegen",
     ),
     "other size of unknown code": (
         made(Row("s", code=None)), made(Row("s", code=None, code_bytes=101)), "codegen", "code",
-        "1 of 1 dispatches have the same configuration and different code", "0>0 codegen",
+        "1 of 1 dispatch has the same configuration and different code", "0>0 codegen",
     ),
     "other numbers of the same code": (
         made(S), made(replace(S, stack_bytes=32)), "packaging", "layout",
@@ -146,7 +146,7 @@ CASES: dict[str, tuple[Cell, Cell, str | None, str | None, str, str | None]] = {
     ),
     "code that cannot be compared": (
         made(Row("s", code=None)), made(Row("s", code="c")), None, None,
-        "the code of 1 of 1 dispatches could not be compared", None,
+        "1 of 1 dispatch has code that could not be compared", None,
     ),
     "other sites alone": (
         made(Row("s"), Row("x", kind="conv", code="x", places=("e.0", "e.1"))),
@@ -220,7 +220,7 @@ def test_what_is_bound_otherwise_is_said() -> None:
     base = _bound(made(S), "o")
     found = _told(base, _bound(made(_changed(S, code_bytes=104)), "O"))
     assert [one.note for one in found.dispatches] == [f"the same configuration, different code, {words}"]
-    assert found.why == f"1 of 1 dispatches have the same configuration and different code, {words}"
+    assert found.why == f"1 of 1 dispatch has the same configuration and different code, {words}"
     assert found.phase == "executable-source"
     elsewhere = _told(base, _bound(made(_changed(S)), "O"))  # code of the same size is counted and not listed
     assert (elsewhere.dispatches, elsewhere.unchanged, elsewhere.rebased) == ((), 0, 1)
