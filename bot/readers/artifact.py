@@ -36,16 +36,7 @@ from msgspec.structs import replace
 
 from bot.core.reading import ArtifactReading, EntryPoint, PtxModule, Reader, Reading
 from bot.errors import MalformedBinary
-from bot.readers.elf import (
-    CODE_OBJECT,
-    ELF,
-    Budget,
-    Span,
-    code_digest,
-    label_sizes,
-    require_disjoint,
-    span_inside,
-)
+from bot.readers.elf import CODE_OBJECT, ELF, Budget, Span, code_digest, label_sizes, require_disjoint, span_inside
 from bot.readers.kernel_text import METAL, PTX, device_of, read_ptx
 from bot.readers.spirv import SPIRV, WORD_BYTES
 

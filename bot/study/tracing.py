@@ -27,14 +27,7 @@ from bot.compiler.schedule import Task, run_all
 from bot.compiler.toolchain import UNTHREADED
 from bot.core.delta import diff
 from bot.core.explanation import EARLY_CAUSES, DispatchDelta, Explanation, moved_bytes
-from bot.core.parting import (
-    NO_PLACES,
-    NO_TIME,
-    NOT_STORED,
-    OTHER_DISPATCHES,
-    OTHER_MODEL,
-    parting,
-)
+from bot.core.parting import NO_PLACES, NO_TIME, NOT_STORED, OTHER_DISPATCHES, OTHER_MODEL, parting
 from bot.core.planned import LIFTED_LIMIT_FLAG, SIDES, PlannedCell
 from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot
 from bot.core.trace import LLVM, MLIR, PROGRAM, REGION, DispatchTrace
