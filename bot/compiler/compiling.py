@@ -13,13 +13,7 @@ from msgspec import structs
 
 from bot.compiler.bindings import QUESTIONS, Bindings, questions
 from bot.compiler.compiler import Compiled, Result, Session
-from bot.compiler.diagnostics import (
-    Undumped,
-    failure,
-    require_room,
-    stack_figure_bytes,
-    without_places,
-)
+from bot.compiler.diagnostics import Undumped, failure, require_room, stack_figure_bytes, without_places
 from bot.compiler.toolchain import UNTHREADED, Toolchain
 from bot.core.backends import BACKENDS
 from bot.core.planned import LIFTED, LIFTED_LIMIT_FLAG

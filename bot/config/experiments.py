@@ -10,17 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from bot.config.configuration import configs_dir, read_ours
 from bot.config.targets import require_fit_for_iree
-from bot.config.yaml_file import (
-    Flags,
-    Globs,
-    Keys,
-    Spec,
-    Text,
-    YamlFile,
-    distinct,
-    examples,
-    pattern,
-)
+from bot.config.yaml_file import Flags, Globs, Keys, Spec, Text, YamlFile, distinct, examples, pattern
 from bot.core.lab import Experiment
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import near_or_known

@@ -11,18 +11,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from bot.config.yaml_file import (
-    FLAG,
-    Flags,
-    KeyPath,
-    Keys,
-    Plain,
-    Text,
-    YamlFile,
-    examples,
-    except_beside,
-    pattern,
-)
+from bot.config.yaml_file import FLAG, Flags, KeyPath, Keys, Plain, Text, YamlFile, examples, except_beside, pattern
 from bot.core.backends import BACKEND_BY_NAME
 from bot.core.planned import Target, near_or_known
 

@@ -13,17 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
 from bot.config.units import parse_amount, parse_ratio
-from bot.config.yaml_file import (
-    Globs,
-    KeyPath,
-    Keys,
-    Percentage,
-    Plain,
-    YamlFile,
-    distinct,
-    examples,
-    pattern,
-)
+from bot.config.yaml_file import Globs, KeyPath, Keys, Percentage, Plain, YamlFile, distinct, examples, pattern
 from bot.core.metrics import INEXACT, METRIC_BY_ID, Metric, Unit
 from bot.core.planned import covers, near_or_known
 from bot.core.policy import Amount, LevelSpec, Rule, any_match, hiding, is_catch_all, metrics_of

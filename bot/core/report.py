@@ -13,15 +13,7 @@ from bot.core.json_text import decoded, require_schema
 from bot.core.policy import Verdict
 from bot.core.program import Family
 from bot.core.record import Amount, Count, Record, Small, always
-from bot.core.snapshot import (
-    CellKey,
-    CompilerInfo,
-    Failure,
-    ModelEdit,
-    Snapshot,
-    filled,
-    lines,
-)
+from bot.core.snapshot import CellKey, CompilerInfo, Failure, ModelEdit, Snapshot, filled, lines
 
 REPORT_SCHEMA = "code-size-report/1"
 

@@ -218,7 +218,7 @@ def _fusion(compared: Compared) -> Cause | None:
     if left.structures == right.structures:
         return None
     gone, come = left.structures - right.structures, right.structures - left.structures
-    sites = f"{gone.total()} of {left.structures.total()} dispatch sites"
+    sites = f"{gone.total()} of {left.structures.total()} dispatch site{'' if left.structures.total() == 1 else 's'}"
     why = f"regions are formed differently: {sites} became {come.total()}"
     if _by_kind(left, gone) == _by_kind(right, come):  # nobody knows of regions formed differently: of other IR only
         why = f"other IR at {sites}, in as many regions of the same kinds"

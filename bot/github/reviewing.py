@@ -234,5 +234,5 @@ def _joined(services: Services, head: Opened) -> Snapshot | None:
         return merged
     parts, arrived = dealt(head.work.planned().cells, text, where), {cell.key for cell in merged.cells}
     lost = {name: len(part) for name, part in parts.items() if not arrived & {cell.key for cell in part}}
-    notes = (f"shard {name} is lost: its {count} cells are not measured" for name, count in lost.items())
+    notes = (f"shard {name} is lost, and with it {plural(count, 'build')}" for name, count in lost.items())
     return structs.replace(merged, notes=tuple(sorted({*merged.notes, *notes})))

@@ -162,7 +162,11 @@ def map_words(facts: Facts, tree: Place) -> tuple[Phrase, ...]:
     words = grew_and_shrank(tree.net_bytes, tree.moved_bytes)
     first = f"{signed(tree.net_bytes)} over {plural(cells, 'build')}: {words}."
     counts = {state: facts.count(state) for state in ("fixed", "newly-broken", "new", "removed", "broken")}
-    missing = [f"{count:,} {facts.state_words[state]}" for state, count in counts.items() if count]
+    missing = [
+        f"{count:,} {facts.state_words[state].replace('compiles', 'compiles' if count == 1 else 'compile')}"
+        for state, count in counts.items()
+        if count
+    ]
     if open_ := sum(one.unstable and _change(one) is None for one in facts.report.deltas):
         missing.append(f"{open_:,} with a compiler that does not repeat itself")
     return (phrase(first), *([phrase(f"Not in it, as they have no change: {', '.join(missing)}.")] if missing else []))

@@ -14,17 +14,7 @@ from bot.core.policy import Finding
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
 from bot.show.addresses import cell_address
-from bot.show.blocks import (
-    Limits,
-    Listing,
-    Phrase,
-    code,
-    first,
-    joined,
-    name_cell,
-    phrase,
-    strong,
-)
+from bot.show.blocks import Limits, Listing, Phrase, code, first, joined, name_cell, phrase, strong
 from bot.show.escape import clip
 from bot.show.filters import plural
 

@@ -29,7 +29,7 @@ class MeasureProgress:
         self._console, self._lock = console, threading.Lock()
         self._running: list[str] = []
         self._done = self._failed = self._total = 0
-        self._noun = "builds"
+        self._noun = "build"
         self._planned_at = self._last_line = time.monotonic()
         columns = (
             BarColumn(bar_width=24),
@@ -62,11 +62,11 @@ class MeasureProgress:
         """
         with self._lock:
             self._total, self._done, self._failed = cells, cached, 0
-            self._noun = "compiles" if about else "builds"
+            self._noun = "compile" if about else "build"
             self._planned_at = time.monotonic()
             self._bar.reset(self._task, total=cost or 1.0)
             self._refresh()
-        self.say(f"{plural(cells, self._noun.removesuffix('s'))}{about}, {cached} of them in the cache")
+        self.say(f"{plural(cells, self._noun)}{about}, {cached} of them in the cache")
 
     def started(self, name: str) -> None:
         """Something began to run."""
@@ -98,12 +98,14 @@ class MeasureProgress:
         seconds, cpu_seconds = time.monotonic() - self._planned_at, sum(cpu_ms.values()) / 1000
         if cpu_seconds:
             share = cpu_seconds / (seconds * jobs)
-            self.say(f"compiled for {cpu_seconds:.1f} CPU s in {seconds:.1f} s, {share:.0%} of {jobs} threads")
+            self.say(
+                f"compiled for {cpu_seconds:.1f} CPU s in {seconds:.1f} s, {share:.0%} of {plural(jobs, 'thread')}"
+            )
 
     def _counts(self) -> str:
         # of several sides, most may have failed before: what is new is the report's to say
-        failed = f", {self._failed} failed" if self._failed and self._noun == "builds" else ""
-        return f"{self._done}/{self._total} {self._noun}, {len(self._running)} running{failed}"
+        failed = f", {self._failed} failed" if self._failed and self._noun == "build" else ""
+        return f"{self._done}/{plural(self._total, self._noun)}, {len(self._running)} running{failed}"
 
     def _refresh(self) -> None:
         shown = ", ".join(self._running[:_MOST_NAMES])

@@ -312,7 +312,7 @@ def test_a_lost_shard_is_named_and_its_cells_are_unmeasured(stage: Stage) -> Non
     files[0].unlink()
     ran = stage.pull(head, merge, plan=plan, parts=f"{files[0]} {files[1].parent}/*.json")
     assert ran.code == 0, ran.error
-    words = f"shard 1/2 is lost: its {len(lost.cells)} cells are not measured"
+    words = f"shard 1/2 is lost, and with it {len(lost.cells)} build{'s' * (len(lost.cells) > 1)}"
     assert words in ran.report.head.notes and "shard 1/2 is lost" in stage.comments()[0]
     assert {key for key, state in ran.states.items() if state == "unmeasured"} == {str(one.key) for one in lost.cells}
     same = 8 - len(lost.cells)
