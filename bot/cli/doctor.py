@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -101,16 +100,15 @@ def _optional() -> Iterator[Check]:
 
 
 def _loaded(what: str, path: Path | None, hint: str) -> Check:
-    from bot.config.configuration import load_config, top_above
-    from bot.config.requirements import pinned_compiler
+    from bot.config.configuration import load_config
+    from bot.config.requirements import pinned_here
     from bot.show.filters import plural
 
     try:
         config = load_config(path)
         summary = f"{plural(len(config.models), 'model')}, {plural(len(config.targets), 'target')}"
         if path and (file := config.compiler.requirements):
-            pin = pinned_compiler(config, "head", path.parent, Path(os.path.relpath(top_above(path.parent))))
-            summary += f", {pin.spec} of {file}"
+            summary += f", {pinned_here(config, 'head', path.parent).spec} of {file}"
     except BotError as error:
         return what, error.line, hint
     return what, f"{path}: {summary}" if path else summary, ""

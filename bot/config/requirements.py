@@ -7,12 +7,13 @@ do not: whoever can change the file could have another project's wheel taken for
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from bot.config.configuration import Config
+from bot.config.configuration import Config, top_above
 from bot.core.spec import PROJECT, Places, Sought, is_address, is_compiler, refused_link, release_of, requirement_of
 from bot.errors import ConfigError
 
@@ -87,6 +88,11 @@ def pinned_compiler(config: Config, side: str, folder: Path, top: Path, within: 
     if keys.requirements:
         return sought_compiler(requirements_file(keys.requirements, top, folder), within, config.places.project)
     return Sought(keys.head if side == "head" else keys.base)
+
+
+def pinned_here(config: Config, side: str, folder: Path) -> Sought:
+    """A side's compiler as the configuration in a folder of the work tree names it: `pinned_compiler` below its top."""
+    return pinned_compiler(config, side, folder, Path(os.path.relpath(top_above(folder))))
 
 
 def requirements_file(name: str, top: Path, config_folder: Path) -> Path:

@@ -51,7 +51,6 @@ LevelText = Annotated[
     | LevelKeys,
     examples("4KiB", "1.5%", 0, {"absolute": "4KiB", "relative": "1.5%"}, {"limit": "32KiB"}),
 ]
-_NO_OWN: Mapping[str, Metric] = {}
 
 
 class RuleKeys(Keys, frozen=True, kw_only=True):
@@ -79,7 +78,7 @@ class RuleKeys(Keys, frozen=True, kw_only=True):
 def parse_rules(
     file: YamlFile,
     entries: tuple[RuleKeys, ...],
-    own: Mapping[str, Metric] = _NO_OWN,
+    own: Mapping[str, Metric] = {},
     within: Mapping[str, Sequence[str]] = {},
 ) -> tuple[Rule, ...]:
     """The rules that stand under `thresholds` of a file, in order; raises ConfigError naming file, line and key.

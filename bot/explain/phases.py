@@ -13,6 +13,7 @@ from itertools import islice
 from bot.core.explanation import code_differs
 from bot.core.program import Program
 from bot.core.snapshot import Cell, Dispatch
+from bot.core.words import noun_of
 from bot.explain.matching import IndexedCell, Match, is_opaque, numbers
 from bot.explain.root_causes import PIPELINE, UNNAMED, knobs, turned
 from bot.explain.texts import Texts
@@ -218,7 +219,7 @@ def _fusion(compared: Compared) -> Cause | None:
     if left.structures == right.structures:
         return None
     gone, come = left.structures - right.structures, right.structures - left.structures
-    sites = f"{gone.total()} of {left.structures.total()} dispatch site{'' if left.structures.total() == 1 else 's'}"
+    sites = f"{gone.total()} of {left.structures.total()} {noun_of(left.structures.total(), 'dispatch site')}"
     why = f"regions are formed differently: {sites} became {come.total()}"
     if _by_kind(left, gone) == _by_kind(right, come):  # nobody knows of regions formed differently: of other IR only
         why = f"other IR at {sites}, in as many regions of the same kinds"
@@ -249,7 +250,7 @@ def _dedup(compared: Compared) -> Cause | None:
 
 def dispatches_have(count: int, every: int) -> str:
     """`1 of 1 dispatch has`, `2 of 3 dispatches have`."""
-    return f"{count} of {every} dispatch{'' if every == 1 else 'es'} {'has' if count == 1 else 'have'}"
+    return f"{count} of {every} {noun_of(every, 'dispatch')} {'has' if count == 1 else 'have'}"
 
 
 def _sources(compared: Compared) -> Cause | None:

@@ -23,6 +23,7 @@ from bot.core.explanation import (
 )
 from bot.core.parting import NOT_TRACED
 from bot.core.snapshot import CellKey
+from bot.core.words import noun_of
 
 PIPELINE = "pipeline"
 _KNOB = re.compile(r"([A-Za-z_]\w*) = ((?:\[[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\])|[\w.+-]+)")
@@ -67,7 +68,7 @@ def _change(base: tuple[str, ...], head: tuple[str, ...]) -> str:
     gone, come = Counter(base) - Counter(head), Counter(head) - Counter(base)
     if base and head and not (gone and come):  # other configurations have it, too, or no longer
         count, of = (gone or come).total(), "; ".join(gone or come)
-        return f"{of} in {count} {'configuration' if count == 1 else 'configurations'} {'fewer' if gone else 'more'}"
+        return f"{of} in {count} {noun_of(count, 'configuration')} {'fewer' if gone else 'more'}"
     return f"{'; '.join(base) or UNSET} → {'; '.join(head) or UNSET}"
 
 

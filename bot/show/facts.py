@@ -134,6 +134,11 @@ def builds(facts: Facts, count: int) -> str:
     return f"{count:,} of {plural(facts.planned, 'build')}"
 
 
+def state_of(facts: Facts, state: str, count: int) -> str:
+    """The words of a state behind a count: `compiles now` of one build, `compile now` of several."""
+    return facts.state_words[state].replace("compiles", "compiles" if count == 1 else "compile")
+
+
 def whole_of(finding: Finding, findings: Iterable[Finding]) -> Finding:
     """The finding about the whole artifact for one about a part, where that is as bad; any other finding itself."""
     if finding.metric not in ARTIFACT_PARTS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from bot.core.record import Spread, Value, difference, ends
+from bot.core.words import noun_of
 
 SUFFIX = {"count": "", "bytes": " B", "ms": " ms", "KiB": " KiB"}
 UNKNOWN = "n/a"
@@ -97,14 +98,7 @@ def grew_and_shrank(net_bytes: int, moved_bytes: int) -> str:
 
 def plural(count: int, noun: str) -> str:
     """`1 cell`, `2 cells`, `1,204 dispatches`, `2 families`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {_many(noun)}"
-
-
-def _many(noun: str) -> str:
-    noun, of, rest = noun.partition(" of ")
-    if noun.endswith("y"):
-        return f"{noun[:-1]}ies{of}{rest}"
-    return f"{noun}{'es' if noun.endswith(('ch', 'ss')) else 's'}{of}{rest}"
+    return f"{count:,} {noun_of(count, noun)}"
 
 
 def grid_percent(ratio: float | None) -> str:

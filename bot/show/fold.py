@@ -88,13 +88,10 @@ def fold_blocks(audit: FoldAudit, room: Room) -> tuple[Block, ...]:
     """The blocks of the whole answer."""
     facts, footnotes = _AuditNames(audit), Footnotes(room.lines)
     headline, *sentences = _sentences(facts)
-    models, tables, others = (
-        [_model_table(audit, room.rows)],
-        _cell_tables(facts, footnotes, room),
-        "Builds without a row",
-    )
-    if all(cell.state != _FOLDED for cell in audit.cells):  # no figure is another one
-        models, tables, others = [], listing((), 0, "model"), "Why nothing was folded"
+    is_folded = any(cell.state == _FOLDED for cell in audit.cells)  # else no table has a figure that is another one
+    models = [_model_table(audit, room.rows)] if is_folded else []
+    tables = _cell_tables(facts, footnotes, room) if is_folded else listing((), 0, "model")
+    others = "Builds without a row" if is_folded else "Why nothing was folded"
     cells = (Sentence(phrase(_ABOUT_CELLS)), *tables, more_of(tables), List(footnotes.listed(), small=True))
     merged, left = (List(_family_lines(facts, of, room)) for of in (attrgetter("folded"), attrgetter("left")))
     return (
@@ -134,8 +131,9 @@ def _sentences(facts: _AuditNames) -> Iterator[Phrase]:
         more = phrase(", and ", strong(_away(regions, after)), " with folding") if folded else ""
         yield phrase(f"{over} are folded away today", more, ".")
     ran = phrase(" Run on ", code(clip(clean(audit.machine), NOTE_LIMIT)), ".") if audit.machine else ()
-    slower = "" if audit.max_slowdown is None else f" that make a model more than {audit.max_slowdown * 100:g} % slower"
-    kept = f"Folds{slower} were left out." if slower else "Every fold with gain was kept, whatever its price."
+    kept = "Every fold with gain was kept, whatever its price."
+    if audit.max_slowdown is not None:
+        kept = f"Folds that make a model more than {audit.max_slowdown * 100:g} % slower were left out."
     if folded:
         yield phrase(kept, ran)
     version, spec, flags = (

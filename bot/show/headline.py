@@ -10,7 +10,7 @@ from bot.core.record import total
 from bot.core.snapshot import Snapshot
 from bot.show.blocks import Phrase, phrase, plain, some, strong
 from bot.show.escape import clean, clip
-from bot.show.facts import Facts, broken_alike, builds, is_lost, mark_of
+from bot.show.facts import Facts, broken_alike, builds, is_lost, mark_of, state_of
 from bot.show.filters import amount, change, plural
 from bot.show.totals import Total, everything
 
@@ -111,7 +111,7 @@ def _ways(facts: Facts, total: Total) -> Iterator[str]:
         "smaller": total.smaller,
         "open, as the compiler does not repeat itself": total.unsure,
         "changed at the same size": as_large,
-        "compile now" if fixed > 1 else "compiles now": fixed,
+        state_of(facts, "fixed", fixed): fixed,
         "new": facts.count("new"),
     }
     if not (total.larger or total.smaller or total.unsure or as_large):

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from bot.config.configuration import Config, load_config, top_above
-from bot.config.requirements import pinned_compiler
+from bot.config.configuration import Config, load_config
+from bot.config.requirements import pinned_here
 from bot.core.delta import CellDelta, diff
 from bot.core.explanation import Explanation, Step, StepCause
 from bot.core.planned import SIDES, only_cell
@@ -149,16 +149,13 @@ def both_sides(request: Request, show: Show, cancel: Cancel, *, one_cell: bool =
     cells = {cell.key for side in new for cell in works[side].planned().cells}
     if one_cell and new:
         only_cell(cells)
-    new.sort(key=lambda side: _is_fetched(named[side][0].spec, works[side]))
+    specs = {side: named[side][0].spec for side in new}  # what is here comes first: its faults cost no fetching
+    new.sort(key=lambda side: specs[side] in MOVING or works[side].places.release(specs[side]) is not None)
     plans = sorted((works[side].prepare(side, named[side][0]) for side in new), key=lambda plan: plan.label)
     rules = structs.replace(works["base"].config, timeout_seconds=works["head"].config.timeout_seconds)
     work = Work(request, rules, show, cancel)
     measured = work.measured(plans, known)
     return BothSides(work, measured, Baseline(named["base"][1], measured["base"].source.sha), plans)
-
-
-def _is_fetched(spec: str, work: Work) -> bool:
-    return spec in MOVING or work.places.release(spec) is not None
 
 
 def _tries(request: Request) -> bool:
@@ -181,8 +178,7 @@ def _named(side: str, work: Work) -> tuple[Sought, str]:
 
 
 def _pinned(work: Work, side: str) -> Sought:
-    here = work.request.config.parent if work.request.config else Path()
-    return pinned_compiler(work.config, side, here, Path(os.path.relpath(top_above(here))))
+    return pinned_here(work.config, side, work.request.config.parent if work.request.config else Path())
 
 
 def with_compiler(work: Work) -> Work:

@@ -113,7 +113,11 @@ class Work:
         return self.config.places
 
     def planned(self) -> Planned:
-        """The models, targets and cells that the request selects."""
+        """The models, targets and cells that the request selects; the models are read once."""
+        return self._planned
+
+    @cached_property
+    def _planned(self) -> Planned:
         request, config = self.request, self.config
         models, targets = select(
             load_models(config.models, self.repository.top, config.import_flags),

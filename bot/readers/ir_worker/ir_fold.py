@@ -13,18 +13,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from .ir_kinds import collect
-from .ir_members import (
-    DYNAMIC,
-    Member,
-    Slot,
-    Unfit,
-    attributes_of,
-    member_of,
-    partition,
-    read,
-    sizes_in,
-    with_sizes,
-)
+from .ir_members import DYNAMIC, Member, Slot, Unfit, attributes_of, member_of, partition, read, sizes_in, with_sizes
 
 Answer = dict[str, Any]
 LEVELS = {

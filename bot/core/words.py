@@ -1,0 +1,13 @@
+"""Words that go with a number."""
+
+from __future__ import annotations
+
+
+def noun_of(count: int, noun: str) -> str:
+    """The noun as it follows a count: `dispatch` of 1, `dispatches` of 2; `families`, `parts of the whole`."""
+    if count == 1:
+        return noun
+    head, of, rest = noun.partition(" of ")
+    if head.endswith("y"):
+        return f"{head[:-1]}ies{of}{rest}"
+    return f"{head}{'es' if head.endswith(('ch', 'ss')) else 's'}{of}{rest}"
