@@ -311,6 +311,14 @@ def is_packaged(model: Path) -> bool:
     return model.resolve().is_relative_to(configs_dir().resolve())
 
 
+def packaged_model(name: str) -> Path | None:
+    """Return the file of a model of the packaged suite; None where the suite has no model of this name."""
+    for path in sorted((configs_dir() / "models").iterdir()):
+        if path.stem == name and path.is_file():
+            return path
+    return None
+
+
 def config_in(folder: Path) -> str:
     """The configuration's path below a folder; empty where there is none."""
     return next((name for name in CONFIG_NAMES if (folder / name).is_file()), "")

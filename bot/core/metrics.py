@@ -46,7 +46,7 @@ _DISPATCH = "IR after dispatch creation"
 _AMD, _PTXAS, _KERNEL = "AMD metadata", "`ptxas -v`, with the extra `cuda`", "the kernel's accounting; informational"
 
 METRICS: tuple[Metric, ...] = (
-    Metric("artifact_bytes", "artifact", "bytes", "size of the .vmfb", "its size; its four parts sum to it",
+    Metric("artifact_bytes", "code size", "bytes", "size of the .vmfb", "its size; its four parts sum to it",
            always=True, rule="code size", tracked=True),
     Metric("executable_bytes", "device code", "bytes", "executables in the artifact", _ARTIFACT, always=True,
            rule="code size"),

@@ -13,6 +13,7 @@ from bot.core.policy import OPEN, Finding
 from bot.core.snapshot import CellKey
 from bot.show.addresses import cause_address, cell_address
 from bot.show.blocks import (
+    ABSENT,
     Block,
     Fold,
     Limits,
@@ -41,9 +42,14 @@ from bot.show.filters import amount, plural, relative, share, sides
 from bot.show.root_causes import shown_roots
 
 _LIMIT_CHARS, _ERROR_CHARS, _WHAT_CHARS = 48, 200, 90
+_GROUPED_NAMES = 4  # builds named in one row of a table
+_ROWS_PER_ALARM = 3  # so many times more rows than lines of alarms have room in a table
 _UNIT = re.compile(r"(?<=\d)(?=[A-Za-z%])")
 _NOWHERE = "<unknown>:0: error: "
-BROKEN, OVER, ACCEPTED, WARNED = TITLES = ("Newly broken", "Over the limit", "Accepted", "To look at")
+_NONE = phrase(ABSENT)
+UNCONFIRMED = "¹"
+"""Stands behind a value of a table that rests on one compile of head."""
+BROKEN, OVER, ACCEPTED, WARNED = TITLES = ("Newly failing", "Fails the check", "Accepted", "Warnings")
 _TITLE_OF = {"fail": OVER, "accepted": ACCEPTED, "warn": WARNED}
 
 
@@ -56,6 +62,8 @@ class Alarm:
     said: Phrase
     cells: tuple[CellKey, ...]
     title: str  # what it stands below, one of TITLES
+    rows: tuple[Row, ...]  # as a table: one for each finding, one for builds that fail to compile alike
+    grouped: Row = ()  # one for all of them; empty where there is one alone
 
 
 class AlarmGroup(NamedTuple):
@@ -107,12 +115,15 @@ def _wholes_and_parts(facts: Facts) -> tuple[list[Finding], list[Finding]]:
 
 
 def cause_of(facts: Facts, key: CellKey) -> tuple[int, float]:
-    """The number of the root cause that holds most of what moved in the cell's artifact, and its share of it.
+    """Return the number of the root cause that holds most of the build's change, and its share of the total change.
 
-    What moved counts growth and shrinking alike. 0 and 0 where no root cause has a part in the cell.
+    0 and 0 where no root cause has a part in the build; 0 and a share where most of the change is not explained.
     """
     sizes = facts.causes.get(key, ())
-    return (sizes[0][1], sizes[0][0] / sum(size for size, _ in sizes)) if sizes else (0, 0)
+    if not sizes:
+        return 0, 0
+    size, number = sizes[0]
+    return number, size / sum(part for part, _ in sizes)
 
 
 def _is_judged(facts: Facts, group: Sequence[CellDelta]) -> bool:
@@ -124,18 +135,27 @@ def _newly_broken(facts: Facts, group: Sequence[CellDelta]) -> Alarm:
     keys, heads = [delta.key for delta in group], [delta.head for delta in group]
     failures = [cell.failure for cell in heads if cell and cell.failure and cell.failure.stage != "stack-limit"]
     lines = [trimmed(failure.message, 1)[0] for failure in failures]
-    said = phrase(cells_phrase(facts, keys, MOST_NAMES), ": ", failure_words(*heads))
+    reason = failure_words(*heads)
     if lines and lines[0]:
         error = clip(lines[0].removeprefix(_NOWHERE), _ERROR_CHARS)
-        said = phrase(said, ": " if len(set(lines)) == 1 else ", for example: ", code(error))
+        reason = phrase(reason, ": " if len(set(lines)) == 1 else ", for example: ", code(error))
+    builds_phrase = cells_phrase(facts, keys, MOST_NAMES)
+    doubt = _doubt(facts, keys)
     marks = {facts.mark(key) for key in keys}
     level = "fail" if "fail" in marks else "warn"
     mark, title = ("☑️", ACCEPTED) if marks == {"accepted"} else ("💥", BROKEN)
-    return Alarm(mark, level, phrase(said, _doubt(facts, keys)), tuple(keys), title)
+    return Alarm(
+        mark=mark,
+        level=level,
+        said=phrase(builds_phrase, ": ", reason, doubt),
+        cells=tuple(keys),
+        title=title,
+        rows=((phrase(Span(f"{mark} ", kind_of(level)), builds_phrase), phrase(reason, doubt), _NONE, _NONE),),
+    )
 
 
 def _alarm(facts: Facts, findings: Sequence[Finding], cause: int, limits: Limits) -> Alarm:
-    """``artifact, 4 builds: `m` on `x86_64` 1 → 2 B (+66.5 %), …; limit: … · largest part: cause 1 (69 to 95 %)``."""
+    """``code size, 4 builds: `m` on `x86_64` 1 → 2 B (+66.5 %), …; limit: … · mainly cause 1 (69 to 95 %)``."""
     one, keys = findings[0], tuple(finding.key for finding in findings)
     if len(findings) == 1:
         said = finding_words(facts, one)
@@ -146,15 +166,87 @@ def _alarm(facts: Facts, findings: Sequence[Finding], cause: int, limits: Limits
         named = (phrase(facts.named(f.key, cell_address(f.key)), f" {_values(f)}") for f in shown)
         about = f"{facts.label(one.quantity, one.key)}, {plural(len(keys), 'build')}: "
         said = phrase(about, some(named, len(findings)), limit_words(one, alone=False))
-    if cause:  # how much of what moved in the cells it holds; in words where it is not shown
-        low, *_, high = map(share, sorted(cause_of(facts, key)[1] for key in (*keys, keys[0])))
-        what = clean(facts.report.root_causes[cause - 1].what.partition(", with ")[0], _WHAT_CHARS)
-        is_shown = cause <= shown_roots(facts, limits)
-        name = Span(f"cause {cause}", to=cause_address(cause)) if is_shown else what
-        shares = high if low == high else f"{low.removesuffix(' %')} to {high}"
-        said = phrase(said, " · largest part: ", name, f" ({shares})")
-    mark, said = mark_of(one), phrase(said, _doubt(facts, keys))
-    return Alarm(MARKS[mark], one.weight, said, keys, _TITLE_OF[mark])
+    mainly = _mainly(facts, cause, keys, limits)
+    if mainly:
+        said = phrase(said, " · mainly ", mainly)
+    mark = mark_of(one)
+    doubt = _doubt(facts, keys)
+    rows = [_finding_row(facts, finding, cause, limits) for finding in findings]
+    return Alarm(
+        mark=MARKS[mark],
+        level=one.weight,
+        said=phrase(said, doubt),
+        cells=keys,
+        title=_TITLE_OF[mark],
+        rows=tuple(rows),
+        grouped=_grouped_row(facts, findings, mainly, doubt) if len(rows) > 1 else (),
+    )
+
+
+def _mainly(facts: Facts, cause: int, keys: Sequence[CellKey], limits: Limits) -> Phrase:
+    """Return `cause 2 (69 to 95 %)`: the shares are of each build's total change; empty without a cause."""
+    if not cause:
+        return ()
+    low, *_, high = map(share, sorted(cause_of(facts, key)[1] for key in (*keys, keys[0])))
+    name = Span(f"cause {cause}", to=cause_address(cause))
+    if cause > shown_roots(facts, limits):
+        name = Span(clean(facts.roots[cause - 1].what.partition(", with ")[0], _WHAT_CHARS))
+    shares = high if low == high else f"{low.removesuffix(' %')} to {high}"
+    return phrase(name, f" ({shares})")
+
+
+def _finding_row(facts: Facts, finding: Finding, cause: int, limits: Limits) -> Row:
+    """Return build, values, limit and cause of one finding; one about a state has words in place of values."""
+    mark = Span(f"{MARKS[mark_of(finding)]} ", kind_of(finding.weight))
+    named = facts.named(finding.key, cell_address(finding.key))
+    doubt = _doubt(facts, [finding.key])
+    if finding.metric is None:
+        delta = facts.deltas[finding.key]
+        why = failure_words(delta.head) if delta.head and delta.state in ("newly-broken", "broken") else ()
+        said = joined(filter(None, (facts.state_words[delta.state], why)), ": ")
+        return phrase(mark, named), phrase(said, doubt), _NONE, _NONE
+    label = facts.label(finding.quantity, finding.key)
+    mainly = _mainly(facts, cause, [finding.key], limits) or _NONE
+    values = phrase(_values(finding), UNCONFIRMED if doubt else "")
+    return phrase(mark, named, f": {label}"), values, _limit_cell(finding), mainly
+
+
+def _grouped_row(facts: Facts, findings: Sequence[Finding], mainly: Phrase, doubt: str) -> Row:
+    """Return one row for findings of one metric, limit and cause: the builds, and the range of their growth."""
+    finding = findings[0]
+    mark = Span(f"{MARKS[mark_of(finding)]} ", kind_of(finding.weight))
+    keys = [one.key for one in findings]
+    builds_phrase = phrase(mark, cells_phrase(facts, keys, _GROUPED_NAMES))
+    if finding.metric is None:
+        said = facts.state_words[facts.deltas[finding.key].state]
+        return builds_phrase, phrase(said, doubt), _NONE, _NONE
+    label = facts.label(finding.quantity, finding.key)
+    worst = phrase(f"{plural(len(keys), 'build')}, the worst ", facts.named(finding.key), f" {_values(finding)}{doubt}")
+    return phrase(builds_phrase, f": {label}"), worst, _limit_cell(finding, alone=False), mainly or _NONE
+
+
+def _limit_cell(finding: Finding, *, alone: bool = True) -> Phrase:
+    """Return `54,534 B`; of several builds, or where the rule has no one figure, the words of the rule."""
+    words = limit_words(finding, alone=alone).removeprefix("; limit").removeprefix(":").strip()
+    if not words:
+        return _NONE
+    is_figure = words[0].isdigit()
+    return phrase(Span(words, "number") if is_figure else words)
+
+
+def alarm_table(group: AlarmGroup, limits: Limits) -> Table:
+    """Return a row for each finding; where these are too many, one for all of a metric, limit and cause."""
+    rows = [row for line in group.lines for row in line.rows]
+    if len(rows) > limits.alarms * _ROWS_PER_ALARM:
+        rows = [line.grouped or line.rows[0] for line in group.lines]
+    headers = ["build", "base → head (change)", "limit", "mainly (share of its change)"]
+    if group.title == BROKEN:
+        headers[1] = "what happened"
+    while len(headers) > 2 and all(row[len(headers) - 1] == _NONE for row in rows):
+        headers.pop()
+        rows = [row[:-1] for row in rows]
+    listed_rows = listing(rows, len(rows) + group.lines.more, "finding")
+    return Table(tuple(headers), listed_rows, numbers_from=len(headers), css="alarms")
 
 
 def _doubt(facts: Facts, keys: Sequence[CellKey]) -> str:
@@ -259,7 +351,7 @@ def findings(facts: Facts, limits: Limits) -> Fold:
         "of this change": len(wholes) + sum(_is_judged(facts, [delta]) for delta in facts.states["newly-broken"]),
         "of parts of the same artifacts": len(parts),
         "that base had": sum(one.metric is not None for one in had),
-        "broken on both sides": len(broken - listed),
+        "already failing on base": len(broken - listed),
     }
     counted_words = ", ".join(f"{count:,} {words}" for words, count in counts.items() if count)
     title = f"Findings: {counted_words}" if counted_words else "Findings"

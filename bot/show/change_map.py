@@ -21,7 +21,7 @@ from bot.core.record import Small
 from bot.show.addresses import EntryPoint, cell_address, component_address, dispatch_addresses, entry_points
 from bot.show.blocks import Phrase, Table, code, joined, listing, phrase
 from bot.show.escape import clean, clip
-from bot.show.facts import NAME_LIMIT, Facts, state_of
+from bot.show.facts import NAME_LIMIT, Facts
 from bot.show.filters import grew_and_shrank, plural, signed
 from bot.show.why import cause_words
 
@@ -162,7 +162,7 @@ def map_words(facts: Facts, tree: Place) -> tuple[Phrase, ...]:
     words = grew_and_shrank(tree.net_bytes, tree.moved_bytes)
     first = f"{signed(tree.net_bytes)} over {plural(cells, 'build')}: {words}."
     counts = {state: facts.count(state) for state in ("fixed", "newly-broken", "new", "removed", "broken")}
-    missing = [f"{count:,} {state_of(facts, state, count)}" for state, count in counts.items() if count]
+    missing = [f"{count:,} {facts.state_words[state]}" for state, count in counts.items() if count]
     if open_ := sum(one.unstable and _change(one) is None for one in facts.report.deltas):
-        missing.append(f"{open_:,} with a compiler that does not repeat itself")
+        missing.append(f"{open_:,} non-deterministic")
     return (phrase(first), *([phrase(f"Not in it, as they have no change: {', '.join(missing)}.")] if missing else []))

@@ -53,7 +53,7 @@ _NAME, _COMPONENT, _NOTE = 42, 36, 160
 def changed_builds(facts: Facts, limits: Limits) -> Fold:
     """The fold of the changed builds, the alarming first: why; and every metric, where there is room."""
     count = facts.count("changed")
-    roots = [] if limits.details else facts.report.root_causes[: shown_roots(facts, limits)]
+    roots = [] if limits.details else facts.roots[: shown_roots(facts, limits)]
     details = [(number, root_details(facts, root)) for number, root in enumerate(roots, 1)]
     causes = [Line(phrase(f"Cause {number}: ", detail)) for number, detail in details if detail]
     explained = facts.report.explanations

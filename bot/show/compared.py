@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 
+from bot.config.configuration import packaged_model
 from bot.core.report import Report
 from bot.core.snapshot import CellKey, Snapshot, titled
+from bot.core.spec import PROJECT, release_in
 from bot.show.blocks import (
     ABSENT,
     Block,
@@ -24,8 +27,8 @@ from bot.show.blocks import (
     listing,
     phrase,
 )
-from bot.show.escape import clip
-from bot.show.facts import VALUE_LIMIT, Facts, notes
+from bot.show.escape import clean, clip
+from bot.show.facts import VALUE_LIMIT, Facts, notes, worst_first
 from bot.show.filters import plural
 
 _COMMAND_LIMIT, _DIGEST_CHARS, _REVISION_CHARS = 2_000, 16, 10
@@ -47,28 +50,38 @@ def _short(sha: str) -> Span:
 
 
 def compared(facts: Facts, limits: Limits) -> Fold:
-    """Commands of alarming cells, both sides, and what there is to say of the rest."""
-    report, exact = facts.report, list[Block]()
-    lost = {delta.key for delta in facts.states["unmeasured"] if None in (delta.base, delta.head)}
-    alarming = [delta.key for delta in facts.states["newly-broken"]]
-    keys = [key for key in dict.fromkeys([*alarming, *(one.key for one in report.verdict.news)]) if key not in lost]
-    for key in fair_in_order(keys, lambda key: key.model, limits.commands):
-        exact += [Sentence(facts.named(key)), commands_of(facts, key)]
-    title = f"How to reproduce: the exact commands of {plural(len(keys), 'alarming build')}"
-    exact.append(List(Listing((), max(0, len(keys) - limits.commands), "command")))
+    """Return both sides, the baseline and the notes."""
+    report = facts.report
     what = ("compiler version", "compiler revision", "compiler SHA-256", "SPEC", "source commit", "source ref", "flags")
     rows = [(phrase(name), *both) for name, *both in zip(what, *map(_side, (report.base, report.head)), strict=True)]
     remarks: Listing[str] = Listing() if limits.every else notes(report, limits)  # a page has them above
     return Fold(
-        "How to reproduce, and what was compared" if keys and not limits.every else "What was compared",
+        "What was compared",
         (
-            Fold(title if limits.every else "", tuple(exact), not limits.every, name="commands"),
             Table(("", "base", "head"), listed(rows, "row"), numbers_from=3),
             Sentence(baseline_words(report)),
             List(listing(map(phrase, remarks), remarks.total, "note")),
         ),
         name="compared",
     )
+
+
+def reproduce(facts: Facts, limits: Limits) -> Fold:
+    """Return the commands of the builds that have findings, the worst first; models take turns."""
+    report = facts.report
+    lost = {delta.key for delta in facts.states["unmeasured"] if None in (delta.base, delta.head)}
+    alarming = [delta.key for delta in facts.states["newly-broken"]]
+    alarming += [finding.key for finding in worst_first(report.verdict.news)]
+    keys = [key for key in dict.fromkeys(alarming) if key not in lost]
+    shown = fair_in_order(keys, lambda key: key.model, limits.commands)
+    blocks = list[Block]()
+    for key in shown:
+        if len(keys) > 1:
+            blocks.append(Sentence(facts.named(key)))
+        blocks.append(commands_of(facts, key))
+    blocks.append(List(listing((), len(keys) - len(shown), "command")))
+    what = facts.named(keys[0]) if len(keys) == 1 else plural(len(keys), "build")
+    return Fold(phrase("Reproduce ", what), tuple(blocks) if shown else (), name="commands")
 
 
 def _fact(value: str | None) -> Phrase:
@@ -83,18 +96,61 @@ def _side(side: Snapshot) -> Iterator[Phrase]:
 
 
 def commands_of(facts: Facts, key: CellKey) -> Code:
-    """The commands of a build on both sides, each with its compiler's version."""
+    """Return the commands of a build on both sides, with what they need: the compiler, and where the model is."""
     report, delta = facts.report, facts.deltas[key]
-    versions = {"base": report.base.compiler.version, "head": report.head.compiler.version}
+    sides = {"base": report.base, "head": report.head}
     commands = {"base": delta.base.command if delta.base else "", "head": delta.head.command if delta.head else ""}
     too_long = f"# longer than {_COMMAND_LIMIT:,} characters: see report.json"
-    lines = reproduction(versions, commands)
-    return Code("\n".join(f"{about}\n{line if len(line) <= _COMMAND_LIMIT else too_long}" for about, line in lines))
+    lines = model_source(key.model, report)
+    for names, command in by_command(commands).items():
+        lines.extend(compiler_lines([(name, sides[name]) for name in names]))
+        lines.append(command if len(command) <= _COMMAND_LIMIT else too_long)
+    return Code("\n".join(lines))
+
+
+def by_command(commands: Mapping[str, str]) -> dict[tuple[str, ...], str]:
+    """Return the sides that have each command: both where it is the same."""
+    names: dict[str, list[str]] = {}
+    for side, command in commands.items():
+        names.setdefault(command, []).append(side)
+    return {tuple(sides): command or "# not measured on this side" for command, sides in names.items()}
+
+
+def compiler_lines(sides: Sequence[tuple[str, Snapshot]]) -> list[str]:
+    """Return the line that installs the compiler of the last side, with what to install for the other.
+
+    A compiler that is not a release is named in a comment.
+    """
+    words = {}
+    for name, side in sides:
+        release = release_in(side.compiler.spec)
+        version = titled(clip(clean(side.compiler.version), 48)) or clip(clean(side.compiler.spec), 48)
+        words[name] = f"{PROJECT}=={release}" if release else version
+    *others, (last, side) = sides
+    remark = "; ".join([last, *(f"{name}: {words[name]}" for name, _ in others)])
+    if release_in(side.compiler.spec):
+        return [f"pip install {words[last]}  # {remark}"]
+    return [f"# {last}: {words[last]}{''.join(f'; {name}: {words[name]}' for name, _ in others)}"]
+
+
+def model_source(model: str, report: Report) -> list[str]:
+    """Return the lines that bring the model: it is in the packaged suite, or in the repository at a commit."""
+    digests = {side.models.get(model) for side in (report.base, report.head)}
+    packaged = packaged_model(model)
+    if packaged is not None and hashlib.sha256(packaged.read_bytes()).hexdigest() in digests:
+        return ["code-size-bot models --export models  # writes models/*.mlir"]
+    commits = {
+        name: side.source.sha for name, side in (("base", report.base), ("head", report.head)) if side.source.sha
+    }
+    if not commits:
+        return []
+    return [f"# in the repository at {', '.join(f'{name} {sha[:_REVISION_CHARS]}' for name, sha in commits.items())}"]
 
 
 def reproduction(versions: Mapping[str, str], commands: Mapping[str, str]) -> list[tuple[str, str]]:
-    """A comment that names sides and compilers, and the command of these sides; once where both have the same."""
-    names: dict[str, list[str]] = {}
-    for side, command in commands.items():
-        names.setdefault(command, []).append(f"{side}: {titled(clip(versions.get(side, ''), 48))}")
-    return [(f"# {'; '.join(name)}", command or "# not measured on this side") for command, name in names.items()]
+    """Return pairs: a comment that names sides and compilers, and their command; one pair where both have the same."""
+    pairs = []
+    for names, command in by_command(commands).items():
+        about = "; ".join(f"{name}: {titled(clip(versions.get(name, ''), 48))}" for name in names)
+        pairs.append((f"# {about}", command))
+    return pairs

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from bot.core import planned as selecting
 from bot.core.delta import STATES, CellDelta, outcome
+from bot.core.explanation import RootCause
 from bot.core.metrics import ARTIFACT_PARTS, Metric, metric_words
 from bot.core.policy import Finding
 from bot.core.report import Report
@@ -25,9 +26,9 @@ STATE_WORDS = {
     "changed": "changed",
     "new": "new",
     "removed": "removed",
-    "newly-broken": "newly broken",
-    "fixed": "compiles now",
-    "broken": "broken on both sides",
+    "newly-broken": "newly failing",
+    "fixed": "fixed",
+    "broken": "already failing",
     "unmeasured": "not measured",
 }
 NAME_LIMIT = 64  # Longer names of models and targets lose their middle
@@ -63,7 +64,12 @@ class Facts:
     measured_targets: frozenset[str]
     models: frozenset[str]
     backends: Mapping[str, str]  # target → its backend
-    # cell → bytes and number (from 1) of the root causes that have a part in it, the largest first
+    # the root causes that are explained, in the order of their numbers (from 1): those that hold most of a failing
+    # build come first
+    roots: Sequence[RootCause]
+    unexplained: Sequence[RootCause]  # the others, such as code whose passes were not traced
+    # cell → bytes and number of the root causes that have a part in it, the largest first; 0 is the number of all that
+    # is not explained
     causes: Mapping[CellKey, Sequence[tuple[int, int]]]
     state_words: Mapping[str, str]  # state → its words, which are true of a first report, too
 
@@ -117,26 +123,69 @@ def build_facts(report: Report) -> Facts:
     cells = [delta.key for delta in report.deltas if delta.state != "unmeasured"]
     measured, models = frozenset(key.target for key in cells), frozenset(key.model for key in cells)
     deltas = {delta.key: delta for delta in report.deltas}
+    roots = _numbered_roots(report)
+    unexplained = [root for root in report.root_causes if not is_explained(root)]
+    short = short_names(targets, backends)
+    words = STATE_WORDS | ({"newly-broken": "failing"} if report.adoption else {})
+    return Facts(
+        report,
+        states,
+        dict(findings),
+        deltas,
+        short,
+        measured,
+        models,
+        backends,
+        roots,
+        unexplained,
+        _causes_of_cells(roots, unexplained),
+        words,
+    )
+
+
+def is_explained(root: RootCause) -> bool:
+    """Return whether a root cause says what changed, and not only that the code is different."""
+    if root.cause is None:
+        return False
+    return root.cause != "codegen" or root.passed is not None
+
+
+def _numbered_roots(report: Report) -> list[RootCause]:
+    """Return the explained root causes: first those that hold most of a failing build, then the largest."""
+    explained = [root for root in report.root_causes if is_explained(root)]
+    failing = {finding.key for finding in report.verdict.news if mark_of(finding) == "fail"}
+    failing_bytes = dict.fromkeys(range(len(explained)), 0)
+    for key in failing:
+        sizes = [root.by_cell.get(key, 0) for root in explained]
+        if any(sizes):
+            failing_bytes[sizes.index(max(sizes))] += max(sizes)
+    order = sorted(failing_bytes, key=lambda place: (-failing_bytes[place], place))
+    return [explained[place] for place in order]
+
+
+def _causes_of_cells(
+    roots: Sequence[RootCause], unexplained: Sequence[RootCause]
+) -> dict[CellKey, list[tuple[int, int]]]:
+    """Return, by cell, bytes and number of the causes in it, the largest first; 0 stands for all unexplained ones."""
     causes: defaultdict[CellKey, list[tuple[int, int]]] = defaultdict(list)
-    for number, root in enumerate(report.root_causes, 1):
+    for number, root in enumerate(roots, 1):
         for key, size in root.by_cell.items():
             if size:
                 causes[key].append((size, number))
+    rest: Counter[CellKey] = Counter()
+    for root in unexplained:
+        rest.update(root.by_cell)
+    for key, size in rest.items():
+        if size:
+            causes[key].append((size, 0))
     for sizes in causes.values():
-        sizes.sort(key=lambda one: (-one[0], one[1]))
-    short = short_names(targets, backends)
-    words = STATE_WORDS | ({"newly-broken": "broken"} if report.adoption else {})
-    return Facts(report, states, dict(findings), deltas, short, measured, models, backends, causes, words)
+        sizes.sort(key=lambda size_and_number: (-size_and_number[0], size_and_number[1]))
+    return dict(causes)
 
 
 def builds(facts: Facts, count: int) -> str:
     """`2 of 32 builds`: cells among all that were planned."""
     return f"{count:,} of {plural(facts.planned, 'build')}"
-
-
-def state_of(facts: Facts, state: str, count: int) -> str:
-    """The words of a state behind a count: `compiles now` of one build, `compile now` of several."""
-    return facts.state_words[state].replace("compiles", "compiles" if count == 1 else "compile")
 
 
 def whole_of(finding: Finding, findings: Iterable[Finding]) -> Finding:

@@ -32,12 +32,12 @@ from bot.show.filters import grid_relative, relative
 # Symbol and meaning, in the order of the legend; a state has its own words.
 _LEGEND: Mapping[str, tuple[str, str]] = {
     "newly-broken": ("💥", ""),
-    "fail": ("❌", "over the limit"),
+    "fail": ("❌", "fails the check"),
     "accepted": ("☑️", "accepted"),
-    "warn": ("⚠️", "to look at"),
-    "other": ("ᵒ", "by another metric than the artifact"),
-    "number": ("±1.2", "change of the artifact in percent"),
-    "open": ("↕", "open: sizes overlap, as the compiler does not repeat itself"),
+    "warn": ("⚠️", "warning"),
+    "other": ("ᵒ", "by another metric than code size"),
+    "number": ("±1.2", "change of the code size in percent"),
+    "open": ("↕", "non-deterministic: the sizes of both sides overlap"),
     "bytes": ("≠", "changed, artifact as large as before"),
     "fixed": ("🟢", ""),
     "new": ("🆕", ""),
@@ -110,7 +110,7 @@ def grid_cell(facts: Facts, key: CellKey) -> GridCell:
     marks = tuple(_marks(facts, delta))
     sizes = delta.metrics["artifact_bytes"].sides
     text = "".join(grid_relative(*sizes) if mark == "number" else _LEGEND[mark][0] for mark in marks)
-    words = (f"artifact {relative(*sizes)}" if mark == "number" else _meaning(facts, mark) for mark in marks)
+    words = (f"code size {relative(*sizes)}" if mark == "number" else _meaning(facts, mark) for mark in marks)
     symbols = "".join(_LEGEND[mark][0] for mark in marks if mark != "number")
     return GridCell(marks, text, facts.level(key), ", ".join(words), symbols, cell_address(key))
 

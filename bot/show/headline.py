@@ -10,7 +10,7 @@ from bot.core.record import total
 from bot.core.snapshot import Snapshot
 from bot.show.blocks import Phrase, phrase, plain, some, strong
 from bot.show.escape import clean, clip
-from bot.show.facts import Facts, broken_alike, builds, is_lost, mark_of, state_of
+from bot.show.facts import Facts, broken_alike, builds, is_lost, mark_of
 from bot.show.filters import amount, change, plural
 from bot.show.totals import Total, everything
 
@@ -18,20 +18,21 @@ _ICONS = {"pass": "✅", "warn": "⚠️", "fail": "❌", "unknown": "⚪"}
 _REASONS, _REASON_CHARS = 2, 120
 _ALARMS = {  # a state has its own words
     "newly-broken": "",
-    "fail": "over the limit",
+    "fail": "fail the check",
     "forbidden": "in a state that the rules forbid",
     "accepted": "with accepted findings",
-    "warn": "to look at",
+    "warn": "with warnings",
 }
 
 
 def headline(facts: Facts) -> Phrase:
-    """``❌ **Code size: 4 of 32 builds over the limit** · −123 B (−0.1 %) in all · 10 larger``."""
+    """``❌ **Code size: 4 of 32 builds fail the check** · −123 B (−0.1 %) in all · 10 larger``."""
     report, total, alarming = facts.report, everything(facts.report), list(_alarm_counts(facts))
     status, subject, parts = report.verdict.status, "Code size:", [*alarming, _partly(facts)]
     icon = "⚪" if report.broke and status == "pass" else _ICONS[status]
     is_moved = total.larger or total.smaller or total.base != total.head
-    net = f"{change(total.base, total.head)} in all" if is_moved else ""
+    over = "in all" if total.cells == facts.planned else f"over the {plural(total.cells, 'build')} compared"
+    net = f"{change(total.base, total.head)} {over}" if is_moved else ""
     if status == "unknown":
         parts = ["unknown, as nothing could be compared", *parts]
     elif report.adoption:
@@ -53,7 +54,7 @@ def _measured_from_now(head: Snapshot) -> str:
 
 
 def _alarm_counts(facts: Facts) -> Iterator[str]:
-    """`2 of 32 builds newly broken`, `4 of 32 builds over the limit`, the worst first; each build is in one of them."""
+    """Yield `2 of 32 builds newly failing`, then `4 of 32 builds fail the check`; each build is in one of them."""
     counts = Counter[str]()
     for delta in facts.report.deltas:
         worst = facts.worst(delta.key)
@@ -66,7 +67,9 @@ def _alarm_counts(facts: Facts) -> Iterator[str]:
             kind = ""  # `_partly` has them
         counts[kind] += 1
     kinds = {kind: words or facts.state_words[kind] for kind, words in _ALARMS.items() if counts[kind]}
-    return (f"{builds(facts, counts[kind])} {words}" for kind, words in kinds.items())
+    for kind, words in kinds.items():
+        verb = words.replace("fail the check", "fails the check") if counts[kind] == 1 else words
+        yield f"{builds(facts, counts[kind])} {verb}"
 
 
 def _quiet(facts: Facts, total: Total) -> str:
@@ -105,13 +108,13 @@ def _why_lost(delta: CellDelta) -> str:
 def _ways(facts: Facts, total: Total) -> Iterator[str]:
     """What moved, how; what is the same only where nothing moved."""
     artifacts = {state: [one.metrics["artifact_bytes"] for one in facts.states[state]] for state in ("changed", "same")}
-    as_large, fixed = sum(one.change == 0 for one in artifacts["changed"]), facts.count("fixed")
+    as_large = sum(one.change == 0 for one in artifacts["changed"])
     counts = {
         "larger": total.larger,
         "smaller": total.smaller,
-        "open, as the compiler does not repeat itself": total.unsure,
+        "non-deterministic": total.unsure,
         "changed at the same size": as_large,
-        state_of(facts, "fixed", fixed): fixed,
+        "fixed": facts.count("fixed"),
         "new": facts.count("new"),
     }
     if not (total.larger or total.smaller or total.unsure or as_large):
@@ -119,5 +122,5 @@ def _ways(facts: Facts, total: Total) -> Iterator[str]:
         unsure = sum(one.is_open for one in artifacts["same"])
         counts[f"of {plural(facts.planned, 'build')} bit-identical"] = identical
         counts["equal in every metric"] = facts.count("same") - identical - unsure
-    counts["broken on both sides"] = facts.count("broken")
+    counts["already failing on base"] = facts.count("broken")
     return (f"{count:,} {words}" for words, count in counts.items() if count)

@@ -207,7 +207,7 @@ def remarks(lab: Lab, limit: int) -> Listing[Phrase]:
     """What a reader should know: chance, outputs that differ, why nothing was timed, notes of the measurements."""
     lines = list[Phrase]()
     if cells := [(variant, cell.key) for variant, cell in lab.cells if cell.others]:
-        varies = "The compiler does not repeat itself with these, which are told as the range of all that was seen: "
+        varies = "These builds are non-deterministic, and are reported as the range of all results: "
         lines.append(phrase(varies, _listed(cells), "."))
     if cells := [(variant, cell.key) for variant, cell in lab.cells if lab.run(variant, cell).equal is False]:
         references = lab.study.references

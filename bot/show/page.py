@@ -133,7 +133,7 @@ def _choices(facts: Facts, chosen: Selection) -> Mapping[str, Sequence[tuple[str
         "models": [(name or EMPTY, name or EMPTY) for name in models],
         "targets": [(name, name) for name in targets],
         "states": [(state, facts.state_words[state]) for state in STATES if facts.count(state)],
-        "levels": [("fail", "over the limit"), ("warn", "warning")],
+        "levels": [("fail", "fails the check"), ("warn", "warning")],
     }
 
 
@@ -191,7 +191,7 @@ def selection(facts: Facts) -> Selection:
         return is_idle, level, STATES.index(delta.state), -moved
 
     deltas = sorted(facts.report.deltas, key=rank)
-    examples = {root.example.key for root in facts.report.root_causes} if len(deltas) > CARDS else set()
+    examples = {root.example.key for root in facts.roots} if len(deltas) > CARDS else set()
     shown = tuple(delta for at, delta in enumerate(deltas) if at < CARDS or delta.key in examples)
     return Selection(shown, len(deltas) - len(shown), frozenset(cell_address(delta.key) for delta in shown))
 
@@ -202,7 +202,7 @@ def cards(facts: Facts, chosen: Selection, causes: int, room: PageRoom) -> Itera
     `causes`: how many root causes the page has; `room`: without it a cell has its first lines alone.
     """
     traced, linked = largest_traced(facts), defaultdict[CellKey, set[str]](set)
-    for root in facts.report.root_causes:
+    for root in facts.roots:
         if address := example_address(facts, root.example):
             linked[root.example.key].add(address)
     for at, delta in enumerate(chosen.shown):
@@ -210,7 +210,7 @@ def cards(facts: Facts, chosen: Selection, causes: int, room: PageRoom) -> Itera
         base, head = artifact.sides if artifact else (None, None)
         moved = (artifact.change if artifact else None) or 0
         largest = head if head is not None else base
-        said = facts.state_words[delta.state] + ("; the compiler does not repeat itself" * delta.unstable)
+        said = facts.state_words[delta.state] + ("; non-deterministic" * delta.unstable)
         if delta.state == "same" and not delta.unstable:
             said = "bit-identical" if delta.identical else "equal in every metric"
         blocks: list[Block] = [Sentence(f"Not measured: {delta.reason}" if delta.reason else "")]
@@ -256,9 +256,9 @@ def _whole(
         parts = [
             phrase(Span(f"cause {number}", to=cause_address(number)), f" ({share(size / total)})")
             for size, number in sizes[:_CAUSES]
-            if number <= causes
+            if 0 < number <= causes
         ]
-        of = phrase("Of what moved in the artifact: ", joined(parts, ", ")) if parts else ()
+        of = phrase("Of this build's change: ", joined(parts, ", ")) if parts else ()
         yield Sentence(joined(filter(None, (phrase(why_words(why), "."), rest(why), of)), " "))
         if untold := sum(one.passed is not None for one in why.dispatches) - len(traces):
             passes = f"the passes of {plural(untold, 'dispatch')}: code-size-bot trace shows them"

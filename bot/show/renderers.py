@@ -475,7 +475,8 @@ def _parts(block: Block, width: int) -> Iterator[RenderableType]:
 
 def _fitted(table: Table, width: int) -> Iterator[RenderableType]:
     """The table, or those of its columns that there is room for, the names first; only what has blanks is broken."""
-    begin, last = table.numbers_from, len(table.headers) - 1
+    last = len(table.headers) - 1
+    begin = table.numbers_from if table.numbers_from <= last else 1  # a table of words is led by its first column
     texts = list(zip(table.headers, *table.texts, strict=True))
     words = [[clean(plain(text)) for text in column] for column in texts]
     longest = [max(map(cell_len, column)) for column in words]

@@ -6,16 +6,29 @@ The comment, the job summary, the check, the page and the terminal are these blo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rich.console import Console
 
 from bot.core.delta import value_of
 from bot.core.metrics import METRIC_BY_ID, METRICS, own_metrics
+from bot.core.policy import Finding
 from bot.core.publication import APPROVAL_LABEL
 from bot.core.report import Report
-from bot.show.alarms import BROKEN, OVER, WARNED, AlarmGroup, accepted_words, alarms, findings, group_lines
+from bot.core.snapshot import CellKey
+from bot.show.alarms import (
+    ACCEPTED,
+    BROKEN,
+    OVER,
+    UNCONFIRMED,
+    WARNED,
+    AlarmGroup,
+    accepted_words,
+    alarm_table,
+    alarms,
+    findings,
+)
 from bot.show.blocks import (
     Block,
     Fold,
@@ -29,30 +42,31 @@ from bot.show.blocks import (
     code,
     fair_in_order,
     joined,
-    kind_of,
     listed,
     listing,
-    name_cell,
     phrase,
+    plain,
     section,
+    some,
     strong,
 )
 from bot.show.changed_builds import changed_builds
 from bot.show.changes import changes, compiler_name
-from bot.show.compared import baseline_words, commands_of, compared
+from bot.show.compared import baseline_words, compared, reproduce
 from bot.show.escape import clean, clip, is_link
-from bot.show.facts import NAME_LIMIT, Facts, build_facts, counted, notes
+from bot.show.facts import NAME_LIMIT, Facts, build_facts, cells_phrase, counted, mark_of, notes
 from bot.show.failures import failed_builds, unmeasured
 from bot.show.filters import amount, plural, share
 from bot.show.grid import build_grid, grid_tables
 from bot.show.headline import headline
+from bot.show.measures import measures_table
 from bot.show.renderers import print_blocks
-from bot.show.root_causes import leading, root_lines
-from bot.show.totals import totals
+from bot.show.root_causes import leading, root_lines, unexplained_words
+from bot.show.totals import everything
 
 _BROKE_CHARS, _LOUD, _LEADING = 1_000, 2, 4
 Blocks = tuple[Block, ...]
-_TO_DO = {"Newly broken": "make it compile again", "Over the limit": "get it below the limit"}
+_NAMED = 2  # builds that each part of the next step names
 _SIZED = ("artifact_bytes", "executables", "stack_max_bytes")  # What the first report has of every build
 
 
@@ -65,13 +79,15 @@ def report_blocks(facts: Facts, limits: Limits, where: str = "") -> Blocks:
     if facts.report.adoption:
         folds[0] = _measured_first(facts, limits)
     counts = Counter[str]()  # what lists and tables have no room for; the parts of a story are the largest alone
-    for one in every_block(folds):
+    screen = first_screen(facts, limits)
+    closed = [block for block in screen if isinstance(block, Fold) and not block.is_open]
+    for one in every_block([*closed, *folds]):
         if shown := one.lines if isinstance(one, List) else one.rows if isinstance(one, Table) else None:
             counts[shown.noun] += shown.more
     missing = ", ".join(plural(count, noun) for noun, count in counts.items() if count)
     said = phrase(f"Shortened to fit. Left out here: {missing}; {where} have everything.") if missing and where else ()
     last = replace(folds[-1], blocks=(*folds[-1].blocks, Sentence(said, small=True, name="left-out")))
-    return (*first_screen(facts, limits), *folds[:-1], last)
+    return (*screen, *folds[:-1], last)
 
 
 def page_blocks(facts: Facts, limits: Limits) -> Mapping[str, Blocks]:
@@ -80,11 +96,13 @@ def page_blocks(facts: Facts, limits: Limits) -> Mapping[str, Blocks]:
     metrics = (*METRICS, *own_metrics(*compilers).values())
     meanings = List(listed(phrase(f"{metric.label}: {metric.about}") for metric in metrics))
     below = replace(compared(facts, limits), is_open=True)
+    groups = alarms(facts, limits)
     return {
         "header": (_verdict(facts), _changes(facts)),
+        "alarms": (*_failing(facts, groups, limits), *_warnings(facts, groups, limits)),
+        "totals": (_measures(facts, limits),),
         "why": (_why(facts, limits),),
-        "alarms": tuple(_alarms(facts, alarms(facts, limits), limits)),
-        "totals": (_totals(facts, limits),),
+        "next": (*_remarks(facts, limits), _next(facts, groups, limits), reproduce(facts, limits)),
         "unmeasured": _unmeasured(facts, limits),
         "sections": (findings(facts, limits), below, Fold("What the metrics mean", (meanings,), name="metrics")),
     }
@@ -112,10 +130,19 @@ def print_report(report: Report, console: Console, *, quiet: bool = False) -> No
 
 
 def first_screen(facts: Facts, limits: Limits) -> Blocks:
-    """Verdict, what changed, totals, root causes, alarms, and what to do now."""
-    how_much, why, groups = _totals(facts, limits), _why(facts, limits), alarms(facts, limits)
-    below = (*_alarms(facts, groups, limits), _next(facts, groups, limits))
-    return _verdict(facts), _changes(facts), how_much, why, *below
+    """Return verdict, what changed, failing builds, the three measures, causes, what to do, warnings and commands."""
+    groups = alarms(facts, limits)
+    return (
+        _verdict(facts),
+        _changes(facts),
+        *_failing(facts, groups, limits),
+        _measures(facts, limits),
+        _why(facts, limits),
+        *_remarks(facts, limits),
+        _next(facts, groups, limits),
+        *_warnings(facts, groups, limits),
+        *(() if limits.terminal else (reproduce(facts, limits),)),
+    )
 
 
 def _verdict(facts: Facts) -> Fold:
@@ -145,78 +172,141 @@ def _changes(facts: Facts) -> Fold:
     )
 
 
-def _totals(facts: Facts, limits: Limits) -> Fold:
-    """A row for each target that something changed on; its mark stands in the first column, which a telephone shows."""
-    rows, still, every = totals(facts)
-    cells = list[Row]()
-    for row in rows:
-        name = name_cell(row.target) if row.target else phrase(strong("all"))
-        marked = phrase(name, *(" ", Span(row.mark, kind_of(row.level))) if row.mark else ())
-        change = Span(row.change, "up" if row.moved > 0 else "down" if row.moved else "number")
-        cells.append((marked, (change,), (Span(row.sizes, "number"),)))
-    partly = " (builds compared)" if any(0 < row.cells < row.planned for row in rows) else ""
-    quiet = f"No change on {plural(still, 'other target' if rows else 'target')}" if still else ""
-    is_told = every.cells or still or facts.report.adoption
-    no_sum = "" if is_told else "No artifact to compare: no build was measured on both sides."
-    return section(
-        "Totals per target" if limits.every else "",
-        Table(("target", "change", f"artifacts, base → head{partly}"), listed(cells, "target")),
-        Sentence(quiet or no_sum, small=True),
-        name="totals",
-    )
+def _measures(facts: Facts, limits: Limits) -> Fold:
+    """Return the three measures of each target that changed, and one line about the others."""
+    table, quiet = measures_table(facts)
+    is_measured = everything(facts.report).cells or quiet or facts.report.adoption
+    if not is_measured:
+        quiet = phrase("No artifact to compare: no build was measured on both sides.")
+    return section("Measures by target" if limits.every else "", table, Sentence(quiet, small=True), name="totals")
 
 
 def _why(facts: Facts, limits: Limits) -> Fold:
-    """What all deltas have in common; on a page the few that hold most of the bytes, and the others below them."""
-    lines, roots = root_lines(facts, limits), facts.report.root_causes
+    """Return the causes; on a page the few that hold most of the bytes, and the others below them."""
+    lines, roots = root_lines(facts, limits), facts.roots
     shares = [root.share for root in roots[: len(lines.items)] if root.share is not None]
-    of_all = f", {share(sum(shares))} of what moved" if shares else ""
-    title = phrase(strong("Root causes"), f" ({len(lines.items)} of {lines.total}{of_all})")
+    of_all = f"{share(sum(shares))} of the total change" if shares else ""
+    unexplained = Sentence(unexplained_words(facts), small=True, name="unexplained")
     if not limits.every:
-        return section(title, List(listed(lines.items), numbered=1), name="causes")
+        shown = f"the first {len(lines.items)} of {lines.total}" if lines.more else ""
+        counted_words = ", ".join(filter(None, (shown, of_all)))
+        title = phrase(strong("Causes"), f" ({counted_words})" if counted_words else "")
+        causes = List(listed(lines.items), numbered=1)
+        return section(title if lines else "", causes, unexplained, name="causes")
     most = min(_LEADING, leading(facts))
-    others = listing(lines.items[most:], len(roots) - most, "root cause")
-    below = Fold(plural(others.total, "more root cause"), (List(others, numbered=most + 1),), name="more")
-    return section("Root causes", List(listed(lines.items[:most]), numbered=1, name="leading"), below, name="causes")
+    others = listing(lines.items[most:], len(roots) - most, "cause")
+    below = Fold(plural(others.total, "more cause"), (List(others, numbered=most + 1),), name="more")
+    first = List(listed(lines.items[:most]), numbered=1, name="leading")
+    return section("Causes", first, below, unexplained, name="causes")
 
 
-def _alarms(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Iterator[Block]:
-    """What is broken, then what is over a limit; warnings where nothing is worse.
-
-    A page has room for all of them, below one heading.
-    """
-    titles, sections = {group.title for group in groups}, list[Block]()
+def _failing(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Iterator[Block]:
+    """Yield a table of builds that newly fail to compile, one of findings that fail the check, and acceptances."""
     for group in groups:
-        loud = group.title in (BROKEN, OVER) or (group.title == WARNED and not titles & {BROKEN, OVER})
-        if loud or limits.every:
-            title = counted(group.title, group.cells, facts)
-            sections.append(section(title, group_lines(group), name="" if limits.every else "alarms"))
-    taken = Sentence(accepted_words(facts, limits), name="accepted")
+        if group.title in (BROKEN, OVER):
+            name = "not-compiling" if group.title == BROKEN else "alarms"
+            yield section(counted(group.title, group.cells, facts), *_alarm_blocks(group, limits), name=name)
+    yield Sentence(accepted_words(facts, limits), name="accepted")
+
+
+def _alarm_blocks(group: AlarmGroup, limits: Limits) -> Blocks:
+    """Return the table of a group, and what its footnote means where there is one."""
+    table = alarm_table(group, limits)
+    has_unconfirmed = any(plain(cell).endswith(UNCONFIRMED) for row in table.texts for cell in row)
+    footnote = f"{UNCONFIRMED} not confirmed by a second compile" if has_unconfirmed else ""
+    return table, Sentence(footnote, small=True)
+
+
+def _warnings(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Iterator[Block]:
+    """Yield the folded table of warnings: they block nothing."""
+    for group in groups:
+        if group.title in (WARNED, ACCEPTED):
+            title = plain(counted(group.title, group.cells, facts))
+            yield Fold(title, _alarm_blocks(group, limits), is_open=limits.every or limits.terminal, name="warnings")
+
+
+def _remarks(facts: Facts, limits: Limits) -> Iterator[Block]:
+    """Yield the notes on how the report was made."""
     remarks = notes(facts.report, limits)
     if limits.every:
         said = List(listing(map(phrase, remarks), remarks.total, "note"), name="note")
-        yield section("Alarms" if groups else "Notes", *sections, taken, said, name="alarms")
+        yield section("Notes", said, name="notes")
     else:
-        yield from (*sections, taken)
         yield from (Sentence(phrase(f"Note: {note}"), small=True, name="note") for note in remarks.items[:_LOUD])
 
 
 def _next(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Fold:
-    """What to do, where to read on, how to see the worst of it at home, and last how to accept it."""
-    report, more, what = facts.report, _links(facts), ""
-    failing = [group for group in groups if group.title in _TO_DO]
+    """Return what to do, by whom, and where to read on."""
+    report, more = facts.report, _links(facts)
+    step: Phrase = ()
     if report.verdict.status == "fail":
-        what = " and ".join(_TO_DO[group.title] for group in failing) or "see why the rules forbid it"
+        step = phrase(_to_do(facts, groups), _or_accept(report))
     elif report.verdict.status == "warn" and not report.adoption and any(group.title == WARNED for group in groups):
-        what = "look through it; a warning stops no merge"
-    if limits.terminal or not what:
+        step = phrase("read the warnings; they do not block the merge")
+    if not step:
         return section("", Sentence(() if limits.terminal else more, small=True), name="next")
-    said = phrase(strong("Next:"), f" {what}.", *(phrase(" ", more, ".") if more else ()))
-    worst = [group.lines.items[0].cells[0] for group in failing[:1] if limits.commands]
-    reproduced = [Fold(phrase("To reproduce ", facts.named(key)), (commands_of(facts, key),)) for key in worst]
-    accept = phrase("To accept: label it ", code(APPROVAL_LABEL), ".")
-    is_asked = report.verdict.status == "fail" and bool(report.links or report.state_line)
-    return section("", Sentence(said), *reproduced, Sentence(accept if is_asked else (), small=True), name="next")
+    said = phrase(strong("Next:"), " ", step, ".", *(phrase(" ", more) if more and not limits.terminal else ()))
+    return section("", Sentence(said), name="next")
+
+
+def _or_accept(report: Report) -> str | Phrase:
+    """Return who can accept the findings, and how; empty where there is no pull request."""
+    if not report.links and not report.state_line:
+        return ""
+    return phrase(", or ask a maintainer to add the label ", code(APPROVAL_LABEL))
+
+
+def _to_do(facts: Facts, groups: Sequence[AlarmGroup]) -> Phrase:
+    """Return ``shrink `m` on `x86_64` by 29,456 B``: the first builds by name, the others by their number."""
+    steps = list[Phrase]()
+    broken = [key for group in groups if group.title == BROKEN for line in group.lines for key in line.cells]
+    if broken:
+        steps.append(phrase("make ", cells_phrase(facts, broken, _NAMED), " compile again"))
+    failing = _worst_findings(facts, set(broken))
+    shrinking = [finding for finding in failing if finding.metric == "artifact_bytes"]
+    others = [finding for finding in failing if finding.metric != "artifact_bytes"]
+    if shrinking:
+        named = [_shrink(facts, finding) for finding in shrinking[:_NAMED]]
+        steps.append(phrase("shrink ", some(named, len(shrinking))))
+    steps += [_other_step(facts, finding) for finding in others[:_NAMED]]
+    if len(others) > _NAMED:
+        steps.append(phrase(f"see {plural(len(others) - _NAMED, 'more build')} above"))
+    return joined(steps, "; ") or phrase("see why the rules forbid it")
+
+
+def _worst_findings(facts: Facts, broken: Collection[CellKey]) -> list[Finding]:
+    """Return one failing finding for each build that compiles: that of its code size where there is one."""
+    failing = [finding for finding in facts.report.verdict.news if mark_of(finding) == "fail"]
+    worst = dict[CellKey, Finding]()
+    for finding in failing:
+        if finding.key in broken:
+            continue
+        if finding.key not in worst or finding.metric == "artifact_bytes":
+            worst[finding.key] = finding
+    return list(worst.values())
+
+
+def _excess(finding: Finding) -> str:
+    """Return by how much a value is over its limit, with its unit; empty where it has no figure."""
+    if finding.head is None or finding.allowed is None:
+        return ""
+    most = finding.allowed if finding.kind == "limit" else (finding.base or 0) + finding.allowed
+    return amount(finding.head - most, finding.quantity.unit)
+
+
+def _shrink(facts: Facts, finding: Finding) -> Phrase:
+    """Return a build, and by how much its code size is over the limit."""
+    excess = _excess(finding)
+    return phrase(facts.named(finding.key), f" by {excess}" if excess else "")
+
+
+def _other_step(facts: Facts, finding: Finding) -> Phrase:
+    """Return what a finding asks for that is not about code size."""
+    named = facts.named(finding.key)
+    excess = _excess(finding) if finding.metric else ""
+    if not excess:
+        return phrase("see why the rules forbid ", named)
+    return phrase(f"reduce {facts.label(finding.quantity, finding.key)} of ", named, f" by {excess}")
 
 
 def _links(facts: Facts) -> Phrase:
@@ -245,6 +335,6 @@ def _measured_first(facts: Facts, limits: Limits) -> Fold:
     for cell in fair_in_order(cells, lambda cell: cell.key.model, limits.findings):
         values = (amount(value_of(cell, id_), METRIC_BY_ID[id_].unit) for id_ in _SIZED)
         rows.append((*facts.names(cell.key), *values))
-    headers = ("model", "target", "artifact", "executables", "largest stack frame")
+    headers = ("model", "target", "code size", "executables", "largest stack frame")
     every = Table(headers, listing(rows, len(cells), "build"), numbers_from=2)
-    return Fold("Every build: artifact, executables and stack", (every,), name="cells")
+    return Fold("Every build: code size, executables and stack", (every,), name="cells")

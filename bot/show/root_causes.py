@@ -2,31 +2,51 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
-from bot.core.explanation import EARLY_CAUSES, UNATTRIBUTED, Example, LookedUp, RootCause, Suspect
+from bot.core.explanation import EARLY_CAUSES, OTHER_TYPES, UNATTRIBUTED, Example, LookedUp, RootCause, Suspect
 from bot.show.addresses import cause_address, cell_address, dispatch_address
-from bot.show.blocks import Limits, Line, Listing, Phrase, Span, code, joined, listing, phrase
+from bot.show.blocks import Limits, Line, Listing, Phrase, Span, code, joined, listing, phrase, strong
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT, Facts
 from bot.show.filters import UNKNOWN, grew_and_shrank, plural, share, sides, signed
-from bot.show.why import cause_words
 
 _ENOUGH = 0.9
 _WHAT, _TITLE = 200, 100
+_REASONS = 2
+_LEAST_SHARE = 0.01
+_EMITS = re.compile(r"(\S+): ([\d,]+(?: to [\d,]+)?) (\S.*) (more|fewer)")
+_TURNS = re.compile(r"(\w+) (.+?)(?:, with (.+))?")
+_TILE_SIZES = frozenset(
+    {
+        "cache_parallel",
+        "cache_reduction",
+        "distribution",
+        "reduction",
+        "subgroup",
+        "thread",
+        "tile_sizes",
+        "vector_common_parallel",
+        "vector_inner_parallel",
+        "vector_reduction",
+        "workgroup",
+    }
+)
+"""Settings of a dispatch that are lists of tile sizes."""
 
 
 def leading(facts: Facts) -> int:
-    """How many root causes, of the largest, hold nine tenths of all bytes that moved; all where nothing moved."""
-    found = facts.report.root_causes
-    sums = accumulate(root.share or 0 for root in found)
-    return next((count for count, part in enumerate(sums, 1) if part >= _ENOUGH), len(found))
+    """Return how many root causes, in order, hold nine tenths of the total change; all where nothing changed."""
+    sums = accumulate(root.share or 0 for root in facts.roots)
+    return next((count for count, part in enumerate(sums, 1) if part >= _ENOUGH), len(facts.roots))
 
 
 def shown_roots(facts: Facts, limits: Limits) -> int:
     """How many root causes have a line: those that hold nine tenths of the bytes, or as many as there is room for."""
-    return min(limits.causes, len(facts.report.root_causes) if limits.every else leading(facts))
+    return min(limits.causes, len(facts.roots) if limits.every else leading(facts))
 
 
 def root_lines(facts: Facts, limits: Limits) -> Listing[Line]:
@@ -35,7 +55,7 @@ def root_lines(facts: Facts, limits: Limits) -> Listing[Line]:
     With `every` all that there is room for. The detail is each target's part where there are several, and the largest
     delta.
     """
-    roots = facts.report.root_causes
+    roots = facts.roots
     lines = []
     for number, root in enumerate(roots[: shown_roots(facts, limits)], 1):
         detail = root_details(facts, root) if limits.details else ()
@@ -44,21 +64,70 @@ def root_lines(facts: Facts, limits: Limits) -> Listing[Line]:
     return listing(lines, len(roots), "root cause")
 
 
+def cause_title(what: str, cause: str | None, to: str = "") -> Phrase:
+    """Return what changed, as an engineer would say it: "pass `cse` now emits 3 fewer `arith.addi` operations".
+
+    `what`: the words of the root cause; `to`: the address that the first word leads to.
+    """
+    what = clean(what, _WHAT)
+    if cause is None:
+        return phrase(Span(f"Cause not known: {what}", "strong", to))
+    emitted = _EMITS.fullmatch(what)
+    if emitted:
+        name, count, operation, way = emitted.groups()
+        noun = "operation" if count == "1" else "operations"
+        said = (strong(f"now emits {count} {way}"), code(operation), strong(noun))
+        return joined([(Span("Pass", "strong", to),), (code(name),), *((span,) for span in said)], " ")
+    named = what.removesuffix(f": {OTHER_TYPES}")
+    if named != what:
+        said = (Span("Pass", "strong", to), code(named), strong("now emits operations with other types"))
+        return joined(((span,) for span in said), " ")
+    turned = _TURNS.fullmatch(what) if cause == "strategy" else None
+    if turned:
+        knob, values, others = turned.groups()
+        if knob == "pipeline":
+            return phrase(Span(f"Pipeline {values}", "strong", to), _also(others))
+        noun = "Tile size" if knob in _TILE_SIZES else "Setting"
+        said = (Span(noun, "strong", to), code(knob), strong(values))
+        return phrase(joined(((span,) for span in said), " "), _also(others))
+    edited = what.removesuffix(" itself changed") if cause == "input" else what
+    if edited != what:
+        return joined(((span,) for span in (Span("Model", "strong", to), code(edited), strong("was edited"))), " ")
+    return phrase(Span(f"{what[:1].upper()}{what[1:]}", "strong", to))
+
+
+def _also(others: str | None) -> Phrase:
+    """Return the other settings that changed in each of the dispatches; empty where there are none."""
+    if not others:
+        return ()
+    return phrase(", with ", joined([(code(name),) for name in others.split(", ")], ", "))
+
+
 def _root_said(facts: Facts, root: RootCause, number: int, limits: Limits) -> Phrase:
-    """What, cause, net change, its share of all that moved, and where; a page counts dispatches of several models."""
-    what = clean(root.what, _WHAT)
-    cause = "" if root.example.dispatch == "" and root.cause != "input" else f" ({cause_words(root.cause)})"
-    if root.cause is None:
-        what, cause = f"cause not known: {what}", ""
+    """Return what changed, the net change, its share of the total change, and where; a page counts dispatches."""
+    title = cause_title(root.what, root.cause, cause_address(number))
     models = _named((clip(model, NAME_LIMIT) for model in root.models), len(root.models), "model")
     targets = _named((facts.short[target] for target in root.targets), len(root.targets), "target")
     is_counted = root.dispatches and (limits.every or len(root.models) == 1)
     counted = f"{plural(root.dispatches, 'dispatch')} in " if is_counted else ""
     net = "" if abs(root.total.net_bytes) == root.total.absolute_bytes else " net"
     size = f"{signed(root.total.net_bytes)}{net}" + ("" if root.share is None else f" ({share(root.share)})")
-    lead = Span(what, "strong", cause_address(number))
     traced = f", {root.traced[0]:,} of {plural(root.dispatches, 'dispatch')} traced" if _is_shared(root) else ""
-    return phrase(lead, f"{cause} · {size} · {counted}", models, " on ", targets, traced)
+    return phrase(title, f" · {size} · {counted}", models, " on ", targets, traced)
+
+
+def unexplained_words(facts: Facts) -> str:
+    """Return `Not explained: 7 % of the total change (not traced)`; empty where everything is explained."""
+    shares = Counter[str]()
+    for root in facts.unexplained:
+        shares[clean(root.what, _WHAT).removeprefix("other code; ")] += root.share or 0  # type: ignore[assignment]
+    total = sum(shares.values())
+    if not total:
+        return ""
+    reasons = [reason for reason, _ in shares.most_common(_REASONS)]
+    more = f" and {plural(len(shares) - _REASONS, 'other reason')}" if len(shares) > _REASONS else ""
+    part = share(total) if total >= _LEAST_SHARE else "less than 1 %"
+    return f"Not explained: {part} of the total change ({'; '.join(reasons)}{more})."
 
 
 def _is_shared(root: RootCause) -> bool:

@@ -59,7 +59,7 @@ def test_its_headline_counts_what_is_measured() -> None:
     report = first()
     size = sum(cell.value("artifact_bytes") or 0 for cell in report.head.cells)
     told = f"Code size is measured from now on: 4 models on 8 targets, {size:,} B"
-    limits = "2 of 32 builds broken · 30 new"
+    limits = "2 of 32 builds failing · 30 new"
     assert render_comment(report).splitlines()[1] == f"🆕 **{told}** · {limits}"
     for text in (render_summary(report), render_html(report), printed(report, 4_000)):
         assert told in text and "which the base commit has not: nothing was compared" in text
@@ -73,11 +73,11 @@ def test_nothing_is_called_newly_broken_as_nothing_was_before() -> None:
     assert Counter(delta.state for delta in report.deltas) == {"new": 30, "newly-broken": 2}
     check = check_run(report, config_path="", model_paths={"vit_l4_f32_224": "vit.mlir"})
     said = [f"{one.title}; {one.message}" for one in check.annotations]
-    assert said == ["Code size: broken; vit_l4_f32_224 on rocm: broken: does not compile (exit code 1)"]
+    assert said == ["Code size: failing; vit_l4_f32_224 on rocm: failing: does not compile (exit code 1)"]
     # The page has the state's name in attributes, and as what the rule forbids.
     page = render_html(report).replace('newly-broken"', "").replace("<code>newly-broken</code>", "")
     for text in (page, render_comment(report), render_summary(report), printed(report, 4_000)):
-        assert "Broken" in text and not re.search("newly.broken", text + check.title, re.IGNORECASE)
+        assert "Failing" in text and not re.search("newly.failing", text + check.title, re.IGNORECASE)
 
 
 def test_what_cannot_be_compiled_alone_has_no_column_and_no_part_in_the_sum() -> None:

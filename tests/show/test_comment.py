@@ -315,7 +315,7 @@ def test_explanations_give_way_first() -> None:
     assert_sound(models, text)
     assert text.count("the sides first differ in ") <= TIERS[0].whys
     assert "more explained builds" in text
-    assert "\n**Root causes**" in text, "causes stay"
+    assert "Not explained: " in text, "causes stay"
     assert [limits.whys for limits in TIERS[-3:]] == [0, 0, 0] and all(limits.causes for limits in TIERS)
 
 
@@ -385,8 +385,8 @@ def test_name_and_title() -> None:
     made = check(make.small())
     assert (made.name, made.title) == (
         "code size",
-        "❌ Code size: 1 of 4 builds newly broken · 1 of 4 builds over the limit · +33,552 B (+8.7 %) in all · "
-        "1 larger",
+        "❌ Code size: 1 of 4 builds newly failing · 1 of 4 builds fails the check · "
+        "+33,552 B (+8.7 %) over the 3 builds compared · 1 larger",
     )
     assert check(replace(make.small(), report_id="nightly")).name == "code size nightly"
     assert check(replace(make.none(), broke="it\nbroke")).title.startswith(
@@ -395,7 +395,7 @@ def test_name_and_title() -> None:
 
 
 def test_the_summary_is_the_job_summary_within_the_limit() -> None:
-    assert "**Over the limit** (1 of 4 builds)" in check(make.small()).summary
+    assert "**Fails the check** (1 of 4 builds)" in check(make.small()).summary
     assert "Shortened to fit" not in check(make.small()).summary
     huge = check(make.huge()).summary
     assert 10_000 < length(huge) <= CHECK_SUMMARY_LIMIT
@@ -408,13 +408,13 @@ def test_a_finding_is_told_on_its_model() -> None:
         "models/bert.mlir",
         1,
         "failure",
-        "Code size: newly broken",
-        "bert on vmvx: newly broken: does not compile (exit code 1)",
+        "Code size: newly failing",
+        "bert on vmvx: newly failing: does not compile (exit code 1)",
     )
     assert (grown.path, grown.title, grown.message) == (
         "models/mobilenet.mlir",
         "Code size rule: code size",
-        "artifact, mobilenet on x86_64: 50,438 → 83,990 B (+66.5 %); limit: the larger of +4 KiB and +5 %",
+        "code size, mobilenet on x86_64: 50,438 → 83,990 B (+66.5 %); limit: the larger of +4 KiB and +5 %",
     )
 
 

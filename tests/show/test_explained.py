@@ -177,7 +177,7 @@ def test_the_command_takes_what_a_report_shows(path: Path, capsys: pytest.Captur
 def test_colours_only_on_a_terminal(path: Path) -> None:
     out = io.StringIO()
     explain(path, "mobilenet", "*x86*", None, Console(file=out, force_terminal=True, color_system="standard"))
-    assert "\x1b[1;31mfail: artifact" in out.getvalue()
+    assert "\x1b[1;31mfail: code size" in out.getvalue()
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def test_every_address_is_there_once_and_every_link_leads_to_one(name: str) -> N
     points = [(d.key, one.executable) for d in report.deltas for one in (d.head or d.base or _NOTHING).dispatches]
     assert {dispatch_address(*point) for point in points} <= known
     assert {cell_address(delta.key) for delta in report.deltas} <= known
-    assert {f"cause-{number + 1}" for number in range(len(report.root_causes))} <= known
+    assert {f"cause-{number + 1}" for number in range(len(build_facts(report).roots))} <= known
 
 
 _NOTHING = Cell(CellKey("", ""), "failed")
@@ -182,9 +182,9 @@ def test_the_words_of_an_explanation_are_harmless(word: str) -> None:
 def test_the_first_root_causes_are_shown_and_the_others_are_folded() -> None:
     report = everyday.report("two_releases")
     html = content(render_html(report))
-    folded = html.index("more root causes</summary>")
+    folded = html.index("more causes</summary>")
     assert html.index('id="cause-4"') < folded < html.index('id="cause-5"') < html.index('<h2 id="grid"')
-    assert f"{len(report.root_causes) - 4} more root causes</summary>" in html
+    assert f"{len(build_facts(report).roots) - 4} more causes</summary>" in html
 
 
 def test_a_page_of_thousands_of_cells_is_small_and_says_what_it_shows() -> None:
@@ -233,7 +233,7 @@ def test_a_part_of_the_page_style_and_scripts_are_the_users_where_there_are_such
     (tmp_path / "report" / "grid.html.j2").write_text("<p>{{ status }} is mine</p>", encoding="utf-8")
     (tmp_path / "report" / "cells.js").write_text("\r\nwindow.mine = true;\r\n", encoding="utf-8")
     html = render_html(make.small(), tmp_path)
-    assert "<p>Totals per target: mine</p>" in html and '<h2 id="totals">' not in html and '<h2 id="alarms">' in html
+    assert "<p>Measures by target: mine</p>" in html and '<h2 id="totals">' not in html and '<h2 id="alarms">' in html
     assert "<p>fail is mine</p>" in html and '<h2 id="grid">' not in html
     assert "<script>window.mine = true;</script>" in html and sources(["window.mine = true;"]) in unescape(html)
 

@@ -64,7 +64,6 @@ def words_of(report: Report, path: Path) -> list[str]:
         "2,001 → 3,990 B",
         "– → 900 B",
         "dispatch sites",
-        "# base: IREE 3.11.0rc20261016; head: IREE 3.13.0rc20261016",
     ],
 )
 def test_all_three_say(drawn: list[str], said: str) -> None:

@@ -1,0 +1,236 @@
+"""The three measures of a comparison, by target: code size, executables, and stack or registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bot.core.delta import CellDelta, MetricDelta
+from bot.core.record import Value, certain, difference, ends, total
+from bot.show.blocks import ABSENT, Phrase, Row, Span, Table, by, joined, listed, name_cell, phrase, strong
+from bot.show.facts import MARKS, STACK_LIMIT_BYTES, Facts, is_over, mark_of
+from bot.show.filters import amount, percent, plural, relative, sides
+from bot.show.totals import Total, sum_of, target_deltas
+
+TOLERANCE = 0.001
+"""A target has no row where its code size changed by less than this share, and nothing else changed."""
+TOLERANCE_WORDS = percent(TOLERANCE).removeprefix("+")
+_SPILLS = ("vgpr_spills", "sgpr_spills", "spill_bytes")
+_REGISTERS = ("registers_max", "vgprs_max", "agprs_max", "sgprs_max")
+_MOST = 3  # registers or spills that one target shows
+_STACK = "stack_max_bytes"
+_ALLOCATIONS = "stack_alloca_bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class LargestChange:
+    """The build in which a metric of a target changed most."""
+
+    delta: CellDelta
+    metric: MetricDelta
+
+
+@dataclass(frozen=True, slots=True)
+class TargetMeasures:
+    """The three measures of one target, or of all of them."""
+
+    name: str  # the short name of the target; empty for all targets
+    size: Total
+    executables: tuple[Value, Value] | None  # base and head, over the builds that have both; None where none has
+    memory: tuple[LargestChange, ...] = ()
+
+    @property
+    def is_within_tolerance(self) -> bool:
+        """True where the code size changed by less than the tolerance, and nothing else changed."""
+        size = self.size
+        if self.memory or size.states_changed or self.executables_changed:
+            return False
+        if not size.moves:
+            return True
+        if not isinstance(size.base, int) or not isinstance(size.head, int) or not size.base:
+            return False
+        return abs(size.head - size.base) / size.base < TOLERANCE
+
+    @property
+    def executables_changed(self) -> bool:
+        """True where the number of executables is another one on head."""
+        return self.executables is not None and self.executables[0] != self.executables[1]
+
+
+def measures_table(facts: Facts) -> tuple[Table, Phrase]:
+    """Return the table of the targets that changed, and one line about the other targets."""
+    every = [_measures(facts, target, deltas) for target, deltas in target_deltas(facts).items()]
+    shown = [measures for measures in every if not measures.is_within_tolerance]
+    if not any(measures.size.cells for measures in every):
+        shown = []
+    rows = [_row(facts, measures) for measures in shown]
+    if len(shown) > 1:
+        rows.append(_sum_row(facts))
+    is_partial = any(0 < measures.size.cells < measures.size.planned for measures in shown)
+    headers = [
+        "target (builds compared)" if is_partial else "target",
+        "code size",
+        "largest change of stack or registers",
+        "executables",
+    ]
+    words = _quiet_words([measures for measures in every if measures.is_within_tolerance], is_alone=not shown)
+    if shown and not any(measures.executables_changed for measures in shown):
+        headers.pop()
+        rows = [row[:-1] for row in rows]
+        words = joined(filter(None, (_same_executables(facts), words)), " ")
+    table = Table(tuple(headers), listed(rows, "target"), numbers_from=len(headers), css="measures")
+    return table, words
+
+
+def _same_executables(facts: Facts) -> Phrase:
+    """Return how many executables there are, where their number did not change on any target."""
+    deltas = [delta for deltas in target_deltas(facts).values() for delta in deltas]
+    both = _executables(deltas)
+    return phrase(f"Executables: {sides(*both, 'count')} in all, no change on any target.") if both else ()
+
+
+def _quiet_words(quiet: Sequence[TargetMeasures], *, is_alone: bool) -> Phrase:
+    """Return what is true of the targets without a row; empty where there are none."""
+    if not quiet:
+        return ()
+    moved = sum(measures.size.moves for measures in quiet)
+    noun = "target" if is_alone else "other target"
+    still = len(quiet) - moved
+    parts = []
+    if still:
+        parts.append(f"{plural(still, noun)}: no change")
+    if moved:
+        noun = "target" if is_alone and not still else "other target" if not still else "more"
+        counted = f"{moved:,} more" if still else plural(moved, noun)
+        parts.append(f"{counted}: code size changed by less than {TOLERANCE_WORDS}, nothing else")
+    return phrase("; ".join(parts), ".")
+
+
+def _measures(facts: Facts, target: str, deltas: Sequence[CellDelta]) -> TargetMeasures:
+    return TargetMeasures(
+        name=facts.short[target],
+        size=sum_of(facts.short[target], deltas),
+        executables=_executables(deltas),
+        memory=tuple(_memory(deltas)),
+    )
+
+
+def _executables(deltas: Sequence[CellDelta]) -> tuple[Value, Value] | None:
+    """Return the sums of executables on base and head, over the builds that have both."""
+    both = []
+    for delta in deltas:
+        metric = delta.metrics.get("executables")
+        if metric is None:
+            continue
+        base, head = metric.sides
+        if base is not None and head is not None:
+            both.append((base, head))
+    if not both:
+        return None
+    return total(base for base, _ in both), total(head for _, head in both)
+
+
+def _memory(deltas: Sequence[CellDelta]) -> list[LargestChange]:
+    """Return spills and registers where these changed, else the stack frame and the stack allocations that changed."""
+    for names in (_SPILLS, _REGISTERS):
+        moved = [change for name in names for change in _largest_changes(deltas, name)]
+        if moved:
+            return moved[:_MOST]
+    frames = _largest_changes(deltas, _STACK)
+    allocations = _largest_changes(deltas, _ALLOCATIONS) or _over_the_gate(deltas)
+    return [*frames, *allocations]
+
+
+def _largest_changes(deltas: Sequence[CellDelta], name: str) -> list[LargestChange]:
+    """Return the build in which a metric grew most, and the one in which it shrank even more, where there are such."""
+    changes = []
+    for delta in deltas:
+        metric = delta.metrics.get(name)
+        if metric is not None and metric.change:
+            changes.append(LargestChange(delta, metric))
+    if not changes:
+        return []
+    most_grown = max(changes, key=_growth)
+    most_shrunk = min(changes, key=_growth)
+    if _growth(most_grown) <= 0:
+        return [most_shrunk]
+    if -_growth(most_shrunk) > _growth(most_grown):
+        return [most_grown, most_shrunk]
+    return [most_grown]
+
+
+def _growth(change: LargestChange) -> int:
+    return change.metric.change or 0
+
+
+def _over_the_gate(deltas: Sequence[CellDelta]) -> list[LargestChange]:
+    """Return the newly refused build with the most stack allocations: the compiler's limit stops it."""
+    refused = []
+    for delta in deltas:
+        metric = delta.metrics.get(_ALLOCATIONS)
+        is_new = is_over(delta.head) and not is_over(delta.base)
+        if is_new and metric is not None and metric.head is not None:
+            refused.append(LargestChange(delta, metric))
+    refused.sort(key=lambda change: -(change.metric.head or 0))
+    return refused[:1]
+
+
+def _row(facts: Facts, measures: TargetMeasures) -> Row:
+    size = measures.size
+    name = name_cell(measures.name)
+    if 0 < size.cells < size.planned:
+        name = phrase(name, f" ({size.cells:,} of {size.planned:,})")
+    memory = _memory_words(facts, measures.memory)
+    return name, _size_words(size), memory or phrase("no change"), _executables_words(measures.executables)
+
+
+def _sum_row(facts: Facts) -> Row:
+    """Return the row of all targets: a largest stack frame has no sum."""
+    deltas = [delta for deltas in target_deltas(facts).values() for delta in deltas]
+    size = sum_of("", deltas)
+    return phrase(strong("all")), _size_words(size), phrase(ABSENT), _executables_words(_executables(deltas))
+
+
+def _size_words(size: Total) -> Phrase:
+    """Return ``50,438 → 83,990 B (+66.5 %)``, and how many builds newly fail."""
+    lost = f"{size.broken:,} newly failing" if size.broken else ""
+    if not size.cells:
+        return phrase(lost or "n/a")
+    moved = certain(difference(size.base, size.head)) or 0
+    grown: Phrase = ()
+    if size.base != size.head:
+        words = f"({relative(size.base, size.head)})"
+        grown = phrase(" ", Span(words, "up") if moved > 0 else Span(words, "down"))
+    return phrase(sides(size.base, size.head), grown, f", {lost}" if lost else "")
+
+
+def _executables_words(both: tuple[Value, Value] | None) -> Phrase:
+    if both is None:
+        return phrase("n/a")
+    return phrase(sides(*both, "count"))
+
+
+def _memory_words(facts: Facts, changes: Sequence[LargestChange]) -> Phrase:
+    """Return ``frame 376 → 1,176 B, allocations 64 → 128 B in `bert` ``: those of one build together."""
+    builds = by(changes, lambda change: change.delta.key)
+    parts = []
+    for key, of_build in builds.items():
+        values = ", ".join(_change_words(facts, change) for change in of_build)
+        parts.append(phrase(values, " in ", facts.names(key)[0]))
+    return joined(parts, "; ")
+
+
+def _change_words(facts: Facts, change: LargestChange) -> str:
+    """Return `frame 376 → 1,176 B`, with the mark of a finding about this very number."""
+    metric = change.metric
+    findings = facts.findings.get(change.delta.key, ())
+    marks = [mark_of(finding) for finding in findings if finding.metric == metric.id and not finding.known]
+    label = {_STACK: "frame", _ALLOCATIONS: "allocations"}.get(metric.id, metric.quantity.label)
+    values = sides(*metric.sides, metric.quantity.unit)
+    words = f"{label} {values}"
+    if marks:
+        words = f"{MARKS[marks[0]]} {words}"
+    head = metric.sides[1]
+    if metric.id == _ALLOCATIONS and head is not None and ends(head)[1] > STACK_LIMIT_BYTES:
+        words = f"{words} (the compiler allows {amount(STACK_LIMIT_BYTES)})"
+    return words
