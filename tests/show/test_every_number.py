@@ -137,7 +137,7 @@ def test_the_table_has_the_three_measures_of_each_target(case: str) -> None:
             assert [told[0], told[-1]] == wanted if counts else executables == "n/a"
         else:
             assert not counts or wanted[0] == wanted[1]
-        for base_value, head_value, model in re.findall(r"frame ([\d,]+) → ([\d,]+) B.* in `([^`]+)`", memory):
+        for base_value, head_value, model in re.findall(r"frame ([\d,]+) → ([\d,]+) B[^;]* in `([^`]+)`", memory):
             frame = cell_of(report, model, name.strip("`")).metrics["stack_max_bytes"]
             assert (number(base_value), number(head_value)) == (frame.base, frame.head)
 
