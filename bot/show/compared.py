@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from bot.config.configuration import packaged_model
 from bot.core.report import Report
@@ -102,8 +102,16 @@ def commands_of(facts: Facts, key: CellKey) -> Code:
     commands = {"base": delta.base.command if delta.base else "", "head": delta.head.command if delta.head else ""}
     too_long = f"# longer than {_COMMAND_LIMIT:,} characters: see report.json"
     lines = model_source(key.model, report)
+    compilers = {name: compiler_words(side) for name, side in sides.items()}
+    is_one_compiler = len(set(compilers.values())) == 1
+    if is_one_compiler:
+        lines.append(compiler_line(compilers["head"], "base and head"))
     for names, command in by_command(commands).items():
-        lines.extend(compiler_lines([(name, sides[name]) for name in names]))
+        if is_one_compiler:
+            lines += [f"# {' and '.join(names)}"] if len(names) == 1 else []
+        else:
+            others = [f"{name}: {compilers[name]}" for name in names[:-1]]
+            lines.append(compiler_line(compilers[names[-1]], "; ".join([names[-1], *others])))
         lines.append(command if len(command) <= _COMMAND_LIMIT else too_long)
     return Code("\n".join(lines))
 
@@ -116,21 +124,19 @@ def by_command(commands: Mapping[str, str]) -> dict[tuple[str, ...], str]:
     return {tuple(sides): command or "# not measured on this side" for command, sides in names.items()}
 
 
-def compiler_lines(sides: Sequence[tuple[str, Snapshot]]) -> list[str]:
-    """Return the line that installs the compiler of the last side, with what to install for the other.
+def compiler_words(side: Snapshot) -> str:
+    """Return the requirement of a side's compiler, as pip takes it; its version where it is not a release."""
+    release = release_in(side.compiler.spec)
+    if release:
+        return f"{PROJECT}=={release}"
+    return titled(clip(clean(side.compiler.version), 48)) or clip(clean(side.compiler.spec), 48)
 
-    A compiler that is not a release is named in a comment.
-    """
-    words = {}
-    for name, side in sides:
-        release = release_in(side.compiler.spec)
-        version = titled(clip(clean(side.compiler.version), 48)) or clip(clean(side.compiler.spec), 48)
-        words[name] = f"{PROJECT}=={release}" if release else version
-    *others, (last, side) = sides
-    remark = "; ".join([last, *(f"{name}: {words[name]}" for name, _ in others)])
-    if release_in(side.compiler.spec):
-        return [f"pip install {words[last]}  # {remark}"]
-    return [f"# {last}: {words[last]}{''.join(f'; {name}: {words[name]}' for name, _ in others)}"]
+
+def compiler_line(words: str, remark: str) -> str:
+    """Return the line that installs a compiler; a comment where pip cannot."""
+    if words.startswith(f"{PROJECT}=="):
+        return f"pip install {words}  # {remark}"
+    return f"# {remark}: {words}"
 
 
 def model_source(model: str, report: Report) -> list[str]:
