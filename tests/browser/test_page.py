@@ -116,7 +116,7 @@ def test_the_first_picture_is_of_the_change_and_its_sums_are_the_artifacts(brows
 def test_the_grid_leads_to_cells_that_open_with_one_picture(browser: Browser, page: Path) -> None:
     with opened(browser, page) as tab:
         link = tab.locator(f".grid a[href='#{cell_address(GREW)}']")
-        assert link.text_content() == "❌+67 over the limit, artifact +66.5 %"
+        assert link.text_content() == "❌+67 fails the check, code size +66.5 %"
         link.click()
         cell = tab.locator(".cell[open]")
         cell.locator(".treemap").wait_for()

@@ -61,7 +61,7 @@ def test_another_pipeline_names_a_root_cause_before_knobs_that_moved_more_bytes(
         ("unroll 1 → 8", 1, 5_000),
         ("pipeline Tiling → Distribute, with distribution, unroll", 2, 1_900),
     ]
-    assert "pipeline Tiling → Distribute, with distribution, unroll" in comment
+    assert "**Pipeline Tiling → Distribute**, with `distribution`, `unroll`" in comment
 
 
 def test_code_that_is_longer_for_its_names_alone_is_no_change_of_code(report: Report) -> None:
@@ -75,8 +75,8 @@ def test_code_that_is_longer_for_its_names_alone_is_no_change_of_code(report: Re
     assert [(part["what"], part["change_bytes"]) for part in cell["parts"]] == [("names of kernels in their code", 5)]
     assert [(row["name"].split("_")[2], row["note"]) for row in cell["dispatches"]] == [("11", "1 → 2 dispatch sites")]
     assert (
-        "**Root causes** (1 of 2, 100 % of what moved)\n\n"
-        "1. **names of kernels in their code** · +5 B (100 %) · `m` on `x86_64`\n"
+        "**Causes** (the first 1 of 2, 100 % of the total change)\n\n"
+        "1. **Names of kernels in their code** · +5 B (100 %) · `m` on `x86_64`\n"
     ) in comment
 
 
