@@ -34,10 +34,11 @@ from bot.core.planned import PlannedCell
 from bot.core.snapshot import CompilerInfo, Failure
 from bot.core.spec import MOVING, RESOLVED, Command, Places
 from bot.errors import CompilerUnavailable, InputError
-from bot.system.confined import PLACE, TooMuch, confined, has_namespaces, isolation
+from bot.system.confined import PLACE, confined, has_namespaces, isolation
 from bot.system.files import MOST_READ_BYTES, hashed, read_bounded, require_bounded, temporary_directory
 from bot.system.git import Git
 from bot.system.processes import Cancel, run
+from bot.system.trees import files_below, printable, require_utf8
 
 OUT, FACTS, STACK_USAGE = "out", "facts.json", "*.su"
 _REF = "ref:"
@@ -109,7 +110,7 @@ class CommandCompiler:
                 outcome = confined(
                     cell.argv, folder, cancel=cancel, environment=environment, timeout_seconds=limit_seconds
                 )
-            except TooMuch as error:
+            except InputError as error:
                 return Failure("compile", error.what)
             session.meter.add(cell.model.name, outcome.cpu_ms)
             require_room(outcome, parent)
@@ -124,17 +125,19 @@ class CommandCompiler:
                 return Failure("read", error.what if isinstance(error, InputError) else f"{error.strerror}")
 
     def _collected(self, out: Path, cpu_ms: int, peak_rss_kib: int | None) -> Result:
-        paths = [Path(folder, name) for folder, _, names in os.walk(out) for name in names]
+        paths = [Path(entry.path) for entry in files_below(out)]
         if len(paths) > _MOST_FILES:
             raise InputError(f"the command left {len(paths):,} files; more than {_MOST_FILES:,} are not read")
         names = sorted((path.relative_to(out).as_posix(), path) for path in paths)
         command = self.command
         artifacts = [name for name, _ in names if any_of(command.artifacts, name)]
         if not artifacts:
-            there = ", ".join(name for name, _ in names[:3]) or "nothing"
+            there = ", ".join(printable(name) for name, _ in names[:3]) or "nothing"
             return Failure("compile", f"wrote no file that is {' or '.join(command.artifacts)}, but {there}")
         patterns = (*command.artifacts, STACK_USAGE, *(f"*.{stage}" for stage in command.stages))
         measured = {name: path for name, path in names if any_of(patterns, name)}
+        for name in measured:
+            require_utf8(name)
         if link := next((name for name, path in measured.items() if path.is_symlink()), None):
             raise InputError(f"{link} is a link")
         whole_bytes = sum(require_bounded(path, name) for name, path in measured.items())
@@ -223,6 +226,8 @@ def _sources(command: Command, root: Path) -> dict[str, bytes]:
     outside = [name for name, path in files.items() if not path.resolve().is_relative_to(root.resolve())]
     if outside:
         raise CompilerUnavailable("leads out of the configuration's folder", where=min(outside))
+    for name in files:
+        require_utf8(name)
     return {name: read_bounded(path, name) for name, path in files.items()}
 
 
