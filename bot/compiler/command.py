@@ -27,8 +27,9 @@ from msgspec import structs
 from bot.compiler.cell_cache import digest_of
 from bot.compiler.compiler import Compile, Compiled, Result, Session
 from bot.compiler.diagnostics import failure, require_room
-from bot.compiler.storage import COMPLETE, filled, hold
-from bot.compiler.wheels import download, newest, pip, reason, this_python
+from bot.compiler.storage import COMPLETE, filled
+from bot.compiler.unpacked import digests_of, held, write_list
+from bot.compiler.wheels import download, is_wheel_of, newest, pip, reason, require_hash, this_python
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import PlannedCell
 from bot.core.snapshot import CompilerInfo, Failure
@@ -244,15 +245,16 @@ def _installed(
     what = f"wheel-{hashed(wheel)[:32]}" if is_file else version
     name = f"env-{package}-"
     home = cache / "toolchains" / "-".join(filter(None, (name + what, this_python(), places.key)))
-    if places.changeable or not hold(home):
+    hashes = () if is_file else places.hashes_of(version)
+    if places.changeable or not held(home, say, hashes=hashes, byte_code=False):
         say(f"fetching {package} {version if not is_file else wheel.name}")
         requirement = str(wheel.resolve()) if is_file else f"{package}=={version}"
-        home = _install(requirement, home.parent / name if places.changeable else home, places, cancel)
+        home = _install(requirement, home.parent / name if places.changeable else home, places, cancel, say)
     key = (home / COMPLETE).read_text(encoding="ascii")
     return home, key, wheel.name.split("-")[1] if is_file else version
 
 
-def _install(requirement: str, home: Path, places: Places, cancel: Cancel) -> Path:
+def _install(requirement: str, home: Path, places: Places, cancel: Cancel, say: Callable[[str], None]) -> Path:
     """A virtual environment with this Python.
 
     Where places may hold other wheels tomorrow, `home` is the beginning of a name that ends with their digest.
@@ -263,7 +265,10 @@ def _install(requirement: str, home: Path, places: Places, cancel: Cancel) -> Pa
             requirement, places, cancel, wheels, "; or run code-size-bot with a Python that fits its wheels"
         )
         digest = digest_of(this_python(), [f"{path.name} {hashed(path)}" for path in files])
-        if places.changeable and hold(home := home.with_name(home.name + digest[:32])):
+        own = next((path for path in files if is_wheel_of(path, places.project)), None)
+        if own is not None:
+            require_hash(own, places.hashes_of(places.release(requirement) or ""))
+        if places.changeable and held(home := home.with_name(home.name + digest[:32]), say, byte_code=False):
             return home
         with filled(home, digest) as scratch:
             target = str(scratch / "lib" / name / "site-packages")
@@ -273,5 +278,7 @@ def _install(requirement: str, home: Path, places: Places, cancel: Cancel) -> Pa
             if not outcome.ok:
                 raise CompilerUnavailable(f"could not be installed: {reason(outcome)}", where=requirement)
             for one in scratch.rglob("*"):
-                os.utime(one, _TIMES, follow_symlinks=False)
+                if one.name != COMPLETE:  # its time says when the compiler was used
+                    os.utime(one, _TIMES, follow_symlinks=False)
+            write_list(scratch, () if own is None else digests_of(own))
     return home

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bot.compiler.compiler import Session
 from bot.compiler.diagnostics import failure, trim
-from bot.compiler.toolchain import Toolchain
+from bot.compiler.toolchain import NO_BYTE_CODE, Toolchain
 from bot.core.planned import Model
 from bot.core.policy import here
 from bot.core.snapshot import Failure
@@ -59,10 +59,10 @@ class Importer:
             return Failure("import", f"cannot import ONNX: {self._toolchain.no_bindings}")
         output = Path(tempfile.mkdtemp(prefix="onnx-", dir=self._session.scratch)) / f"{path.stem}.mlir"
         outcome = run(
-            [self._toolchain.python, "-m", _IMPORTER, str(path), *flags, "-o", str(output)],
+            [self._toolchain.python, *NO_BYTE_CODE, "-m", _IMPORTER, str(path), *flags, "-o", str(output)],
             cancel=self._session.cancel,
             cwd=output.parent,
-            environment={"PYTHONPATH": str(self._toolchain.bindings), "PYTHONDONTWRITEBYTECODE": "1"},
+            environment={"PYTHONPATH": str(self._toolchain.bindings)},
             timeout_seconds=self._session.timeout_seconds,
         )
         if outcome.ok and output.is_file():
