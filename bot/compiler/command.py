@@ -27,6 +27,7 @@ from msgspec import structs
 from bot.compiler.cell_cache import digest_of
 from bot.compiler.compiler import Compile, Compiled, Result, Session
 from bot.compiler.diagnostics import failure, require_room
+from bot.compiler.importing import lfs_pointer
 from bot.compiler.storage import COMPLETE, filled
 from bot.compiler.unpacked import digests_of, held, write_list
 from bot.compiler.wheels import download, is_wheel_of, newest, pip, reason, require_hash, this_python
@@ -89,6 +90,8 @@ class CommandCompiler:
 
     def _compile(self, session: Session, cell: PlannedCell, _layout: int) -> Result:
         """What the command made of one cell; what it wrote is read when nothing of it lives any more."""
+        if pointer := lfs_pointer(Path(cell.model.path)):
+            return pointer
         with temporary_directory("cell-", session.scratch) as parent:
             folder = parent / "cell"
             files = {**self.sources, self.path_of(cell.model.path): Path(cell.model.path).read_bytes()}

@@ -116,7 +116,7 @@ def _specs(word: str, places: Places, cancel: Cancel) -> Iterator[str]:
 
 def expanded(place: str) -> list[str]:
     """The SPECs that a word of the command line stands for, in their order; raises UsageError for none."""
-    if is_release(place):
+    if release_in(place):
         return [place]
     path = Path(place)
     if path.is_dir():
