@@ -6,6 +6,6 @@ if sys.version_info < (3, 10):  # noqa: UP036 - whoever starts it from a checkou
     sys.stderr.write("Python 3.10 or newer is needed, this is " + ".".join(map(str, sys.version_info[:3])) + "\n")
     sys.exit(2)
 
-from bot.cli.main import main
+from bot.start import run
 
-raise SystemExit(main())
+raise SystemExit(run())

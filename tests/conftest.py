@@ -27,6 +27,8 @@ settings.load_profile("repeatable")
 
 # Started in the background, a shell leaves SIGINT ignored, and every child inherits that: Ctrl-C could not be tested.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# nohup leaves SIGHUP ignored in the same way, and the program then ignores it as well.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 SLOW = frozenset({"browser", "folding", "running", "whole"})
 """Folders of which only what is marked `quick` belongs to `make test`."""

@@ -119,13 +119,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             words.append(word)
     arguments = build_parser().parse_args(words, Arguments())
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
-            signal.signal(number, _on_signal)
     try:
         from bot.cli.showing import unread
         from bot.cli.work import perform
 
+        handlers = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: _on_signal, signal.SIGHUP: _on_signal}
+        for number, handler in handlers.items():
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+                signal.signal(number, handler)
         with unread():
             return perform(arguments)
         return 0

@@ -7,7 +7,7 @@ import sys
 import threading
 from pathlib import Path
 
-from bot.compiler.toolchain import Toolchain
+from bot.compiler.toolchain import NO_BYTE_CODE, Toolchain
 from bot.core.policy import here
 from bot.system.processes import Cancel, Worker
 
@@ -31,7 +31,8 @@ class Bindings:
         python: str = sys.executable,
         script: Path | None = None,
     ) -> None:
-        self._argv, self._root, self._cancel = [python, "-E", "-s", str(script or IR_WORKER), str(root)], root, cancel
+        self._argv = [python, "-E", "-s", *NO_BYTE_CODE, str(script or IR_WORKER), str(root)]
+        self._root, self._cancel = root, cancel
         self._timeout_seconds = timeout_seconds
         self.reason = reason if root is None else None
         self._worker: Worker | None = None

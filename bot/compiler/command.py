@@ -27,17 +27,20 @@ from msgspec import structs
 from bot.compiler.cell_cache import digest_of
 from bot.compiler.compiler import Compile, Compiled, Result, Session
 from bot.compiler.diagnostics import failure, require_room
-from bot.compiler.storage import COMPLETE, filled, hold
-from bot.compiler.wheels import download, newest, pip, reason, this_python
+from bot.compiler.importing import lfs_pointer
+from bot.compiler.storage import COMPLETE, filled
+from bot.compiler.unpacked import digests_of, held, write_list
+from bot.compiler.wheels import download, is_wheel_of, newest, pip, reason, require_hash, this_python
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import PlannedCell
 from bot.core.snapshot import CompilerInfo, Failure
 from bot.core.spec import MOVING, RESOLVED, Command, Places
 from bot.errors import CompilerUnavailable, InputError
-from bot.system.confined import PLACE, TooMuch, confined, has_namespaces, isolation
+from bot.system.confined import PLACE, confined, has_namespaces, isolation
 from bot.system.files import MOST_READ_BYTES, hashed, read_bounded, require_bounded, temporary_directory
 from bot.system.git import Git
 from bot.system.processes import Cancel, run
+from bot.system.trees import files_below, printable, require_utf8
 
 OUT, FACTS, STACK_USAGE = "out", "facts.json", "*.su"
 _REF = "ref:"
@@ -87,6 +90,8 @@ class CommandCompiler:
 
     def _compile(self, session: Session, cell: PlannedCell, _layout: int) -> Result:
         """What the command made of one cell; what it wrote is read when nothing of it lives any more."""
+        if pointer := lfs_pointer(Path(cell.model.path)):
+            return pointer
         with temporary_directory("cell-", session.scratch) as parent:
             folder = parent / "cell"
             files = {**self.sources, self.path_of(cell.model.path): Path(cell.model.path).read_bytes()}
@@ -109,7 +114,7 @@ class CommandCompiler:
                 outcome = confined(
                     cell.argv, folder, cancel=cancel, environment=environment, timeout_seconds=limit_seconds
                 )
-            except TooMuch as error:
+            except InputError as error:
                 return Failure("compile", error.what)
             session.meter.add(cell.model.name, outcome.cpu_ms)
             require_room(outcome, parent)
@@ -124,17 +129,19 @@ class CommandCompiler:
                 return Failure("read", error.what if isinstance(error, InputError) else f"{error.strerror}")
 
     def _collected(self, out: Path, cpu_ms: int, peak_rss_kib: int | None) -> Result:
-        paths = [Path(folder, name) for folder, _, names in os.walk(out) for name in names]
+        paths = [Path(entry.path) for entry in files_below(out)]
         if len(paths) > _MOST_FILES:
             raise InputError(f"the command left {len(paths):,} files; more than {_MOST_FILES:,} are not read")
         names = sorted((path.relative_to(out).as_posix(), path) for path in paths)
         command = self.command
         artifacts = [name for name, _ in names if any_of(command.artifacts, name)]
         if not artifacts:
-            there = ", ".join(name for name, _ in names[:3]) or "nothing"
+            there = ", ".join(printable(name) for name, _ in names[:3]) or "nothing"
             return Failure("compile", f"wrote no file that is {' or '.join(command.artifacts)}, but {there}")
         patterns = (*command.artifacts, STACK_USAGE, *(f"*.{stage}" for stage in command.stages))
         measured = {name: path for name, path in names if any_of(patterns, name)}
+        for name in measured:
+            require_utf8(name)
         if link := next((name for name, path in measured.items() if path.is_symlink()), None):
             raise InputError(f"{link} is a link")
         whole_bytes = sum(require_bounded(path, name) for name, path in measured.items())
@@ -223,6 +230,8 @@ def _sources(command: Command, root: Path) -> dict[str, bytes]:
     outside = [name for name, path in files.items() if not path.resolve().is_relative_to(root.resolve())]
     if outside:
         raise CompilerUnavailable("leads out of the configuration's folder", where=min(outside))
+    for name in files:
+        require_utf8(name)
     return {name: read_bounded(path, name) for name, path in files.items()}
 
 
@@ -239,15 +248,16 @@ def _installed(
     what = f"wheel-{hashed(wheel)[:32]}" if is_file else version
     name = f"env-{package}-"
     home = cache / "toolchains" / "-".join(filter(None, (name + what, this_python(), places.key)))
-    if places.changeable or not hold(home):
+    hashes = () if is_file else places.hashes_of(version)
+    if places.changeable or not held(home, say, hashes=hashes, byte_code=False):
         say(f"fetching {package} {version if not is_file else wheel.name}")
         requirement = str(wheel.resolve()) if is_file else f"{package}=={version}"
-        home = _install(requirement, home.parent / name if places.changeable else home, places, cancel)
+        home = _install(requirement, home.parent / name if places.changeable else home, places, cancel, say)
     key = (home / COMPLETE).read_text(encoding="ascii")
     return home, key, wheel.name.split("-")[1] if is_file else version
 
 
-def _install(requirement: str, home: Path, places: Places, cancel: Cancel) -> Path:
+def _install(requirement: str, home: Path, places: Places, cancel: Cancel, say: Callable[[str], None]) -> Path:
     """A virtual environment with this Python.
 
     Where places may hold other wheels tomorrow, `home` is the beginning of a name that ends with their digest.
@@ -258,7 +268,10 @@ def _install(requirement: str, home: Path, places: Places, cancel: Cancel) -> Pa
             requirement, places, cancel, wheels, "; or run code-size-bot with a Python that fits its wheels"
         )
         digest = digest_of(this_python(), [f"{path.name} {hashed(path)}" for path in files])
-        if places.changeable and hold(home := home.with_name(home.name + digest[:32])):
+        own = next((path for path in files if is_wheel_of(path, places.project)), None)
+        if own is not None:
+            require_hash(own, places.hashes_of(places.release(requirement) or ""))
+        if places.changeable and held(home := home.with_name(home.name + digest[:32]), say, byte_code=False):
             return home
         with filled(home, digest) as scratch:
             target = str(scratch / "lib" / name / "site-packages")
@@ -268,5 +281,7 @@ def _install(requirement: str, home: Path, places: Places, cancel: Cancel) -> Pa
             if not outcome.ok:
                 raise CompilerUnavailable(f"could not be installed: {reason(outcome)}", where=requirement)
             for one in scratch.rglob("*"):
-                os.utime(one, _TIMES, follow_symlinks=False)
+                if one.name != COMPLETE:  # its time says when the compiler was used
+                    os.utime(one, _TIMES, follow_symlinks=False)
+            write_list(scratch, () if own is None else digests_of(own))
     return home

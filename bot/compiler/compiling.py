@@ -22,6 +22,7 @@ from bot.core.snapshot import Failure
 from bot.errors import CompilerUnavailable, InputError
 from bot.system.files import MOST_READ_BYTES, read_bounded, require_bounded, temporary_directory, whole_lines
 from bot.system.processes import Outcome, run
+from bot.system.trees import require_utf8
 
 ARTIFACT, STACK_USAGE, STATISTICS = "out.vmfb", "stack-usage.txt", "statistics.json"
 PROGRAM, ALLOCAS, STRATEGIES = "program.json", "allocas.json", "strategies.json"
@@ -118,8 +119,8 @@ def artifact_of(setup: CompileSetup, argv: Sequence[str], source: CompileInput, 
 
 def _made(setup: CompileSetup, argv: Sequence[str], source: CompileInput, what: str) -> bytes | Failure:
     with temporary_directory("cell-", setup.session.scratch) as directory:
-        outcome = _invoke(setup, argv, source, directory, measuring=False)
         try:
+            outcome = _invoke(setup, argv, source, directory, measuring=False)
             data = _file(directory / ARTIFACT, what) if outcome.ok else None
         except InputError as error:
             return Failure("read", error.what)
@@ -129,6 +130,8 @@ def _made(setup: CompileSetup, argv: Sequence[str], source: CompileInput, what: 
 def _collect(setup: CompileSetup, argv: Sequence[str], directory: Path, outcome: Outcome) -> Compiled:
     """What the compile left behind; raises InputError for a file that is too large to be read."""
     objects = sorted((directory / "tmp").glob("*.o"))
+    for path in objects:
+        require_utf8(path.name)
     objects_bytes = sum(require_bounded(path, "an object file") for path in objects)
     if objects_bytes > MOST_READ_BYTES:
         raise InputError(f"the object files have {objects_bytes:,} bytes; more than {MOST_READ_BYTES:,} are not read")
@@ -155,12 +158,12 @@ def _collect(setup: CompileSetup, argv: Sequence[str], directory: Path, outcome:
 
 def _compile_once(setup: CompileSetup, argv: Sequence[str], source: CompileInput, layout: int) -> Result:
     with temporary_directory("cell-", setup.session.scratch) as directory:
-        outcome = _invoke(setup, [*argv, _PLACES], source, directory, layout=layout)
-        if outcome.ok and (directory / ARTIFACT).is_file():
-            try:
+        try:
+            outcome = _invoke(setup, [*argv, _PLACES], source, directory, layout=layout)
+            if outcome.ok and (directory / ARTIFACT).is_file():
                 return _collect(setup, argv, directory, outcome)
-            except InputError as error:
-                return Failure("read", error.what)
+        except InputError as error:
+            return Failure("read", error.what)
         output = without_places(whole_lines(outcome.output))  # the printed command does not ask for locations
         failed = failure(replace(outcome, output=output), setup.session.timeout_seconds)
         is_gate = failed.figure_bytes is not None and failed.figure_bytes == stack_figure_bytes(output)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from bot.core.policy import RAN_OUT, here
 from bot.core.snapshot import Failure
+from bot.errors import InputError
 from bot.system.files import no_room
 from bot.system.processes import Outcome
 
@@ -150,8 +151,16 @@ _OTHERS = re.compile(
 
 
 def require_room(outcome: Outcome, directory: Path) -> None:
-    """Refuse what was made in a directory that is full, whether the compiler noticed or not; raises OutputError."""
-    stat = os.statvfs(directory)
+    """Refuse what was made in a directory that is full, whether the compiler noticed or not.
+
+    Raises:
+        OutputError: there is no room.
+        InputError: the compiler removed the directory.
+    """
+    try:
+        stat = os.statvfs(directory)
+    except FileNotFoundError:
+        raise InputError("the compiler removed the folder that it worked in") from None
     free_blocks = stat.f_bavail if os.geteuid() else stat.f_bfree
     is_full = stat.f_blocks and free_blocks * stat.f_frsize < _LEAST_FREE_BYTES  # some do not say how large they are
     if is_full or (not outcome.ok and _NO_ROOM.search(outcome.output)):

@@ -13,13 +13,14 @@ from pathlib import Path
 
 from bot.compiler.compiler import Session
 from bot.compiler.diagnostics import failure, trim
-from bot.compiler.toolchain import Toolchain
+from bot.compiler.toolchain import NO_BYTE_CODE, Toolchain
 from bot.core.planned import Model
 from bot.core.policy import here
 from bot.core.snapshot import Failure
 from bot.system.processes import run
 
 _IMPORTER = "iree.compiler.tools.import_onnx"
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"  # The beginning of what Git has in place of the file
 _MISSING = here("needs the onnx package: pip install 'code-size-bot[onnx]'")
 _MACHINES = re.compile(r"(\w+\.)*(ImportError|ModuleNotFoundError|MemoryError|OSError|\w*(File|Permission)\w*Error)\b")
 """Exceptions of the importer that say nothing of the model."""
@@ -36,6 +37,15 @@ def importer_version(model: Model) -> str:
         return "no onnx"
 
 
+def lfs_pointer(path: Path) -> Failure | None:
+    """Return why a model is not compiled if its file is only a Git LFS pointer to it."""
+    with open(path, "rb") as file:
+        if file.read(len(_LFS_POINTER)) != _LFS_POINTER:
+            return None
+    hint = "run `git lfs pull`, or give actions/checkout `lfs: true`"
+    return Failure("import", f"the file is a Git LFS pointer, not the model: {hint}")
+
+
 class Importer:
     """Sources of one side's models, and its temporary files."""
 
@@ -47,6 +57,8 @@ class Importer:
     def source(self, model: Model) -> Path | Failure:
         """The file to feed to the compiler; a Failure where the model cannot be imported."""
         path = Path(model.path)
+        if pointer := lfs_pointer(path):
+            return pointer
         if path.suffix != ".onnx":
             return path
         with self._lock:
@@ -59,10 +71,10 @@ class Importer:
             return Failure("import", f"cannot import ONNX: {self._toolchain.no_bindings}")
         output = Path(tempfile.mkdtemp(prefix="onnx-", dir=self._session.scratch)) / f"{path.stem}.mlir"
         outcome = run(
-            [self._toolchain.python, "-m", _IMPORTER, str(path), *flags, "-o", str(output)],
+            [self._toolchain.python, *NO_BYTE_CODE, "-m", _IMPORTER, str(path), *flags, "-o", str(output)],
             cancel=self._session.cancel,
             cwd=output.parent,
-            environment={"PYTHONPATH": str(self._toolchain.bindings), "PYTHONDONTWRITEBYTECODE": "1"},
+            environment={"PYTHONPATH": str(self._toolchain.bindings)},
             timeout_seconds=self._session.timeout_seconds,
         )
         if outcome.ok and output.is_file():

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from bot.errors import OutputError
 from bot.system.files import FULL, PART_PREFIX, make_directory, sweep, temporary_directory, write_atomically
+from bot.system.trees import remove_tree
 
 COMPLETE = ".complete"  # Is in an unpacked compiler when all of it is there
 _COMPILERS = "toolchains"
@@ -85,8 +86,8 @@ def filled(home: Path, mark: str = "") -> Iterator[Path]:
     try:
         make_directory(home.parent)
         with temporary_directory(PART_PREFIX, home.parent) as scratch:
-            yield scratch
             write_atomically(scratch / COMPLETE, mark.encode())
+            yield scratch
             try:
                 scratch.rename(home)
             except OSError:
@@ -146,7 +147,7 @@ def evict(root: Path, limit_bytes: int, since_ns: int | None = None) -> tuple[li
         if entry.path.is_dir() and entry.used_ns > not_in_use_ns:
             continue
         try:
-            _remove(entry.path)
+            remove(entry.path)
             gone.append(entry)
         except FileNotFoundError:  # another run made this room
             pass
@@ -156,11 +157,11 @@ def evict(root: Path, limit_bytes: int, since_ns: int | None = None) -> tuple[li
     return gone, rest_bytes
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
     """Remove a file, or a compiler, renamed before so that half of one is never seen; raises OSError."""
     if path.is_dir():
         going = path.with_name(f"{PART_PREFIX}{os.getpid()}-{path.name}")
         path.rename(going)
-        shutil.rmtree(going)
+        remove_tree(going)
     else:
         path.unlink()

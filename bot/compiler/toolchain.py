@@ -24,7 +24,7 @@ from bot.compiler.storage import read
 from bot.compiler.wheels import INDEX, fetch_release, newest, only_fitting, unpack
 from bot.core.policy import here
 from bot.core.snapshot import CompilerInfo
-from bot.core.spec import MOVING, PROJECT, RESOLVED, Places, release_of
+from bot.core.spec import MOVING, PROJECT, RESOLVED, Places, is_release, release_of
 from bot.errors import CompilerUnavailable, OutputError
 from bot.system.files import hashed, write_atomically
 from bot.system.processes import Cancel, Outcome, run
@@ -104,6 +104,8 @@ def resolve(
 
 
 _LOADS = "import sys; sys.path.insert(0, sys.argv[1]); sys.modules['numpy'] = None; import iree.compiler.ir"
+# Byte code beside the bindings is neither read nor written: anybody who ran a compiler may have written it.
+NO_BYTE_CODE = ("-B", "-X", f"pycache_prefix={os.devnull}/none")
 _PYTHONS = [f"python3.{minor}" for minor in range(9, 20)]
 
 
@@ -120,7 +122,7 @@ def interpreter(root: Path, cancel: Cancel) -> str | None:
     others = (os.path.join(place, name) for name in _PYTHONS for place in os.get_exec_path())
     for python in (sys.executable, *filter(os.path.exists, others)):
         with contextlib.suppress(OSError):
-            if run([python, "-I", "-B", "-c", _LOADS, str(root)], cancel=cancel, timeout_seconds=60).ok:
+            if run([python, "-I", *NO_BYTE_CODE, "-c", _LOADS, str(root)], cancel=cancel, timeout_seconds=60).ok:
                 return python
     return ""
 
@@ -129,11 +131,13 @@ def _locate(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None], 
     """What a path names; where there is nothing, a release."""
     try:
         path = Path(spec).expanduser()
-        if spec.strip() and path.is_file():
-            is_wheel = path.suffix == ".whl"
-            return _unpacked(unpack(path, cache), path.name) if is_wheel else _from_binary(path.resolve(), spec[:200])
-        if spec.strip() and path.is_dir():
-            return _from_directory(path.resolve(), cache, spec[:200])
+        is_path = spec.strip() and not is_release(spec)
+        if is_path and path.is_file():
+            if path.suffix == ".whl":
+                return _unpacked(unpack(path, cache, say=say), path.name)
+            return _from_binary(path.resolve(), spec[:200])
+        if is_path and path.is_dir():
+            return _from_directory(path.resolve(), cache, spec[:200], say)
     except (RuntimeError, ValueError):  # `~nobody`, a null character
         pass
     except OSError as error:
@@ -173,9 +177,11 @@ def _is_script(path: Path) -> bool:
         return file.read(2) == b"#!"
 
 
-def _from_directory(directory: Path, cache: Path | None, where: str) -> _Located:
-    if cache is not None and (wheel_files := sorted(directory.glob("iree_base_compiler-*.whl"))):
-        return _unpacked(unpack(only_fitting(wheel_files, directory), cache), directory.name)
+def _from_directory(
+    directory: Path, cache: Path | None, where: str, say: Callable[[str], None] | None = None
+) -> _Located:
+    if cache is not None and say is not None and (wheel_files := sorted(directory.glob("iree_base_compiler-*.whl"))):
+        return _unpacked(unpack(only_fitting(wheel_files, directory), cache, say=say), directory.name)
     binaries = [path for place in _BINARY_PLACES for path in sorted(directory.glob(place)) if path.is_file()]
     if native := next((path for path in binaries if not _is_script(path)), None):
         return *_from_binary(native, where)[:2], directory.name

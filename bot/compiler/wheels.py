@@ -18,10 +18,11 @@ from functools import lru_cache
 from pathlib import Path
 
 from packaging.tags import Tag, platform_tags, sys_tags
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from bot.compiler.storage import filled, hold
+from bot.compiler.storage import filled
+from bot.compiler.unpacked import digests_of, held, write_list
 from bot.core.spec import NIGHTLY, PROJECT, Places, without_secrets
 from bot.errors import CompilerUnavailable, OutputError
 from bot.system.files import hashed, open_to_others, temporary_directory
@@ -68,14 +69,28 @@ def fetch_release(
     `project`: the compiler, or RUNTIME.
     """
     home = release_home(version, cache, places, project)
-    if not places.changeable and hold(home):
+    hashes = places.hashes_of(version) if project == PROJECT else ()
+    if not places.changeable and held(home, say, hashes=hashes):
         return home
     say(f"fetching {project}=={version}")
     with temporary_directory("wheel-") as scratch:
         is_told = places.find_links or os.environ.get("PIP_FIND_LINKS")
         more = f"; {NIGHTLIES_HINT}" if Version(version).is_prerelease and not is_told else ""
         wheel = download(f"{project}=={version}", places, cancel, scratch, more, "--no-deps")[0]
-        return unpack(wheel, cache, project) if places.changeable else _unpack_into(wheel, home, project)
+        require_hash(wheel, hashes)
+        return unpack(wheel, cache, project, say) if places.changeable else _unpack_into(wheel, home, project)
+
+
+def require_hash(wheel: Path, hashes: tuple[str, ...]) -> None:
+    """Refuse a wheel with another digest than the requirements file allows; raises CompilerUnavailable.
+
+    `hashes`: such as `sha256:…`; empty where the file allows any.
+    """
+    digests = digests_of(wheel) if hashes else ()
+    if not hashes or set(hashes) & set(digests):
+        return
+    what = f"the wheel has the digest {digests[0]}, which no --hash of the requirements file allows"
+    raise CompilerUnavailable(what, where=wheel.name, hint="correct the --hash, or find out who changed the wheel")
 
 
 def download(requirement: str, places: Places, cancel: Cancel, scratch: Path, more: str, *options: str) -> list[Path]:
@@ -122,6 +137,11 @@ def _tags(wheel: Path) -> frozenset[Tag]:
         raise CompilerUnavailable("is not named as a wheel is", where=wheel.name) from None
 
 
+def is_wheel_of(wheel: Path, project: str) -> bool:
+    """True where a wheel file is the project's own, by its name."""
+    return bool(_tags(wheel)) and parse_wheel_filename(wheel.name)[0] == canonicalize_name(project)
+
+
 def _fits(wheel: Path) -> bool:
     """True where the wheel's native binary runs on this platform; its Python tag only matters for the bindings."""
     return not {tag.platform for tag in _tags(wheel)}.isdisjoint({"any", *platform_tags()})
@@ -138,12 +158,16 @@ def only_fitting(candidates: Sequence[Path], directory: Path) -> Path:
     raise CompilerUnavailable(f"{what}: {names}", where=directory.name, hint="name one wheel")
 
 
-def unpack(wheel: Path, cache: Path, project: str = PROJECT) -> Path:
+def _unheard(_line: str) -> None:
+    """Say nothing."""
+
+
+def unpack(wheel: Path, cache: Path, project: str = PROJECT, say: Callable[[str], None] = _unheard) -> Path:
     """The unpacked tree of a wheel file, in the cache under its digest; raises CompilerUnavailable."""
     if not _fits(wheel):
         raise CompilerUnavailable("is a wheel for another platform", where=wheel.name, hint="use one for this machine")
     home = cache / "toolchains" / f"wheel-{hashed(wheel)[:32]}"
-    return home if hold(home) else _unpack_into(wheel, home, project)
+    return home if held(home, say) else _unpack_into(wheel, home, project)
 
 
 def _unpack_into(wheel: Path, home: Path, project: str = PROJECT) -> Path:
@@ -163,6 +187,7 @@ def _unpack_into(wheel: Path, home: Path, project: str = PROJECT) -> Path:
         for native in program.parent.glob("iree-*"):
             native.chmod(0o755)  # a zip archive read this way keeps no permissions
         open_to_others(scratch)
+        write_list(scratch, digests_of(wheel))
     return home
 
 

@@ -494,7 +494,12 @@ def _models(file: YamlFile, globs: Sequence[str], suffixes: tuple[str, ...]) -> 
         if written == str(PACKAGED) and not (root / written).exists():
             root, written = configs_dir(), "models/*.mlir"
         names = sorted(glob.glob(written, root_dir=root, recursive=True))
-        models = [root / name for name in names if name.endswith(suffixes or "") and (root / name).is_file()]
+        paths = [root / name for name in names if name.endswith(suffixes or "")]
+        for path in paths:
+            if path.is_symlink() and not path.exists():
+                what = f"{path} is a link to {os.readlink(path)}, and there is no such file"
+                raise file.error(at, what, "restore the file, or remove the link")
+        models = [path for path in paths if path.is_file()]
         if not models:
             known = f" ({', '.join(suffixes)})" if suffixes else ""
             what = f"{written!r} matches no model{known} in {root}"

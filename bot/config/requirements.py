@@ -1,7 +1,8 @@
 """The compiler pin in a requirements or constraints file, or in a pyproject.toml.
 
-Of what a file tells pip beside requirements, places of wheels (`--find-links`) and `--no-index` count. Other indexes
-do not: whoever can change the file could have another project's wheel taken for the compiler, or a login sent there.
+Of the options in a requirements file, places of wheels (`--find-links`), `--no-index` and the `--hash` of the pin
+count. Other indexes do not: whoever can change the file could have another project's wheel taken for the compiler, or
+a login sent there.
 """
 
 from __future__ import annotations
@@ -10,15 +11,23 @@ import argparse
 import os
 import re
 import shlex
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from bot.config.configuration import Config, top_above
 from bot.core.spec import PROJECT, Places, Sought, is_address, is_compiler, refused_link, release_of, requirement_of
 from bot.errors import ConfigError
 
-_TOML_STRING = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|#.*")
-"""A string on one line, which is where requirements stand; or a comment, so that no string in it is found."""
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_COMMENT = re.compile(r"(^|\s+)#.*$")
+_HASH = re.compile(r"\s--hash[=\s]\s*(\S+)")
+_DIGEST = re.compile(r"(sha256|sha384|sha512):[0-9a-f]+")
 _OPTIONS = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
 """The options of requirements files, as pip has them."""
 _OPTIONS.add_argument("-f", "--find-links", action="append", default=[])
@@ -37,9 +46,10 @@ def sought_compiler(path: Path, top: Path | None = None, project: str = PROJECT)
     if why := _outside(path, top):
         raise ConfigError(why, where=str(path), hint="use files of the commit")
     first_other = ""  # where the file names another one, which is not followed
-    for number, line in _lines(path):
+    hashes = dict[tuple[str, str], None]()
+    for number, line in _project_lines(path, project) if path.suffix == ".toml" else _lines(path):
         where = f"{path}:{number}"
-        if not line.startswith("-") or path.suffix == ".toml":
+        if not line.startswith("-"):
             text = requirement_of(line)
             if not is_compiler(text, project):
                 continue
@@ -48,6 +58,7 @@ def sought_compiler(path: Path, top: Path | None = None, project: str = PROJECT)
                 what, hint = f"{project} is not pinned to one release: {text!r}", f"write {project}==X.Y.Z"
                 raise ConfigError(what, where=where, hint=hint)
             releases.setdefault(release, where)
+            hashes |= dict.fromkeys((release, digest) for digest in _digests(line, where))
             continue
         try:
             options, _ = _OPTIONS.parse_known_args(shlex.split(line, comments=True))
@@ -76,7 +87,8 @@ def sought_compiler(path: Path, top: Path | None = None, project: str = PROJECT)
         what = f"pins {' and '.join(releases) or 'no release'} of {project}"
         where = list(releases.values())[1] if releases else str(path)
         raise ConfigError(what, where=where, hint=f"write one line: {project}==X.Y.Z")
-    return Sought(f"{project}=={next(iter(releases))}", Places(tuple(links), no_index), tuple(notes))
+    places = Places(tuple(links), no_index, hashes=tuple(hashes))
+    return Sought(f"{project}=={next(iter(releases))}", places, tuple(notes))
 
 
 def pinned_compiler(config: Config, side: str, folder: Path, top: Path, within: Path | None = None) -> Sought:
@@ -101,21 +113,88 @@ def requirements_file(name: str, top: Path, config_folder: Path) -> Path:
     return next((place / name for place in places if (place / name).is_file()), places[0] / name)
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """(line number, requirement or options) of all lines that have any."""
+def _text(path: Path) -> str:
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise ConfigError("is not UTF-8", where=str(path), hint="save the file as UTF-8") from None
     except OSError as error:
         hint = "compiler.requirements names it, from the top of the repository"
         raise ConfigError(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from None
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield (number of its first line, requirement or options), without comments.
+
+    A backslash at its end joins a line to the next one, as in pip.
+    """
+    joined, first = "", 0
+    for number, line in enumerate(_text(path).splitlines(), 1):
+        first = first or number
+        is_comment = line.lstrip().startswith("#")
+        if line.endswith("\\") and not is_comment:
+            joined += line[:-1]
+            continue
+        joined += " " if is_comment else line
+        yield from _without_comment(first, joined)
+        joined, first = "", 0
+    yield from _without_comment(first, joined)
+
+
+def _without_comment(number: int, line: str) -> Iterator[tuple[int, str]]:
+    if text := _COMMENT.sub("", line).strip():
+        yield number, text
+
+
+def _digests(line: str, where: str) -> Iterator[str]:
+    """Yield the digests that the `--hash` options of a requirement allow for its wheel; raises ConfigError."""
+    for digest in _HASH.findall(line):
+        if not _DIGEST.fullmatch(digest):
+            what = f"{digest[:100]!r} is not a digest that pip allows"
+            raise ConfigError(what, where=where, hint="write --hash=sha256:… with the digest of the wheel")
+        yield digest
+
+
+def _project_lines(path: Path, project: str) -> Iterator[tuple[int, str]]:
+    """Yield (line number, requirement) for each requirement of the compiler in a project file; raises ConfigError."""
+    text = _text(path)
+    try:
+        document = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        hint = "correct the file: pip would refuse it, too"
+        raise ConfigError(f"is not a TOML file: {error}", where=str(path), hint=hint) from None
+    named = [requirement for requirement in _requirements(document) if is_compiler(requirement.strip(), project)]
+    for requirement in dict.fromkeys(named):
+        yield _line_of(requirement, text), requirement.strip()
+
+
+def _requirements(value: object, *, is_requirement: bool = False) -> Iterator[str]:
+    """Yield the requirements below a value of TOML: the strings of lists whose key says that they are some."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            is_list_of_them = key == "requires" or key.endswith(("dependencies", "dependency-groups"))
+            yield from _requirements(inner, is_requirement=is_requirement or is_list_of_them)
+    elif isinstance(value, list):
+        for inner in value:
+            if isinstance(inner, str) and is_requirement:
+                yield inner
+            elif isinstance(inner, (dict, list)):
+                yield from _requirements(inner, is_requirement=is_requirement and isinstance(inner, list))
+
+
+def _line_of(requirement: str, text: str) -> int:
+    """The line of a project file that has a requirement: without the name in that line, the file has it less often."""
+    name = re.split(r"[^A-Za-z0-9._-]", requirement.strip(), maxsplit=1)[0]
+    times = list(_requirements(tomllib.loads(text))).count(requirement)
+    lines = text.split("\n")
     for number, line in enumerate(lines, 1):
-        if path.suffix == ".toml":
-            for match in _TOML_STRING.finditer(line):
-                yield number, (match[1] or match[2] or "").replace('\\"', '"').strip()
-        elif line.strip():
-            yield number, line.strip()
+        if name not in line:
+            continue
+        changed = [*lines[: number - 1], line.replace(name, "x" * len(name)), *lines[number:]]
+        with suppress(tomllib.TOMLDecodeError):
+            if list(_requirements(tomllib.loads("\n".join(changed)))).count(requirement) < times:
+                return number
+    return 1  # the name is written with escapes
 
 
 def _outside(path: Path, top: Path | None) -> str:

@@ -34,6 +34,12 @@ class Places(Small, frozen=True):
     find_links: tuple[str, ...] = ()  # HTTPS pages and directories that name wheels, in order
     no_index: bool = False  # True where only those count, and not the index
     project: str = PROJECT  # the compiler's name on the index
+    # (release, digest such as `sha256:…`) that a requirements file allows for the release's wheel
+    hashes: tuple[tuple[str, str], ...] = ()
+
+    def hashes_of(self, release: str) -> tuple[str, ...]:
+        """The digests that are allowed for the wheel of a release; empty where any is."""
+        return tuple(digest for of, digest in self.hashes if of == release)
 
     @property
     def argv(self) -> list[str]:
@@ -55,7 +61,8 @@ class Places(Small, frozen=True):
     def __add__(self, other: Places) -> Places:
         """All places of both, each once, for the project of the other."""
         links = dict.fromkeys((*self.find_links, *other.find_links))
-        return Places(tuple(links), self.no_index or other.no_index, other.project)
+        hashes = dict.fromkeys((*self.hashes, *other.hashes))
+        return Places(tuple(links), self.no_index or other.no_index, other.project, tuple(hashes))
 
     def release(self, spec: str) -> str | None:
         """The version in a SPEC of the project; None in any other."""
@@ -123,6 +130,11 @@ def release_of(text: str, project: str = PROJECT) -> str | None:
     if len(specifiers) != 1 or specifiers[0].operator != "==" or specifiers[0].version.endswith(".*"):
         return None
     return str(Version(specifiers[0].version))
+
+
+def is_release(spec: str) -> bool:
+    """True for a SPEC that always means a release, even where a file or folder has the same name."""
+    return spec.strip() in MOVING or release_of(spec, "") is not None
 
 
 def release_in(shown: str) -> str | None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from bot.core.planned import SIDES
 from bot.core.trace import MLIR, PROGRAM, REGION, PassStep
 from bot.readers.passes import LONGEST_LINE_BYTES, TYPE, header_of, operations_of
+from bot.system.trees import files_below
 
 LOCATION = re.compile(rb'(?<!=) loc\((?:#\w+|unknown|"(?:[^"\\]|\\.)*"(?::\d+:\d+)?)\)')
 _PLACE = re.compile(rb'(?<! at )("(?:[^"\\]|\\.)*"(?::\d+:\d+)?)')
@@ -121,7 +122,9 @@ def joint_places(readers: Sequence[ProgramReader], executables: Sequence[str]) -
 def _dumps(directory: Path) -> Iterator[tuple[Path, bool]]:
     """In the order in which they were printed; with whether it is the whole program."""
     numbered = []
-    for path in directory.rglob("*.mlir"):
+    for path in (Path(entry.path) for entry in files_below(directory)):
+        if path.suffix != ".mlir":
+            continue
         order = list(map(int, takewhile(str.isdigit, path.name.split("_"))))
         if not any(_INITIALIZER in part for part in path.relative_to(directory).parts[1:-1]):
             numbered.append((order, path))

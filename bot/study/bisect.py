@@ -9,6 +9,8 @@ from pathlib import Path
 
 from bot.config.units import parse_amount
 from bot.core.bisecting import Bisection, Bracket, Candidate, Judged, bracket, judged, values_of
+from bot.core.delta import CellDelta
+from bot.core.explanation import Explanation
 from bot.core.metrics import METRIC_BY_ID, Metric
 from bot.core.planned import SIDES, narrowed, near_or_known, only_cell
 from bot.core.report import Baseline, Report
@@ -18,10 +20,13 @@ from bot.errors import CompilerUnavailable, InputError, NoVerdict, UsageError
 from bot.explain.suspects import with_suspects
 from bot.show.bisect import candidate_words
 from bot.show.filters import amount, plural
+from bot.show.filters import sides as sides_in_words
 from bot.study.comparison import reported, source_of
 from bot.study.prepare import Work, is_snapshot, load_snapshot
 from bot.study.specs import candidates_of
 from bot.study.tracing import traced
+
+_MOST_CHANGES = 4  # So many other metrics are named that changed in the step that was found
 
 
 def metric_of(name: str, own: Mapping[str, Metric]) -> Metric:
@@ -167,7 +172,7 @@ def _result(search: _Search, step: Bracket, rule: str) -> tuple[Bisection, Repor
     if source := source_of(work):
         report = with_suspects(report, source)
     delta = next(one for one in report.deltas if one.key == key)
-    explanation = report.explanations.get(key)
+    cause, why = _cause(search.metric, delta, report.explanations.get(key))
     # what makes the report of the step again, and what tells all of it
     base, head, out = search.specs[older], search.specs[newer], work.request.out
     cell = ["--model", key.model, "--target", key.target]
@@ -186,12 +191,28 @@ def _result(search: _Search, step: Bracket, rule: str) -> tuple[Bisection, Repor
         first_bad=search.name(bad),
         could_be=tuple(map(search.name, range(good + 1, bad + 1))) if bad - good > 1 else (),
         state=delta.state,
-        cause=explanation.cause if explanation else None,
-        why=explanation.why if explanation else "",
+        cause=cause,
+        why=why,
         notes=(*_notes(search, step), *report.notes),
         commands=tuple(shlex.join(["code-size-bot", *words]) for words in commands),
     )
     return result, report
+
+
+def _cause(metric: Metric, delta: CellDelta, explanation: Explanation | None) -> tuple[str | None, str]:
+    """The cause of the step and the words for it; of another metric than the artifact's size, what changed with it.
+
+    An explanation is of the artifact's bytes: it can name a cause that has nothing to do with another metric.
+    """
+    if metric.id == "artifact_bytes":
+        return (explanation.cause, explanation.why) if explanation else (None, "")
+    changes = []
+    for other, values in delta.metrics.items():
+        quantity = values.quantity
+        if other != metric.id and quantity.exact and quantity.unit == metric.unit and values.change:
+            changes.append(f"{other} {sides_in_words(*values.sides, metric.unit)}")
+    changed = f"; changed with it: {', '.join(changes[:_MOST_CHANGES])}" if changes else ""
+    return None, f"causes are known of artifact_bytes, not of {metric.id}{changed}"
 
 
 def _notes(search: _Search, step: Bracket) -> Iterator[str]:

@@ -103,7 +103,7 @@ class Resources:
         meter = Meter()
 
         def compile_cell(label: str, compiled: Compile, cell: PlannedCell, layout: int) -> None:
-            finish(label, cell, layout, compiled(cell, layout))
+            finish(label, cell, layout, _result_of(compiled, cell, layout))
 
         with temporary_directory("run-") as scratch, ExitStack() as stack:
             tasks = []
@@ -116,6 +116,16 @@ class Resources:
                     ]
             run_all(tasks, self.jobs, self.cancel.set, self.progress)
         return meter
+
+
+def _result_of(compiled: Compile, cell: PlannedCell, layout: int) -> Result:
+    """Compile one cell; files that cannot be read as the compiler left them are a failure of this cell alone."""
+    try:
+        return compiled(cell, layout)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
+        return Failure("read", f"what the compiler left cannot be read: {error.strerror}")
+    except (RecursionError, UnicodeError) as error:
+        return Failure("read", f"what the compiler left cannot be read: {type(error).__name__}")
 
 
 def _labelled(cell: Cell, planned: PlannedCell) -> Cell:

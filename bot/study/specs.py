@@ -11,7 +11,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
 from bot.compiler.wheels import between, newest, only_fitting
-from bot.core.spec import MOVING, Places, release_in, release_of
+from bot.core.spec import MOVING, Places, is_release, release_in, release_of
 from bot.errors import CompilerUnavailable, UsageError
 from bot.show.filters import plural
 from bot.system.processes import Cancel
@@ -61,6 +61,8 @@ def named_file(spec: str) -> str:
     Raises UsageError where a glob matches nothing, or several things that could be meant; CompilerUnavailable: of
     several wheels of the compiler none is for this machine, or more than one is.
     """
+    if is_release(spec):
+        return spec
     path = spec
     if set("*?[") & set(spec) and release_of(spec) is None and not exists(spec):
         paths = _matched(spec)
@@ -99,7 +101,7 @@ def releases_of(texts: Sequence[str], places: Places, cancel: Cancel, say: Calla
 def _specs(word: str, places: Places, cancel: Cancel) -> Iterator[str]:
     first, dots, last = word.partition("..")
     are_ends = [end in MOVING or places.release(end) is not None for end in (first, last)]
-    if not dots or not any(are_ends) or exists(word):
+    if not dots or not any(are_ends) or (exists(word) and not all(are_ends)):
         paths = _matched(word) if set(word) & set("*?[") else []
         yield from map(str, paths) if paths and all(path.suffix == ".json" for path in paths) else [named_file(word)]
         return
@@ -114,12 +116,14 @@ def _specs(word: str, places: Places, cancel: Cancel) -> Iterator[str]:
 
 def expanded(place: str) -> list[str]:
     """The SPECs that a word of the command line stands for, in their order; raises UsageError for none."""
+    if release_in(place):
+        return [place]
     path = Path(place)
     if path.is_dir():
         what = f"holds no {_WHEELS} and no snapshot"
         wheels, others = in_order(path.glob(_WHEELS)), in_order(path.glob("*.json"))
-    elif release_in(place) or path.exists():
-        return [str(path) if path.exists() else place]
+    elif path.exists():
+        return [str(path)]
     else:
         what, others = "is no release, file or directory, and matches none", _matched(str(path))
         wheels = [one for one in others if one.match(_WHEELS)]

@@ -25,6 +25,7 @@ from bot.core.parting import NO_PLACES, NO_TIME, NOT_STORED, OTHER_DISPATCHES, O
 from bot.core.planned import LIFTED_LIMIT_FLAG, SIDES, PlannedCell
 from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot
 from bot.core.trace import LLVM, PROGRAM, REGION, DispatchTrace
+from bot.errors import InputError
 from bot.explain.explanations import changed_models, explanations
 from bot.readers.program_passes import LOCATION, ProgramReader, joint_places
 from bot.show.filters import plural
@@ -84,7 +85,10 @@ class _SideTracer:
             text = LOCATION.sub(b"", source.read_bytes())
             model.write_bytes(text)
             why = compile_printing(self._setup, (*planned.argv, *PROGRAM_OPTIONS), model, directory)
-            return why or ProgramReader(directory / PROGRAM_FOLDER, text)
+            try:
+                return why or ProgramReader(directory / PROGRAM_FOLDER, text)
+            except InputError as error:
+                return error.what
 
     def _sources_of(self, planned: PlannedCell, argv: Sequence[str]) -> dict[str, Path] | Failure:
         with self._lock:

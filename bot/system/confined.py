@@ -13,20 +13,22 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from fcntl import LOCK_EX, flock
+from contextlib import contextmanager, suppress
+from fcntl import LOCK_EX, LOCK_SH, flock
 from functools import cache
 from pathlib import Path
 
 from bot.errors import InputError, OutputError
 from bot.system.processes import Cancel, Outcome, run
+from bot.system.trees import empty_tree, files_below, remove_tree
 
 PLACE = Path("/tmp/code-size-cell")  # noqa: S108 - one path for all, which is what it is for
 MOST_FILE_BYTES, MOST_FOLDER_BYTES = 1 << 30, 2 << 30
 MOST_MEMORY_BYTES = 16 << 30  # Of each process, what it may write to: of the machine's memory there may be less
 _LOOK_SECONDS = 1.0
 _UNSHARE = ("unshare", "--user", "--map-root-user", "--net", "--ipc", "--mount", "--pid", "--fork", "--kill-child")
-_MOUNTED = 'mount --bind "$0" "$1" && cd "$1" && shift && exec "$@"'
+# Another user may own the fixed path: the program starts only if the path leads to the folder that was mounted.
+_MOUNTED = 'mount --bind "$0" "$1" && cd "$1" && [ . -ef "$0" ] && shift && exec "$@"'
 _LIMITS = f"""
 import os, resource, sys
 for what, most in ((resource.RLIMIT_FSIZE, {MOST_FILE_BYTES}), (resource.RLIMIT_DATA, {MOST_MEMORY_BYTES}),
@@ -38,10 +40,6 @@ try:
 except OSError as error:
     sys.exit(f"{{sys.argv[1]}} cannot be started: {{error.strerror}}")
 """
-
-
-class TooMuch(InputError):
-    """A program wrote more than is looked at."""
 
 
 class _Bounded(Cancel):
@@ -59,24 +57,31 @@ class _Bounded(Cancel):
 
 
 def require_small(folder: Path) -> None:
-    """Raise TooMuch where the files of a folder have more bytes than a compile may write."""
+    """Refuse a folder whose files have more bytes than a compile may write; raises InputError."""
+    _require_small(folder, unlock=False)
+
+
+def _require_small(folder: Path, *, unlock: bool) -> None:
+    """Refuse a folder that is too large or nested too deeply.
+
+    `unlock`: give this user access to what the program locked.
+    """
     total = 0
-    for directory, _, names in os.walk(folder):
-        for name in names:
-            try:
-                total += os.lstat(os.path.join(directory, name)).st_blocks * 512
-            except OSError:  # it was removed meanwhile
-                continue
-            if total > MOST_FOLDER_BYTES:
-                raise TooMuch(f"it wrote more than {MOST_FOLDER_BYTES >> 30} GiB")
+    for entry in files_below(folder, unlock=unlock):
+        try:
+            total += entry.stat(follow_symlinks=False).st_blocks * 512
+        except OSError:  # it was removed meanwhile
+            continue
+        if total > MOST_FOLDER_BYTES:
+            raise InputError(f"it wrote more than {MOST_FOLDER_BYTES >> 30} GiB")
 
 
 @cache
 def has_namespaces() -> bool:
     """True where a program can have a network and a folder of its own, which is none."""
     try:
-        with tempfile.TemporaryDirectory() as folder, _place():
-            argv = [*_UNSHARE, "sh", "-c", _MOUNTED, folder, str(PLACE), "true"]
+        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as place:
+            argv = [*_UNSHARE, "sh", "-c", _MOUNTED, folder, place, "true"]
             return run(argv, cancel=Cancel(), timeout_seconds=20).ok
     except OSError:
         return False
@@ -93,48 +98,85 @@ def isolation() -> str:
 def confined(
     argv: Sequence[str], folder: Path, *, cancel: Cancel, environment: Mapping[str, str], timeout_seconds: float
 ) -> Outcome:
-    """Run one program in `folder`, which it sees at PLACE; raises TooMuch, and OSError where it cannot be started."""
+    """Run one program in `folder`, which it sees at PLACE.
+
+    Afterwards this user can read and remove everything in the folder, whatever the program locked.
+
+    Raises:
+        InputError: the program wrote too much, nested folders too deeply, or removed its folder.
+        OSError: the program cannot be started.
+    """
     limited = [sys.executable, "-IS", "-c", _LIMITS, *argv]
     if has_namespaces():
         bounded = _Bounded(cancel, folder)
         whole = [*_UNSHARE, "sh", "-c", _MOUNTED, str(folder), str(PLACE), *limited]
-        outcome = run(whole, cancel=bounded, environment=environment, timeout_seconds=timeout_seconds, layout=0)
+        with _place(is_moved_to=False):
+            outcome = run(whole, cancel=bounded, environment=environment, timeout_seconds=timeout_seconds, layout=0)
     else:
-        with _place() as handle:
-            flock(handle, LOCK_EX)
-            _moved(PLACE, None)
-            _moved(folder, PLACE)  # the path itself stays: others may have their folders mounted on it
+        with _place(is_moved_to=True):
+            for path in sorted(folder.iterdir()):
+                shutil.move(path, PLACE / path.name)
             alone = _Bounded(cancel, PLACE)
-            try:
-                outcome = run(
-                    limited, cancel=alone, cwd=PLACE, environment=environment, timeout_seconds=timeout_seconds, layout=0
-                )
-            finally:
-                _moved(PLACE, folder)
-    require_small(folder)
+            outcome = run(
+                limited, cancel=alone, cwd=PLACE, environment=environment, timeout_seconds=timeout_seconds, layout=0
+            )
+            _take_back(folder)
+    _require_small(folder, unlock=True)
     return outcome
 
 
-def _moved(source: Path, to: Path | None) -> None:
-    """Move what is in a folder to another one; remove it where there is none."""
-    for path in sorted(source.iterdir()):
-        if to is not None:
-            shutil.move(path, to / path.name)
-        elif path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+def _take_back(folder: Path) -> None:
+    """Move what the program left at PLACE into its own folder; raises InputError where PLACE is gone."""
+    if not PLACE.is_dir() or PLACE.is_symlink():
+        raise InputError("the command removed the folder that it worked in")
+    _require_small(PLACE, unlock=True)
+    for path in sorted(PLACE.iterdir()):
+        shutil.move(path, folder / path.name)
 
 
 @contextmanager
-def _place() -> Iterator[int]:
-    """The fixed path, there and ours; with an open file that stands for it."""
-    PLACE.mkdir(mode=0o700, exist_ok=True)
-    stat = PLACE.lstat()
-    if PLACE.is_symlink() or stat.st_uid != os.geteuid():
-        raise OutputError("belongs to somebody else", where=str(PLACE), hint="remove it, or run as its owner")
-    handle = os.open(PLACE.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+def _place(*, is_moved_to: bool) -> Iterator[None]:
+    """Provide the fixed path as a folder.
+
+    Args:
+        is_moved_to: the program works in this very folder, so only one program may run. The folder is empty at first
+            and gone afterwards, because the next run may be another user's. Otherwise programs mount their folders
+            over it, and it may be anybody's.
+    """
+    with _locked(LOCK_EX if is_moved_to else LOCK_SH):
+        with suppress(FileExistsError):
+            PLACE.mkdir(mode=0o700)
+        if PLACE.is_symlink() or not PLACE.is_dir():
+            raise OutputError("is not a folder", where=str(PLACE), hint="remove it")
+        if not is_moved_to:
+            yield
+            return
+        if PLACE.stat().st_uid != os.geteuid():
+            raise OutputError("belongs to somebody else", where=str(PLACE), hint="remove it, or run as its owner")
+        empty_tree(PLACE)
+        try:
+            yield
+        finally:
+            remove_tree(PLACE)
+
+
+@contextmanager
+def _locked(kind: int) -> Iterator[None]:
+    """Hold the lock of the fixed path: to work in it alone (LOCK_EX), or to mount over it beside others (LOCK_SH)."""
+    path = PLACE.with_suffix(".lock")
     try:
-        yield handle
+        handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        os.fchmod(handle, 0o666)  # other users take the lock, too, whatever the umask
+    except PermissionError:
+        if kind == LOCK_EX:
+            hint = "remove it, or run as its owner"
+            raise OutputError("belongs to somebody else", where=str(path), hint=hint) from None
+        yield
+        return
+    try:
+        flock(handle, kind)
+        yield
     finally:
         os.close(handle)

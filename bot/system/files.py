@@ -13,7 +13,6 @@ import fcntl
 import hashlib
 import os
 import select
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +21,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 from bot.errors import InputError, OutputError
+from bot.system.trees import remove_tree
 
 PART_PREFIX = ".part-"  # What is still being written begins with this, and is renamed when it is whole
 OWN_PREFIX = "code-size-bot-"
@@ -110,7 +110,8 @@ def temporary_directory(prefix: str, parent: Path | None = None) -> Iterator[Pat
         raise no_room(error, where) from None
     finally:
         os.close(handle)
-        shutil.rmtree(path, ignore_errors=True)
+        with contextlib.suppress(OSError):  # the next run removes what is left
+            remove_tree(path)
 
 
 def _try_lock(handle: int) -> bool:
@@ -134,7 +135,10 @@ def sweep(directory: Path, prefix: str) -> None:
                         stat = os.fstat(handle)
                         is_old = time.time() - stat.st_mtime > _GRACE_SECONDS
                         if stat.st_uid == os.geteuid() and is_old and _try_lock(handle):
-                            shutil.rmtree(path) if path.is_dir() else path.unlink()
+                            if path.is_dir():
+                                remove_tree(path)
+                            else:
+                                path.unlink()
                     finally:
                         os.close(handle)
 

@@ -99,8 +99,16 @@ def project(folder: Path, text: str) -> Path:
         f"[dependency-groups]\ndev = [\"{PIN}; python_version >= '3.10'\"]\n",
         f'[dependency-groups]\ndev = ["{PIN}; python_version >= \\"3.10\\""]\n',
         f'# "iree-base-compiler==3.12.0"\n[project]\ndependencies = ["iree-base-runtime==3.12.0", "{PIN}"]\n',
+        f'[project]\nkeywords = ["iree-base-compiler"]\ndependencies = ["{PIN}"]\n',
+        f'[project]\nkeywords = ["iree-base-compiler==3.12.0", "x"]\ndependencies = ["""{PIN}"""]\n',
+        f'[build-system]\nrequires = ["setuptools", "{PIN}"]\n',
+        f'[tool.uv]\ndev-dependencies = ["{PIN}"]\n',
+        '[dependency-groups]\na = [{include-group = "b"}]\nb = ["IREE_Base.Compiler == 3.13.0"]\n',
     ],
-    ids=["lines", "literal", "extra", "marker", "escaped", "comment"],
+    ids=[
+        *("lines", "literal", "extra", "marker", "escaped", "comment", "keyword", "other keyword", "build", "tool"),
+        "group",
+    ],
 )
 def test_a_pin_is_found_in_a_project_file(tmp_path: Path, text: str) -> None:
     assert sought_compiler(project(tmp_path, text)).spec == PIN
@@ -110,12 +118,27 @@ def test_a_pin_is_found_in_a_project_file(tmp_path: Path, text: str) -> None:
     ("text", "words"),
     [
         ("[project]\n", ": pins no release of iree-base-compiler "),
-        (f"{PIN}\n", ": pins no release of iree-base-compiler "),
-        ('dev = ["iree-base-compiler>=3.11"]', ":1: iree-base-compiler is not pinned to one release: "),
-        ('"iree-base-compiler" = "3.13.0"', ":1: iree-base-compiler is not pinned to one release: "),
-        (f'a = ["{PIN}"]\nb = ["{PIN}.1"]\n', ":2: pins 3.13.0 and 3.13.0.1 of iree-base-compiler "),
+        (f"{PIN}\n", ": is not a TOML file: "),
+        (f'[project]\nkeywords = ["{PIN}"]\n', ": pins no release of iree-base-compiler "),
+        (f'[project]\ndescription = "needs {PIN}"\n', ": pins no release of iree-base-compiler "),
+        (
+            '[dependency-groups]\n# iree-base-compiler>=3.11\ndev = [\n  "numpy",\n  "iree-base-compiler>=3.11",\n]\n',
+            ":5: iree-base-compiler is not pinned to one release: ",
+        ),
+        (
+            '[project]\nkeywords = ["iree-base-compiler"]\ndependencies = ["iree-base-compiler"]\n',
+            ":3: iree-base-compiler is not pinned to one release: ",
+        ),
+        (
+            f'[dependency-groups]\na = ["{PIN}"]\nb = ["{PIN}.1"]\n',
+            ":3: pins 3.13.0 and 3.13.0.1 of iree-base-compiler ",
+        ),
+        (
+            f'[project.optional-dependencies]\na = ["{PIN}"]\nb = ["""\\\n  {PIN}.1"""]\n',
+            ":4: pins 3.13.0 and 3.13.0.1 of iree-base-compiler ",
+        ),
     ],
-    ids=["none", "no string", "range", "other table", "twice"],
+    ids=["none", "no TOML", "keyword", "description", "range", "keyword and range", "twice", "several lines"],
 )
 def test_a_project_file_without_one_pin_is_refused(tmp_path: Path, text: str, words: str) -> None:
     path = project(tmp_path, text)
@@ -202,3 +225,25 @@ def test_a_variable_of_the_environment_is_not_filled_in(tmp_path: Path, monkeypa
     found = sought(tmp_path, f"-f https://iree.dev/${{TOKEN}}/links.html\n{PIN}\n")
     assert found.places.find_links == ("https://iree.dev/${TOKEN}/links.html",)
     assert os.environ["TOKEN"] not in repr(found)
+
+
+# Digests of the wheel.
+
+
+def test_the_digests_of_a_pin_are_those_of_its_release(tmp_path: Path) -> None:
+    one, two = f"sha256:{'0' * 64}", f"sha512:{'1' * 128}"
+    hashes = (("3.13.0", one), ("3.13.0", two))
+    for text in (
+        f"{PIN} --hash={one} --hash={two}\n",
+        f"numpy==2.0 \\\n    --hash=sha256:ff\n{PIN} \\\n    --hash={one} \\\n    --hash {two}\n",
+        f"{PIN} --hash={one}\n{PIN} --hash={two}  # both\n",
+    ):
+        found = sought(tmp_path, text)
+        assert (found.spec, found.places.hashes) == (PIN, hashes), text
+    assert sought(tmp_path, f"{PIN}  # --hash={one}\n").places.hashes == ()
+
+
+def test_a_digest_that_pip_does_not_allow_is_refused(tmp_path: Path) -> None:
+    for digest in ("md5:00", "sha256:xyz", "00"):
+        line = refusal(tmp_path, f"numpy\n{PIN} --hash={digest}\n")
+        assert line.startswith(f":2: '{digest}' is not a digest that pip allows (write --hash=sha256:")

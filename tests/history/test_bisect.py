@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from fake_compiler import TEMPLATES, install
 from fake_wheels import entries, wheel_name, write_wheel
-from series import CELL, KEY, Value, write_series
+from replacing import replace
+from report_factory import with_metrics
+from series import CELL, KEY, Value, side, write, write_series
 
 from bot.cli.main import main
 
@@ -107,6 +109,26 @@ def test_bad_is_what_the_options_say(
 def test_another_metric_moves_at_another_place(home: Path, answer: Answer) -> None:
     ends = series(home, 3, 3, 3, 3, 9, metric="executables")
     assert Path(answer("--metric", "executables", "--among", "nightly", *ends)["first_bad"]).stem == "3.6.0"
+
+
+def test_another_metric_is_not_explained_by_a_cause_of_bytes(home: Path, bisect: Bisect) -> None:
+    values = {"3.2.0": 3, "3.3.0": 3, "3.4.0": 9, "3.5.0": 9}
+    for version, value in values.items():
+        made = side(version, value, "steady_sites")
+        cells = tuple(
+            with_metrics(cell, artifact_bytes=100_000 + 1000 * value, dispatch_sites=value + 2)
+            if cell.key == KEY
+            else cell
+            for cell in made.cells
+        )
+        write(home / "nightly" / f"{version}.json", replace(made, cells=cells))
+    ends = ("nightly/3.2.0.json", "nightly/3.5.0.json")
+    code, out, err = bisect("--config", "default", "--metric", "steady_sites", "--among", "nightly/*.json", *ends)
+    assert code == 0 and "first bad: nightly/3.4.0.json" in out, err
+    why = "causes are known of artifact_bytes, not of steady_sites; changed with it: dispatch_sites 5 → 11"
+    assert f"cause: not known: {why}\n" in out
+    found = json.loads((home / "out/bisect.json").read_text())
+    assert (found["cause"], found["why"]) == (None, why)
 
 
 def test_a_range_is_left_where_what_lies_at_the_step_cannot_be_measured(home: Path, answer: Answer) -> None:

@@ -68,7 +68,7 @@ def test_it_is_one_slim_image_of_a_python_of_the_project_without_a_compiler() ->
     assert not [name for name in locked() if name.startswith("iree")]
     assert not re.search(r"\biree-\w+", "".join(of("RUN") + of("COPY")))
     assert of("USER") == [] and of("ENTRYPOINT") == ['["code-size-bot"]']
-    assert PROJECT["project"]["scripts"] == {"code-size-bot": "bot.cli.main:main"}
+    assert PROJECT["project"]["scripts"] == {"code-size-bot": "bot.start:run"}
     assert not [name for name in ("CODE_SIZE_", "GITHUB_", "INPUT_") if name in "".join(of("ENV"))]
 
 
@@ -85,6 +85,8 @@ def test_the_build_context_is_what_is_copied_and_that_is_what_the_package_needs(
 
 def test_every_dependency_is_locked_with_hashes_at_an_admitted_version_and_the_lock_names_no_host() -> None:
     for wanted in map(Requirement, [*PROJECT["project"]["dependencies"], *PROJECT["build-system"]["requires"]]):
+        if wanted.marker is not None and not wanted.marker.evaluate({"python_version": "3.13"}):
+            continue
         assert locked()[canonicalize_name(wanted.name)][0] in wanted.specifier, f"{wanted}: run make lock"
     assert [name for name, (_, hashes) in locked().items() if hashes == 0] == []
     assert "://" not in LOCK and not re.search(r"^\s*--(?!hash=)", LOCK, re.MULTILINE)

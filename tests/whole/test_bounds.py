@@ -105,6 +105,30 @@ def test_what_is_no_file_is_not_waited_for(place: Place, kind: str) -> None:
     assert ran.cells["vmvx"]["failure"]["message"] == "the file of the stack usage is no regular file"
 
 
+LEFT = {
+    "removed": ("shutil.rmtree(os.getcwd())", "the compiler removed the folder that it worked in"),
+    "name": ("open(b'tmp/b\\xff.o', 'w').close()", r"b\xff.o has a name that is not UTF-8"),
+    "deep": ("[os.mkdir('d') or os.chdir('d') for _ in range(3000)]", ""),
+}
+
+
+@pytest.mark.parametrize("kind", LEFT)
+def test_what_a_compiler_does_to_its_folder_fails_its_own_build_at_most(place: Place, kind: str) -> None:
+    fake = place.compiler()
+    action, reason = LEFT[kind]
+    text = fake.binary.read_text().replace("from iree_compile import main", "import iree_compile\nimport os, shutil")
+    text = text.replace("sys.exit(main(", "code = iree_compile.main(").replace("sys.argv[1:]))", "sys.argv[1:])")
+    chosen = "if 'out.vmfb' in sys.argv and '--iree-hal-target-backends=vmvx' in sys.argv:"
+    fake.binary.write_text(f"{text}{chosen}\n    {action}\nsys.exit(code)\n")
+    ran = place.measure()
+    assert ran.code == 0, ran.said
+    row = ran.cells["vmvx"]
+    assert (row["status"], row["failure"] and row["failure"]["message"]) == (
+        ("failed", reason) if reason else ("ok", None)
+    )
+    assert ran.cells["llvm-cpu-x86_64"]["status"] == "ok"
+
+
 # A compiler that does not answer
 
 
