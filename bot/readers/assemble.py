@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -296,9 +296,19 @@ def _unique(pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
 def read_stack_usage(text: str) -> dict[str, int]:
     """Function → bytes of its machine frame; of two functions of one name (private helpers) the larger one.
 
-    Raises MalformedBinary naming the first line that is not of the format.
+    Raises as `stack_usage_rows`.
     """
     frames: dict[str, int] = {}
+    for name, size in stack_usage_rows(text):
+        frames[name] = max(size, frames.get(name, 0))
+    return frames
+
+
+def stack_usage_rows(text: str) -> Iterator[tuple[str, int]]:
+    """Yield function and bytes of its machine frame, line by line.
+
+    Raises MalformedBinary naming the first line that is not of the format.
+    """
     for number, line in enumerate(text.split("\n"), start=1):
         if not line:
             continue
@@ -310,8 +320,7 @@ def read_stack_usage(text: str) -> dict[str, int]:
         if not name or ":" not in function or not is_number or kind not in ("static", "dynamic"):
             what = "not `place:function`, a number of bytes, static or dynamic"
             raise MalformedBinary(what, where=f"stack usage file, line {number}")
-        frames[name] = max(int(size), frames.get(name, 0))
-    return frames
+        yield name, int(size)
 
 
 class _Section(msgspec.Struct, frozen=True, rename="kebab"):
