@@ -119,7 +119,8 @@ class CommandCompiler:
                     output = output.rstrip().rpartition("\n")[2]
                 return failure(replace(outcome, output=output), limit_seconds)
             try:
-                return self._collected(folder / OUT, outcome.cpu_ms, outcome.peak_rss_kib)
+                result = self._collected(folder / OUT, outcome.cpu_ms, outcome.peak_rss_kib)
+                return replace(result, sources_digest=_digest(files)) if isinstance(result, Compiled) else result
             except (InputError, OSError) as error:
                 return Failure("read", error.what if isinstance(error, InputError) else f"{error.strerror}")
 
@@ -151,6 +152,11 @@ class CommandCompiler:
         if unknown := facts.keys() - METRIC_BY_ID.keys() - {one.id for one in command.metrics}:
             raise InputError(f"{FACTS} names no metric: {min(unknown)[:60]!r}; compiler.metrics declares further ones")
         return Compiled(files, cpu_ms, peak_rss_kib, facts=facts, artifacts=tuple(artifacts), stages=command.stages)
+
+
+def _digest(files: Mapping[str, bytes]) -> str:
+    """SHA-256 (hex) of files and their paths."""
+    return digest_of([f"{name}\n{hashlib.sha256(data).hexdigest()}" for name, data in sorted(files.items())])
 
 
 def any_of(globs: Sequence[str], name: str) -> bool:

@@ -32,6 +32,7 @@ _NUMBER = re.compile(r"-?\d+")
 _MOST_PAIRS = 2
 _LONGEST = 4_000  # Of a configuration, in characters: real ones have hundreds
 SET, UNSET = "set", "not set"
+SOURCE_CHANGED = "the model is the same, and another file that the command reads changed"
 UNNAMED = "a different configuration, in which no value with a name differs"
 
 
@@ -112,7 +113,7 @@ def _clustered(key: CellKey, cause: str, delta: Delta, same_model: bool) -> tupl
         operation, count = next(iter(delta.passed.operations.items()), ("", 0))
         return _Passed(delta.passed.name, operation, count > 0), tuple(delta.passed.operations.items())
     if cause == "input":
-        return (key.model, why), same_model
+        return (key.model, why), SOURCE_CHANGED if delta.note == SOURCE_CHANGED else same_model
     if cause == "fusion":  # regions of one structure have other constants, shapes or offsets
         return ("structure" in delta.matched, why), row and row.kind
     if cause == "strategy":
@@ -136,6 +137,8 @@ def _described(cause: str, what: Any, traits: Counter[Any]) -> str:
     if cause not in EARLY_CAUSES:
         return what or _WORDS.get(cause, "")
     first, why = what
+    if cause == "input" and traits[SOURCE_CHANGED]:
+        return f"the source of {first} changed"
     if cause == "input" and not traits[True]:
         return f"{first} itself changed"
     if cause == "input":
