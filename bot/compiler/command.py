@@ -29,6 +29,7 @@ from bot.compiler.compiler import Compile, Compiled, Result, Session
 from bot.compiler.diagnostics import failure, require_room
 from bot.compiler.storage import COMPLETE, filled, hold
 from bot.compiler.wheels import download, newest, pip, reason, this_python
+from bot.core.json_text import require_single_keys
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import PlannedCell
 from bot.core.snapshot import CompilerInfo, Failure
@@ -136,18 +137,24 @@ class CommandCompiler:
             return Failure("compile", f"wrote no file that is {' or '.join(command.artifacts)}, but {there}")
         patterns = (*command.artifacts, STACK_USAGE, *(f"*.{stage}" for stage in command.stages))
         measured = {name: path for name, path in names if any_of(patterns, name)}
+        if (out / FACTS).is_symlink():
+            raise InputError(f"{FACTS} is a link")
         if link := next((name for name, path in measured.items() if path.is_symlink()), None):
             raise InputError(f"{link} is a link")
         whole_bytes = sum(require_bounded(path, name) for name, path in measured.items())
         if whole_bytes > MOST_READ_BYTES:
             raise InputError(f"the files have {whole_bytes:,} bytes; more than {MOST_READ_BYTES:,} are not read")
         files = {name: read_bounded(path, name) for name, path in measured.items()}
-        has_facts = (out / FACTS).is_file() and not (out / FACTS).is_symlink()
+        has_facts = (out / FACTS).is_file()
         text = read_bounded(out / FACTS, FACTS, _MOST_FACTS_BYTES) if has_facts else b"{}"
         try:
             figures = msgspec.json.decode(text, type=dict[str, int])
         except (msgspec.DecodeError, RecursionError) as error:
             raise InputError(f"{FACTS} is no mapping of metric ids to whole numbers: {str(error)[:120]}") from None
+        try:
+            require_single_keys(text, FACTS)
+        except InputError as error:
+            raise InputError(f"{FACTS} {error.what}") from None
         facts = {**dict.fromkeys(one.id for one in command.metrics), **figures}
         if unknown := facts.keys() - METRIC_BY_ID.keys() - {one.id for one in command.metrics}:
             raise InputError(f"{FACTS} names no metric: {min(unknown)[:60]!r}; compiler.metrics declares further ones")

@@ -268,7 +268,8 @@ def of_entries(dispatches: Sequence[Dispatch], metric: Metric, why: str = "", si
     values = [getattr(row, metric.of_entry) for row in dispatches]
     unknown = [row.name for row, value in zip(dispatches, values, strict=True) if value is None]
     if values and not unknown:
-        return Known((max if metric.over == "largest" else sum)(values))
+        value = (max if metric.over == "largest" else sum)(values)
+        return Known(value) if is_count(value) else Known(None, f"the sum of {len(values):,} values is out of range")
     if why or not values:
         return Known(None, why or NO_ENTRY)
     return Known(None, silent if silent and len(unknown) == len(values) else f"not known of {unknown[0]}")

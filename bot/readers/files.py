@@ -19,7 +19,7 @@ from bot.core.reading import Measurement, Reading
 from bot.core.record import is_count
 from bot.core.snapshot import Dispatch
 from bot.core.trace import LLVM, MACHINE, MLIR, SOURCE, DispatchTrace, PassStep
-from bot.errors import InputError, MalformedBinary
+from bot.errors import ImpossibleBinary, InputError, MalformedBinary
 from bot.readers.archive import THIN_MAGIC, is_archive, members_of
 from bot.readers.artifact import read_executable
 from bot.readers.assemble import OF_ENTRY_POINT, of_entries
@@ -55,7 +55,7 @@ def measure_files(
     facts: Mapping[str, int | None],
     costs: tuple[int, int | None],
 ) -> Measurement:
-    """The numbers of one compile; raises InputError for facts that the files deny, and for a thin archive.
+    """The numbers of one compile; raises InputError for facts that are impossible.
 
     `artifacts`: those of the files that ship; `facts`: metric id → what the command says of it; None for a declared one
     of which it says nothing; `costs`: CPU time in ms, and peak memory in KiB.
@@ -65,6 +65,8 @@ def measure_files(
     for piece in pieces:
         try:
             readings[piece.name] = _read(piece.data)
+        except ImpossibleBinary as error:
+            raise InputError(f"{piece.name}: {error.what}") from None
         except MalformedBinary as error:
             unread[piece.name] = error.line
     data_of = {piece.name: piece.data for piece in pieces}
