@@ -38,6 +38,8 @@ _STACK_USAGE = ".su"
 _LLVM_IR = re.compile(rb"^(?:define|declare|target triple)\b", re.MULTILINE)
 _MLIR = re.compile(rb"^\s*(?:#\w+ = |module\b|tt\.func|llvm\.func|func\.func)", re.MULTILINE)
 _INSTRUCTION = re.compile(rb"\s+(?:@!?%\w+ )?([a-z][\w.]+)(?=\s|;|$)")  # of assembly, PTX with its predicates among it
+_BARE_SHAPE = re.compile(rb"(tensordesc|(?<![\w.]))<(?=(?:(?:\d+|\?)x)+[a-z])")
+"""Triton 3.8 writes `<128x64xf16>` and `!tt.tensordesc<128x64xf16>` where 3.6 has a `tensor` between the brackets."""
 _SHOWN_OF_MNEMONIC = 2  # `ld.global.v4.b32` counts as `ld.global`: sizes and modes beside it are many
 
 
@@ -216,6 +218,7 @@ def stages_of(files: Mapping[str, bytes], stages: Sequence[str]) -> DispatchTrac
 def _items(text: bytes, level: str) -> list[str]:
     lines = [line[:LONGEST_LINE_BYTES] for line in text.split(b"\n")]
     if level != MACHINE:
-        return [item for line in lines for item in operations_of(line, level)]
+        spelled = (_BARE_SHAPE.sub(rb"\1<tensor<", line) for line in lines)
+        return [item for line in spelled for item in operations_of(line, level)]
     names = (match[1].decode() for match in map(_INSTRUCTION.match, lines) if match)
     return [".".join(name.split(".")[:_SHOWN_OF_MNEMONIC]) for name in names]

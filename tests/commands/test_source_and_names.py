@@ -145,3 +145,40 @@ def test_overloads_that_are_equally_alike_are_not_paired(tmp_path: Path) -> None
     head = base.replace("k<2>", "k<5>").replace("k<3>", "k<7>")
     found = {pair for pair in pairs(tmp_path, base, head) if "use" not in str(pair)}
     assert found == {("_Z1kILi2EEii", None), ("_Z1kILi3EEii", None), (None, "_Z1kILi5EEii"), (None, "_Z1kILi7EEii")}
+
+
+TTIR = """module {
+  tt.func public @mm(%a: !tt.ptr<f16>) {
+    %0 = tt.make_tensor_descriptor %a, [%M, %K], [%s, %c1_i64] : <f16>, <tensor<128x64xf16>> loc(#loc36)
+    %1 = tt.descriptor_load %0[%x, %y] : !tt.tensordesc<tensor<128x64xf16>> -> tensor<128x64xf16> loc(#loc44)
+    tt.descriptor_store %0[%2, %3], %1 : !tt.tensordesc<tensor<128x64xf16>>, tensor<128x64xf16> loc(#loc24)
+    tt.return
+  }
+}
+"""
+"""As Triton 3.6 writes it; 3.8 writes the types of descriptors without `tensor<…>`."""
+SHORT_TTIR = TTIR.replace("<tensor<128x64xf16>>", "<128x64xf16>")
+
+
+@pytest.mark.parametrize(
+    ("head", "operation"),
+    [
+        (SHORT_TTIR, None),
+        (SHORT_TTIR.replace("[%s, %c1_i64] : <f16>, <128x64xf16>", "[%s, %c1_i64] : <f16>, <128x32xf16>"), "128x32"),
+        (TTIR.replace("    tt.return", "    %9 = tt.make_tensor_descriptor %a : <f16>, <tensor<8xf16>>\n"), ""),
+    ],
+)
+def test_another_spelling_of_a_type_is_not_another_operation(tmp_path: Path, head: str, operation: str | None) -> None:
+    run = ["sh", "-c", "cc -c {model} -O{side} -o {out}/code.o; cp {side}.ttir {out}/k.ttir"]
+    code = {"k.c": "int f(int n) { int s = 0; for (int i = 0; i < n; i++) s += i * s; return s; }\n"}
+    write(tmp_path, run, code, base="0", head="2", sources=["*.ttir"], stages=["ttir"])
+    (tmp_path / "0.ttir").write_text(TTIR)
+    (tmp_path / "2.ttir").write_text(head)
+    bot(tmp_path, "compare")
+    [cell] = report(tmp_path)["cells"]
+    [row] = cell["dispatches"]
+    if operation is None:
+        assert not row.get("pass") and "make_tensor_descriptor" not in json.dumps(report(tmp_path))
+    else:
+        assert row["pass"] == "ttir"
+        assert any("make_tensor_descriptor" in name and operation in name for name in row["operations"])
