@@ -128,9 +128,9 @@ def test_a_function_larger_than_its_section_fails_its_build_alone(tmp_path: Path
     bot(tmp_path, "measure", "--compiler", "x", "--out", "out/head.json")
     rows = cells(tmp_path)
     assert rows["fine"]["metrics"]["executable_bytes"] == 24
-    for name, size in (("huge", "1,000,000,000,000,000"), ("more", "25")):
+    for name, shown in (("huge", "1,000,000,000,000,000"), ("more", "25")):
         assert rows[name]["status"] == "failed"
-        words = f"code.o: function 'kernel' has {size} bytes in a section of 24 bytes"
+        words = f"code.o: function 'kernel' has {shown} bytes in a section of 24 bytes"
         assert rows[name]["failure"]["message"] == words
 
 
