@@ -148,8 +148,8 @@ def _described(cause: str, what: Any, traits: Counter[Any]) -> str:
         words = "the same regions with different constants, shapes or offsets"
     else:  # `regions formed differently: matmul (12), conv (3)`: the most frequent kinds first; others are only counted
         kinds = Counter[str]()
-        for (kind, _), count in traits.items():
-            kinds[kind] += count
+        for (kind, _), number in traits.items():
+            kinds[kind] += number
         largest = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))[:_NAMED_LIMIT]
         rest = kinds.total() - sum(count for _, count in largest)
         named = [f"{name} ({count:,})" for name, count in largest] + ([f"{rest:,} of other kinds"] if rest else [])
