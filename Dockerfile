@@ -23,9 +23,10 @@ LABEL org.opencontainers.image.title="code-size-bot" \
       org.opencontainers.image.licenses="Apache-2.0"
 
 # Python 3.11 beside this one loads the MLIR bindings of compilers that are built for it alone, as IREE's own CI does.
+# libstdc++6 demangles the names of C++ functions.
 # hadolint ignore=DL3008 # Debian's mirrors keep only the newest version of a package: a pin breaks with the next fix
 RUN apt-get update \
- && apt-get install --yes --no-install-recommends ca-certificates git python3.11 \
+ && apt-get install --yes --no-install-recommends ca-certificates git libstdc++6 python3.11 \
  && rm -rf /var/lib/apt/lists/*
 
 COPY --from=build /opt/bot /opt/bot

@@ -59,6 +59,10 @@ class MalformedBinary(InputError):
     """Bytes that are not what their format says; readers raise this and nothing else."""
 
 
+class ImpossibleBinary(MalformedBinary):
+    """Figures that contradict each other, such as a function larger than the section that holds it."""
+
+
 class TemplateError(InputError):
     """A template of the user that cannot be used."""
 

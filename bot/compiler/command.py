@@ -31,6 +31,7 @@ from bot.compiler.importing import lfs_pointer
 from bot.compiler.storage import COMPLETE, filled
 from bot.compiler.unpacked import digests_of, held, write_list
 from bot.compiler.wheels import download, is_wheel_of, newest, pip, reason, require_hash, this_python
+from bot.core.json_text import require_single_keys
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import PlannedCell
 from bot.core.snapshot import CompilerInfo, Failure
@@ -124,7 +125,8 @@ class CommandCompiler:
                     output = output.rstrip().rpartition("\n")[2]
                 return failure(replace(outcome, output=output), limit_seconds)
             try:
-                return self._collected(folder / OUT, outcome.cpu_ms, outcome.peak_rss_kib)
+                result = self._collected(folder / OUT, outcome.cpu_ms, outcome.peak_rss_kib)
+                return replace(result, sources_digest=_digest(files)) if isinstance(result, Compiled) else result
             except (InputError, OSError) as error:
                 return Failure("read", error.what if isinstance(error, InputError) else f"{error.strerror}")
 
@@ -142,22 +144,33 @@ class CommandCompiler:
         measured = {name: path for name, path in names if any_of(patterns, name)}
         for name in measured:
             require_utf8(name)
+        if (out / FACTS).is_symlink():
+            raise InputError(f"{FACTS} is a link")
         if link := next((name for name, path in measured.items() if path.is_symlink()), None):
             raise InputError(f"{link} is a link")
         whole_bytes = sum(require_bounded(path, name) for name, path in measured.items())
         if whole_bytes > MOST_READ_BYTES:
             raise InputError(f"the files have {whole_bytes:,} bytes; more than {MOST_READ_BYTES:,} are not read")
         files = {name: read_bounded(path, name) for name, path in measured.items()}
-        has_facts = (out / FACTS).is_file() and not (out / FACTS).is_symlink()
+        has_facts = (out / FACTS).is_file()
         text = read_bounded(out / FACTS, FACTS, _MOST_FACTS_BYTES) if has_facts else b"{}"
         try:
             figures = msgspec.json.decode(text, type=dict[str, int])
         except (msgspec.DecodeError, RecursionError) as error:
             raise InputError(f"{FACTS} is no mapping of metric ids to whole numbers: {str(error)[:120]}") from None
+        try:
+            require_single_keys(text, FACTS)
+        except InputError as error:
+            raise InputError(f"{FACTS} {error.what}") from None
         facts = {**dict.fromkeys(one.id for one in command.metrics), **figures}
         if unknown := facts.keys() - METRIC_BY_ID.keys() - {one.id for one in command.metrics}:
             raise InputError(f"{FACTS} names no metric: {min(unknown)[:60]!r}; compiler.metrics declares further ones")
         return Compiled(files, cpu_ms, peak_rss_kib, facts=facts, artifacts=tuple(artifacts), stages=command.stages)
+
+
+def _digest(files: Mapping[str, bytes]) -> str:
+    """SHA-256 (hex) of files and their paths."""
+    return digest_of([f"{name}\n{hashlib.sha256(data).hexdigest()}" for name, data in sorted(files.items())])
 
 
 def any_of(globs: Sequence[str], name: str) -> bool:

@@ -27,6 +27,8 @@ class Compiled:
     # nothing
     facts: Mapping[str, int | None] = field(default_factory=dict)
     artifacts: tuple[str, ...] = ()  # those of the files that ship, where the compiler has no one artifact
+    # SHA-256 (hex) over the files that the command could read, and their paths; empty for any other compiler
+    sources_digest: str = ""
     stages: tuple[str, ...] = ()  # ends of names of those that are its own IR, in its order
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -80,17 +81,39 @@ def converted(plain: Any, kind: type[_T], where: str) -> _T:
         raise _refused(error, where) from None
 
 
+class _TwiceError(Exception):
+    """A key that stands twice in one object; args: the key."""
+
+
+def _require_single(pairs: list[tuple[str, Any]]) -> None:
+    counts = Counter(key for key, _ in pairs)
+    if len(counts) < len(pairs):
+        raise _TwiceError(counts.most_common(1)[0][0])
+
+
+def require_single_keys(text: bytes | str, where: str, hint: str = "") -> None:
+    """Raise InputError for JSON with an object that has a key twice: readers disagree about which value counts."""
+    try:
+        json.loads(text, object_pairs_hook=_require_single)
+    except _TwiceError as error:
+        raise InputError(f"has the key {str(error)[:60]!r} twice in one object", where=where, hint=hint) from None
+    except (ValueError, RecursionError) as error:
+        what = f"is not JSON, or was cut off: {str(error)[:_SHOWN_CHARACTERS]}"
+        raise InputError(what, where=where, hint=hint) from None
+
+
 class _Headed(msgspec.Struct):
     schema: str = ""
 
 
 def require_schema(text: bytes | str, schema: str, noun: str, where: str, hint: str) -> None:
-    """Raises InputError for text of another schema: its other fields are none that anybody has to look at."""
+    """Raise InputError for text of another schema, and for a key that stands twice in one object."""
     own = decoded(text, _Headed, where, hint, noun).schema
     if own != schema:
         shown = repr(own if len(own) <= 60 else f"{own[:57]}...") if own else "missing"
         what = f"is not a {noun} that this version reads: its schema is {shown}, not {schema!r}"
         raise InputError(what, where=where, hint=hint)
+    require_single_keys(text, where, hint)
 
 
 def _refused(error: msgspec.ValidationError, where: str, hint: str = "", noun: str = "") -> InputError:

@@ -138,6 +138,7 @@ VM, CONSTANTS, TABLES = "vm", "constants", "tables"
 EXECUTABLES = "executables/"  # before the name that a reader has for a part of an executable
 OTHER, UNREAD = EXECUTABLES + "tables", EXECUTABLES + "unread"
 """What of an executable no part claims: names, tables, padding; and executables that could not be read."""
+ARCHIVE = EXECUTABLES + "archive"  # what an archive such as `libf.a` adds to its members
 CODE = frozenset({EXECUTABLES + name for name in ("text", "bytecode", "functions")})
 """Where the code of entry points is."""
 
@@ -147,6 +148,7 @@ _WORDS = {
     TABLES: "tables and padding of the artifact",
     OTHER: "names, tables and padding of the executables",
     UNREAD: "executables that could not be read",
+    ARCHIVE: "headers and indexes of archives",
     "symbols": "symbol tables",
     "dynamic": "dynamic symbols",
     "rodata": "read-only data",

@@ -23,6 +23,8 @@ IDENTICAL = ("nothing: their functions are identical",)
 Words, and not an empty `varying`: that is what a stored baseline leaves of every family.
 """
 
+SOURCES = "sources"
+"""Beside the phases of a program: the digest of all files that a compiler that is a command could read."""
 HASHED_PHASES = ("input", "global-optimization")  # phases whose whole program is compared by one digest
 
 

@@ -12,10 +12,10 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec.structs import force_setattr, replace
 
-from bot.core.json_text import canonical, decoded, require_schema
-from bot.core.metrics import METRIC_BY_ID, METRICS, OwnMetrics, unlike
+from bot.core.json_text import canonical, decoded, require_schema, require_single_keys
+from bot.core.metrics import ARTIFACT_PARTS, METRIC_BY_ID, METRICS, OwnMetrics, unlike
 from bot.core.program import Family, Program
-from bot.core.record import DIGEST, DIGEST_BYTES, Amount, Count, Digest, Record, Small, always
+from bot.core.record import DIGEST, DIGEST_BYTES, INT_LIMIT, Amount, Count, Digest, Record, Small, always
 from bot.core.trace import DispatchTrace
 from bot.errors import InputError
 
@@ -399,8 +399,10 @@ def _without_cells(text: Iterable[bytes], cells: list[CellRow]) -> Iterator[byte
         if inside and line.startswith(b"{"):
             end = len(line.rstrip(b"],\n"))
             try:
-                cells.append(_shared(_decoder.decode(line[:end]), held))
-            except (msgspec.DecodeError, RecursionError):
+                cell = _decoder.decode(line[:end])
+                require_single_keys(line[:end], "cell")
+                cells.append(_shared(cell, held))
+            except (msgspec.DecodeError, RecursionError, InputError):
                 yield line  # which is refused with the whole, in words that say where
             else:
                 yield b"%d%s" % (_READ, line[end:])
@@ -422,6 +424,7 @@ def snapshot_of(row: SnapshotHead, rows: Sequence[CellRow], where: str) -> Snaps
     if taken := declared & METRIC_BY_ID.keys():
         raise InputError(f"declares {min(taken)!r}, which is a metric of this program", where=where, hint=MEASURE_AGAIN)
     cells = [cell_of(cell, row.programs, f"{where}: cells[{i}]", declared) for i, cell in enumerate(rows)]
+    _require_small(cells, where)
     if sum(trace.size for cell in cells for trace in cell.traces.values()) > MOST_TRACED:
         raise InputError("has larger traces than are looked at", where=where, hint=MEASURE_AGAIN)
     shared: dict[str, Any] = {name: getattr(row, name) for name in _SIDE}
@@ -435,12 +438,38 @@ def cell_of(row: CellRow, programs: Mapping[str, Program], where: str, declared:
             raise InputError(f"unknown metric {min(unknown)[:60]!r}", where=where)
     if row.parts and sum(row.parts.values()) != row.metrics.get("artifact_bytes"):
         raise InputError(f"its parts sum to {sum(row.parts.values())}, not to its artifact_bytes", where=where)
+    _require_possible(row, where)
     if row.program is not None and row.program not in programs:
         raise InputError(f"no program is called {row.program[:60]!r}", where=where)
     shared: dict[str, Any] = {name: getattr(row, name) for name in _AS_THEY_ARE}
     program = None if row.program is None else programs[row.program]
     traces = {} if row.traces is msgspec.UNSET else row.traces
     return Cell(CellKey(row.model, row.target), program=program, traces=traces, **shared)
+
+
+def _require_possible(row: CellRow, where: str) -> None:
+    """Raise InputError for a part, or the code of an entry point, that is larger than the artifact it is in."""
+    for metrics in (row.metrics, *(other.metrics for other in row.others)):
+        whole = metrics.get("artifact_bytes")
+        parts = [metrics.get(id_) for id_ in ARTIFACT_PARTS]
+        known_bytes = sum(part or 0 for part in parts)
+        if whole is not None and known_bytes > whole:
+            what = f"{', '.join(ARTIFACT_PARTS)} sum to {known_bytes:,}, and artifact_bytes is {whole:,}"
+            raise InputError(what, where=where)
+    whole = row.metrics.get("artifact_bytes")
+    for dispatch in row.dispatches:
+        for name in ("code_bytes", "executable_bytes"):
+            size = getattr(dispatch, name)
+            if size is not None and whole is not None and size > whole:
+                what = f"{name} of {dispatch.name[:60]!r} is {size:,}, and artifact_bytes is {whole:,}"
+                raise InputError(what, where=where)
+
+
+def _require_small(cells: Sequence[Cell], where: str) -> None:
+    """Raise InputError for figures whose sum over all cells no reader of JSON holds exactly."""
+    for id_ in {id_ for cell in cells for id_ in cell.metrics}:
+        if sum(cell.metrics.get(id_) or 0 for cell in cells) > INT_LIMIT:
+            raise InputError(f"{id_} of all cells sums to more than {INT_LIMIT:,}", where=where)
 
 
 def _shared(row: CellRow, held: dict[Any, Any]) -> CellRow:

@@ -45,6 +45,7 @@ from bot.explain.phases import (
     compare,
     dispatch_cause,
     dispatches_have,
+    opaque_source,
     rebound,
     same_numbers,
     source_diff,
@@ -52,7 +53,9 @@ from bot.explain.phases import (
     strategy_differs,
     strategy_note,
     unconfigured,
+    unnamed_bytes,
 )
+from bot.explain.root_causes import SOURCE_CHANGED
 from bot.explain.texts import Texts, no_texts
 
 # The explanation of a changed cell: its matched dispatches that are not the same, with cause, note and diff.
@@ -188,6 +191,8 @@ def _note(match: Match, cause: str | None, story: _Story, traced: _Traced) -> st
     base, head, compared = match.base, match.head, story.compared
     if cause == "packaging":
         return SAME_CODE
+    if cause == "input" and is_opaque(compared.head):
+        return SOURCE_CHANGED if compared.same_model else ""
     if cause and (base is None or head is None):
         return ""
     if base and head and cause == "strategy":
@@ -208,7 +213,8 @@ def _note(match: Match, cause: str | None, story: _Story, traced: _Traced) -> st
 
 
 def _coded(base: Dispatch, head: Dispatch, compared: Compared, traced: _Traced) -> str:
-    words = "the same source, different code" if is_opaque(compared.head) else "the same configuration, different code"
+    same = opaque_source(compared) if is_opaque(compared.head) else "configuration"
+    words = f"the same {same}, different code"
     if rebound(compared, base, head):
         return f"{words}, {REBOUND}"
     passed, untraced = traced
@@ -286,7 +292,8 @@ def headlined(explanation: Explanation, base: Cell, head: Cell, only_model: bool
     fallen = replace(explanation, waterfall=falls, parts=parts)
     if not falls:
         return fallen
-    cause, *others = sorted(falls, key=lambda cause: -abs(falls[cause]))  # of equal ones the earlier phase
+    # Of equal causes the earlier phase counts. No cause is named where as much is not known.
+    cause, *others = sorted(falls, key=lambda cause: (-abs(falls[cause]), cause != UNKNOWN))
     shown = [f"{CAUSE_WORDS.get(one, one.replace('-', ' '))} {_signed(falls[one])}" for one in (cause, *others[:1])]
     if 2 * abs(falls[cause]) < sum(map(abs, falls.values())):
         return replace(fallen, cause=MIXED, why=f"no cause has half of the change: {', '.join(shown)}")
@@ -310,6 +317,7 @@ OUTSIDE = "text outside of dispatches"
 RENAMED = "names of kernels in their code"
 TAKEN = "the rest of executables that one side alone has, counted with their dispatches"
 _CAUSE_OF_PART = {VM: "host", CONSTANTS: "host", TABLES: "packaging"}
+_UNNAMED_CODE = "text of functions that have no name"
 _UNKNOWN_CODE = "code of dispatches whose size is not known"
 
 
@@ -324,7 +332,9 @@ def _rest(base: Cell, head: Cell, explanation: Explanation, net_bytes: int, code
             if (one.base is None) != (one.head is None) and (row := one.head or one.base):
                 taken += ((whole_bytes(row) or 0) - (row.code_bytes or 0)) * (1 if one.head else -1)
         text = sum(size for part, size in changes.items() if part in CODE) - code_bytes + taken
-        if all(row.code_bytes is not None for cell in (base, head) for row in cell.dispatches):
+        if any(not cell.dispatches and unnamed_bytes(cell) for cell in (base, head)):
+            parts.append(PartDelta(UNKNOWN, _UNNAMED_CODE, text))
+        elif all(row.code_bytes is not None for cell in (base, head) for row in cell.dispatches):
             renamed_bytes = explanation.renamed_bytes + sum(
                 named_bytes(one.base, one.head) for one in explanation.dispatches
             )

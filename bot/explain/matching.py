@@ -9,6 +9,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from itertools import takewhile
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -75,7 +77,11 @@ def is_opaque(side: IndexedCell) -> bool:
     return side.program is not None and not side.program.sources and bool(side.program.phases)
 
 
+_STEM = "same-stem"
+
 PASSES: Mapping[str, Key] = {
+    # a function of the same name in the same file, where names are those of the source
+    "same-name": lambda side, row: (row.executable, row.name) if is_opaque(side) else None,
     # the same code of the same source: whatever its number is, nothing happened to it
     "identical-binary": _binary,
     # the same IR up to names and numbering: only the back end can make it differ
@@ -87,7 +93,7 @@ PASSES: Mapping[str, Key] = {
     # the compiler describes it in the same words; all there is without the IR
     "same-description": lambda _, row: (row.kind, describe(row)),
     # a kernel of the same name in its source: what it takes is another part of a mangled name
-    "same-stem": lambda side, row: row.kind if is_opaque(side) else None,
+    _STEM: lambda side, row: row.kind if is_opaque(side) else None,
 }
 """Each step of the matching, from strict to loose: entry points of equal key are pairs; a key of None abstains."""
 
@@ -138,7 +144,10 @@ def match_sides(base: IndexedCell, head: IndexedCell) -> tuple[Match, ...]:
     for name, key in PASSES.items():
         if not left or not right:
             break
-        pairs = list(_pairs((key, *_TIE_BREAKS), (base, left), (head, right)))
+        if name == _STEM:
+            pairs = list(_alike(key, (base, left), (head, right)))
+        else:
+            pairs = list(_pairs((key, *_TIE_BREAKS), (base, left), (head, right)))
         partners.update((b, (a, name)) for a, b in pairs)
         left, right = _unpaired(pairs, left, right)
     paired = [
@@ -167,6 +176,41 @@ def _pairs(
             pairs = list(_pairs((one,), (base[0], left), (head[0], right)))
             yield from pairs
             left, right = _unpaired(pairs, left, right)
+
+
+_MOST_COMPARED = 4_000  # pairs of names in one group; a larger group has too many overloads to tell apart
+
+
+def _alike(
+    key: Key, base: tuple[IndexedCell, list[int]], head: tuple[IndexedCell, list[int]]
+) -> Iterator[tuple[int, int]]:
+    """Yield pairs of one stem, most similar names first; overloads that are equally similar stay unpaired."""
+    others = _grouped(key, *head)
+    for value, left in _grouped(key, *base).items():
+        right = others.get(value, [])
+        if len(left) == len(right) == 1:
+            yield left[0], right[0]
+            continue
+        if len(left) * len(right) > _MOST_COMPARED:
+            continue
+        names = {a: base[0].cell.dispatches[a].name for a in left}
+        candidates = {b: head[0].cell.dispatches[b].name for b in right}
+        likeness = {(a, b): _likeness(names[a], candidates[b]) for a in left for b in right}
+        while likeness:
+            best = max(likeness.values())
+            first = [pair for pair, value in likeness.items() if value == best]
+            times = Counter(first_of for first_of, _ in first), Counter(second for _, second in first)
+            yield from ((a, b) for a, b in first if times[0][a] == times[1][b] == 1)
+            gone = {a for a, _ in first}, {b for _, b in first}
+            likeness = {(a, b): value for (a, b), value in likeness.items() if not (a in gone[0] or b in gone[1])}
+
+
+def _likeness(base_name: str, head_name: str) -> tuple[float, int]:
+    """Return how alike two mangled names are: the share of equal characters, then how long they begin alike."""
+    equal = (left == right for left, right in zip(base_name, head_name, strict=False))
+    common = sum(1 for _ in takewhile(bool, equal))
+    ratio = SequenceMatcher(None, base_name, head_name, autojunk=False).ratio()
+    return ratio, common
 
 
 def _unpaired(pairs: Sequence[tuple[int, int]], left: list[int], right: list[int]) -> tuple[list[int], list[int]]:

@@ -11,11 +11,12 @@ from functools import lru_cache
 from itertools import islice
 
 from bot.core.explanation import code_differs
-from bot.core.program import Program
+from bot.core.metrics import CODE
+from bot.core.program import SOURCES, Program
 from bot.core.snapshot import Cell, Dispatch
 from bot.core.words import noun_of
 from bot.explain.matching import IndexedCell, Match, is_opaque, numbers
-from bot.explain.root_causes import PIPELINE, UNNAMED, knobs, turned
+from bot.explain.root_causes import PIPELINE, SOURCE_CHANGED, UNNAMED, knobs, turned
 from bot.explain.texts import Texts
 
 
@@ -201,6 +202,24 @@ def _input(compared: Compared) -> Cause | None:
     return None
 
 
+def source_changed(compared: Compared) -> bool | None:
+    """Return whether a file that the command reads differs, of a compiler that is a command; None: not known."""
+    if not (is_opaque(compared.base) and is_opaque(compared.head)):
+        return None
+    if not compared.same_model or _phase_differs(compared, "input"):
+        return True
+    return _phase_differs(compared, SOURCES)
+
+
+def opaque_source(compared: Compared) -> str:
+    """Return what is the same on both sides of a command where its code differs."""
+    return "source" if source_changed(compared) is False else "model"
+
+
+def _other_files(compared: Compared) -> Cause | None:
+    return Cause("input", "input", SOURCE_CHANGED) if source_changed(compared) else None
+
+
 def _uncounted(compared: Compared) -> Cause | None:
     for name, census in (("base", compared.left), ("head", compared.right)):
         if census.unread:
@@ -275,15 +294,31 @@ def _codegen(compared: Compared) -> Cause | None:
             return Cause(None, None, unconfigured(*pair) + _reason(cell, "strategies"))
     if not pairs:
         return None
-    same = "source" if is_opaque(compared.head) else "configuration"
+    same = opaque_source(compared) if is_opaque(compared.head) else "configuration"
     why = f"{dispatches_have(len(pairs), len(compared.pairs))} the same {same} and different code"
     if all(rebound(compared, *pair) for pair in pairs):
         return Cause("codegen", "executable-source", f"{why}, {REBOUND}")
     return Cause("codegen", "code", why)
 
 
+NO_NAMES = "its functions have no names, so that their code could not be compared"
+
+
+def unnamed_bytes(cell: Cell) -> int:
+    """Return how much text of the executables is in no function whose name and size are known."""
+    text_bytes = sum(size for part, size in cell.parts.items() if part in CODE)
+    return text_bytes - sum(row.code_bytes or 0 for row in cell.dispatches)
+
+
 def _packaging(compared: Compared) -> Cause | None:
     pairs = compared.pairs
+    base_bytes, head_bytes = unnamed_bytes(compared.base.cell), unnamed_bytes(compared.head.cell)
+    if is_opaque(compared.head) and (base_bytes or head_bytes):
+        if not pairs:
+            return Cause(None, None, NO_NAMES)
+        if base_bytes != head_bytes:
+            why = f"text outside of named functions is {base_bytes:,} → {head_bytes:,} B"
+            return Cause("container", "code", why)
     unknown = sum(code_differs(*pair) is None for pair in pairs)
     if unknown:
         return Cause(None, None, f"{dispatches_have(unknown, len(pairs))} code that could not be compared")
@@ -295,6 +330,7 @@ QUESTIONS: tuple[Question, ...] = (
     _equal_artifacts,
     _unread,
     _input,
+    _other_files,
     _uncounted,
     _fusion,
     _dedup,
@@ -314,7 +350,7 @@ def dispatch_cause(match: Match, compared: Compared, cell: Cause) -> str | None:
     if compared.base.cell.program is None or compared.head.cell.program is None:
         return None
     if is_opaque(compared.base) and is_opaque(compared.head):  # its source is all that is known before its code
-        if not compared.same_model:
+        if source_changed(compared):
             return "input"
         is_same = base and head and code_differs(base, head) is False and same_numbers(base, head)
         return "packaging" if is_same else "codegen"

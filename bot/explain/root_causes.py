@@ -32,6 +32,7 @@ _NUMBER = re.compile(r"-?\d+")
 _MOST_PAIRS = 2
 _LONGEST = 4_000  # Of a configuration, in characters: real ones have hundreds
 SET, UNSET = "set", "not set"
+SOURCE_CHANGED = "the model is the same, and another file that the command reads changed"
 UNNAMED = "a different configuration, in which no value with a name differs"
 
 
@@ -112,9 +113,10 @@ def _clustered(key: CellKey, cause: str, delta: Delta, same_model: bool) -> tupl
         operation, count = next(iter(delta.passed.operations.items()), ("", 0))
         return _Passed(delta.passed.name, operation, count > 0), tuple(delta.passed.operations.items())
     if cause == "input":
-        return (key.model, why), same_model
+        return (key.model, why), SOURCE_CHANGED if delta.note == SOURCE_CHANGED else same_model
     if cause == "fusion":  # regions of one structure have other constants, shapes or offsets
-        return ("structure" in delta.matched, why), row and row.kind
+        is_pair = delta.base is not None and delta.head is not None and delta.base.sites == delta.head.sites
+        return ("structure" in delta.matched, why), (row.kind if row else None, is_pair)
     if cause == "strategy":
         both = [row.strategy if row else None for row in (delta.base, delta.head)]
         knobs = () if both[0] is None or both[1] is None else _turns(both[0], both[1])
@@ -136,6 +138,8 @@ def _described(cause: str, what: Any, traits: Counter[Any]) -> str:
     if cause not in EARLY_CAUSES:
         return what or _WORDS.get(cause, "")
     first, why = what
+    if cause == "input" and traits[SOURCE_CHANGED]:
+        return f"the source of {first} changed"
     if cause == "input" and not traits[True]:
         return f"{first} itself changed"
     if cause == "input":
@@ -143,10 +147,16 @@ def _described(cause: str, what: Any, traits: Counter[Any]) -> str:
     elif first:
         words = "the same regions with different constants, shapes or offsets"
     else:  # `regions formed differently: matmul (12), conv (3)`: the most frequent kinds first; others are only counted
-        largest = sorted(traits.items(), key=lambda item: (-item[1], item[0]))[:_NAMED_LIMIT]
-        rest = traits.total() - sum(count for _, count in largest)
+        kinds = Counter[str]()
+        for (kind, _), number in traits.items():
+            kinds[kind] += number
+        largest = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))[:_NAMED_LIMIT]
+        rest = kinds.total() - sum(count for _, count in largest)
         named = [f"{name} ({count:,})" for name, count in largest] + ([f"{rest:,} of other kinds"] if rest else [])
-        words = f"regions formed differently: {', '.join(named)}"
+        # Where each has a partner of its kind and its place, only its IR is known to differ: an encoding, for example.
+        are_pairs = all(is_pair for _, is_pair in traits)
+        what_differs = "other IR in regions of the same kinds" if are_pairs else "regions formed differently"
+        words = f"{what_differs}: {', '.join(named)}"
     return f"{words}; {why}" if why else words
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -268,7 +268,8 @@ def of_entries(dispatches: Sequence[Dispatch], metric: Metric, why: str = "", si
     values = [getattr(row, metric.of_entry) for row in dispatches]
     unknown = [row.name for row, value in zip(dispatches, values, strict=True) if value is None]
     if values and not unknown:
-        return Known((max if metric.over == "largest" else sum)(values))
+        value = (max if metric.over == "largest" else sum)(values)
+        return Known(value) if is_count(value) else Known(None, f"the sum of {len(values):,} values is out of range")
     if why or not values:
         return Known(None, why or NO_ENTRY)
     return Known(None, silent if silent and len(unknown) == len(values) else f"not known of {unknown[0]}")
@@ -296,9 +297,19 @@ def _unique(pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
 def read_stack_usage(text: str) -> dict[str, int]:
     """Function → bytes of its machine frame; of two functions of one name (private helpers) the larger one.
 
-    Raises MalformedBinary naming the first line that is not of the format.
+    Raises as `stack_usage_rows`.
     """
     frames: dict[str, int] = {}
+    for name, size in stack_usage_rows(text):
+        frames[name] = max(size, frames.get(name, 0))
+    return frames
+
+
+def stack_usage_rows(text: str) -> Iterator[tuple[str, int]]:
+    """Yield function and bytes of its machine frame, line by line.
+
+    Raises MalformedBinary naming the first line that is not of the format.
+    """
     for number, line in enumerate(text.split("\n"), start=1):
         if not line:
             continue
@@ -310,8 +321,7 @@ def read_stack_usage(text: str) -> dict[str, int]:
         if not name or ":" not in function or not is_number or kind not in ("static", "dynamic"):
             what = "not `place:function`, a number of bytes, static or dynamic"
             raise MalformedBinary(what, where=f"stack usage file, line {number}")
-        frames[name] = max(int(size), frames.get(name, 0))
-    return frames
+        yield name, int(size)
 
 
 class _Section(msgspec.Struct, frozen=True, rename="kebab"):

@@ -37,7 +37,7 @@ from elftools.elf.elffile import ELFFile
 from msgspec.structs import replace
 
 from bot.core.reading import Assembled, EntryPoint, Reader, Reading
-from bot.errors import MalformedBinary
+from bot.errors import ImpossibleBinary, MalformedBinary
 from bot.readers.binary import ByteSpan, WorkLimit, code_digest, fingerprint, label_sizes, require_disjoint, span_inside
 
 MAGIC = b"\x7fELF"
@@ -130,6 +130,14 @@ class Elf:
                 symbols.append(Symbol(names[start:end].decode("utf-8", "replace"), value, size, info & 0xF, section))
         return tuple(symbols)
 
+    def require_inside(self, symbol: Symbol) -> None:
+        """Raise `MalformedBinary` for a function that has bytes outside of its section."""
+        if symbol.size_bytes and self.contents(symbol) is None:
+            section = self.sections.get(symbol.section)
+            room = f"a section of {section.span.size:,} bytes" if section else "a section without bytes in the file"
+            what = f"function {symbol.name[:80]!r} has {symbol.size_bytes:,} bytes in {room}"
+            raise ImpossibleBinary(what, where="elf")
+
     def contents(self, symbol: Symbol) -> bytes | None:
         """What a linked file has for a symbol; None where its section has no such bytes."""
         section = self.sections.get(symbol.section)
@@ -142,7 +150,9 @@ class Elf:
 def read_elf(data: bytes) -> Reading:
     """Parts per kind of section; an entry point per function symbol (a stripped library has none)."""
     elf = parse_elf(data)
-    functions = (symbol for symbol in elf.symbols(STT_FUNC) if symbol.name != LOADER_FUNCTION)
+    functions = [symbol for symbol in elf.symbols(STT_FUNC) if symbol.name != LOADER_FUNCTION]
+    for symbol in functions:
+        elf.require_inside(symbol)
     entries = tuple(EntryPoint(symbol.name, code_bytes=symbol.size_bytes) for symbol in functions)
     return Reading("elf", len(data), elf.parts, entries)
 
@@ -258,9 +268,8 @@ class _Object:
         """Size and digest of the functions of one name."""
         name, size_bytes = namesakes[0].name, sum(symbol.size_bytes for symbol in namesakes)
         for symbol in namesakes:
-            section = self.sections.get(symbol.section)
-            is_inside = section is not None and symbol.value + symbol.size_bytes <= section.span.size
-            if not is_inside or symbol.section in self.unknown:
+            self.elf.require_inside(symbol)
+            if symbol.section not in self.sections or symbol.section in self.unknown:
                 return EntryPoint(name, size_bytes)
         pieces = (self._range(each, each.section, each.value, each.size_bytes, 0) for each in namesakes)
         return EntryPoint(name, size_bytes, code=code_digest(*chain.from_iterable(pieces)))
@@ -346,6 +355,8 @@ def _entry_point(elf: Elf, kernel: Mapping[str, Any], symbols: Mapping[str, Symb
         if value is not None and (type(value) is not int or value < 0):
             raise MalformedBinary(f"{FIELDS[field]} is {str(value)[:40]!r}", where="hsaco")
     function, descriptor = symbols.get(name), symbols.get(f"{name}.kd")
+    if function is not None:
+        elf.require_inside(function)
     machine_code, start_state = (elf.contents(each) if each else None for each in (function, descriptor))
     code = None
     if machine_code is not None and start_state is not None:

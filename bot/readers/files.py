@@ -10,18 +10,22 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from bot.core.metrics import CODE, EXECUTABLES, METRIC_IDS, METRICS, OTHER, UNREAD
+from bot.core.metrics import ARCHIVE, CODE, EXECUTABLES, METRIC_IDS, METRICS, OTHER, UNREAD
 from bot.core.reading import Measurement, Reading
 from bot.core.record import is_count
 from bot.core.snapshot import Dispatch
 from bot.core.trace import LLVM, MACHINE, MLIR, SOURCE, DispatchTrace, PassStep
-from bot.errors import InputError, MalformedBinary
+from bot.errors import ImpossibleBinary, InputError, MalformedBinary
+from bot.readers.archive import THIN_MAGIC, is_archive, members_of
 from bot.readers.artifact import read_executable
-from bot.readers.assemble import OF_ENTRY_POINT, of_entries, read_stack_usage
-from bot.readers.elf import CODE_OBJECT, CUBIN, ELF, function_codes
+from bot.readers.assemble import OF_ENTRY_POINT, of_entries
+from bot.readers.demangling import demangled, stem_of
+from bot.readers.elf import CODE_OBJECT, CUBIN, ELF, STT_FUNC, function_codes, parse_elf
+from bot.readers.frames import Row, fits, frames_of, rows_of
 from bot.readers.kernel_text import PTX
 from bot.readers.passes import LONGEST_LINE_BYTES, operations_of
 from bot.readers.spirv import SPIRV
@@ -30,30 +34,21 @@ READERS = (CODE_OBJECT, CUBIN, ELF, SPIRV, PTX)
 NO_ARTIFACT_SAYS_IT = "no file that the command left says it"
 _ADDED_AT_LAUNCH = ("workgroup_memory_max_bytes",)  # a file has what a kernel always takes; a launch may add to it
 _RELOCATABLE = (1).to_bytes(2, "little"), slice(16, 18)  # ET_REL, and where a file says so
-_COLUMN = re.compile(r"^(.*?:\d+):\d+:", re.MULTILINE)
-"""GCC writes a column behind the line, and `dynamic,bounded` of what is bounded."""
-_NESTED = re.compile(r"N?(?:St|S\d*_|K)*((?:\d+)[A-Za-z_].*)")
+_STACK_USAGE = ".su"
 _LLVM_IR = re.compile(rb"^(?:define|declare|target triple)\b", re.MULTILINE)
 _MLIR = re.compile(rb"^\s*(?:#\w+ = |module\b|tt\.func|llvm\.func|func\.func)", re.MULTILINE)
 _INSTRUCTION = re.compile(rb"\s+(?:@!?%\w+ )?([a-z][\w.]+)(?=\s|;|$)")  # of assembly, PTX with its predicates among it
+_BARE_SHAPE = re.compile(rb"(tensordesc|(?<![\w.]))<(?=(?:(?:\d+|\?)x)+[a-z])")
+"""Triton 3.8 writes `<128x64xf16>` and `!tt.tensordesc<128x64xf16>` where 3.6 has a `tensor` between the brackets."""
 _SHOWN_OF_MNEMONIC = 2  # `ld.global.v4.b32` counts as `ld.global`: sizes and modes beside it are many
 
 
-def stem_of(name: str) -> str:
-    """What a function is called in its source, of names as C++ mangles them: its own name, without what it takes.
+class _Piece(NamedTuple):
+    """A file that ships, or a member of an archive that does."""
 
-    The name itself where it is no such one.
-    """
-    rest = name[2:].lstrip("L") if name.startswith("_Z") else ""
-    nested = _NESTED.match(rest)
-    own, rest = "", nested[1] if nested else ""
-    while length := re.match(r"L?([1-9]\d{0,2})", rest):
-        start = length.end()
-        own = f"{own}::{rest[start : start + int(length[1])]}" if own else rest[start : start + int(length[1])]
-        rest = rest[start + int(length[1]) :]
-        if not name.startswith(("_ZN", "_ZLN")):
-            break
-    return own or name
+    name: str  # `libf.a(f.o)` for a member
+    stack_usage: str  # the name of the compiler's file of stack usage for it, without folder and ending
+    data: bytes
 
 
 def measure_files(
@@ -62,40 +57,41 @@ def measure_files(
     facts: Mapping[str, int | None],
     costs: tuple[int, int | None],
 ) -> Measurement:
-    """The numbers of one compile; raises InputError for facts that the files deny.
+    """The numbers of one compile; raises InputError for facts that are impossible.
 
     `artifacts`: those of the files that ship; `facts`: metric id → what the command says of it; None for a declared one
     of which it says nothing; `costs`: CPU time in ms, and peak memory in KiB.
     """
-    readings, unread = dict[str, Reading](), list[str]()
-    for name in artifacts:
+    pieces, unread = _pieces(files, artifacts)
+    readings = dict[str, Reading]()
+    for piece in pieces:
         try:
-            readings[name] = _read(files[name])
+            readings[piece.name] = _read(piece.data)
+        except ImpossibleBinary as error:
+            raise InputError(f"{piece.name}: {error.what}") from None
         except MalformedBinary as error:
-            unread.append(f"{name}: {error.line}")
-    frames, largest, no_frames = dict[str, dict[str, int]](), dict[str, int](), ""  # of each file, and of all
-    try:
-        for name, data in files.items():
-            if name.endswith(".su"):
-                text = _COLUMN.sub(r"\1:", data.decode("utf-8", "replace")).replace("dynamic,bounded", "dynamic")
-                frames[name.removesuffix(".su")] = read_stack_usage(text)
-    except MalformedBinary as error:
-        no_frames = error.line
-    for one in frames.values():
-        largest |= {name: max(frame, largest.get(name, 0)) for name, frame in one.items()}
+            unread[piece.name] = error.line
+    data_of = {piece.name: piece.data for piece in pieces}
+    texts = demangled(entry.name for reading in readings.values() for entry in reading.entry_points)
+    usages, no_frames = _usages(files)
     dispatches, sizes = list[Dispatch](), Counter[str]()
-    for file, reading in readings.items():
-        # A local function may have a namesake in another file; what is linked of several has no file of its own.
-        own_frames = frames.get(re.sub(r"\.[^./]*$", "", file), largest)
+    for piece in pieces:
+        reading = readings.get(piece.name)
+        if reading is None:
+            continue
         sizes.update({EXECUTABLES + label: size for label, size in reading.parts.items()})
         sizes[OTHER] += reading.unattributed_bytes
+        frames = _frames(piece, usages, texts) if usages and reading.format == "elf" else {}
         for entry in reading.entry_points:
             known = {what: getattr(entry, what) for what in OF_ENTRY_POINT}
-            if entry.name in own_frames:
-                known["stack_bytes"] = own_frames[entry.name]
-            dispatches.append(Dispatch(file, entry.name, stem_of(entry.name), strategy="", **known))
-    sizes[UNREAD] = sum(len(files[name]) for name in artifacts if name not in readings)
+            if entry.name in frames:
+                known["stack_bytes"] = frames[entry.name]
+            kind = stem_of(entry.name, texts.get(entry.name))
+            dispatches.append(Dispatch(piece.name, entry.name, kind, strategy="", **known))
     whole_bytes = sum(len(files[name]) for name in artifacts)
+    held_bytes = sum(len(piece.data) for piece in pieces)
+    sizes[UNREAD] = sum(len(data_of[name]) if name in data_of else len(files[name]) for name in unread)
+    sizes[ARCHIVE] = whole_bytes - held_bytes - sum(len(files[name]) for name in unread if name not in data_of)
     code_bytes = sum(size for label, size in sizes.items() if label in CODE)
     constants = sizes[f"{EXECUTABLES}rodata"] + sizes[f"{EXECUTABLES}data"]
     is_host = any(reading.format == "elf" for reading in readings.values())  # functions are not launched, but called
@@ -106,7 +102,8 @@ def measure_files(
         "executables": len(artifacts),
         **({"entry_points": len(dispatches)} if dispatches and not is_host else {}),
     }
-    reasons = dict.fromkeys(METRIC_IDS, "; ".join(unread) or no_frames or NO_ARTIFACT_SAYS_IT)
+    not_read = "; ".join(f"{name}: {why}" for name, why in unread.items())
+    reasons = dict.fromkeys(METRIC_IDS, not_read or no_frames or NO_ARTIFACT_SAYS_IT)
     if not unread:
         values |= {"executable_bytes": code_bytes, "rodata_bytes": constants}
         values["unattributed_bytes"] = whole_bytes - code_bytes - constants
@@ -122,7 +119,62 @@ def measure_files(
     metrics = {id_: values.get(id_) for id_ in dict.fromkeys((*METRIC_IDS, *facts))}
     parts = {label: size for label, size in sizes.items() if size}
     unknown = {id_: reasons.get(id_, "facts.json does not say it") for id_, value in metrics.items() if value is None}
-    return Measurement(metrics, tuple(dispatches), unknown | ({"unread": "; ".join(unread)} if unread else {}), parts)
+    return Measurement(metrics, tuple(dispatches), unknown | ({"unread": not_read} if unread else {}), parts)
+
+
+def _pieces(files: Mapping[str, bytes], artifacts: Sequence[str]) -> tuple[list[_Piece], dict[str, str]]:
+    """Return the files that ship, an archive as its members, and damaged archives with the reason.
+
+    Raises InputError for a thin archive: what ships is in other files.
+    """
+    pieces, unread = list[_Piece](), dict[str, str]()
+    for name in artifacts:
+        data = files[name]
+        if data.startswith(THIN_MAGIC):
+            raise InputError(f"{name} is a thin archive, which holds no code: make it without `ar`'s T or --thin")
+        if not is_archive(data):
+            pieces.append(_Piece(name, _without_ending(name), data))
+            continue
+        try:
+            members = members_of(data)
+        except MalformedBinary as error:
+            unread[name] = error.line
+            continue
+        for member in members:
+            pieces.append(_Piece(f"{name}({member.name})", _without_ending(member.file_name), member.data))
+    return pieces, unread
+
+
+def _without_ending(name: str) -> str:
+    return re.sub(r"\.[^./]*$", "", name)
+
+
+def _usages(files: Mapping[str, bytes]) -> tuple[dict[str, tuple[Row, ...]], str]:
+    """Return the stack usage by file name without ending, and why there is none where a file is not of the format."""
+    usages = dict[str, tuple[Row, ...]]()
+    try:
+        for name, data in files.items():
+            if name.endswith(_STACK_USAGE):
+                usages[name.removesuffix(_STACK_USAGE)] = rows_of(data)
+    except MalformedBinary as error:
+        return {}, error.line
+    return usages, ""
+
+
+def _frames(piece: _Piece, usages: Mapping[str, tuple[Row, ...]], texts: Mapping[str, str]) -> dict[str, int]:
+    """Return function → frame of one object, from its own file of stack usage, else from those of all files.
+
+    A local function may have a namesake in another file. What is linked of several files has no file of its own.
+    """
+    functions = parse_elf(piece.data).symbols(STT_FUNC)
+    own = [piece.stack_usage] if piece.stack_usage in usages else []
+    if not own and "(" in piece.name:  # a member has no folder
+        own = [name for name in usages if name.rpartition("/")[2] == piece.stack_usage]
+        if len(own) > 1:
+            own = [name for name in own if fits(functions, usages[name], texts)]
+    is_own = len(own) == 1 and piece.data[_RELOCATABLE[1]] == _RELOCATABLE[0]
+    rows = [row for name in own or usages for row in usages[name]]
+    return frames_of(functions, rows, texts, is_own)
 
 
 def _read(data: bytes) -> Reading:
@@ -166,6 +218,7 @@ def stages_of(files: Mapping[str, bytes], stages: Sequence[str]) -> DispatchTrac
 def _items(text: bytes, level: str) -> list[str]:
     lines = [line[:LONGEST_LINE_BYTES] for line in text.split(b"\n")]
     if level != MACHINE:
-        return [item for line in lines for item in operations_of(line, level)]
+        spelled = (_BARE_SHAPE.sub(rb"\1<tensor<", line) for line in lines)
+        return [item for line in spelled for item in operations_of(line, level)]
     names = (match[1].decode() for match in map(_INSTRUCTION.match, lines) if match)
     return [".".join(name.split(".")[:_SHOWN_OF_MNEMONIC]) for name in names]

@@ -13,7 +13,7 @@ from bot.compiler.compiling import ALLOCAS, ARTIFACT, PROGRAM, STACK_USAGE, STAT
 from bot.compiler.ptxas import BACKEND, Assembler, assembler_of
 from bot.core.planned import LIFTED, PlannedCell
 from bot.core.policy import is_local
-from bot.core.program import HASHED_PHASES, Program
+from bot.core.program import HASHED_PHASES, SOURCES, Program
 from bot.core.reading import Products, ProgramFacts
 from bot.core.snapshot import Cell, Failure, written
 from bot.errors import InputError, MalformedBinary
@@ -151,9 +151,17 @@ def _of_files(planned: PlannedCell, compiled: Compiled) -> Cell:
         command=planned.command(),
         artifact_digest=next(iter(one)),
         reasons=measurement.reasons,
-        program=Program(dict.fromkeys(HASHED_PHASES, written(bytes.fromhex(planned.model.digest)))),
+        program=Program(_phases(planned, compiled)),
         parts=measurement.parts,
         traces={row.name: trace for row in measurement.dispatches}
         if trace and len(measurement.dispatches) == 1
         else {},
     )
+
+
+def _phases(planned: PlannedCell, compiled: Compiled) -> dict[str, str]:
+    """Return the digest of the model for the phases of a program that nobody reads, and that of all source files."""
+    phases = dict.fromkeys(HASHED_PHASES, written(bytes.fromhex(planned.model.digest)))
+    if compiled.sources_digest:
+        phases[SOURCES] = written(bytes.fromhex(compiled.sources_digest))
+    return phases

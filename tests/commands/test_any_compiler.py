@@ -17,7 +17,6 @@ import yaml
 
 from bot.compiler.command import command_compiler
 from bot.core.spec import Command, Places
-from bot.readers.files import stem_of
 from bot.system import confined
 from bot.system.processes import Cancel
 
@@ -345,12 +344,6 @@ def test_kernels_keep_their_identity_when_mangled_names_change(tmp_path: Path) -
     assert names["base"] & names["head"] == {"_Z4bothi"} and all(len(one) == 3 for one in names.values())
     [cell] = report(tmp_path)["cells"]
     assert all(one["base"] and one["head"] for one in cell["dispatches"]), cell["dispatches"]
-
-
-def test_names_of_kernels_without_what_they_take() -> None:
-    assert stem_of("_ZL14flash_attn_extILi64ELi2EEvPKcS1_f") == "flash_attn_ext"
-    assert stem_of("_ZN2at6native6kernelEPfi") == "at::native::kernel"
-    assert stem_of("attn_fwd") == "attn_fwd"
 
 
 KERNELER = """

@@ -217,7 +217,7 @@ def test_foreign_text_is_refused_in_one_short_line() -> None:
 
 
 def test_other_layouts_and_missing_fields_are_read() -> None:
-    assert from_json(replaced(("cells", 0, "metrics", "vm_bytes"), LARGEST)).cells[0].value("vm_bytes") == LARGEST
+    assert from_json(replaced(("cells", 0, "metrics", "fills"), LARGEST)).cells[0].value("fills") == LARGEST
     empty = from_json(ROOMY % "code-size-snapshot/1")
     assert (empty.cells, empty.models, empty.notes) == ((), {}, ())
     moved = replace(SMALL, notes=("\N{PILE OF POO} by surrogate pair", "a\u2028b\x85c\u2029"), flags=("\r\n\x0b\x0c",))

@@ -176,3 +176,16 @@ def test_knobs_of_a_configuration(base: str, head: str) -> None:
     assert turned(BASE, STRATEGIES[4])["pipeline"] == "DoubleTilingExpert → Distribute"
     assert turned(BASE, BASE.replace(" {enable_loop_peeling}", "")) == {"enable_loop_peeling": "set → not set"}
     assert turned(BASE, BASE) == {}
+
+
+def test_regions_are_formed_differently_only_where_a_side_lacks_one() -> None:
+    key = KEYS[0]
+    cell = CellDelta(key, "changed", {}, Cell(key, "ok"), Cell(key, "ok"))
+    encoded = replace(pair("fusion", 100, 140), matched="same-kind-and-component")
+    alone = DispatchDelta(None, Dispatch("e", "e", "matmul", code_bytes=9), "added", "fusion")
+    for deltas_of_cell, words in (
+        ((encoded, encoded), "other IR in regions of the same kinds: conv (2)"),
+        ((encoded, alone), "regions formed differently: conv (1), matmul (1)"),
+    ):
+        [root] = root_causes([cell], {key: Explanation(None, None, "", deltas_of_cell)})
+        assert root.what == words

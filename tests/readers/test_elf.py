@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from reader_checks import BINARIES, fixture, outcome
 
 from bot.core.reading import Assembled, EntryPoint, Reading
-from bot.errors import MalformedBinary
+from bot.errors import ImpossibleBinary, MalformedBinary
 from bot.readers.artifact import ptx_modules
 from bot.readers.elf import (
     CODE_OBJECT,
@@ -130,10 +130,11 @@ def sized(size: int) -> bytes:
     return data[:at] + size.to_bytes(8, "little") + data[at + 8 :]
 
 
-def test_a_function_larger_than_its_section_has_no_known_code() -> None:
-    assert function_codes(sized(25)) == {"kernel": EntryPoint("kernel", 25)}
-    with pytest.raises(MalformedBinary, match="code bytes out of range"):
-        function_codes(sized(2**64 - 1))
+def test_a_function_larger_than_its_section_is_refused() -> None:
+    for size in (25, 10**15, 2**64 - 1):
+        for read in (function_codes, READ):
+            with pytest.raises(ImpossibleBinary, match=f"'kernel' has {size:,} bytes in a section of 24 bytes"):
+                read(sized(size))
 
 
 def linked(constants: bytes, addend: int, *, offset: int = 4, type_: int = 2, to: int = 2, kind: int = 4,

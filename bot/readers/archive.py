@@ -1,0 +1,96 @@
+"""Archives of `ar`, such as `libkernels.a`: the members that ship, and what the archive adds around them.
+
+Formats: System V and GNU (`/` and `/SYM64/` index the symbols, `//` holds long names), and BSD (`#1/LENGTH` puts the
+name before the contents, `__.SYMDEF` indexes the symbols), as `ar(5)` of FreeBSD describes both. A thin archive, which
+begins with `!<thin>`, names files and does not hold them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from bot.errors import MalformedBinary
+from bot.readers.binary import span_inside
+
+MAGIC, THIN_MAGIC = b"!<arch>\n", b"!<thin>\n"
+_HEADER_BYTES = 60
+_NAME, _SIZE, _END = slice(0, 16), slice(48, 58), slice(58, 60)
+_END_OF_HEADER = b"`\n"
+_BSD_NAME = b"#1/"
+_INDEXES = frozenset({"/", "/SYM64/", "__.SYMDEF", "__.SYMDEF SORTED", "__.SYMDEF_64", "__.SYMDEF_64 SORTED"})
+_LONG_NAMES = "//"
+_MOST_DIGITS = 10
+_WHERE = "archive"
+
+
+class Member(NamedTuple):
+    """One file in an archive."""
+
+    name: str  # unique in its archive: the second `f.o` is `f.o #2`
+    file_name: str  # as the archive has it
+    data: bytes
+
+
+def is_archive(data: bytes) -> bool:
+    """Return True where the first bytes say that the file is an archive, thin ones included."""
+    return data.startswith((MAGIC, THIN_MAGIC))
+
+
+def members_of(data: bytes) -> tuple[Member, ...]:
+    """Return the members without the archive's own indexes; raises `MalformedBinary`, also for a thin archive."""
+    if data.startswith(THIN_MAGIC):
+        raise MalformedBinary("it is thin and holds no code: make it without `T`", where=_WHERE)
+    if not data.startswith(MAGIC):
+        raise MalformedBinary("it does not begin as an archive does", where=_WHERE)
+    seen = Counter[str]()
+    members = list[Member]()
+    for name, contents in _entries(data):
+        seen[name] += 1
+        unique = name if seen[name] == 1 else f"{name} #{seen[name]}"
+        members.append(Member(unique, name, contents))
+    return tuple(members)
+
+
+def _entries(data: bytes) -> Iterator[tuple[str, bytes]]:
+    long_names = b""
+    place = len(MAGIC)
+    while place < len(data):
+        header = span_inside(place, _HEADER_BYTES, len(data), _WHERE).of(data)
+        if header[_END] != _END_OF_HEADER:
+            raise MalformedBinary(f"no member begins at offset {place}", where=_WHERE)
+        size = _number(header[_SIZE])
+        contents = span_inside(place + _HEADER_BYTES, size, len(data), _WHERE).of(data)
+        place += _HEADER_BYTES + size + size % 2
+        field = header[_NAME].rstrip(b" ")
+        if field == _LONG_NAMES.encode():
+            long_names = contents
+            continue
+        if field.startswith(_BSD_NAME):
+            name_bytes = span_inside(0, _number(field[len(_BSD_NAME) :]), len(contents), _WHERE)
+            name = name_bytes.of(contents).rstrip(b"\0").decode("utf-8", "replace")
+            contents = contents[name_bytes.end :]
+        else:
+            name = _name(field, long_names)
+        if name not in _INDEXES:
+            yield name, contents
+
+
+def _name(field: bytes, long_names: bytes) -> str:
+    """The name of a member; `field` is what its header has, which may be an offset into the long names."""
+    if field[:1] == b"/" and field[1:].isdigit():
+        start = _number(field[1:])
+        end = long_names.find(b"\n", start)
+        if start >= len(long_names) or end < 0:
+            raise MalformedBinary(f"no name at offset {start} of its long names", where=_WHERE)
+        return long_names[start:end].removesuffix(b"/").decode("utf-8", "replace")
+    text = field.decode("utf-8", "replace")
+    return text if text in _INDEXES else text.removesuffix("/")
+
+
+def _number(field: bytes) -> int:
+    digits = field.strip(b" ")
+    if not digits.isdigit() or len(digits) > _MOST_DIGITS:
+        raise MalformedBinary(f"{digits[:16]!r} is not a size", where=_WHERE)
+    return int(digits)

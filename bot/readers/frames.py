@@ -1,0 +1,158 @@
+"""The stack frames that `-fstack-usage` writes, for the functions of one object.
+
+Clang writes the name of the symbol. GCC writes the function as C++ declares it (`T get(T) [with T = int]`), so that
+instances of one template can look alike. GCC writes one line for each function in the order in which it emits their
+code, and the assembler keeps that order in each section.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from bot.readers.assemble import stack_usage_rows
+from bot.readers.demangling import LAMBDA, parameters, qualified_name
+from bot.readers.elf import Symbol
+
+COLD = ".cold"
+"""What GCC appends to the name of the unlikely part of a function, which runs in the frame of the function."""
+_COLUMN = re.compile(r"^(.*?:\d+):\d+:", re.MULTILINE)
+_GCC_LAMBDA = re.compile(r"<lambda(?:\((?:[^()]|\([^()]*\))*\))?[^<>()]*>")
+_LAMBDA_CALL = re.compile(r"\{lambda(?:#\d+)?\}(?:::operator\(\))?")
+_INITIALIZER_ROW = re.compile(r"\A(?:\(static initializers for .*|[^(]*\))\Z")
+_INITIALIZER = "_GLOBAL__sub_I"
+_WORD = re.compile(r"\w+|[^\w\s]")
+_IMPLIED = frozenset({"int", "std", ":", "__cxx11", "struct", "class", "enum", "union"})
+_LENGTHS = frozenset({"long", "short", "unsigned", "signed"})
+
+
+class Row(NamedTuple):
+    """One line of a file of stack usage."""
+
+    name: str
+    frame_bytes: int
+
+
+def rows_of(data: bytes) -> tuple[Row, ...]:
+    """Read one file of `-fstack-usage`, in its order; raises MalformedBinary.
+
+    GCC writes a column after the line number, and `dynamic,bounded` for a frame with a known bound.
+    """
+    text = _COLUMN.sub(r"\1:", data.decode("utf-8", "replace")).replace("dynamic,bounded", "dynamic")
+    return tuple(Row(name, size) for name, size in stack_usage_rows(text))
+
+
+def frames_of(
+    functions: Sequence[Symbol], rows: Sequence[Row], texts: Mapping[str, str], is_own: bool
+) -> dict[str, int]:
+    """Return function → bytes of its frame; a function whose line cannot be told from others is missing.
+
+    Args:
+        functions: the function symbols of the object.
+        rows: the lines for the object, or for all files that are linked to it.
+        texts: as `bot.readers.demangling.demangled` gives them.
+        is_own: whether the rows are those of one compile that made just this object, so that their order counts.
+    """
+    frames = dict[str, int]()
+    names = {function.name for function in functions}
+    for row in rows:
+        if row.name in names:
+            frames[row.name] = max(row.frame_bytes, frames.get(row.name, 0))
+    symbols_by_key = dict[str, list[Symbol]]()
+    for function in functions:
+        if function.name not in frames and COLD not in function.name:
+            symbols_by_key.setdefault(_key_of_symbol(function.name, texts), []).append(function)
+    rows_by_key = dict[str, list[Row]]()
+    for row in rows:
+        if row.name not in names:
+            rows_by_key.setdefault(_key_of_row(row.name), []).append(row)
+    unnamed_rows = [row for key, found in rows_by_key.items() if key not in symbols_by_key for row in found]
+    unnamed_symbols = list[Symbol]()
+    for key, symbols in symbols_by_key.items():
+        if key in rows_by_key:
+            frames |= _assigned(symbols, rows_by_key[key], texts, is_own)
+        else:
+            unnamed_symbols += symbols
+    if is_own:
+        frames |= _assigned(unnamed_symbols, unnamed_rows, texts, is_own)
+    for name in names:
+        whole = name.partition(COLD)[0]
+        if COLD in name and name not in frames and whole in frames:
+            frames[name] = frames[whole]
+    return frames
+
+
+def fits(functions: Iterable[Symbol], rows: Iterable[Row], texts: Mapping[str, str]) -> bool:
+    """Return True where each function has a line of its name or of its source's name."""
+    row_names = {row.name for row in rows}
+    keys = {_key_of_row(name) for name in row_names}
+    return all(
+        COLD in function.name or function.name in row_names or _key_of_symbol(function.name, texts) in keys
+        for function in functions
+    )
+
+
+def _assigned(symbols: Sequence[Symbol], rows: Sequence[Row], texts: Mapping[str, str], is_own: bool) -> dict[str, int]:
+    """Frames of functions that share a name in their source; nothing where lines and functions cannot be paired."""
+    places = sorted({(symbol.section, symbol.value) for symbol in symbols})
+    if not rows or len(rows) < len(places):
+        return {}
+    if len({row.frame_bytes for row in rows}) == 1:
+        return dict.fromkeys((symbol.name for symbol in symbols), rows[0].frame_bytes)
+    if len(rows) > len(places):
+        return {}
+    by_parameters = _by_parameters(symbols, rows, texts)
+    if by_parameters:
+        return by_parameters
+    sections = Counter(section for section, _ in places)
+    if not is_own or (len(sections) > 1 and max(sections.values()) > 1):
+        return {}
+    in_order = dict(zip(places, rows, strict=True))
+    return {symbol.name: in_order[symbol.section, symbol.value].frame_bytes for symbol in symbols}
+
+
+def _by_parameters(symbols: Sequence[Symbol], rows: Sequence[Row], texts: Mapping[str, str]) -> dict[str, int]:
+    """Frames of overloads; nothing unless each line has parameters that just one function has, and the reverse."""
+    lines = {_canonical(row.name): row.frame_bytes for row in rows}
+    wanted = {symbol.name: _canonical(texts.get(symbol.name, symbol.name)) for symbol in symbols}
+    places = {(symbol.section, symbol.value): wanted[symbol.name] for symbol in symbols}
+    if len(lines) != len(rows) or len(set(places.values())) != len(places) or lines.keys() != set(wanted.values()):
+        return {}
+    return {name: lines[key] for name, key in wanted.items()}
+
+
+def _canonical(declaration: str) -> tuple[tuple[str, ...], ...]:
+    """The words of each parameter in an order of their own: `const int*` and `int const*` are one type."""
+    head = declaration.partition(" [with ")[0]
+    text = parameters(head) or ""
+    is_constant = head.rstrip().endswith("const")
+    kinds = [_type_words(part) for part in text.split(",")]
+    return (*kinds, ("const",) if is_constant else ())
+
+
+def _type_words(text: str) -> tuple[str, ...]:
+    words = _WORD.findall(text)
+    is_integer = not _LENGTHS.isdisjoint(words)  # GCC writes `long unsigned int` for `unsigned long`
+    kept = [word for word in words if word not in _IMPLIED or (word == "int" and not is_integer)]
+    return tuple(sorted(kept))
+
+
+def _key_of_symbol(name: str, texts: Mapping[str, str]) -> str:
+    if name.startswith(_INITIALIZER):
+        return _INITIALIZER
+    text = texts.get(name)
+    return _key(qualified_name(text)) if text else name.partition(".")[0]
+
+
+def _key_of_row(name: str) -> str:
+    if _INITIALIZER_ROW.match(name) and name != ")":
+        return _INITIALIZER
+    if "(" not in name:
+        return name.partition(".")[0]
+    return _key(qualified_name(_GCC_LAMBDA.sub(f"{LAMBDA}}}", name)))
+
+
+def _key(qualified: str) -> str:
+    return _LAMBDA_CALL.sub(f"{LAMBDA}}}", qualified)
