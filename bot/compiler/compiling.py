@@ -13,12 +13,13 @@ from msgspec import structs
 
 from bot.compiler.bindings import QUESTIONS, Bindings, questions
 from bot.compiler.compiler import Compiled, Result, Session
+from bot.compiler.devices import own_devices
 from bot.compiler.diagnostics import Undumped, failure, require_room, stack_figure_bytes, without_places
 from bot.compiler.toolchain import UNTHREADED, Toolchain
 from bot.core.backends import BACKENDS
 from bot.core.planned import LIFTED, LIFTED_LIMIT_FLAG
 from bot.core.policy import is_local
-from bot.core.snapshot import Failure
+from bot.core.snapshot import NOT_SHIPPED, Failure
 from bot.errors import CompilerUnavailable, InputError
 from bot.system.files import MOST_READ_BYTES, read_bounded, require_bounded, temporary_directory, whole_lines
 from bot.system.processes import Outcome, run
@@ -158,6 +159,8 @@ def _compile_once(setup: CompileSetup, argv: Sequence[str], source: CompileInput
         outcome = _invoke(setup, [*argv, _PLACES], source, directory, layout=layout)
         if outcome.ok and (directory / ARTIFACT).is_file():
             try:
+                if refusal := own_devices(directory / "phases"):
+                    return Failure(NOT_SHIPPED, refusal)
                 return _collect(setup, argv, directory, outcome)
             except InputError as error:
                 return Failure("read", error.what)

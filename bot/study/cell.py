@@ -15,12 +15,16 @@ from bot.core.planned import LIFTED, PlannedCell
 from bot.core.policy import is_local
 from bot.core.program import HASHED_PHASES, Program
 from bot.core.reading import Products, ProgramFacts
-from bot.core.snapshot import Cell, Failure, written
+from bot.core.snapshot import NOT_SHIPPED, Cell, Failure, written
 from bot.errors import InputError, MalformedBinary
 from bot.explain.texts import describe, shown_texts
 from bot.readers.ir_facts import alloca_bytes, program_facts, strategies
 
 _Fact = TypeVar("_Fact")
+NO_FUNCTION = Failure(
+    NOT_SHIPPED,
+    "the model has no public function, so the artifact is empty: write a public function that calls its code",
+)
 _NO_FAMILIES = "the program's executables were not compared with each other"
 
 
@@ -104,7 +108,9 @@ def cell_of(
         return Cell(planned.key, status, failure=result, command=command)
     if result.artifacts:
         return _of_files(planned, result)
-    from bot.readers.assemble import measure  # the formats' libraries: a report of known snapshots needs none of them
+    # The formats' libraries: a report of known snapshots needs none of them.
+    from bot.readers.artifact import exported_functions
+    from bot.readers.assemble import measure
 
     program = read_program(_text(result, PROGRAM), texts)
     products = products_of(result, planned.target.backend, program, assembler)
@@ -115,6 +121,8 @@ def cell_of(
     if measurement.metrics["vm_bytes"] is None:
         failure = Failure("read", measurement.reasons["vm_bytes"])
         return Cell(planned.key, "failed", failure=failure, command=planned.command())
+    if not exported_functions(result.files[ARTIFACT]):
+        return Cell(planned.key, "failed", failure=NO_FUNCTION, command=planned.command())
     return Cell(
         key=planned.key,
         status="over-stack-limit" if result.refusal else "ok",

@@ -52,14 +52,14 @@ class Suite:
     def measure(self, model: str, targets: Sequence[str] | Mapping[str, Any]) -> dict[str, Cell]:
         """Return target → cell."""
         config, out = self.write(model, targets), self.home / "snapshot.json"
-        bot("measure", "--compiler", RELEASE, "--config", config, "--cache", self.cache, "--out", out)
+        bot("measure", "--compiler", RELEASE, "--config", config, "--cache", self.cache, "--out", out, codes=(0, 5))
         return {cell.key.target: cell for cell in from_json(out.read_text(encoding="utf-8")).cells}
 
     def compare(self, model: str, targets: Mapping[str, Any], *options: str) -> dict[str, Any]:
         """Return target → cell of the report, of a comparison with these options on head."""
         config, out = self.write(model, targets), self.home / "out"
         where = ("--config", config, "--cache", self.cache, "--out", out)
-        bot("compare", "--compiler", RELEASE, *options, *where)
+        bot("compare", "--compiler", RELEASE, *options, *where, codes=(0, 1, 5))
         report = json.loads((out / "report.json").read_text(encoding="utf-8"))
         return {cell["target"]: cell for cell in report["cells"]}
 
@@ -100,3 +100,112 @@ def test_a_polyglot_zip_is_read_like_the_plain_artifact(suite: Suite, target: st
 def without(parts: Mapping[str, int], names: Collection[str]) -> dict[str, int]:
     """Return the parts but for these."""
     return {name: size for name, size in parts.items() if name not in names}
+
+
+# Models that compile, and of which nothing is compiled for the target.
+
+
+LAYOUT = "#hal.pipeline.layout<bindings = [#hal.pipeline.binding<storage_buffer>]>"
+KERNEL = f"""hal.executable public @kernel {{
+  hal.executable.variant public @vmvx target(#hal.executable.target<"vmvx", "vmvx-bytecode-fb", {{}}>) {{
+    hal.executable.export public @run ordinal(0) layout({LAYOUT})
+    builtin.module {{
+      func.func @run() {{
+        return
+      }}
+    }}
+  }}
+}}
+"""
+LOADED = "util.global public mutable @state = 1 : i32\nutil.func private @unused() {\n  util.return\n}\n"
+
+
+@pytest.mark.parametrize("model", [KERNEL, LOADED])
+def test_a_model_without_a_public_function_fails_with_that_reason(suite: Suite, model: str) -> None:
+    for cell in suite.measure(model, ["llvm-cpu-x86_64", "cuda"]).values():
+        assert cell.status == "failed" and not cell.metrics
+        assert cell.reason.startswith("the model has no public function, so the artifact is empty")
+
+
+def test_a_function_without_device_code_is_measured(suite: Suite) -> None:
+    model = "func.func @same(%x: tensor<4xf32>) -> tensor<4xf32> {\n  return %x : tensor<4xf32>\n}\n"
+    cell = suite.measure(model, ["llvm-cpu-x86_64"])["llvm-cpu-x86_64"]
+    assert (cell.status, cell.metrics["executables"], cell.metrics["executable_bytes"]) == ("ok", 0, 0)
+
+
+VMVX_TARGET = """#vmvx = #hal.executable.target<"vmvx", "vmvx-bytecode-fb", {}>
+#local = #hal.device.target<"local", [#vmvx]> : !hal.device
+"""
+ATTRIBUTE = f"{VMVX_TARGET}module attributes {{hal.device.targets = [#local]}} {{\n{MATMUL}}}\n"
+GLOBAL = f"{VMVX_TARGET}util.global private @device = #local\n{MATMUL}"
+ALIAS = f'module attributes {{hal.device.targets = [#hal.device.alias<"vulkan"> : !hal.device]}} {{\n{MATMUL}}}\n'
+
+
+@pytest.mark.parametrize(
+    ("model", "named"), [(ATTRIBUTE, " (vmvx vmvx-bytecode-fb)"), (GLOBAL, " (vmvx vmvx-bytecode-fb)"), (ALIAS, "")]
+)
+def test_a_model_with_devices_of_its_own_is_counted_for_no_target(suite: Suite, model: str, named: str) -> None:
+    cells = suite.measure(model, ["llvm-cpu-x86_64", "llvm-cpu-aarch64", "cuda"])
+    assert len(cells) == 3
+    for cell in cells.values():
+        assert (cell.status, cell.failure.stage if cell.failure else "") == ("failed", "output")
+        assert cell.reason.startswith(f"the model names its own devices{named}, and the compiler compiles for them")
+    report = suite.compare(model, {"x86": extended()})["x86"]
+    assert report["state"] == "broken" and report["metrics"]["artifact_bytes"] == {"base": None, "head": None}
+
+
+# A device without room for what the code generator asks.
+
+LONG = "a_function_whose_name_is_as_long_as_those_of_real_models_" * 4
+SCATTERED = f"""util.func public @{LONG}(%g: !hal.buffer_view, %w: !hal.buffer_view)
+    -> !hal.buffer_view attributes {{
+      iree.abi.stub,
+      preprocessing_pipeline = #util.preprocessing_pipeline<"iree-preprocessing-make-single-dispatch">}} {{
+  %zero = arith.constant 0.0 : bf16
+  %wide = arith.constant 0.0 : f32
+  %0 = hal.tensor.import %g : !hal.buffer_view -> tensor<2x16x24x192xbf16>
+  %1 = hal.tensor.import %w : !hal.buffer_view -> tensor<192x1x1x96xbf16>
+  %e = tensor.empty() : tensor<2x31x47x192xbf16>
+  %f = linalg.fill ins(%zero : bf16) outs(%e : tensor<2x31x47x192xbf16>) -> tensor<2x31x47x192xbf16>
+  %s = tensor.insert_slice %0 into %f[0, 0, 0, 0] [2, 16, 24, 192] [1, 2, 2, 1]
+      : tensor<2x16x24x192xbf16> into tensor<2x31x47x192xbf16>
+  %oe = tensor.empty() : tensor<2x31x47x96xf32>
+  %of = linalg.fill ins(%wide : f32) outs(%oe : tensor<2x31x47x96xf32>) -> tensor<2x31x47x96xf32>
+  %c = linalg.generic {{
+      indexing_maps = [affine_map<(n, h, w, c, k, i, j) -> (n, h + i, w + j, k)>,
+                       affine_map<(n, h, w, c, k, i, j) -> (k, i, j, c)>,
+                       affine_map<(n, h, w, c, k, i, j) -> (n, h, w, c)>],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}}
+      ins(%s, %1 : tensor<2x31x47x192xbf16>, tensor<192x1x1x96xbf16>) outs(%of : tensor<2x31x47x96xf32>) {{
+  ^bb0(%a: bf16, %b: bf16, %sum: f32):
+    %ae = arith.extf %a : bf16 to f32
+    %be = arith.extf %b : bf16 to f32
+    %p = arith.mulf %ae, %be : f32
+    %t = arith.addf %sum, %p : f32
+    linalg.yield %t : f32
+  }} -> tensor<2x31x47x96xf32>
+  %te = tensor.empty() : tensor<2x31x47x96xbf16>
+  %r = linalg.generic {{
+      indexing_maps = [affine_map<(n, h, w, c) -> (n, h, w, c)>, affine_map<(n, h, w, c) -> (n, h, w, c)>],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel"]}}
+      ins(%c : tensor<2x31x47x96xf32>) outs(%te : tensor<2x31x47x96xbf16>) {{
+  ^bb0(%a: f32, %o: bf16):
+    %q = arith.truncf %a : f32 to bf16
+    linalg.yield %q : bf16
+  }} -> tensor<2x31x47x96xbf16>
+  %x = hal.tensor.export %r : tensor<2x31x47x96xbf16> -> !hal.buffer_view
+  util.return %x : !hal.buffer_view
+}}
+"""
+
+
+def test_workgroup_memory_that_a_device_lacks_is_reported_with_figure_and_limit(suite: Suite) -> None:
+    targets = {"gfx942": extended(target="rocm"), "gfx950": extended("--iree-rocm-target=gfx950", target="rocm")}
+    cells = suite.measure(SCATTERED, targets)
+    assert {cell.failure.figure_bytes for cell in cells.values() if cell.failure} == {1_131_264}
+    suite.compare(SCATTERED, targets)
+    comment = (suite.home / "out" / "comment.md").read_text(encoding="utf-8")
+    for name, limit in (("gfx942", "65,536"), ("gfx950", "163,840")):
+        words = f"over the device's workgroup memory, a function needs 1,131,264 B, the limit is {limit} B"
+        (line,) = [line for line in comment.splitlines() if words in line]
+        assert f"`{name}`" in line
