@@ -15,6 +15,7 @@ from bot.compiler.bindings import QUESTIONS, Bindings, questions
 from bot.compiler.compiler import Compiled, Result, Session
 from bot.compiler.devices import own_devices
 from bot.compiler.diagnostics import Undumped, failure, require_room, stack_figure_bytes, without_places
+from bot.compiler.static_library import library_path, make_room_for_library
 from bot.compiler.toolchain import UNTHREADED, Toolchain
 from bot.core.backends import BACKENDS
 from bot.core.planned import LIFTED, LIFTED_LIMIT_FLAG
@@ -25,6 +26,7 @@ from bot.system.files import MOST_READ_BYTES, read_bounded, require_bounded, tem
 from bot.system.processes import Outcome, run
 
 ARTIFACT, STACK_USAGE, STATISTICS = "out.vmfb", "stack-usage.txt", "statistics.json"
+STATIC_LIBRARY = "static-library.o"
 PROGRAM, ALLOCAS, STRATEGIES = "program.json", "allocas.json", "strategies.json"
 """The files of a compile: those of the compiler, and the answers of the IR worker, JSON that is still unread."""
 _THE_ARTIFACT = "the artifact"
@@ -74,6 +76,7 @@ def _invoke(
     layout: int = 0,
 ) -> Outcome:
     (cwd / "tmp").mkdir(exist_ok=True)
+    make_room_for_library(argv, cwd)
     options = setup.options if measuring else tuple(option for option in setup.options if option == UNTHREADED)
     command = [str(setup.toolchain.binary), "-", *argv, *options, "-o", ARTIFACT]
     try:
@@ -135,6 +138,9 @@ def _collect(setup: CompileSetup, argv: Sequence[str], directory: Path, outcome:
         raise InputError(f"the object files have {objects_bytes:,} bytes; more than {MOST_READ_BYTES:,} are not read")
     files: dict[str, bytes | None] = {ARTIFACT: read_bounded(directory / ARTIFACT, _THE_ARTIFACT)}
     files |= {path.name: read_bounded(path, "an object file") for path in objects}
+    library = library_path(argv, directory)
+    if library is not None:
+        files[STATIC_LIBRARY] = _file(library, "the static library")
     for name, what in ((STACK_USAGE, "the file of the stack usage"), (STATISTICS, "the file of the statistics")):
         files[name] = _file(directory / name, what, _MOST_TABLE_BYTES)
     is_gated = not _GATED.isdisjoint(argv)

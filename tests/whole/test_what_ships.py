@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shlex
+import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from real_compilers import bot, own_cache
+from real_compilers import binary, bot, own_cache
 
 from bot.core.metrics import ARTIFACT_PARTS, OTHER, TABLES
 from bot.core.snapshot import Cell, from_json
@@ -209,3 +212,97 @@ def test_workgroup_memory_that_a_device_lacks_is_reported_with_figure_and_limit(
         words = f"over the device's workgroup memory, a function needs 1,131,264 B, the limit is {limit} B"
         (line,) = [line for line in comment.splitlines() if words in line]
         assert f"`{name}`" in line
+
+
+# Machine code beside the artifact, or in it as a library of the system.
+
+LIBRARY = ("--iree-llvmcpu-link-embedded=false", "--iree-llvmcpu-link-static")
+PATH_OPTION = "--iree-llvmcpu-static-library-output-path"
+TWO = MATMUL.replace("return %0 : tensor<32x32xf32>", "return %0, %1 : tensor<32x32xf32>, tensor<64x64xf32>").replace(
+    "-> tensor<32x32xf32> {", "-> (tensor<32x32xf32>, tensor<64x64xf32>) {", 1
+)
+TWO = TWO.replace(
+    "  return",
+    """  %large = tensor.empty() : tensor<64x64xf32>
+  %filled = linalg.fill ins(%zero : f32) outs(%large : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %1 = linalg.matmul ins(%y, %x : tensor<64x32xf32>, tensor<32x64xf32>)
+      outs(%filled : tensor<64x64xf32>) -> tensor<64x64xf32>
+  return""",
+)
+
+
+def test_a_static_library_is_part_of_the_artifact(suite: Suite, tmp_path: Path) -> None:
+    targets = {"static": extended(*LIBRARY, f"{PATH_OPTION}=lib/static.o")}
+    before = suite.measure(TWO, targets)["static"]
+    require_parts(before)
+    assert (before.status, before.metrics["entry_points"], len(before.dispatches)) == ("ok", 2, 2)
+    assert all(row.code_bytes and row.code for row in before.dispatches)
+    made = tmp_path / "made"
+    (made / "lib").mkdir(parents=True)
+    words = shlex.split(before.command)
+    argv = [str(binary(RELEASE)), *words[1 : words.index("<")]]
+    with (suite.home / "model.mlir").open("rb") as source:
+        subprocess.run(argv, stdin=source, cwd=made, check=True)
+    shipped = [(made / name).read_bytes() for name in ("model.vmfb", "lib/static.o")]
+    sizes = [len(data) for data in shipped]
+    assert (before.metrics["artifact_bytes"], before.metrics["executable_bytes"]) == (sum(sizes), sizes[1])
+    digests = " ".join(hashlib.sha256(data).hexdigest() for data in shipped)
+    assert before.artifact_digest == hashlib.sha256(digests.encode()).hexdigest()
+    assert sorted(path.name for path in suite.home.iterdir()) == ["config.yml", "made", "model.mlir", "snapshot.json"]
+
+
+def test_code_that_grows_in_a_static_library_is_a_change(suite: Suite) -> None:
+    targets = {"static": extended(*LIBRARY)}
+    cell = suite.compare(TWO, targets, "--flags=--align-all-blocks=6")["static"]
+    grown = {name: value["head"] - value["base"] for name, value in cell["metrics"].items() if name in ARTIFACT_PARTS}
+    assert cell["state"] == "changed" and cell["identical"] is False
+    assert grown["executable_bytes"] > 1000
+    assert sum(cell["waterfall"].values()) == sum(grown.values())
+
+
+def test_a_static_library_of_one_of_several_executables_does_not_ship_the_program(suite: Suite) -> None:
+    targets = {"apart": extended(*LIBRARY, "--iree-hal-link-executables=false")}
+    cell = suite.measure(TWO, targets)["apart"]
+    assert (cell.status, cell.metrics) == ("failed", {})
+    assert cell.reason.startswith("the static library has 1 of 2 entry points: layer_dispatch_")
+
+
+def test_libraries_of_other_formats_count_whole_and_those_of_the_system_like_any_executable(suite: Suite) -> None:
+    cells = suite.measure(
+        TWO,
+        {
+            "system": extended(LIBRARY[0]),
+            "windows": extended(*LIBRARY, "--iree-llvmcpu-target-triple=x86_64-pc-windows-msvc"),
+        },
+    )
+    for cell in cells.values():
+        require_parts(cell)
+        assert (cell.status, cell.metrics["entry_points"]) == ("ok", 2)
+        assert (cell.metrics["executable_bytes"] or 0) > 1000
+    windows = cells["windows"]
+    assert windows.parts["executables/unread"] == windows.metrics["executable_bytes"]
+    assert windows.reasons["unread"].startswith("static library of ")
+
+
+@pytest.mark.parametrize(
+    ("flag", "words"),
+    [
+        ("--output-format=vm-c", "--output-format is no flag for a build"),
+        ("--iree-vm-bytecode-module-output-format=mlir-text", "-output-format is no flag for a build"),
+        ("--iree-vm-c-module-output-format=code", "--iree-vm-c-module-output-format is no flag for a build"),
+        ("--compile-to=vm", "--compile-to is no flag for a build"),
+        ("--compile-mode=hal-executable", "--compile-mode is no flag for a build"),
+        ("--split-input-file", "--split-input-file is no flag for a build"),
+        ("--iree-list-plugins", "--iree-list-plugins is no flag for a build"),
+        ("--iree-opt-export-parameters=model=weights.irpa", "the bot does not measure an archive of parameters"),
+        (f"{PATH_OPTION}=/home/me/library.o", "write a relative path that ends in .o"),
+        (f"{PATH_OPTION}=a/../../library.o", "write a relative path that ends in .o"),
+        (f"{PATH_OPTION}=out.vmfb", "write a relative path that ends in .o"),
+    ],
+)
+def test_a_flag_whose_output_is_not_measured_is_refused_by_name(suite: Suite, flag: str, words: str) -> None:
+    for targets, options in (({"x86": extended(flag)}, ()), ({"x86": extended()}, (f"--flags={flag}",))):
+        config = suite.write(MATMUL, targets)
+        done = bot("compare", "--compiler", RELEASE, "--config", config, "--cache", suite.cache, *options, codes=(2,))
+        assert words in done.stderr and "Traceback" not in done.stderr
+        assert flag.partition("=")[0] in done.stderr
