@@ -306,3 +306,33 @@ def test_a_flag_whose_output_is_not_measured_is_refused_by_name(suite: Suite, fl
         done = bot("compare", "--compiler", RELEASE, "--config", config, "--cache", suite.cache, *options, codes=(2,))
         assert words in done.stderr and "Traceback" not in done.stderr
         assert flag.partition("=")[0] in done.stderr
+
+
+# Memory that the caller lends.
+
+
+def lending(size: int) -> str:
+    """Return a program of two products of square matrices, whose intermediate lies in its caller's memory."""
+    tensor = f"tensor<{size}x{size}xf32>"
+    return f"""util.func public @chain(%x: !hal.buffer_view, %storage: !hal.buffer) -> !hal.buffer_view {{
+  %0 = hal.tensor.import %x : !hal.buffer_view -> {tensor}
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : {tensor}
+  %f = linalg.fill ins(%zero : f32) outs(%e : {tensor}) -> {tensor}
+  %1 = linalg.matmul ins(%0, %0 : {tensor}, {tensor}) outs(%f : {tensor}) -> {tensor}
+  %2 = linalg.matmul ins(%1, %0 : {tensor}, {tensor}) outs(%f : {tensor}) -> {tensor}
+  %3 = hal.tensor.transients %2 : {tensor} from %storage : !hal.buffer
+  %4 = hal.tensor.export %3 : {tensor} -> !hal.buffer_view
+  util.return %4 : !hal.buffer_view
+}}
+"""
+
+
+@pytest.mark.parametrize("size", [128, 256])
+def test_memory_that_the_caller_lends_is_memory_of_the_program(suite: Suite, size: int) -> None:
+    lent = suite.measure(lending(size), ["llvm-cpu-x86_64"])["llvm-cpu-x86_64"]
+    own_text = lending(size).replace(", %storage: !hal.buffer)", ")").replace("export %3", "export %2")
+    own_text = "\n".join(line for line in own_text.splitlines() if "hal.tensor.transients" not in line)
+    own = suite.measure(own_text, ["llvm-cpu-x86_64"])["llvm-cpu-x86_64"]
+    assert lent.metrics["program_memory_bytes"] == own.metrics["program_memory_bytes"] == 3 * 4 * size * size
+    assert lent.metrics["dynamic_buffers"] == own.metrics["dynamic_buffers"] == 0
