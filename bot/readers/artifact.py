@@ -339,7 +339,10 @@ def _entry_points(layout: Layout, root: FlatBufferTable, modules: list[Reading |
 CONTAINER = Reader(is_container, read_container)
 VM_MODULE = Reader(_is_vm_module, read_vm_module)
 EMBEDDED = (CODE_OBJECT, ELF, CONTAINER, VM_MODULE)
-"""Formats that an artifact embeds as they are, each with an unmistakable magic; code objects before other ELF."""
+"""Formats that an artifact embeds as they are, each with an unmistakable magic; code objects before other ELF.
+
+`_begins_like_executable` knows how each of them begins.
+"""
 READERS = (*EMBEDDED, SPIRV, PTX, METAL)
 """All formats; those that are not embedded come inside containers."""
 HEAD_BYTES = HEADER.size + 2 * OFFSET_BYTES
