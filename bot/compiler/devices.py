@@ -29,6 +29,6 @@ def own_devices(phases: Path) -> str | None:
     shown = [*named[:_MOST_TARGETS], *(["…"] if len(named) > _MOST_TARGETS else [])]
     whose = f" ({', '.join(shown)})" if shown else ""
     return (
-        f"the model names its own devices{whose}, and the compiler compiles for them in place of the target: "
-        "remove hal.device.targets and device globals from the model"
+        f"the model names its own devices{whose}, which replace the target: "
+        "remove hal.device.targets and device globals"
     )
