@@ -13,18 +13,21 @@ from msgspec import structs
 
 from bot.compiler.bindings import QUESTIONS, Bindings, questions
 from bot.compiler.compiler import Compiled, Result, Session
+from bot.compiler.devices import own_devices
 from bot.compiler.diagnostics import Undumped, failure, require_room, stack_figure_bytes, without_places
+from bot.compiler.static_library import library_path, make_room_for_library
 from bot.compiler.toolchain import UNTHREADED, Toolchain
 from bot.core.backends import BACKENDS
 from bot.core.planned import LIFTED, LIFTED_LIMIT_FLAG
 from bot.core.policy import is_local
-from bot.core.snapshot import Failure
+from bot.core.snapshot import NOT_SHIPPED, Failure
 from bot.errors import CompilerUnavailable, InputError
 from bot.system.files import MOST_READ_BYTES, read_bounded, require_bounded, temporary_directory, whole_lines
 from bot.system.processes import Outcome, run
 from bot.system.trees import require_utf8
 
 ARTIFACT, STACK_USAGE, STATISTICS = "out.vmfb", "stack-usage.txt", "statistics.json"
+STATIC_LIBRARY = "static-library.o"
 PROGRAM, ALLOCAS, STRATEGIES = "program.json", "allocas.json", "strategies.json"
 """The files of a compile: those of the compiler, and the answers of the IR worker, JSON that is still unread."""
 _THE_ARTIFACT = "the artifact"
@@ -74,6 +77,7 @@ def _invoke(
     layout: int = 0,
 ) -> Outcome:
     (cwd / "tmp").mkdir(exist_ok=True)
+    make_room_for_library(argv, cwd)
     options = setup.options if measuring else tuple(option for option in setup.options if option == UNTHREADED)
     command = [str(setup.toolchain.binary), "-", *argv, *options, "-o", ARTIFACT]
     try:
@@ -137,6 +141,9 @@ def _collect(setup: CompileSetup, argv: Sequence[str], directory: Path, outcome:
         raise InputError(f"the object files have {objects_bytes:,} bytes; more than {MOST_READ_BYTES:,} are not read")
     files: dict[str, bytes | None] = {ARTIFACT: read_bounded(directory / ARTIFACT, _THE_ARTIFACT)}
     files |= {path.name: read_bounded(path, "an object file") for path in objects}
+    library = library_path(argv, directory)
+    if library is not None:
+        files[STATIC_LIBRARY] = _file(library, "the static library")
     for name, what in ((STACK_USAGE, "the file of the stack usage"), (STATISTICS, "the file of the statistics")):
         files[name] = _file(directory / name, what, _MOST_TABLE_BYTES)
     is_gated = not _GATED.isdisjoint(argv)
@@ -161,6 +168,8 @@ def _compile_once(setup: CompileSetup, argv: Sequence[str], source: CompileInput
         try:
             outcome = _invoke(setup, [*argv, _PLACES], source, directory, layout=layout)
             if outcome.ok and (directory / ARTIFACT).is_file():
+                if refusal := own_devices(directory / "phases"):
+                    return Failure(NOT_SHIPPED, refusal)
                 return _collect(setup, argv, directory, outcome)
         except InputError as error:
             return Failure("read", error.what)

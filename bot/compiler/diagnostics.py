@@ -29,6 +29,8 @@ _REMARK = re.compile(r"^\S.*?: ?remark: ")
 """Never says why a compile failed; what follows it is indented and belongs to it."""
 _PLACED = re.compile(r"\A\S.*?:\d+:\d+: (?:error: )?")
 _NOISE = "note: called from"
+_LONG_NAME = re.compile(r"'([^']{64})[^']+([^']{32})'")
+"""A name in quotation marks that is shortened where it would push the figures behind it out of a line."""
 _CRASH = re.compile(r"^(PLEASE submit a bug report|Please report issues to|Stack dump|\s*#\d+ 0x|Aborted)")
 DIRECTORIES = re.compile(r"(?<![\w.</])/(?:[^\s/:'\"]+/)+")
 _RANDOM_NAME = re.compile(r"(?<=\w)-[0-9a-f]{6}(?=\.(?:o|so|obj|dll|dylib|wasm)\b)")
@@ -67,7 +69,10 @@ def trim(output: str) -> str:
             dumping = True
         elif not dumping and line.strip() and not line.endswith(_NOISE):
             short = _RANDOM_NAME.sub("", DIRECTORIES.sub("", line.rstrip()))
-            short = short if len(short) <= LONGEST_LINE else f"{short[: LONGEST_LINE - 1]}…"
+            if len(short) > LONGEST_LINE:
+                short = _LONG_NAME.sub(r"'\1…\2'", short)
+            if len(short) > LONGEST_LINE:
+                short = f"{short[: LONGEST_LINE - 1]}…"
             shown += [short] if short not in shown else []
     return "\n".join(shown)[:MOST_CHARACTERS]
 
@@ -105,13 +110,13 @@ def failure(ending: Outcome, timeout_seconds: float, stage: str = "compile") -> 
     if ending.signal:
         message = f"ended by {ending.signal}" + (f"\n{message}" if message else "")
     message = message or f"exit code {ending.exit_code} without a message"
-    shared = _SHARED.search(ending.output)
+    shared_bytes = max((int(match[1]) for match in _SHARED.finditer(ending.output)), default=None)
     return Failure(
         stage=stage,
         message=blamed(message, ending),
         exit_code=ending.exit_code,
         signal=ending.signal,
-        figure_bytes=int(shared[1]) if shared else stack_figure_bytes(ending.output),
+        figure_bytes=stack_figure_bytes(ending.output) if shared_bytes is None else shared_bytes,
     )
 
 

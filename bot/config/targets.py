@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from pathlib import PurePosixPath
 from typing import Annotated, ClassVar
 
 from msgspec import Meta
@@ -13,7 +14,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from bot.config.yaml_file import FLAG, Flags, KeyPath, Keys, Plain, Text, YamlFile, examples, except_beside, pattern
 from bot.core.backends import BACKEND_BY_NAME
-from bot.core.planned import Target, near_or_known
+from bot.core.planned import LIBRARY_PATH_OPTION, Target, near_or_known
 
 _RANGE_HINT = "write it as pip does: '<3.11', '>=3.9,<3.12' or '==3.10.*'"
 
@@ -112,11 +113,20 @@ def parse_flags(text: str) -> tuple[str, ...]:
     return tuple(flags)
 
 
+_PARAMETERS = "leave it out: the bot does not measure an archive of parameters"
+_NOT_RELATIVE = "write a relative path that ends in .o, without '..': each build writes into a folder of its own"
 _BACKEND, _WHOLE = "name a target with that backend", "leave it out: what is measured is the whole artifact"
 _SET_HERE = {
     **dict.fromkeys(("--iree-hal-target-backends", "--iree-hal-target-device"), _BACKEND),
     **dict.fromkeys(("--compile-to", "--compile-from", "--compile-mode", "--output-format"), _WHOLE),
-    **dict.fromkeys(("--help", "-o", "--o"), _WHOLE),
+    **dict.fromkeys(("--help", "--help-hidden", "--help-list", "--help-list-hidden", "--version"), _WHOLE),
+    **dict.fromkeys(("-o", "--o", "--split-input-file", "--iree-vm-bytecode-module-output-format"), _WHOLE),
+    **dict.fromkeys(("--iree-vm-c-module-output-format", "--iree-vm-c-module-optimize"), _WHOLE),
+    **dict.fromkeys(("--iree-vm-c-module-strip-debug-ops",), _WHOLE),
+    **dict.fromkeys(("--iree-hal-list-target-backends", "--iree-llvmcpu-list-targets", "--iree-list-plugins"), _WHOLE),
+    **dict.fromkeys(("--iree-opt-export-parameters", "--iree-opt-splat-parameters"), _PARAMETERS),
+    **dict.fromkeys(("--iree-parameter-export", "--iree-parameter-splat"), _PARAMETERS),
+    **dict.fromkeys(("--iree-parameter-encoder-output-file",), _PARAMETERS),
 }
 """Options of IREE's that this program gives itself, or that leave no artifact → what to do instead."""
 
@@ -125,9 +135,16 @@ def unfit_for_iree(flag: str) -> tuple[str, str] | None:
     """Why a flag is none to give to IREE's tools, and what to do instead; None for one that is."""
     if hint := _SET_HERE.get(_option(flag)):
         return f"{_option(flag)} is no flag for a build", hint
+    if _option(flag) == LIBRARY_PATH_OPTION and not _stays_inside(flag.partition("=")[2]):
+        return f"{flag[:200]!r} names no place in the folder of a build", _NOT_RELATIVE
     if not re.match("--.", flag):
         return f"{flag[:60]!r} does not fit: a flag of IREE's begins with --", "for example --iree-opt-level=O2"
     return None
+
+
+def _stays_inside(path: str) -> bool:
+    parts = PurePosixPath(path).parts
+    return path.endswith(".o") and not path.startswith("/") and ".." not in parts
 
 
 def require_fit_for_iree(file: YamlFile, at: KeyPath, flags: Sequence[str]) -> None:

@@ -107,6 +107,9 @@ COMMON_FLAGS = (
 )
 """Aggressive fusion, and the three flags without which an artifact's size depends on the path of its input."""
 
+LIBRARY_PATH_OPTION = "--iree-llvmcpu-static-library-output-path"
+"""Where a static library goes: a relative path, in the folder of the compile."""
+
 LIFTED_LIMIT_FLAG = "--iree-llvmcpu-stack-allocation-limit=1073741824"
 """Lifts the compiler's 32 KiB stack gate (a power of two, 1 GiB), so that a refused cell can be measured."""
 

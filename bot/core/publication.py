@@ -22,13 +22,13 @@ from bot.core.json_text import decoded
 from bot.core.policy import Finding, Verdict, status_of
 from bot.core.record import Amount, Record, Small
 from bot.core.report import Report
-from bot.core.snapshot import Cell
+from bot.core.snapshot import NOT_SHIPPED, Cell
 from bot.errors import InputError
 
 APPROVAL_LABEL = "code-size-approved"  # the label by which a failing report is accepted as it is measured
 
 
-_WORDED = frozenset({"compile", "read", "import", "option"})
+_WORDED = frozenset({"compile", "read", NOT_SHIPPED, "import", "option"})
 """Stages whose failures differ in nothing but the words; the others have a figure, or one reason."""
 _VARYING = re.compile(
     r"(?:[\w.+-]*/)+"  # directories

@@ -183,6 +183,8 @@ class Products(Small, frozen=True):
     backend: str
     # relocatable objects of the CPU code generator (they still have their symbols); empty elsewhere
     objects: tuple[bytes, ...] = ()
+    # the static library that holds the machine code in place of the artifact; it is among `objects`, too
+    library: bytes | None = None
     # text of `--stack-usage-file`; None where the compiler has no such option or the target no frames
     stack_usage: str | None = None
     statistics: str | None = None  # text of `--iree-scheduling-dump-statistics-file`

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from bot.core.json_text import decoded
 from bot.core.planned import PlannedCell
 from bot.core.record import Count, Record
-from bot.core.snapshot import Cell, CellKey, Snapshot
+from bot.core.snapshot import NOT_SHIPPED, Cell, CellKey, Snapshot
 from bot.core.spec import MOVING
 from bot.errors import InputError, UsageError
 
@@ -183,8 +183,17 @@ def unmeasured_models(base: Snapshot, head: Snapshot) -> tuple[str, ...]:
     """One line for every model of which no cell could be measured on either side: most likely it does not parse."""
     cells = (*base.cells, *head.cells)
     measured = {cell.key.model for cell in cells if cell.measured}
-    words: dict[str, str] = {}
+    failed: dict[str, list[Cell]] = {}
     for cell in cells:
         if cell.key.model not in measured and cell.failure and cell.status != "unsupported":
-            words.setdefault(cell.key.model, cell.failure.message.partition("\n")[0])
-    return tuple(f"{model} compiles on no target: {word}" for model, word in sorted(words.items()))
+            failed.setdefault(cell.key.model, []).append(cell)
+    return tuple(_on_no_target(model, failures) for model, failures in sorted(failed.items()))
+
+
+def _on_no_target(model: str, cells: Sequence[Cell]) -> str:
+    """Return the line of a model that fails everywhere; where its cells differ, it names the target that it quotes."""
+    compiles = all(cell.failure and cell.failure.stage == NOT_SHIPPED for cell in cells)
+    verb = "is measured" if compiles else "compiles"
+    lines = [cell.failure.message.partition("\n")[0] for cell in cells if cell.failure]
+    where = f"; on {cells[0].key.target}" if len(set(lines)) > 1 else ""
+    return f"{model} {verb} on no target{where}: {lines[0]}"

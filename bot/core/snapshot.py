@@ -69,10 +69,14 @@ class Dispatch(Record, frozen=True, omit_defaults=True):
     sass_bytes: Count | None = None
 
 
+NOT_SHIPPED = "output"
+"""The stage of a failure whose compile ended well, but gave nothing that the target ships."""
+
+
 class Failure(Record, frozen=True):
     """Why a cell has no (ordinary) artifact."""
 
-    stage: str  # `compile`, `read`, `import`, `option`, `stack-limit`, `timeout` or `target`
+    stage: str  # `compile`, `read`, `output`, `import`, `option`, `stack-limit`, `timeout` or `target`
     message: str  # the first diagnostics or the reason, trimmed, without IR dumps
     exit_code: Amount | None = None  # of the compiler; None where it did not exit by itself
     signal: str | None = None  # its name (`SIGSEGV`) where one ended the compiler

@@ -6,7 +6,9 @@ of which is of a known format, has neither of the two middle figures: any of its
 
 VM modules, of vmvx executables and whole artifacts: `runtime/src/iree/schemas/bytecode_module_def.fbs` and
 `runtime/src/iree/vm/bytecode/archive.c` of https://github.com/iree-org/iree: a 32-bit size, the flatbuffer `IREE` of
-that size and, from the next multiple of 64 bytes on, the external read-only segments.
+that size and, from the next multiple of 64 bytes on, the external read-only segments. By default the compiler writes a
+polyglot: a ZIP whose first file is the flatbuffer, so that the header of a ZIP's local file comes first
+(https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, 4.3.7). ZIP headers and its directory are unattributed.
 
 Executables of the GPU targets are flatbuffers that carry the modules for the driver, with or without a header:
 `runtime/src/iree/base/internal/flatcc/parsing.h` (64 bytes of header: magic, version, 64-bit content size, zeros) and
@@ -38,6 +40,7 @@ from bot.core.reading import ArtifactReading, EntryPoint, PtxModule, Reader, Rea
 from bot.errors import MalformedBinary
 from bot.readers.binary import ByteSpan, WorkLimit, code_digest, label_sizes, require_disjoint, span_inside
 from bot.readers.elf import CODE_OBJECT, ELF
+from bot.readers.elf import MAGIC as ELF_MAGIC
 from bot.readers.kernel_text import METAL, PTX, device_of, read_ptx
 from bot.readers.spirv import SPIRV, WORD_BYTES
 
@@ -142,6 +145,11 @@ VM_EXPORT = "local_name internal_ordinal"
 SEGMENT = "compression_type_type compression_type embedded_data external_data_offset external_data_length"
 DESCRIPTOR = struct.Struct("<iiIHHHH")
 """FunctionDescriptor: bytecode offset and length, requirements, reserved, blocks, i32 and ref registers."""
+LOADER_PREFIX = "__"
+"""How `__init` and its like begin, which the loader calls: no entry points."""
+ZIP_FILE = struct.Struct("<4s22xHH")
+"""Header of a ZIP's local file: signature, and the bytes of the name and of the extra field that follow it."""
+ZIP_SIGNATURE = b"PK\3\4"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +170,10 @@ def read_vm_module(data: bytes) -> Reading:
 
 def parse_module(data: bytes) -> VmModule:
     """The outline of a module; raises `MalformedBinary`."""
-    size = int.from_bytes(data[:OFFSET_BYTES], "little")
-    flatbuffer = span_inside(OFFSET_BYTES, size, len(data), WHERE)
-    root = root_table(data, OFFSET_BYTES, VM_IDENTIFIER, WHERE, MODULE)
+    start = module_start(data)
+    size = int.from_bytes(data[start : start + OFFSET_BYTES], "little")
+    flatbuffer = span_inside(start + OFFSET_BYTES, size, len(data), WHERE)
+    root = root_table(data, flatbuffer.start, VM_IDENTIFIER, WHERE, MODULE)
     bytecode = root.span("bytecode_data") or ByteSpan(OFFSET_BYTES, 0)
     external_at = -(-flatbuffer.end // SEGMENT_ALIGNMENT) * SEGMENT_ALIGNMENT
     segments: dict[ByteSpan, None] = {}
@@ -177,6 +186,30 @@ def parse_module(data: bytes) -> VmModule:
     return VmModule(root, bytecode, tuple(segment for segment in segments if segment.size))
 
 
+def module_start(data: bytes) -> int:
+    """Return the offset of a module's size: behind the header of a ZIP's first file, else 0."""
+    if len(data) < ZIP_FILE.size:
+        return 0
+    signature, name_bytes, extra_bytes = ZIP_FILE.unpack_from(data)
+    if signature != ZIP_SIGNATURE:
+        return 0
+    return ZIP_FILE.size + int(name_bytes) + int(extra_bytes)
+
+
+def _is_vm_module(data: bytes) -> bool:
+    return identifier(data, module_start(data) + OFFSET_BYTES) == VM_IDENTIFIER
+
+
+def exported_functions(data: bytes) -> tuple[str, ...]:
+    """Return the functions of an artifact that can be called, without those that the loader calls.
+
+    Raises `MalformedBinary`.
+    """
+    exports = parse_module(data).root.tables("exported_functions", VM_EXPORT)
+    names = (export.text("local_name") for export in exports)
+    return tuple(name for name in names if not name.startswith(LOADER_PREFIX))
+
+
 def _vm_functions(module: VmModule) -> Iterator[EntryPoint]:
     data, descriptors = module.root.data, module.root.span("function_descriptors", DESCRIPTOR.size) or ByteSpan(0, 0)
     budget = WorkLimit(len(data), WHERE)
@@ -186,7 +219,7 @@ def _vm_functions(module: VmModule) -> Iterator[EntryPoint]:
             raise MalformedBinary(f"export {name[:80]!r} names function {ordinal}", where=WHERE)
         offset, length, *_ = DESCRIPTOR.unpack_from(data, descriptors.start + ordinal * DESCRIPTOR.size)
         inside = span_inside(offset, length, module.bytecode.size, WHERE)
-        if not name.startswith("__"):  # `__init` and its like are the loader's, no entry points
+        if not name.startswith(LOADER_PREFIX):
             budget.spend(length)
             code = ByteSpan(module.bytecode.start + inside.start, length).of(data)
             yield EntryPoint(name, code_bytes=length, code=code_digest(code))
@@ -304,11 +337,16 @@ def _entry_points(layout: Layout, root: FlatBufferTable, modules: list[Reading |
 
 
 CONTAINER = Reader(is_container, read_container)
-VM_MODULE = Reader(lambda data: identifier(data, OFFSET_BYTES) == VM_IDENTIFIER, read_vm_module)
+VM_MODULE = Reader(_is_vm_module, read_vm_module)
 EMBEDDED = (CODE_OBJECT, ELF, CONTAINER, VM_MODULE)
-"""Formats that an artifact embeds as they are, each with an unmistakable magic; code objects before other ELF."""
+"""Formats that an artifact embeds as they are, each with an unmistakable magic; code objects before other ELF.
+
+`_begins_like_executable` knows how each of them begins.
+"""
 READERS = (*EMBEDDED, SPIRV, PTX, METAL)
 """All formats; those that are not embedded come inside containers."""
+HEAD_BYTES = HEADER.size + 2 * OFFSET_BYTES
+"""So many bytes show whether a segment begins like one of the formats in `EMBEDDED`."""
 EXECUTABLE_CALL = re.compile(r"hal\w*\.executable\.")
 """Functions of the runtime that take executables, `hal.executable.create` above all."""
 HIDDEN = "no reader knows the format of its executables, so they cannot be told apart from constants"
@@ -324,7 +362,7 @@ def read_artifact(data: bytes) -> ArtifactReading:
     """
     module = parse_module(data)
     require_disjoint((module.bytecode, *module.segments), "artifact")
-    executables = [segment for segment in module.segments if is_executable(segment.of(data))]
+    executables = [segment for segment in module.segments if _is_executable_at(segment, data)]
     executable_bytes = sum(segment.size for segment in executables)
     segment_bytes = sum(segment.size for segment in module.segments)
     imports = module.root.tables("imported_functions", "full_name")
@@ -349,7 +387,9 @@ def read_artifact(data: bytes) -> ArtifactReading:
 def ptx_modules(data: bytes) -> tuple[PtxModule, ...]:
     """All PTX modules of an artifact, in file order; raises `MalformedBinary`."""
     modules = list[PtxModule]()
-    for one in (segment.of(data) for segment in sorted(parse_module(data).segments)):
+    module = parse_module(data)
+    executables = [segment for segment in sorted(module.segments) if _is_executable_at(segment, data)]
+    for one in (segment.of(data) for segment in executables):
         layout, root = _open(one) if is_container(one) else (None, None)
         if layout is None or root is None or layout.format != "ptx":
             continue
@@ -357,6 +397,21 @@ def ptx_modules(data: bytes) -> tuple[PtxModule, ...]:
         require_disjoint(spans, layout.format)
         modules += [PtxModule(device_of(text), text) for text in (span.of(one).rstrip(b"\0") for span in spans)]
     return tuple(modules)
+
+
+def _is_executable_at(segment: ByteSpan, data: bytes) -> bool:
+    """Return True where this segment of an artifact is an executable.
+
+    Segments can be as large as the artifact. Only one that begins like an executable is copied.
+    """
+    head = ByteSpan(segment.start, min(segment.size, HEAD_BYTES)).of(data)
+    return _begins_like_executable(head) and is_executable(segment.of(data))
+
+
+def _begins_like_executable(head: bytes) -> bool:
+    if _has_header(head) or identifier(head, 0) in LAYOUTS:
+        return True
+    return head.startswith((ELF_MAGIC, ZIP_SIGNATURE)) or identifier(head, OFFSET_BYTES) == VM_IDENTIFIER
 
 
 def is_executable(data: bytes) -> bool:

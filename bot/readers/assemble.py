@@ -41,8 +41,8 @@ from bot.core.reading import ArtifactReading, EntryPoint, Measurement, Products
 from bot.core.record import Count, is_count
 from bot.core.snapshot import Dispatch
 from bot.errors import InputError, MalformedBinary
-from bot.readers.artifact import read_artifact
-from bot.readers.elf import function_codes, read_assembled
+from bot.readers.artifact import HIDDEN, read_artifact
+from bot.readers.elf import ELF, function_codes, read_assembled
 
 T = TypeVar("T")
 Product = TypeVar("Product")
@@ -52,6 +52,7 @@ FILE_AND_LINE = re.compile(r".*?:\d+:", re.ASCII)
 UNSPEAKABLE = re.compile(r"[^0-9A-Za-z]+")
 """What a kernel's language may replace, runs of it taken as one (SPIRV-Cross joins underscores)."""
 CPU = "llvm-cpu"
+ELF_FORMAT = "elf"
 OF_PROGRAM = (
     *("dispatch_regions", "linalg_ops", "memory_bound_sites", "initializer_sites", "steady_sites"),
     *("dispatch_sites", "executables"),
@@ -101,6 +102,31 @@ def measure(products: Products, artifact_reader: Callable[[bytes], ArtifactReadi
     return Measurement({name: known[name].value for name in METRIC_IDS}, dispatches, reasons, parsed.parts())
 
 
+def with_library(artifact: ArtifactReading, library: bytes) -> ArtifactReading:
+    """Return an artifact together with the static library that has its machine code; both ship.
+
+    A library of an unknown format counts whole, and leaves a line in `unread`. The functions of a library are read as
+    those of any object file.
+    """
+    unread = tuple(line for line in artifact.unread if line != HIDDEN)
+    executables = artifact.executables
+    try:
+        executables += (replace(ELF.read(library), entry_points=()),)
+    except MalformedBinary as error:
+        unread += (f"static library of {len(library)} bytes: {error.line}",)
+    known_bytes = artifact.executable_bytes or 0
+    segment_bytes = artifact.artifact_bytes - artifact.vm_bytes - artifact.unattributed_bytes
+    return ArtifactReading(
+        artifact_bytes=artifact.artifact_bytes + len(library),
+        executable_bytes=known_bytes + len(library),
+        vm_bytes=artifact.vm_bytes,
+        rodata_bytes=segment_bytes - known_bytes,
+        unattributed_bytes=artifact.unattributed_bytes,
+        executables=executables,
+        unread=unread,
+    )
+
+
 class _Parsed:
     """The products of a compile, each parsed for itself: one that cannot be read is None, and takes no other with it.
 
@@ -112,6 +138,8 @@ class _Parsed:
     def __init__(self, products: Products, artifact_reader: Callable[[bytes], ArtifactReading]) -> None:
         self.products, self.program, self.reasons = products, products.program, dict(products.reasons)
         self.artifact = self._attempt("artifact", artifact_reader, products.artifact)
+        if self.artifact and products.library is not None:
+            self.artifact = with_library(self.artifact, products.library)
         if self.artifact and self.artifact.unread:
             self.reasons["unread"] = "; ".join(self.artifact.unread)
         self.statistics = self._attempt("statistics", read_statistics, products.statistics)
@@ -140,6 +168,8 @@ class _Parsed:
         """Entry points of the artifact; None unless all its executables list theirs (stripped CPU libraries do not)."""
         if self.artifact is None or self.artifact.unread or not self.artifact.executables:
             return None
+        if any(reading.format == ELF_FORMAT for reading in self.artifact.executables):
+            return None  # its symbols, where it has any, are those of all functions
         listed = [len(reading.entry_points) for reading in self.artifact.executables]
         return sum(listed) if all(listed) else None
 
@@ -201,7 +231,8 @@ class _Parsed:
         known = {name: Known(getattr(self.artifact, name, None), why) for name in ARTIFACT_PARTS}
         if self.hidden:  # these two are known together or not at all
             known |= dict.fromkeys(("executable_bytes", "rodata_bytes"), Known(None, self.hidden))
-        return {"artifact_bytes": Known(len(self.products.artifact)), **known}
+        artifact_bytes = len(self.products.artifact) + len(self.products.library or b"")
+        return {"artifact_bytes": Known(artifact_bytes), **known}
 
     def program_metrics(self) -> dict[str, Known]:
         """Metrics of the whole program, each checked by a second source where there is one."""

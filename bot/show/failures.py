@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from bot.core.delta import CellDelta
 from bot.core.policy import RAN_OUT, is_local
-from bot.core.snapshot import Cell
+from bot.core.snapshot import NOT_SHIPPED, Cell, Failure
 from bot.show.blocks import (
     Block,
     Code,
@@ -37,9 +38,11 @@ _ABSOLUTE_PATH = re.compile(
     r"(?<![\w.:/<>\\])(?:/[^\s/:\"'`<>()\[\],;=]+)+/(?=[^\s/])|(?<!\w)[A-Za-z]:\\(?:[^\s\\:\"']+\\)*"
 )
 _FIGURES = re.compile(r"\d+")
+_SHARED_MEMORY = re.compile(r"uses \d+ bytes of shared memory; exceeded the limit of (\d+) bytes")
 _STAGES = {
     "compile": "does not compile",
     "read": "artifact cannot be read",
+    NOT_SHIPPED: "compiles, but gives no artifact for the target",
     "import": "cannot be imported",
     "option": "compiler does not know an option",
     "stack-limit": "over the stack limit",
@@ -63,13 +66,15 @@ def grouped(facts: Facts, state: str, lines: int = 3) -> list[list[CellDelta]]:
     """The cells of a state in groups, the largest first.
 
     Those of a group ended alike, with messages that begin with the same lines but for figures and the model's name.
+    Builds of different memory limits are in different groups.
     """
     groups: dict[tuple[object, ...], list[CellDelta]] = {}
     for delta in facts.states[state]:
         cell, likeness = _refused(delta), tuple[object, ...]()
         if cell and (failure := cell.failure):
             text, _ = trimmed(failure.message.replace(delta.key.model, "*"), lines)
-            likeness = failure.stage, failure.signal, failure.exit_code, _FIGURES.sub("#", text)
+            limit = _shared_memory_limit(failure)
+            likeness = failure.stage, failure.signal, failure.exit_code, limit, _FIGURES.sub("#", text)
         groups.setdefault(likeness, []).append(delta)
     return sorted(groups.values(), key=lambda group: (-len(group), group[0].key))
 
@@ -86,11 +91,24 @@ def failure_words(*cells: Cell | None) -> Phrase:
         return phrase("compiler crashed (", code(clip(failure.signal, 32)), ")")
     figures = [one.figure_bytes for one in failures if one.figure_bytes is not None]
     if failure.stage == "stack-limit" and figures:
-        low, high = min(figures), max(figures)
-        needed = amount(high) if low == high else f"{amount(low)} to {amount(high)}"
-        return phrase(f"over the compiler's stack limit, a function needs {needed}")
+        return phrase(f"over the compiler's stack limit, a function needs {_range(figures)}")
+    limit = _shared_memory_limit(failure)
+    if limit is not None and figures:
+        needed = f"a function needs {_range(figures)}, the limit is {amount(limit)}"
+        return phrase(f"over the device's workgroup memory, {needed}")
     how = f" (exit code {failure.exit_code})" if failure.exit_code else ""
     return phrase(_STAGES.get(failure.stage, "failed") + how)
+
+
+def _range(figures: Sequence[int]) -> str:
+    low, high = min(figures), max(figures)
+    return amount(high) if low == high else f"{amount(low)} to {amount(high)}"
+
+
+def _shared_memory_limit(failure: Failure) -> int | None:
+    """Return the bytes of workgroup memory that a device has, where a function needed more; else None."""
+    match = _SHARED_MEMORY.search(failure.message)
+    return int(match[1]) if match else None
 
 
 def unmeasured(facts: Facts, limits: Limits) -> Listing[Phrase]:

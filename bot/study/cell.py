@@ -9,18 +9,30 @@ from typing import NamedTuple, TypeVar
 
 from bot.compiler.cell_cache import TextStore
 from bot.compiler.compiler import Compiled, Result
-from bot.compiler.compiling import ALLOCAS, ARTIFACT, PROGRAM, STACK_USAGE, STATISTICS, STRATEGIES
+from bot.compiler.compiling import (
+    ALLOCAS,
+    ARTIFACT,
+    PROGRAM,
+    STACK_USAGE,
+    STATIC_LIBRARY,
+    STATISTICS,
+    STRATEGIES,
+)
 from bot.compiler.ptxas import BACKEND, Assembler, assembler_of
 from bot.core.planned import LIFTED, PlannedCell
 from bot.core.policy import is_local
 from bot.core.program import HASHED_PHASES, SOURCES, Program
-from bot.core.reading import Products, ProgramFacts
-from bot.core.snapshot import Cell, Failure, written
+from bot.core.reading import Measurement, Products, ProgramFacts
+from bot.core.snapshot import NOT_SHIPPED, Cell, Failure, written
 from bot.errors import InputError, MalformedBinary
 from bot.explain.texts import describe, shown_texts
 from bot.readers.ir_facts import alloca_bytes, program_facts, strategies
 
 _Fact = TypeVar("_Fact")
+NO_FUNCTION = Failure(
+    NOT_SHIPPED,
+    "the model has no public function, so the artifact is empty: write a public function that calls its code",
+)
 _NO_FAMILIES = "the program's executables were not compared with each other"
 
 
@@ -75,6 +87,7 @@ def products_of(compiled: Compiled, backend: str, program: ReadProgram, assemble
         artifact=files[ARTIFACT],
         backend=backend,
         objects=tuple(data for name, data in files.items() if name.endswith(".o")),
+        library=files.get(STATIC_LIBRARY),
         stack_usage=_text(compiled, STACK_USAGE),
         statistics=_text(compiled, STATISTICS),
         program=program.facts,
@@ -104,7 +117,9 @@ def cell_of(
         return Cell(planned.key, status, failure=result, command=command)
     if result.artifacts:
         return _of_files(planned, result)
-    from bot.readers.assemble import measure  # the formats' libraries: a report of known snapshots needs none of them
+    # The formats' libraries: a report of known snapshots needs none of them.
+    from bot.readers.artifact import exported_functions
+    from bot.readers.assemble import measure
 
     program = read_program(_text(result, PROGRAM), texts)
     products = products_of(result, planned.target.backend, program, assembler)
@@ -115,6 +130,10 @@ def cell_of(
     if measurement.metrics["vm_bytes"] is None:
         failure = Failure("read", measurement.reasons["vm_bytes"])
         return Cell(planned.key, "failed", failure=failure, command=planned.command())
+    if not exported_functions(result.files[ARTIFACT]):
+        return Cell(planned.key, "failed", failure=NO_FUNCTION, command=planned.command())
+    if incomplete := _incomplete_library(products, measurement):
+        return Cell(planned.key, "failed", failure=incomplete, command=planned.command())
     return Cell(
         key=planned.key,
         status="over-stack-limit" if result.refusal else "ok",
@@ -122,13 +141,33 @@ def cell_of(
         dispatches=measurement.dispatches,
         failure=result.refusal,
         command=planned.command(lifted=result.refusal is not None),
-        artifact_digest=hashlib.sha256(result.files[ARTIFACT]).hexdigest(),
+        artifact_digest=_digest(products),
         reasons={**measurement.reasons, **local, **({"families": no_families} if families is None else {})},
         program=program.program,
         families=families or (),
         parts=measurement.parts,
         assembler=assembler_of(planned.target.backend, assembler.ptxas) or None if assembler else None,
     )
+
+
+def _incomplete_library(products: Products, measurement: Measurement) -> Failure | None:
+    """Return why a static library does not ship the whole program; None where it does, or there is none."""
+    if products.library is None or "objects" in measurement.reasons:
+        return None
+    missing = [row.name for row in measurement.dispatches if row.code_bytes is None]
+    if not missing:
+        return None
+    there = len(measurement.dispatches) - len(missing)
+    what = f"the static library has {there} of {len(measurement.dispatches)} entry points"
+    return Failure(NOT_SHIPPED, f"{what}: {missing[0]} is not in it")
+
+
+def _digest(products: Products) -> str:
+    """SHA-256 (hex) of all that ships."""
+    digests = [hashlib.sha256(data).hexdigest() for data in (products.artifact, products.library) if data is not None]
+    if len(digests) == 1:
+        return digests[0]
+    return hashlib.sha256(" ".join(digests).encode()).hexdigest()
 
 
 def _of_files(planned: PlannedCell, compiled: Compiled) -> Cell:

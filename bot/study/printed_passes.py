@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from bot.compiler.compiling import CompileInput, CompileSetup, compile_to
 from bot.compiler.diagnostics import failure
+from bot.compiler.static_library import make_room_for_library
 from bot.compiler.toolchain import UNTHREADED
 from bot.core.snapshot import Dispatch, Failure
 from bot.core.trace import MLIR, DispatchTrace
@@ -131,6 +132,7 @@ def compile_printing(
 ) -> str:
     """Compile to `directory`; why that failed, empty where it did not."""
     (directory / "tmp").mkdir()
+    make_room_for_library(flags, directory)
     outcome = run(
         [str(setup.toolchain.binary), "-", *flags, "-o", _OUTPUT],
         cancel=setup.session.cancel,

@@ -102,6 +102,17 @@ def test_what_real_compilers_say(name: str, line: str, figure_bytes: int | None)
         assert lines(name) == said(name).splitlines(), "with its source line"
 
 
+def test_a_long_name_does_not_take_the_figures_out_of_the_line_and_the_largest_need_counts() -> None:
+    text = said("shared-memory")
+    name = "main$async_dispatch_10_batch_matmul_12x197x197x64_f32"
+    long = text.replace(name, f"{'x' * 300}{name}")
+    smaller = text.replace("81920", "70000")
+    found = failed(output=f"{smaller}{long}")
+    assert found.figure_bytes == 81920
+    line = found.message.splitlines()[-1]
+    assert line.endswith("197x64_f32' uses 81920 bytes of shared memory; exceeded the limit of 65536 bytes")
+
+
 def test_a_crash() -> None:
     found = failed(exit_code=None, signal="SIGABRT", output=said("crash"))
     assert found.message.splitlines() == [

@@ -29,7 +29,7 @@ from bot.core.publication import (
     wants_comment,
 )
 from bot.core.report import Report
-from bot.core.snapshot import Cell, CellKey, CompileOutcome, Snapshot
+from bot.core.snapshot import Cell, CellKey, CompileOutcome, Failure, Snapshot
 
 CELL = CellKey("bert", "vmvx")
 GROWTH = Finding(CELL, "fail", "artifact_bytes", "code size", "change", "4KiB", "+9,000 B", 1_000, 10_000, 12)
@@ -109,6 +109,15 @@ def test_accepting_a_cell_over_a_limit_accepts_neither_a_crash_nor_a_larger_figu
         assert status(OVER, acceptance(later)) == ("warn" if later.head == 73_729 else "fail")
     smaller = replace(OVER, head=40_000, base=1, outcomes=("absent", "over-stack-limit: stack-limit"))
     assert status(smaller, acceptance(OVER)) == "warn"
+
+
+@pytest.mark.parametrize("stage", ["compile", "output"])
+def test_accepting_one_reason_of_a_failure_does_not_accept_another(stage: str) -> None:
+    findings = [
+        replace(BROKEN, outcomes=("ok", f"failed: {stage}"), failure=Failure(stage, words))
+        for words in ("the model has no public function", "the model names its own devices")
+    ]
+    assert [status(findings[0], acceptance(finding)) for finding in findings] == ["warn", "fail"]
 
 
 # What a comment remembers.

@@ -328,7 +328,7 @@ def test_a_model_that_compiles_nowhere_gets_one_line_with_its_first_diagnostic()
     first, *rest = base.cells
     wordy = replace(first, failure=Failure("compile", "no such op\nmore\nand more"))
     assert unmeasured_models(replace(base, cells=(wordy, *rest)), head) == (
-        "dead compiles on no target: no such op",
+        "dead compiles on no target; on cuda: no such op",
         "void compiles on no target: void is refused",
     )
     for message in ("", "\n", "\nsecond"):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator
+import tracemalloc
+from collections.abc import Callable, Iterator
 
 import flatbuffers
 import needs
@@ -18,7 +19,9 @@ from bot.readers.artifact import (
     MAX_TABLES,
     UINT32,
     VM_MODULE,
+    exported_functions,
     parse_module,
+    ptx_modules,
     read_artifact,
     root_table,
 )
@@ -83,6 +86,60 @@ def test_an_executable_that_cannot_be_read_keeps_its_bytes_and_says_why() -> Non
         assert (damaged.executable_bytes, damaged.executables) == (whole.executable_bytes, ())
         assert len(damaged.unread) == len(whole.executables)
         assert damaged.unread[0].startswith("executable of ") and reason in damaged.unread[0]
+
+
+def huge(constant_bytes: int) -> bytes:
+    """An artifact with one constant of zeros outside of its flatbuffer."""
+    builder = flatbuffers.Builder(64)
+    builder.StartObject(5)
+    builder.PrependUint64Slot(4, constant_bytes, 0)
+    segments = vector(builder, [int(builder.EndObject())])
+    bytecode = builder.CreateByteVector(bytes(64))
+    builder.Finish(table(builder, {9: segments, 14: bytecode}), file_identifier=b"IREE")
+    module = bytes(builder.Output())
+    head = len(module).to_bytes(4, "little") + module
+    return head + bytes(-len(head) % 64 + constant_bytes)
+
+
+@pytest.mark.parametrize("read", [read_artifact, ptx_modules])
+def test_a_large_constant_is_not_copied(read: Callable[[bytes], object]) -> None:
+    data = huge(64 << 20)
+    tracemalloc.start()
+    try:
+        read(data)
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 1 << 20
+    assert read_artifact(data).rodata_bytes == 64 << 20
+
+
+# Polyglots: ZIP files whose first file is the module.
+
+
+def zipped(data: bytes, name: bytes = b"module.fb", extra: bytes = b"") -> bytes:
+    """The module behind the header of a ZIP's local file, padded so that its segments stay aligned."""
+    gap = -(30 + len(name) + len(extra)) % 64
+    lengths = len(name).to_bytes(2, "little") + (len(extra) + gap).to_bytes(2, "little")
+    return b"PK\3\4" + bytes(22) + lengths + name + extra + bytes(gap) + data
+
+
+@pytest.mark.parametrize("artifact", ARTIFACTS)
+def test_the_header_of_a_polyglot_zip_is_unattributed(artifact: str) -> None:
+    plain, polyglot = read_artifact(fixture(artifact)), read_artifact(zipped(fixture(artifact), extra=bytes(70)))
+    assert (polyglot.executables, polyglot.unread) == (plain.executables, plain.unread)
+    assert (polyglot.executable_bytes, polyglot.rodata_bytes) == (plain.executable_bytes, plain.rodata_bytes)
+    assert polyglot.unattributed_bytes == plain.unattributed_bytes + 128
+    assert exported_functions(zipped(fixture(artifact))) == exported_functions(fixture(artifact)) == ("main",)
+
+
+def test_a_zip_that_is_cut_off_or_holds_no_module_is_refused() -> None:
+    data = zipped(fixture(SMALLEST))
+    for size in (*range(4, 200), len(data) - 1):
+        with pytest.raises(MalformedBinary):
+            read_artifact(data[:size])
+    with pytest.raises(MalformedBinary):
+        read_artifact(zipped(b"PK" * 100))
 
 
 # VM modules, against the dump of the runtime's own tool.

@@ -229,6 +229,8 @@ _COUNTED = {
     "submissions": "stream.cmd.execute",
 }
 _ALLOCA, _IMPORT = "stream.resource.alloca", "stream.tensor.import"
+_LENT = "iree.abi.transients.size"
+"""In the reflection of a function whose caller lends it transient memory: the function that says how much."""
 _MAKES_BUFFERS = (_ALLOCA, "stream.resource.alloc", _IMPORT, "stream.cmd.parameter.load")
 _BRANCHES = ("cf.", "scf.")
 _TO_BLOCKS = ("cf.br", "cf.cond_br", "cf.switch")
@@ -323,7 +325,8 @@ class _Body:
 def _schedule(ir: Any, tops: list[Any], constants: Constants) -> Answer:
     """What `bot.core.reading.Schedule` has."""
     named = [top for top in tops if top.name in ("util.initializer", "util.func")]
-    bodies = [_body(ir, top, constants) for top in named]
+    functions = {name_of(top): top for top in named if top.name == "util.func"}
+    bodies = [_body(ir, top, constants, _lent_bytes(ir, top, functions, constants)) for top in named]
     names = Counter(op.name for top in named for op in collect(ir, top, {*_COUNTED.values()}))
     allocas = [op for top in named for op in collect(ir, top, (_ALLOCA,))]
     unclear = any(body.branches and not body.initializer for body in bodies)
@@ -342,7 +345,24 @@ def _schedule(ir: Any, tops: list[Any], constants: Constants) -> Answer:
     }
 
 
-def _body(ir: Any, top: Any, constants: Constants) -> _Body:
+def _lent_bytes(ir: Any, top: Any, functions: Mapping[str, Any], constants: Constants) -> int | None:
+    """Return the bytes that the caller of a function must lend it for its transient memory.
+
+    A function of the program says that. None where there is none, or where only a run tells.
+    """
+    if "iree.reflection" not in top.attributes:
+        return None
+    reflection = top.attributes["iree.reflection"]
+    if _LENT not in reflection or reflection[_LENT].value not in functions:
+        return None
+    returned = collect(ir, functions[reflection[_LENT].value], ("util.return",))
+    if len(returned) != 1 or len(returned[0].operands) != 1:
+        return None
+    return constants.get(returned[0].operands[0])
+
+
+def _body(ir: Any, top: Any, constants: Constants, lent_bytes: int | None) -> _Body:
+    """Return what a function does; `lent_bytes`: the size of the transient memory that its caller lends."""
     initializer = top.name == "util.initializer"
     body, buffers = _Body("" if initializer else name_of(top), initializer), dict[Any, _Buffer]()
     is_first = True  # in the first block, the only one that always runs
@@ -354,7 +374,10 @@ def _body(ir: Any, top: Any, constants: Constants) -> _Body:
             results = [result for result in op.results if _lifetime(result)]
             sizes = [operand for operand in op.operands if str(operand.type) == "index"]
             for result, size in zip(results, sizes[-1:] if op.name == _IMPORT else sizes, strict=True):
-                buffers[result] = _Buffer(constants.get(size), _lifetime(result))
+                lifetime, size_bytes = _lifetime(result), constants.get(size)
+                if size_bytes is None and op.name == _IMPORT and lifetime == "transient":
+                    size_bytes, lent_bytes = lent_bytes, None  # it is lent once
+                buffers[result] = _Buffer(size_bytes, lifetime)
                 body.steps.append((buffers[result], 1))
         elif op.name == _CALL:
             body.steps.append(op.attributes["callee"].value)

@@ -1,0 +1,30 @@
+"""Static libraries of llvm-cpu: an object file beside the artifact, which has no machine code then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bot.core.planned import LIBRARY_PATH_OPTION
+
+_LINK_STATIC = "--iree-llvmcpu-link-static"
+
+
+def library_path(argv: Sequence[str], directory: Path) -> Path | None:
+    """Return where a compile in `directory` writes its static library; None where its flags ask for none.
+
+    The compiler gives any path the suffix `.o`. It writes no library where it links embedded libraries.
+    """
+    options = [flag.partition("=") for flag in argv]
+    if not any(option == _LINK_STATIC for option, _, _ in options):
+        return None
+    written = [value for option, _, value in options if option == LIBRARY_PATH_OPTION]
+    name = written[-1] if written else ""
+    return (directory / name).with_suffix(".o") if name else directory / ".o"
+
+
+def make_room_for_library(argv: Sequence[str], directory: Path) -> None:
+    """Make the folders that the path of the static library names: the compiler makes none."""
+    path = library_path(argv, directory)
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
