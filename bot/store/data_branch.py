@@ -40,6 +40,21 @@ LOST_A_RACE = re.compile(
     r"|reference already exists|is at [0-9a-f]+ but expected)"
 )
 
+# Git's own words for status 403, and GitHub's words for it. Names and addresses may hold any digits, so that the number
+# alone says nothing.
+_NO_PERMISSION = re.compile(
+    r"^fatal: unable to access '.*': The requested URL returned error: 403\s*$"
+    r"|^error: RPC failed; HTTP 403 "
+    r"|^remote: (?:Permission to \S+ denied to |Write access to repository not granted)",
+    re.MULTILINE,
+)
+_NO_LOGIN = re.compile(
+    r"^fatal: (?:unable to access '.*': The requested URL returned error: 401\s*$"
+    r"|Authentication failed for |could not read (?:Username|Password) for )"
+    r"|^error: RPC failed; HTTP 401 ",
+    re.MULTILINE,
+)
+
 
 class DataBranch:
     """The store on branch `branch` of the clone's origin.
@@ -108,7 +123,7 @@ class DataBranch:
             above = [f"refs/heads/{'/'.join(parts[:count])}" for count in range(1, len(parts))]
             outcome = self.repository("ls-remote", "--heads", "origin", *above, f"refs/heads/{self._branch}/*")
             if not outcome.ok:
-                raise _refused(outcome.output, f"branch {self._branch} could not be looked for")
+                raise _refused(outcome.output, f"branch {self._branch} could not be looked for", "read")
             if other := re.search(r"\trefs/heads/(\S+)", outcome.output):
                 what = f"branch {self._branch} cannot be made, as there is a branch {other[1]}"
                 hint = "name one that is neither above nor below another"
@@ -125,7 +140,7 @@ class DataBranch:
             return self.repository.text("rev-parse", "--verify", ref)
         if "couldn't find remote ref" in outcome.output:
             return None
-        raise _refused(outcome.output, f"branch {self._branch} could not be fetched")
+        raise _refused(outcome.output, f"branch {self._branch} could not be fetched", "read")
 
     def _foreign(self, what: str) -> ConfigError:
         hint = "name a branch of its own, such as code-size-data, or delete this one if it is not needed"
@@ -169,7 +184,7 @@ class DataBranch:
                 self._tip = commit
                 return True
             if not LOST_A_RACE.search(outcome.output):
-                raise _refused(outcome.output, f"branch {self._branch} could not be pushed")
+                raise _refused(outcome.output, f"branch {self._branch} could not be pushed", "write")
             longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 1.5**attempt)
             self._sleep(longest * random.uniform(0.2, 1))  # noqa: S311 - keeps two writers apart
         what = f"branch {self._branch} could not be pushed: others came first {ATTEMPTS} times"
@@ -190,9 +205,13 @@ class DataBranch:
         return git.text("commit-tree", tree, *above, "-m", message, environment=identity)
 
 
-def _refused(output: str, what: str) -> NetworkError:
-    if any(mark in output for mark in ("403", "Permission to", "Write access to repository not granted")):
-        return NetworkError(f"{what}: the token may not write", hint="give the job permissions: contents: write")
+def _refused(output: str, what: str, access: str) -> NetworkError:
+    """Return the error for a git command that origin refused; `access` is what it needed, `read` or `write`."""
+    if _NO_PERMISSION.search(output):
+        hint = f"give the job permissions: contents: {access}"
+        return NetworkError(f"{what}: the token may not {access}", hint=hint)
+    if _NO_LOGIN.search(output):
+        return NetworkError(f"{what}: the token was refused", hint="check the input `github-token`")
     return NetworkError(f"{what}: {first_line(output, 'remote:', '!')}")
 
 

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from git_server import serving_git
 from github_runner import git
 from replacing import replace
 from report_factory import snapshot
@@ -201,6 +202,65 @@ def test_a_refusal_is_one_line(origin: Path, said: str, line: str) -> None:
     with branch(clone(origin, "one")) as store, pytest.raises(NetworkError, match=line) as caught:
         store.save(entry(1), SNAPSHOT)
     assert "\n" not in caught.value.line
+
+
+@pytest.mark.parametrize(
+    ("service", "status", "said"),
+    [
+        (
+            "git-receive-pack",
+            403,
+            "could not be pushed: the token may not write (give the job permissions: contents: write)",
+        ),
+        (
+            "git-upload-pack",
+            403,
+            "could not be fetched: the token may not read (give the job permissions: contents: read)",
+        ),
+        ("git-receive-pack", 401, "could not be pushed: the token was refused (check the input `github-token`)"),
+        ("git-receive-pack", 404, "could not be pushed: fatal: repository "),
+        ("git-receive-pack", 500, "could not be pushed: fatal: unable to access "),
+    ],
+)
+def test_a_server_that_refuses_is_quoted_as_what_it_meant(origin: Path, service: str, status: int, said: str) -> None:
+    """Over HTTP, by git's own words for the status."""
+    path = clone(origin, "one")
+    with branch(path) as store:
+        store.save(entry(1), SNAPSHOT)
+    with serving_git(origin.parent) as server:
+        git(path, "remote", "set-url", "origin", f"{server.url}/origin.git")
+        server.refusals[service] = status
+        with branch(path) as store, pytest.raises(NetworkError) as caught:
+            store.save(entry(2), SNAPSHOT)
+    assert said in caught.value.line
+    assert ("may not" in caught.value.line) is (status == 403)
+
+
+@pytest.mark.parametrize("number", ["403", "401"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "hook 7{0}: the disk is full",
+        "The requested URL returned error: {0} was never said",
+        "no space: {0} bytes are left",
+        "mirror: The requested URL returned error: {0}",
+        "see https://example.org/{0}",
+    ],
+)
+def test_a_number_in_other_words_is_no_missing_permission(origin: Path, number: str, words: str) -> None:
+    hook(origin, f"echo '{words.format(number)}'; exit 1")
+    with branch(clone(origin, f"clone-{number}")) as store, pytest.raises(NetworkError) as caught:
+        store.save(entry(int(number)), SNAPSHOT)
+    assert words.format(number) in caught.value.line
+    assert "may not" not in caught.value.line and "token" not in caught.value.line
+
+
+def test_an_address_with_the_number_that_is_gone_is_no_missing_permission(origin: Path) -> None:
+    path = clone(origin, "one")
+    git(path, "remote", "set-url", "origin", f"file://{origin.parent}/size-403.git")
+    with branch(path) as store, pytest.raises(NetworkError) as caught:
+        store.save(entry(1), SNAPSHOT)
+    assert "size-403.git" in caught.value.line and "may not" not in caught.value.line
 
 
 @pytest.mark.parametrize(
