@@ -21,6 +21,7 @@ from github.IssueComment import IssueComment
 from github.PaginatedList import PaginatedList
 
 from bot.core.publication import CheckRun, Conclusion
+from bot.errors import NetworkError
 from bot.system.hub import Hub, explain, in_doubt, required
 
 MAX_COMMENT_CHARACTERS = 65_536
@@ -35,7 +36,7 @@ def find(hub: Hub, number: int, marker: str) -> list[IssueComment]:
         mine = hub.token_login()
         comments = sorted(hub.issue(number).get_comments(), key=lambda one: one.id)
         # The account of a comment's author may be gone.
-        own = [one for one in comments if one.user and one.user.login == mine]
+        own = [one for one in comments if one.user and _is_login(one.user.login, mine)]
         return [one for one in own if _first_line(one.body or "") == marker]
 
 
@@ -75,6 +76,7 @@ def _settled(hub: Hub, number: int, marker: str, body: str, create: bool, still_
                 return ""
             created = hub.issue(number).create_comment(body)
             own, url = required(created.id, "id"), required(created.html_url, "html_url")
+            _require_author(hub, number, created)
             present = [one for one in find(hub, number, marker) if one.id < own]
             if not present:
                 return url
@@ -91,6 +93,25 @@ def _settled(hub: Hub, number: int, marker: str, body: str, create: bool, still_
             if still_current():
                 _unless_gone(one.delete)
         return oldest.html_url
+
+
+def _is_login(login: str, other: str) -> bool:
+    """True for one account: GitHub ignores the case of logins."""
+    return login.casefold() == other.casefold()
+
+
+def _require_author(hub: Hub, number: int, created: IssueComment) -> None:
+    """Raise NetworkError for a new comment that the next run would not find, as it has another author than expected.
+
+    The comment is deleted: every run would write one more.
+    """
+    expected = hub.token_login()
+    actual = created.user.login if created.user else ""
+    if not actual or _is_login(actual, expected):
+        return
+    _unless_gone(created.delete)
+    what = f"cannot keep the comment on #{number}: the token writes as {actual}, not as {expected}"
+    raise NetworkError(what, hint=f"set the input `author` to {actual}")
 
 
 def _unless_gone(write: Callable[[], None]) -> bool:

@@ -20,6 +20,7 @@ from bot.errors import BotError, InputError, Interrupted, UsageError
 from bot.github.baselines import Base, nearest, nearest_costs, older_note, standing_for, stored
 from bot.github.delivering import Destination, deliver, failure_delivered, suspected
 from bot.github.opening import Opened, Services, Wanted, judging_rules, named_compiler, opened, store_of, wanted_sides
+from bot.github.repository import require_open_conversation
 from bot.show.comment import write_snapshot
 from bot.show.filters import plural
 from bot.study.comparison import adopting, reported
@@ -32,11 +33,20 @@ def review(services: Services) -> int:
     """Measure and compare the two sides of the event, and deliver the report, or what broke."""
     require_writable(services.out)
     with failure_delivered(services, lambda: [Destination.of(services, *judging_rules(services))]):
+        _require_destination(services)
         base, head = wanted_sides(services)
         with opened(services, head, base) as (left, right):  # until the report is drawn: its templates may be theirs
             judge = left if services.context.pull and not left.adopts else right
             report = _compared(services, left, right, judge)
             return deliver(report, services, Destination.of(services, judge.config, judge.config_name))
+
+
+def _require_destination(services: Services) -> None:
+    """Raise NetworkError, before anything is compiled, where the report could not be written in the end."""
+    context = services.context
+    number = context.pull.number if context.pull else services.inputs.pull_request
+    if services.hub is not None and number is not None and not context.read_only:
+        require_open_conversation(services.hub, number)
 
 
 def baseline(services: Services) -> int:
