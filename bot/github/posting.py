@@ -6,6 +6,7 @@ snapshots, which are checked, compared and rendered here.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Sequence
 from datetime import datetime
@@ -76,8 +77,9 @@ def post(services: Services) -> int:
     with failure_delivered(services, without_result, words):
         sides = _snapshots(hub, run.id, config)
         about, onto = _merged_onto(hub, pulls, sides[1].source.sha or "")
-    with failure_delivered(services, lambda: [to(about)], words):
-        return deliver(_checked(services, hub, about, onto, sides, config), services, to(about))
+    measured = dataclasses.replace(to(about), merge_sha=sides[1].source.sha or "", base_sha=onto)
+    with failure_delivered(services, lambda: [measured], words):
+        return deliver(_checked(services, hub, about, onto, sides, config), services, measured)
 
 
 def _checked(

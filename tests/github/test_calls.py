@@ -19,7 +19,7 @@ from urllib3.exceptions import NewConnectionError, ProtocolError
 from bot.core.publication import Annotation, CheckRun
 from bot.errors import NetworkError
 from bot.github import repository
-from bot.github.publishing import find, publish, publish_check
+from bot.github.publishing import Result, find, publish, publish_check
 from bot.github.repository import labelling, open_pulls_with_head, parents, pull
 from bot.system.hub import BoundedRetry, Hub, connect, explain
 
@@ -200,7 +200,7 @@ def check(count: int) -> CheckRun:
 
 
 def write_check(hub: Hub, written: CheckRun) -> None:
-    publish_check(hub, HEAD, written, DETAILS, pull_number=12, own=written.conclusion)
+    publish_check(hub, HEAD, written, DETAILS, Result(12, written.conclusion))
 
 
 @pytest.mark.parametrize(("count", "calls"), [(0, 1), (50, 1), (51, 2), (130, 3)])
