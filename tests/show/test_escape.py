@@ -31,7 +31,7 @@ from bot.show.filters import (
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 JOINER = "\u2060"
-_MARKDOWN = "`` ``` <!-- --> &amp; ]( 1. 1) === --- | \\ < > [ ) ! * _ ~ $ - + = # a"
+_MARKDOWN = "\" ' `` ``` <!-- --> &amp; ]( 1. 1) === --- | \\ < > [ ) ! * _ ~ $ - + = # a"
 _GITHUB = "@ #1 : :// www. http deadbeef 0123456 GH-1 o/r#2 :tada:"
 _UNSEEN = "\n,\r\n,\t, ,\x1b[31m,\x1b]8;;x\x07,\x9b1m,\u202e,\u200b,\u2028,\ud800,\x00,\x85"
 _PIECES = [*_MARKDOWN.split(), *_GITHUB.split(), *_UNSEEN.split(",")]
@@ -121,6 +121,8 @@ def test_a_commit_s_id_in_running_text_is_no_link(commit: str) -> None:
 
 
 @given(nasty)
+@example('a" onclick="b')
+@example("a' onclick='b")
 def test_html_gives_the_text_back(text: str) -> None:
     escaped = html_text(text)
     assert not set(escaped) & set("<>\"'")
