@@ -19,9 +19,9 @@ from bot.core.report import Adoption, Baseline, Report
 from bot.core.snapshot import Snapshot, from_json
 from bot.errors import BotError, InputError, Interrupted, UsageError
 from bot.github.archive import LIMIT_BYTES, read_zip
-from bot.github.baselines import older_note, stored
+from bot.github.baselines import missing_pin, older_note, stored
 from bot.github.delivering import Destination, deliver, failure_delivered, suspected
-from bot.github.opening import Services, store_of, workspace_rules
+from bot.github.opening import Services, configuration_of, named_from_top, store_of, workspace_rules
 from bot.github.publishing import results
 from bot.github.repository import (
     artifacts,
@@ -33,7 +33,7 @@ from bot.github.repository import (
     parents,
 )
 from bot.show.comment import check_name
-from bot.study.comparison import adopting, reported
+from bot.study.comparison import adopting, held_to_limits, reported
 from bot.system.hub import Hub
 
 _FILES = ("base.json", "head.json", "report.json", "comment.md", "summary.md", "report.html")
@@ -107,7 +107,27 @@ def _checked(
         return report
     if not base.models and not workspace_rules(services)[1]:
         return adopting(report, Adoption(""))
+    if not base.models and (no_compiler := _no_compiler(services, config, sha)):
+        return held_to_limits(report, Adoption("", no_compiler))
     return replace(report, broke="No baseline: the pull request's own run found none")
+
+
+def _no_compiler(services: Services, config: Config, sha: str) -> str:
+    """Say that the base commit pins a release which does not exist, as the index says here; empty otherwise.
+
+    A commit with a stored baseline had its compiler.
+    """
+    try:
+        if next(stored(services, store_of(services, config), config, sha, lambda entry: entry.sha == sha), None):
+            return ""
+        with services.git.worktree(sha) as tree, named_from_top(tree):
+            own, name = configuration_of(services, tree)
+            return missing_pin(own, name, tree, services.cancel)
+    except Interrupted:
+        raise
+    except BotError as error:
+        services.show.say(f"the pin of the base commit is not known: {error.line}")
+        return ""
 
 
 def _merged_onto(hub: Hub, pulls: Sequence[PullRequest], merge: str) -> tuple[PullRequest, str]:
