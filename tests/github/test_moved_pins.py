@@ -65,10 +65,10 @@ GONE = "3.99.0"
 SAID = f"the base pins iree-base-compiler=={GONE}, and the package index has no such release"
 
 
-def repaired(stage: Stage, base: str = GONE, head: str = NEW, **inputs: str) -> Ran:
+def repaired(stage: Stage, base: str = GONE, head: str = NEW) -> Ran:
     """The run of a pull request that moves the pin."""
     stage.main(pin(base), **PINNED)
-    return stage.pull(*stage.open_pull(pin(head)), **inputs)
+    return stage.pull(*stage.open_pull(pin(head)))
 
 
 def test_the_pull_request_that_repairs_a_pin_is_held_to_limits_alone(stage: Stage) -> None:
