@@ -139,6 +139,8 @@ class BaselineChoice(Keys, frozen=True):
         directory: The directory of store directory; relative to the directory that the program runs in, on GitHub the
             top of the repository.
         ancestors: How many commits before the base are looked through for a stored baseline.
+        keep_days: How many days the data branch keeps every baseline; of the time before it keeps one a week; 0 keeps
+            all of them.
     """
 
     keywords: ClassVar[Plain] = {"minProperties": 1}
@@ -146,6 +148,7 @@ class BaselineChoice(Keys, frozen=True):
     branch: Annotated[str, pattern(_BRANCH, _BRANCH_WORDS, "code-size-data", max_length=200)] = "code-size-data"
     directory: Annotated[Text, examples(".code-size/baselines")] = ".code-size/baselines"
     ancestors: Annotated[int, examples(250, ge=0, le=10_000)] = 250
+    keep_days: Annotated[int, examples(90, ge=0, le=10_000)] = 90
 
 
 class StatesKeys(Keys, frozen=True, rename={"newly_broken": "newly-broken"}):

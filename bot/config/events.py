@@ -135,7 +135,7 @@ def _on_default(context: RunContext, payload: Document) -> RunContext:
 
 
 def _same(one: str, other: str) -> bool:
-    """Names of repositories are the same whatever their case."""
+    """Names of repositories and labels are the same whatever their case."""
     return one.casefold() == other.casefold()
 
 
@@ -156,7 +156,7 @@ def _pull_request(context: RunContext, payload: Document) -> RunContext:
     context = replace(context, pull=pull, read_only=foreign)
     action = payload.read("action", "word")
     if action in ("labeled", "unlabeled"):
-        if payload.read("label.name", "text") != APPROVAL_LABEL:
+        if not _same(payload.read("label.name", "text"), APPROVAL_LABEL):
             return _nothing(context, f"pull request {action}, with another label than {APPROVAL_LABEL}")
         return replace(context, story="review", why=f"pull request {action}: {APPROVAL_LABEL}")
     if action in ("opened", "synchronize", "reopened", "ready_for_review"):

@@ -28,9 +28,12 @@ class Baseline(Record, frozen=True, omit_defaults=True):
 
 
 class Adoption(Small, frozen=True):
-    """A change under review that brings the configuration: base has none."""
+    """A change under review with nothing to be compared with: base has no configuration, or no compiler."""
 
     file: str  # the configuration's path in the repository; empty where it is not known
+    # why base has no compiler, as a clause: its pin names a release that does not exist; empty where base has no
+    # configuration
+    no_compiler: str = ""
 
 
 class Report(Small, frozen=True):
@@ -69,7 +72,7 @@ _UNEXPLAINED = Explanation(None, None, "", unchanged=None, rebased=None)
 def report_lines(report: Report) -> Iterator[bytes]:
     """The text of `report.json`, its cells made one at a time, so that they are not held twice."""
     broke = (f"the analysis broke: {report.broke}",) if report.broke else ()
-    first = ("base has no configuration: code size is measured from now on",) if report.adoption else ()
+    first = _adoption_notes(report.adoption)
     verdict, explanations = report.verdict, report.explanations
     sides = {"base": report.base, "head": report.head}
     findings = [
@@ -92,6 +95,14 @@ def report_lines(report: Report) -> Iterator[bytes]:
         "notes": (*broke, *first, *report.notes),
     }
     return lines(record, (_cell(delta, explanations.get(delta.key)) for delta in report.deltas))
+
+
+def _adoption_notes(adoption: Adoption | None) -> tuple[str, ...]:
+    if adoption is None:
+        return ()
+    if adoption.no_compiler:
+        return (f"nothing was compared, and the limits apply to head alone: {adoption.no_compiler}",)
+    return ("base has no configuration: code size is measured from now on",)
 
 
 def _flat(value: msgspec.Struct, *but: str) -> dict[str, Any]:

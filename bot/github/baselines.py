@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
+from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import structs
 
+from bot.compiler.index import is_missing
 from bot.compiler.iree import flags_of, for_release
 from bot.config.configuration import Config
+from bot.config.requirements import pinned_compiler
 from bot.core.baseline import Entry
 from bot.core.planned import LIFTED_LIMIT_FLAG, PlannedCell
 from bot.core.report import Baseline
@@ -24,6 +27,7 @@ from bot.github.opening import Opened, Services
 from bot.show.filters import plural
 from bot.store.entries import Store, by_commit
 from bot.study.run import SidePlan
+from bot.system.processes import Cancel
 
 _MOST_LOADED = 5
 """Stored snapshots that are looked at: where so many have nothing in common with the base, older ones have not."""
@@ -37,6 +41,7 @@ class Base(NamedTuple):
     plan: SidePlan | None = None
     notes: tuple[str, ...] = ()  # what a reader must not miss
     broke: str = ""
+    no_compiler: str = ""  # why the base can have no compiler: its pin names a release that does not exist
 
 
 class Standing(NamedTuple):
@@ -99,6 +104,26 @@ def nearest_costs(services: Services, store: Store, side: Opened) -> Costs | Non
     except BotError as error:
         services.show.say(f"builds are spread by size, as stored costs could not be read: {error.line}")
         return None
+
+
+def missing_pin(config: Config, config_name: str, tree: Path, cancel: Cancel) -> str:
+    """Say that a commit pins a release which does not exist; empty unless every place of wheels says so.
+
+    `tree`: the commit's files; `config_name`: the configuration's path there, empty for the packaged one.
+    """
+    if not config_name:
+        return ""
+    side = "head" if config.compiler.head else "base"
+    try:
+        pin = pinned_compiler(config, side, (tree / config_name).parent, tree, tree)
+        places = pin.places + config.places
+        release = places.release(pin.spec)
+        is_gone = release is not None and is_missing(release, places, cancel)
+    except Interrupted:
+        raise
+    except BotError:
+        return ""
+    return f"the base pins {places.project}=={release}, and the package index has no such release" if is_gone else ""
 
 
 # A base whose compiler nobody knows. What a stored snapshot has of its models and flags is compared, whatever compiler

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
+from github.PullRequest import PullRequest
 from msgspec import structs
 
 from bot.config.configuration import Config
@@ -31,7 +33,7 @@ from bot.core.report import Report
 from bot.errors import BotError, InputError, InternalError, Interrupted, NetworkError
 from bot.explain.suspects import github_source, with_suspects
 from bot.github.opening import Services, workspace_rules
-from bot.github.publishing import find, publish, publish_check, results
+from bot.github.publishing import Result, find, publish, publish_check, results
 from bot.github.repository import labelling, may_write, open_pulls_at, pull
 from bot.github.runner import write_outputs, write_summary
 from bot.show.comment import (
@@ -48,6 +50,7 @@ from bot.study.comparison import no_verdict
 from bot.system.hub import Hub
 
 _LOOKS = 3
+_CONFIG_DIGITS = 8
 _OPTION = re.compile(r"(?<![\w-])--(model|target|out)(?![\w=-]| FILE)")
 _Result = TypeVar("_Result")
 
@@ -68,6 +71,8 @@ class Destination:
     config: Config
     config_name: str = ""  # path of the configuration in the repository; empty for the packaged one
     base_ref: str = ""  # the branch that the pull request goes to, and the report is about
+    merge_sha: str = ""  # the merge commit that was measured; empty where no run said so
+    base_sha: str = ""  # the commit of the base branch that the head was merged onto; empty likewise
 
     @classmethod
     def of(cls, services: Services, config: Config, config_name: str) -> Destination:
@@ -75,9 +80,40 @@ class Destination:
         context = services.context
         if context.pull:
             pull = context.pull
-            return cls(pull.number, pull.head_sha, context.run_id, config, config_name, pull.base_ref)
+            return cls(
+                pull.number,
+                pull.head_sha,
+                context.run_id,
+                config,
+                config_name,
+                pull.base_ref,
+                merge_sha=context.sha,
+                base_sha=_first_parent(services),
+            )
         by_hand = structs.replace(config, report_id=f"{config.report_id}.manual")
         return cls(services.inputs.pull_request, "", context.run_id, by_hand, config_name)
+
+    def result(self, conclusion: Conclusion, has_verdict: bool) -> Result:
+        """What the check of this report remembers."""
+        name = hashlib.sha256(self.config_name.encode()).hexdigest()
+        return Result(
+            self.pull or 0,
+            conclusion,
+            has_verdict=has_verdict,
+            merge_sha=self.merge_sha,
+            base_sha=self.base_sha,
+            run_id=self.run_id,
+            config=name[:_CONFIG_DIGITS],
+        )
+
+
+def _first_parent(services: Services) -> str:
+    """The commit that the event's merge commit is onto; empty where the clone does not have the merge commit."""
+    try:
+        parents = services.git.parents(services.context.sha)
+    except InputError:
+        return ""
+    return parents[0] if parents else ""
 
 
 class Memory(NamedTuple):
@@ -85,6 +121,17 @@ class Memory(NamedTuple):
 
     previous: CommentState | None = None  # None where there is no comment
     acceptance: Acceptance | None = None
+    ignored: str = ""  # why the label accepts nothing, for the reader of the report; empty where it accepts something
+
+
+_SET_TOO_EARLY = (
+    f"The label {APPROVAL_LABEL} accepts none of these findings. It was set before this comment was written, or the "
+    "comment that it accepted was deleted or edited. To accept them, remove the label and add it again."
+)
+_NOT_BY_A_WRITER = (
+    f"The label {APPROVAL_LABEL} accepts nothing, as nobody with write access set it. "
+    "Ask a maintainer to remove it and to add it again."
+)
 
 
 def recalled(hub: Hub, number: int, to: Destination) -> Memory:
@@ -101,12 +148,13 @@ def recalled(hub: Hub, number: int, to: Destination) -> Memory:
         return Memory(previous)
     known = previous.acceptance if previous else None
     if known and known.event_id == label.id:
-        return Memory(previous, known)
+        return Memory(previous, known, "" if known.seen else _SET_TOO_EARLY)
     who = label.actor.login if label.actor else ""  # the account may be gone
     if not who or not may_write(hub, who):
-        return Memory(previous)
+        return Memory(previous, ignored=_NOT_BY_A_WRITER)
     was_seen = previous and comments[0].updated_at < label.created_at
-    return Memory(previous, Acceptance(who, label.id, previous.findings if previous and was_seen else ()))
+    findings = previous.findings if previous and was_seen else ()
+    return Memory(previous, Acceptance(who, label.id, findings), "" if findings else _SET_TOO_EARLY)
 
 
 def deliver(report: Report | BotError, services: Services, to: Destination) -> int:
@@ -141,9 +189,11 @@ def deliver(report: Report | BotError, services: Services, to: Destination) -> i
     set_outputs(services, outputs)
     if hub and number is not None:
         # What could not be read is not overwritten: its acceptance would be lost, and nobody would know.
-        url = _attempt(problems, lambda: _publish(hub, number, body, to, is_new, services)) if known else None
+        result = to.result(check.conclusion, outputs["verdict"] != "unknown")
+        publication = _Publication(hub, services, to, result, check.name)
+        url = _attempt(problems, lambda: _publish(publication, number, body, is_new)) if known else None
         if to.head_sha:
-            _attempt(problems, lambda: _check(hub, number, check, to, services))
+            _attempt(problems, lambda: _check(publication, check))
         set_outputs(services, {"comment-url": url or ""})
     if problems:
         raise Undelivered("; ".join(dict.fromkeys(one.line for one in problems)))
@@ -211,6 +261,8 @@ def _final(report: Report, services: Services, to: Destination, memory: Memory) 
     """The report after the acceptance, with what its comment has to remember."""
     status = "unknown" if report.broke else report.verdict.status
     verdict = accept(structs.replace(report.verdict, status=status), memory.acceptance)
+    if memory.ignored and verdict.status == "fail":
+        report = structs.replace(report, notes=(*report.notes, memory.ignored))
     sha = to.head_sha or report.head.source.sha or ""
     page = to.config.page_url.replace("{sha}", sha).replace("{run_id}", str(to.run_id))
     final = structs.replace(report, verdict=verdict, report_id=to.config.report_id, links=_links(services), page=page)
@@ -219,31 +271,89 @@ def _final(report: Report, services: Services, to: Destination, memory: Memory) 
     return structs.replace(final, state_line=state_line, resolved=resolves(final, memory.previous))
 
 
-def _publish(hub: Hub, number: int, body: str, to: Destination, create: bool, services: Services) -> str:
+@dataclass(frozen=True, slots=True)
+class _Publication:
+    """A report on its way to a pull request, and the name of its check."""
+
+    hub: Hub
+    services: Services
+    to: Destination
+    result: Result
+    check_name: str
+
+    def better_report(self, now: PullRequest) -> str:
+        """Say which report of the same head stays in place of this one; empty where this one may be written.
+
+        A report without a verdict replaces no verdict of the same merge commit and configuration. A report of an
+        older merge commit replaces no newer one. Where the checks cannot be read, nothing is known to be better.
+        """
+        ours = self.result
+        try:
+            known = results(self.hub, self.to.head_sha, self.check_name).get(ours.pull_number)
+        except NetworkError:
+            return ""
+        if known is None or not known.merge_sha:
+            return ""
+        merge_sha = ours.merge_sha or now.merge_commit_sha or ""
+        if known.merge_sha == merge_sha:
+            if known.has_verdict and not ours.has_verdict and known.config == ours.config:
+                return f"run {known.run_id} has a verdict of the same merge commit, and this run has none"
+            return ""
+        if merge_sha == now.merge_commit_sha:
+            return ""
+        if known.run_id > ours.run_id or self._is_onto_older(ours, known):
+            return f"run {known.run_id} is about a newer merge commit, {known.merge_sha[:10]}"
+        return ""
+
+    def _is_onto_older(self, ours: Result, known: Result) -> bool:
+        """True where our merge commit is onto an ancestor of the commit that the other one is onto."""
+        if not ours.base_sha or not known.base_sha or ours.base_sha == known.base_sha:
+            return False
+        try:
+            line = self.services.git.ancestors(known.base_sha, self.to.config.baseline.ancestors)
+        except (InputError, NetworkError):
+            return False
+        return ours.base_sha in line
+
+
+def _publish(publication: _Publication, number: int, body: str, create: bool) -> str:
     """The comment's address; empty where there is none, or where it is another run's by now."""
+    hub, to, say = publication.hub, publication.to, publication.services.show.say
+    reasons = ["there is nothing to say"]
 
     def still_current() -> bool:
-        now = pull(hub, number) if to.head_sha else None
-        return now is None or (now.head.sha, now.base.ref) == (to.head_sha, to.base_ref)
+        if not to.head_sha:
+            return True
+        now = pull(hub, number)
+        if (now.head.sha, now.base.ref) != (to.head_sha, to.base_ref):
+            reasons.append("the pull request has a newer head or another base")
+            return False
+        better = publication.better_report(now)
+        reasons.extend([better] if better else [])
+        return not better
 
     url = publish(hub, number, marker(to.config.report_id), body, create=create, still_current=still_current)
-    none = "no comment: nothing to say, or the pull request has a newer head or another base"
-    services.show.say(f"comment: {url}" if url else none)
+    say(f"comment: {url}" if url else f"no comment: {reasons[-1]}")
     return url
 
 
-def _check(hub: Hub, number: int, check: CheckRun, to: Destination, services: Services) -> None:
+def _check(publication: _Publication, check: CheckRun) -> None:
     """The check of the commit; where other pull requests share it, and the base, it says the worst of their results.
 
     One more look after it is written finds those that wrote at the same time: whoever is last sees the others.
     """
+    hub, to, services = publication.hub, publication.to, publication.services
+    better = publication.better_report(pull(hub, publication.result.pull_number))
+    if better:
+        services.show.say(f"no check: {better}")
+        return
     written = None
     for _ in range(_LOOKS):
         other = None if check.conclusion == "failure" else _worst_other(hub, check, to, services)
         wished = overruled_check(check, *other) if other else check
         if wished == written:
             break
-        publish_check(hub, to.head_sha, wished, services.context.run_url, pull_number=number, own=check.conclusion)
+        publish_check(hub, to.head_sha, wished, services.context.run_url, publication.result)
         written = wished
 
 
@@ -257,7 +367,8 @@ def _worst_other(
     others = [number for number in open_pulls_at(hub, to.head_sha, to.base_ref) if number != to.pull]
     known = results(hub, to.head_sha, check.name) if others else {}
     worst: list[Conclusion | None] = ["failure", *([] if services.context.story == "review" else [None]), "neutral"]
-    ranked = [(number, conclusion) for conclusion in worst for number in others if known.get(number) == conclusion]
+    own = {number: known[number].conclusion if number in known else None for number in others}
+    ranked = [(number, conclusion) for conclusion in worst for number in others if own[number] == conclusion]
     return next((one for one in ranked if check.conclusion == "success" or one[1] != "neutral"), None)
 
 

@@ -95,7 +95,14 @@ def store_of(services: Services, config: Config) -> Store:
     """The store that the configuration names; `auto` is the data branch under GitHub Actions, else a directory."""
     chosen, default_branch = config.baseline, services.context.default_branch
     if chosen.store == "data-branch" or (chosen.store == "auto" and services.on_actions):
-        return services.stack.enter_context(DataBranch(services.git, chosen.branch, default_branch=default_branch))
+        branch = DataBranch(
+            services.git,
+            chosen.branch,
+            default_branch=default_branch,
+            keep_days=chosen.keep_days,
+            say=services.show.say,
+        )
+        return services.stack.enter_context(branch)
     return DirectoryStore(services.at(str(chosen.directory)))
 
 

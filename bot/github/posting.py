@@ -6,6 +6,7 @@ snapshots, which are checked, compared and rendered here.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Sequence
 from datetime import datetime
@@ -18,9 +19,9 @@ from bot.core.report import Adoption, Baseline, Report
 from bot.core.snapshot import Snapshot, from_json
 from bot.errors import BotError, InputError, Interrupted, UsageError
 from bot.github.archive import LIMIT_BYTES, read_zip
-from bot.github.baselines import older_note, stored
+from bot.github.baselines import missing_pin, older_note, stored
 from bot.github.delivering import Destination, deliver, failure_delivered, suspected
-from bot.github.opening import Services, store_of, workspace_rules
+from bot.github.opening import Services, configuration_of, named_from_top, store_of, workspace_rules
 from bot.github.publishing import results
 from bot.github.repository import (
     artifacts,
@@ -32,7 +33,7 @@ from bot.github.repository import (
     parents,
 )
 from bot.show.comment import check_name
-from bot.study.comparison import adopting, reported
+from bot.study.comparison import adopting, held_to_limits, reported
 from bot.system.hub import Hub
 
 _FILES = ("base.json", "head.json", "report.json", "comment.md", "summary.md", "report.html")
@@ -76,8 +77,9 @@ def post(services: Services) -> int:
     with failure_delivered(services, without_result, words):
         sides = _snapshots(hub, run.id, config)
         about, onto = _merged_onto(hub, pulls, sides[1].source.sha or "")
-    with failure_delivered(services, lambda: [to(about)], words):
-        return deliver(_checked(services, hub, about, onto, sides, config), services, to(about))
+    measured = dataclasses.replace(to(about), merge_sha=sides[1].source.sha or "", base_sha=onto)
+    with failure_delivered(services, lambda: [measured], words):
+        return deliver(_checked(services, hub, about, onto, sides, config), services, measured)
 
 
 def _checked(
@@ -105,7 +107,27 @@ def _checked(
         return report
     if not base.models and not workspace_rules(services)[1]:
         return adopting(report, Adoption(""))
+    if not base.models and (no_compiler := _no_compiler(services, config, sha)):
+        return held_to_limits(report, Adoption("", no_compiler))
     return replace(report, broke="No baseline: the pull request's own run found none")
+
+
+def _no_compiler(services: Services, config: Config, sha: str) -> str:
+    """Say that the base commit pins a release which does not exist, as the index says here; empty otherwise.
+
+    A commit with a stored baseline had its compiler.
+    """
+    try:
+        if next(stored(services, store_of(services, config), config, sha, lambda entry: entry.sha == sha), None):
+            return ""
+        with services.git.worktree(sha) as tree, named_from_top(tree):
+            own, name = configuration_of(services, tree)
+            return missing_pin(own, name, tree, services.cancel)
+    except Interrupted:
+        raise
+    except BotError as error:
+        services.show.say(f"the pin of the base commit is not known: {error.line}")
+        return ""
 
 
 def _merged_onto(hub: Hub, pulls: Sequence[PullRequest], merge: str) -> tuple[PullRequest, str]:

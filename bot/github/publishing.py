@@ -13,7 +13,7 @@ import secrets
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from github import GithubException
 from github.CheckRun import CheckRun as WrittenCheck
@@ -21,6 +21,7 @@ from github.IssueComment import IssueComment
 from github.PaginatedList import PaginatedList
 
 from bot.core.publication import CheckRun, Conclusion
+from bot.errors import NetworkError
 from bot.system.hub import Hub, explain, in_doubt, required
 
 MAX_COMMENT_CHARACTERS = 65_536
@@ -35,7 +36,7 @@ def find(hub: Hub, number: int, marker: str) -> list[IssueComment]:
         mine = hub.token_login()
         comments = sorted(hub.issue(number).get_comments(), key=lambda one: one.id)
         # The account of a comment's author may be gone.
-        own = [one for one in comments if one.user and one.user.login == mine]
+        own = [one for one in comments if one.user and _is_login(one.user.login, mine)]
         return [one for one in own if _first_line(one.body or "") == marker]
 
 
@@ -75,6 +76,7 @@ def _settled(hub: Hub, number: int, marker: str, body: str, create: bool, still_
                 return ""
             created = hub.issue(number).create_comment(body)
             own, url = required(created.id, "id"), required(created.html_url, "html_url")
+            _require_author(hub, number, created)
             present = [one for one in find(hub, number, marker) if one.id < own]
             if not present:
                 return url
@@ -91,6 +93,25 @@ def _settled(hub: Hub, number: int, marker: str, body: str, create: bool, still_
             if still_current():
                 _unless_gone(one.delete)
         return oldest.html_url
+
+
+def _is_login(login: str, other: str) -> bool:
+    """True for one account: GitHub ignores the case of logins."""
+    return login.casefold() == other.casefold()
+
+
+def _require_author(hub: Hub, number: int, created: IssueComment) -> None:
+    """Raise NetworkError for a new comment that the next run would not find, as it has another author than expected.
+
+    The comment is deleted: every run would write one more.
+    """
+    expected = hub.token_login()
+    actual = created.user.login if created.user else ""
+    if not actual or _is_login(actual, expected):
+        return
+    _unless_gone(created.delete)
+    what = f"cannot keep the comment on #{number}: the token writes as {actual}, not as {expected}"
+    raise NetworkError(what, hint=f"set the input `author` to {actual}")
 
 
 def _unless_gone(write: Callable[[], None]) -> bool:
@@ -123,19 +144,38 @@ MAX_MESSAGE_BYTES = 64 * 1024
 
 _CHECK_TRIES = 3
 _CONCLUSIONS: dict[str, Conclusion] = {one: one for one in get_args(Conclusion)}
-_OURS = re.compile(rf"code-size:([0-9]{{1,10}}):({'|'.join(_CONCLUSIONS)}):[0-9a-f]{{16}}")
+_OURS = re.compile(
+    rf"code-size:(?P<pull>[0-9]{{1,10}}):(?P<conclusion>{'|'.join(_CONCLUSIONS)})"
+    r"(?::(?P<verdict>[01]):(?P<merge>[0-9a-f]*):(?P<base>[0-9a-f]*):(?P<run>[0-9]{1,19}):(?P<config>[0-9a-f]*))?"
+    r":[0-9a-f]{16}"
+)
 
 
-def publish_check(
-    hub: Hub, head_sha: str, check: CheckRun, details_url: str, *, pull_number: int, own: Conclusion
-) -> None:
+class Result(NamedTuple):
+    """The result of one pull request, as its check run remembers it; fields are empty in checks of older versions."""
+
+    pull_number: int
+    conclusion: Conclusion  # of the pull request by itself; the check may say something worse
+    has_verdict: bool = False
+    merge_sha: str = ""  # the merge commit that was measured
+    base_sha: str = ""  # the commit of the base branch that it was merged onto
+    run_id: int = 0  # the run that measured it
+    config: str = ""  # hexadecimal digits that stand for the configuration
+
+    @property
+    def external_id(self) -> str:
+        """The result as the id of a new check run, which tells it from all others: an answer may get lost."""
+        facts = (int(self.has_verdict), self.merge_sha, self.base_sha, self.run_id, self.config)
+        words = ("code-size", self.pull_number, self.conclusion, *facts, secrets.token_hex(8))
+        return ":".join(map(str, words))
+
+
+def publish_check(hub: Hub, head_sha: str, check: CheckRun, details_url: str, result: Result) -> None:
     """Create a completed check run on a commit, its texts clipped to GitHub's limits.
 
-    `details_url`: where the check's "Details" lead to; `pull_number`: of the pull request that it is the result of;
-    `own`: what that result is by itself, where the check says something else.
+    `details_url`: where the check's "Details" lead to; `result`: what the check remembers.
     """
-    # Tells this publication from all others, so that it can be found after a lost answer.
-    external_id = f"code-size:{pull_number}:{own}:{secrets.token_hex(8)}"
+    external_id = result.external_id
     written: WrittenCheck | None = None
     sent = failures = 0
     with explain(f"write the check run on {head_sha[:12]}", "checks: write"):
@@ -167,13 +207,28 @@ def publish_check(
                         written, sent, failures = one, one.output.annotations_count, 0
 
 
-def results(hub: Hub, head_sha: str, name: str) -> dict[int, Conclusion]:
+def results(hub: Hub, head_sha: str, name: str) -> dict[int, Result]:
     """Pull request → its own result in its newest check of this name on a commit."""
     with explain(f"read the checks of {head_sha[:12]}", "checks: write"):
         # Ids grow with time. What a job or another app calls by the same name has another external id.
         in_order = sorted(_checks(hub, head_sha, name), key=lambda one: one.id)
         matches = [_OURS.fullmatch(one.external_id or "") for one in in_order]
-        return {int(match[1]): _CONCLUSIONS[match[2]] for match in matches if match}
+        return {int(match["pull"]): _result(match) for match in matches if match}
+
+
+def _result(match: re.Match[str]) -> Result:
+    number, conclusion = int(match["pull"]), _CONCLUSIONS[match["conclusion"]]
+    if match["run"] is None:
+        return Result(number, conclusion)
+    return Result(
+        number,
+        conclusion,
+        has_verdict=match["verdict"] == "1",
+        merge_sha=match["merge"],
+        base_sha=match["base"],
+        run_id=int(match["run"]),
+        config=match["config"],
+    )
 
 
 def _checks(hub: Hub, head_sha: str, name: str) -> PaginatedList[WrittenCheck]:

@@ -14,6 +14,7 @@ from github.IssueEvent import IssueEvent
 from github.PaginatedList import PaginatedList
 from github.PullRequest import PullRequest
 
+from bot.errors import NetworkError
 from bot.system.hub import Hub, explain, required
 
 _BASE_CHANGES = frozenset({"base_ref_changed", "automatic_base_change_succeeded"})
@@ -22,8 +23,22 @@ _BASE_CHANGES = frozenset({"base_ref_changed", "automatic_base_change_succeeded"
 
 def pull(hub: Hub, pull_number: int) -> PullRequest:
     """A pull request by its number."""
+    what = f"there is no pull request #{pull_number} in {hub.repository}, or the token may not see it"
+    hint = "check the number, or give the job `permissions: pull-requests: read`"
     with explain(f"read the pull request #{pull_number}", "pull-requests: read"):
-        return _whole(hub.repo.get_pull(pull_number).complete())
+        try:
+            return _whole(hub.repo.get_pull(pull_number).complete())
+        except GithubException as refused:
+            if refused.status != 404:
+                raise
+            raise NetworkError(what, hint=hint) from None
+
+
+def require_open_conversation(hub: Hub, pull_number: int) -> None:
+    """Raise NetworkError where there is no such pull request, or where nobody may comment on it."""
+    if pull(hub, pull_number).raw_data.get("locked"):
+        what = f"the conversation of #{pull_number} is locked, and the report could not be written there"
+        raise NetworkError(what, hint="unlock it and run the workflow again")
 
 
 def open_pulls_with_head(hub: Hub, head_repository: str, head_branch: str, head_sha: str) -> list[PullRequest]:

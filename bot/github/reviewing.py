@@ -17,12 +17,13 @@ from bot.core.report import Adoption, Baseline, Report
 from bot.core.sharding import Matrix, dealt, matrix, merge_snapshots
 from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
 from bot.errors import BotError, InputError, Interrupted, UsageError
-from bot.github.baselines import Base, nearest, nearest_costs, older_note, standing_for, stored
+from bot.github.baselines import Base, missing_pin, nearest, nearest_costs, older_note, standing_for, stored
 from bot.github.delivering import Destination, deliver, failure_delivered, suspected
 from bot.github.opening import Opened, Services, Wanted, judging_rules, named_compiler, opened, store_of, wanted_sides
+from bot.github.repository import require_open_conversation
 from bot.show.comment import write_snapshot
 from bot.show.filters import plural
-from bot.study.comparison import adopting, reported
+from bot.study.comparison import adopting, held_to_limits, reported
 from bot.study.prepare import Work, load_snapshot, plan_digest, require_writable
 from bot.study.run import SidePlan, doubtful
 from bot.study.tracing import traced, with_largest_traced
@@ -32,11 +33,20 @@ def review(services: Services) -> int:
     """Measure and compare the two sides of the event, and deliver the report, or what broke."""
     require_writable(services.out)
     with failure_delivered(services, lambda: [Destination.of(services, *judging_rules(services))]):
+        _require_destination(services)
         base, head = wanted_sides(services)
         with opened(services, head, base) as (left, right):  # until the report is drawn: its templates may be theirs
             judge = left if services.context.pull and not left.adopts else right
             report = _compared(services, left, right, judge)
             return deliver(report, services, Destination.of(services, judge.config, judge.config_name))
+
+
+def _require_destination(services: Services) -> None:
+    """Raise NetworkError, before anything is compiled, where the report could not be written in the end."""
+    context = services.context
+    number = context.pull.number if context.pull else services.inputs.pull_request
+    if services.hub is not None and number is not None and not context.read_only:
+        require_open_conversation(services.hub, number)
 
 
 def baseline(services: Services) -> int:
@@ -125,7 +135,8 @@ def _compared(services: Services, base: Opened, head: Opened, judge: Opened) -> 
     if base_snapshot is None:
         # Of which nothing is known: every cell of the head is planned there, and unmeasured. One without a
         # configuration has planned none.
-        unknown, models = CompilerInfo("", "", ""), {} if base.adopts else like.models
+        unknown = CompilerInfo("", "", "")
+        models = {} if base.adopts or base_side.no_compiler else like.models
         source = SourceInfo(base.wanted.sha)
         base_snapshot = Snapshot(unknown, source, (), targets=like.targets, models=models)
     ends = (base.wanted.sha, head.wanted.sha) if services.context.pull else ("", "")
@@ -135,6 +146,8 @@ def _compared(services: Services, base: Opened, head: Opened, judge: Opened) -> 
     if services.context.pull and not base.adopts and limits[0] != limits[1]:
         notes.append("This pull request changes the thresholds; it is judged by those of its base until it is merged.")
     report = structs.replace(report, notes=tuple(notes), broke=base_side.broke)
+    if base_side.no_compiler:
+        return held_to_limits(report, Adoption(head.config_name, base_side.no_compiler))
     return adopting(report, Adoption(head.config_name)) if base.adopts else report
 
 
@@ -182,6 +195,11 @@ def _base(services: Services, base: Opened) -> Base:
             services.show.say(notes[0])
     if plan:
         return Base(Baseline(f"{wanted.rule}; measured in this run", wanted.sha), plan=plan, notes=notes)
+    is_pinned = services.context.pull is not None and wanted.spec is None and not wanted.unknown
+    if is_pinned and not notes:  # a store that cannot be read may have a baseline
+        no_compiler = missing_pin(base.config, base.config_name, base.tree, services.cancel)
+        if no_compiler:
+            return Base(baseline, no_compiler=no_compiler)
     return Base(baseline, notes=notes, broke=f"No baseline: {why}")
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from bot.core.delta import CellDelta
+from bot.core.explanation import UNATTRIBUTED
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, ModelEdit, titled
@@ -129,11 +130,12 @@ def _models(report: Report) -> Iterator[Phrase]:
 def _edit(edit: ModelEdit | None) -> Phrase:
     """`` (operations: `classifier` +2, `pooler` −1 and 3 more)``, the largest first; empty where a side is not known.
 
-    Names of operations where none of the whole ones came or went, which have a component.
+    Operations are counted by their component. Where no component is known, they are counted by their name.
     """
     if edit is None or edit.operations is None or edit.components is None:
         return ()
-    ordered = sorted((edit.components or edit.operations).items(), key=lambda one: (-abs(one[1]), one[0]))
+    named = {name: count for name, count in edit.components.items() if name != UNATTRIBUTED}
+    ordered = sorted((named or edit.operations).items(), key=lambda one: (-abs(one[1]), one[0]))
     parts = (phrase(code(clip(name, 48)), f" {signed(count, 'count')}") for name, count in ordered[:_FEW])
     counts = some(parts, len(ordered)) or "none came or went"
     return phrase(" (operations: ", counts, ")")

@@ -14,7 +14,9 @@ _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)
 _JOINER = "\u2060"  # invisible: keeps `@name` and `https://` from being seen as such
 _SPECIAL = re.compile(r"([\\`*_\[\]<>&#|~$!])")
 _LINKS = re.compile(r"(@|#(?=\w)|:(?=[\w/+-])|(?i:www)(?=\.))")
-_HEX = re.compile(r"[0-9a-fA-F]{7,}")
+# GitHub links a commit's id where it stands as a word. The date in `3.13.0rc20261127` does not stand
+# as a word, a number is no id, and the local part of a version (`3.13.0.dev0+1a2b3c4d`) may be a link.
+_HEX = re.compile(r"(?<![0-9A-Za-z_])(?<!\d\+)(?=\d*[a-fA-F])[0-9a-fA-F]{7,}(?![0-9A-Za-z_])")
 _GITHUB_ISSUE = re.compile(r"(?i)\b(gh)-(?=\d)")
 _LINE_START = re.compile(r"^(\d+)([.)])|^([-+=])(?=[-=\s]|$)")
 _URL = re.compile(

@@ -35,6 +35,8 @@ def headline(facts: Facts) -> Phrase:
     net = f"{change(total.base, total.head)} {over}" if is_moved else ""
     if status == "unknown":
         parts = ["unknown, as nothing could be compared", *parts]
+    elif report.adoption and report.adoption.no_compiler:
+        parts = [*parts, f"nothing compared, limits applied to head alone: {_measured(report.head)}"]
     elif report.adoption:
         icon, subject = "🆕", "Code size is"
         parts = [_measured_from_now(report.head), *parts]
@@ -46,11 +48,16 @@ def headline(facts: Facts) -> Phrase:
 
 def _measured_from_now(head: Snapshot) -> str:
     """`measured from now on: 4 models on 8 targets, 4,321,012 B`."""
+    return f"measured from now on: {_measured(head)}"
+
+
+def _measured(head: Snapshot) -> str:
+    """`4 models on 8 targets, 4,321,012 B`."""
     cells = [cell for cell in head.cells if cell.status != "unsupported"]
     models, targets = {cell.key.model for cell in cells}, {cell.key.target for cell in cells}
     size = total(value_of(cell, "artifact_bytes") or 0 for cell in cells) or 0
     where = f"{plural(len(models), 'model')} on {plural(len(targets), 'target')}"
-    return f"measured from now on: {where}, {amount(size)}"
+    return f"{where}, {amount(size)}"
 
 
 def _alarm_counts(facts: Facts) -> Iterator[str]:

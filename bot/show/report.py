@@ -162,6 +162,10 @@ def _changes(facts: Facts) -> Fold:
         brought = phrase("the configuration ", code(file)) if file else "a configuration"
         rule = ", which the base commit has not: nothing was compared. Compiler: "
         said = phrase("This pull request brings ", brought, rule, compiler_name(report.head.compiler))
+        if report.adoption.no_compiler:
+            reason = clean(report.adoption.no_compiler)
+            rule = f"Nothing was compared: {reason}. The limits apply to head alone. Compiler: "
+            said = phrase(rule, compiler_name(report.head.compiler))
     untrusted = "Measured by the pull request's own workflow run; this report cannot check its numbers."
     return section(
         "",

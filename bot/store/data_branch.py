@@ -1,6 +1,8 @@
 """Snapshots on an orphan branch of the repository itself: the store on GitHub, which many jobs write at once.
 
-A writer never forces: where another was faster, it fetches again, puts its file on top and pushes anew. It works in a
+A writer never overwrites another: where one was faster, it fetches again, puts its file on top and pushes anew. The
+first writer of a week rewrites the branch without what the retention drops, unless another writes at the same time. It
+works in a
 bare repository of its own, fetched without files (`blob:none`) and without history, so that a branch of thousands of
 snapshots costs its listing; the user's clone, its index, branches and settings stay untouched.
 """
@@ -10,7 +12,7 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 
@@ -18,6 +20,7 @@ from bot.core.baseline import Entry
 from bot.core.snapshot import Snapshot
 from bot.errors import ConfigError, InputError, NetworkError
 from bot.store.entries import FOLDER, UNPACKED_LIMIT_BYTES, entry_of, is_whole, pack, path_of, unpack
+from bot.store.retention import DAY_SECONDS, kept_entries, week_of
 from bot.system.files import temporary_directory
 from bot.system.git import Git, first_line
 
@@ -40,6 +43,21 @@ LOST_A_RACE = re.compile(
     r"|reference already exists|is at [0-9a-f]+ but expected)"
 )
 
+# Git's own words for status 403, and GitHub's words for it. Names and addresses may hold any digits, so that the number
+# alone says nothing.
+_NO_PERMISSION = re.compile(
+    r"^fatal: unable to access '.*': The requested URL returned error: 403\s*$"
+    r"|^error: RPC failed; HTTP 403 "
+    r"|^remote: (?:Permission to \S+ denied to |Write access to repository not granted)",
+    re.MULTILINE,
+)
+_NO_LOGIN = re.compile(
+    r"^fatal: (?:unable to access '.*': The requested URL returned error: 401\s*$"
+    r"|Authentication failed for |could not read (?:Username|Password) for )"
+    r"|^error: RPC failed; HTTP 401 ",
+    re.MULTILINE,
+)
+
 
 class DataBranch:
     """The store on branch `branch` of the clone's origin.
@@ -47,6 +65,9 @@ class DataBranch:
     Args:
         git: in the user's clone, with credentials that may push.
         default_branch: of the repository, which is never written to; empty where it is not known.
+        keep_days: how long every snapshot is kept, before one a week is; 0: all are kept for good.
+        say: gets a line where older snapshots are dropped, or could not be.
+        now: the time, in seconds since the epoch.
     """
 
     def __init__(
@@ -55,7 +76,11 @@ class DataBranch:
         branch: str = "code-size-data",
         default_branch: str = "",
         sleep: Callable[[float], None] = time.sleep,
+        keep_days: int = 0,
+        say: Callable[[str], None] = lambda _line: None,
+        now: Callable[[], float] = time.time,
     ) -> None:
+        self._keep_days, self._say, self._now = keep_days, say, now
         self._git, self._branch, self._default = git, branch, default_branch
         self._sleep = sleep
         self._room = ExitStack()
@@ -108,7 +133,7 @@ class DataBranch:
             above = [f"refs/heads/{'/'.join(parts[:count])}" for count in range(1, len(parts))]
             outcome = self.repository("ls-remote", "--heads", "origin", *above, f"refs/heads/{self._branch}/*")
             if not outcome.ok:
-                raise _refused(outcome.output, f"branch {self._branch} could not be looked for")
+                raise _refused(outcome.output, f"branch {self._branch} could not be looked for", "read")
             if other := re.search(r"\trefs/heads/(\S+)", outcome.output):
                 what = f"branch {self._branch} cannot be made, as there is a branch {other[1]}"
                 hint = "name one that is neither above nor below another"
@@ -125,7 +150,7 @@ class DataBranch:
             return self.repository.text("rev-parse", "--verify", ref)
         if "couldn't find remote ref" in outcome.output:
             return None
-        raise _refused(outcome.output, f"branch {self._branch} could not be fetched")
+        raise _refused(outcome.output, f"branch {self._branch} could not be fetched", "read")
 
     def _foreign(self, what: str) -> ConfigError:
         hint = "name a branch of its own, such as code-size-data, or delete this one if it is not needed"
@@ -161,38 +186,117 @@ class DataBranch:
             self._tip = self._fetched()
             if self._tip and self._names(self._tip, "--", path) and is_whole(self, entry):
                 return False
+            parent_seconds = self._seconds_of(self._tip) if self._tip else None
             parent = self._tip or self._commit(None, "README.md", README.encode(), "Begin the code size baselines")
             message = f"Code size of {entry.sha}\n\nReport: {entry.report_id}"
             commit = self._commit(parent, path, data, message)
             outcome = self.repository("push", "--porcelain", "origin", f"{commit}:refs/heads/{self._branch}")
             if outcome.ok:
                 self._tip = commit
+                if parent_seconds is not None and week_of(parent_seconds) != week_of(self._now()):
+                    self._thin_if_possible()
                 return True
             if not LOST_A_RACE.search(outcome.output):
-                raise _refused(outcome.output, f"branch {self._branch} could not be pushed")
+                raise _refused(outcome.output, f"branch {self._branch} could not be pushed", "write")
             longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 1.5**attempt)
             self._sleep(longest * random.uniform(0.2, 1))  # noqa: S311 - keeps two writers apart
         what = f"branch {self._branch} could not be pushed: others came first {ATTEMPTS} times"
         raise NetworkError(what, hint="run the job again")
 
+    def _seconds_of(self, commit: str) -> int:
+        return int(self.repository.text("show", "--no-patch", "--format=%ct", commit))
+
+    def _thin_if_possible(self) -> None:
+        try:
+            self._thin()
+        except (ConfigError, InputError, NetworkError) as error:  # the snapshot is stored all the same
+            self._say(f"older snapshots stay on branch {self._branch} until next week: {error.line}")
+
+    def _thin(self) -> None:
+        """Rewrite the branch without what the retention drops; another writer's push, or a rule, may prevent it."""
+        if not self._keep_days:
+            return
+        tip = self._fetch(HISTORY, _ALL)
+        if tip is None:
+            return
+        written = self._written()
+        kept = kept_entries(written, self._keep_days, self._now())
+        dropped = len(written) - len(kept)
+        if not dropped:
+            return
+        new = self._rewritten(written, kept)
+        lease = f"--force-with-lease=refs/heads/{self._branch}:{tip}"
+        outcome = self.repository("push", "--porcelain", lease, "origin", f"{new}:refs/heads/{self._branch}")
+        if outcome.ok:
+            self._tip = new
+            self._say(f"dropped {dropped} stored snapshots older than {self._keep_days} days, and kept one a week")
+        else:
+            reason = first_line(outcome.output, "remote:", "!")
+            self._say(f"older snapshots stay on branch {self._branch} until next week: {reason}")
+
+    def _written(self) -> dict[Entry, int]:
+        """Entry on the branch → when it was last written, in seconds since the epoch."""
+        present = set(self._names("-r", HISTORY, "--", FOLDER))
+        options = ("--first-parent", "--no-renames", "--name-only", "--format=%x00%ct")
+        written = dict[Entry, int]()
+        for commit in self.repository.text("log", *options, HISTORY, "--", FOLDER).split("\0"):
+            lines = [line for line in commit.splitlines() if line]
+            seconds = lines[0] if lines else ""
+            for path in lines[1:]:
+                entry = entry_of(path)
+                if entry is not None and path in present:
+                    written.setdefault(entry, int(seconds))
+        return written
+
+    def _rewritten(self, written: Mapping[Entry, int], kept: Sequence[Entry]) -> str:
+        """Make a branch of the kept entries, which begins anew and has a commit a day; the SHA of its tip.
+
+        A commit with two entries of one commit of the code would lose their order, so that they are apart.
+        """
+        listing = self.repository.text("ls-tree", "-r", HISTORY).splitlines()
+        blobs = {path: row.split()[2] for row, _, path in (line.partition("\t") for line in listing)}
+        days: list[list[Entry]] = []
+        for entry in kept:
+            day = written[entry] // DAY_SECONDS
+            is_new = not days or written[days[-1][0]] // DAY_SECONDS != day
+            if is_new or any(other.sha == entry.sha for other in days[-1]):
+                days.append([])
+            days[-1].append(entry)
+        tip = self._commit(None, "README.md", README.encode(), "Begin the code size baselines")
+        for entries in days:
+            added = [f"100644,{blobs[path_of(entry)]},{path_of(entry)}" for entry in entries]
+            message = f"Code size of {', '.join(dict.fromkeys(entry.sha[:10] for entry in entries))}"
+            tip = self._commit_of(tip, added, message, written[entries[-1]])
+        return tip
+
     def _commit(self, parent: str | None, path: str, data: bytes, message: str) -> str:
         """Make a commit that has one more file than its parent; its SHA."""
-        git, (name, address) = self.repository, AUTHOR
-        blob, index = git.directory / "blob", {"GIT_INDEX_FILE": str(git.directory / "index-of-tree")}
+        blob = self.repository.directory / "blob"
         blob.write_bytes(data)
-        added = f"100644,{git.text('hash-object', '-w', '--no-filters', str(blob))},{path}"
+        added = f"100644,{self.repository.text('hash-object', '-w', '--no-filters', str(blob))},{path}"
+        return self._commit_of(parent, [added], message, int(self._now()))
+
+    def _commit_of(self, parent: str | None, added: Sequence[str], message: str, seconds: int) -> str:
+        """Make a commit of that time with these blobs more than its parent (`mode,blob,path`); its SHA."""
+        git, (name, address) = self.repository, AUTHOR
+        index = {"GIT_INDEX_FILE": str(git.directory / "index-of-tree")}
         git.text("read-tree", parent or "--empty", environment=index)
-        git.text("update-index", "--add", "--cacheinfo", added, environment=index)
+        options = [word for blob in added for word in ("--cacheinfo", blob)]
+        git.text("update-index", "--add", *options, environment=index)
         tree = git.text("write-tree", "--missing-ok", environment=index)
-        fields = {"NAME": name, "EMAIL": address}
+        fields = {"NAME": name, "EMAIL": address, "DATE": f"@{seconds} +0000"}
         identity = {f"GIT_{role}_{field}": fields[field] for role in ("AUTHOR", "COMMITTER") for field in fields}
         above = ("-p", parent) if parent else ()
         return git.text("commit-tree", tree, *above, "-m", message, environment=identity)
 
 
-def _refused(output: str, what: str) -> NetworkError:
-    if any(mark in output for mark in ("403", "Permission to", "Write access to repository not granted")):
-        return NetworkError(f"{what}: the token may not write", hint="give the job permissions: contents: write")
+def _refused(output: str, what: str, access: str) -> NetworkError:
+    """Return the error for a git command that origin refused; `access` is what it needed, `read` or `write`."""
+    if _NO_PERMISSION.search(output):
+        hint = f"give the job permissions: contents: {access}"
+        return NetworkError(f"{what}: the token may not {access}", hint=hint)
+    if _NO_LOGIN.search(output):
+        return NetworkError(f"{what}: the token was refused", hint="check the input `github-token`")
     return NetworkError(f"{what}: {first_line(output, 'remote:', '!')}")
 
 

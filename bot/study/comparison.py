@@ -20,7 +20,7 @@ from bot.config.requirements import pinned_here
 from bot.core.delta import CellDelta, diff
 from bot.core.explanation import Explanation, Step, StepCause
 from bot.core.planned import SIDES, only_cell
-from bot.core.policy import judge
+from bot.core.policy import VerdictStatus, judge, status_of
 from bot.core.report import Adoption, Baseline, Report
 from bot.core.sharding import nothing_in_common, unmeasured_models
 from bot.core.snapshot import CellKey, Snapshot, other_version
@@ -68,6 +68,22 @@ def adopting(report: Report, brought: Adoption) -> Report:
     is_measured = any(cell.measured for cell in report.head.cells)
     verdict = structs.replace(report.verdict, status="warn" if is_measured else "unknown", findings=findings)
     return structs.replace(report, verdict=verdict, adoption=brought)
+
+
+def held_to_limits(report: Report, repaired: Adoption) -> Report:
+    """The report of a change that repairs a pin which names no release: head alone is held to the limits.
+
+    It warns where no limit is exceeded, so that nobody takes it for a comparison. Without a measured build it is
+    unknown.
+    """
+    findings = tuple(one for one in report.verdict.findings if (one.kind, one.limit) != ("state", "new"))
+    status: VerdictStatus = status_of(findings)
+    if status == "pass":
+        status = "warn"
+    if not any(cell.measured for cell in report.head.cells):
+        status = "unknown"
+    verdict = structs.replace(report.verdict, status=status, findings=findings)
+    return structs.replace(report, verdict=verdict, adoption=repaired)
 
 
 def require_verdict(report: Report, out: Path) -> None:

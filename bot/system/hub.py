@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import logging
 import re
+import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,7 +25,7 @@ from github.Issue import Issue
 from github.Repository import Repository
 from github.Requester import Requester
 from requests.adapters import HTTPAdapter
-from requests.exceptions import RequestException
+from requests.exceptions import ChunkedEncodingError, ContentDecodingError, RequestException
 from urllib3 import BaseHTTPResponse
 from urllib3.connectionpool import ConnectionPool
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, MaxRetryError, ResponseError
@@ -43,8 +44,11 @@ _SAFE_TO_REPEAT = frozenset({"GET", "HEAD", "DELETE"})
 _USER_AGENT = "code-size-bot"
 _CHUNK_BYTES = 64 << 10
 _CLIP_CHARACTERS = 300
+_LONGEST_PAUSE_SECONDS = 8.0
 # "GitHub's token formats": a server or proxy that echoes a request must not get one into a log.
 _TOKEN = re.compile(r"(gh[a-z]_|github_pat_|v1\.)\w{10,}|(?i:\b(bearer|token|basic)) [\w.~+/=-]{8,}")
+# GitHub's words: "Unable to create comment because issue is locked."
+_LOCKED = re.compile(r"\b(?:issue|conversation|pull request) is locked\b", re.IGNORECASE)
 _Value = TypeVar("_Value")
 
 # PyGithub prints what it asks again, and refusals that are expected; what matters is told in one line here.
@@ -62,9 +66,15 @@ class _Answer(dict[str, Any]):
         raise Unexpected(f"has no `{key}`")
 
 
+class _CutOff(Unexpected):
+    """An answer that is no JSON, as when its end is missing."""
+
+
 # What PyGithub raises of an answer without the fields, or of the types, that the documentation gives it.
 _MISREAD = (BadAttributeException, AssertionError, AttributeError, KeyError, RuntimeError, TypeError, ValueError)
 _IN_DOUBT = (Unexpected, RequestException, HTTPError, IncompletableObject)
+# urllib3 tries a request again until its answer begins; after that the connection may still break.
+_BROKE_OFF = (ChunkedEncodingError, ContentDecodingError, _CutOff)
 
 
 class BoundedRetry(GithubRetry):
@@ -122,13 +132,26 @@ class _Requester(Requester):
 
         Raises GithubException for an answer of 4xx or 5xx, Unexpected, and what `requests` and urllib3 raise.
         """
+        return self.repeated(verb, lambda: self._json_of(verb, url, *others, **options))
+
+    def repeated(self, verb: str, ask: Callable[[], _Value]) -> _Value:
+        """Return what `ask` gives; ask again where the answer to a GET broke off, as often as after a reset."""
+        tries = (self.bounded_retry.total or 0) if verb == "GET" else 0
+        for attempt in range(tries):
+            try:
+                return ask()
+            except _BROKE_OFF:
+                time.sleep(min(self.bounded_retry.backoff_factor * 2**attempt, _LONGEST_PAUSE_SECONDS))
+        return ask()
+
+    def _json_of(self, verb: str, url: str, *others: Any, **options: Any) -> tuple[int, dict[str, Any], str]:
         status, headers, text = self.checked(verb, url, *others, **options)
         if status >= 300:
             raise Unexpected(f"is a redirect ({status})")
         try:
             value = parse_json(text) if text else {}
         except ValueError:
-            raise Unexpected("is no JSON") from None
+            raise _CutOff("is no JSON") from None
         if not all(isinstance(one, dict) for one in (value if isinstance(value, list) else [value])):
             raise Unexpected("has something else where objects are")
         return status, headers, text
@@ -198,6 +221,10 @@ class Hub:
         location = str(headers.get("location", ""))
         if safe_address(location) is None:
             raise Unexpected("redirects to an address that is not https")
+        return self.requester.repeated("GET", lambda: self._stored(location, max_bytes))
+
+    def _stored(self, location: str, max_bytes: int) -> bytes:
+        """The bytes at an address of the storage."""
         data = bytearray()
         with requests.Session() as session:
             for scheme in ("https://", "http://"):
@@ -324,6 +351,9 @@ def _refused(action: str, permission: str, error: GithubException) -> NetworkErr
         details.append(str(fields.get("message") or named))
     # GitHub's message and what it names as wrong ("Troubleshooting the REST API", validation failed).
     message = _one_line(": ".join(filter(None, [_message(error) or "without a message", ", ".join(details)])))
+    if status == 403 and _LOCKED.search(message):
+        hint = "unlock it, or let the report go to the job summary alone"
+        return NetworkError(f"cannot {action}: the conversation is locked", hint=hint)
     if not is_rate_limit and (status == 404 or (status == 403 and "already running" not in message)):
         what = f"403 {message}" if status == 403 else "not found, or the token may not see it"
         return NetworkError(f"cannot {action}: {what}", permission=permission)

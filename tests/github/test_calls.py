@@ -19,7 +19,7 @@ from urllib3.exceptions import NewConnectionError, ProtocolError
 from bot.core.publication import Annotation, CheckRun
 from bot.errors import NetworkError
 from bot.github import repository
-from bot.github.publishing import find, publish, publish_check
+from bot.github.publishing import Result, find, publish, publish_check
 from bot.github.repository import labelling, open_pulls_with_head, parents, pull
 from bot.system.hub import BoundedRetry, Hub, connect, explain
 
@@ -200,7 +200,7 @@ def check(count: int) -> CheckRun:
 
 
 def write_check(hub: Hub, written: CheckRun) -> None:
-    publish_check(hub, HEAD, written, DETAILS, pull_number=12, own=written.conclusion)
+    publish_check(hub, HEAD, written, DETAILS, Result(12, written.conclusion))
 
 
 @pytest.mark.parametrize(("count", "calls"), [(0, 1), (50, 1), (51, 2), (130, 3)])
@@ -333,8 +333,10 @@ def test_a_download_is_bounded_and_does_not_take_the_token_along(world: World, f
 def test_a_download_is_asked_for_again(world: World, fetched: Callable[..., bytes], status: int, path: str) -> None:
     world.github.fail_next("GET", path, status, times=2, headers={"Retry-After": "0"} if status else {})
     assert fetched() == b"data"
-    world.github.fail_next("GET", r"[.]zip$", 200, headers={"Content-Length": "9"}, body=b"da")
-    assert "GitHub did not answer" in world.error(fetched), "an answer that broke off"
+    world.github.fail_next("GET", r"[.]zip$", 200, times=2, headers={"Content-Length": "9"}, body=b"da")
+    assert fetched() == b"data", "an answer that broke off"
+    world.github.fail_next("GET", r"[.]zip$", 200, times=3, headers={"Content-Length": "9"}, body=b"da")
+    assert "GitHub did not answer" in world.error(fetched)
 
 
 @pytest.mark.parametrize(
@@ -470,7 +472,8 @@ def test_refusals_are_one_line_in_githubs_words_with_the_missing_permission(worl
     )
     assert world.requests("POST", "/comments") == 1
     line = world.error(lambda: pull(world.hub, 99))
-    assert "not found, or the token may not see it" in line and "pull-requests: read" in line
+    assert "there is no pull request #99 in octo/repo, or the token may not see it" in line
+    assert "pull-requests: read" in line
     wrong = [{"resource": "IssueComment", "field": "body", "code": "missing_field"}, "and\nmore"]
     world.github.fail_next("POST", COMMENTS, 422, body={"message": "Validation Failed", "errors": wrong})
     line = world.error(world.put)

@@ -207,6 +207,7 @@ def test_what_cannot_be_read_is_not_overwritten_and_accepts_nothing(accepted: St
 def test_an_acceptance_survives_updates_and_what_breaks(accepted: Stage) -> None:
     for size_bytes in (SAME, MORE):
         told(accepted, size_bytes)
+    accepted.pull(HEAD, "1" * 40)  # GitHub merges anew, and nothing is known of that
     accepted.upload(b"broken")
     assert accepted.post().code == 2
     assert accepted.state == CommentState(True, (), accepted.state.acceptance)
@@ -265,6 +266,47 @@ def test_a_label_that_is_taken_off_takes_its_acceptance_along_and_a_stranger_s_a
     assert told(accepted, GROWN).outputs["verdict"] == "fail" and accepted.state.acceptance is None
     accepted.hub.add_label(NUMBER, APPROVAL_LABEL, by="mallory")
     assert told(accepted, GROWN).outputs["verdict"] == "fail"
+
+
+def test_a_deleted_comment_does_not_void_an_acceptance_silently(accepted: Stage) -> None:
+    """The label is still set, and the acceptance was in the comment: the new comment says what to do."""
+    accepted.hub.delete_comment(accepted.hub.comments(NUMBER)[0]["id"])
+    for _ in range(2):
+        ran = told(accepted, GROWN)
+        assert ran.outputs["verdict"] == "fail"
+        for text in (accepted.body, ran.summary):
+            assert "The label code-size-approved accepts none of these findings" in text
+            assert "comment that it accepted was deleted" in text
+            assert "remove the label and add it again" in text
+    accepted.hub.remove_label(NUMBER, APPROVAL_LABEL)
+    accepted.hub.add_label(NUMBER, APPROVAL_LABEL, by="alice")
+    assert told(accepted, GROWN).outputs["verdict"] == "warn"
+    assert "accepts none" not in accepted.body
+
+
+def test_a_label_of_a_stranger_is_said_to_accept_nothing(stage: Stage) -> None:
+    told(stage, GROWN)
+    stage.hub.add_label(NUMBER, APPROVAL_LABEL, by="mallory")
+    assert told(stage, GROWN).outputs["verdict"] == "fail"
+    assert "nobody with write access set it" in stage.body
+
+
+def cut(line: str, count: int) -> str:
+    """The hidden line of a comment without the last bytes of what it remembers."""
+    match = re.fullmatch(r"(<!-- code-size-bot-state:1:)(\S+)( -->)", line)
+    assert match
+    data = base64.b64decode(match[2])[:-count]
+    return match[1] + base64.b64encode(data).decode() + match[3]
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_a_truncated_acceptance_accepts_nothing(accepted: Stage, count: int) -> None:
+    """All of its text is there, but the checksum at its end is not: somebody changed the comment."""
+    first, state, rest = accepted.body.split("\n", 2)
+    (comment,) = accepted.hub.state.comments.values()
+    comment.body = "\n".join([first, cut(state, count), rest])
+    assert told(accepted, GROWN).outputs["verdict"] == "fail" and accepted.conclusions[-1] == "failure"
+    assert "Accepted by" not in accepted.body
 
 
 @pytest.mark.parametrize("first", [None, SAME])

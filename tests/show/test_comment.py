@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from pathlib import Path
 
@@ -143,6 +144,11 @@ def test_the_words_of_people_are_harmless() -> None:
     [
         "javascript:alert(1)",
         "http://example.com/",
+        "http://github.com/octo/repo/actions/runs/1",
+        "HTTP://example.com/",
+        "http://127.0.0.1.example.com/",
+        "http://127.0.0.1@example.com/",
+        "http://localhost/",
         "https://",
         "https://a b",
         "https://a/>x",
@@ -154,6 +160,36 @@ def test_other_urls_are_no_links(url: str) -> None:
     text = render_comment(replace(pulled(make.none()), links=(("page", url),)))
     assert "<sub>More: page</sub>" in text
     assert_harmless(text.replace(STATE, ""))
+
+
+@pytest.mark.parametrize("page", ["http://pages.example/report.html", "http://127.0.0.1.example/report.html"])
+def test_a_page_without_encryption_is_no_link(page: str) -> None:
+    """Whoever is between could show another report."""
+    report = make.why()
+    assert "](<https://pages.example/report.html#" in render_comment(
+        replace(report, page="https://pages.example/report.html")
+    )
+    text = render_comment(replace(report, page=page))
+    assert "](<" not in text and page not in text
+
+
+def test_a_name_cannot_leave_an_attribute_of_a_user_s_template(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "comment.md.j2",
+        "{{ marker }}\n"
+        "{% for one in blocks if one.kind == 'fold' %}{% for row in one.blocks if row.kind == 'table' %}"
+        "{% for cells in row.rows %}{% for cell in cells %}{% for span in cell %}"
+        '<b title="{{ span.text|html }}">x</b>'
+        "{% endfor %}{% endfor %}{% endfor %}{% endfor %}{% endfor %}",
+    )
+    name = "bert\" onclick='alert(1)' x=\""
+    side = make.snapshot("3.13.0", models=(name,))
+    text = render_comment(make.report(side, side), tmp_path)
+    tags = re.findall(r"<b [^>]*>", text)
+    titles = [re.fullmatch(r'<b title="([^"\']*)">', tag) for tag in tags]
+    assert name in [html.unescape(title[1]) for title in titles if title]
+    assert None not in titles
 
 
 def test_a_state_line_cannot_break_out() -> None:

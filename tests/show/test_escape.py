@@ -31,13 +31,13 @@ from bot.show.filters import (
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 JOINER = "\u2060"
-_MARKDOWN = "`` ``` <!-- --> &amp; ]( 1. 1) === --- | \\ < > [ ) ! * _ ~ $ - + = # a"
+_MARKDOWN = "\" ' `` ``` <!-- --> &amp; ]( 1. 1) === --- | \\ < > [ ) ! * _ ~ $ - + = # a"
 _GITHUB = "@ #1 : :// www. http deadbeef 0123456 GH-1 o/r#2 :tada:"
 _UNSEEN = "\n,\r\n,\t, ,\x1b[31m,\x1b]8;;x\x07,\x9b1m,\u202e,\u200b,\u2028,\ud800,\x00,\x85"
 _PIECES = [*_MARKDOWN.split(), *_GITHUB.split(), *_UNSEEN.split(",")]
 nasty = st.lists(st.sampled_from(_PIECES) | st.characters(), max_size=12).map("".join)
 # What GitHub finds in text that is not code: mentions, issues, commits, links.
-_LINKS = re.compile(r"@\w|#\d|(?i:\bgh-\d)|://\w|(?i:www\.)\w|\b[0-9a-f]{7,40}\b")
+_LINKS = re.compile(r"@\w|#\d|(?i:\bgh-\d)|://\w|(?i:www\.)\w|(?<!\d\+)\b(?=\d*[a-f])[0-9a-f]{7,40}\b")
 
 
 def _inline(markdown: str) -> list[Token]:
@@ -98,7 +98,31 @@ def test_text_is_only_text(text: str) -> None:
     assert not _LINKS.search(shown)
 
 
+@pytest.mark.parametrize(
+    "version",
+    [
+        "IREE 3.13.0rc20261127",
+        "IREE 3.14.0.dev20261127",
+        "IREE 20240410.859",
+        "IREE 3.13.0.dev0+4f2c1d9a8b77",
+        "triton 3.8.0+git1a2b3c4d5e",
+        "clang 21.1.0-rc20260101",
+    ],
+)
+def test_a_version_has_no_invisible_character(version: str) -> None:
+    assert md_text(version).isprintable()
+    assert md_text(version).replace("\\", "") == version
+
+
+@pytest.mark.parametrize("commit", ["deadbeef", "4f2c1d9a8b77", "at 0123abc.", "(1a2b3c4)", "a@0abc123"])
+def test_a_commit_s_id_in_running_text_is_no_link(commit: str) -> None:
+    assert not _LINKS.search(md_text(commit))
+    assert JOINER in md_text(commit)
+
+
 @given(nasty)
+@example('a" onclick="b')
+@example("a' onclick='b")
 def test_html_gives_the_text_back(text: str) -> None:
     escaped = html_text(text)
     assert not set(escaped) & set("<>\"'")

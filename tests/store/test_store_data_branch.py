@@ -6,8 +6,10 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+from git_server import serving_git
 from github_runner import git
 from replacing import replace
 from report_factory import snapshot
@@ -204,6 +206,65 @@ def test_a_refusal_is_one_line(origin: Path, said: str, line: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("service", "status", "said"),
+    [
+        (
+            "git-receive-pack",
+            403,
+            "could not be pushed: the token may not write (give the job permissions: contents: write)",
+        ),
+        (
+            "git-upload-pack",
+            403,
+            "could not be fetched: the token may not read (give the job permissions: contents: read)",
+        ),
+        ("git-receive-pack", 401, "could not be pushed: the token was refused (check the input `github-token`)"),
+        ("git-receive-pack", 404, "could not be pushed: fatal: repository "),
+        ("git-receive-pack", 500, "could not be pushed: fatal: unable to access "),
+    ],
+)
+def test_a_server_that_refuses_is_quoted_as_what_it_meant(origin: Path, service: str, status: int, said: str) -> None:
+    """Over HTTP, by git's own words for the status."""
+    path = clone(origin, "one")
+    with branch(path) as store:
+        store.save(entry(1), SNAPSHOT)
+    with serving_git(origin.parent) as server:
+        git(path, "remote", "set-url", "origin", f"{server.url}/origin.git")
+        server.refusals[service] = status
+        with branch(path) as store, pytest.raises(NetworkError) as caught:
+            store.save(entry(2), SNAPSHOT)
+    assert said in caught.value.line
+    assert ("may not" in caught.value.line) is (status == 403)
+
+
+@pytest.mark.parametrize("number", ["403", "401"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "hook 7{0}: the disk is full",
+        "The requested URL returned error: {0} was never said",
+        "no space: {0} bytes are left",
+        "mirror: The requested URL returned error: {0}",
+        "see https://example.org/{0}",
+    ],
+)
+def test_a_number_in_other_words_is_no_missing_permission(origin: Path, number: str, words: str) -> None:
+    hook(origin, f"echo '{words.format(number)}'; exit 1")
+    with branch(clone(origin, f"clone-{number}")) as store, pytest.raises(NetworkError) as caught:
+        store.save(entry(int(number)), SNAPSHOT)
+    assert words.format(number) in caught.value.line
+    assert "may not" not in caught.value.line and "token" not in caught.value.line
+
+
+def test_an_address_with_the_number_that_is_gone_is_no_missing_permission(origin: Path) -> None:
+    path = clone(origin, "one")
+    git(path, "remote", "set-url", "origin", f"file://{origin.parent}/size-403.git")
+    with branch(path) as store, pytest.raises(NetworkError) as caught:
+        store.save(entry(1), SNAPSHOT)
+    assert "size-403.git" in caught.value.line and "may not" not in caught.value.line
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "!\tabc:refs/heads/d\t[rejected] (fetch first)",
@@ -216,3 +277,85 @@ def test_a_refusal_is_one_line(origin: Path, said: str, line: str) -> None:
 def test_both_kinds_of_rejection(line: str) -> None:
     assert LOST_A_RACE.search(f"To file:///x\n{line}\nDone\n")
     assert not LOST_A_RACE.search("!\tabc:refs/heads/d\t[remote rejected] (protected branch hook declined)")
+
+
+# --- retention ---
+
+DAY = 86_400
+START = 1_767_571_200  # a Monday
+
+
+def at(directory: Path, seconds: float, said: list[str], keep_days: int = 7) -> DataBranch:
+    """The store at that time."""
+    return DataBranch(Git(directory, Cancel()), keep_days=keep_days, say=said.append, now=lambda: seconds)
+
+
+def pushed(origin: Path, days: range, said: list[str], keep_days: int = 7) -> None:
+    """A push at noon of each day, whose snapshot is like no other."""
+    path = clone(origin, f"pushes-{days.start}")
+    for day in days:
+        with at(path, START + day * DAY + DAY / 2, said, keep_days) as store:
+            store.save(entry(day), replace(SNAPSHOT, notes=(str(day),)))
+
+
+def days_of(origin: Path) -> list[int]:
+    paths = [name for name in stored(origin) if name.startswith("snapshots/")]
+    return sorted(int(Path(name).name.partition(".")[0], 16) for name in paths)
+
+
+def test_old_pushes_are_thinned_to_one_a_week_and_the_branch_begins_anew(origin: Path) -> None:
+    said = list[str]()
+    pushed(origin, range(22), said)
+    # on day 21, a Monday: of the days before the 14th the Sundays
+    assert days_of(origin) == [6, 13, *range(14, 22)]
+    assert "dropped" in said[-1] and "older than 7 days" in said[-1]
+    assert int(git(origin, "rev-list", "--count", BRANCH)) == 1 + len(days_of(origin))
+    with branch(clone(origin, "reader")) as store:
+        assert store.load(entry(6)).notes == ("6",) and store.load(entry(21)).notes == ("21",)
+        in_order = store.in_order([entry(21), entry(6), entry(14)])
+        assert in_order == [entry(6), entry(14), entry(21)]
+    fresh = clone(origin, "fresh")
+    reachable = git(fresh, "rev-list", "--objects", "origin/code-size-data").splitlines()
+    assert sum(line.endswith(".xz") for line in reachable) == len(days_of(origin)), "a clone has no dropped file"
+    pushed(origin, range(22, 29), said)
+    assert days_of(origin) == [6, 13, 20, *range(21, 29)], "dates survive a rewriting"
+
+
+def test_all_is_kept_where_nothing_says_for_how_long(origin: Path) -> None:
+    said = list[str]()
+    pushed(origin, range(5, 16), said, keep_days=0)
+    assert days_of(origin) == list(range(5, 16)) and said == []
+
+
+def test_the_newest_is_kept_however_old_it_is(origin: Path) -> None:
+    said = list[str]()
+    pushed(origin, range(3), said)
+    pushed(origin, range(400, 401), said)
+    assert days_of(origin) == [2, 400]
+
+
+def test_a_push_of_somebody_else_is_never_lost_to_the_rewriting(origin: Path) -> None:
+    said = list[str]()
+    pushed(origin, range(10), said)
+    other = clone(origin, "other")
+    path = clone(origin, "one")
+    with at(path, START + 42 * DAY, said) as store:
+        thin = store._rewritten
+
+        def meanwhile(*given: Any) -> str:
+            with branch(other) as second:
+                assert second.save(entry(900), SNAPSHOT)
+            return thin(*given)
+
+        store._rewritten = meanwhile  # type: ignore
+        assert store.save(entry(42), SNAPSHOT)
+    assert {900, 42} <= set(days_of(origin)) and "older snapshots stay" in said[-1]
+
+
+def test_a_server_that_refuses_the_rewriting_loses_nothing(origin: Path) -> None:
+    said = list[str]()
+    pushed(origin, range(10), said)
+    git(origin, "config", "receive.denyNonFastForwards", "true")
+    pushed(origin, range(42, 43), said)
+    assert 42 in days_of(origin) and set(range(10)) <= set(days_of(origin))
+    assert "older snapshots stay on branch code-size-data until next week: " in said[-1]

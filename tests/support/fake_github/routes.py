@@ -169,6 +169,7 @@ def pull(state: State, one: Pull, schema: str = "pull-request-simple") -> Json:
         id=stable_id(f"pull {one.number}"),
         number=one.number,
         state=one.state,
+        locked=one.locked,
         title=one.title,
         user=user(state, one.login),
         author_association=_association(state, one.login),
@@ -236,7 +237,8 @@ def list_comments(state: State, request: Request, number: str) -> Reply:
 
 @route("POST", r"/issues/(\d+)/comments", _ISSUES)
 def create_comment(state: State, request: Request, number: str) -> Reply:
-    known(state.pulls, number)
+    if known(state.pulls, number).locked:
+        raise Refusal(403, "Unable to create comment because issue is locked.")
     one = state.add_comment(int(number), request.token.login, _checked_body(request))
     return Reply(201, comment(state, one))
 

@@ -40,6 +40,7 @@ class Pull:
     login: str = "octocat"
     title: str = "A change"
     created_at: str = "2026-01-01T00:00:00Z"
+    locked: bool = False
 
 
 @dataclass(slots=True)

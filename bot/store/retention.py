@@ -1,0 +1,28 @@
+"""Which stored snapshots a data branch keeps: all of the last days, and one a week of the time before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bot.core.baseline import Entry
+
+DAY_SECONDS = 86_400
+_MONDAY_DAYS = 3  # the epoch began on a Thursday
+
+
+def week_of(seconds: float) -> int:
+    """Return the number of the week, counted from the epoch; weeks begin on Monday, in UTC."""
+    return int(seconds // DAY_SECONDS + _MONDAY_DAYS) // 7
+
+
+def kept_entries(written: Mapping[Entry, int], keep_days: int, now: float) -> list[Entry]:
+    """Return the entries to keep, oldest first.
+
+    `written`: when each was stored, in seconds since the epoch. Of the time before `keep_days`, the last entry of each
+    report in each week is kept.
+    """
+    oldest = now - keep_days * DAY_SECONDS
+    in_order = sorted(written, key=lambda entry: (written[entry], entry))
+    last_of_week = {(entry.report_id, week_of(written[entry])): entry for entry in in_order}
+    weekly = set(last_of_week.values())
+    return [entry for entry in in_order if written[entry] >= oldest or entry in weekly]
