@@ -37,6 +37,7 @@ class Base(NamedTuple):
     plan: SidePlan | None = None
     notes: tuple[str, ...] = ()  # what a reader must not miss
     broke: str = ""
+    digest: str = ""  # of the stored snapshot, where it is the base's own; else empty
 
 
 class Standing(NamedTuple):
