@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from bot.config.events import read_event, read_inputs, run_context
@@ -18,6 +19,7 @@ from bot.github.reviewing import baseline, part, review, shards
 from bot.github.runner import write_outputs
 from bot.study.cache_limit import limit_of_environment, limited
 from bot.study.prepare import Show
+from bot.system.ownership import give_to_owner
 from bot.system.processes import Cancel
 from bot.system.tokens import require_no_token
 
@@ -52,7 +54,8 @@ def act(environ: Mapping[str, str], wanted: str, show: Show, cancel: Cancel) -> 
                 require_no_token(environ)
         with open_services(environ, context, inputs, show, cancel) as services, failure_in_summary(services):
             show.say(f"{context.event or 'no event'}: {chosen.name} ({chosen.why})")
-            with limited(services.request.cache, limit_of_environment(), show.say):
+            cache = services.request.cache
+            with owned_by_workspace(services), limited(cache, limit_of_environment(), show.say):
                 return chosen.run(services) or 0
     except (BotError, OSError):
         raise
@@ -77,6 +80,20 @@ def _chosen(context: RunContext, wanted: str, inputs: ActionInputs) -> _Chosen:
     if name == "measure":
         return _Chosen("measure", why, review if story == "review" else baseline, compiles=True)
     return _Chosen(name, why, _AFTERWARDS[name])
+
+
+@contextmanager
+def owned_by_workspace(services: Services) -> Iterator[None]:
+    """Give what the run writes into the workspace to its owner, however the run ends: the container runs as root."""
+    workspace, inputs = services.git.directory, services.inputs
+    paths = [workspace / ".git", services.out]
+    if inputs.cache:
+        paths.append(services.at(inputs.cache))
+    try:
+        yield
+    finally:
+        if workspace.is_dir():
+            give_to_owner(workspace, paths)
 
 
 def _plan(services: Services) -> None:
