@@ -164,7 +164,7 @@ def test_the_action_as_a_process(stage: Stage) -> None:
     main = stage.main(fail_job=True, states={"removed": "fail"})
     runner = Runner(stage.home, stage.hub, stage.origin, stage.home / "cache")
     place = {"sha": main, "ref": "refs/heads/main"}
-    run = partial(runner.run, "push", push_event(main), **place, token=stage.token, run_id=7)
+    run = partial(runner.run, "push", push_event(main), sha=main, ref="refs/heads/main", token=stage.token, run_id=7)
     ran = runner.job("push", push_event(main), **place, run_id=7, command="report")
     assert ran.code == 2 and "code-size-bot: event: this event asks for measure or store" in ran.log, ran.log
     assert "Traceback" not in ran.log

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -125,7 +126,7 @@ def test_a_report_without_a_token_says_so(stage: Stage) -> None:
 
 def test_two_configurations_have_a_comment_a_check_and_a_label_of_their_own(stage: Stage) -> None:
     """The recipe of docs/github.md: each configuration has a `report_id`, and a copy of the workflow."""
-    keys = {"states": {"changed": "fail"}}
+    keys: dict[str, Any] = {"states": {"changed": "fail"}}
     ids = ("small", "large")
     stage.main({f"ci/{name}.yml": stage.config(models=["../models/*.mlir"], report_id=name, **keys) for name in ids})
     pull = stage.open_pull({"models/a.mlir": LONGER})
