@@ -1,4 +1,4 @@
-"""`review`, `post`, `baseline` and `action`: the GitHub entries, told everything by the environment."""
+"""`post` and `action`: the GitHub entries, which read everything from the environment."""
 
 from __future__ import annotations
 

@@ -57,10 +57,8 @@ GROUPS = {
     "in CI": {
         "plan": (plan, "print the shards of a run as JSON for strategy.matrix"),
         "merge": (merge, "join the snapshots of shards"),
-        "review": (action, "on GitHub: measure a pull request or a manual run, and report"),
-        "post": (action, "on GitHub: the trusted half, for forks and comments"),
-        "baseline": (action, "on GitHub: measure a push and store its snapshot"),
-        "action": (action, "on GitHub: what the event asks for"),
+        "post": (action, "on GitHub: report what the run of a fork measured"),
+        "action": (action, "on GitHub: what the event and the input command ask for"),
     },
 }
 """Group → command → its file, and what it is for."""

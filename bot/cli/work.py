@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 
 from bot.cli.options import Arguments
 from bot.cli.showing import TerminalShow
 from bot.config.configuration import chosen_config, load_config
-from bot.github.runner import hide_secrets
 from bot.study.cache_limit import limit_of_environment, limited
 from bot.study.prepare import Request, Work, require_writable
 from bot.study.specs import named_file
 from bot.system.files import sweep_temporary
 from bot.system.processes import Cancel, require_none_left
+from bot.system.tokens import require_no_token
 
 
 def perform(arguments: Arguments) -> int:
     """Run the command that was asked for; returns the exit code."""
-    hide_secrets()
+    if "jobs" in arguments:  # as every command that compiles has it
+        require_no_token(os.environ)
     sweep_temporary()
     as_json = getattr(arguments, "format", "text") == "json"
     arguments.show, arguments.cancel = TerminalShow(quiet=arguments.quiet, as_json=as_json), Cancel()

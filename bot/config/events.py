@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from bot.config.targets import parse_flags
 from bot.config.units import parse_shard
-from bot.core.context import ActionInputs, Pull, RunContext, WorkflowRun
+from bot.core.context import ActionInputs, Pull, Queue, RunContext, WorkflowRun
 from bot.core.json_text import parse_json
-from bot.core.publication import APPROVAL_LABEL
+from bot.core.publication import APPROVAL_LABEL, is_approval
 from bot.core.record import Small
 from bot.errors import InputError, UsageError
 
@@ -156,9 +156,10 @@ def _pull_request(context: RunContext, payload: Document) -> RunContext:
     context = replace(context, pull=pull, read_only=foreign)
     action = payload.read("action", "word")
     if action in ("labeled", "unlabeled"):
-        if not _same(payload.read("label.name", "text"), APPROVAL_LABEL):
+        label = payload.read("label.name", "text")
+        if not is_approval(label):
             return _nothing(context, f"pull request {action}, with another label than {APPROVAL_LABEL}")
-        return replace(context, story="review", why=f"pull request {action}: {APPROVAL_LABEL}")
+        return replace(context, story="review", why=f"pull request {action}: {label.casefold()}")
     if action in ("opened", "synchronize", "reopened", "ready_for_review"):
         return replace(context, story="review", why=f"pull request {action}")
     if action != "edited":
@@ -170,6 +171,21 @@ def _pull_request(context: RunContext, payload: Document) -> RunContext:
 
 def _by_dependabot(context: RunContext, payload: Document) -> bool:
     return _DEPENDABOT in (context.actor, payload.get("sender.login"))
+
+
+def _merge_group(context: RunContext, payload: Document) -> RunContext:
+    context = _on_default(context, payload)
+    action = payload.read("action", "word")
+    if action != "checks_requested":
+        return _nothing(context, f"nothing is done on a merge group that was {action}")
+    queue = Queue(
+        base_sha=payload.read("merge_group.base_sha", "sha"),
+        base_ref=payload.read("merge_group.base_ref", "ref").removeprefix(_HEADS),
+        head_ref=payload.read("merge_group.head_ref", "ref"),
+    )
+    if payload.read("merge_group.head_sha", "sha") != context.sha:
+        raise InputError("is not the commit of this merge group", where=f"GITHUB_SHA {context.sha[:10]}")
+    return replace(context, queue=queue, story="review", why=f"merge queue of {queue.base_ref}")
 
 
 def _push(context: RunContext, payload: Document) -> RunContext:
@@ -206,6 +222,7 @@ def _workflow_run(context: RunContext, payload: Document) -> RunContext:
         conclusion=payload.read_or_empty("workflow_run.conclusion", "word"),
         actor=payload.read_or_empty("workflow_run.actor.login", "login"),
         created_at=payload.read("workflow_run.created_at", "moment"),
+        workflow=payload.read_or_empty("workflow.name", "text"),
     )
     context = replace(context, run=run)
     if _same(run.head_repository, context.repository) and run.actor != _DEPENDABOT:
@@ -220,6 +237,7 @@ _RULES: dict[str, _Rule] = {
     "pull_request_target": lambda context, _payload: _nothing(
         context, "pull_request_target would run with the secrets of the base repository: use pull_request"
     ),
+    "merge_group": _merge_group,
     "push": _push,
     "schedule": _schedule,
     "workflow_dispatch": lambda context, payload: replace(
@@ -230,7 +248,7 @@ _RULES: dict[str, _Rule] = {
 """What each event asks for."""
 
 
-COMMANDS = ("auto", "review", "post", "baseline", "plan", "measure", "pages")
+COMMANDS = ("auto", "measure", "report", "store", "post", "plan", "pages")
 _MOST_NAME_BYTES, _MOST_PATH_BYTES = 255, 3000  # of Linux; a path of 4,095 with the directory that it is in
 _MAX_SHARDS = 256  # GitHub makes at most 256 jobs of a matrix (its usage limits)
 
@@ -298,6 +316,9 @@ INPUTS: Mapping[str, Callable[[str], object]] = {
     "shard": parse_shard,
     "plan": str,
     "parts": lambda text: tuple(text.split()),
+    "measured": _line,
+    "outcome": _fitting("[a-z_]{1,40}", "{} is not the result of a job"),
+    "baselines": _line,
     "jobs": _count(1024),
     **dict.fromkeys(("cache", "out"), _line),
 }

@@ -8,8 +8,8 @@ from typing import Literal
 from bot.core.record import Small
 
 Story = Literal["review", "baseline", "post", "nothing"]
-"""review: measure and, with a token that may write, publish. baseline: measure and store. post: the trusted half of a
-pull request whose own run could not write. nothing: with the reason in `why`."""
+"""What an event is about. review: two sides are measured, and reported. baseline: a commit is measured, and stored.
+post: the run of a pull request that could not write has ended, and is reported. nothing: with the reason in `why`."""
 
 
 class Pull(Small, frozen=True):
@@ -21,6 +21,14 @@ class Pull(Small, frozen=True):
     head_repository: str = ""  # `owner/name`; empty where the fork was deleted
 
 
+class Queue(Small, frozen=True):
+    """The commit of a merge queue: the base with the queued pull requests on top."""
+
+    base_sha: str  # the commit that they are merged onto
+    base_ref: str  # the branch that they go to
+    head_ref: str  # the branch of the queue's commit, which names the last pull request
+
+
 class WorkflowRun(Small, frozen=True):
     """The finished run that a `workflow_run` event is about."""
 
@@ -30,6 +38,7 @@ class WorkflowRun(Small, frozen=True):
     head_repository: str
     conclusion: str
     actor: str
+    workflow: str = ""  # the workflow's name; its artifacts carry it
     created_at: str = ""  # when its first attempt was started, as GitHub writes moments (`2026-01-31T12:00:00Z`)
 
 
@@ -48,8 +57,14 @@ class RunContext(Small, frozen=True):
     default_branch: str = ""
     actor: str = ""
     pull: Pull | None = None
+    queue: Queue | None = None
     run: WorkflowRun | None = None
     read_only: bool = False  # True where GitHub gives the run a token without write access (a fork, Dependabot)
+
+    @property
+    def is_proposal(self) -> bool:
+        """True where a change is to be merged into a branch, whose rules hold: a pull request or a merge queue."""
+        return self.pull is not None or self.queue is not None
 
     @property
     def run_url(self) -> str:
@@ -77,6 +92,9 @@ class ActionInputs:
     plan: str = ""  # what `plan --shards` printed, for `shard`
     # files or globs of snapshots that together are the head side, measured by a matrix of runners
     parts: tuple[str, ...] = ()
+    measured: str = ""  # the directory that has what the measuring job handed over
+    outcome: str = ""  # how the measuring job ended, as GitHub says it
+    baselines: str = ""  # a checkout of the data branch, for a job without a token
     jobs: int | None = None
     cache: str = ""
     out: str = ""

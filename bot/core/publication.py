@@ -28,6 +28,17 @@ from bot.errors import InputError
 APPROVAL_LABEL = "code-size-approved"  # the label by which a failing report is accepted as it is measured
 
 
+def approval_labels(report_id: str) -> tuple[str, ...]:
+    """The labels that accept the findings of a report: the one for all reports, and its own."""
+    return (APPROVAL_LABEL, f"{APPROVAL_LABEL}-{report_id}")
+
+
+def is_approval(label: str) -> bool:
+    """Return True for a label that accepts some report; names of labels know no case."""
+    name = label.casefold()
+    return name == APPROVAL_LABEL or name.startswith(f"{APPROVAL_LABEL}-")
+
+
 _WORDED = frozenset({"compile", "read", NOT_SHIPPED, "import", "option"})
 """Stages whose failures differ in nothing but the words; the others have a figure, or one reason."""
 _VARYING = re.compile(

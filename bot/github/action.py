@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import NamedTuple
 
 from bot.config.events import read_event, read_inputs, run_context
 from bot.core.context import ActionInputs, RunContext
@@ -12,44 +14,86 @@ from bot.github.delivering import failure_in_summary
 from bot.github.opening import Services, open_services
 from bot.github.pages import pages
 from bot.github.posting import post
+from bot.github.reporting import report, store
 from bot.github.reviewing import baseline, part, review, shards
 from bot.github.runner import write_outputs
 from bot.study.cache_limit import limit_of_environment, limited
 from bot.study.prepare import Show
+from bot.system.ownership import give_to_owner
 from bot.system.processes import Cancel
+from bot.system.tokens import require_no_token
 
 _AT_HOME = "at a terminal: code-size-bot compare, or measure"
+_Run = Callable[[Services], int | None]
+
+
+class _Chosen(NamedTuple):
+    """What is done, why it is that, and whether it runs compilers."""
+
+    name: str
+    why: str
+    run: _Run
+    compiles: bool = False
 
 
 def act(environ: Mapping[str, str], wanted: str, show: Show, cancel: Cancel) -> int:
-    """Do what the event asks for (`wanted` is `auto`), or insist on one story; returns the exit code.
+    """Do what the event asks for (`wanted` is `auto`), or insist on one command; returns the exit code.
 
-    1 only where the verdict is fail and the configuration lets it fail the job; 5 where there is no verdict. What
-    nobody foresaw is raised as InternalError.
+    1 only where the verdict is fail and the configuration lets it fail the job; 5 where there is no verdict.
+
+    Raises:
+        BotError: whatever a user can cause.
+        InternalError: everything else.
     """
     try:
         nothing = RunContext("nothing", "")
         with open_services(environ, nothing, ActionInputs(), show, cancel) as unread, failure_in_summary(unread):
             context, inputs = run_context(environ, read_event(environ)), read_inputs(environ)
+            chosen = _chosen(context, wanted if wanted != "auto" else inputs.command, inputs)
+            if chosen.compiles:
+                require_no_token(environ)
         with open_services(environ, context, inputs, show, cancel) as services, failure_in_summary(services):
-            name, why, run = _chosen(context, wanted if wanted != "auto" else inputs.command)
-            show.say(f"{context.event or 'no event'}: {name} ({why})")
-            with limited(services.request.cache, limit_of_environment(), show.say):
-                return run(services) or 0
+            show.say(f"{context.event or 'no event'}: {chosen.name} ({chosen.why})")
+            cache = services.request.cache
+            with owned_by_workspace(services), limited(cache, limit_of_environment(), show.say):
+                return chosen.run(services) or 0
     except (BotError, OSError):
         raise
     except Exception as error:
         raise InternalError.of(error) from error
 
 
-def _chosen(context: RunContext, wanted: str) -> tuple[str, str, Callable[[Services], int | None]]:
-    """What is done, and why it is that; raises UsageError where event and command do not go together."""
-    if wanted in _PARTS and context.event:
-        return wanted, f"command {wanted}", _PARTS[wanted]
-    if wanted not in ("auto", context.story):
-        what = f"this event asks for {context.story!r}, not for {wanted!r}: {context.why}"
+def _chosen(context: RunContext, wanted: str, inputs: ActionInputs) -> _Chosen:
+    """Choose the run; raises UsageError where event and command do not go together."""
+    story, why = context.story, context.why
+    if context.event and wanted in _ANYWHERE:
+        return _Chosen(wanted, f"command {wanted}", _ANYWHERE[wanted])
+    asked = _ASKED[story]
+    if wanted not in ("auto", *asked) and (story != "nothing" or not context.event):
+        what = f"this event asks for {' or '.join(asked) or story}, not for {wanted!r}: {why}"
         raise UsageError(what, where="event", hint="let the command be auto" if context.event else _AT_HOME)
-    return context.story, context.why, _STORIES[context.story]
+    if story == "nothing":
+        return _Chosen("nothing", why, _say_nothing)
+    name = asked[0] if wanted == "auto" else wanted
+    if name == "measure" and inputs.shard:
+        return _Chosen("measure", f"{why}, one shard", part, compiles=True)
+    if name == "measure":
+        return _Chosen("measure", why, review if story == "review" else baseline, compiles=True)
+    return _Chosen(name, why, _AFTERWARDS[name])
+
+
+@contextmanager
+def owned_by_workspace(services: Services) -> Iterator[None]:
+    """Give what the run writes into the workspace to its owner, however the run ends: the container runs as root."""
+    workspace, inputs = services.git.directory, services.inputs
+    paths = [workspace / ".git", services.out]
+    if inputs.cache:
+        paths.append(services.at(inputs.cache))
+    try:
+        yield
+    finally:
+        if workspace.is_dir():
+            give_to_owner(workspace, paths)
 
 
 def _plan(services: Services) -> None:
@@ -59,10 +103,16 @@ def _plan(services: Services) -> None:
         write_outputs(services.outputs, {"matrix": text})
 
 
-_STORIES: Mapping[str, Callable[[Services], int | None]] = {
-    "review": review,
-    "baseline": baseline,
-    "post": post,
-    "nothing": lambda services: services.show.say("nothing to do"),
+def _say_nothing(services: Services) -> None:
+    services.show.say("nothing to do")
+
+
+_ASKED: Mapping[str, tuple[str, ...]] = {
+    "review": ("measure", "report"),
+    "baseline": ("measure", "store"),
+    "post": ("post",),
+    "nothing": (),
 }
-_PARTS: Mapping[str, Callable[[Services], None]] = {"plan": _plan, "measure": part, "pages": pages}
+"""What an event is about → the commands that it can be asked for; `auto` is the first."""
+_AFTERWARDS: Mapping[str, _Run] = {"report": report, "store": store, "post": post}
+_ANYWHERE: Mapping[str, _Run] = {"plan": _plan, "pages": pages}

@@ -42,6 +42,7 @@ class Base(NamedTuple):
     notes: tuple[str, ...] = ()  # what a reader must not miss
     broke: str = ""
     no_compiler: str = ""  # why the base can have no compiler: its pin names a release that does not exist
+    digest: str = ""  # of the stored snapshot, where it is the base's own; else empty
 
 
 class Standing(NamedTuple):

@@ -23,6 +23,7 @@ from bot.core.publication import (
     Conclusion,
     accept,
     alarms,
+    approval_labels,
     decode,
     encode,
     resolves,
@@ -34,6 +35,7 @@ from bot.errors import BotError, InputError, InternalError, Interrupted, Network
 from bot.explain.suspects import github_source, with_suspects
 from bot.github.opening import Services, workspace_rules
 from bot.github.publishing import Result, find, publish, publish_check, results
+from bot.github.queue import queued_pulls
 from bot.github.repository import labelling, may_write, open_pulls_at, pull
 from bot.github.runner import write_outputs, write_summary
 from bot.show.comment import (
@@ -90,6 +92,8 @@ class Destination:
                 merge_sha=context.sha,
                 base_sha=_first_parent(services),
             )
+        if context.queue:
+            return cls(None, context.sha, context.run_id, config, config_name, context.queue.base_ref)
         by_hand = structs.replace(config, report_id=f"{config.report_id}.manual")
         return cls(services.inputs.pull_request, "", context.run_id, by_hand, config_name)
 
@@ -143,7 +147,7 @@ def recalled(hub: Hub, number: int, to: Destination) -> Memory:
     """
     comments = find(hub, number, marker(to.config.report_id))
     previous = (decode(comments[0].body or "") or CommentState()) if comments else None
-    label = labelling(hub, number, APPROVAL_LABEL) if to.head_sha else None
+    label = labelling(hub, number, *approval_labels(to.config.report_id)) if to.head_sha else None
     if label is None:
         return Memory(previous)
     known = previous.acceptance if previous else None
@@ -157,6 +161,24 @@ def recalled(hub: Hub, number: int, to: Destination) -> Memory:
     return Memory(previous, Acceptance(who, label.id, findings), "" if findings else _SET_TOO_EARLY)
 
 
+def _remembered(hub: Hub, services: Services, to: Destination) -> Memory:
+    """What the comment of the pull request remembers; of a merge queue what was accepted on all that are queued."""
+    if to.pull is not None:
+        return recalled(hub, to.pull, to)
+    queue = services.context.queue
+    if queue is None:
+        return Memory()
+    numbers = queued_pulls(hub, services.git, queue, services.context.sha)
+    memories = [recalled(hub, number, to) for number in numbers]
+    accepted = [memory.acceptance for memory in memories if memory.acceptance]
+    if not accepted:
+        return Memory()
+    who = ", ".join(sorted({acceptance.who for acceptance in accepted}))
+    last = max(acceptance.event_id for acceptance in accepted)
+    shown = {finding for acceptance in accepted for finding in acceptance.seen}
+    return Memory(acceptance=Acceptance(who, last, tuple(sorted(shown))))
+
+
 def deliver(report: Report | BotError, services: Services, to: Destination) -> int:
     """Hand a report, or why there is none, to everyone who asked; what GitHub refused is raised last, as Undelivered.
 
@@ -164,7 +186,8 @@ def deliver(report: Report | BotError, services: Services, to: Destination) -> i
     """
     problems: list[NetworkError] = []
     hub, number = None if services.context.read_only else services.hub, to.pull
-    known = _attempt(problems, lambda: recalled(hub, number, to)) if hub and number is not None else None
+    has_memory = hub and (number is not None or services.context.queue)
+    known = _attempt(problems, lambda: _remembered(hub, services, to)) if hub and has_memory else None
     memory = known or Memory()
     outputs, error = {"verdict": "unknown", "report-path": services.report_path}, None
     if isinstance(report, BotError):
@@ -195,6 +218,10 @@ def deliver(report: Report | BotError, services: Services, to: Destination) -> i
         if to.head_sha:
             _attempt(problems, lambda: _check(publication, check))
         set_outputs(services, {"comment-url": url or ""})
+    elif hub and services.context.queue:
+        result = to.result(check.conclusion, outputs["verdict"] != "unknown")
+        publication = _Publication(hub, services, to, result, check.name)
+        _attempt(problems, lambda: _queue_check(publication, check))
     if problems:
         raise Undelivered("; ".join(dict.fromkeys(one.line for one in problems)))
     if isinstance(report, BotError):
@@ -355,6 +382,12 @@ def _check(publication: _Publication, check: CheckRun) -> None:
             break
         publish_check(hub, to.head_sha, wished, services.context.run_url, publication.result)
         written = wished
+
+
+def _queue_check(publication: _Publication, check: CheckRun) -> None:
+    """The check of a merge queue's commit, which no other pull request has."""
+    url = publication.services.context.run_url
+    publish_check(publication.hub, publication.to.head_sha, check, url, publication.result)
 
 
 def _worst_other(

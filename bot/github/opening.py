@@ -12,10 +12,11 @@ from msgspec import structs
 from bot.compiler.wheels import newest
 from bot.config.configuration import CONFIG_NAMES, PACKAGED, Config, config_in, is_packaged, load_config
 from bot.config.requirements import pinned_compiler
-from bot.core.context import ActionInputs, RunContext
+from bot.core.context import ActionInputs, Queue, RunContext
 from bot.core.sharding import agreed
 from bot.core.spec import MOVING, Sought, is_address, release_of
 from bot.errors import BotError, ConfigError, InputError, Interrupted, UsageError
+from bot.store.checkout import CheckedOut
 from bot.store.data_branch import DataBranch
 from bot.store.entries import DirectoryStore, Store
 from bot.study.prepare import Request, Show, Work, is_snapshot
@@ -82,7 +83,7 @@ def open_services(
     token = inputs.github_token
     known = token and context.repository
     hub = connect(context.api_url, token, context.repository, login=inputs.author) if known else None
-    auth = credentials(token, context.server_url)
+    auth = credentials(token, context.server_url) if token else None
     with ExitStack() as stack:
         git = Git(Path(environ.get("GITHUB_WORKSPACE") or Path.cwd()), cancel, auth)
         names = (environ.get("GITHUB_OUTPUT"), environ.get("GITHUB_STEP_SUMMARY"))
@@ -94,7 +95,10 @@ def open_services(
 def store_of(services: Services, config: Config) -> Store:
     """The store that the configuration names; `auto` is the data branch under GitHub Actions, else a directory."""
     chosen, default_branch = config.baseline, services.context.default_branch
-    if chosen.store == "data-branch" or (chosen.store == "auto" and services.on_actions):
+    on_branch = chosen.store == "data-branch" or (chosen.store == "auto" and services.on_actions)
+    if on_branch and services.inputs.baselines:
+        return CheckedOut(services.git.at(services.at(services.inputs.baselines)))
+    if on_branch:
         branch = DataBranch(
             services.git,
             chosen.branch,
@@ -178,6 +182,8 @@ class Opened:
 def wanted_sides(services: Services) -> tuple[Wanted, Wanted]:
     """Base and head of the event; never a mix of the base branch's tip and the merge base."""
     context, inputs = services.context, services.inputs
+    if context.queue is not None:
+        return _queued_sides(services, context.queue)
     if context.pull is None:
         here = Wanted("the commit this run was started on", context.sha)
         head = _named(services, inputs.head, "head", here) or here
@@ -200,6 +206,17 @@ def wanted_sides(services: Services) -> tuple[Wanted, Wanted]:
     unknown = "the head compiler is an input of this run" if head.spec else ""
     base = Wanted("first parent of the merge commit", parents[0])
     return _named(services, inputs.base, "base", base) or replace(base, unknown=unknown), head
+
+
+def _queued_sides(services: Services, queue: Queue) -> tuple[Wanted, Wanted]:
+    """The base and the head of a merge queue's commit."""
+    inputs = services.inputs
+    own_head = Wanted("commit of the merge queue", services.context.sha)
+    head = _named(services, inputs.head, "head", own_head) or own_head
+    unknown = "the head compiler is an input of this run" if head.spec else ""
+    own_base = Wanted("base of the merge queue", queue.base_sha)
+    base = _named(services, inputs.base, "base", own_base) or replace(own_base, unknown=unknown)
+    return base, head
 
 
 def _named(services: Services, text: str, side: str, own: Wanted) -> Wanted | None:
@@ -253,7 +270,7 @@ def opened(services: Services, head: Wanted, base: Wanted | None = None) -> Iter
         else:
             left = _open(services, stack, base)
             adopts = bool(right.config_name and base.sha and not left.config_name)
-            if adopts and services.context.pull is None:
+            if adopts and not services.context.is_proposal:
                 what = f"has no {right.config_name}, so that nothing says what of it is measured"
                 raise ConfigError(what, where=base.rule, hint="name a commit that has one, or a snapshot of this one")
             yield replace(left, adopts=adopts), right
@@ -305,10 +322,10 @@ def workspace_rules(services: Services) -> tuple[Config, str]:
 def judging_rules(services: Services) -> tuple[Config, str]:
     """The configuration that this event's report is judged and named by, without its models, and its name.
 
-    Of a pull request that is its base's: one that breaks the configuration must not report under another name.
+    Of a pull request or a merge queue that is its base's: a broken configuration must not report under another name.
     """
     try:
-        base = wanted_sides(services)[0].sha if services.context.pull else ""
+        base = wanted_sides(services)[0].sha if services.context.is_proposal else ""
         if base:
             with services.git.worktree(base) as tree, named_from_top(tree):
                 config, name = configuration_of(services, tree)

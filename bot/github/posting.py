@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from github.PullRequest import PullRequest
 from msgspec.structs import replace
 
 from bot.config.configuration import Config
+from bot.core.context import WorkflowRun
 from bot.core.report import Adoption, Baseline, Report
-from bot.core.snapshot import Snapshot, from_json
+from bot.core.snapshot import Snapshot
 from bot.errors import BotError, InputError, Interrupted, UsageError
+from bot.explain.texts import Texts, no_texts
 from bot.github.archive import LIMIT_BYTES, read_zip
 from bot.github.baselines import missing_pin, older_note, stored
 from bot.github.delivering import Destination, deliver, failure_delivered, suspected
+from bot.github.measured import FILE as MEASURED
+from bot.github.measured import TEXTS, decode, failure_of, snapshot_of, texts_of
 from bot.github.opening import Services, configuration_of, named_from_top, store_of, workspace_rules
 from bot.github.publishing import results
 from bot.github.repository import (
@@ -36,7 +40,16 @@ from bot.show.comment import check_name
 from bot.study.comparison import adopting, held_to_limits, reported
 from bot.system.hub import Hub
 
-_FILES = ("base.json", "head.json", "report.json", "comment.md", "summary.md", "report.html")
+_FILES = (
+    "base.json",
+    "head.json",
+    MEASURED,
+    TEXTS,
+    "report.json",
+    "comment.md",
+    "summary.md",
+    "report.html",
+)
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
@@ -75,15 +88,21 @@ def post(services: Services) -> int:
 
     words = f"the run ended with {run.conclusion.replace('_', ' ')}" if run.conclusion != "success" else ""
     with failure_delivered(services, without_result, words):
-        sides = _snapshots(hub, run.id, config)
+        sides, texts = _snapshots(hub, run, config)
         about, onto = _merged_onto(hub, pulls, sides[1].source.sha or "")
     measured = dataclasses.replace(to(about), merge_sha=sides[1].source.sha or "", base_sha=onto)
     with failure_delivered(services, lambda: [measured], words):
-        return deliver(_checked(services, hub, about, onto, sides, config), services, measured)
+        return deliver(_checked(services, hub, about, onto, sides, config, texts), services, measured)
 
 
 def _checked(
-    services: Services, hub: Hub, about: PullRequest, sha: str, sides: tuple[Snapshot, Snapshot], config: Config
+    services: Services,
+    hub: Hub,
+    about: PullRequest,
+    sha: str,
+    sides: tuple[Snapshot, Snapshot],
+    config: Config,
+    texts: Texts,
 ) -> Report:
     """A report from a run's artifact, of which only snapshots are read, and which is not asked what GitHub knows.
 
@@ -93,14 +112,16 @@ def _checked(
     """
     base, head = sides
     partly = base.source.sha != sha and base.compiler.digest != head.compiler.digest
-    base, rule, notes = _trusted_base(services, hub, config, sha, base, partly)
+    base, rule, notes = trusted_base(
+        services, config, sha, base, partly=partly, is_older=lambda older: is_ancestor(hub, older, sha)
+    )
     distance = 0 if base.source.sha == sha else None
     if partly:
         line, measured = services.git.ancestors(sha, config.baseline.ancestors), base.source.sha or ""
         distance = line.index(measured) + 1 if measured in line else None  # None: none of those looked through
         notes = (older_note(distance), *notes)
     baseline = Baseline(rule, sha, distance)
-    report = suspected(reported(config, base, head, baseline), services, config, sha, head.source.sha or "")
+    report = suspected(reported(config, base, head, baseline, texts), services, config, sha, head.source.sha or "")
     foreign = head_repository_of(about) != services.context.repository
     report = replace(report, untrusted=foreign, notes=(*notes, *report.notes))
     if base.compiler.digest:
@@ -151,8 +172,8 @@ def _merged_onto(hub: Hub, pulls: Sequence[PullRequest], merge: str) -> tuple[Pu
     return fitting[0], made_of[0]
 
 
-def _snapshots(hub: Hub, run_id: int, config: Config) -> tuple[Snapshot, Snapshot]:
-    name = f"code-size-{config.report_id}"  # of the artifact that holds the report directory
+def _snapshots(hub: Hub, run: WorkflowRun, config: Config) -> tuple[tuple[Snapshot, Snapshot], Texts]:
+    run_id, name = run.id, f"code-size-measured-{config.report_id}-{run.workflow}"
     matching = [one for one in artifacts(hub, run_id) if one.name == name]
     if not matching:
         raise InputError(f"has no artifact {name}", where=f"run {run_id}", hint="see the run's log")
@@ -163,24 +184,36 @@ def _snapshots(hub: Hub, run_id: int, config: Config) -> tuple[Snapshot, Snapsho
         raise InputError("is too large to be a report", where=f"artifact {name}", hint="see the run's log")
     files = read_zip(download(hub, newest.id, LIMIT_BYTES), names=_FILES)
 
+    if MEASURED in files and (failure := decode(files[MEASURED], f"artifact {MEASURED}").failure):
+        raise failure_of(failure)
+
     def read(file: str) -> Snapshot:
         if file not in files:
             raise InputError("is missing in the artifact", where=file, hint="see the run's log")
-        try:
-            return from_json(files[file].decode(), f"artifact {file}")
-        except UnicodeDecodeError:
-            raise InputError("is not UTF-8", where=f"artifact {file}") from None
+        return snapshot_of(files[file], f"artifact {file}")
 
-    return read("base.json"), read("head.json")
+    texts = texts_of(files[TEXTS]) if TEXTS in files else no_texts
+    return (read("base.json"), read("head.json")), texts
 
 
-def _trusted_base(
-    services: Services, hub: Hub, config: Config, sha: str, claimed: Snapshot, partly: bool
+def trusted_base(
+    services: Services,
+    config: Config,
+    sha: str,
+    claimed: Snapshot,
+    *,
+    partly: bool,
+    is_older: Callable[[str], bool],
+    selected: Callable[[Snapshot], Snapshot] = lambda snapshot: snapshot,
+    digest: str = "",
 ) -> tuple[Snapshot, str, tuple[str, ...]]:
     """A stored snapshot that is what the artifact says its base is; else the artifact's, if it is of the base commit.
 
     The artifact's base may be an older commit that gives the same or, `partly`, gives some of the same cells; then it
     must be in the store. Where that cannot be read, a note says so.
+
+    `is_older`: whether a commit is an ancestor of `sha`; `selected`: what the run's selectors leave of a snapshot;
+    `digest`: of the stored one that the run chose, empty where nobody says it.
 
     Of one that gives some, those cells are taken whose models have the texts that the artifact says. They are planned
     as its are: what it leaves out is not measured.
@@ -192,10 +225,17 @@ def _trusted_base(
 
     rule, at, notes = "first parent of the merge commit", claimed.source.sha or "", tuple[str, ...]()
     known: Snapshot | None = None
-    if at == sha or (_SHA.fullmatch(at) and is_ancestor(hub, at, sha)):
+    if at == sha or (_SHA.fullmatch(at) and is_older(at)):
         try:
-            of_commit = stored(services, store_of(services, config), config, at, lambda entry: entry.sha == at)
-            known = next((one.snapshot for one in of_commit if facts(one.snapshot) == facts(claimed)), None)
+            of_commit = stored(
+                services,
+                store_of(services, config),
+                config,
+                at,
+                lambda entry: entry.sha == at and digest in ("", entry.digest),
+            )
+            snapshots = (selected(standing.snapshot) for standing in of_commit)
+            known = next((snapshot for snapshot in snapshots if facts(snapshot) == facts(claimed)), None)
         except Interrupted:
             raise
         except BotError as error:

@@ -59,6 +59,12 @@ def open_pulls_at(hub: Hub, head_sha: str, base_ref: str) -> list[int]:
         return [one.number for one in pulls if (one.head.sha, one.base.ref) == (head_sha, base_ref)]
 
 
+def open_pulls_to(hub: Hub, base_ref: str) -> list[int]:
+    """The numbers of all open pull requests that go to this branch."""
+    with explain(f"look for the pull requests to {base_ref}", "pull-requests: read"):
+        return [_whole(one).number for one in hub.repo.get_pulls(state="open", base=base_ref)]
+
+
 def _whole(one: PullRequest) -> PullRequest:
     """The pull request, of which nothing that the program reads is missing or of another type."""
     head_repository_of(one)
@@ -91,15 +97,16 @@ def may_write(hub: Hub, login: str) -> bool:
             return False
 
 
-def labelling(hub: Hub, number: int, label: str) -> IssueEvent | None:
-    """The newest setting of a label that is set now; None where it is not. Names of labels know no case."""
-    name = label.casefold()
+def labelling(hub: Hub, number: int, *labels: str) -> IssueEvent | None:
+    """The newest setting of any of these labels that is set now; None where none is. Names of labels know no case."""
+    names = {label.casefold() for label in labels}
     with explain(f"read who labelled #{number}", "issues: read"):
         issue = hub.issue(number)
-        if name not in [one.name.casefold() for one in issue.get_labels()]:
+        names &= {one.name.casefold() for one in issue.get_labels()}
+        if not names:
             return None
         labelled = [one for one in issue.get_events() if required(one.event, "event") == "labeled"]
-        settings = [one for one in labelled if one.label and one.label.name.casefold() == name]
+        settings = [one for one in labelled if one.label and one.label.name.casefold() in names]
         return max(settings, key=lambda one: one.id, default=None)
 
 

@@ -1,24 +1,29 @@
-"""The runs on GitHub that measure: reviews, baselines and shards.
+"""The runs on GitHub that measure: the two sides of a review, a push, and a shard of either.
 
-review: open both sides of the event, measure the head, find or measure the base, compare, deliver.
-baseline: measure the pushed commit, unless a stored one stands for it, and store it.
-part: measure one shard of the head, for a review that joins them.
+They run compilers, so they have no token, and write nothing but files. `bot.github.reporting` takes it from there.
+
+review: open both sides of the event, measure the head, find or measure the base, compare.
+baseline: measure the pushed commit, unless a stored one stands for it.
+part: measure one shard of the head, for a run that joins them.
 """
 
 from __future__ import annotations
 
 import glob
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from typing import NamedTuple
 
 from msgspec import structs
 
-from bot.core.baseline import Entry
 from bot.core.report import Adoption, Baseline, Report
 from bot.core.sharding import Matrix, dealt, matrix, merge_snapshots
 from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
 from bot.errors import BotError, InputError, Interrupted, UsageError
-from bot.github.baselines import Base, missing_pin, nearest, nearest_costs, older_note, standing_for, stored
-from bot.github.delivering import Destination, deliver, failure_delivered, suspected
+from bot.github.baselines import Base, missing_pin, nearest, nearest_costs, standing_for, stored
+from bot.github.delivering import Destination, as_bot_error, deliver, failure_delivered
+from bot.github.measured import Measured, Recording, write_failure, write_measured
 from bot.github.opening import Opened, Services, Wanted, judging_rules, named_compiler, opened, store_of, wanted_sides
 from bot.github.repository import require_open_conversation
 from bot.show.comment import write_snapshot
@@ -30,15 +35,37 @@ from bot.study.tracing import traced, with_largest_traced
 
 
 def review(services: Services) -> int:
-    """Measure and compare the two sides of the event, and deliver the report, or what broke."""
+    """Measure the two sides of the event, and hand them to the job that reports.
+
+    Where no such job may follow (a fork's run), the run's summary has the report and the exit code is the verdict's.
+    """
     require_writable(services.out)
-    with failure_delivered(services, lambda: [Destination.of(services, *judging_rules(services))]):
+    with failure_handed(services), failure_delivered(services, lambda: [_destination(services)]):
         _require_destination(services)
         base, head = wanted_sides(services)
         with opened(services, head, base) as (left, right):  # until the report is drawn: its templates may be theirs
-            judge = left if services.context.pull and not left.adopts else right
-            report = _compared(services, left, right, judge)
-            return deliver(report, services, Destination.of(services, judge.config, judge.config_name))
+            judge = left if services.context.is_proposal and not left.adopts else right
+            report, measured, texts = _compared(services, left, right, judge)
+            shown = services if services.context.read_only else replace(services, summary=None)
+            code = deliver(report, shown, Destination.of(services, judge.config, judge.config_name))
+            write_measured(services.out, measured, texts)
+            return code if services.context.read_only else 0
+
+
+def _destination(services: Services) -> Destination:
+    return Destination.of(services, *judging_rules(services))
+
+
+@contextmanager
+def failure_handed(services: Services) -> Iterator[None]:
+    """Hand what breaks within to the job that reports, and raise it."""
+    try:
+        yield
+    except Interrupted:
+        raise
+    except Exception as error:
+        write_failure(services.out, as_bot_error(error))
+        raise
 
 
 def _require_destination(services: Services) -> None:
@@ -50,19 +77,17 @@ def _require_destination(services: Services) -> None:
 
 
 def baseline(services: Services) -> int:
-    """Measure the pushed commit, store it and say what it changed, unless what is stored would give the same.
-
-    It is compared with the newest snapshot of its nearest ancestor, in the job's summary: what pull requests do
-    together is seen here first. The verdict stops nothing, as all is merged.
-    """
+    """Measure the pushed commit for the job that stores it, unless what is stored would give the same."""
     require_writable(services.out)
-    with opened(services, _pushed(services)) as (_, head):
-        plan, say, config = head.plan("head"), services.show.say, head.config
+    with failure_handed(services), opened(services, pushed(services)) as (_, head):
+        plan, config = head.plan("head"), head.config
         sha, store = services.context.sha, store_of(services, config)
-        entry = Entry(config.report_id, sha, plan_digest(plan))
-        if standing := standing_for(services, store, head, entry.digest):
+        digest = plan_digest(plan)
+        if standing := standing_for(services, store, head, digest):
             older = f"{plural(standing.distance, 'commit')} older" if standing.distance else "of that very commit"
-            say(f"nothing to measure: {standing.entry.sha[:10]} ({older}) gives the same")
+            words = f"nothing to measure: {standing.entry.sha[:10]} ({older}) gives the same"
+            services.show.say(words)
+            write_measured(services.out, Measured(digest=digest, standing=words))
             return 0
         snapshot, before = _whole(services, head, plan), None
         if services.context.event == "push":
@@ -71,17 +96,11 @@ def baseline(services: Services) -> int:
             snapshot = _asked_twice(head.work, head, {"base": before.snapshot, "head": snapshot})["head"]
         snapshot = with_largest_traced(plan, snapshot, head.work)
         write_snapshot(services.out / "head.json", snapshot)
-        say("stored" if store.save(entry, snapshot) else "was stored already")
-        if before is None:
-            return 0
-        rule, distance = "parent of the pushed commit; stored snapshot", before.distance - 1
-        compared_with = Baseline(rule, services.git.parents(sha)[0], distance)
-        report = reported(config, before.snapshot, snapshot, compared_with, head.work.texts)
-        report = suspected(report, services, config)
-        if distance:
-            report = structs.replace(report, notes=(older_note(distance), *report.notes))
-        rules = structs.replace(config, fail_job=False)
-        return deliver(report, services, Destination(None, "", services.context.run_id, rules, head.config_name))
+        texts = Recording(head.work.texts)
+        if before:  # for the IR that the report of the job that stores will quote
+            reported(config, before.snapshot, snapshot, Baseline(""), texts)
+        write_measured(services.out, Measured(digest=digest), texts.found)
+        return 0
 
 
 def part(services: Services) -> None:
@@ -110,15 +129,24 @@ def shards(services: Services) -> Matrix:
 
 
 def _head(services: Services) -> Wanted:
-    return _pushed(services) if services.context.story == "baseline" else wanted_sides(services)[1]
+    return pushed(services) if services.context.story == "baseline" else wanted_sides(services)[1]
 
 
-def _pushed(services: Services) -> Wanted:
+def pushed(services: Services) -> Wanted:
+    """The side that a push is about."""
     head = services.inputs.head
     return Wanted("the pushed commit", services.context.sha, named_compiler(services, head) or head or None)
 
 
-def _compared(services: Services, base: Opened, head: Opened, judge: Opened) -> Report:
+class Compared(NamedTuple):
+    """What measuring found."""
+
+    report: Report
+    measured: Measured
+    texts: dict[str, str]  # digest → IR that the report quotes
+
+
+def _compared(services: Services, base: Opened, head: Opened, judge: Opened) -> Compared:
     snapshot_path, rules = head.wanted.snapshot, judge.config
     with_head = load_snapshot(snapshot_path) if snapshot_path else _joined(services, head)
     plans = [] if with_head else [head.plan("head")]
@@ -133,22 +161,36 @@ def _compared(services: Services, base: Opened, head: Opened, judge: Opened) -> 
         sides = traced(list({plan.label: plan for plan in tracing}.values()), sides, work)
     base_snapshot, like = sides.get("base"), sides["head"]
     if base_snapshot is None:
-        # Of which nothing is known: every cell of the head is planned there, and unmeasured. One without a
-        # configuration has planned none.
-        unknown = CompilerInfo("", "", "")
-        models = {} if base.adopts or base_side.no_compiler else like.models
-        source = SourceInfo(base.wanted.sha)
-        base_snapshot = Snapshot(unknown, source, (), targets=like.targets, models=models)
-    ends = (base.wanted.sha, head.wanted.sha) if services.context.pull else ("", "")
-    report = suspected(reported(rules, base_snapshot, like, base_side.baseline, work.texts), services, rules, *ends)
-    notes = [*base_side.notes, *report.notes]
-    limits = [[structs.replace(one, line=None) for one in side.config.thresholds] for side in (base, head)]
-    if services.context.pull and not base.adopts and limits[0] != limits[1]:
-        notes.append("This pull request changes the thresholds; it is judged by those of its base until it is merged.")
+        base_snapshot = _unknown_base(base, like, has_compiler=not base_side.no_compiler)
+    texts = Recording(work.texts)
+    report = reported(rules, base_snapshot, like, base_side.baseline, texts)
+    notes = [*base_side.notes, *report.notes, *changed_thresholds(services, base, head)]
     report = structs.replace(report, notes=tuple(notes), broke=base_side.broke)
-    if base_side.no_compiler:
-        return held_to_limits(report, Adoption(head.config_name, base_side.no_compiler))
-    return adopting(report, Adoption(head.config_name)) if base.adopts else report
+    measured = Measured(
+        baseline=base_side.baseline, notes=base_side.notes, broke=base_side.broke, digest=base_side.digest
+    )
+    if base.adopts:
+        report = adopting(report, Adoption(head.config_name))
+    elif base_side.no_compiler:
+        report = held_to_limits(report, Adoption(head.config_name, base_side.no_compiler))
+    return Compared(report, measured, texts.found)
+
+
+def _unknown_base(base: Opened, head: Snapshot, *, has_compiler: bool) -> Snapshot:
+    """The base side of which nothing is known: every cell of the head is planned there, and unmeasured.
+
+    A base without a configuration, or without a compiler that exists, has planned none.
+    """
+    models = {} if base.adopts or not has_compiler else head.models
+    return Snapshot(CompilerInfo("", "", ""), SourceInfo(base.wanted.sha), (), targets=head.targets, models=models)
+
+
+def changed_thresholds(services: Services, base: Opened, head: Opened) -> tuple[str, ...]:
+    """The note that a pull request changes the rules by which it would be judged; nothing where it does not."""
+    limits = [[structs.replace(rule, line=None) for rule in side.config.thresholds] for side in (base, head)]
+    if not services.context.is_proposal or base.adopts or limits[0] == limits[1]:
+        return ()
+    return ("This pull request changes the thresholds; it is judged by those of its base until it is merged.",)
 
 
 def _asked_twice(work: Work, head: Opened, sides: dict[str, Snapshot]) -> dict[str, Snapshot]:
@@ -182,7 +224,7 @@ def _base(services: Services, base: Opened) -> Base:
             store, digest = store_of(services, base.config), plan_digest(plan) if plan else None
             if standing := standing_for(services, store, base, digest):
                 baseline = Baseline(f"{wanted.rule}; stored snapshot", wanted.sha, standing.distance)
-                return Base(baseline, standing.snapshot)
+                return Base(baseline, standing.snapshot, digest=standing.entry.digest)
             keys = base.config.compiler
             # where neither the event nor the commit says which compiler it is, another run has built it
             is_named = not wanted.unknown and (keys.requirements or keys.head or keys.base)
@@ -195,7 +237,7 @@ def _base(services: Services, base: Opened) -> Base:
             services.show.say(notes[0])
     if plan:
         return Base(Baseline(f"{wanted.rule}; measured in this run", wanted.sha), plan=plan, notes=notes)
-    is_pinned = services.context.pull is not None and wanted.spec is None and not wanted.unknown
+    is_pinned = services.context.is_proposal and wanted.spec is None and not wanted.unknown
     if is_pinned and not notes:  # a store that cannot be read may have a baseline
         no_compiler = missing_pin(base.config, base.config_name, base.tree, services.cancel)
         if no_compiler:

@@ -1,14 +1,12 @@
-"""A token for git: in memory that a child is handed, never in an argument, an environment or a file that has a name."""
+"""Git as a program, and a token for it, which only git gets: never in an argument or a file."""
 
 from __future__ import annotations
 
 import base64
-import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
@@ -25,19 +23,16 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 class Credentials:
     """Git configuration that sends a token to one server."""
 
-    text: str = field(repr=False)
+    settings: tuple[tuple[str, str], ...] = field(repr=False)  # key and value, in git's order
 
-    @contextmanager
-    def handed(self) -> Iterator[int]:
-        """A file descriptor for one child, which reads the configuration as `/dev/fd/<number>`.
-
-        It has no name, so that nothing is left behind by a process that is killed.
-        """
-        in_memory = hasattr(os, "memfd_create")
-        with open(os.memfd_create("git-credentials"), "wb") if in_memory else tempfile.TemporaryFile() as file:
-            file.write(self.text.encode("ascii"))
-            file.flush()
-            yield file.fileno()
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables that give git these settings (git-config(1), GIT_CONFIG_COUNT)."""
+        variables = {"GIT_CONFIG_COUNT": str(len(self.settings))}
+        for number, (key, value) in enumerate(self.settings):
+            variables[f"GIT_CONFIG_KEY_{number}"] = key
+            variables[f"GIT_CONFIG_VALUE_{number}"] = value
+        return variables
 
 
 def safe_address(url: str) -> SplitResult | None:
@@ -64,12 +59,8 @@ def credentials(token: str, server_url: str) -> Credentials | None:
         raise UsageError(f"no server to send a token to: {server_url[:80]!r}", hint="give an https:// address")
     origin = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}/"
     secret = base64.b64encode(f"x-access-token:{token}".encode()).decode()
-    lines = (
-        f'[http "{origin}"]',
-        "\textraheader =",
-        f'\textraheader = "AUTHORIZATION: basic {secret}"',
-    )
-    return Credentials("\n".join(lines) + "\n")
+    header = f"http.{origin}.extraheader"
+    return Credentials(((header, ""), (header, f"AUTHORIZATION: basic {secret}")))
 
 
 # Git as a program: commits found, fetched and checked out; nothing of a repository's content is ever run by it.
@@ -136,20 +127,18 @@ class Git:
         self, *arguments: str, stdout: Path | None = None, environment: Mapping[str, str] | None = None
     ) -> Outcome:
         """Run one git command, whatever its outcome; raises InputError where there is no git."""
-        with self._auth.handed() if self._auth else nullcontext() as secret:
-            settings = (*_SETTINGS, *([f"include.path=/dev/fd/{secret}"] if secret is not None else []))
-            options = [word for setting in settings for word in ("-c", setting)]
-            try:
-                return run(
-                    ["git", "-C", str(self.directory), *options, *arguments],
-                    cancel=self._cancel,
-                    stdout=stdout,
-                    environment={**_ENVIRONMENT, **(environment or {})},
-                    timeout_seconds=TIMEOUT_SECONDS,
-                    inherited=() if secret is None else (secret,),
-                )
-            except OSError as error:
-                raise InputError(f"git cannot be run: {error.strerror}", hint="install git") from None
+        options = [word for setting in _SETTINGS for word in ("-c", setting)]
+        secret = self._auth.environment if self._auth else {}
+        try:
+            return run(
+                ["git", "-C", str(self.directory), *options, *arguments],
+                cancel=self._cancel,
+                stdout=stdout,
+                environment={**_ENVIRONMENT, **secret, **(environment or {})},
+                timeout_seconds=TIMEOUT_SECONDS,
+            )
+        except OSError as error:
+            raise InputError(f"git cannot be run: {error.strerror}", hint="install git") from None
 
     def data(self, *arguments: str, environment: Mapping[str, str] | None = None, limit: int = -1) -> bytes:
         """Standard output, up to `limit` bytes (-1: all); raises InputError where git fails."""

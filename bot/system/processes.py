@@ -31,9 +31,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
-from bot.errors import InternalError, Interrupted, StrayProcess
+from bot.errors import Interrupted, StrayProcess
 from bot.system.files import Head, Keeping
 from bot.system.memory_layout import fixed_addresses, placed
+from bot.system.tokens import is_token
 
 _KEPT_VARIABLES = ("PATH", "HOME", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 _SIGNALS = {one.value: one.name for one in signal.Signals}  # Number → name; most real-time signals have none
@@ -106,9 +107,10 @@ class Meter:
 
 
 def scrubbed_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What a child may see: where programs are and nothing else; never a token."""
-    own = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
-    return {**own, "LC_ALL": "C", **(extra or {})}
+    """The environment of a child: where programs are, and `extra`; never a token of GitHub."""
+    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    added = {name: value for name, value in (extra or {}).items() if not is_token(name)}
+    return {**kept, "LC_ALL": "C", **added}
 
 
 _Child = subprocess.Popen[bytes]
@@ -122,30 +124,11 @@ class Guard:
         self._lock = threading.Lock()
         self.alive: set[int] = set()
         self.process: _Child | None = None
-        self._is_trusted = True
         self._patience_seconds = _PATIENCE_SECONDS
 
-    def begin(self, start: Callable[[], _Child], *, alone: bool = False) -> _Child:
-        """Start a child that leads a session of its own, which is ended with this process.
-
-        `alone`: it has a credential. Whatever ran beside a compiler may be under its control by now, as it has the same
-        user; so nothing else may live, not even the process that outlives this one.
-
-        Raises:
-            StrayProcess: something that a compiler started cannot be ended.
-        """
-        if alone:
-            with self._lock:
-                if self.process is not None and not self._is_trusted:
-                    self.process.kill()
-                    self.process.wait()
-                    self.process = None
-                self._is_trusted = not self.alive
-            self.clear()
+    def begin(self, start: Callable[[], _Child]) -> _Child:
+        """Start a child that leads a session of its own, which is ended with this process."""
         with self._lock:
-            if alone and (self.alive or not self._is_trusted):
-                raise InternalError("a program with a credential was to start beside one that is not trusted")
-            self._is_trusted = alone
             if sys.platform == "linux":
                 ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
             child = start()
@@ -277,15 +260,13 @@ def run(
     environment: Mapping[str, str] | None = None,
     timeout_seconds: float = 3600,
     layout: int | None = None,
-    inherited: Sequence[int] = (),
     keeping: Keeping = bytes,
 ) -> Outcome:
     """Run one program to its end; raises OSError where it cannot be started and Interrupted when cancelled.
 
     `stdout`: a file for the whole of standard output; `output` then holds the head of standard error alone; `layout`:
-    of a compiler's memory (`bot.system.memory_layout`); None: as the system likes; `inherited`: file descriptors that
-    the child gets under the same numbers; `keeping`: chunk after chunk of its output → what to keep of it, before the
-    head is cut; an empty one ends it.
+    of a compiler's memory (`bot.system.memory_layout`); None: as the system likes; `keeping`: chunk after chunk of its
+    output → what to keep of it, before the head is cut; an empty one ends it.
     """
     with open(stdin or os.devnull, "rb") as source, open(stdout, "wb") if stdout else nullcontext() as sink:
 
@@ -299,10 +280,9 @@ def run(
                     cwd=cwd,
                     env=scrubbed_environment(environment),
                     start_new_session=True,
-                    pass_fds=inherited,
                 )
 
-        child = _guard.begin(start, alone=bool(inherited))
+        child = _guard.begin(start)
     pipe = cast("IO[bytes]", child.stdout or child.stderr)
     head, ended = Head(pipe.fileno(), keeping), None
     try:

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from github_runner import queue_event
 from hypothesis import example, given
 from hypothesis import strategies as st
 from places import FIXTURES
 from replacing import replace
 
 from bot.config.events import read_event, run_context
-from bot.core.context import Pull, RunContext, Story, WorkflowRun
+from bot.core.context import Pull, Queue, RunContext, Story, WorkflowRun
 from bot.errors import InputError
 
 FOLDER = FIXTURES / "events"
@@ -112,9 +113,49 @@ def test_every_case_has_its_payload() -> None:
 
 @pytest.mark.parametrize("action", ["labeled", "unlabeled"])
 def test_the_approval_label(action: str) -> None:
-    for name, story in (("code-size-approved", "review"), ("code-size-approved-not", "nothing")):
+    names = {
+        "code-size-approved": "review",
+        "Code-Size-Approved-small": "review",
+        "code-size-approvednot": "nothing",
+        "not-code-size-approved": "nothing",
+    }
+    for name, story in names.items():
         payload = replaced(load(f"pull_request.{action}"), ("label", "name"), name)
         assert run_context(environ("pull_request"), payload).story == story
+
+
+# --- merge_group ----------------------------------------------------------------------------------------------------
+
+
+def queued(**changes: object) -> RunContext:
+    payload = queue_event(MERGE_SHA, HEAD_SHA, 7)
+    payload["merge_group"].update(changes)
+    return run_context(environ("merge_group"), payload)
+
+
+def test_a_merge_queue_is_reviewed_against_its_base() -> None:
+    context = queued()
+    ref = f"refs/heads/gh-readonly-queue/main/pr-7-{HEAD_SHA}"
+    assert context.queue == Queue(base_sha=HEAD_SHA, base_ref="main", head_ref=ref)
+    assert (context.story, context.why) == ("review", "merge queue of main")
+    assert context.is_proposal and context.pull is None and not context.read_only
+    payload = queue_event(MERGE_SHA, HEAD_SHA, 7) | {"action": "destroyed"}
+    assert run_context(environ("merge_group"), payload).story == "nothing"
+
+
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [
+        ({"base_sha": "main"}, "event payload: merge_group.base_sha"),
+        ({"base_ref": "--x"}, "event payload: merge_group.base_ref"),
+        ({"head_ref": None}, "event payload: merge_group.head_ref"),
+        ({"head_sha": "a" * 40}, f"GITHUB_SHA {MERGE_SHA[:10]}"),
+    ],
+)
+def test_a_merge_group_that_is_not_one_names_the_key(changes: dict[str, object], where: str) -> None:
+    with pytest.raises(InputError) as caught:
+        queued(**changes)
+    assert caught.value.where == where and "\n" not in caught.value.line
 
 
 def edited(changes: object) -> Edit:
@@ -213,6 +254,7 @@ RUN = WorkflowRun(
     head_repository="mallory/octo-repo",
     conclusion="success",
     actor="Codertocat",
+    workflow="test",
     created_at="2020-10-05T16:33:24Z",
 )
 

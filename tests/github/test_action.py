@@ -35,16 +35,16 @@ def test_without_an_event_no_command_can_be_done(stage: Stage, command: str) -> 
     assert ran.code == 2 and f"not for {command!r}" in ran.error and "\n" not in ran.error, ran.error
 
 
-@pytest.mark.parametrize("command", ["review", "post"])
+@pytest.mark.parametrize("command", ["report", "post"])
 def test_a_push_is_no_review(stage: Stage, command: str) -> None:
     main = stage.main()
     for ran in (stage.push(main, command=command), asked(stage, main, command)):
         assert ran.code == 2, ran.error
-        assert ran.error.startswith(f"event: this event asks for 'baseline', not for {command!r}: push to the default")
+        assert ran.error.startswith(f"event: this event asks for measure or store, not for {command!r}: push to the")
         assert ran.outputs["verdict"] == "unknown" and list(stage.store.entries()) == []
     if command == "post":
-        assert asked(stage, main, "baseline").code == 0 and len(stage.store.entries()) == 1
-        assert "nothing to measure" in stage.push(main, command="baseline").said
+        assert stage.push(main).code == 0 and len(stage.store.entries()) == 1
+        assert "nothing to measure" in stage.push(main, command="measure").said
 
 
 def asked(stage: Stage, sha: str, command: str) -> Ran:
@@ -81,8 +81,9 @@ def test_without_a_token_that_may_write_everything_is_measured_and_written(stage
     ran = stage.pull(head, merge, **given)
     assert ran.code == 0, ran.error
     names = {"base.json", "head.json", "report.json", "report.html", "comment.md", "summary.md"}
-    assert {path.name for path in ran.out.iterdir()} == names
-    assert ran.outputs["changed"] == "1" and "comment-url" not in ran.outputs and ran.summary
+    assert {path.name for path in ran.out.iterdir()} == {*names, "measured.json"}
+    assert ran.outputs["changed"] == "1" and "comment-url" not in ran.outputs
+    assert bool(ran.summary) is bool(given.get("fork")), "elsewhere the job that reports writes it"
     assert stage.hub.comments(1) == [] and stage.hub.check_runs == []
 
 
@@ -91,12 +92,11 @@ def test_without_a_token_that_may_write_everything_is_measured_and_written(stage
     [
         ({"pull_request": "abc"}, "input pull-request: 'abc' is no number from 1 to 2147483647"),
         ({"base": "--x"}, "input base: '--x' begins with a dash"),
-        ({"command": "post"}, "event: this event asks for 'review', not for 'post': started manually"),
+        ({"command": "post"}, "event: this event asks for measure or report, not for 'post': started manually"),
         ({"targets": "vvmx"}, "input targets vvmx: matches no target (did you mean 'vmvx'?)"),
         ({"models": "b*"}, "input models b*: matches no model"),
         ({"base": "gone.json"}, f"gone.json: cannot be read: No such file or directory ({MEASURE})"),
         ({"command": "plan"}, "input shards: is missing"),
-        ({"command": "measure"}, "input shard: is missing"),
         ({"command": "pages"}, "main: no baseline is stored"),
     ],
 )
@@ -163,9 +163,10 @@ def test_the_action_as_a_process(stage: Stage) -> None:
     """Once from outside: exit codes, the one red line, and a token that is nowhere."""
     main = stage.main(fail_job=True, states={"removed": "fail"})
     runner = Runner(stage.home, stage.hub, stage.origin, stage.home / "cache")
+    place = {"sha": main, "ref": "refs/heads/main"}
     run = partial(runner.run, "push", push_event(main), sha=main, ref="refs/heads/main", token=stage.token, run_id=7)
-    ran = run(command="review")
-    assert ran.code == 2 and "code-size-bot: event: this event asks for 'baseline'" in ran.log, ran.log
+    ran = runner.job("push", push_event(main), **place, run_id=7, command="report")
+    assert ran.code == 2 and "code-size-bot: event: this event asks for measure or store" in ran.log, ran.log
     assert "Traceback" not in ran.log
     ran = run()
     assert ran.code == 0 and len(stage.store.entries()) == 1, ran.log

@@ -74,7 +74,8 @@ def test_the_base_commit_itself_comes_before_any_ancestor(stage: Stage) -> None:
     pushed(stage, main(stage))
     base = pushed(stage, stage.origin.push_main("Source", {"compiler/a.cpp": "2\n"}))
     (entry,) = [one for one in stage.store.entries() if one.sha != base]
-    stage.store.save(replace(entry, sha=base), stage.store.load(entry))
+    of_ancestor = stage.store.load(entry)
+    stage.store.save(replace(entry, sha=base), replace(of_ancestor, source=replace(of_ancestor.source, sha=base)))
     pull = stage.open_pull({"notes.txt": "one\n"})
     ran = stage.pull(*pull, head=wheel(stage, "old"))
     assert ran.report.baseline.distance == 0 and not any("other commits" in note for note in ran.report.notes)

@@ -228,5 +228,5 @@ def test_a_review_names_its_check_by_its_base_and_does_not_comment_on_another(tm
 
 def test_the_report_id_stands_before_the_base(stage: Stage) -> None:
     stage.configure("report_id: nightly\n")
-    stage.hub.add_artifact(RUN, "code-size-nightly", sides(side(BASE), side(MERGE)))
+    stage.hub.add_artifact(RUN, "code-size-measured-nightly-test", sides(side(BASE), side(MERGE)))
     assert stage.post().code == 0 and checks(stage) == {"code size nightly (main)": "success"}

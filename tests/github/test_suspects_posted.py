@@ -40,7 +40,7 @@ def posted(stage: Stage) -> tuple[Ran, str]:
     stage.hub.add_pull(NUMBER, head, base_sha=base, merge_sha=merge, head_repo="mallory/repo")
     stage.hub.set_history(stage.workspace)
     data = sides(*(explained(side, sha, source=SourceInfo(sha)) for side, sha in (("base", base), ("head", merge))))
-    stage.hub.add_artifact(RUN, "code-size-default", data)
+    stage.hub.add_artifact(RUN, "code-size-measured-default-test", data)
     return stage.post(head=head), head
 
 

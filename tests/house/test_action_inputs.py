@@ -39,11 +39,11 @@ def test_action_yml_has_the_inputs_that_are_read_and_outputs_for_every_state() -
     assert described and described[1].split(", ") == list(COMMANDS)
 
 
-def test_action_yml_runs_the_image_of_this_repository_and_only_the_token_has_a_default_of_the_runner() -> None:
+def test_action_yml_runs_the_image_of_this_repository_and_the_token_has_no_default() -> None:
     assert ACTION["runs"] == {"using": "docker", "image": "Dockerfile", "args": ["action"]}
     assert (ROOT / "Dockerfile").is_file()
     defaults = {name: one["default"] for name, one in ACTION["inputs"].items() if one["default"]}
-    assert defaults == {"command": "auto", "github-token": "${{ github.token }}"}
+    assert defaults == {"command": "auto"}
 
 
 def inputs_table() -> str:
@@ -99,6 +99,9 @@ def test_everything_given() -> None:
         "INPUT_SHARD": "2/8",
         "INPUT_PLAN": '{"include": [\n]}',
         "INPUT_PARTS": "parts/*.json more.json",
+        "INPUT_MEASURED": "measured",
+        "INPUT_OUTCOME": "failure",
+        "INPUT_BASELINES": ".code-size-data",
         "INPUT_JOBS": "4",
         "INPUT_CACHE": ".cache/code-size",
         "INPUT_OUT": "out",
@@ -118,6 +121,9 @@ def test_everything_given() -> None:
         shard=(2, 8),
         plan='{"include": [\n]}',
         parts=("parts/*.json", "more.json"),
+        measured="measured",
+        outcome="failure",
+        baselines=".code-size-data",
         jobs=4,
         cache=".cache/code-size",
         out="out",
@@ -132,7 +138,7 @@ def test_hyphens_are_kept_in_the_names_of_variables_and_every_command_is_one() -
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("command", "merge", "'merge' is no command, known are auto, review, post, baseline, plan, measure"),
+        ("command", "merge", "'merge' is no command, known are auto, measure, report, store, post, plan, pages"),
         ("config", "a\nb", "has more than one line"),
         ("config", "-x", "'-x' begins with a dash"),
         ("config", "x" * 256, "is longer than a path can be"),
@@ -146,6 +152,7 @@ def test_hyphens_are_kept_in_the_names_of_variables_and_every_command_is_one() -
         ("pull-request", "2147483648", "no number from 1"),
         ("jobs", f"{'0' * 5000}1", "no number from 1"),
         ("shards", "257", "'257' is no number from 1 to 256"),
+        ("outcome", "${{ x }}", "'${{ x }}' is not the result of a job"),
         ("shard", "5/4", "'5/4' is not I/N with 1 <= I <= N, such as 2/4"),
         ("plan", "{\x1b}", "has characters that do not print"),
     ],

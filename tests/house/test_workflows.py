@@ -11,19 +11,28 @@ import yaml
 from places import ROOT
 
 from bot.config.configuration import CompilerKeys, load_config
+from bot.core.publication import APPROVAL_LABEL
 
 WORKFLOWS = sorted((ROOT / "configs" / "workflows").glob("*.yml"))
 ACTION = ROOT / "action.yml"
 BOT = "OWNER/REPO@v1"
-MOST_PER_FORK_JOB = {"contents": "read", "pull-requests": "write", "checks": "write", "actions": "read"}
-# Every job with more than those, and what for.
-FURTHER = {
-    ("code-size.yml", "baseline"): {"contents": "write"},
-    ("code-size-sharded.yml", "store"): {"contents": "write"},
-    ("iree-pkgci.yml", "baseline"): {"contents": "write"},
+# What each kind of job may do; the kind is the command that it gives the bot.
+MAY = {
+    "measure": {"contents": "read"},
+    "plan": {"contents": "read"},
+    "pages": {"contents": "read"},
+    "report": {"contents": "read", "pull-requests": "write", "checks": "write"},
+    "post": {"contents": "read", "pull-requests": "write", "checks": "write", "actions": "read"},
+    "store": {"contents": "write"},
 }
+TAKES_TOKEN = {"report", "post", "store", "pages"}
 # Jobs that publish what another job of the same run has made: they check out nothing, and run GitHub's actions alone.
 DEPLOYS = {("code-size-pages.yml", "deploy"): {"pages": "write", "id-token": "write"}}
+# Jobs that fetch with a token what another job of the same run measures: the same.
+PREPARES = {("iree-pkgci.yml", "prepare"): {"actions": "read"}}
+WITHOUT_BOT = {**DEPLOYS, **PREPARES}
+REPORT_ID = "default"
+OURS = "code-size"
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -57,27 +66,118 @@ def used(action: str) -> list[tuple[str, str, dict[str, Any]]]:
     return [(file, job, step) for file, job, step in steps() if str(step.get("uses", "")).startswith(action)]
 
 
-def test_every_job_has_its_own_least_permissions_time_limit_and_concurrency_group() -> None:
+def command_of(job: dict[str, Any]) -> str:
+    """The command that a job gives the bot; empty for a job without it."""
+    given = [step["with"]["command"] for step in job["steps"] if step.get("uses") == BOT]
+    return str(given[0]) if given else ""
+
+
+def by_command(command: str) -> set[tuple[str, str]]:
+    return {(file, name) for file, name, job in jobs() if command_of(job) == command}
+
+
+def test_every_job_has_its_own_least_permissions_and_time_limit() -> None:
     for path in WORKFLOWS:
         text = path.read_text(encoding="utf-8")
         assert text.startswith("# ") and "# Needs: " in text and read(path)["permissions"] == {}, path
-    groups = []
     for file, name, job in jobs():
         where = f"{file}: {name}"
-        assert job["permissions"].get("contents") in {"read", "write"} or (file, name) in DEPLOYS, where
         assert 0 < job["timeout-minutes"] <= 240, where
-        groups.append((file, job["concurrency"]["group"]))
-        allowed = DEPLOYS.get((file, name)) or MOST_PER_FORK_JOB | FURTHER.get((file, name), {})
+        allowed = WITHOUT_BOT.get((file, name)) or MAY[command_of(job)]
         assert all(access in {"read", allowed.get(scope)} for scope, access in job["permissions"].items()), where
+        assert set(job["permissions"]) <= set(allowed), where
+
+
+def test_no_job_that_compiles_has_a_token_that_can_write_or_hands_one_to_the_bot() -> None:
+    assert {file for file, _ in by_command("measure")} == {
+        file for file, _, job in jobs() if command_of(job) in {"report", "store"}
+    }
+    for file, name, job in jobs():
+        (given,) = [step["with"] for step in job["steps"] if step.get("uses") == BOT] or [{}]
+        assert ("github-token" in given) is (command_of(job) in TAKES_TOKEN), f"{file}: {name}"
+        if command_of(job) == "measure":
+            assert job["permissions"] == {"contents": "read"}, f"{file}: {name}"
+            assert "secrets." not in str(job) and "github.token" not in str(job), f"{file}: {name}"
+
+
+def test_after_the_compilers_only_an_upload_runs() -> None:
+    """The cache is saved by the step that restored it, after all others."""
+    for file, name in by_command("measure"):
+        uses = [step["uses"].partition("@")[0] for step in of(file)["jobs"][name]["steps"]]
+        assert uses[uses.index("OWNER/REPO") + 1 :] == ["actions/upload-artifact"], f"{file}: {name}"
+
+
+def test_no_job_with_a_token_that_can_write_shares_files_with_a_compiler() -> None:
+    """Jobs have machines of their own: an artifact comes over, into a folder that the bot alone reads."""
+    for file, name, job in jobs():
+        if command_of(job) not in {"report", "store", "post"}:
+            continue
+        where = f"{file}: {name}"
+        assert not [step for step in job["steps"] if "actions/cache" in step["uses"]], where
+        downloads = [step["with"]["path"] for step in job["steps"] if "download-artifact" in step["uses"]]
+        (bot,) = [step["with"] for step in job["steps"] if step["uses"] == BOT]
+        assert downloads == ([bot["measured"]] if "measured" in bot else []), where
+        assert bot.get("measured", "code-size-measured") == "code-size-measured", where
+
+
+def test_what_is_measured_is_reported_also_where_measuring_failed() -> None:
+    for file, name in by_command("report"):
+        job = of(file)["jobs"][name]
+        need, condition = job["needs"], " ".join(job["if"].split())
+        assert "!cancelled()" in condition, f"{file}: {name}"
+        assert f"(needs.{need}.result == 'success' || needs.{need}.result == 'failure')" in condition
+        (bot,) = [step["with"] for step in job["steps"] if step["uses"] == BOT]
+        assert bot["outcome"] == f"${{{{ needs.{need}.result }}}}"
+        measuring = of(file)["jobs"][need]
+        (before,) = [step["with"] for step in measuring["steps"] if step["uses"] == BOT]
+        same = {"config", "base", "head", "models", "targets", "flags"}
+        assert {key: bot.get(key) for key in same} == {key: before.get(key) for key in same}, f"{file}: {name}"
+        (step,) = [step for step in measuring["steps"] if step["uses"] == BOT]
+        assert step["timeout-minutes"] < measuring["timeout-minutes"], "so that a hanging compiler is a failure"
+        if "pull_request" in condition:
+            assert "github.event.pull_request.head.repo.full_name == github.repository" in condition
+            assert "github.actor != 'dependabot[bot]'" in condition
+
+
+def test_only_a_push_that_was_measured_is_stored() -> None:
+    for file, name in by_command("store"):
+        job = of(file)["jobs"][name]
+        need = job["needs"]
+        assert job["if"] == f"github.event_name == 'push' && !cancelled() && needs.{need}.result == 'success'"
+
+
+def test_groups_and_artifacts_carry_the_workflow_and_the_report_id() -> None:
+    """Two workflows, or two configurations, then neither cancel each other nor overwrite a report."""
+    groups, names = [], []
+    for file, name, job in jobs():
+        group = job["concurrency"]["group"]
+        assert f"-${{{{ github.workflow }}}}-{REPORT_ID}" in group, f"{file}: {name}"
+        groups.append((file, group))
+        for step in job["steps"]:
+            given = step.get("with", {})
+            artifact = str(given.get("name") or given.get("pattern") or "")
+            if "-artifact@" in step["uses"] and artifact.startswith(OURS):
+                assert "${{ github.workflow }}" in artifact and f"-{REPORT_ID}-" in artifact, f"{file}: {name}"
+            if "upload-artifact@" in step["uses"]:
+                names.append((file, name, artifact))
     assert len(groups) == len(set(groups))
+    for file, name, artifact in names:
+        same_run = [other for other in names if other[0] == file and other[2] == artifact]
+        events = {str(of(file)["jobs"][job].get("if", "")) for _, job, _ in same_run}
+        assert len(events) == len(same_run), f"{file}: {name}: two jobs of one run write {artifact}"
 
 
-def test_jobs_that_may_more_are_out_of_reach_of_a_fork() -> None:
-    events = {(file, name): job.get("if", "") for file, name, job in jobs()}
-    for key in FURTHER:
-        required = re.match(r"github\.event_name == '(\w+)'(?:\s*&& |$)", events[key])
-        assert required and required[1] != "pull_request", key
-        assert "||" not in events[key], key
+def test_a_merge_queue_is_measured_and_reported() -> None:
+    for file in ("code-size.yml", "code-size-sharded.yml"):
+        assert "merge_group" in triggers(of(file))
+        (job,) = [of(file)["jobs"][name] for at, name in by_command("report") if at == file and name == "report"]
+        assert "github.event_name == 'merge_group'" in job["if"]
+
+
+def test_labels_that_accept_start_a_run_and_others_cancel_none() -> None:
+    for file in ("code-size.yml", "code-size-sharded.yml"):
+        first = next(iter(of(file)["jobs"].values()))
+        assert f"startsWith(github.event.label.name, '{APPROVAL_LABEL}')" in first["if"]
 
 
 def test_a_job_that_deploys_takes_what_a_job_for_pushes_and_people_made_and_runs_no_code_of_ours() -> None:
@@ -101,15 +201,8 @@ def test_a_job_that_deploys_takes_what_a_job_for_pushes_and_people_made_and_runs
 
 
 def test_pages_follow_the_workflows_that_store_baselines() -> None:
-    storing = {file for file, name in FURTHER if FURTHER[file, name].get("contents") == "write"}
-    ours = {of(file)["name"] for file in storing if "push" in triggers(of(file))}
+    ours = {of(file)["name"] for file, _ in by_command("store") if "push" in triggers(of(file))}
     assert set(of("code-size-pages.yml")["on"]["workflow_run"]["workflows"]) == ours
-
-
-def test_every_job_of_the_many_event_workflow_is_for_one_event() -> None:
-    workflow = of("code-size.yml")
-    wanted = [re.match(r"github\.event_name == '(\w+)'", job["if"]) for job in workflow["jobs"].values()]
-    assert sorted(match[1] for match in wanted if match) == sorted(triggers(workflow))
 
 
 def test_no_job_has_a_shell_script_or_leaves_its_token_and_strangers_reach_the_default_branch_only() -> None:
@@ -118,8 +211,12 @@ def test_no_job_has_a_shell_script_or_leaves_its_token_and_strangers_reach_the_d
         actions = [step.get("uses", "").partition("@")[0] for step in job["steps"]]
         assert not any("run" in step for step in job["steps"]), f"{where}: there is no script to write a value into"
         checkouts = [each for action, each in zip(actions, given, strict=True) if action == "actions/checkout"]
-        assert len(checkouts) == ((file, name) not in DEPLOYS), where
-        assert all(each["persist-credentials"] is False and "ref" not in each for each in checkouts), where
+        data = [each for each in checkouts if "ref" in each]
+        assert len(checkouts) - len(data) == ((file, name) not in WITHOUT_BOT), where
+        assert all(each["persist-credentials"] is False for each in checkouts), where
+        assert all((each["ref"], each["path"]) == ("code-size-data", ".code-size-data") for each in data), where
+        (bot,) = [step["with"] for step in job["steps"] if step.get("uses") == BOT] or [{}]
+        assert [each["path"] for each in data] == ([bot["baselines"]] if "baselines" in bot else []), where
         if "workflow_run" in str(job.get("if", "")):  # a stranger can trigger it, with a token of the base repository
             assert "actions/cache" not in actions, where
             assert not any({"ref", "repository"} & set(each) for each in given), where
@@ -127,7 +224,9 @@ def test_no_job_has_a_shell_script_or_leaves_its_token_and_strangers_reach_the_d
 
 def test_the_bot_runs_once_in_every_job_with_inputs_of_the_action() -> None:
     found = used(BOT)
-    assert [(file, name) for file, name, _ in found] == [(f, name) for f, name, _ in jobs() if (f, name) not in DEPLOYS]
+    assert [(file, name) for file, name, _ in found] == [
+        (f, name) for f, name, _ in jobs() if (f, name) not in WITHOUT_BOT
+    ]
     action = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
     for file, name, step in found:
         assert set(step.get("with", {})) <= set(action["inputs"]), f"{file}: {name}"
@@ -138,6 +237,8 @@ def test_the_bot_runs_once_in_every_job_with_inputs_of_the_action() -> None:
 def test_what_is_uploaded_and_cached_is_what_the_bot_writes() -> None:
     for file, name, step in [*used("actions/upload-artifact@"), *used("actions/cache")]:
         where, given = f"{file}: {name}", step["with"]
+        if (file, name) in PREPARES:
+            continue
         (bot,) = [other["with"] for other in of(file)["jobs"][name]["steps"] if other.get("uses") == BOT]
         if "key" in given:
             prefixes = given["restore-keys"].splitlines()
@@ -146,18 +247,19 @@ def test_what_is_uploaded_and_cached_is_what_the_bot_writes() -> None:
             assert prefixes[-1] == "code-size-", "any earlier run's cells are better than none"
             continue
         assert given["path"] == bot["out"] + "/" and given["overwrite"], where
-        assert step.get("if") == ("always()" if name != "measure" else None), where
+        assert step.get("if") == (None if "shard" in bot else "always()"), where
 
 
-def test_only_main_and_pull_requests_write_the_cache() -> None:
-    writers = {(file, name) for file, name, step in used("actions/cache@")}
-    assert writers == {
-        ("code-size.yml", "review"),
-        ("code-size-kernels.yml", "review"),
-        ("code-size.yml", "baseline"),
-        ("code-size-sharded.yml", "measure"),
-        ("code-size-sharded.yml", "report"),
-    }
+def test_nothing_that_a_pull_request_or_a_person_measures_reaches_the_cache_of_the_main_branch() -> None:
+    """GitHub keeps what a pull request or a merge queue saves for its ref; a manual run saves for the main branch."""
+    for file, name, _ in used("actions/cache@"):
+        job = of(file)["jobs"][name]
+        assert command_of(job) == "measure", f"{file}: {name}"
+        by_hand = "workflow_dispatch" in triggers(of(file))
+        excluded = "github.event_name != 'workflow_dispatch'" in str(job.get("if", ""))
+        assert not by_hand or excluded, f"{file}: {name}"
+        assert not triggers(of(file)) & {"workflow_run", "pull_request_target", "issue_comment"}, f"{file}: {name}"
+    assert {(file, name) for file, name, _ in used("actions/cache/restore@")} == {("code-size.yml", "measure-manual")}
 
 
 def test_the_trusted_half_follows_every_workflow_that_measures_for_forks() -> None:
@@ -169,16 +271,12 @@ def test_the_trusted_half_follows_every_workflow_that_measures_for_forks() -> No
 def test_a_lost_shard_stops_neither_the_others_nor_the_report() -> None:
     made = of("code-size-sharded.yml")["jobs"]
     assert made["measure"]["strategy"]["fail-fast"] is False
-    assert "!cancelled()" in made["report"]["if"]
-    assert "cancelled()" not in made["store"]["if"], "a baseline is stored only if it is whole"
-    for name in ("report", "store"):
-        (joins,) = [step["with"]["parts"] for step in made[name]["steps"] if step["uses"] == BOT]
-        (loads,) = [step["with"] for step in made[name]["steps"] if "download" in step["uses"]]
-        assert made[name]["needs"] == ["plan", "measure"]
-        assert joins == f"{loads['path']}/*.json"
-        (plan,) = [step["with"]["plan"] for step in made[name]["steps"] if step["uses"] == BOT]
-        assert plan == "${{ needs.plan.outputs.matrix }}", "`latest` and `nightly` are what they were for the shards"
-        assert loads["merge-multiple"] is True
+    assert "!cancelled()" in made["join"]["if"] and made["join"]["needs"] == ["plan", "measure"]
+    (bot,) = [step["with"] for step in made["join"]["steps"] if step["uses"] == BOT]
+    (loads,) = [step["with"] for step in made["join"]["steps"] if "download" in step["uses"]]
+    assert bot["parts"] == f"{loads['path']}/*.json" and loads["merge-multiple"] is True
+    assert bot["plan"] == "${{ needs.plan.outputs.matrix }}", "`latest` and `nightly` are what they were for the shards"
+    assert made["report"]["needs"] == made["store"]["needs"] == "join"
 
 
 def pasted(begin: str) -> Any:
@@ -204,19 +302,25 @@ def test_the_configuration_to_paste_is_one_and_names_no_compiler(tmp_path: Path)
     assert config.compiler == CompilerKeys()
 
 
-def test_the_wheel_of_the_same_run_is_the_head_and_never_another_ones_baseline() -> None:
+def test_the_wheel_of_the_same_run_is_the_head_and_another_run_s_is_fetched_by_a_job_of_its_own() -> None:
     made = of("iree-pkgci.yml")
     assert triggers(made) == {"workflow_call", "workflow_dispatch"}
     assert all(set(inputs["inputs"]) == {"artifact_run_id"} for inputs in made["on"].values())
-    for name, job in made["jobs"].items():
-        (loads,) = [step["with"] for step in job["steps"] if "download" in step["uses"]]
-        (bot,) = [step["with"] for step in job["steps"] if step["uses"] == BOT]
-        assert loads["name"] == "linux_x86_64_release_packages" and bot["head"] == loads["path"], name
-        assert ("run-id" in loads) == (name == "review")
+    fetches, uploads = [step["with"] for step in made["jobs"]["prepare"]["steps"]]
+    assert fetches["name"] == "linux_x86_64_release_packages" and fetches["run-id"] == "${{ inputs.artifact_run_id }}"
+    loads, bot = (
+        next(step["with"] for step in made["jobs"]["measure"]["steps"] if word in step["uses"])
+        for word in ("download-artifact", "OWNER/REPO")
+    )
+    assert not {"run-id", "github-token"} & set(loads) and bot["head"] == loads["path"]
+    assert "linux_x86_64_release_packages" in loads["name"]
+    assert uploads["name"].partition("${{")[0] in loads["name"]
+    assert "DEFAULT_POSTSUBMIT_ONLY_JOBS" in (ROOT / "configs/workflows/iree-pkgci.yml").read_text(encoding="utf-8")
 
 
-def test_the_smallest_needs_four_lines_for_the_bot_and_keeps_its_report() -> None:
-    lines = (ROOT / "configs" / "workflows" / "minimal.yml").read_text(encoding="utf-8").splitlines()
-    at = next(index for index, line in enumerate(lines) if BOT in line and "uses:" in line)
-    assert [line.split()[0] for line in lines[at + 1 : at + 5]] == ["with:", "config:", "out:", "-"]
-    assert "actions/upload-artifact@" in lines[at + 4]
+def test_the_smallest_has_two_jobs_and_keeps_its_report() -> None:
+    made = of("minimal.yml")["jobs"]
+    assert list(made) == ["measure", "report"]
+    for job in made.values():
+        assert len(job["steps"]) <= 4
+        assert "actions/upload-artifact@" in job["steps"][-1]["uses"]

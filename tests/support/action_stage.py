@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,8 @@ from bot.system.processes import Cancel
 
 MODEL = "// model {}\nfunc.func @main()\n"
 Files = Mapping[str, str | None]
+AFTER_MEASURING = ("report", "store", "post", "pages")
+"""The commands that get a token."""
 
 
 class Silence:
@@ -112,6 +114,7 @@ class Stage:
     token: str
     runs: int = 0
     before_act: Callable[[], object] = lambda: None  # runs once the checkout is there
+    after_measuring: Callable[[], object] = lambda: None  # runs between the two jobs
     environ: dict[str, str] = field(default_factory=dict)  # what the runner sets besides
     cancel: Callable[[], Cancel] = Cancel
 
@@ -153,7 +156,13 @@ class Stage:
     def run(
         self, event: str, payload: Mapping[str, Any], sha: str, *, ref: str = "", asked: str = "auto", **inputs: str
     ) -> Ran:
-        """The action, once, in a checkout of `sha` alone."""
+        """The action, once, as the one job of a workflow, in a checkout of `sha` alone.
+
+        A job that may compile gets no token.
+        """
+        command = inputs.get("command", "auto") if asked == "auto" else asked
+        if command not in AFTER_MEASURING and event != "workflow_run":
+            inputs = {**inputs, "github_token": ""}
         self.runs += 1
         home = self.home / f"run-{self.runs}"
         workspace, out = home / "workspace", home / "out"
@@ -165,7 +174,8 @@ class Stage:
         told = runner_variables(home, self.hub, event, sha, ref, 100 + self.runs, workspace) if event else {}
         environ = {**told, **input_variables(given), **self.environ}
         news, printed, back = News(), io.StringIO(), Path.cwd()
-        self.before_act()
+        if command not in ("report", "store"):
+            self.before_act()
         os.chdir(workspace)
         try:
             with redirect_stdout(printed):
@@ -183,18 +193,48 @@ class Stage:
         assert not files_with(self.token, self.home)
         return ran
 
+    def through(
+        self, follower: str, event: str, payload: Mapping[str, Any], sha: str, *, ref: str, **inputs: str
+    ) -> Ran:
+        """The jobs of a workflow in their order: one measures, and the follower takes its files, with its own checkout.
+
+        An input `command` names one job alone; where `github_token` is empty, there is no follower.
+        """
+        token = inputs.pop("github_token", self.token)
+        if inputs.get("command", "auto") != "auto":
+            return self.run(event, payload, sha, ref=ref, **inputs)
+        measured = self.run(event, payload, sha, ref=ref, **{**inputs, "command": "measure"})
+        if not token or "nothing to do" in measured.said:
+            return measured
+        self.after_measuring()
+        workspace = self.home / f"run-{self.runs}" / "workspace"
+        given = {name: value for name, value in inputs.items() if name not in ("parts", "plan", "jobs", "cache")}
+        handed = workspace / inputs["out"] if "out" in inputs else measured.out
+        outcome = "failure" if measured.code else "success"
+        reported = self.run(
+            event,
+            payload,
+            sha,
+            ref=ref,
+            **{**given, "command": follower, "measured": str(handed), "outcome": outcome, "github_token": token},
+        )
+        said = News([*measured.news.said, *reported.news.said], reported.news.reports)
+        return replace(reported, news=said, printed=measured.printed + reported.printed)
+
     # --- events ---
 
     def push(self, sha: str, **inputs: str) -> Ran:
-        return self.run("push", push_event(sha), sha, ref="refs/heads/main", **inputs)
+        return self.through("store", "push", push_event(sha), sha, ref="refs/heads/main", **inputs)
 
     def dispatch(self, sha: str = "", **inputs: str) -> Ran:
         sha = sha or git(self.origin.bare, "rev-parse", "main")
-        return self.run("workflow_dispatch", event("workflow_dispatch.main"), sha, ref="refs/heads/main", **inputs)
+        payload = event("workflow_dispatch.main")
+        return self.through("report", "workflow_dispatch", payload, sha, ref="refs/heads/main", **inputs)
 
     def pull(self, tip: str, merge: str, /, *, fork: bool = False, number: int = 1, **inputs: str) -> Ran:
         payload = pull_event(number, tip, "mallory/repo" if fork else "octo/repo")
-        return self.run("pull_request", payload, merge, ref=f"refs/pull/{number}/merge", **inputs)
+        given = {"github_token": "", **inputs} if fork else inputs
+        return self.through("report", "pull_request", payload, merge, ref=f"refs/pull/{number}/merge", **given)
 
     def fork_pull(self, files: Files, compiler: str, line: Sequence[str], config: str = "") -> tuple[Ran, Ran]:
         """A fork's run, and the trusted half after it, which has its artifact; `line` is main, oldest first.
@@ -209,7 +249,7 @@ class Stage:
             self.hub.add_commit(sha, [older] if older else [])
         self.hub.add_commit(merge, [line[-1], head])
         self.hub.set_branch("main", line[-1])
-        self.hub.add_artifact(500, "code-size-default", report_zip(measured.out))
+        self.hub.add_artifact(500, "code-size-measured-default-test", report_zip(measured.out))
         return measured, self.run("workflow_run", run_event(500, head), line[-1], ref="refs/heads/main")
 
     def open_pull(self, files: Files, number: int = 1) -> tuple[str, str]:

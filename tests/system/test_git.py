@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from fake_compiler import wait_until
 from github_runner import git
 from places import ROOT
 
@@ -216,42 +213,22 @@ def test_one_header_and_none_elsewhere(shallow: Git, server: tuple[str, list[lis
 SECRET = "eC1hY2Nlc3MtdG9rZW46Z2hzXzAxMjM0NTY3ODlhYmNkZWY="
 
 
-def fake_git(directory: Path, text: str) -> None:
-    program = directory / "git"
-    program.write_text(f"#!/bin/sh\n{text}\n")
-    program.chmod(0o755)
-
-
-_KILLED = """
-import sys
-from pathlib import Path
-from bot.system.git import Git
-from bot.system.git import credentials
-from bot.system.processes import Cancel
-Git(Path("."), Cancel(), credentials(sys.stdin.read(), "https://github.com"))("fetch")
-"""
-
-
-def test_a_run_that_is_killed_leaves_no_token_behind(tmp_path: Path) -> None:
-    """Even while git has it: the fake git copies its configuration, so that the token is known to have come."""
-    handed, room, programs = tmp_path / "handed", tmp_path / "tmp", tmp_path / "bin"
+def test_the_header_is_in_no_argument_and_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, room, programs = tmp_path / "seen", tmp_path / "tmp", tmp_path / "bin"
     room.mkdir()
     programs.mkdir()
-    fd = "$(tr '\\0' '\\n' < /proc/$$/cmdline | sed -n 's/^include.path=//p')"
-    fake_git(programs, f"cat {fd} > {handed}.part; echo $$ > {handed}.pid; mv {handed}.part {handed}; exec sleep 600")
-    environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "TMPDIR": str(room), "HOME": str(room)}
-    bot = subprocess.Popen([sys.executable, "-c", _KILLED], stdin=subprocess.PIPE, env=environment)
-    assert bot.stdin is not None
-    bot.stdin.write(TOKEN.encode())
-    bot.stdin.close()
-    try:
-        assert wait_until(handed.exists) and SECRET in handed.read_text()
-    finally:
-        bot.kill()
-        bot.wait()
-        os.kill(int((tmp_path / "handed.pid").read_text()), signal.SIGKILL)
-    left = [path for path in room.rglob("*") if path.is_file()]
-    assert not [path for path in left if SECRET.encode() in path.read_bytes()]
+    program = programs / "git"
+    program.write_text(f'#!/bin/sh\necho "$@" > {seen}; env | grep ^GIT_CONFIG_VALUE >> {seen}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.setenv("TMPDIR", str(room))
+    Git(tmp_path, Cancel(), credentials(TOKEN, "https://github.com"))("fetch")
+    arguments, empty, header = seen.read_text().splitlines()
+    assert SECRET not in arguments and empty == "GIT_CONFIG_VALUE_0="
+    assert header == f"GIT_CONFIG_VALUE_1=AUTHORIZATION: basic {SECRET}"
+    assert TOKEN not in repr(credentials(TOKEN, "https://github.com"))
+    assert SECRET not in repr(credentials(TOKEN, "https://github.com"))
+    assert not [path for path in room.rglob("*") if path.is_file()]
 
 
 @pytest.mark.parametrize("url", ["http://github.com", "github.com", 'https://x"]\n[y', "https://a@b", "file:///x"])

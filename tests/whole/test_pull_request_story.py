@@ -81,16 +81,15 @@ class Story:
         payload["pull_request"].update(merge_commit_sha=merge)
         payload["pull_request"]["head"].update(ref=f"topic-{number}")
         payload["pull_request"]["base"].update(sha=self.main)
-        run = self._run(
-            "pull_request", payload, merge, f"refs/pull/{number}/merge", self.read_only if fork else self.token
-        )
-        if run.report.is_dir():
+        ref = f"refs/pull/{number}/merge"
+        run = self._run("pull_request", payload, merge, ref, self.read_only if fork else self.token, writes=not fork)
+        if fork and run.report.is_dir():
             self.upload(report_zip(run.report))
         return run
 
     def upload(self, data: bytes) -> None:
         """What the workflow's next step does with the report directory."""
-        self.hub.add_artifact(self.run_id, "code-size-default", data)
+        self.hub.add_artifact(self.run_id, "code-size-measured-default-test", data)
 
     def post(self, head: str) -> Run:
         payload = run_event(self.run_id, head)
@@ -108,9 +107,9 @@ class Story:
         """Of the newest check run."""
         return str([check for check in self.hub.check_runs if check["head_sha"] == head][-1]["conclusion"])
 
-    def _run(self, event: str, payload: Payload, sha: str, ref: str, token: str) -> Run:
+    def _run(self, event: str, payload: Payload, sha: str, ref: str, token: str, *, writes: bool = True) -> Run:
         self.run_id += 1
-        return self.runner.run(event, payload, sha=sha, ref=ref, token=token, run_id=self.run_id)
+        return self.runner.run(event, payload, sha=sha, ref=ref, token=token, run_id=self.run_id, writes=writes)
 
     def open_pull(self, number: int, files: dict[str, str | None], *, fork: bool = False) -> tuple[str, str]:
         """A new state of a pull request's branch, known to git and to GitHub."""

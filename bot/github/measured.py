@@ -1,0 +1,199 @@
+"""The files that a measuring job hands to the job that reports or stores, and how they are read there.
+
+A compiler ran beside them, so they are read as anybody's: plain files with known names, bounded, and checked.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from bot.core.json_text import canonical, decoded, require_schema
+from bot.core.record import Record, always
+from bot.core.report import Baseline
+from bot.core.snapshot import Snapshot, from_json
+from bot.errors import BotError, CompilerUnavailable, InputError, NetworkError, NoVerdict, OutputError
+from bot.explain.texts import Texts
+from bot.system.files import write_atomically
+
+SCHEMA = "code-size-measured/1"
+FILE, TEXTS = "measured.json", "texts.json"
+MOST_FILE_BYTES = 32 << 20
+_MOST_NOTES, _MOST_NOTE_CHARACTERS = 20, 500
+_MOST_TEXTS_BYTES = 8 << 20
+_HINT = "see the log of the job that measured"
+_ERRORS: Mapping[int, type[BotError]] = {
+    2: InputError,
+    3: NetworkError,
+    4: CompilerUnavailable,
+    5: NoVerdict,
+}
+"""Exit code of a failed measuring job → the error that the reporting job ends with."""
+
+
+class Problem(Record, frozen=True):
+    """Why measuring failed: the parts of a BotError."""
+
+    what: str
+    where: str
+    hint: str
+    exit_code: int
+
+
+class Measured(Record, frozen=True, omit_defaults=True):
+    """What the snapshots do not say of themselves."""
+
+    schema: str = always(SCHEMA)
+    baseline: Baseline | None = None  # how the base side was found; None for a push
+    notes: tuple[str, ...] = ()  # what a reader must not miss
+    broke: str = ""  # why there is no base side; empty where there is one
+    # SHA-256 (hex) of all that a snapshot depends on: of a push the new one, else the stored base; empty without one
+    digest: str = ""
+    standing: str = ""  # of a push: why nothing was measured; empty where something was
+    failure: Problem | None = None  # why there are no snapshots; None where there are
+
+
+class Handed(NamedTuple):
+    """What a measuring job handed over."""
+
+    measured: Measured
+    sides: Mapping[str, Snapshot]  # `base` and `head`; of a push `head` alone
+    texts: Texts  # IR that the report quotes
+
+
+class Recording:
+    """A lookup of texts that remembers what was found, so that it can be handed over."""
+
+    def __init__(self, texts: Texts) -> None:
+        self._texts = texts
+        self.found: dict[str, str] = {}
+
+    def __call__(self, digest: str) -> str | None:
+        """Return the text of a digest, None without one."""
+        text = self._texts(digest)
+        if text is not None:
+            self.found[digest] = text
+        return text
+
+
+def write_measured(directory: Path, measured: Measured, texts: Mapping[str, str] | None = None) -> None:
+    """Write what goes along with the snapshots; raises OutputError."""
+    if texts:
+        kept = dict(_within(texts, _MOST_TEXTS_BYTES))
+        write_atomically(directory / TEXTS, canonical(kept))
+    write_atomically(directory / FILE, canonical(measured))
+
+
+def write_failure(directory: Path, error: BotError) -> None:
+    """Write why measuring failed; a directory that cannot be written stays as it is."""
+    problem = Problem(error.what, error.where, error.hint, error.exit_code)
+    try:
+        write_measured(directory, Measured(failure=problem))
+    except OutputError:
+        return
+
+
+def _within(texts: Mapping[str, str], most_bytes: int) -> Iterator[tuple[str, str]]:
+    """The first texts, in the order of their digests, that have no more bytes together."""
+    total = 0
+    for digest, text in sorted(texts.items()):
+        total += len(text.encode())
+        if total > most_bytes:
+            return
+        yield digest, text
+
+
+def read_measured(directory: Path, *, outcome: str = "") -> Handed:
+    """Read what a measuring job handed over.
+
+    `outcome`: how that job ended, as GitHub says it (`failure`); empty where it is not known.
+
+    Raises:
+        BotError: the job failed, with its reason; or a file is missing or not what it should be.
+    """
+    if not os.path.lexists(directory / FILE):
+        ended = f" and ended with {outcome}" if outcome not in ("", "success") else ""
+        raise InputError(f"the job that measures left no result{ended}", hint=_HINT)
+    measured = _checked(decode(read_file(directory / FILE), f"artifact {FILE}"))
+    if measured.failure:
+        raise failure_of(measured.failure)
+    names = [] if measured.standing else ["base", "head"] if measured.baseline else ["head"]
+    sides = {name: snapshot_of(read_file(directory / f"{name}.json"), f"artifact {name}.json") for name in names}
+    quoted = read_file(directory / TEXTS) if os.path.lexists(directory / TEXTS) else b"{}"
+    return Handed(measured, sides, texts_of(quoted))
+
+
+def read_file(path: Path) -> bytes:
+    """The bytes of a plain file of an artifact; raises InputError for a link, a device and a file that is too large."""
+    where = f"artifact {path.name}"
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        raise InputError("is missing", where=where, hint=_HINT) from None
+    except OSError:
+        raise InputError("is not a plain file", where=where, hint=_HINT) from None
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise InputError("is not a plain file", where=where, hint=_HINT)
+        data = file.read(MOST_FILE_BYTES + 1)
+    if len(data) > MOST_FILE_BYTES:
+        raise InputError(f"has more than {MOST_FILE_BYTES} bytes", where=where, hint=_HINT)
+    return data
+
+
+def decode(data: bytes, where: str) -> Measured:
+    """Decode what goes along with the snapshots; raises InputError."""
+    noun = "result of measuring"
+    try:
+        require_schema(data, SCHEMA, noun, where, _HINT)
+        return decoded(data, Measured, where, _HINT, noun)
+    except UnicodeDecodeError:
+        raise InputError("is not UTF-8", where=where) from None
+
+
+def snapshot_of(data: bytes, where: str) -> Snapshot:
+    """Decode a snapshot of an artifact; raises InputError."""
+    try:
+        return from_json(data.decode(), where)
+    except UnicodeDecodeError:
+        raise InputError("is not UTF-8", where=where) from None
+
+
+def texts_of(data: bytes) -> Texts:
+    """The texts of an artifact, by digest; raises InputError."""
+    where = f"artifact {TEXTS}"
+    try:
+        texts = decoded(data, dict[str, str], where, _HINT, "table of texts")
+    except UnicodeDecodeError:
+        raise InputError("is not UTF-8", where=where) from None
+    return texts.get
+
+
+def failure_of(problem: Problem) -> BotError:
+    """The error that ended the job that measured."""
+    kind = _ERRORS.get(problem.exit_code, NoVerdict)
+    return kind(problem.what, where=problem.where, hint=problem.hint)
+
+
+def _checked(measured: Measured) -> Measured:
+    """The same with its words cut to a length that a comment has room for."""
+    notes = tuple(_short(note) for note in measured.notes[:_MOST_NOTES])
+    baseline, failure = measured.baseline, measured.failure
+    if baseline:
+        baseline = msgspec.structs.replace(baseline, rule=_short(baseline.rule))
+    if failure:
+        what, where, hint = (_short(text) for text in (failure.what, failure.where, failure.hint))
+        failure = Problem(what, where, hint, failure.exit_code)
+    return msgspec.structs.replace(
+        measured, notes=notes, broke=_short(measured.broke), baseline=baseline, failure=failure
+    )
+
+
+def _short(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= _MOST_NOTE_CHARACTERS else f"{words[:_MOST_NOTE_CHARACTERS]}…"

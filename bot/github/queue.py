@@ -1,0 +1,38 @@
+"""A merge queue: which pull requests its commit has, so that what was accepted on them counts."""
+
+from __future__ import annotations
+
+import re
+
+from bot.core.context import Queue
+from bot.github.repository import open_pulls_to
+from bot.system.git import Git
+from bot.system.hub import Hub
+
+_MOST_COMMITS = 200
+_IN_BRANCH = re.compile(r"/pr-([1-9][0-9]{0,9})-[0-9a-f]{40}\Z")
+"""The end of the branch that GitHub makes for the last pull request of a group."""
+_IN_SUBJECT = re.compile(r"Merge pull request #([1-9][0-9]{0,9}) |.*\(#([1-9][0-9]{0,9})\)\Z")
+"""The subjects that GitHub gives a merge commit and a squashed one."""
+
+
+def queued_pulls(hub: Hub, git: Git, queue: Queue, sha: str) -> list[int]:
+    """The numbers of the open pull requests between the base of a queue and its commit, smallest first.
+
+    A subject may be anybody's words, so only open pull requests to the queue's branch count.
+    """
+    named = {int(match[1]) for match in [_IN_BRANCH.search(queue.head_ref)] if match}
+    for subject in _subjects(git, queue.base_sha, sha):
+        if match := _IN_SUBJECT.match(subject):
+            named.add(int(match[1] or match[2]))
+    return sorted(named & set(open_pulls_to(hub, queue.base_ref)))
+
+
+def _subjects(git: Git, base_sha: str, sha: str) -> list[str]:
+    """The subjects of the commits of a queue, the newest first."""
+    commits = [sha]
+    for commit in git.ancestors(sha, _MOST_COMMITS):
+        if commit == base_sha:
+            break
+        commits.append(commit)
+    return git.text("log", "--no-walk=unsorted", "--format=%s", *commits, "--").splitlines()

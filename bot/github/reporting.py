@@ -1,0 +1,211 @@
+"""The jobs after measuring: `report` judges and posts, `store` keeps the snapshot of a push.
+
+They have a token that may write, so they run no compiler and no file of a pull request. They take snapshots from the
+job that measured, check them as anybody's, and ask the repository and its store for everything else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from msgspec import structs
+
+from bot.config.configuration import Config
+from bot.core.baseline import Entry
+from bot.core.report import Adoption, Baseline, Report
+from bot.core.snapshot import Snapshot
+from bot.errors import InputError, UsageError
+from bot.github.baselines import missing_pin, older_note, stored
+from bot.github.delivering import Destination, deliver, failure_delivered, suspected
+from bot.github.measured import Handed, read_measured
+from bot.github.opening import Opened, Services, Wanted, judging_rules, opened, store_of, wanted_sides
+from bot.github.posting import trusted_base
+from bot.github.reviewing import changed_thresholds, pushed
+from bot.show.comment import write_snapshot
+from bot.study.comparison import adopting, held_to_limits, reported
+from bot.study.prepare import require_writable
+
+MEASURED = "code-size-measured"
+"""The folder that the job downloads what was measured into, where the input `measured` names no other."""
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+def report(services: Services) -> int:
+    """Judge what the measuring job of this run handed over, and deliver the report, or why there is none.
+
+    Raises:
+        UsageError: there is no token.
+    """
+    _require_token(services)
+    require_writable(services.out)
+    has_compiler = bool(services.inputs.head)
+    services = _without_files(services)
+    with failure_delivered(services, lambda: [Destination.of(services, *judging_rules(services))]):
+        handed = _handed(services)
+        if set(handed.sides) != {"base", "head"}:
+            raise InputError("is not that of a comparison", where="artifact measured.json", hint="run it again")
+        base, head = wanted_sides(services)
+        with _judge(services, base, head) as (left, right, judge):
+            final = _judged(services, left, right, judge.config, handed, has_compiler)
+            return deliver(final, services, Destination.of(services, judge.config, judge.config_name))
+
+
+def store(services: Services) -> int:
+    """Store the snapshot of the pushed commit, and say in the job's summary what it changed.
+
+    It is compared with the newest snapshot of its nearest ancestor: what pull requests do together is seen here first.
+    The verdict stops nothing, as all is merged.
+
+    Raises:
+        InputError: what was measured is of another commit, or is not whole.
+    """
+    require_writable(services.out)
+    handed = _handed(services)
+    if handed.measured.standing:
+        services.show.say(handed.measured.standing)
+        return 0
+    snapshot, sha = handed.sides["head"], services.context.sha
+    _require_commit(snapshot, sha)
+    if not _DIGEST.fullmatch(handed.measured.digest):
+        raise InputError("has no digest to be stored under", where="artifact measured.json", hint="run it again")
+    with opened(services, pushed(replace(services, inputs=replace(services.inputs, head="")))) as (_, head):
+        config, say = head.config, services.show.say
+        kept, before = store_of(services, config), None
+        if services.context.event == "push":
+            before = next(stored(services, kept, config, sha, lambda entry: entry.sha != sha), None)
+        write_snapshot(services.out / "head.json", snapshot)
+        entry = Entry(config.report_id, sha, handed.measured.digest)
+        say("stored" if kept.save(entry, snapshot) else "was stored already")
+        if before is None:
+            return 0
+        rule, distance = "parent of the pushed commit; stored snapshot", before.distance - 1
+        compared_with = Baseline(rule, services.git.parents(sha)[0], distance)
+        final = reported(config, before.snapshot, snapshot, compared_with, handed.texts)
+        final = suspected(final, services, config)
+        if distance:
+            final = structs.replace(final, notes=(older_note(distance), *final.notes))
+        rules = structs.replace(config, fail_job=False)
+        return deliver(final, services, Destination(None, "", services.context.run_id, rules, head.config_name))
+
+
+def _require_token(services: Services) -> None:
+    if services.hub is None:
+        hint = "give the action github-token: ${{ github.token }}"
+        raise UsageError("is missing", where="input github-token", hint=hint)
+
+
+def _handed(services: Services) -> Handed:
+    inputs = services.inputs
+    return read_measured(services.at(inputs.measured or MEASURED), outcome=inputs.outcome)
+
+
+def _without_files(services: Services) -> Services:
+    """The services without inputs that name files of the job that measured: they are not here."""
+    inputs = services.inputs
+    for fewer in (inputs, replace(inputs, head=""), replace(inputs, head="", base="")):
+        reduced = replace(services, inputs=fewer)
+        try:
+            wanted_sides(reduced)
+        except UsageError:
+            continue
+        except InputError:
+            break  # its own words come where a report can say them
+        return reduced
+    return services
+
+
+@contextmanager
+def _judge(services: Services, base: Wanted, head: Wanted) -> Iterator[tuple[Opened, Opened, Opened]]:
+    """Both sides, and the one whose configuration judges: that of the base, for a pull request.
+
+    A pull request that brings the configuration is judged by its own, and drawn by the packaged templates.
+    """
+    with opened(services, head, base) as (left, right):
+        if not services.context.is_proposal:
+            yield left, right, right
+        elif not left.adopts:
+            yield left, right, left
+        else:
+            config = structs.replace(right.config, templates=None)
+            yield left, right, replace(right, work=replace(right.work, config=config))
+
+
+def _judged(
+    services: Services, left: Opened, right: Opened, config: Config, handed: Handed, has_compiler: bool
+) -> Report:
+    """The report from snapshots, of which the repository and its store are asked for what they know.
+
+    `has_compiler`: an input names the head's compiler, so that nobody knows the base's.
+    """
+    measured, head = handed.measured, handed.sides["head"]
+    if right.wanted.snapshot is None:
+        _require_commit(head, right.wanted.sha)
+    base, baseline, notes = _base(services, left, handed, has_compiler)
+    final = reported(config, base, head, baseline, handed.texts)
+    final = suspected(final, services, config, *_ends(services, left, right))
+    added = [note for note in measured.notes if note not in notes]
+    notes = (*notes, *added, *final.notes, *changed_thresholds(services, left, right))
+    final = structs.replace(final, notes=notes)
+    if left.adopts:
+        return adopting(final, Adoption(right.config_name))
+    if base.compiler.digest:
+        return structs.replace(final, broke=measured.broke)
+    if not base.models and not measured.broke:
+        no_compiler = missing_pin(left.config, left.config_name, left.tree, services.cancel)
+        if no_compiler:
+            return held_to_limits(final, Adoption(right.config_name, no_compiler))
+    return structs.replace(final, broke=measured.broke or "No baseline: the job that measures found none")
+
+
+def _ends(services: Services, left: Opened, right: Opened) -> tuple[str, str]:
+    return (left.wanted.sha, right.wanted.sha) if services.context.is_proposal else ("", "")
+
+
+def _base(
+    services: Services, left: Opened, handed: Handed, has_compiler: bool
+) -> tuple[Snapshot, Baseline, tuple[str, ...]]:
+    """The base side, how it was found, and what a reader must not miss of it.
+
+    A stored snapshot is loaded from the store again, where the measuring job says that there is one.
+    """
+    claimed, wanted = handed.sides["base"], left.wanted
+    own = wanted.sha
+    if wanted.snapshot:
+        return claimed, Baseline(wanted.rule, claimed.source.sha), ()
+    if left.adopts or not claimed.compiler.digest:
+        return claimed, Baseline(wanted.rule, own), ()
+    rule = wanted.rule
+    if wanted.spec:
+        _require_commit(claimed, own, "base")
+        return claimed, Baseline(f"{rule}; measured in this run", own), ()
+    keys = left.config.compiler
+    is_known = bool(keys.requirements or keys.head or keys.base) and not has_compiler
+    at = claimed.source.sha or ""
+    partly = at != own and not is_known
+    line = services.git.ancestors(own, left.config.baseline.ancestors) if at != own else ()
+    base, words, notes = trusted_base(
+        services,
+        left.config,
+        own,
+        claimed,
+        partly=partly,
+        is_older=lambda older: older in line,
+        selected=lambda snapshot: left.work.selected({"base": snapshot}, must_match=False)["base"],
+        digest=handed.measured.digest,
+    )
+    if "stored snapshot" not in words:
+        return base, Baseline(f"{rule}; measured in this run", own), notes
+    distance = line.index(at) + 1 if at in line else 0
+    if partly:
+        found = Baseline(f"{rule}; snapshot stored for an ancestor", own, distance)
+        return base, found, (older_note(distance), *notes)
+    return base, Baseline(f"{rule}; stored snapshot", own, distance), notes
+
+
+def _require_commit(snapshot: Snapshot, wanted: str, side: str = "head") -> None:
+    if snapshot.source.sha != wanted:
+        what = f"is of commit {(snapshot.source.sha or 'unknown')[:10]}, and {wanted[:10]} is wanted"
+        raise InputError(what, where=f"artifact {side}.json", hint="run it again")

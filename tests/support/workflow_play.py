@@ -1,0 +1,156 @@
+"""A workflow ready to copy, played: each job has a machine of its own, and its steps do what GitHub's actions do."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from fake_github import FakeGitHub
+from github_runner import REPOSITORY, Payload, Run, input_variables, outputs, runner_variables
+from places import ROOT
+from private_server import GitServer, header_of
+
+BOT = "OWNER/REPO@v1"
+_EXPRESSION = re.compile(r"\$\{\{ (.*?) \}\}")
+
+
+@dataclass
+class Machine:
+    """What one job has: a workspace, a folder on PATH, and a token."""
+
+    home: Path
+    permissions: Mapping[str, str]
+    token: str
+    handed: list[str] = field(default_factory=list)  # the actions that got the token as an input, in their order
+
+    @property
+    def workspace(self) -> Path:
+        return self.home / "workspace"
+
+    @property
+    def programs(self) -> Path:
+        return self.home / "bin"
+
+    @property
+    def may_write(self) -> bool:
+        return "write" in self.permissions.values()
+
+
+@dataclass
+class Play:
+    """One run of a workflow."""
+
+    home: Path
+    file: str
+    hub: FakeGitHub
+    git: GitServer
+    readable: str  # the token of a job that may read
+    writable: str  # the token of a job that may write
+    run_id: int = 100
+    machines: dict[str, Machine] = field(default_factory=dict)
+    results: dict[str, str] = field(default_factory=dict)
+    runs: dict[str, Run] = field(default_factory=dict)
+
+    @property
+    def workflow(self) -> dict[str, Any]:
+        loaded: dict[str, Any] = yaml.safe_load((ROOT / "configs" / "workflows" / self.file).read_text())
+        return loaded
+
+    def play(self, event: str, payload: Payload, sha: str, ref: str, *jobs: str) -> Run:
+        """Run these jobs, one after the other; the run of the bot in the last one."""
+        self.run_id += 1
+        self.results.clear()
+        for name in jobs:
+            job = self.workflow["jobs"][name]
+            permissions = job["permissions"]
+            token = self.writable if "write" in permissions.values() else self.readable
+            machine = Machine(self.home / f"{self.run_id}-{name}", permissions, token)
+            machine.workspace.mkdir(parents=True)
+            machine.programs.mkdir()
+            self.machines[name] = machine
+            self.results[name] = "success"
+            for step in job["steps"]:
+                if not self.step(machine, name, step, event, payload, sha, ref):
+                    self.results[name] = "failure"
+        return self.runs[jobs[-1]]
+
+    def step(
+        self, machine: Machine, name: str, step: dict[str, Any], event: str, payload: Payload, sha: str, ref: str
+    ) -> bool:
+        """Do one step; False where it failed and that fails the job."""
+        given = {key: self.value(str(value), machine) for key, value in step.get("with", {}).items()}
+        action = step["uses"].partition("@")[0]
+        if self.results[name] == "failure" and step.get("if") != "always()":
+            return True
+        if any(machine.token in value for value in given.values()):
+            machine.handed.append(action)
+        artifact = self.home / f"artifacts-{self.run_id}" / given.get("name", "none")
+        if action == "actions/checkout":
+            fetched = self.checkout(machine, given, sha)
+            return fetched or bool(step.get("continue-on-error"))
+        if action == "actions/upload-artifact":
+            uploaded = machine.workspace / given["path"]
+            if uploaded.is_dir():
+                shutil.copytree(uploaded, artifact, dirs_exist_ok=True, symlinks=True)
+        if action == "actions/download-artifact":
+            if not artifact.is_dir():
+                return bool(step.get("continue-on-error"))
+            shutil.copytree(artifact, machine.workspace / given["path"], symlinks=True)
+        if step["uses"].startswith(BOT):
+            self.runs[name] = self.bot(machine, given, event, payload, sha, ref)
+            return self.runs[name].code == 0
+        return True
+
+    def value(self, text: str, machine: Machine) -> str:
+        """The text with its expressions worked out."""
+        known = {"github.workflow": "test", "github.token": machine.token}
+        known |= {f"needs.{name}.result": result for name, result in self.results.items()}
+        return _EXPRESSION.sub(lambda match: known.get(match[1], "x"), text)
+
+    def checkout(self, machine: Machine, given: Mapping[str, str], sha: str) -> bool:
+        """As actions/checkout with persist-credentials: false; False where there is no such ref."""
+        assert given["persist-credentials"] == "False"
+        top = machine.workspace / given.get("path", "")
+        top.mkdir(exist_ok=True)
+        depth = given.get("fetch-depth", "1")
+        wanted = f"refs/heads/{given['ref']}" if "ref" in given else sha
+        options = [] if depth == "0" else [f"--depth={depth}"]
+        options += [f"--filter={given['filter']}"] if "filter" in given else []
+        as_reader = ("-c", f"http.extraheader={header_of(machine.token)}")
+        commands = [
+            ["init", "-q"],
+            ["remote", "add", "origin", f"{self.git.url}/origin.git"],
+            [*as_reader, "fetch", "-q", "--no-tags", *options, "origin", wanted],
+            [*as_reader, "checkout", "-q", "--detach", "FETCH_HEAD"],
+        ]
+        environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_TERMINAL_PROMPT": "0"}
+        done = (subprocess.run(["git", *each], cwd=top, env=environment, capture_output=True) for each in commands)
+        return all(one.returncode == 0 for one in done)
+
+    def bot(self, machine: Machine, given: Mapping[str, str], event: str, payload: Payload, sha: str, ref: str) -> Run:
+        (machine.home / "event.json").write_text(json.dumps(payload))
+        plain = {name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_", "INPUT_"))}
+        environment = {
+            **plain,
+            **input_variables(given),
+            **runner_variables(machine.home, self.hub, event, sha, ref, self.run_id, machine.workspace),
+            "GITHUB_SERVER_URL": self.git.url,
+            "ACTIONS_RUNTIME_TOKEN": "runtime-token",
+            "PATH": f"{machine.programs}:{os.environ['PATH']}",
+            "PYTHONPATH": str(REPOSITORY),
+        }
+        argv = [sys.executable, "-m", "bot", "action"]
+        done = subprocess.run(argv, cwd=machine.workspace, env=environment, capture_output=True, text=True, timeout=900)
+        summary = machine.home / "summary.md"
+        words = summary.read_text() if summary.exists() else ""
+        report = machine.workspace / given["out"]
+        return Run(done.returncode, done.stdout + done.stderr, outputs(machine.home / "output"), words, report)
