@@ -316,7 +316,7 @@ def test_the_help_is_grouped_and_fits_a_terminal(bench: Bench, monkeypatch: pyte
     assert names["set up:"] == ["init", "doctor", "models", "targets"]
     assert {"post", "action", "plan", "merge"} <= set(names["in CI:"])
     assert all(len(line) <= 80 for lines in groups for line in lines if line.startswith("    "))
-    for command in COMMANDS.keys() - {"review", "post", "baseline", "action"}:
+    for command in COMMANDS.keys() - {"post", "action"}:
         found = bench.run(command, "--help")
         assert found.code == 0 and f"example:\n  code-size-bot {command}" in found.out
 
@@ -530,7 +530,7 @@ def test_what_a_terminal_cannot_show_is_escaped_and_json_is_whole(bench: Bench) 
 def test_at_a_terminal_the_entries_of_github_name_its_commands(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith(("GITHUB_", "INPUT_"))]:
         monkeypatch.delenv(name)
-    found = bench.run("review")
+    found = bench.run("post")
     assert found.code == 2 and found.line.endswith("(at a terminal: code-size-bot compare, or measure)")
 
 
