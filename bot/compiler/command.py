@@ -12,7 +12,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -32,15 +32,13 @@ from bot.compiler.wheels import download, newest, pip, reason, this_python
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import PlannedCell
 from bot.core.snapshot import CompilerInfo, Failure
-from bot.core.spec import MOVING, RESOLVED, Command, Places
+from bot.core.spec import COMMIT, MOVING, RESOLVED, Command, Places, names_commit
 from bot.errors import CompilerUnavailable, InputError
 from bot.system.confined import PLACE, TooMuch, confined, has_namespaces, isolation
 from bot.system.files import MOST_READ_BYTES, hashed, read_bounded, require_bounded, temporary_directory
-from bot.system.git import Git
 from bot.system.processes import Cancel, run
 
 OUT, FACTS, STACK_USAGE = "out", "facts.json", "*.su"
-_REF = "ref:"
 _PYTHON = "python"
 _MOST_FILES, _MOST_FACTS_BYTES = 10_000, 1 << 20
 _TIMES = (1_000_000_000, 1_000_000_000)  # Of all files that a command reads: debug information has them
@@ -166,10 +164,12 @@ def command_compiler(
     say: Callable[[str], None],
     cancel: Cancel,
     moving: str = "",
+    commit: str = "",
 ) -> CommandCompiler:
     """What `spec` names: a release or wheel of the package, else a ref of the repository, else words for `{side}`.
 
     `moving`: what it was called where that is another release from time to time.
+    `commit`: the SHA of the commit whose files are in the command's folder; empty for none.
 
     Raises CompilerUnavailable.
     """
@@ -179,27 +179,23 @@ def command_compiler(
     if not has_namespaces():
         say(f"commands {isolation()}")
     environment, key, side, version, revision = None, "", tuple[str, ...](), spec, ""
-    with ExitStack() as stack:
-        root = Path(command.root)
-        if spec.startswith(_REF):
-            if command.package:
-                hint = "compare two releases of it, or the commits by --config and --head-config"
-                raise CompilerUnavailable(f"does not say which {command.package}", where=spec, hint=hint)
-            git = Git(root, cancel)
-            sha = git.resolve(spec.removeprefix(_REF))
-            if sha is None:
-                raise CompilerUnavailable("no such commit", where=spec, hint="fetch it, or name another ref")
-            version, revision = f"{spec.removeprefix(_REF)} {sha[:10]}", sha
-            inside = root.resolve().relative_to(git.text("rev-parse", "--show-toplevel"))
-            root = stack.enter_context(git.worktree(sha)) / inside
-        elif command.package:
-            environment, key, version = _installed(command.package, spec, cache.absolute(), places, say, cancel)
-        else:
-            try:
-                side = tuple(split(spec))
-            except ValueError as error:
-                raise CompilerUnavailable(f"is no command: {error}", where=spec) from None
-        sources = _sources(command, root)
+    root = Path(command.root)
+    if names_commit(spec):
+        if command.package or not commit:
+            hint = "compare two releases of it, or the commits by --config and --head-config"
+            raise CompilerUnavailable(f"does not say which {command.package}", where=spec, hint=hint)
+        version = f"{spec.removeprefix(COMMIT)} {commit[:10]}"
+        revision = commit
+    elif command.package:
+        environment, key, version = _installed(
+            command.package, spec, cache.absolute(), places, say, cancel
+        )
+    else:
+        try:
+            side = tuple(split(spec))
+        except ValueError as error:
+            raise CompilerUnavailable(f"is no command: {error}", where=spec) from None
+    sources = _sources(command, root)
     files = [f"{name}\n{hashlib.sha256(data).hexdigest()}" for name, data in sorted(sources.items())]
     # The programs of this machine that the command names: their bytes are part of what the compiler is.
     every = {one for word in (*command.run, *side) for one in re.split(r"[\s;&|()]+", word) if one}

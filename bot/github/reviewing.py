@@ -81,7 +81,7 @@ def part(services: Services) -> None:
         raise UsageError("is missing", where="input shard", hint="use a row's `shard` of the plan")
     index, count = services.inputs.shard
     with opened(services, _head(services)) as (_, head):
-        request = replace(services.request, shard=(index, count), plan=services.inputs.plan or None)
+        request = replace(head.work.request, shard=(index, count), plan=services.inputs.plan or None)
         head = replace(head, work=replace(head.work, request=request))
         snapshot = head.work.measured([head.plan("head")])["head"]
     path = services.out / f"head-{index}-of-{count}.json"
