@@ -27,6 +27,7 @@ from msgspec import structs
 from bot.compiler.cell_cache import digest_of
 from bot.compiler.compiler import Compile, Compiled, Result, Session
 from bot.compiler.diagnostics import failure, require_room
+from bot.compiler.outside import outside_of, packages_digest
 from bot.compiler.storage import COMPLETE, filled, hold
 from bot.compiler.wheels import download, newest, pip, reason, this_python
 from bot.core.metrics import METRIC_BY_ID
@@ -65,8 +66,24 @@ class CommandCompiler:
     is_traced: bool = False
 
     def in_its_words(self, _side: str, cells: Sequence[PlannedCell], _cancel: Cancel) -> tuple[PlannedCell, ...]:
-        """The cells with the words of their command."""
-        return tuple(structs.replace(cell, run=self._words(cell)) for cell in cells)
+        """The cells with the words of their command, and what they read beside their model."""
+        digests = {name: hashlib.sha256(data).hexdigest() for name, data in self.sources.items()}
+        result = []
+        for cell in cells:
+            model = self.path_of(cell.model.path)
+            read = [f"{name}\n{digest}" for name, digest in sorted(digests.items()) if name != model]
+            inputs = digest_of(read) if read else ""
+            worded = structs.replace(cell, run=self._words(cell), inputs=inputs)
+            result.append(structs.replace(worded, unlisted=self._unlisted(worded)))
+        return tuple(result)
+
+    def _unlisted(self, cell: PlannedCell) -> str:
+        """Return why not all files that the command reads are known; empty where they are."""
+        model = read_bounded(Path(cell.model.path), cell.model.name)
+        words = "\n".join(cell.printed).encode("utf-8", "surrogateescape")
+        texts = ("", words), (cell.model.path, model), *self.sources.items()
+        outside = outside_of(texts, self.environment)
+        return f"the command names {outside}, which is no file of its folder" if outside else ""
 
     def _words(self, cell: PlannedCell) -> tuple[str, ...]:
         values = {"model": self.path_of(cell.model.path), "target": cell.target.name, "out": OUT}
@@ -187,9 +204,7 @@ def command_compiler(
         version = f"{spec.removeprefix(COMMIT)} {commit[:10]}"
         revision = commit
     elif command.package:
-        environment, key, version = _installed(
-            command.package, spec, cache.absolute(), places, say, cancel
-        )
+        environment, key, version = _installed(command.package, spec, cache.absolute(), places, say, cancel)
     else:
         try:
             side = tuple(split(spec))
@@ -201,6 +216,8 @@ def command_compiler(
     every = {one for word in (*command.run, *side) for one in re.split(r"[\s;&|()]+", word) if one}
     named = [(word, path) for word in sorted(every) if (path := shutil.which(word))]
     programs = [] if environment else [f"{word} {hashed(Path(path))}" for word, path in named]
+    if programs:
+        programs.append(packages_digest())
     digest = digest_of(
         key, command.run, command.artifacts, command.stages, side, files, programs, [one.id for one in command.metrics]
     )

@@ -50,7 +50,7 @@ def baseline(services: Services) -> int:
         plan, say, config = head.plan("head"), services.show.say, head.config
         sha, store = services.context.sha, store_of(services, config)
         entry = Entry(config.report_id, sha, plan_digest(plan))
-        if standing := standing_for(services, store, head, entry.digest):
+        if standing := standing_for(services, store, head, entry.digest, plan):
             older = f"{plural(standing.distance, 'commit')} older" if standing.distance else "of that very commit"
             say(f"nothing to measure: {standing.entry.sha[:10]} ({older}) gives the same")
             return 0
@@ -167,7 +167,7 @@ def _base(services: Services, base: Opened) -> Base:
     if wanted.spec is None:
         try:
             store, digest = store_of(services, base.config), plan_digest(plan) if plan else None
-            if standing := standing_for(services, store, base, digest):
+            if standing := standing_for(services, store, base, digest, plan):
                 baseline = Baseline(f"{wanted.rule}; stored snapshot", wanted.sha, standing.distance)
                 return Base(baseline, standing.snapshot)
             keys = base.config.compiler

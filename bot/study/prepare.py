@@ -14,9 +14,11 @@ from typing import Protocol
 import msgspec
 from msgspec import structs
 
+from bot.compiler import inputs
 from bot.compiler.cell_cache import CellCache, TextStore, cell_key, digest_of
 from bot.compiler.command import command_compiler
 from bot.compiler.compiler import Compiler
+from bot.compiler.inputs import not_cached
 from bot.compiler.iree import Iree
 from bot.compiler.toolchain import resolve
 from bot.config.configuration import Config
@@ -183,12 +185,24 @@ class Work:
         with work.commit.named() if work.commit else nullcontext():
             return work._prepared(side, sought)
 
+    def with_inputs(self, cells: Sequence[PlannedCell]) -> tuple[PlannedCell, ...]:
+        """Return the builds with the files that each reads beside its model."""
+        if self.config.command:
+            return tuple(cells)  # the compiler knows them
+        path = self.request.config
+        folder = path.absolute().parent if path else Path.cwd()
+        return inputs.with_inputs(cells, folder, self.repository.top)
+
     def _prepared(self, side: str, sought: Sought) -> SidePlan:
         chosen, compiler = self.planned(), self.compiler(sought)
+        cells = compiler.in_its_words(side, chosen.cells, self.cancel)
+        cells = self.with_inputs(cells)
+        for line in not_cached(cells):
+            self.show.say(line)
         return SidePlan(
             label=side,
             compiler=compiler,
-            cells=compiler.in_its_words(side, chosen.cells, self.cancel),
+            cells=cells,
             source=self.repository.source,
             models=chosen.models,
             targets=chosen.targets,
@@ -292,5 +306,13 @@ def require_writable(directory: Path) -> None:
 
 def plan_digest(side: SidePlan) -> str:
     """SHA-256 (hex) of all that a side's measurements depend on: compiler, models, targets and flags, by name."""
-    keys = [f"{cell.key}\n{cell_key(side.compiler.info.digest, cell)}" for cell in side.cells]
+    keys = []
+    for cell in side.cells:
+        key = cell_key(side.compiler.info.digest, cell) or f"not all of its files are known: {cell.printed}"
+        keys.append(f"{cell.key}\n{key}")
     return digest_of(sorted(keys))
+
+
+def is_reproducible(side: SidePlan) -> bool:
+    """Return whether all files that the builds read are known, so that a stored one can stand for it."""
+    return not any(cell.unlisted for cell in side.cells)
