@@ -215,7 +215,8 @@ def command_compiler(
     # The programs of this machine that the command names: their bytes are part of what the compiler is.
     every = {one for word in (*command.run, *side) for one in re.split(r"[\s;&|()]+", word) if one}
     named = [(word, path) for word in sorted(every) if (path := shutil.which(word))]
-    programs = [] if environment else [f"{word} {hashed(Path(path))}" for word, path in named]
+    own = {path.name for path in (environment / "bin").iterdir()} if environment else set()
+    programs = [f"{word} {hashed(Path(path))}" for word, path in named if word not in own]
     if programs:
         programs.append(packages_digest())
     digest = digest_of(

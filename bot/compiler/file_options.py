@@ -101,6 +101,7 @@ _PLAIN_OPTIONS = frozenset(
 
 _TOOL_OPTIONS = frozenset({"--iree-cuda-use-ptxas", "--iree-metal-compile-to-metallib"})
 """Options without which the compiler starts no other program."""
+_TRIPLE = "--iree-llvmcpu-target-triple"  # of WebAssembly: linked by a program of this machine
 _EMBEDDED = "--iree-llvmcpu-link-embedded"
 _OFF = ("false", "0", "FALSE", "False")
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.xXa-fA-F]*")
@@ -119,6 +120,8 @@ def kind_of(flag: str) -> Kind:
     is_off = value in _OFF
     if option == _EMBEDDED:
         return "unknown" if is_off else "nothing"
+    if option == _TRIPLE and value.startswith("wasm"):
+        return "unknown"
     if option in _TOOL_OPTIONS:
         return "nothing" if is_off else "unknown"
     if option in _PLAIN_OPTIONS or not equals or value in _TRUTHS:

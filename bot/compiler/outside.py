@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +25,13 @@ _DATABASES = (
     "/var/lib/rpm/Packages",
 )
 """Files in which a distribution keeps which packages are installed, in which version."""
-_PATH = re.compile(r"(?<![\w.~)\]}/-])~?/[\w.+@%~/-]+|(?<=-I)/[\w.+@%~/-]+|(?<=-L)/[\w.+@%~/-]+")
+_PACMAN = Path("/var/lib/pacman/local")  # has a folder for each package
+_NAME = r"/[\w.+@%~/-]+"
+_OPTIONS = ("-[A-Za-z]", "isystem", "iquote", "idirafter", "imacros", "-include", "iwithprefix")
+_PATH = re.compile("|".join((rf"(?<![\w.~)\]}}/-])~?{_NAME}", *(rf"(?<={option}){_NAME}" for option in _OPTIONS))))
+_UPWARDS = re.compile(r"(?<![\w/])(?:\./)*((?:\.\./+)+)([\w.+@%~/-]*)")
+_INTERPRETER = re.compile(r"python[0-9.]*")
+_PIP_FOLDERS = ("lib/python3*/dist-packages", "lib/python3*/site-packages")
 _WORD = re.compile(r"[\w.+-]+")
 _QUOTED_WORD = re.compile(r"[\"']([\w.+-]+)(?=[\"' ])")
 _COMPILED = (".c", ".cc", ".cl", ".cpp", ".cu", ".cxx", ".h", ".hh", ".hpp", ".ll", ".mlir", ".s", ".S")
@@ -34,7 +41,10 @@ _PYTHON = ".py"  # starts programs that it names in a string
 
 def packages_digest() -> str:
     """Return a digest of which packages the machine has; empty where no database says so."""
-    return " ".join(hashed(Path(path)) for path in _DATABASES if os.path.isfile(path))
+    found = [hashed(Path(path)) for path in _DATABASES if os.path.isfile(path)]
+    if _PACMAN.is_dir():
+        found += sorted(os.listdir(_PACMAN))
+    return " ".join(found or [platform.version()])
 
 
 def is_system(path: str) -> bool:
@@ -62,6 +72,12 @@ def outside_of(texts: Iterable[tuple[str, bytes]], installed: Path | None) -> st
         for path in _paths(text):
             if os.path.exists(path):
                 return path
+        for path in _upwards(text):
+            if os.path.exists(path):
+                return path
+        for word in () if name.endswith(_COMPILED) else _WORD.findall(text):
+            if _INTERPRETER.fullmatch(word) and word not in first and (path := _by_pip()):
+                return path
         for word in _words(name, text, programs):
             if word not in first:
                 return programs[word]
@@ -75,6 +91,26 @@ def _paths(text: str) -> Iterator[str]:
             continue
         if not (is_system(path) and is_system(os.path.realpath(path))):
             yield path
+
+
+def _upwards(text: str) -> Iterator[str]:
+    """Yield the places outside of the folder that a path with `../` may lead to."""
+    for match in _UPWARDS.finditer(text):
+        tail = match[2].strip("/")
+        if not tail:
+            continue
+        yield str(PLACE.parent / tail)
+        if match[1].count("..") > 1:
+            yield f"/{tail}"
+
+
+def _by_pip() -> str:
+    """Return a folder of Python packages that belong to no package of the machine; empty for none."""
+    for pattern in _PIP_FOLDERS:
+        for folder in sorted(Path(_BY_HAND).glob(pattern)):
+            if any(folder.iterdir()):
+                return str(folder)
+    return ""
 
 
 def _words(name: str, text: str, programs: Mapping[str, str]) -> Iterator[str]:

@@ -194,9 +194,7 @@ def changed_inputs(base: Snapshot, head: Snapshot) -> frozenset[str]:
     """Return the models of builds that read other files beside the model on the two sides."""
     left = {cell.key: cell.inputs for cell in base.cells}
     pairs = ((cell.key, left.get(cell.key), cell.inputs) for cell in head.cells)
-    return frozenset(
-        key.model for key, before, after in pairs if before is not None and before != after
-    )
+    return frozenset(key.model for key, before, after in pairs if before is not None and before != after)
 
 
 class ModelEdit(Record, frozen=True):
@@ -344,9 +342,7 @@ def row_of(cell: Cell, program: str | None = None) -> CellRow:
     shared: dict[str, Any] = {name: getattr(cell, name) for name in _AS_THEY_ARE}
     traces = cell.traces or msgspec.UNSET
     inputs = cell.inputs or msgspec.UNSET
-    return CellRow(
-        cell.key.model, cell.key.target, program=program, traces=traces, inputs=inputs, **shared
-    )
+    return CellRow(cell.key.model, cell.key.target, program=program, traces=traces, inputs=inputs, **shared)
 
 
 def rows_of(snapshot: Snapshot) -> SnapshotRow:

@@ -104,9 +104,7 @@ def cell_of(
     return structs.replace(cell, inputs=planned.known_inputs)
 
 
-def _measured(
-    planned: PlannedCell, result: Result, texts: TextStore | None, assembler: Assembler | None
-) -> Cell:
+def _measured(planned: PlannedCell, result: Result, texts: TextStore | None, assembler: Assembler | None) -> Cell:
     if isinstance(result, Failure):
         status = "timeout" if result.stage == "timeout" else "failed"
         command = planned.command(lifted=result.message.startswith(LIFTED))

@@ -126,9 +126,7 @@ def _labelled(cell: Cell, planned: PlannedCell) -> Cell:
     command = planned.command(lifted=LIFTED_LIMIT_FLAG in cell.command)
     inputs = planned.known_inputs
     traces = cell.traces if planned.run else {}
-    return structs.replace(
-        cell, key=planned.key, command=command, inputs=inputs, traces=traces
-    )
+    return structs.replace(cell, key=planned.key, command=command, inputs=inputs, traces=traces)
 
 
 def _waiting_key(label: str, compiler_digest: str, planned: PlannedCell) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,9 @@ from real_compilers import own_cache
 
 from bot.compiler.file_options import kind_of
 from bot.compiler.inputs import Reader, with_inputs
+from bot.compiler.outside import outside_of
 from bot.core.planned import Model, PlannedCell, Target
+from bot.system.confined import PLACE
 
 RELEASE = "3.13.0"
 ADD = """func.func @f(%a: tensor<8xf32>) -> tensor<8xf32> {
@@ -377,3 +380,29 @@ def test_a_program_of_no_package_is_not_cached(tmp_path: Path, monkeypatch: pyte
     (tools / "flags").write_text('exec cc -O3 -DSIZE=4000 "$@"\n')
     large, said = measure()
     assert large != small and "not cached: the command names" in said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cc -IHOME/x.h a.c",
+        "cc -isystemHOME/x.h a.c",
+        "cc --include=HOME/x.h",
+        "cc @HOME/x.h",
+        "import os; os.system('cc HOME/x.h')",
+        '#include "HOME/x.h"',
+        '#include "../../NAME/x.h"',
+        "cc -I ../NAME",
+    ],
+)
+def test_a_path_that_leads_out_of_the_folder_of_a_command(text: str) -> None:
+    with tempfile.TemporaryDirectory(dir=PLACE.parent) as folder:
+        home = Path(folder)
+        named = text.replace("HOME", folder).replace("NAME", home.name).encode()
+        (home / "x.h").write_text("")
+        assert outside_of([("", named)], None).startswith(folder)
+
+
+def test_what_stays_in_the_folder_of_a_command() -> None:
+    text = b"/usr/bin/cc -O2 -Iinclude a/b.c ../include/x.h https://example.com/tmp /dev/null"
+    assert outside_of([("Makefile", text), ("a.o", b"\0/tmp")], None) == ""
