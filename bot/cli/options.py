@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from bot.system.defaults import cores, default_cache, default_limit
 
 if TYPE_CHECKING:
+    from contextlib import ExitStack
+
     from bot.cli.showing import TerminalShow
     from bot.system.processes import Cancel
 
@@ -94,6 +96,7 @@ class Arguments(argparse.Namespace):
 
     show: TerminalShow
     cancel: Cancel
+    closing: ExitStack
 
 
 class Parser(argparse.ArgumentParser):

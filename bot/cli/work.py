@@ -25,6 +25,7 @@ def perform(arguments: Arguments) -> int:
     arguments.show, arguments.cancel = TerminalShow(quiet=arguments.quiet, as_json=as_json), Cancel()
     with ExitStack() as stack:
         stack.callback(require_none_left)
+        arguments.closing = stack
         if "cache_limit" in arguments:
             limit = limit_of_environment() if arguments.cache_limit is None else arguments.cache_limit
             stack.enter_context(limited(arguments.cache, limit, arguments.show.say))
@@ -57,6 +58,7 @@ def request_of(arguments: Arguments, specs: dict[str, str | None] | None = None)
         targets=_selectors(values.get("target", ())),
         flags=tuple(values.get("flags", ())),
         tried=tuple(values.get("tried", ())),
+        closing=arguments.closing,
         **same,
     )
 

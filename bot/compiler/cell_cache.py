@@ -54,14 +54,20 @@ class _Kept(Record, frozen=True):
 
 
 def cell_key(compiler_digest: str, cell: PlannedCell) -> str:
-    """The key of a cell: everything that its measurement depends on, and no names that are only labels."""
+    """The key of a cell: everything that its measurement depends on, and no names that are only labels.
+
+    Empty for a cell that reads files which are not all known: nothing of it is kept or reused.
+    """
+    if cell.unlisted:
+        return ""
     return digest_of(
         measured_by(),
         compiler_digest,
         cell.model.digest,
-        cell.argv,
+        cell.printed,
+        cell.inputs,
         importer_version(cell.model),
-        processor(cell.argv),
+        processor(cell.printed),
         assembler_of(cell.target.backend, installed()),
     )
 
@@ -81,6 +87,8 @@ class CellCache:
 
         `own`: the metrics that its compiler declares.
         """
+        if not key:
+            return None
         head, _, body = read(self._path(key)).partition(b"\n")
         if hashlib.sha256(body).hexdigest().encode() != head:
             return None
@@ -93,7 +101,7 @@ class CellCache:
 
     def store(self, key: str, cell: Cell) -> None:
         """Keep a cell, unless something that it says is true of this machine only."""
-        if not (self.keeps and lasts(cell)):
+        if not (key and self.keeps and lasts(cell)):
             return
         programs = {key_of(cell.program): cell.program} if cell.program else {}
         body = canonical(_Kept(key, row_of(cell, next(iter(programs), None)), programs))

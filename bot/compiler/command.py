@@ -12,7 +12,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -28,6 +28,7 @@ from bot.compiler.cell_cache import digest_of
 from bot.compiler.compiler import Compile, Compiled, Result, Session
 from bot.compiler.diagnostics import failure, require_room
 from bot.compiler.importing import lfs_pointer
+from bot.compiler.outside import outside_of, packages_digest
 from bot.compiler.storage import COMPLETE, filled
 from bot.compiler.unpacked import digests_of, held, write_list
 from bot.compiler.wheels import download, is_wheel_of, newest, pip, reason, require_hash, this_python
@@ -35,16 +36,14 @@ from bot.core.json_text import require_single_keys
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import PlannedCell
 from bot.core.snapshot import CompilerInfo, Failure
-from bot.core.spec import MOVING, RESOLVED, Command, Places
+from bot.core.spec import COMMIT, MOVING, RESOLVED, Command, Places, names_commit
 from bot.errors import CompilerUnavailable, InputError
 from bot.system.confined import PLACE, confined, has_namespaces, isolation
 from bot.system.files import MOST_READ_BYTES, hashed, read_bounded, require_bounded, temporary_directory
-from bot.system.git import Git
 from bot.system.processes import Cancel, run
 from bot.system.trees import files_below, printable, require_utf8
 
 OUT, FACTS, STACK_USAGE = "out", "facts.json", "*.su"
-_REF = "ref:"
 _PYTHON = "python"
 _MOST_FILES, _MOST_FACTS_BYTES = 10_000, 1 << 20
 _TIMES = (1_000_000_000, 1_000_000_000)  # Of all files that a command reads: debug information has them
@@ -71,8 +70,24 @@ class CommandCompiler:
     is_traced: bool = False
 
     def in_its_words(self, _side: str, cells: Sequence[PlannedCell], _cancel: Cancel) -> tuple[PlannedCell, ...]:
-        """The cells with the words of their command."""
-        return tuple(structs.replace(cell, run=self._words(cell)) for cell in cells)
+        """The cells with the words of their command, and what they read beside their model."""
+        digests = {name: hashlib.sha256(data).hexdigest() for name, data in self.sources.items()}
+        result = []
+        for cell in cells:
+            model = self.path_of(cell.model.path)
+            read = [f"{name}\n{digest}" for name, digest in sorted(digests.items()) if name != model]
+            inputs = digest_of(read) if read else ""
+            worded = structs.replace(cell, run=self._words(cell), inputs=inputs)
+            result.append(structs.replace(worded, unlisted=self._unlisted(worded)))
+        return tuple(result)
+
+    def _unlisted(self, cell: PlannedCell) -> str:
+        """Return why not all files that the command reads are known; empty where they are."""
+        model = read_bounded(Path(cell.model.path), cell.model.name)
+        words = "\n".join(cell.printed).encode("utf-8", "surrogateescape")
+        texts = ("", words), (cell.model.path, model), *self.sources.items()
+        outside = outside_of(texts, self.environment)
+        return f"the command names {outside}, which is no file of its folder" if outside else ""
 
     def _words(self, cell: PlannedCell) -> tuple[str, ...]:
         values = {"model": self.path_of(cell.model.path), "target": cell.target.name, "out": OUT}
@@ -186,10 +201,12 @@ def command_compiler(
     say: Callable[[str], None],
     cancel: Cancel,
     moving: str = "",
+    commit: str = "",
 ) -> CommandCompiler:
     """What `spec` names: a release or wheel of the package, else a ref of the repository, else words for `{side}`.
 
     `moving`: what it was called where that is another release from time to time.
+    `commit`: the SHA of the commit whose files are in the command's folder; empty for none.
 
     Raises CompilerUnavailable.
     """
@@ -199,32 +216,29 @@ def command_compiler(
     if not has_namespaces():
         say(f"commands {isolation()}")
     environment, key, side, version, revision = None, "", tuple[str, ...](), spec, ""
-    with ExitStack() as stack:
-        root = Path(command.root)
-        if spec.startswith(_REF):
-            if command.package:
-                hint = "compare two releases of it, or the commits by --config and --head-config"
-                raise CompilerUnavailable(f"does not say which {command.package}", where=spec, hint=hint)
-            git = Git(root, cancel)
-            sha = git.resolve(spec.removeprefix(_REF))
-            if sha is None:
-                raise CompilerUnavailable("no such commit", where=spec, hint="fetch it, or name another ref")
-            version, revision = f"{spec.removeprefix(_REF)} {sha[:10]}", sha
-            inside = root.resolve().relative_to(git.text("rev-parse", "--show-toplevel"))
-            root = stack.enter_context(git.worktree(sha)) / inside
-        elif command.package:
-            environment, key, version = _installed(command.package, spec, cache.absolute(), places, say, cancel)
-        else:
-            try:
-                side = tuple(split(spec))
-            except ValueError as error:
-                raise CompilerUnavailable(f"is no command: {error}", where=spec) from None
-        sources = _sources(command, root)
+    root = Path(command.root)
+    if names_commit(spec):
+        if command.package or not commit:
+            hint = "compare two releases of it, or the commits by --config and --head-config"
+            raise CompilerUnavailable(f"does not say which {command.package}", where=spec, hint=hint)
+        version = f"{spec.removeprefix(COMMIT)} {commit[:10]}"
+        revision = commit
+    elif command.package:
+        environment, key, version = _installed(command.package, spec, cache.absolute(), places, say, cancel)
+    else:
+        try:
+            side = tuple(split(spec))
+        except ValueError as error:
+            raise CompilerUnavailable(f"is no command: {error}", where=spec) from None
+    sources = _sources(command, root)
     files = [f"{name}\n{hashlib.sha256(data).hexdigest()}" for name, data in sorted(sources.items())]
     # The programs of this machine that the command names: their bytes are part of what the compiler is.
     every = {one for word in (*command.run, *side) for one in re.split(r"[\s;&|()]+", word) if one}
     named = [(word, path) for word in sorted(every) if (path := shutil.which(word))]
-    programs = [] if environment else [f"{word} {hashed(Path(path))}" for word, path in named]
+    own = {path.name for path in (environment / "bin").iterdir()} if environment else set()
+    programs = [f"{word} {hashed(Path(path))}" for word, path in named if word not in own]
+    if programs:
+        programs.append(packages_digest())
     digest = digest_of(
         key, command.run, command.artifacts, command.stages, side, files, programs, [one.id for one in command.metrics]
     )

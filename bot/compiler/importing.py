@@ -63,7 +63,7 @@ class Importer:
             return path
         with self._lock:
             if model.name not in self._imported:
-                self._imported[model.name] = self._import(path, model.import_flags)
+                self._imported[model.name] = self._import(path, model.import_argv)
             return self._imported[model.name]
 
     def _import(self, path: Path, flags: Sequence[str]) -> Path | Failure:

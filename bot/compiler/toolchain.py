@@ -35,6 +35,8 @@ _BESIDE = ("iree-lld", "lib*.so*", "iree_platform_libs/**/*")
 """The linker, the libraries, and the device code that the compiler links in, beside its binary."""
 _IN_LIB = (f"{LIBRARY}*", "iree_platform_libs/**/*")
 """What lies in `lib` of a build directory, which has its binaries in `tools`."""
+_SHARED = "lib*.so*"  # of a build whose libraries are shared ones
+_OF_THE_SYSTEM = (Path("/lib"), Path("/usr/lib"))
 _BINDINGS = ("iree/compiler/**/*.py", "iree/compiler/_mlir_libs/*.so")
 _TICK_SECONDS = 0.02  # Longer than the kernel's clock takes to go on: until then a file can change and keep its times
 
@@ -222,7 +224,9 @@ def compiler_digest(binary: Path, bindings: Path | None, cache: Path) -> str:
 def _files(binary: Path, bindings: Path | None) -> Iterator[tuple[str, Path]]:
     """Name within the compiler → file, in the same order everywhere."""
     yield "iree-compile", binary
-    places = [("", binary.parent, _BESIDE), ("", binary.parent.parent / "lib", _IN_LIB)]
+    libraries = binary.parent.parent / "lib"
+    in_lib = _IN_LIB if libraries in _OF_THE_SYSTEM else (*_IN_LIB, _SHARED)
+    places = [("", binary.parent, _BESIDE), ("", libraries, in_lib)]
     if bindings is not None:
         places.append(("python/", bindings, _BINDINGS))
     for prefix, root, patterns in places:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from bot.core.metrics import INEXACT, METRIC_BY_ID, METRIC_IDS, Metric, own_metrics, unlike
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.record import Small, Value, certain, difference, spread
-from bot.core.snapshot import Cell, CellKey, CompileOutcome, Metrics, Snapshot, comparable
+from bot.core.snapshot import UNLISTED, Cell, CellKey, CompileOutcome, Metrics, Snapshot, comparable
 
 _TARGET_OPTIONS = ("--iree-hal-target-backends=", "--iree-hal-target-device=")
 
@@ -55,9 +55,11 @@ def numbers_repeat(outcomes: Outcomes) -> bool:
 
 
 def _same_command(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]) -> bool:
-    """True where both sides made artifacts of the same model with the same compiler and flags."""
+    """Return whether both sides made artifacts of the same files with one compiler and the same flags."""
     left, right = cells
     if left is None or right is None or left.artifact_digest is None or right.artifact_digest is None:
+        return False
+    if left.inputs != right.inputs or UNLISTED in (left.inputs, right.inputs):
         return False
     models = base.models.get(key.model), head.models.get(key.model)
     if not base.compiler.digest or base.compiler.digest != head.compiler.digest or None in models:

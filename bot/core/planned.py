@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from bot.core.backends import backend_of
 from bot.core.record import Small
-from bot.core.snapshot import CellKey, Snapshot
+from bot.core.snapshot import UNLISTED, CellKey, Snapshot
 from bot.errors import UsageError
 
 _NEAR = 0.6  # the least likeness of a name that may have been meant: two letters in three
@@ -117,6 +117,10 @@ LIFTED = "with the stack limit lifted: "
 """Begins the reason of a cell that the gate refused, and that fails without it, too: so does its command."""
 
 
+Places = tuple[tuple[str, str], ...]
+"""Flags that name a path: each as it is printed, and with the absolute path."""
+
+
 class Model(Small, frozen=True):
     """One model file."""
 
@@ -126,6 +130,12 @@ class Model(Small, frozen=True):
     digest: str  # SHA-256 (hex) of its bytes
     size_bytes: int  # of the file, the first guess at what it costs to compile
     import_flags: tuple[str, ...] = ()  # options of the importer of ONNX; () for any other model
+    import_places: Places = ()  # those of them that name a path, each with the absolute one
+
+    @property
+    def import_argv(self) -> tuple[str, ...]:
+        """Return the importer's options as they are given to it, with absolute paths."""
+        return tuple(dict(self.import_places).get(flag, flag) for flag in self.import_flags)
 
 
 class Target(Small, frozen=True):
@@ -155,6 +165,9 @@ class PlannedCell(Small, frozen=True):
     target: Target
     user_flags: tuple[str, ...] = ()
     run: tuple[str, ...] = ()
+    places: Places = ()
+    inputs: str = ""  # SHA-256 (hex) of the files that it reads beside its model; empty for none
+    unlisted: str = ""  # why not all of these files are known, so that nothing of it is reused
 
     @property
     def key(self) -> CellKey:
@@ -163,10 +176,21 @@ class PlannedCell(Small, frozen=True):
 
     @property
     def argv(self) -> tuple[str, ...]:
+        """Return the flags that the compiler is given: those that are printed, with absolute paths."""
+        places = dict(self.places)
+        return tuple(places.get(flag, flag) for flag in self.printed)
+
+    @property
+    def printed(self) -> tuple[str, ...]:
         """All flags of the cell, without program, input and output; the user's come last, and so have the last word."""
         if self.run:
             return (*self.run, *self.target.flags, *self.user_flags)
         return (*self._common, *self.target.argv, *self.user_flags)
+
+    @property
+    def known_inputs(self) -> str:
+        """Return the files that it reads beside its model as a snapshot names them."""
+        return UNLISTED if self.unlisted else self.inputs
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -185,9 +209,9 @@ class PlannedCell(Small, frozen=True):
     def command(self, *, lifted: bool = False) -> str:
         """The command line that gives the cell's artifact; the input's path must not reach the compiler."""
         if self.run:
-            return shlex.join(self.argv)
+            return shlex.join(self.printed)
         extra = (LIFTED_LIMIT_FLAG,) if lifted else ()
-        words = ("iree-compile", "-", *self.argv, *extra, "-o", f"{self.model.name}.vmfb")
+        words = ("iree-compile", "-", *self.printed, *extra, "-o", f"{self.model.name}.vmfb")
         source = self.model.shown
         if not source.endswith(".onnx"):
             return f"{shlex.join(words)} < {shlex.quote(source)}"

@@ -27,6 +27,9 @@ MEASURED = frozenset({"ok", "over-stack-limit"})
 
 
 Status = Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(STATUSES)})\Z")]
+UNLISTED = "unlisted"
+"""Stands for the files that a build reads where not all of them are known."""
+_INPUTS = rf"\A([0-9a-f]{{64}}|{UNLISTED})\Z"
 Metrics = Mapping[str, "Count | None"]
 
 
@@ -118,6 +121,8 @@ class Cell(Small, frozen=True):
     assembler: str | None = None
     # entry point → what the compiler's passes did to it; of those that were traced
     traces: Mapping[str, DispatchTrace] = {}
+    # SHA-256 (hex) of the files that the build reads beside its model; empty for none, and UNLISTED
+    inputs: str = ""
 
     @property
     def measured(self) -> bool:
@@ -187,6 +192,13 @@ class Snapshot(Small, frozen=True):
         keys = [cell.key for cell in self.cells]
         if keys != sorted(set(keys)):
             raise ValueError("cells of a snapshot are sorted and unique")
+
+
+def changed_inputs(base: Snapshot, head: Snapshot) -> frozenset[str]:
+    """Return the models of builds that read other files beside the model on the two sides."""
+    left = {cell.key: cell.inputs for cell in base.cells}
+    pairs = ((cell.key, left.get(cell.key), cell.inputs) for cell in head.cells)
+    return frozenset(key.model for key, before, after in pairs if before is not None and before != after)
 
 
 class ModelEdit(Record, frozen=True):
@@ -282,6 +294,7 @@ class CellRow(Record, frozen=True):
     parts: Mapping[str, Count] = {}
     assembler: str | None = None
     traces: Mapping[str, DispatchTrace] | msgspec.UnsetType = msgspec.UNSET
+    inputs: Annotated[str, msgspec.Meta(pattern=_INPUTS)] | msgspec.UnsetType = msgspec.UNSET
 
 
 class SnapshotHead(Record, frozen=True):
@@ -317,7 +330,8 @@ _TEXTS = ("executable", "name", "kind", "strategy")
 _NUMBERS = ("code_bytes", "stack_bytes", "alloca_bytes", "workgroup_bytes", "executable_bytes")
 """What dispatches have in common with others, here and on the other side."""
 
-_AS_THEY_ARE = tuple(n for n in CellRow.__struct_fields__ if n not in ("model", "target", "program", "traces"))
+_BESIDE = ("model", "target", "program", "traces", "inputs")
+_AS_THEY_ARE = tuple(n for n in CellRow.__struct_fields__ if n not in _BESIDE)
 _PILED = frozenset({"cells", "points"})  # each entry on a line of its own
 _SIDE = tuple(name for name in SnapshotRow.__struct_fields__ if name not in ("schema", "cells", "programs"))
 
@@ -331,7 +345,8 @@ def row_of(cell: Cell, program: str | None = None) -> CellRow:
     """The cell as it is written; `program`: the name of its own."""
     shared: dict[str, Any] = {name: getattr(cell, name) for name in _AS_THEY_ARE}
     traces = cell.traces or msgspec.UNSET
-    return CellRow(cell.key.model, cell.key.target, program=program, traces=traces, **shared)
+    inputs = cell.inputs or msgspec.UNSET
+    return CellRow(cell.key.model, cell.key.target, program=program, traces=traces, inputs=inputs, **shared)
 
 
 def rows_of(snapshot: Snapshot) -> SnapshotRow:
@@ -448,7 +463,9 @@ def cell_of(row: CellRow, programs: Mapping[str, Program], where: str, declared:
     shared: dict[str, Any] = {name: getattr(row, name) for name in _AS_THEY_ARE}
     program = None if row.program is None else programs[row.program]
     traces = {} if row.traces is msgspec.UNSET else row.traces
-    return Cell(CellKey(row.model, row.target), program=program, traces=traces, **shared)
+    inputs = "" if row.inputs is msgspec.UNSET else row.inputs
+    key = CellKey(row.model, row.target)
+    return Cell(key, program=program, traces=traces, inputs=inputs, **shared)
 
 
 def _require_possible(row: CellRow, where: str) -> None:

@@ -16,6 +16,8 @@ PROJECT = "iree-base-compiler"
 LATEST, NIGHTLY = "latest", "nightly"
 MOVING = (LATEST, NIGHTLY)
 """SPECs that are another release from time to time: the newest one, and the newest of all with pre-releases."""
+COMMIT = "ref:"
+"""Begins a SPEC that names a commit of the configuration's repository: `ref:main`."""
 RESOLVED = " = "  # between such a SPEC and the release that it was: `nightly = iree-base-compiler==3.14.0rc20261101`
 _ADDRESS = re.compile(r"(https?)://([^\s/?#\\]*@)?(\[[0-9A-Fa-f:.]+\]|[^\s/?#\\@:]+)(?::[0-9]+)?([/?#][^\s\\]*)?")
 """Scheme, credentials, host, and the rest."""
@@ -88,6 +90,11 @@ class Sought(Small, frozen=True):
     spec: str
     places: Places = Places()
     notes: tuple[str, ...] = ()  # what is not taken of where it was asked for, a line each
+
+
+def names_commit(spec: str) -> bool:
+    """Return whether a SPEC names a commit of the repository."""
+    return spec.startswith(COMMIT)
 
 
 def is_address(link: str) -> bool:

@@ -32,7 +32,7 @@ from bot.core.explanation import (
 from bot.core.metrics import CODE, CONSTANTS, TABLES, VM, part_words
 from bot.core.parting import parting
 from bot.core.program import Source
-from bot.core.snapshot import Cell, CellKey, Dispatch, Snapshot
+from bot.core.snapshot import Cell, CellKey, Dispatch, Snapshot, changed_inputs
 from bot.core.trace import PROGRAM, REGION, operation_words
 from bot.explain.components import Sections, components, naming, where
 from bot.explain.matching import Match, index_both, is_opaque, match_sides
@@ -235,6 +235,8 @@ def explanations(
     result = {}
     for delta in deltas:
         left, right, same_model = delta.base, delta.head, delta.key.model in same
+        if left is not None and right is not None:
+            same_model &= left.inputs == right.inputs
         if left is None or right is None or not (left.measured and right.measured):
             continue
         if delta.state in ("same", "unmeasured") or not delta.explainable:
@@ -250,8 +252,10 @@ def explanations(
 
 
 def changed_models(base: Snapshot, head: Snapshot) -> frozenset[str]:
-    """Models whose text is not known to be the same on both sides."""
-    return frozenset(m for m in {*base.models, *head.models} if base.models.get(m) != head.models.get(m))
+    """Models of which the text, or a file that a build reads beside it, differs between the sides."""
+    names = {*base.models, *head.models}
+    edited = {name for name in names if base.models.get(name) != head.models.get(name)}
+    return frozenset(edited | changed_inputs(base, head))
 
 
 _NAMED_PARTS = 3

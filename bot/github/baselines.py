@@ -26,6 +26,7 @@ from bot.errors import BotError, InputError, Interrupted
 from bot.github.opening import Opened, Services
 from bot.show.filters import plural
 from bot.store.entries import Store, by_commit
+from bot.study.prepare import is_reproducible
 from bot.study.run import SidePlan
 from bot.system.processes import Cancel
 
@@ -84,12 +85,17 @@ def stored(
         yield from islice(readable(distance, at.get(commit, [])), a_commit)
 
 
-def standing_for(services: Services, store: Store, side: Opened, digest: str | None) -> Standing | None:
+def standing_for(
+    services: Services, store: Store, side: Opened, digest: str | None, plan: SidePlan | None = None
+) -> Standing | None:
     """The stored snapshot that gives what measuring the side's commit now would give; None where there is none.
 
     One counts whose digest (of compiler, suite, targets and flags) is the side's. Where that is not known, as its
     compiler cannot be had any more, only those of the commit itself do.
     """
+    if plan is not None and not is_reproducible(plan):
+        services.show.say("no stored baseline is used: not all files that the builds read are known")
+        return None
     sha = side.wanted.sha
     is_alike = (lambda entry: entry.sha == sha) if digest is None else (lambda entry: entry.digest == digest)
     return next(stored(services, store, side.config, sha, is_alike), None)
@@ -140,7 +146,8 @@ def nearest(services: Services, store: Store, side: Opened) -> Base | None:
     chosen, sha = side.work.planned(), side.wanted.sha
     ancestors = stored(services, store, side.config, sha, lambda entry: entry.sha != sha)
     for distance, _, snapshot in islice(ancestors, _MOST_LOADED):
-        planned = {cell.key: cell for cell in for_release(snapshot.compiler, chosen.cells)}
+        cells = side.work.with_inputs(for_release(snapshot.compiler, chosen.cells))
+        planned = {cell.key: cell for cell in cells}
         alike = (one for one in snapshot.cells if one.key in planned and _is_alike(one, snapshot, planned[one.key]))
         models = {model.name: model.digest for model in chosen.models}
         targets = {target.name: target.backend for target in chosen.targets}
@@ -157,11 +164,13 @@ def nearest(services: Services, store: Store, side: Opened) -> Base | None:
 
 
 def _is_alike(cell: Cell, stored: Snapshot, planned: PlannedCell) -> bool:
-    """True where the stored cell's model and flags are the planned one's."""
+    """Return whether the stored cell has the model, the flags and the files of the planned one."""
     if stored.models.get(cell.key.model) != planned.model.digest:
         return False
     if cell.status == "unsupported" or planned.target.unsupported:
         return cell.status == "unsupported" and bool(planned.target.unsupported)
+    if planned.unlisted or cell.inputs != planned.inputs:
+        return False
     lifted = LIFTED_LIMIT_FLAG in cell.command
     return flags_of(cell.command) == flags_of(planned.command(lifted=lifted))
 

@@ -72,6 +72,7 @@ class Services:
             cache=self.at(self.inputs.cache) if self.inputs.cache else default_cache(),
             out=self.out,
             releases=agreed(self.inputs.plan, "input plan") if self.inputs.plan else {},
+            closing=self.stack,
         )
 
 
@@ -286,7 +287,8 @@ def _open(services: Services, stack: ExitStack, wanted: Wanted) -> Opened:
         own = [model for model in config.models if not is_packaged(model)]
         _require_inside(tree, [*own, *templates, *wheels])
     repository = repository_of(tree, services.cancel)
-    return Opened(wanted, Work(services.request, config, services.show, services.cancel, repository), name, tree)
+    request = replace(services.request, config=tree / name if name else None)
+    return Opened(wanted, Work(request, config, services.show, services.cancel, repository), name, tree)
 
 
 def _require_inside(tree: Path, paths: Iterable[Path]) -> None:

@@ -83,7 +83,7 @@ def baseline(services: Services) -> int:
         plan, config = head.plan("head"), head.config
         sha, store = services.context.sha, store_of(services, config)
         digest = plan_digest(plan)
-        if standing := standing_for(services, store, head, digest):
+        if standing := standing_for(services, store, head, digest, plan):
             older = f"{plural(standing.distance, 'commit')} older" if standing.distance else "of that very commit"
             words = f"nothing to measure: {standing.entry.sha[:10]} ({older}) gives the same"
             services.show.say(words)
@@ -110,7 +110,7 @@ def part(services: Services) -> None:
         raise UsageError("is missing", where="input shard", hint="use a row's `shard` of the plan")
     index, count = services.inputs.shard
     with opened(services, _head(services)) as (_, head):
-        request = replace(services.request, shard=(index, count), plan=services.inputs.plan or None)
+        request = replace(head.work.request, shard=(index, count), plan=services.inputs.plan or None)
         head = replace(head, work=replace(head.work, request=request))
         snapshot = head.work.measured([head.plan("head")])["head"]
     path = services.out / f"head-{index}-of-{count}.json"
@@ -222,7 +222,7 @@ def _base(services: Services, base: Opened) -> Base:
     if wanted.spec is None:
         try:
             store, digest = store_of(services, base.config), plan_digest(plan) if plan else None
-            if standing := standing_for(services, store, base, digest):
+            if standing := standing_for(services, store, base, digest, plan):
                 baseline = Baseline(f"{wanted.rule}; stored snapshot", wanted.sha, standing.distance)
                 return Base(baseline, standing.snapshot, digest=standing.entry.digest)
             keys = base.config.compiler

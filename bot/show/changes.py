@@ -12,7 +12,7 @@ from bot.core.delta import CellDelta
 from bot.core.explanation import UNATTRIBUTED
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.report import Report
-from bot.core.snapshot import Cell, CellKey, CompilerInfo, ModelEdit, titled
+from bot.core.snapshot import UNLISTED, Cell, CellKey, CompilerInfo, ModelEdit, titled
 from bot.core.spec import RESOLVED, release_in
 from bot.show.blocks import Phrase, code, name_cell, phrase, some
 from bot.show.escape import clean, clip
@@ -33,8 +33,28 @@ def changes(facts: Facts) -> tuple[Phrase, ...]:
     if report.base.compiler.digest != report.head.compiler.digest:
         left, right = compiler_name(report.base.compiler), compiler_name(report.head.compiler)
         parts.append(phrase("compiler ", left, *(" → ", right) if left != right else (", another build on head",)))
-    parts += [*_flags(facts), *_models(report)]
+    parts += [*_flags(facts), *_models(report), *_inputs(report)]
     return (*parts, *_came_and_went("target", report.base.targets, report.head.targets))
+
+
+def _inputs(report: Report) -> Iterator[Phrase]:
+    """Files that builds read beside their model: those that changed, and that not all are known."""
+    unknown = 0
+    models = set[str]()
+    for delta in report.deltas:
+        if delta.base is None or delta.head is None:
+            continue
+        inputs = delta.base.inputs, delta.head.inputs
+        if UNLISTED in inputs:
+            unknown += 1
+        elif inputs[0] != inputs[1]:
+            models.add(delta.key.model)
+    if models:
+        names = sorted(models)
+        more = f" and {plural(len(names) - 1, 'other model')}" if len(names) > 1 else ""
+        yield phrase("files read beside the model ", code(clip(names[0], NAME_LIMIT)), more)
+    if unknown:
+        yield phrase(f"not known for {plural(unknown, 'build')}: not all files that it reads are known")
 
 
 def compiler_name(compiler: CompilerInfo) -> Phrase:

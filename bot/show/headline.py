@@ -84,7 +84,9 @@ def _quiet(facts: Facts, total: Total) -> str:
     if facts.count("changed", "same", "fixed"):
         is_still = all(map(broken_alike, facts.states["broken"]))
         if is_still and not facts.count("changed", "fixed", "new", "removed"):
-            return "no change seen" if _missing(facts) or total.unsure else "nothing changed"
+            is_equal = all(delta.identical for delta in facts.states["same"])
+            is_whole = is_equal and not (facts.report.broke or _missing(facts) or total.unsure)
+            return "nothing changed" if is_whole else "no change seen"
         if total.larger or total.smaller:
             way = "smaller" if total.smaller and not total.larger else "larger" if not total.smaller else "changed"
             return f"{way} within the rules" if total.larger else way

@@ -32,7 +32,7 @@ AUTHOR = ("github-actions[bot]", "41898282+github-actions[bot]@users.noreply.git
 README = f"""# Code size baselines
 
 This branch belongs to code-size-bot. `{FOLDER}/<report>/<first two digits>/<commit>.<digest>.json.xz` is what the
-compiler made of the suite at that commit; the digest stands for compiler, suite, targets and flags.
+compiler made of the suite at that commit; the digest stands for compiler, suite, targets, flags and files.
 
 It shares no history with the code, and may be deleted: the next push to the default branch begins it anew.
 """

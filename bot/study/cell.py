@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
+from msgspec import structs
+
 from bot.compiler.cell_cache import TextStore
 from bot.compiler.compiler import Compiled, Result
 from bot.compiler.compiling import (
@@ -111,6 +113,11 @@ def cell_of(
 
     `assembler`: what makes machine code of PTX text; without one, that is not measured.
     """
+    cell = _measured(planned, result, texts, assembler)
+    return structs.replace(cell, inputs=planned.known_inputs)
+
+
+def _measured(planned: PlannedCell, result: Result, texts: TextStore | None, assembler: Assembler | None) -> Cell:
     if isinstance(result, Failure):
         status = "timeout" if result.stage == "timeout" else "failed"
         command = planned.command(lifted=result.message.startswith(LIFTED))

@@ -148,6 +148,7 @@ def both_sides(request: Request, show: Show, cancel: Cancel, *, one_cell: bool =
         own = replace(request, config=path, flags=(*request.flags, *tried))
         works[side] = Work(own, read(path), show, cancel)
     named = {side: _named(side, work) for side, work in works.items()}
+    rules_of_base = works["base"].config
     require_writable(request.out)
     missing = [side for side, (sought, _) in named.items() if not sought.spec]
     if missing:
@@ -162,13 +163,17 @@ def both_sides(request: Request, show: Show, cancel: Cancel, *, one_cell: bool =
         raise UsageError(what, where=head, hint="name a compiler for the head side")
     known = {side: load_snapshot(Path(one.spec)) for side, (one, _) in named.items() if is_snapshot(one.spec)}
     new = [side for side in SIDES if side not in known]
+    for side in new:
+        sought, rule = named[side]
+        works[side], compiler = works[side].at_commit(sought, request.specs.get("both", ""))
+        named[side] = compiler, rule
     cells = {cell.key for side in new for cell in works[side].planned().cells}
     if one_cell and new:
         only_cell(cells)
     specs = {side: named[side][0].spec for side in new}  # what is here comes first: its faults cost no fetching
     new.sort(key=lambda side: specs[side] in MOVING or works[side].places.release(specs[side]) is not None)
     plans = sorted((works[side].prepare(side, named[side][0]) for side in new), key=lambda plan: plan.label)
-    rules = structs.replace(works["base"].config, timeout_seconds=works["head"].config.timeout_seconds)
+    rules = structs.replace(rules_of_base, timeout_seconds=works["head"].config.timeout_seconds)
     work = Work(request, rules, show, cancel)
     measured = work.measured(plans, known)
     return BothSides(work, measured, Baseline(named["base"][1], measured["base"].source.sha), plans)

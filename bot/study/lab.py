@@ -102,6 +102,7 @@ def _planned(variant: Variant, models: tuple[Model, ...], targets: tuple[Target,
         targets = tuple(own)
     own_flags = (*work.config.flags, *work.request.flags, *variant.flags)
     cells = in_its_words(toolchain, plan_cells(models, targets, own_flags), work.cancel)
+    cells = work.with_inputs(cells)
     if cells and (unknown := unknown_to_all(toolchain, cells, work.cancel)):
         reason = f"IREE {toolchain.info.version} does not know the option {unknown}"
         variant = structs.replace(variant, reason=reason)

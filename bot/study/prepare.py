@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,9 +14,11 @@ from typing import Protocol
 import msgspec
 from msgspec import structs
 
+from bot.compiler import inputs
 from bot.compiler.cell_cache import CellCache, TextStore, cell_key, digest_of
 from bot.compiler.command import command_compiler
 from bot.compiler.compiler import Compiler
+from bot.compiler.inputs import not_cached
 from bot.compiler.iree import Iree
 from bot.compiler.toolchain import resolve
 from bot.config.configuration import Config
@@ -27,6 +29,7 @@ from bot.core.sharding import assigned, shard
 from bot.core.snapshot import Snapshot, from_lines
 from bot.core.spec import RESOLVED, Places, Sought
 from bot.errors import InputError, OutputError, UsageError
+from bot.study.commits import Commit, as_commit, open_commit
 from bot.study.run import Progress, Resources, SidePlan, measure_sides, recheck
 from bot.system.files import is_writable
 from bot.system.git import Repository, repository_of
@@ -70,6 +73,7 @@ class Request:
     suspects: bool = False  # whether the compiler's commits are looked up on GitHub
     # a clone of the compiler's repository in which they are looked up instead; None for none
     source: Path | None = None
+    closing: ExitStack = field(default_factory=ExitStack)  # closed when the command ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,7 @@ class Work:
     show: Show
     cancel: Cancel
     checkout: Repository | None = None  # the repository of the configuration; None to look for it
+    commit: Commit | None = None  # the commit that the side is; None for the files as they are here
 
     def __post_init__(self) -> None:
         """Refuse a flag that is none for IREE; raises UsageError."""
@@ -141,20 +146,63 @@ class Work:
         name = request.releases.get(sought.spec, sought.spec)
         if self.config.command:
             moving = sought.spec if name != sought.spec else ""
-            return command_compiler(self.config.command, name, request.cache, places, say, cancel, moving)
+            sha = self.commit.sha if self.commit else ""
+            return command_compiler(self.config.command, name, request.cache, places, say, cancel, moving, sha)
         toolchain = resolve(name, request.cache, cancel, say, places, self.config.timeout_seconds)
         if name != sought.spec:
             spec = f"{sought.spec}{RESOLVED}{toolchain.info.spec}"
             toolchain = replace(toolchain, info=msgspec.structs.replace(toolchain.info, spec=spec))
         return Iree(toolchain)
 
+    def at_commit(self, spec: str | Sought, given: str = "") -> tuple[Work, Sought]:
+        """Return the work and the compiler of a side; of `ref:NAME` those of that commit.
+
+        `given`: the compiler of a commit, in place of the one that it pins.
+        """
+        sought = spec if isinstance(spec, Sought) else Sought(spec)
+        request = self.request
+        if self.commit is not None:
+            return self, sought
+        commit_spec = as_commit(sought.spec, self.config, request.config, self.cancel)
+        if not commit_spec:
+            return self, sought
+        commit = open_commit(commit_spec, request.config, self.cancel, request.closing)
+        if not commit.brings_configuration:
+            name = commit.config_path.name
+            self.show.say(f"{commit_spec} has no {name}: the one of the work tree is used")
+        work = replace(
+            self,
+            request=replace(request, config=commit.config_path),
+            config=commit.config,
+            checkout=commit.repository,
+            commit=commit,
+        )
+        return work, commit.compiler(given)
+
     def prepare(self, side: str, spec: str | Sought) -> SidePlan:
         """One side, ready to be measured: its compiler fetched, its options under the names that it knows."""
-        chosen, compiler = self.planned(), self.compiler(spec)
+        work, sought = self.at_commit(spec)
+        with work.commit.named() if work.commit else nullcontext():
+            return work._prepared(side, sought)
+
+    def with_inputs(self, cells: Sequence[PlannedCell]) -> tuple[PlannedCell, ...]:
+        """Return the builds with the files that each reads beside its model."""
+        if self.config.command:
+            return tuple(cells)  # the compiler knows them
+        path = self.request.config
+        folder = path.absolute().parent if path else Path.cwd()
+        return inputs.with_inputs(cells, folder, self.repository.top)
+
+    def _prepared(self, side: str, sought: Sought) -> SidePlan:
+        chosen, compiler = self.planned(), self.compiler(sought)
+        cells = compiler.in_its_words(side, chosen.cells, self.cancel)
+        cells = self.with_inputs(cells)
+        for line in not_cached(cells):
+            self.show.say(line)
         return SidePlan(
             label=side,
             compiler=compiler,
-            cells=compiler.in_its_words(side, chosen.cells, self.cancel),
+            cells=cells,
             source=self.repository.source,
             models=chosen.models,
             targets=chosen.targets,
@@ -258,5 +306,13 @@ def require_writable(directory: Path) -> None:
 
 def plan_digest(side: SidePlan) -> str:
     """SHA-256 (hex) of all that a side's measurements depend on: compiler, models, targets and flags, by name."""
-    keys = [f"{cell.key}\n{cell_key(side.compiler.info.digest, cell)}" for cell in side.cells]
+    keys = []
+    for cell in side.cells:
+        key = cell_key(side.compiler.info.digest, cell) or f"not all of its files are known: {cell.printed}"
+        keys.append(f"{cell.key}\n{key}")
     return digest_of(sorted(keys))
+
+
+def is_reproducible(side: SidePlan) -> bool:
+    """Return whether all files that the builds read are known, so that a stored one can stand for it."""
+    return not any(cell.unlisted for cell in side.cells)

@@ -134,7 +134,14 @@ def _labelled(cell: Cell, planned: PlannedCell) -> Cell:
     But for a compiler that leaves its stages itself, in each compile.
     """
     command = planned.command(lifted=LIFTED_LIMIT_FLAG in cell.command)
-    return structs.replace(cell, key=planned.key, command=command, traces=cell.traces if planned.run else {})
+    inputs = planned.known_inputs
+    traces = cell.traces if planned.run else {}
+    return structs.replace(cell, key=planned.key, command=command, inputs=inputs, traces=traces)
+
+
+def _waiting_key(label: str, compiler_digest: str, planned: PlannedCell) -> str:
+    """Return what sides share a compile by; a build whose files are not all known shares none."""
+    return cell_key(compiler_digest, planned) or f"{label} {planned.key}"
 
 
 def measure_sides(plans: Sequence[SidePlan], resources: Resources) -> dict[str, Snapshot]:
@@ -151,8 +158,9 @@ def measure_sides(plans: Sequence[SidePlan], resources: Resources) -> dict[str, 
             if why := planned.target.unsupported:  # known before any compile
                 own[planned.key] = Cell(planned.key, "unsupported", failure=Failure("target", why))
                 continue
-            key = cell_key(info.digest, planned)
-            if key not in waiters and (known := cache.load(key, info.metrics)) is not None:
+            key = _waiting_key(plan.label, info.digest, planned)
+            stored = cell_key(info.digest, planned)
+            if key not in waiters and (known := cache.load(stored, info.metrics)) is not None:
                 own[planned.key] = _labelled(known, planned)
             else:
                 waiters.setdefault(key, []).append((plan, planned))
@@ -167,9 +175,9 @@ def measure_sides(plans: Sequence[SidePlan], resources: Resources) -> dict[str, 
 
     def finish(label: str, planned: PlannedCell, _layout: int, result: Result) -> None:
         """Measure, keep, and hand out one finished compile."""
-        cell, key = cell_of(planned, result, resources.texts, assembler), cell_key(digests[label], planned)
-        cache.store(key, cell)
-        for other, same in waiters[key]:
+        cell = cell_of(planned, result, resources.texts, assembler)
+        cache.store(cell_key(digests[label], planned), cell)
+        for other, same in waiters[_waiting_key(label, digests[label], planned)]:
             cells[other.label][same.key] = _labelled(cell, same)
             progress.measured(other.label, cell, same.cost if other.label == label else 0.0)
 

@@ -170,6 +170,11 @@ class Git:
             raise InputError(f"{ref[:_SHOWN_CHARS]!r} is a shortened commit, and others can begin the same", hint=hint)
         return sha and (self._local(sha) or (self._local(sha) if self._fetch(sha) else None))
 
+    def knows(self, ref: str) -> bool:
+        """Return whether `ref` names a commit that is here; nothing is fetched."""
+        is_text = bool(ref) and ref.isprintable() and not ref.startswith("-")
+        return is_text and self._local(ref) is not None
+
     def _is_shortened(self, ref: str) -> bool:
         """True for what git would take for the beginning of a commit's id, as anybody can make one that begins so."""
         name = _SUFFIX.split(ref)[0]

@@ -68,7 +68,7 @@ LOST = "1 of 8 builds compared: 7 not measured on head"
     ("report", "words"),
     [
         (make.none(), "✅ Code size: nothing changed · 104 of 104 builds bit-identical"),
-        (replace(make.none(), broke="no shard"), "⚪ Code size: nothing changed · 104 of 104 builds bit-identical"),
+        (replace(make.none(), broke="no shard"), "⚪ Code size: no change seen · 104 of 104 builds bit-identical"),
         # what base had is no alarm
         (make.usual(), "✅ Code size: nothing changed · 101 of 104 builds bit-identical, 3 already failing on base"),
         (make.partly(), f"⚠️ Code size: {LOST} · no change seen · 1 of 8 builds bit-identical"),
@@ -91,7 +91,7 @@ LOST = "1 of 8 builds compared: 7 not measured on head"
         (ADDED, "✅ Code size: within the rules · 8 new, 8 of 16 builds bit-identical"),
         (
             of_vmvx(lambda _, c: replace(c, artifact_digest=None)),
-            "✅ Code size: nothing changed · 91 of 104 builds bit-identical, 13 equal in every metric",
+            "✅ Code size: no change seen · 91 of 104 builds bit-identical, 13 equal in every metric",
         ),
         *(
             (of_vmvx(edit), "✅ Code size: within the rules · 13 changed at the same size")

@@ -1,0 +1,279 @@
+"""The files that a build reads beside its model: those that flags name, and those that a model names.
+
+Their bytes are part of the key of a build. A build whose files are not all known has no key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from msgspec import structs
+
+from bot.compiler.file_options import kind_of, paths_in, with_paths
+from bot.core.planned import Model, PlannedCell
+from bot.errors import InputError
+from bot.system.files import hashed, read_bounded
+
+_MOST_FILES, _MOST_BYTES = 10_000, 2 << 30
+_PLUGINS = "IREE_LOAD_PLUGINS"
+_TOOLS = tuple(f"IREE_LLVM_{kind}_LINKER_PATH" for kind in ("EMBEDDED", "SYSTEM", "WASM"))
+"""Variables by which `iree-compile` finds plugins and linkers."""
+_OBJECT = b"executable.object"
+_SUBSTITUTE = "--iree-hal-substitute-executable-"
+_BYTECODE = b"ML\xefR"
+_READING = {
+    b"preprocessing_pipeline": "a pipeline of passes",
+    b"apply_registered_pass": "a pass",
+}
+"""What in a model may name files in a way that is not read here → what it is called."""
+_STRING = re.compile(rb'"((?:[^"\\\n]|\\.){1,4096})"')
+_ESCAPE = re.compile(rb"\\(?:([0-9A-Fa-f]{2})|(.))")
+_LETTERS = {b"n": b"\n", b"t": b"\t"}
+_LOCATION = b"\x0a\x08location"
+_EXTERNAL = re.compile(re.escape(_LOCATION) + rb"\x12([\x00-\x7f]|[\x80-\xff][\x01-\x7f])", re.DOTALL)
+"""`key: "location"` of an entry of ONNX' `external_data`, and the length of its value."""
+
+
+class NotListed(InputError):
+    """The files that a build reads are not all known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What a build reads beside its model."""
+
+    digest: str = ""  # SHA-256 (hex) over names and bytes; empty where it reads nothing else
+    unlisted: str = ""  # why not all of it is known; empty where it is
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Digests files and folders, each once.
+
+    Attributes:
+        folder: What relative paths are relative to.
+    """
+
+    folder: Path
+    _digests: dict[str, str] = field(default_factory=dict)
+    _contents: dict[tuple[str, tuple[str, ...]], dict[str, str]] = field(default_factory=dict)
+
+    def path(self, text: str) -> Path:
+        """Return a path as it can be opened from anywhere."""
+        return self.folder / text
+
+    def digest(self, text: str) -> str:
+        """Return the digest of a file or a folder; raises NotListed for any other kind."""
+        path = str(self.path(text))
+        if path not in self._digests:
+            self._digests[path] = _digest(Path(path), text)
+        return self._digests[path]
+
+    def of_iree(self, cell: PlannedCell) -> Inputs:
+        """Return what `iree-compile` and the importer read for a build beside its model."""
+        flags = (*cell.target.flags, *cell.user_flags, *cell.model.import_flags)
+        try:
+            found = dict[str, str]()
+            for name in (_PLUGINS, *_TOOLS):
+                if os.environ.get(name):
+                    raise NotListed(f"the variable {name} is set")
+            others = [flag for flag in flags if not _is_search(flag)]
+            for flag in others:
+                found |= self._of_flag(flag)
+            if any(kind_of(flag) == "paths" for flag in others):
+                # A file that another option names may name object files, too.
+                for flag in flags:
+                    found |= self._of_flag(flag)
+            searches = [flag for flag in flags if _is_search(flag)]
+            searched = [path for flag in searches for path in paths_in(flag)]
+            for flag in flags:
+                if flag.startswith(_SUBSTITUTE):
+                    found |= self._found(paths_in(flag), tuple(searched))
+            found |= self._of_model(cell.model, tuple(searched))
+        except (NotListed, OSError) as error:
+            why = error.what if isinstance(error, InputError) else f"{error.strerror}"
+            return Inputs(unlisted=why)
+        return Inputs(digest=_digest_of(found) if found else "")
+
+    def _of_flag(self, flag: str) -> dict[str, str]:
+        kind = kind_of(flag)
+        option = flag.partition("=")[0]
+        if kind == "unknown":
+            raise NotListed(f"{option} may read any file")
+        if kind == "nothing":
+            return {}
+        return {f"{option} {path}": self.digest(path) for path in paths_in(flag)}
+
+    def _of_model(self, model: Model, searched: tuple[str, ...]) -> dict[str, str]:
+        key = model.path, searched
+        if key not in self._contents:
+            data = read_bounded(Path(model.path), model.name)
+            if model.path.endswith(".onnx"):
+                self._contents[key] = self._of_onnx(model, data)
+            else:
+                self._contents[key] = self._of_mlir(data, searched)
+        return self._contents[key]
+
+    def _of_onnx(self, model: Model, data: bytes) -> dict[str, str]:
+        parent = Path(model.path).parent
+        found = dict[str, str]()
+        matches = list(_EXTERNAL.finditer(data))
+        if len(matches) != data.count(_LOCATION):
+            raise NotListed("the model names external data in a way that is not known")
+        for match in matches:
+            low, *high = match[1]
+            length = low + sum((digit - 1) << 7 for digit in high)
+            name = data[match.end() : match.end() + length].decode("utf-8", "surrogateescape")
+            if "\0" in name:
+                raise NotListed("the model names external data in a way that is not known")
+            found[f"data {name!a}"] = self.digest(str(parent / name))
+        return found
+
+    def _of_mlir(self, data: bytes, searched: tuple[str, ...]) -> dict[str, str]:
+        for mark, words in _READING.items():
+            if mark in data:
+                raise NotListed(f"{words} that the model names may read any file")
+        if _OBJECT not in data:
+            return {}
+        if data.startswith(_BYTECODE):
+            raise NotListed("the model is bytecode that names object files")
+        found = dict[str, str]()
+        for name in dict.fromkeys(match[1] for match in _STRING.finditer(data)):
+            text = _ESCAPE.sub(_unescaped, name).decode("utf-8", "surrogateescape")
+            if "\0" not in text:
+                found |= self._found((text,), searched)
+        return found
+
+    def _found(self, names: Sequence[str], searched: tuple[str, ...]) -> dict[str, str]:
+        """Return the digests of object files, wherever the compiler finds one of that name."""
+        found = dict[str, str]()
+        for name in names:
+            for place in ("", *searched):
+                path = os.path.join(place, name)
+                if os.path.isfile(self.path(path)):
+                    found[f"object {place} {name!a}"] = self.digest(path)
+        return found
+
+
+def _is_search(flag: str) -> bool:
+    return flag.startswith("--iree-hal-executable-object-search-path=")
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    if match[1] is not None:
+        return bytes.fromhex(match[1].decode("ascii"))
+    letter: bytes = match[2]
+    return _LETTERS.get(letter, letter)
+
+
+def _digest_of(found: dict[str, str]) -> str:
+    text = "\n".join(f"{name!a} {digest}" for name, digest in sorted(found.items()))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _digest(path: Path, shown: str) -> str:
+    """Digest a file, or all files of a folder with their names; `missing` for what is not there."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return "missing"
+    except (OSError, ValueError):
+        raise NotListed(f"{shown} cannot be read") from None
+    if stat.S_ISREG(mode):
+        return hashed(path)
+    if not stat.S_ISDIR(mode):
+        raise NotListed(f"{shown} is neither a file nor a folder")
+    found = dict[str, str]()
+    total_bytes = 0
+    for file in _files_below(path):
+        total_bytes += file.stat().st_size
+        if len(found) >= _MOST_FILES or total_bytes > _MOST_BYTES:
+            raise NotListed(f"the folder {shown} has more files than are read")
+        found[file.relative_to(path).as_posix()] = hashed(file)
+    return _digest_of(found)
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    """Yield the regular files of a folder; links to folders are followed, each folder once."""
+    seen = set[str]()
+    for directory, names, files in os.walk(folder, followlinks=True, onerror=_refuse):
+        real = os.path.realpath(directory)
+        if real in seen:
+            names.clear()
+            continue
+        seen.add(real)
+        if ".git" in names:
+            names.remove(".git")
+        for name in sorted(files):
+            path = Path(directory, name)
+            if name != ".git" and path.is_file():
+                yield path
+
+
+def _refuse(error: OSError) -> None:
+    raise NotListed(f"{error.filename} cannot be read")
+
+
+def with_inputs(cells: Iterable[PlannedCell], folder: Path, top: Path | None) -> tuple[PlannedCell, ...]:
+    """Return the builds of IREE with what each reads beside its model.
+
+    A relative path in a flag is relative to `folder`, that of the configuration. In the printed
+    command it is relative to `top`, as the model's path is; None: to `folder`, too.
+    """
+    reader = Reader(folder.resolve())
+    result = []
+    for cell in cells:
+        inputs = reader.of_iree(cell)
+        shown, places = _flags_shown(cell, reader, top)
+        result.append(structs.replace(shown, inputs=inputs.digest, unlisted=inputs.unlisted, places=places))
+    return tuple(result)
+
+
+def _flags_shown(
+    cell: PlannedCell, reader: Reader, top: Path | None
+) -> tuple[PlannedCell, tuple[tuple[str, str], ...]]:
+    """Return the build with its flags as they are printed, and each flag with absolute paths."""
+    places = dict[str, str]()
+
+    def shown(flags: Sequence[str]) -> tuple[str, ...]:
+        result = []
+        for flag in flags:
+            printed = flag
+            if kind_of(flag) == "paths":
+                paths = [path for path in paths_in(flag) if os.path.exists(reader.path(path))]
+                relative = [path for path in paths if not os.path.isabs(path)]
+                absolute = {path: os.path.normpath(reader.path(path)) for path in relative}
+                from_top = {path: _from(place, top) or path for path, place in absolute.items()}
+                printed = with_paths(flag, from_top)
+                places[printed] = with_paths(flag, absolute)
+            result.append(printed)
+        return tuple(result)
+
+    target = structs.replace(cell.target, flags=shown(cell.target.flags))
+    model = structs.replace(cell.model, import_flags=shown(cell.model.import_flags))
+    named = structs.replace(cell, target=target, model=model, user_flags=shown(cell.user_flags))
+    return named, tuple(places.items())
+
+
+def _from(place: str, top: Path | None) -> str:
+    """Return a path relative to the top of the repository; empty for one outside."""
+    if top is None or not Path(place).is_relative_to(top.resolve()):
+        return ""
+    return os.path.relpath(place, top.resolve())
+
+
+def not_cached(cells: Sequence[PlannedCell]) -> Iterator[str]:
+    """Yield a line for each reason for which builds are not cached."""
+    counts = dict[str, int]()
+    for cell in cells:
+        if cell.unlisted:
+            counts[cell.unlisted] = counts.get(cell.unlisted, 0) + 1
+    for why, count in counts.items():
+        builds = "1 build is" if count == 1 else f"{count} builds are"
+        yield f"{builds} not cached: {why}"

@@ -1,0 +1,133 @@
+"""A side that is a commit: the configuration, the models and the sources as that commit has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.config.configuration import Config, is_packaged, load_config
+from bot.config.requirements import pinned_compiler
+from bot.core.spec import COMMIT, MOVING, Sought, names_commit
+from bot.errors import BotError, ConfigError, InputError, UsageError
+from bot.study.specs import exists
+from bot.system.files import make_directory
+from bot.system.git import Git, Repository, repository_of
+from bot.system.processes import Cancel
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The files of one commit, which are there until the command ends."""
+
+    spec: str  # as the side names it, `ref:main`
+    sha: str
+    tree: Path  # its files
+    config_path: Path  # the configuration, in `tree`
+    config: Config
+    repository: Repository
+    brings_configuration: bool  # False where the configuration comes from outside the commit
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Name the files in errors as git does, `main:models/a.mlir`: the folder is temporary."""
+        with _named(self.tree, self.spec):
+            yield
+
+    def compiler(self, given: str = "") -> Sought:
+        """Return the compiler of this side; raises ConfigError or UsageError where none is named.
+
+        A command without a package is the commit itself. `given`: the compiler for every side
+        that names none, which overrides the pin in the commit.
+        """
+        command = self.config.command
+        if command and not command.package:
+            return Sought(self.spec)
+        if given:
+            return Sought(given)
+        side = "head" if self.config.compiler.head else "base"
+        with self.named():
+            sought = pinned_compiler(self.config, side, self.config_path.parent, self.tree, self.tree)
+        if not sought.spec or names_commit(sought.spec):
+            what = "this commit pins no compiler"
+            hint = "give --compiler SPEC, or commit compiler.requirements in the configuration"
+            raise UsageError(what, where=self.spec, hint=hint)
+        return sought
+
+
+def as_commit(spec: str, config: Config, config_path: Path | None, cancel: Cancel) -> str:
+    """Return `ref:NAME` for a SPEC that names a commit, empty for any other.
+
+    A name without `ref:` is a commit only where it is no release, no path and no command's words.
+    """
+    if names_commit(spec):
+        return spec
+    has_words = config.command is not None and not config.command.package
+    is_release = spec in MOVING or config.places.release(spec) is not None
+    if not spec.strip() or has_words or is_release or config_path is None or exists(spec):
+        return ""
+    git = Git(config_path.absolute().parent, cancel)
+    return f"{COMMIT}{spec}" if git.knows(spec) else ""
+
+
+def open_commit(spec: str, config_path: Path | None, cancel: Cancel, stack: ExitStack) -> Commit:
+    """Check out the commit that `spec` names, and read the configuration there.
+
+    A commit without this configuration gets the one in `config_path`: its globs then match the
+    files of the commit. `stack`: removes the files. Raises BotError.
+    """
+    name = spec.removeprefix(COMMIT)
+    if config_path is None:
+        what = "the packaged suite is the same at every commit"
+        raise UsageError(what, where=spec, hint="name a configuration of the repository: --config")
+    path = config_path.absolute()
+    git = Git(path.parent, cancel)
+    sha = git.resolve(name)
+    if sha is None:
+        raise UsageError("no such commit", where=spec, hint="fetch it, or name another ref")
+    top = Path(git.text("rev-parse", "--show-toplevel"))
+    tree = stack.enter_context(git.worktree(sha))
+    inside = tree / path.parent.resolve().relative_to(top) / path.name
+    brings_configuration = inside.is_file()
+    with _named(tree, spec):
+        if brings_configuration:
+            _require_inside(tree, [inside])
+        else:
+            _copy(path, inside)
+        config = load_config(inside)
+        _require_inside(tree, [model for model in config.models if not is_packaged(model)])
+    return Commit(
+        spec=spec,
+        sha=sha,
+        tree=tree,
+        config_path=inside,
+        config=config,
+        repository=repository_of(tree, cancel),
+        brings_configuration=brings_configuration,
+    )
+
+
+def _copy(source: Path, target: Path) -> None:
+    make_directory(target.parent)
+    try:
+        target.write_bytes(source.read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=str(source)) from None
+
+
+def _require_inside(tree: Path, paths: Iterable[Path]) -> None:
+    """Refuse a link that leads to a file which is not of the commit."""
+    for path in paths:
+        if not path.resolve().is_relative_to(tree.resolve()):
+            raise ConfigError("leaves the commit", where=str(path), hint="use files of the commit")
+
+
+@contextmanager
+def _named(tree: Path, spec: str) -> Iterator[None]:
+    name = spec.removeprefix(COMMIT)
+    try:
+        yield
+    except BotError as error:
+        error.rename(lambda text: text.replace(f"{tree}/", f"{name}:").replace(str(tree), spec))
+        raise
