@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from bot.cli.options import Arguments, Parser
+from bot.cli.grammar import Arguments, Parser
 from bot.errors import UsageError
 
-EXAMPLES = ("--action OWNER/REPO@COMMIT",)
+EXAMPLES = ("git init demo", "cd demo", "code-size-bot init")
 WORKFLOWS = ("code-size.yml", "code-size-post.yml")
 """Of the workflows ready to copy, those that are written: everything on one runner, and its trusted half."""
 PLACEHOLDER = "OWNER/REPO@v1"
@@ -22,12 +22,13 @@ _NEEDS = re.compile(r"^# Needs: .*\n(?:# .*\n)*(?:#\n)?", re.MULTILINE)
 
 def arguments(parser: Parser) -> None:
     parser.description = (
-        f"{parser.description}. Finds its models (.mlir and .mlirbc), the file that pins its compiler, and its default "
-        "branch. A repository that builds the compiler itself takes configs/workflows/iree-pkgci.yml instead."
+        f"{parser.description}\n\n"
+        "The command finds the models (.mlir, .mlirbc), the file that pins the compiler, and the default branch. "
+        "A repository that builds IREE itself copies configs/workflows/iree-pkgci.yml instead."
     )
-    about = "what the workflows use: OWNER/REPO@COMMIT of this action (default: to be filled in)"
+    about = "address of this action: OWNER/REPO@COMMIT"
     parser.add_argument("--action", default="", metavar="ACTION", help=about)
-    parser.add_argument("--force", action="store_true", help="write over files that are there")
+    parser.add_argument("--force", action="store_true", help="replace existing files")
 
 
 def run(arguments: Arguments) -> None:
@@ -42,7 +43,7 @@ def run(arguments: Arguments) -> None:
     action = arguments.action
     if action and not _ACTION.fullmatch(action):
         hint = "write OWNER/REPO@COMMIT, or ./ for the repository's own"
-        raise UsageError(f"{action!r} is no action", where="--action", hint=hint)
+        raise UsageError(f"{action!r} is not an action", where="--action", hint=hint)
     root = repository_of(Path(), arguments.cancel).top
     if root is None:
         raise UsageError("is in no git repository", where=str(Path.cwd()), hint="make it one: git init")

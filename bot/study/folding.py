@@ -196,6 +196,7 @@ def _all(tools: FoldTools, cells: Sequence[tuple[PlannedCell, Cell]], work: Work
 
     tasks = [Task(planned.cost, f"fold {cell.key}", partial(run, planned, cell)) for planned, cell in cells]
     with work.show.progress() as progress:
+        progress.stage("folding", len(tasks), "build")
         run_all(tasks, work.request.jobs, work.cancel.set, progress)
     return [audits[key] for key in sorted(audits)]
 

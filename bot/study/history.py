@@ -42,7 +42,7 @@ def release_study(specs: Sequence[str], work: Work) -> Study:
         UsageError: nothing is selected.
         CompilerUnavailable: not one of them can be had.
     """
-    specs = tuple(dict.fromkeys(work.places.release(spec) or spec for spec in specs))
+    specs = tuple(dict.fromkeys(work.release(spec) or spec for spec in specs))
     known = {spec: load_snapshot(Path(spec)) for spec in specs if is_snapshot(spec)}
     known = work.selected(known, must_match=len(known) == len(specs))
     plans, missing = _plans([spec for spec in specs if spec not in known], work)

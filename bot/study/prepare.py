@@ -112,6 +112,13 @@ class Work:
         """Where the configuration looks for wheels, beside the index."""
         return self.config.places
 
+    def release(self, spec: str) -> str | None:
+        """Return the release that a SPEC names, in its full form; a command without a package has no releases."""
+        command = self.config.command
+        if command is not None and not command.package:
+            return None
+        return self.places.release(spec)
+
     def planned(self) -> Planned:
         """The models, targets and cells that the request selects; the models are read once."""
         return self._planned
