@@ -192,7 +192,7 @@ class Work:
         with self.show.progress() as progress:
             keeps = is_writable(request.cache.absolute())
             if not keeps:
-                words = "it is used, and nothing that this run measures is kept"
+                words = "new builds are not kept"
                 self.show.say(f"the cache {request.cache} is read-only: {words}")
             cache, texts = CellCache(request.cache, keeps), TextStore(request.cache, keeps)
             yield Resources(cache, request.jobs, self.config.timeout_seconds, self.cancel, progress, texts)

@@ -578,7 +578,7 @@ def test_merged_parts_are_the_run(bench: Bench) -> None:
     for cell in whole.cells:
         names.append(bench.write(f"part-{cell.key.model}.json", replace(whole, cells=(cell,))))
     found = bench.run("merge", names[0], "--out", "new/head.json")
-    assert found.err.strip() == "wrote new/head.json: 1 build; in no part: 1 build of the plan, such as b on vmvx"
+    assert found.err.strip() == "wrote new/head.json: 1 build (1 planned build missing in all parts, such as b on vmvx)"
     found = bench.run("merge", *names[::-1], "--out", "new/head.json")
     assert (found.code, found.err.strip()) == (0, "wrote new/head.json: 2 builds")
     assert (bench.folder / "new" / "head.json").read_text() == to_json(whole)

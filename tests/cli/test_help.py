@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from places import ROOT
+from real_compilers import own_cache
 
 from bot.cli.main import COMMANDS, build_parser, main
 
@@ -23,6 +24,12 @@ from bot.cli.main import main
 sys.exit(main())
 """
 OPTION = re.compile(r"  (-\S.*?)(?:  +(\S.*))?")
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return one cache for all examples: which builds are in it changes no exit code."""
+    return own_cache(tmp_path_factory.mktemp("examples") / "cache", "3.11.0", "3.13.0")
 
 
 @pytest.fixture
@@ -114,8 +121,7 @@ def test_an_example_can_be_pasted_from_a_narrow_terminal(
 @pytest.mark.compiler
 @pytest.mark.network
 @pytest.mark.parametrize("command", [name for name in PAGES if name not in ON_GITHUB])
-def test_every_example_runs_in_an_empty_directory(command: str, home: Path) -> None:
-    """One cache serves all of them: which compilers and builds are in it changes no exit code."""
+def test_every_example_runs_in_an_empty_directory(command: str, cache: Path, home: Path) -> None:
     program = home / "bin/code-size-bot"
     program.parent.mkdir()
     program.write_text(PROGRAM, encoding="utf-8")
@@ -123,13 +129,11 @@ def test_every_example_runs_in_an_empty_directory(command: str, home: Path) -> N
     work = home / "work"
     work.mkdir()
     path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
-    cache = Path.home().parent / "examples-cache"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": path, "CODE_SIZE_CACHE": str(cache)}
     script = ""
     for line in examples_of(command):
         judges = re.match(r"code-size-bot (compare|report) ", line)
         script += f"{line}" + (" || [ $? = 1 ]" if judges else "") + " || exit 9\n"
-    done = subprocess.run(
-        ["sh", "-c", script], cwd=work, env=environment, capture_output=True, text=True, timeout=1700, check=False
-    )
+    argv = ["sh", "-c", script]
+    done = subprocess.run(argv, cwd=work, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{script}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"

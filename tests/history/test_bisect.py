@@ -159,7 +159,7 @@ REFUSED: dict[str, tuple[tuple[Value, ...], list[str], str]] = {
     "no value": ((5, 7, None), [], "BAD has no value: failed: error: 3.4.0 refuses it"),
     "metric": ((5, 7, 9), ["--metric", "artifact_byte"], "did you mean 'artifact_bytes'"),
     "unit": ((5, 7, 9), ["--limit", "5ms"], "--limit: '5ms' is not a number of bytes"),
-    "number": ((5, 7, 9), ["--limit", "much"], "--limit: 'much' is no number"),
+    "number": ((5, 7, 9), ["--limit", "much"], "--limit: 'much' is not a number"),
     "noisy": ((5, 7, 9), ["--metric", "compile_cpu_ms"], "compile_cpu_ms varies from run to run: nothing"),
 }
 
