@@ -21,7 +21,7 @@ Check = tuple[str, str, str]  # What was looked at, what was found, and how to f
 
 
 def arguments(parser: Parser) -> None:
-    about = "compiler to check, too: which Python can read its IR"
+    about = "compiler to check as well"
     parser.add_argument("compiler", nargs="*", type=spec, metavar="SPEC", help=about)
     add_cache(parser)
 

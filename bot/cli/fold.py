@@ -14,7 +14,7 @@ def arguments(parser: Parser) -> None:
     parser.description = (
         f"{parser.description}\n\n"
         "The command merges near-duplicate executables that deduplication did not merge. What they differ in becomes "
-        "operands. It compiles the result and, on the CPU, runs and times it next to the original. "
+        "operands. On the CPU, it runs the program before and after, and compares outputs and times. "
         "A merge whose outputs differ, or that saves nothing, is dropped and listed.\n\n"
         "The command writes fold.json, fold.md and the merged modules."
     )

@@ -14,9 +14,9 @@ EXAMPLES = (
 def arguments(parser: Parser) -> None:
     parser.description = (
         f"{parser.description}\n\n"
-        "A range such as 3.8.0..3.13.0 or 3.11.0..latest has all releases between its ends. The command measures what "
-        "the cache lacks, and writes history.json, history.md and history.html. A build that does not compile is "
-        "a gap with its reason.\n\n"
+        "A range such as 3.8.0..3.13.0 or 3.11.0..latest has all releases between its ends. The command measures "
+        "the builds that are not in the cache. A build that does not compile becomes a gap with its reason. "
+        "The command writes history.json, history.md and history.html.\n\n"
         "--store reads stored baselines instead of releases. PLACE is data-branch or a directory (default: the store "
         "that the configuration names)."
     )

@@ -60,7 +60,7 @@ GROUPS = {
         "review": (action, "measure a pull request or a manual run, and report"),
         "post": (action, "post the report of a run that had no token"),
         "baseline": (action, "measure a push and store its snapshot"),
-        "action": (action, "do what the event asks for"),
+        "action": (action, "run review, post or baseline, as the event needs"),
     },
 }
 """Group → command → its file, and what it is for."""

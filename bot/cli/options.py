@@ -185,9 +185,9 @@ def add_flags(parser: Parser, where: str = "every build", dest: str = "flags") -
 
 def add_suspects(parser: Parser) -> None:
     """Add --suspects and --source."""
-    about = "find commits on GitHub that touched a cause"
+    about = "list compiler commits on GitHub behind each cause"
     parser.add_argument("--suspects", action="store_true", help=about)
-    about = "find these commits in a clone, without network"
+    about = "search this clone for the commits, not GitHub"
     parser.add_argument("--source", type=clone, metavar="DIR", help=about)
 
 

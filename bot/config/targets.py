@@ -36,7 +36,8 @@ class TargetKeys(Keys, frozen=True):
             replace them where the option is the same.
         releases: Ranges of the compiler's releases, as pip writes them ('<3.11'), each with the flags that stand there
             in place of 'flags'. The first range that has the compiler's release counts; without one, 'flags' do.
-        unsupported: Why this target cannot be compiled; its cells are reported as unsupported with this reason.
+        unsupported: Why no compiler can compile this target. `code-size-bot targets` shows the reason, and reports do
+            not list its builds as missing.
     """
 
     keywords: ClassVar[Plain] = {**except_beside(extends=("backend",))}
