@@ -30,7 +30,7 @@ from bot.config.yaml_file import (
     read_yaml,
 )
 from bot.core.metrics import METRIC_BY_ID, MOST_OWN, OWN_ID, OwnMetric, OwnMetrics, Unit, own_metrics
-from bot.core.near import near_or_known
+from bot.core.near import near_or_known, nearest
 from bot.core.planned import Target
 from bot.core.policy import DEFAULT_STATES, Rule, Status, misfit
 from bot.core.record import Small
@@ -340,14 +340,17 @@ def chosen_config(given: Path | None, say: Callable[[str], None]) -> Path | None
     Raises ConfigError where what was named is not there.
     """
     if given is None:
-        nearest = find_config(Path.cwd())
-        say(f"configuration: {nearest or 'the packaged suite'}")
-        return nearest
+        found = find_config(Path.cwd())
+        say(f"configuration: {found or 'the packaged suite'}")
+        return found
     if str(given) in SUITES and not given.is_file():
         file = SUITES[str(given)]
         return configs_dir() / file if file else None
     if not given.exists():
+        near = [] if given.suffix else nearest(str(given), SUITES)
         hint = f"without --config it is {' or '.join(CONFIG_NAMES)} if one is there; quick and full are packaged suites"
+        if near:
+            hint = f"did you mean the suite {near[0]}?"
         raise ConfigError("cannot be read: No such file or directory", where=str(given), hint=hint)
     return given
 
