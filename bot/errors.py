@@ -1,7 +1,7 @@
 """The error tree: what went wrong, where, and how to fix it; one exit code per class.
 
-Everything a user can cause ends here and is caught once, in `bot.cli.main`. Whatever else is raised is a fault of the
-program, which `InternalError.of` puts into one line.
+`bot.cli.main` prints what reaches it as one line. Any other exception is a bug of the program, and becomes an
+`InternalError`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class BotError(Exception):
         super().__init__(self.line)
 
     def rename(self, said: Callable[[str], str]) -> None:
-        """Say it with other names, in place: what a subclass knows beside the words is kept."""
+        """Replace names in the message, in place; the other attributes of a subclass stay."""
         self.what, self.where, self.hint = said(self.what), said(self.where), said(self.hint)
         self.args = (self.line,)
 
     @property
     def line(self) -> str:
-        """The message as one line."""
+        """Return the message as one line."""
         place = f"{self.where}: " if self.where else ""
         advice = f" ({self.hint})" if self.hint else ""
         text = " ".join(f"{place}{self.what}{advice}".split())
@@ -56,7 +56,7 @@ class OutputError(BotError):
 
 
 class MalformedBinary(InputError):
-    """Bytes that are not what their format says; readers raise this and nothing else."""
+    """Bytes that do not follow their format; readers raise this and nothing else."""
 
 
 class ImpossibleBinary(MalformedBinary):
@@ -71,7 +71,7 @@ class NetworkError(BotError):
     """GitHub or the network did not answer, or refused.
 
     Args:
-        permission: what the job's token lacks, as in a workflow (`checks: write`); empty where that is not it.
+        permission: the permission that the token lacks, as a workflow writes it (`checks: write`); else empty.
     """
 
     exit_code = 3
@@ -84,37 +84,37 @@ class NetworkError(BotError):
 
 
 class CompilerUnavailable(BotError):
-    """A SPEC from which no compiler could be had."""
+    """A SPEC that gives no compiler."""
 
     exit_code = 4
 
 
 class NoVerdict(BotError):
-    """Nothing could be compared: neither that all is well nor that it is not can be said."""
+    """Nothing could be compared, so that there is neither a pass nor a failure."""
 
     exit_code = 5
 
 
 class StrayProcess(BotError):
-    """What a compiler started lives on, where nothing may that is not trusted."""
+    """A process that a compiler started still runs, in a job that must not leave one."""
 
     exit_code = 5
 
 
 class InternalError(BotError):
-    """A fault of the program itself; the exception that showed it is the cause."""
+    """A bug of the program itself; its exception is the cause."""
 
     exit_code = 5
 
     @classmethod
     def of(cls, error: Exception, *, public: bool = False) -> InternalError:
-        """The one line about an exception that nobody foresaw; raise it `from error`.
+        """Return the error for an unexpected exception; raise it `from error`.
 
-        `public`: leave out what the exception says, which may be anybody's words.
+        `public`: leave out the text of the exception, which may come from untrusted input.
         """
         words = "" if public else " ".join(str(error).split())[:_SAID_CHARS]
-        what = f"a fault of the program, not of what it was given: {type(error).__name__}{words and f': {words}'}"
-        hint = "please report it, with the traceback that CODE_SIZE_TRACEBACK=1 prints"
+        what = f"internal error: {type(error).__name__}{words and f': {words}'}"
+        hint = "please report it with the traceback: set CODE_SIZE_TRACEBACK=1 and run again"
         return cls(what, where=_raised_at(error.__traceback__), hint=hint)
 
 
@@ -122,7 +122,7 @@ _SAID_CHARS = 200
 
 
 def _raised_at(trace: TracebackType | None) -> str:
-    """Module and line of the innermost of our own frames: libraries are called by someone."""
+    """Return module and line of the innermost frame of this program, not of a library."""
     place = ""
     while trace is not None:
         module = str(trace.tb_frame.f_globals.get("__name__", ""))
@@ -133,6 +133,6 @@ def _raised_at(trace: TracebackType | None) -> str:
 
 
 class Interrupted(BotError):
-    """Ctrl-C, SIGTERM or SIGHUP: children are gone, finished cells are in the cache."""
+    """Ctrl-C, SIGTERM or SIGHUP: all children have ended, and finished builds are in the cache."""
 
     exit_code = 130

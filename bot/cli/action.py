@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 
-from bot.cli.options import Arguments, Parser
+from bot.cli.grammar import Arguments, Parser
 
 EXAMPLES = ()
 
 
 def arguments(parser: Parser) -> None:
-    about = "Reads the event, the token and everything else from the environment that GitHub Actions sets (INPUT_*)."
-    parser.description = f"{parser.description}. {about}"
     name = parser.prog.split()[-1]
-    how = f"with: {{command: {'auto' if name == 'action' else name}}}"
-    parser.epilog = f"example:\n  {parser.prog}    # in a workflow: uses: OWNER/REPO@v1, {how}"
+    parser.description = (
+        f"{parser.description}\n\n"
+        "The command reads the event, the token and all inputs from variables that GitHub Actions sets (INPUT_*)."
+    )
+    command = "auto" if name == "action" else name
+    parser.epilog = f"in a workflow:\n  uses: OWNER/REPO@v1\n  with: {{command: {command}}}"
 
 
 def run(arguments: Arguments) -> int:

@@ -2,37 +2,39 @@
 
 from __future__ import annotations
 
-from bot.cli.options import Arguments, Parser, add_cell, add_config, add_format, add_out, add_suspects, add_work, spec
+from bot.cli.grammar import Arguments, Parser
+from bot.cli.options import add_cell, add_config, add_format, add_out, add_suspects, add_work, spec
 
 EXAMPLES = (
-    "--model mobilenet_v1_f32_224 --target x86_64 3.11.0 3.13.0",
-    "--metric executables --model 'bert*s128' --target vmvx --among dist 3.12.0 3.13.0",
-    "--model mobilenet_v1_f32_224 --target x86_64 --limit 64KiB --among 'nightly/*.json' a.json b.json",
+    "code-size-bot bisect 3.11.0 3.13.0 --config quick --model mobilenet_v1_f32_224 --target x86_64",
+    "code-size-bot bisect 3.11.0 3.13.0 --among 3.12.0 --config quick --model mobilenet_v1_f32_224 --target x86_64 "
+    "--metric stack_max_bytes",
 )
 
 
 def arguments(parser: Parser) -> None:
     parser.description = (
-        f"{parser.description}. Bad is a value above the limit: without --limit, one that is nearer to BAD's "
-        "than to GOOD's. Between two releases all that are offered are candidates, between two wheels those "
-        "of their directory. What cannot be measured is skipped."
+        f"{parser.description}\n\n"
+        "A value above --limit is bad. Without --limit, a value is bad if it is nearer to the value of BAD. "
+        "A candidate that cannot be measured is skipped.\n\n"
+        "The candidates between two releases are all releases between them. Between two wheels, they are the wheels "
+        "of their directory. --among names other candidates, from GOOD to BAD: SPECs, globs, or directories of wheels "
+        "or snapshots."
     )
-    parser.add_argument("good", type=spec, metavar="GOOD", help="a SPEC: here it is good")
-    parser.add_argument("bad", type=spec, metavar="BAD", help="likewise: here it is bad")
-    about = "what moved, by its id (default: %(default)s)"
+    parser.add_argument("good", type=spec, metavar="GOOD", help="SPEC with the good value")
+    parser.add_argument("bad", type=spec, metavar="BAD", help="SPEC with the bad value")
+    about = "id of the metric (default: %(default)s)"
     parser.add_argument("--metric", default="artifact_bytes", metavar="ID", help=about)
     add_cell(parser)
-    parser.add_argument("--limit", type=spec, metavar="VALUE", help="bad is what is above it: 64KiB, 120")
-    about = (
-        "what lies between, from GOOD to BAD: a SPEC, a glob, or a directory of wheels or of snapshots; repeatable "
-        "(default: what is offered)"
-    )
+    about = "largest good value, such as 64KiB or 120"
+    parser.add_argument("--limit", type=spec, metavar="VALUE", help=about)
+    about = "candidates between GOOD and BAD (repeatable)"
     parser.add_argument("--among", type=spec, action="append", default=[], metavar="SPEC", help=about)
     add_config(parser)
     add_work(parser)
     add_suspects(parser)
-    add_format(parser, "what bisect.json has, and nothing else,")
-    add_out(parser, "bisect.json and the report of the step")
+    add_format(parser, "the JSON of bisect.json")
+    add_out(parser, "bisect.json and the report")
 
 
 def run(arguments: Arguments) -> None:

@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-from bot.cli.options import Arguments, Parser, add_format, add_out, add_selectors, add_sides, add_suspects, path, spec
-from bot.errors import UsageError
+from bot.cli.grammar import Arguments, Parser
+from bot.cli.options import add_format, add_out, add_selectors, add_sides, add_suspects, named_sides, path, spec
 
 EXAMPLES = (
-    "3.11.0 3.13.0 --config quick",
-    "--base 3.13.0 --head 3.13.0 --flags='--iree-opt-level=O2' --model 'bert*'",
-    "--compiler 3.13.0 --head-config edited.yml --format json",
+    "code-size-bot compare 3.11.0 3.13.0 --config quick",
+    "code-size-bot compare --compiler 3.13.0 --flags='--iree-opt-level=O2' --config quick --model 'bert*s128'",
+    "code-size-bot compare out/base.json 3.13.0 --config quick --model 'bert*s128' --format json",
 )
 
 
 def arguments(parser: Parser) -> None:
     parser.description = (
-        f"{parser.description}. With --flags or --head-config it tries them: a compiler that is named for one "
-        "side is then both sides'; where none is, each side has the head of its configuration."
+        f"{parser.description}\n\n"
+        "A side without a SPEC gets the compiler that the configuration names. With --flags or --head-config, "
+        "one SPEC is the compiler of both sides. The thresholds always come from --config."
     )
-    parser.add_argument("sides", nargs="*", type=spec, metavar="SPEC", help="the base and the head side, in this order")
+    parser.add_argument("sides", nargs="*", type=spec, metavar="SPEC", help="base side, then head side")
     add_sides(parser, "compiler or snapshot")
-    about = "models, targets and flags of the head side alone (default: --config, which has the rules in any case)"
+    about = "models, targets and flags of the head side only"
     parser.add_argument("--head-config", type=path, metavar="FILE", help=about)
     add_suspects(parser)
-    add_format(parser, "what report.json has, and nothing else,")
+    add_format(parser, "the JSON of report.json")
     add_out(parser)
     add_selectors(parser)
 
 
 def run(arguments: Arguments) -> int:
-    specs = {"base": arguments.base, "head": arguments.head, "both": arguments.compiler}
-    if len(arguments.sides) > 2:
-        raise UsageError(
-            "two sides are compared", where=" ".join(arguments.sides), hint="`history` takes more releases"
-        )
-    for side, word in zip(("base", "head"), arguments.sides, strict=False):
-        if specs[side]:
-            raise UsageError(f"the {side} side is named twice", where=f"{word} and --{side} {specs[side]}")
-        specs[side] = word
+    specs = {**named_sides(arguments), "both": arguments.compiler}
 
     from dataclasses import replace
 
@@ -47,8 +40,9 @@ def run(arguments: Arguments) -> int:
     from bot.study.tracing import traced
 
     request = request_of(arguments, specs)
-    if own := arguments.head_config:
-        request = replace(request, configs={"head": chosen_config(own, arguments.show.say)})
+    if arguments.head_config:
+        config = chosen_config(arguments.head_config, arguments.show.say)
+        request = replace(request, configs={"head": config})
     work, known, baseline, plans = both_sides(request, arguments.show, arguments.cancel)
     sides = traced(plans, known, work)
     return publish(reported(work.config, sides["base"], sides["head"], baseline, work.texts), work)

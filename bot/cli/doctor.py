@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bot.cli.options import Arguments, Parser, add_cache
+from bot.cli.grammar import Arguments, Parser
+from bot.cli.options import add_cache, spec
 from bot.errors import BotError
 
 if TYPE_CHECKING:
@@ -14,14 +15,14 @@ if TYPE_CHECKING:
 
     from bot.system.processes import Cancel
 
-EXAMPLES = ("",)
+EXAMPLES = ("code-size-bot doctor", "code-size-bot doctor 3.13.0")
 _NEEDED_FREE_BYTES = 2 << 30
 Check = tuple[str, str, str]  # What was looked at, what was found, and how to fix it (empty where all is well)
 
 
 def arguments(parser: Parser) -> None:
-    about = "also say who reads the IR of this compiler: its own bindings, with which Python, or those of a release"
-    parser.add_argument("compiler", nargs="*", metavar="SPEC", help=about)
+    about = "compiler to check as well"
+    parser.add_argument("compiler", nargs="*", type=spec, metavar="SPEC", help=about)
     add_cache(parser)
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from bot.cli.options import Arguments, Parser, add_cell, path
+from bot.cli.grammar import Arguments, Parser
+from bot.cli.options import add_cell, path
 
-EXAMPLES = ("out/report.json --model bert_l4_f32_s128 --target x86_64 --dispatch dispatch_4",)
+EXAMPLES = (
+    "code-size-bot compare 3.11.0 3.13.0 --config quick --target x86_64",
+    "code-size-bot explain out/report.json --model bert_l4_f32_s128 --target x86_64",
+)
 
 
 def arguments(parser: Parser) -> None:
-    parser.add_argument("report", type=path, metavar="report.json", help="what a compare has written, or its directory")
+    about = "report that `compare` or `report` wrote, or its directory"
+    parser.add_argument("report", type=path, metavar="report.json", help=about)
     add_cell(parser)
-    about = "only this dispatch, with all that is known of it: its name as it is shown, its beginning, or a glob"
+    about = "show one dispatch: its name, its first letters, or a glob"
     parser.add_argument("--dispatch", metavar="D", help=about)
 
 

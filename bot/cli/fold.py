@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from bot.cli.options import Arguments, Parser, add_compiler, add_flags, add_out, add_selectors, share
+from bot.cli.grammar import Arguments, Parser
+from bot.cli.options import add_compiler, add_flags, add_out, add_selectors, share
 
 EXAMPLES = (
-    "--compiler 3.13.0 --model 'mobilenet_v1*' --target x86_64 --out out",
-    "--compiler 3.13.0 --model 'mobilebert*int8*' --max-slowdown 1% --out out",
+    "code-size-bot fold --compiler 3.13.0 --config quick --model mobilenet_v1_f32_224 --target x86_64 --no-run",
 )
 
 
 def arguments(parser: Parser) -> None:
     parser.description = (
-        f"{parser.description}. Executables that deduplication left apart are made one, with what they differ in as "
-        "operands; the result is compiled, and on the CPU run and timed beside the original. Writes fold.json, fold.md "
-        "and the folded modules. What is not equal, or has no gain, is left and listed: that is no failure."
+        f"{parser.description}\n\n"
+        "The command merges near-duplicate executables that deduplication did not merge. What they differ in becomes "
+        "operands. On the CPU, it runs the program before and after, and compares outputs and times. "
+        "A merge whose outputs differ, or that saves nothing, is dropped and listed.\n\n"
+        "The command writes fold.json, fold.md and the merged modules."
     )
-    add_compiler(parser, "the compiler (default: compiler.head of the configuration)")
-    about = "the most run time that folding may cost a build, such as 1%% (default: every fold with gain is kept)"
-    parser.add_argument("--max-slowdown", type=share, metavar="PERCENT", help=about)
-    about = "compile only: outputs are not compared, and nothing is timed"
-    parser.add_argument("--no-run", action="store_true", help=about)
+    add_compiler(parser, "compiler to measure (default: compiler.head)")
+    about = "run time that a build may lose, such as 1%% (default: any)"
+    parser.add_argument("--max-slowdown", type=share, metavar="MAX", help=about)
+    parser.add_argument("--no-run", action="store_true", help="compile only: run and time nothing")
     add_flags(parser)
     add_out(parser, "the files")
     add_selectors(parser)
@@ -28,7 +29,7 @@ def arguments(parser: Parser) -> None:
 
 def run(arguments: Arguments) -> None:
     """Raises UsageError where nobody names a compiler; NoVerdict, with the files written, where nothing compiled."""
-    from bot.cli.work import work_of
+    from bot.cli.work import place_of_nothing, work_of
     from bot.errors import NoVerdict, UsageError
     from bot.show.blocks import TERMINAL
     from bot.show.filters import plural
@@ -42,9 +43,13 @@ def run(arguments: Arguments) -> None:
         raise UsageError(what, where="--max-slowdown", hint="leave out one of the two")
     work = with_compiler(work_of(arguments, {"head": arguments.compiler}))
     audit = audited(work, arguments.max_slowdown, runs=not arguments.no_run)
-    files = write_folds(audit, work.config.templates, work.request.out)
-    arguments.show.answer(lambda out: print_blocks(fold_blocks(audit, TERMINAL), out), files=files)
-    if all(cell.artifact_bytes.before is None for cell in audit.cells):
+    out = work.request.out
+    is_empty = all(cell.artifact_bytes.before is None for cell in audit.cells)
+    if is_empty:
+        out = place_of_nothing(out, "fold.json", work.show.say)
+    files = write_folds(audit, work.config.templates, out)
+    arguments.show.answer(lambda console: print_blocks(fold_blocks(audit, TERMINAL), console), files=files)
+    if is_empty:
         reason = next((cell.note for cell in audit.cells if cell.note), "")
-        where, what = str(work.request.out / "fold.json"), f"none of {plural(len(audit.cells), 'build')} was measured"
+        where, what = str(out / "fold.json"), f"none of {plural(len(audit.cells), 'build')} was measured"
         raise NoVerdict(what, where=where, hint=reason[:200])

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-from bot.cli.options import Arguments, Parser, add_flags, add_format, add_out, add_selectors, positive, spec
+from bot.cli.grammar import Arguments, Parser
+from bot.cli.options import add_flags, add_format, add_out, add_selectors, positive, spec
 
 EXAMPLES = (
-    "--releases 3.8.0..3.13.0 --target 'llvm-cpu-*'",
-    "--releases 3.11.0,3.13.0,build/tools/iree-compile --model 'mobilenet*'",
-    "--store data-branch --last 50",
+    "code-size-bot history --releases 3.11.0..3.13.0 --config quick --target x86_64",
+    "code-size-bot history --releases 3.11.0,3.13.0 --config quick --model 'mobilenet*' --format json",
 )
 
 
 def arguments(parser: Parser) -> None:
     parser.description = (
-        f"{parser.description}: when each number of each build moved, by how much and why. Measures what the cache "
-        "does not have, and writes history.json, history.md and history.html. Where a model does not compile there is "
-        "a gap with its reason."
+        f"{parser.description}\n\n"
+        "A range such as 3.8.0..3.13.0 or 3.11.0..latest has all releases between its ends. The command measures "
+        "the builds that are not in the cache. A build that does not compile becomes a gap with its reason. "
+        "The command writes history.json, history.md and history.html.\n\n"
+        "--store reads stored baselines instead of releases. PLACE is data-branch or a directory (default: the store "
+        "that the configuration names)."
     )
-    about = (
-        "a range of releases with all that are offered between (3.8.0..3.13.0, 3.11.0..latest), or any SPECs and "
-        "snapshots; repeatable, and with commas between"
-    )
+    about = "range, or SPECs with commas between (repeatable)"
     parser.add_argument("--releases", type=spec, action="append", default=[], metavar="SPECS", help=about)
-    about = (
-        "the stored baselines in place of releases: data-branch, or a directory (default: where the configuration "
-        "keeps them)"
-    )
+    about = "read stored baselines from PLACE"
     parser.add_argument("--store", type=spec, nargs="?", const="configured", metavar="PLACE", help=about)
-    about = "with --store: only the last N that were stored (default: %(default)s)"
+    about = "read only the last N stored baselines (default: %(default)s)"
     parser.add_argument("--last", type=positive, default=100, metavar="N", help=about)
     add_flags(parser)
-    add_format(parser, "what history.json has, and nothing else,")
+    add_format(parser, "the JSON of history.json")
     add_out(parser, "the three files")
     add_selectors(parser)
 
@@ -43,7 +40,7 @@ def run(arguments: Arguments) -> None:
         CompilerUnavailable: not one release can be had.
         NoVerdict: nothing was measured; the files are written all the same.
     """
-    from bot.cli.work import work_of
+    from bot.cli.work import place_of_nothing, work_of
     from bot.core.history import history_lines
     from bot.errors import NoVerdict, UsageError
     from bot.show.blocks import TERMINAL
@@ -54,7 +51,7 @@ def run(arguments: Arguments) -> None:
 
     if bool(arguments.releases) == bool(arguments.store):
         hint = "such as --releases 3.8.0..3.13.0, or --store for the stored baselines"
-        raise UsageError("name releases or a store, one of the two", hint=hint)
+        raise UsageError("name either releases or a store", hint=hint)
     work = work_of(arguments, models=not arguments.store)
     if arguments.store:
         study = last_stored(arguments.store, arguments.last, work)
@@ -62,12 +59,17 @@ def run(arguments: Arguments) -> None:
         specs = releases_of(tuple(arguments.releases), work.places, work.cancel, work.show.say)
         study = release_study(specs, work)
     answer = explained_history(study, work.config, work.texts)
-    files = write_history(answer, work.config.templates, work.request.out)
+    out = work.request.out
+    if not study.measured:
+        out = place_of_nothing(out, "history.json", work.show.say)
+    files = write_history(answer, work.config.templates, out)
     arguments.show.answer(
-        lambda out: print_blocks(history_blocks(answer, TERMINAL), out), lambda: history_lines(answer), files=files
+        lambda console: print_blocks(history_blocks(answer, TERMINAL), console),
+        lambda: history_lines(answer),
+        files=files,
     )
     if not study.measured:
         of_cells = (row[at].reason for at in range(len(study.variants)) for row in study.rows.values())
         reasons = (*of_cells, *(one.reason for one in study.variants))
         hint = next(filter(None, reasons), "")[:200]
-        raise NoVerdict("nothing was measured", where=str(work.request.out / "history.json"), hint=hint)
+        raise NoVerdict("nothing was measured", where=str(out / "history.json"), hint=hint)

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from bot.cli.options import Arguments, Parser
+from bot.cli.grammar import Arguments, Parser
 from bot.errors import UsageError
 
-EXAMPLES = ("--action OWNER/REPO@COMMIT",)
+EXAMPLES = ("git init demo", "cd demo", "code-size-bot init")
 WORKFLOWS = ("code-size.yml", "code-size-post.yml")
 """Of the workflows ready to copy, those that are written: everything on one runner, and its trusted half."""
 PLACEHOLDER = "OWNER/REPO@v1"
@@ -22,16 +22,17 @@ _NEEDS = re.compile(r"^# Needs: .*\n(?:# .*\n)*(?:#\n)?", re.MULTILINE)
 
 def arguments(parser: Parser) -> None:
     parser.description = (
-        f"{parser.description}. Finds its models (.mlir and .mlirbc), the file that pins its compiler, and its default "
-        "branch. A repository that builds the compiler itself takes configs/workflows/iree-pkgci.yml instead."
+        f"{parser.description}\n\n"
+        "The command finds the models (.mlir, .mlirbc), the file that pins the compiler, and the default branch. "
+        "A repository that builds IREE itself copies configs/workflows/iree-pkgci.yml instead."
     )
-    about = "what the workflows use: OWNER/REPO@COMMIT of this action (default: to be filled in)"
+    about = "address of this action: OWNER/REPO@COMMIT"
     parser.add_argument("--action", default="", metavar="ACTION", help=about)
-    parser.add_argument("--force", action="store_true", help="write over files that are there")
+    parser.add_argument("--force", action="store_true", help="replace existing files")
 
 
 def run(arguments: Arguments) -> None:
-    """Raises UsageError where the action is none, no repository is here or a file is there: nothing was written."""
+    """Raises UsageError, before anything is written, for a wrong action, a missing repository or an existing file."""
     from bot.cli.showing import for_log
     from bot.config.configuration import CONFIG_NAMES, load_config
     from bot.config.starter import configuration, discover, offer_lines
@@ -42,10 +43,10 @@ def run(arguments: Arguments) -> None:
     action = arguments.action
     if action and not _ACTION.fullmatch(action):
         hint = "write OWNER/REPO@COMMIT, or ./ for the repository's own"
-        raise UsageError(f"{action!r} is no action", where="--action", hint=hint)
+        raise UsageError(f"{action!r} is not an action", where="--action", hint=hint)
     root = repository_of(Path(), arguments.cancel).top
     if root is None:
-        raise UsageError("is in no git repository", where=str(Path.cwd()), hint="make it one: git init")
+        raise UsageError("is not in a git repository", where=str(Path.cwd()), hint="make one: git init")
     git = Git(root, arguments.cancel)
     offer, branch = discover(root, git), git.default_branch() or "main"
     config = next((name for name in CONFIG_NAMES if os.path.lexists(root / name)), CONFIG_NAMES[-1])
@@ -53,7 +54,7 @@ def run(arguments: Arguments) -> None:
     texts |= {f".github/workflows/{file}": workflow(file, branch, action) for file in WORKFLOWS}
     there = [name for name in texts if os.path.lexists(root / name)]
     if there and not arguments.force:
-        raise UsageError("already there", where=", ".join(there), hint="--force writes over it, and keeps no copy")
+        raise UsageError("already exists", where=", ".join(there), hint="--force replaces it, and keeps no copy")
     for name, text in texts.items():
         write_atomically(root / name, text.encode())
     load_config(root / config)  # what is written has to be taken
@@ -65,7 +66,7 @@ def run(arguments: Arguments) -> None:
 
 
 def workflow(file: str, branch: str, action: str) -> str:
-    """A workflow ready to copy, for this default branch and this action; what it needs is no longer said, but done."""
+    """Return a workflow for this default branch and this action, without the remarks that they answer."""
     from bot.config.configuration import configs_dir
 
     text = (configs_dir() / "workflows" / file).read_text(encoding="utf-8")
@@ -91,22 +92,21 @@ def _steps(config: str, branch: str, action: str) -> Iterator[str]:
 
     if not action:
         yield (
-            f"In both workflows write the action's address and the commit of a release in place of {PLACEHOLDER} (init "
-            "--force --action ADDRESS@COMMIT does it)."
+            f"Replace {PLACEHOLDER} in both workflows by the address of the action and the commit of a release. "
+            "The command `code-size-bot init --force --action ADDRESS@COMMIT` does it, too."
         )
-    yield f"Look through {config}: which targets you ship, what may grow."
+    yield f"Read {config}: set the targets that you ship, and how much may grow."
     yield (
-        "On GitHub, Settings > Actions > General: allow this action, and those of `actions/`. Each job asks for the "
-        "permissions that it needs; where an organisation limits them, it needs pull-requests, checks and contents: "
-        "write."
+        "On GitHub, open Settings > Actions > General. Allow this action, and those of `actions/`. If your "
+        "organisation limits permissions, allow `write` for pull-requests, checks and contents."
     )
     yield (
-        f"Make the label {APPROVAL_LABEL} (gh label create {APPROVAL_LABEL}): set by someone with write access, it "
-        "accepts findings."
+        f"Create the label that accepts findings: gh label create {APPROVAL_LABEL}. It counts only if somebody with "
+        "write access sets it."
     )
-    yield f"Commit, and push to {branch}: that run stores the first baseline, on the branch code-size-data."
+    yield f"Commit, and push to {branch}. That run stores the first baseline, on the branch code-size-data."
     yield (
-        f'Open a pull request. What it changes is shown in a comment, in the check "code size ({branch})" and in the '
-        "summary of its run; where nothing changed there is no comment, unless the configuration says "
-        f"`comment: always`. If growth is to stop a merge, require that check in the protection of {branch}."
+        f'Open a pull request. The bot reports in a comment, in the check "code size ({branch})" and in the job '
+        "summary. There is no comment if nothing changed, unless the configuration has `comment: always`."
     )
+    yield f"To block a merge on growth, require that check in the branch protection of {branch}."

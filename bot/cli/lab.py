@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from bot.cli.options import Arguments, Parser, add_compiler, add_flags, add_out, add_selectors, path
+from bot.cli.grammar import Arguments, Parser
+from bot.cli.options import add_compiler, add_flags, add_out, add_selectors, path
 
 EXAMPLES = (
-    "llvm-size-passes --compiler 3.13.0 --model 'mobilenet_v1*' --target x86_64 --out out",
-    "opt-level --compiler 3.13.0 --model bert_l4_f32_s128 --no-run",
-    "--list",
+    "code-size-bot lab --list",
+    "code-size-bot lab opt-level --compiler 3.13.0 --config quick --model bert_l4_f32_s128 --target x86_64 --no-run",
 )
 
 
 def arguments(parser: Parser) -> None:
     parser.description = (
-        f"{parser.description}. Its variants are measured as any build is, and compared with the first of them; where "
-        "the experiment asks for it, artifacts are run and timed. Writes lab.json and lab.md."
+        f"{parser.description}\n\n"
+        "The command measures each variant and compares it with the first one. Some experiments also run and time "
+        "the artifacts. The command writes lab.json and lab.md."
     )
-    about = "the experiment; without one, they are listed"
+    about = "name of the experiment (default: list all experiments)"
     parser.add_argument("experiment", nargs="?", metavar="EXPERIMENT", help=about)
-    parser.add_argument("--list", action="store_true", help="list the experiments, and end")
-    about = "your own experiments (default: the packaged ones)"
+    parser.add_argument("--list", action="store_true", help="list all experiments")
+    about = "file of experiments (default: the packaged one)"
     parser.add_argument("--experiments", type=path, metavar="FILE", help=about)
-    add_compiler(parser, "compiler of the variants that name none (default: compiler.head of the configuration)")
-    parser.add_argument("--no-run", action="store_true", help="compile only: nothing is run, and nothing timed")
+    add_compiler(parser, "compiler of the variants (default: compiler.head)")
+    parser.add_argument("--no-run", action="store_true", help="compile only: run and time nothing")
     add_flags(parser)
     add_out(parser, "the files")
     add_selectors(parser)
@@ -33,7 +34,7 @@ def run(arguments: Arguments) -> None:
     from msgspec import structs
 
     from bot.cli.showing import for_log
-    from bot.cli.work import work_of
+    from bot.cli.work import place_of_nothing, work_of
     from bot.config.experiments import chosen_experiment, load_experiments
     from bot.errors import NoVerdict
     from bot.show.blocks import TERMINAL
@@ -57,9 +58,12 @@ def run(arguments: Arguments) -> None:
         work = with_compiler(work)
     runs = experiment.run and not arguments.no_run
     result = experimented(structs.replace(experiment, run=runs), work)
-    files = write_lab(result, work.config.templates, work.request.out)
-    arguments.show.answer(lambda out: print_blocks(lab_blocks(result, TERMINAL), out), files=files)
+    out = work.request.out
+    if not result.study.measured:
+        out = place_of_nothing(out, "lab.json", work.show.say)
+    files = write_lab(result, work.config.templates, out)
+    arguments.show.answer(lambda console: print_blocks(lab_blocks(result, TERMINAL), console), files=files)
     if not result.study.measured:  # then the experiment says nothing
         reason = next((cell.reason for _, cell in result.cells if cell.reason), "")
-        where, what = str(work.request.out / "lab.json"), f"none of {plural(len(result.cells), 'build')} was measured"
+        where, what = str(out / "lab.json"), f"none of {plural(len(result.cells), 'build')} was measured"
         raise NoVerdict(what, where=where, hint=reason[:200])

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bot.cli.options import Arguments, Parser, add_config, add_globs
+from bot.cli.grammar import Arguments, Parser
+from bot.cli.options import add_config, add_globs
 
-EXAMPLES = ("--model 'bert*' --target vulkan",)
+EXAMPLES = (
+    "code-size-bot models --config quick",
+    "code-size-bot targets --config quick --target vulkan",
+)
 
 
 def arguments(parser: Parser) -> None:
-    parser.description = f"{parser.description}, as far as the configuration has them"
     add_config(parser)
     add_globs(parser)
 
@@ -39,7 +42,8 @@ def run(arguments: Arguments) -> None:
         short, cells = short_names(named, named), Counter(key.target for key in compiled)
         lines = [("target", "builds", "short name", "backend", "flags")]
         for t in chosen.targets:
-            lines.append((t.name, f"{cells[t.name]:,}", short[t.name], t.backend, t.unsupported or " ".join(t.flags)))
+            flags = f"never measured: {t.unsupported}" if t.unsupported else " ".join(t.flags)
+            lines.append((t.name, f"{cells[t.name]:,}", short[t.name], t.backend, flags))
             for where, instead in () if t.unsupported else t.releases:
                 lines.append(("", "", "", "", f"{where}: {' '.join(instead) or '(none)'}"))
     lines = [tuple(map(clean, line)) for line in lines]

@@ -6,12 +6,12 @@ caught.
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
+from typing import Any
 
 from bot import __version__
 from bot.cli import (
@@ -31,75 +31,94 @@ from bot.cli import (
     report,
     trace,
 )
-from bot.cli.options import Arguments, Parser
+from bot.cli.grammar import Arguments, Parser
 from bot.errors import BotError, InternalError, Interrupted, OutputError
 
 GROUPS = {
     "ask": {
         "compare": (compare, "measure two sides and report what changed"),
-        "report": (report, "compare two snapshots"),
-        "explain": (explain, "tell why one build changed"),
-        "trace": (trace, "follow one dispatch through the passes of both compilers"),
-        "history": (history, "tell what each release did to the code of the suite"),
-        "bisect": (bisect, "find where a number moved, among releases, wheels or snapshots"),
-        "lab": (lab, "compare several variants of flags or releases"),
-        "fold": (fold, "fold what deduplication left apart, and tell what that saves"),
+        "report": (report, "compare two snapshots and report what changed"),
+        "explain": (explain, "show why one build changed"),
+        "trace": (trace, "follow one dispatch through the passes of two compilers"),
+        "history": (history, "show what each release changed"),
+        "bisect": (bisect, "find the first release, wheel or snapshot with a bad value"),
+        "lab": (lab, "compare several variants of flags or compilers"),
+        "fold": (fold, "merge near-duplicate executables and measure the saving"),
     },
     "keep": {
-        "measure": (measure, "measure one side into a snapshot"),
+        "measure": (measure, "measure one side and write a snapshot"),
     },
     "set up": {
         "init": (init, "write a configuration and workflows for a repository"),
-        "doctor": (doctor, "say what is here, what is missing and how to fix it"),
-        "models": (listing, "list the models, where they come from and their builds"),
-        "targets": (listing, "list the targets, their short names, backends and flags"),
+        "doctor": (doctor, "check this machine, and show how to fix what is missing"),
+        "models": (listing, "list the models, their builds, sizes and files"),
+        "targets": (listing, "list the targets, their builds, backends and flags"),
     },
     "in CI": {
         "plan": (plan, "print the shards of a run as JSON for strategy.matrix"),
-        "merge": (merge, "join the snapshots of shards"),
-        "post": (action, "on GitHub: report what the run of a fork measured"),
-        "action": (action, "on GitHub: what the event and the input command ask for"),
+        "merge": (merge, "merge the snapshots of shards"),
+        "post": (action, "post the report of a fork's run"),
+        "action": (action, "run what the event and the input command ask for"),
     },
 }
 """Group → command → its file, and what it is for."""
 COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
 _EPILOG = """examples:
   code-size-bot compare 3.11.0 3.13.0 --config quick
-  code-size-bot compare 3.13.0 ../iree-build --model 'bert*' --target 'llvm-cpu-*'
-  code-size-bot compare --compiler 3.13.0 --flags=--iree-opt-level=O2 --model 'bert*'
-  code-size-bot compare --compiler 3.13.0 --head-config edited.yml
-  code-size-bot measure --compiler 3.13.0 --out main.json
-  code-size-bot compare main.json dist/iree_base_compiler-3.14.0-cp311-cp311-linux_x86_64.whl
-  code-size-bot report --base main.json --head head.json --out out
+  code-size-bot explain out --model mobilenet_v1_f32_224 --target x86_64
+  code-size-bot measure --compiler 3.13.0 --out main.json --config quick
+  code-size-bot compare main.json 3.13.0 --config quick --flags='--iree-opt-level=O2'
 
-SPEC is a release (3.13.0, iree-base-compiler==3.13.0, the dated 3.14.0rc20261101), latest or nightly, a wheel file or a
-directory of wheels, an iree-compile binary, a virtual environment or build directory holding one, or (compare) a
-snapshot.json measured earlier, or a directory with one; a glob ('dist/*.whl') stands for the one path that it matches.
-Nightly releases need compiler.find_links of a configuration, or PIP_FIND_LINKS.
+A SPEC is one of these:
+  release     3.13.0, 3.13 (the same), 3.14.0rc20261101, iree-base-compiler==3.13.0, latest or nightly
+  file        a wheel, an iree-compile binary, or a snapshot.json that an earlier run wrote
+  directory   a virtual environment, a build directory, or a directory with one wheel or a snapshot.json
+  glob        'dist/*.whl' for the one file that it matches
 
-exit codes: 0 pass or warn, 1 the verdict is fail, 2 bad usage, configuration or input, 3 GitHub or network,
-4 a compiler could not be had, 5 no verdict: nothing could be compared, or an internal error, 130 interrupted
+A nightly release also needs compiler.find_links in the configuration, or PIP_FIND_LINKS.
+
+The configuration is .github/code-size.yml or code-size.yml of this directory, or of the nearest one above it in the \
+repository. Without one, the suite `full` is measured. The packaged suites are quick, full and triton.
+
+exit codes:
+  0    the verdict is pass or warn
+  1    the verdict is fail
+  2    bad usage, configuration or input
+  3    GitHub or the network failed
+  4    a compiler is not available
+  5    no verdict: nothing could be compared, or an internal error
+  130  interrupted
+
+`code-size-bot COMMAND --help` shows the options and examples of a command.
 """
-_QUIET = "no news: only errors, the verdict, and where the files are; of what writes none, the answer"
+_QUIET = "print only errors, the verdict and the output paths"
 _AGAIN = "run the same command again: finished builds are in the cache"
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The grammar; its commands are listed in their groups."""
-    lines = ["What did this change do to the code that ships?"]
+def build_parser() -> Parser:
+    """Build the grammar, with the commands in their groups."""
+    lines = ["Review the size of compiled code: what grew, why, and whether that is allowed."]
     for group, known in GROUPS.items():
         lines += ["", f"{group}:", *(f"    {name:12}{about}" for name, (_, about) in known.items())]
-    form = argparse.RawDescriptionHelpFormatter
-    parser = Parser("code-size-bot", description="\n".join(lines), epilog=_EPILOG, formatter_class=form)
+    parser = Parser("code-size-bot", description="\n".join(lines), epilog=_EPILOG)
+    parser.commands = tuple(COMMANDS)
     parser.add_argument("-V", "--version", action="version", version=f"code-size-bot {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(
+        dest="command", required=True, prog=parser.prog, metavar="COMMAND", help="name of a command"
+    )
     for name, (command, about) in COMMANDS.items():
-        epilog = "\n".join(("example:", *(f"  code-size-bot {name} {one}" for one in command.EXAMPLES)))
-        sub = commands.add_parser(name, description=about, epilog=epilog, formatter_class=form)
-        sub.add_argument("-q", "--quiet", action="store_true", help=_QUIET)
-        sub.set_defaults(run=command.run)
-        command.arguments(sub)
+        _add_command(commands.add_parser(name), command, about)
     return parser
+
+
+def _add_command(parser: Parser, command: Any, about: str) -> None:
+    """Give the parser of a command its texts and options."""
+    parser.description = f"{about[0].upper()}{about[1:]}."
+    parser.epilog = "\n".join(("examples:", *(f"  {line}" for line in command.EXAMPLES)))
+    parser.example = command.EXAMPLES[-1] if command.EXAMPLES else ""
+    parser.add_argument("-q", "--quiet", action="store_true", help=_QUIET)
+    parser.set_defaults(run=command.run)
+    command.arguments(parser)
 
 
 def _on_signal(number: int, _frame: object) -> None:
@@ -110,13 +129,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     if isinstance(sys.stdout, TextIOWrapper):  # standard error does this by itself
         sys.stdout.reconfigure(errors="backslashreplace")
-    words: list[str] = []
-    for word in sys.argv[1:] if argv is None else argv:
-        if words and words[-1] == "--flags":  # argparse takes a value that begins with dashes for an option
-            words[-1] += f"={word}"
-        else:
-            words.append(word)
-    arguments = build_parser().parse_args(words, Arguments())
+    parser = build_parser()
+    words = sys.argv[1:] if argv is None else argv
+    if not words:
+        parser.print_help()
+        return 0
+    arguments = Arguments()
+    parser.parse_args(words, arguments)
     try:
         from bot.cli.showing import unread
         from bot.cli.work import perform

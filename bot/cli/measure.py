@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from bot.cli.options import Arguments, Parser, add_compiler, add_flags, add_selectors, path, shard
+from bot.cli.grammar import Arguments, Parser
+from bot.cli.options import add_compiler, add_flags, add_selectors, path, shard
 
-EXAMPLES = ("--compiler 3.13.0 --out head.json --shard 1/4",)
+EXAMPLES = ("code-size-bot measure --compiler 3.13.0 --out head.json --config quick --shard 1/4",)
 
 
 def arguments(parser: Parser) -> None:
-    add_compiler(parser, "the compiler", required=True)
-    parser.add_argument("--out", type=path, required=True, metavar="FILE", help="the snapshot to write")
-    parser.add_argument(
-        "--shard",
-        type=shard,
-        default=(1, 1),
-        metavar="I/N",
-        help="measure only part I of N, as `plan --shards N` spreads them",
-    )
+    add_compiler(parser, "compiler to measure", required=True)
+    parser.add_argument("--out", type=path, required=True, metavar="FILE", help="snapshot file to write")
+    about = "measure only part I of N, as `plan --shards N` lists them"
+    parser.add_argument("--shard", type=shard, default=(1, 1), metavar="I/N", help=about)
     add_flags(parser)
     add_selectors(parser)
 

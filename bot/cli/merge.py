@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from bot.cli.options import Arguments, Parser, path
+from bot.cli.grammar import Arguments, Parser
+from bot.cli.options import path
 
-EXAMPLES = ("part-1.json part-2.json --out head.json",)
+EXAMPLES = (
+    "code-size-bot measure --compiler 3.13.0 --config quick --target vmvx --shard 1/2 --out part-1.json",
+    "code-size-bot measure --compiler 3.13.0 --config quick --target vmvx --shard 2/2 --out part-2.json",
+    "code-size-bot merge part-1.json part-2.json --out head.json",
+)
 
 
 def arguments(parser: Parser) -> None:
-    parser.add_argument("parts", nargs="+", type=path, metavar="part.json", help="snapshots of one run")
-    parser.add_argument("--out", type=path, required=True, metavar="FILE", help="the snapshot to write")
+    parser.add_argument("parts", nargs="+", type=path, metavar="part.json", help="snapshots of all shards of a run")
+    parser.add_argument("--out", type=path, required=True, metavar="FILE", help="snapshot file to write")
 
 
 def run(arguments: Arguments) -> None:
@@ -21,5 +26,5 @@ def run(arguments: Arguments) -> None:
     merged = merge_snapshots([(str(part), load_snapshot(part)) for part in arguments.parts])
     write_snapshot(arguments.out, merged)
     lost = merged.planned - {cell.key for cell in merged.cells}
-    lacks = f"; in no part: {plural(len(lost), 'build')} of the plan, such as {min(lost)}" if lost else ""
+    lacks = f" ({plural(len(lost), 'planned build')} missing in all parts, such as {min(lost)})" if lost else ""
     arguments.show.say(f"wrote {arguments.out}: {plural(len(merged.cells), 'build')}{lacks}")

@@ -1,216 +1,210 @@
-"""What several commands take: the types of arguments, the options they share, and how wrong ones are told."""
+"""What several commands take: the types of arguments, and the options they share."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TypeVar
 
+from bot.cli.grammar import Arguments, Parser
+from bot.errors import UsageError
 from bot.system.defaults import cores, default_cache, default_limit
 
-if TYPE_CHECKING:
-    from contextlib import ExitStack
-
-    from bot.cli.showing import TerminalShow
-    from bot.system.processes import Cancel
-
 _Value = TypeVar("_Value")
+_MOST_DIGITS = 9
 
 
-def _parsed(parse: Callable[[str], _Value], text: str) -> _Value:
-    """Argparse tells the words of its own error alone."""
+def _parsed(parse: Callable[[str], _Value], text: str, allowed: str = "") -> _Value:
+    """Return what a text means; argparse shows the words of its own error alone."""
     try:
         return parse(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        hint = f" (allowed: {allowed})" if allowed else ""
+        raise argparse.ArgumentTypeError(f"{error}{hint}") from None
 
 
 def shard(text: str) -> tuple[int, int]:
-    """`2/4`: which part of how many."""
+    """Parse `2/4`: which part of how many."""
     from bot.config.units import parse_shard  # only those who measure a part wait for it
 
     return _parsed(parse_shard, text)
 
 
 def positive(text: str) -> int:
-    """A number from 1 on."""
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
+    """Parse a whole number from 1 on."""
+    if not (text.isascii() and text.isdigit()) or int(text[:_MOST_DIGITS]) < 1:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a positive whole number (allowed: 1 or more)")
+    if len(text) > _MOST_DIGITS:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is too large (allowed: 1 to {10**_MOST_DIGITS - 1:,})")
     return int(text)
 
 
 def limit(text: str) -> int:
-    """A size with its unit, in bytes."""
+    """Parse a size with its unit, in bytes."""
     from bot.config.units import parse_size  # only those who give a limit wait for it
 
-    return _parsed(parse_size, text)
+    return _parsed(parse_size, text, "0B or more")
 
 
 def share(text: str) -> float:
-    """A percentage, as a share of one."""
+    """Parse a percentage, as a share of one."""
     from bot.config.units import parse_share  # likewise
 
-    return _parsed(parse_share, text)
+    return _parsed(parse_share, text, "0% or more")
 
 
 def flags(text: str) -> tuple[str, ...]:
-    """Compiler flags, quoted as in a shell."""
+    """Parse compiler flags, quoted as in a shell."""
     from bot.config.targets import parse_flags  # likewise
 
     return _parsed(parse_flags, text)
 
 
 def spec(text: str) -> str:
-    """What names a compiler or a snapshot."""
+    """Return the text that names a compiler or a snapshot."""
     if not text.strip():
-        raise argparse.ArgumentTypeError("the SPEC is empty: is a variable of the shell not set?")
+        raise argparse.ArgumentTypeError("the SPEC is empty (is a variable of the shell not set?)")
     return text
 
 
 def path(text: str) -> Path:
-    """A file or a directory."""
+    """Return a file or a directory."""
     if not text.strip():
-        raise argparse.ArgumentTypeError("the path is empty: is a variable of the shell not set?")
+        raise argparse.ArgumentTypeError("the path is empty (is a variable of the shell not set?)")
     return Path(text)
 
 
 def directory(text: str) -> Path:
-    """A directory, which need not be there; `~` is the user's own."""
+    """Return a directory, which need not exist; `~` is the user's own."""
     place = path(text).expanduser()
     if place.is_file():
-        raise argparse.ArgumentTypeError(f"{text!r} is a file, and a directory is wanted")
+        raise argparse.ArgumentTypeError(f"{text!r} is a file (name a directory)")
     return place
 
 
 def clone(text: str) -> Path:
-    """A clone of a git repository, with files or without."""
+    """Return a clone of a git repository, with files or without."""
     place = directory(text)
     if not (place / ".git").exists() and not (place / "HEAD").is_file():
-        raise argparse.ArgumentTypeError(f"{text!r} is no clone of git")
+        what = f"{text!r} is not a git repository"
+        raise argparse.ArgumentTypeError(f"{what} (name a clone of the compiler's repository)")
     return place
-
-
-class Arguments(argparse.Namespace):
-    """What was typed, and what a run needs beside it."""
-
-    show: TerminalShow
-    cancel: Cancel
-    closing: ExitStack
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser, and the class of its subcommands' parsers."""
-
-    def parse_known_args(  # type: ignore[override]
-        self, args: Sequence[str] | None = None, namespace: Any = None
-    ) -> tuple[argparse.Namespace, list[str]]:
-        """Take sides from behind an option, too, which argparse does from Python 3.12 on."""
-        parsed, unknown = super().parse_known_args(args, namespace)
-        if "sides" in parsed:
-            parsed.sides = [*parsed.sides, *(word for word in unknown if not word.startswith("-"))]
-            unknown = [word for word in unknown if word.startswith("-")]
-        return parsed, unknown
-
-    def error(self, message: str) -> NoReturn:
-        """End with one line and code 2."""
-        self.exit(2, f"{self.prog}: error: {message}\n")
 
 
 # Options that several commands have, each with its default and help text; light to import.
 
-CONFIG_HELP = (
-    "configuration, or quick, full or triton for a packaged suite (default: .github/code-size.yml or code-size.yml, "
-    "here or above in the repository, else the full suite)"
-)
-SHORT_NAMES = "short names as in reports are understood"
+CONFIG_HELP = "configuration or suite (default: code-size.yml, else full)"
 
 
-def limit_told() -> str:
-    """For the help; as a default of argparse's own it would be read before any mistake is told."""
-    return f"(default: {default_limit()})".replace("%", "%%")
+def shown_cache() -> str:
+    """Return the default cache for help texts: with `~` for the home directory."""
+    cache = str(default_cache())
+    home = str(Path.home())
+    if cache.startswith(f"{home}/"):
+        cache = f"~{cache.removeprefix(home)}"
+    return cache.replace("%", "%%")
 
 
 def add_globs(parser: Parser) -> None:
-    """--model and --target."""
-    parser.add_argument("--model", action="append", default=[], metavar="GLOB", help="only these models; repeatable")
-    about = f"only these targets; repeatable, and {SHORT_NAMES}: x86_64 is llvm-cpu-x86_64"
+    """Add --model and --target."""
+    about = "select models by name or glob (repeatable)"
+    parser.add_argument("--model", action="append", default=[], metavar="GLOB", help=about)
+    about = "select targets by name or glob (repeatable)"
     parser.add_argument("--target", action="append", default=[], metavar="GLOB", help=about)
 
 
 def add_cell(parser: Parser) -> None:
-    """--model and --target, of which each means one."""
-    about = "the build's model: its name, its beginning, or a glob of it"
+    """Add --model and --target, of which each means one."""
+    about = "name of the model, its first letters, or a glob"
     parser.add_argument("--model", required=True, metavar="M", help=about)
-    parser.add_argument("--target", required=True, metavar="T", help=f"the build's target: likewise; {SHORT_NAMES}")
+    about = "name of the target, its first letters, or a glob"
+    parser.add_argument("--target", required=True, metavar="T", help=about)
 
 
 def add_sides(parser: Parser, what: str) -> None:
-    """--base, --head, --compiler and --flags; `what` a SPEC may name."""
+    """Add --base, --head, --compiler and --flags; `what`: the things that a SPEC may name."""
     for side in ("base", "head"):
-        text = f"{what} of the {side} side (default: compiler.{side} of the configuration)"
-        parser.add_argument(f"--{side}", type=spec, metavar="SPEC", help=text)
-    add_compiler(parser, "compiler of a side that is not named")
-    add_flags(parser, "for the head side alone", "tried")
+        about = f"{side} {what} (default: compiler.{side})"
+        parser.add_argument(f"--{side}", type=spec, metavar="SPEC", help=about)
+    add_compiler(parser, "compiler of each side that has no SPEC of its own")
+    add_flags(parser, "the head side only", "tried")
 
 
 def add_compiler(parser: Parser, about: str, *, required: bool = False) -> None:
-    """--compiler."""
+    """Add --compiler."""
     parser.add_argument("--compiler", type=spec, required=required, metavar="SPEC", help=about)
 
 
 def add_config(parser: Parser) -> None:
-    """--config."""
+    """Add --config."""
     parser.add_argument("--config", type=path, metavar="FILE", help=CONFIG_HELP)
 
 
-def add_cache(parser: Parser, about: str = "builds and compilers") -> None:
-    """--cache."""
-    help_text = f"{about} (default: %(default)s)"
-    parser.add_argument("--cache", type=directory, default=default_cache(), metavar="DIR", help=help_text)
+def add_cache(parser: Parser, about: str = "cache directory") -> None:
+    """Add --cache."""
+    about = f"{about} (default: {shown_cache()})"
+    parser.add_argument("--cache", type=directory, default=default_cache(), metavar="DIR", help=about)
 
 
 def add_format(parser: Parser, json: str) -> None:
-    """--format; `json`: what comes out then."""
-    about = f"json: {json} on standard output (default: %(default)s)"
-    parser.add_argument("--format", choices=("text", "json"), default="text", help=about)
+    """Add --format; `json`: what is printed in that format."""
+    about = f"print text or {json} (default: %(default)s)"
+    parser.add_argument("--format", choices=("text", "json"), default="text", metavar="FORMAT", help=about)
 
 
 def add_selectors(parser: Parser) -> None:
-    """What says which cells, and how they are compiled: --config, --model, --target, --jobs, the cache."""
+    """Add --config, --model, --target, --jobs and the cache: what selects builds and compiles them."""
     add_config(parser)
     add_globs(parser)
     add_work(parser)
 
 
 def add_work(parser: Parser) -> None:
-    """--jobs, and the cache."""
-    jobs = "compiles side by side (default: %(default)s)"
-    parser.add_argument("--jobs", type=positive, default=cores(), metavar="N", help=jobs)
+    """Add --jobs, --cache and --cache-limit."""
+    about = "run N compiles at the same time (default: %(default)s)"
+    parser.add_argument("--jobs", type=positive, default=cores(), metavar="N", help=about)
     add_cache(parser)
-    about = "size limit of the cache after the run; what was unused for the longest time is removed first"
-    parser.add_argument("--cache-limit", type=limit, metavar="SIZE", help=f"{about} {limit_told()}")
+    # as a default of argparse, the limit would be parsed before any other mistake is reported
+    about = f"evict unused entries above this size (default: {default_limit()})".replace("%", "%%")
+    parser.add_argument("--cache-limit", type=limit, metavar="SIZE", help=about)
 
 
-def add_out(parser: Parser, files: str = "the six files") -> None:
-    """--out, a directory; `files`: what goes there."""
-    text = f"where {files} go (default: %(default)s)"
-    parser.add_argument("--out", type=path, default=Path("out"), metavar="DIR", help=text)
+def add_out(parser: Parser, files: str = "the six files of the report") -> None:
+    """Add --out, a directory; `files`: what is written there."""
+    about = f"write {files} here (default: %(default)s)"
+    parser.add_argument("--out", type=path, default=Path("out"), metavar="DIR", help=about)
     parser.set_defaults(out_is_directory=True)
 
 
-def add_flags(parser: Parser, where: str = "for every build", dest: str = "flags") -> None:
-    """--flags; `where`: for which cells."""
-    about = f"more compiler flags {where}, quoted as in a shell; repeatable: --flags='--iree-opt-level=O2'"
+def add_flags(parser: Parser, where: str = "every build", dest: str = "flags") -> None:
+    """Add --flags; `where`: the builds that get them."""
+    about = f"add compiler flags to {where} (repeatable)"
     parser.add_argument("--flags", dest=dest, type=flags, action="extend", default=[], metavar="FLAGS", help=about)
 
 
 def add_suspects(parser: Parser) -> None:
-    """--suspects and --source."""
-    about = (
-        "look up on GitHub which commits between the two compilers touched the pass or the knob of a root cause: a few "
-        "requests, with the token in GITHUB_TOKEN or GH_TOKEN if there is one"
-    )
+    """Add --suspects and --source."""
+    about = "list compiler commits on GitHub behind each cause"
     parser.add_argument("--suspects", action="store_true", help=about)
-    about = "the same in a clone of the compiler's repository, without the network"
+    about = "search this clone for the commits, not GitHub"
     parser.add_argument("--source", type=clone, metavar="DIR", help=about)
+
+
+def named_sides(arguments: Arguments) -> dict[str, str | None]:
+    """Return what base and head are, named by position or by option; None for a side without a name.
+
+    Raises UsageError for a third side, and for a side with two names.
+    """
+    words: list[str] = arguments.sides
+    if len(words) > 2:
+        hint = "`history --releases` compares more"
+        raise UsageError("expects two sides, base and head", where=" ".join(words), hint=hint)
+    specs: dict[str, str | None] = {"base": arguments.base, "head": arguments.head}
+    for side, word in zip(specs, words, strict=False):
+        option = specs[side]
+        if option:
+            hint = f"leave out --{side}"
+            raise UsageError(f"the {side} side is named twice", where=f"{word} and --{side} {option}", hint=hint)
+        specs[side] = word
+    return specs

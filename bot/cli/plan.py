@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from bot.cli.options import Arguments, Parser, add_selectors, positive
+from bot.cli.grammar import Arguments, Parser
+from bot.cli.options import add_selectors, positive
 
-EXAMPLES = ("--shards 4",)
+EXAMPLES = ("code-size-bot plan --shards 4 --config quick",)
 
 
 def arguments(parser: Parser) -> None:
-    parser.add_argument("--shards", type=positive, required=True, metavar="N", help="how many")
+    parser.add_argument("--shards", type=positive, required=True, metavar="N", help="number of shards")
     add_selectors(parser)
 
 

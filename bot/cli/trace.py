@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bot.cli.options import Arguments, Parser, add_cell, add_config, add_format, add_sides, add_work
+from bot.cli.grammar import Arguments, Parser
+from bot.cli.options import add_cell, add_config, add_format, add_sides, add_work
 
 EXAMPLES = (
-    "--model bert_l4_f32_dyn --target x86_64 --dispatch dispatch_1 --base 3.11.0 --head 3.13.0",
-    "--model 'mobilenet_v1*f32*' --target riscv64 --dispatch dispatch_9 --format json",
+    "code-size-bot trace --base 3.11.0 --head 3.13.0 --config quick --model bert_l4_f32_dyn --target x86_64 "
+    "--dispatch dispatch_1",
 )
 
 
 def arguments(parser: Parser) -> None:
     parser.description = (
-        f"{parser.description}: it is compiled alone with its IR printed after each pass, and its operations are "
-        "counted. Tells the passes, the first after which the sides are apart by a good part of what they are in the "
-        "end, and the commands that print all of it."
+        f"{parser.description}\n\n"
+        "The command compiles the dispatch alone and counts its operations after each pass. It lists the passes, the "
+        "first pass after which the two sides clearly differ, and the commands that print the whole IR.\n\n"
+        "A side without a SPEC gets the compiler that the configuration names."
     )
     add_cell(parser)
-    about = "the dispatch: its name on either side, its beginning (dispatch_9), or a glob; base:NAME is base's alone"
+    about = "name of the dispatch, its first letters, or a glob"
     parser.add_argument("--dispatch", required=True, metavar="D", help=about)
     add_sides(parser, "compiler")
     add_format(parser, "the passes as JSON")

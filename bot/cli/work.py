@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
+from pathlib import Path
 
-from bot.cli.options import Arguments
+from bot.cli.grammar import Arguments
 from bot.cli.showing import TerminalShow
 from bot.config.configuration import chosen_config, load_config
 from bot.study.cache_limit import limit_of_environment, limited
@@ -14,6 +16,9 @@ from bot.study.specs import named_file
 from bot.system.files import sweep_temporary
 from bot.system.processes import Cancel, require_none_left
 from bot.system.tokens import require_no_token
+
+_NOTHING = "no-verdict"
+"""The directory below --out for the files of a run that compared nothing."""
 
 
 def perform(arguments: Arguments) -> int:
@@ -65,3 +70,11 @@ def request_of(arguments: Arguments, specs: dict[str, str | None] | None = None)
 
 def _selectors(given: str | list[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
+
+
+def place_of_nothing(out: Path, file: str, say: Callable[[str], None]) -> Path:
+    """Return where a run that compared nothing writes: in `out`, or below it where an earlier run left its `file`."""
+    if not (out / file).exists():
+        return out
+    say(f"{out / file} is kept: this run compared nothing")
+    return out / _NOTHING

@@ -36,7 +36,7 @@ from bot.core.json_text import require_single_keys
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import PlannedCell
 from bot.core.snapshot import CompilerInfo, Failure
-from bot.core.spec import COMMIT, MOVING, RESOLVED, Command, Places, names_commit
+from bot.core.spec import COMMIT, MOVING, RESOLVED, Command, Places, meant_spec, names_commit
 from bot.errors import CompilerUnavailable, InputError
 from bot.system.confined import PLACE, confined, has_namespaces, isolation
 from bot.system.files import MOST_READ_BYTES, hashed, read_bounded, require_bounded, temporary_directory
@@ -270,7 +270,8 @@ def _installed(
     is_file = spec.endswith(".whl") and wheel.is_file()
     version = places.release(spec) or ""
     if not is_file and not version:
-        hint = "such as 3.9.0, or latest"
+        meant = meant_spec(spec)
+        hint = f"did you mean {meant}?" if meant else "such as 3.9.0, or latest"
         raise CompilerUnavailable(f"is no release of {package}, and no wheel", where=spec[:200], hint=hint)
     what = f"wheel-{hashed(wheel)[:32]}" if is_file else version
     name = f"env-{package}-"

@@ -24,7 +24,7 @@ from bot.compiler.storage import read
 from bot.compiler.wheels import INDEX, fetch_release, newest, only_fitting, unpack
 from bot.core.policy import here
 from bot.core.snapshot import CompilerInfo
-from bot.core.spec import MOVING, PROJECT, RESOLVED, Places, is_release, release_of
+from bot.core.spec import MOVING, PROJECT, RESOLVED, Places, is_release, meant_spec, release_of
 from bot.errors import CompilerUnavailable, OutputError
 from bot.system.files import hashed, write_atomically
 from bot.system.processes import Cancel, Outcome, run
@@ -95,7 +95,8 @@ def resolve(
     if not answer.ok or stated is None:
         lines = answer.output.strip().splitlines()[:1]
         detail = f" (it said: {lines[0][:120]})" if lines else ""
-        raise CompilerUnavailable(f"is no iree-compile: --version does not name an IREE compiler{detail}", where=spec)
+        what = f"is not an iree-compile: --version does not name an IREE compiler{detail}"
+        raise CompilerUnavailable(what, where=spec)
     info = CompilerInfo(stated[1], stated[2] or "", compiler_digest(binary, bindings, cache), shown)
     python = interpreter(bindings, cancel) if bindings else None
     if bindings is None or python is None:
@@ -149,7 +150,9 @@ def _locate(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None], 
     release = newest(moving, places, cancel) if moving else release_of(spec)
     if release is None:
         where = spec[:200] if spec.strip() else "an empty SPEC"
-        raise CompilerUnavailable("is no compiler: no such file, directory or release", where=where, hint=SPEC_HINT)
+        meant = meant_spec(spec)
+        hint = f"did you mean {meant}?" if meant else SPEC_HINT
+        raise CompilerUnavailable("is not a compiler: no such file, directory or release", where=where, hint=hint)
     shown = f"{PROJECT}=={release}"
     if moving:
         shown = f"{moving}{RESOLVED}{shown}"

@@ -23,7 +23,7 @@ from packaging.version import InvalidVersion, Version
 
 from bot.compiler.storage import filled
 from bot.compiler.unpacked import digests_of, held, write_list
-from bot.core.spec import NIGHTLY, PROJECT, Places, without_secrets
+from bot.core.spec import NIGHTLY, PROJECT, Places, full_version, without_secrets
 from bot.errors import CompilerUnavailable, OutputError
 from bot.system.files import hashed, open_to_others, temporary_directory
 from bot.system.processes import Cancel, Outcome, run
@@ -179,7 +179,7 @@ def _unpack_into(wheel: Path, home: Path, project: str = PROJECT) -> Path:
                     raise CompilerUnavailable("is larger than any compiler wheel", where=wheel.name)
                 archive.extractall(scratch)  # refuses absolute names and `..` by itself
         except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
-            raise CompilerUnavailable(f"is no wheel: {error}", where=wheel.name) from None
+            raise CompilerUnavailable(f"is not a wheel: {error}", where=wheel.name) from None
         except OSError as error:
             raise OutputError(f"cannot be unpacked: {error.strerror or error}", where=wheel.name) from None
         if not program.is_file():
@@ -227,7 +227,7 @@ def newest(moving: str, places: Places, cancel: Cancel) -> str:
         raise CompilerUnavailable("no pre-release is offered", where=moving, hint=NIGHTLIES_HINT)
     if moving != NIGHTLY and not stable:
         raise CompilerUnavailable("only pre-releases are offered", where=moving, hint="name nightly, or one of them")
-    return str(max(versions if moving == NIGHTLY else stable))
+    return full_version(max(versions if moving == NIGHTLY else stable))
 
 
 def between(old: str, new: str, places: Places, cancel: Cancel) -> tuple[str, ...]:
@@ -236,4 +236,4 @@ def between(old: str, new: str, places: Places, cancel: Cancel) -> tuple[str, ..
     dated = first.is_prerelease or last.is_prerelease
     inside = [version for version in offered(places, cancel) if first < version < last]
     ordered = inside if ends[0] == first else inside[::-1]
-    return tuple(str(version) for version in ordered if dated or not version.is_prerelease)
+    return tuple(full_version(version) for version in ordered if dated or not version.is_prerelease)

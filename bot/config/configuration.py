@@ -30,7 +30,8 @@ from bot.config.yaml_file import (
     read_yaml,
 )
 from bot.core.metrics import METRIC_BY_ID, MOST_OWN, OWN_ID, OwnMetric, OwnMetrics, Unit, own_metrics
-from bot.core.planned import Target, near_or_known
+from bot.core.near import near_or_known, nearest
+from bot.core.planned import Target
 from bot.core.policy import DEFAULT_STATES, Rule, Status, misfit
 from bot.core.record import Small
 from bot.core.spec import PROJECT, Command, Places, is_address, refused_link
@@ -350,14 +351,17 @@ def chosen_config(given: Path | None, say: Callable[[str], None]) -> Path | None
     Raises ConfigError where what was named is not there.
     """
     if given is None:
-        nearest = find_config(Path.cwd())
-        say(f"configuration: {nearest or 'the packaged suite'}")
-        return nearest
+        found = find_config(Path.cwd())
+        say(f"configuration: {found or 'the packaged suite'}")
+        return found
     if str(given) in SUITES and not given.is_file():
         file = SUITES[str(given)]
         return configs_dir() / file if file else None
     if not given.exists():
+        near = [] if given.suffix else nearest(str(given), SUITES)
         hint = f"without --config it is {' or '.join(CONFIG_NAMES)} if one is there; quick and full are packaged suites"
+        if near:
+            hint = f"did you mean the suite {near[0]}?"
         raise ConfigError("cannot be read: No such file or directory", where=str(given), hint=hint)
     return given
 
@@ -393,7 +397,7 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     repeats = (own if "repeats" in file.data else packaged).repeats
     templates = file.path.parent / own.templates if own.templates else None
     if templates and not templates.is_dir():
-        raise file.error(("templates",), f"{str(templates)!r} is no directory", "the path is relative to this file")
+        raise file.error(("templates",), f"{str(templates)!r} is not a directory", "the path is relative to this file")
     globs = {name: (one,) if isinstance(one, str) else one for name, one in own.components.items()}
     resolved = {
         "compiler": replace(entry, repository="") if command else entry,
@@ -429,9 +433,9 @@ def _find_links(file: YamlFile, entry: CompilerKeys) -> tuple[str, ...]:
         place = link if is_address(link) else str(file.path.parent / link)
         why = refused_link(link)
         if not is_address(link) and not Path(place).is_dir():
-            why = f"{link!r} is no directory"
+            why = f"{link!r} is not a directory"
         if why:
-            hint = "what needs a login belongs into PIP_FIND_LINKS of the environment"
+            hint = "put a page that needs a login into PIP_FIND_LINKS"
             raise file.error(("compiler", "find_links"), why, f"name an HTTPS page or a directory; {hint}")
         places.append(place)
     return tuple(places)
@@ -476,7 +480,7 @@ def _check_command(file: YamlFile, own: Configuration) -> None:
         require_fit_for_iree(file, ("import_flags",), own.import_flags)
         return
     if own.compiler.requirements and not own.compiler.package:
-        what = "pins a package, and this compiler is none"
+        what = "pins a package, and this compiler is not a package"
         raise file.error(("compiler", "requirements"), what, "name compiler.package, or base and head")
     needed = {
         "run": own.compiler.run,

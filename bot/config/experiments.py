@@ -13,7 +13,7 @@ from bot.config.targets import require_fit_for_iree
 from bot.config.yaml_file import Flags, Globs, Keys, Spec, Text, YamlFile, distinct, examples, pattern
 from bot.core.lab import Experiment
 from bot.core.metrics import METRIC_BY_ID
-from bot.core.planned import near_or_known
+from bot.core.near import near_or_known
 from bot.core.study import Variant
 from bot.errors import UsageError
 

@@ -14,7 +14,8 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from bot.config.yaml_file import FLAG, Flags, KeyPath, Keys, Plain, Text, YamlFile, examples, except_beside, pattern
 from bot.core.backends import BACKEND_BY_NAME
-from bot.core.planned import LIBRARY_PATH_OPTION, Target, near_or_known
+from bot.core.near import near_or_known
+from bot.core.planned import LIBRARY_PATH_OPTION, Target
 
 _RANGE_HINT = "write it as pip does: '<3.11', '>=3.9,<3.12' or '==3.10.*'"
 
@@ -36,7 +37,8 @@ class TargetKeys(Keys, frozen=True):
             replace them where the option is the same.
         releases: Ranges of the compiler's releases, as pip writes them ('<3.11'), each with the flags that stand there
             in place of 'flags'. The first range that has the compiler's release counts; without one, 'flags' do.
-        unsupported: Why this target cannot be compiled; its cells are reported as unsupported with this reason.
+        unsupported: Why no compiler can compile this target. `code-size-bot targets` shows the reason, and reports do
+            not list its builds as missing.
     """
 
     keywords: ClassVar[Plain] = {**except_beside(extends=("backend",))}
@@ -80,7 +82,9 @@ def parse_targets(
     if isinstance(entries, Mapping):
         for name, entry in entries.items():
             if not entry.backend and not entry.extends:
-                raise file.error(("targets", name), "the key 'backend' is missing")
+                raise file.error(
+                    ("targets", name), "the key 'backend' is missing", "for example backend: vmvx, or extends: vmvx"
+                )
             require_fit_for_iree(file, ("targets", name, "flags"), entry.flags)
             for range_, flags in entry.releases.items():
                 require_fit_for_iree(file, ("targets", name, "releases", range_), flags)
@@ -107,7 +111,7 @@ def parse_flags(text: str) -> tuple[str, ...]:
         raise ValueError("a quotation mark is not closed") from error
     for flag in flags:
         if not flag.startswith("-"):
-            raise ValueError(f"{flag[:60]!r} is no flag, which begins with - and has its value after =")
+            raise ValueError(f"{flag[:60]!r} is not a flag: a flag begins with - and has its value after =")
         if not re.fullmatch(FLAG, flag):
             raise ValueError(f"{flag[:60]!r} does not fit: a flag begins with - and is on one line")
     return tuple(flags)
@@ -134,9 +138,9 @@ _SET_HERE = {
 def unfit_for_iree(flag: str) -> tuple[str, str] | None:
     """Why a flag is none to give to IREE's tools, and what to do instead; None for one that is."""
     if hint := _SET_HERE.get(_option(flag)):
-        return f"{_option(flag)} is no flag for a build", hint
+        return f"{_option(flag)} is not a flag for a build", hint
     if _option(flag) == LIBRARY_PATH_OPTION and not _stays_inside(flag.partition("=")[2]):
-        return f"{flag[:200]!r} names no place in the folder of a build", _NOT_RELATIVE
+        return f"{flag[:200]!r} is not a place in the folder of a build", _NOT_RELATIVE
     if not re.match("--.", flag):
         return f"{flag[:60]!r} does not fit: a flag of IREE's begins with --", "for example --iree-opt-level=O2"
     return None
@@ -187,7 +191,7 @@ def _parsed(file: YamlFile, entries: Mapping[str, TargetKeys], packaged: Mapping
             try:
                 SpecifierSet(range_)
             except InvalidSpecifier:
-                what = f"{range_!r} is no range of releases"
+                what = f"{range_!r} is not a range of releases"
                 raise file.error(("targets", name, "releases", range_), what, _RANGE_HINT) from None
         own, releases = entry.flags, tuple(entry.releases.items())
         target = Target(name, entry.backend, own, entry.unsupported or None, releases=releases)

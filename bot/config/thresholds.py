@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from bot.config.units import parse_amount, parse_ratio
 from bot.config.yaml_file import Globs, KeyPath, Keys, Percentage, Plain, YamlFile, distinct, examples, pattern
 from bot.core.metrics import INEXACT, METRIC_BY_ID, Metric, Unit
-from bot.core.planned import covers, near_or_known
+from bot.core.near import near_or_known
+from bot.core.planned import covers
 from bot.core.policy import Amount, LevelSpec, Rule, any_match, hiding, is_catch_all, metrics_of
 
 _T = TypeVar("_T")
@@ -102,7 +103,7 @@ def parse_rules(
             what = f"{rule.name!r} can never be reached: {name} above it matches all that it could"
             raise file.error(("thresholds", index), what, "put the special rule above the general one")
     if not is_catch_all(rules[-1]):
-        what = f"the last rule, {rules[-1].name!r}, is no catch-all"
+        what = f"the last rule, {rules[-1].name!r}, is not a catch-all"
         hint = 'end with {metrics: ["*"]} and no models or targets'
         raise file.error(("thresholds", len(rules) - 1), what, hint)
     return rules

@@ -1,7 +1,7 @@
 """Reads amounts and percentages as people write them (`4KiB`, `1.5%`, `120`, `500ms`), exactly.
 
 Numbers are decimal: leading zeros, which elsewhere mean octal, are refused. Fractions go through `Fraction`, never
-through a float: `0.1MiB` is refused because it is no whole number of bytes, not rounded.
+through a float: `0.1MiB` is refused, not rounded, because it is not a whole number of bytes.
 The rules of the verdict are imported by those functions only that make their values: the command line reads sizes
 before it imports anything else.
 """
@@ -32,7 +32,7 @@ _MAX_LENGTH = 40
 def _split(text: str) -> tuple[Fraction, str]:
     match = _NUMBER.fullmatch(text)
     if match is None or len(text) > _MAX_LENGTH:
-        raise ValueError(f"{text[:_MAX_LENGTH]!r} is no number with a unit, such as 4KiB, 120, 500ms or 1.5%")
+        raise ValueError(f"{text[:_MAX_LENGTH]!r} is not a number with a unit, such as 4KiB, 120, 500ms or 1.5%")
     return Fraction(match[1]), match[2]
 
 
@@ -49,9 +49,17 @@ def parse_amount(written: str | int) -> Amount:
 
 def parse_size(text: str) -> int:
     """A size such as `5GiB` in bytes; raises ValueError (one line for the user)."""
+    what = f"{text[:_MAX_LENGTH]!r} is not a size with a unit, such as 5GiB"
+    try:
+        _, unit = _split(text)
+    except ValueError:
+        raise ValueError(what) from None
+    if unit not in _UNITS:
+        sizes = [name for name, (dimension, _) in _UNITS.items() if dimension == "bytes"]
+        raise ValueError(f"{text!r} has an unknown unit, known are {', '.join(sizes)}")
     value, dimension = _whole(text)
     if dimension != "bytes":
-        raise ValueError(f"{text!r} is no size with a unit, such as 5GiB")
+        raise ValueError(what)
     return value
 
 
@@ -62,7 +70,7 @@ def _whole(text: str) -> tuple[int, Dimension]:
     dimension, scale = _UNITS[unit]
     value = number * scale
     if value.denominator != 1:
-        raise ValueError(f"{text!r} is no whole number{_WHOLE[dimension]}")
+        raise ValueError(f"{text!r} is not a whole number{_WHOLE[dimension]}")
     return int(value), dimension
 
 
@@ -82,9 +90,13 @@ def parse_ratio(written: str) -> Ratio:
 
 
 def _percentage(text: str) -> Fraction:
-    number, unit = _split(text)
+    what = f"{text[:_MAX_LENGTH]!r} is not a percentage, such as 1.5%"
+    try:
+        number, unit = _split(text)
+    except ValueError:
+        raise ValueError(what) from None
     if unit != "%":
-        raise ValueError(f"{text!r} is no percentage, such as 1.5%")
+        raise ValueError(what)
     return number / 100
 
 

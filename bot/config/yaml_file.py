@@ -18,7 +18,7 @@ import msgspec
 import yaml
 
 from bot.core.json_text import canonical, converted
-from bot.core.planned import near_or_known, nearest
+from bot.core.near import near_or_known, nearest
 from bot.core.record import Small
 from bot.errors import ConfigError
 
@@ -107,7 +107,8 @@ def _composed(path: Path, text: str) -> yaml.Node:
         last_line = text.rstrip().count("\n") + 1
         marks = [mark.line + 1 for mark in (error.problem_mark, error.context_mark) if mark]
         line = next((line for line in marks if line <= last_line), last_line)
-        raise _error(path, line, f"is not YAML: {error.problem}") from error
+        hint = "check the brackets, quotes and indentation"
+        raise _error(path, line, f"is not YAML: {error.problem}", hint) from error
     return node
 
 
@@ -124,8 +125,8 @@ class _Walk:
                 key, line = self.key(key_node), key_node.start_mark.line + 1
                 here: KeyPath = (*at, key)
                 if key in mapping:
-                    what = f"is there already, at line {self.lines[here]}"
-                    raise _error(self.path, line, what, key=key_text(here))
+                    what = f"is a second value for the key of line {self.lines[here]}"
+                    raise _error(self.path, line, what, "keep one of them", key=key_text(here))
                 self.lines[here] = line
                 mapping[key] = self.value(value_node, here)
             return mapping
@@ -267,7 +268,11 @@ _TYPES: dict[str, tuple[type, str]] = {
     "array": (list, "a list"),
     "null": (type(None), "empty"),
 }
-_HINTS = {"string": "put it in quotes", "integer": "write a decimal number, without quotes"}
+_HINTS = {
+    "string": "put it in quotes",
+    "integer": "write a decimal number, without quotes",
+    "boolean": "write true or false, without quotes",
+}
 _SHOWN_CHARACTERS = 60
 _EMPTY = ("is empty", "leave the key out, or give it a value")
 

@@ -1,4 +1,4 @@
-"""What a selector means: a glob of names, else of the short names that reports show; and which names are near.
+"""What a selector means: a glob of names, else of the short names that reports show.
 
 Short names count where no full one matches, so that a glob never takes more than it says.
 """
@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
 from bot.core.backends import backend_of
+from bot.core.near import near_or_known
 from bot.core.record import Small
 from bot.core.snapshot import UNLISTED, CellKey, Snapshot
 from bot.errors import UsageError
 
-_NEAR = 0.6  # the least likeness of a name that may have been meant: two letters in three
-_SUGGESTED = 3
-_LISTED = 12
 _SHOWN_CELLS = 4
 
 
@@ -75,26 +72,6 @@ def require_matches(
         if not matching(names, selector, short):
             hint = near_or_known(selector, names, short)
             raise UsageError(f"matches no {what}", where=f"--{what} {selector}", hint=hint)
-
-
-def near_or_known(wanted: str, names: Sequence[str], short: Mapping[str, str] | None = None) -> str:
-    """`did you mean 'bert'?`; where no name is near, those that there are."""
-    if near := nearest(wanted, names, short):
-        return f"did you mean {' or '.join(map(repr, near))}?"
-    more = f", and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return f"known: {', '.join(names[:_LISTED])}{more}" if names else "there is none"
-
-
-def nearest(wanted: str, names: Iterable[str], short: Mapping[str, str] | None = None) -> list[str]:
-    """The names that are most like a selector, or begin like it, the best first; none that is far from it."""
-    word = wanted.strip("*?").lower()
-    meant = dict[str, list[str]]()
-    for name in names if word else ():
-        for text in (name.lower(), (short or {}).get(name, name).lower()):
-            for part in (text, text[: len(word)]):
-                meant.setdefault(part, []).append(name)
-    near = get_close_matches(word, meant, _SUGGESTED, _NEAR)
-    return list(dict.fromkeys(name for text in near for name in meant[text]))[:_SUGGESTED]
 
 
 SIDES = ("base", "head")

@@ -149,9 +149,9 @@ class Amount(Small, frozen=True):
             return self.value
         scale = _STEPS.get((self.dimension, unit))
         if scale is None:
-            raise ValueError(f"{self.text!r} is no {'count' if unit == 'count' else f'number of {unit}'}")
+            raise ValueError(f"{self.text!r} is not a {'count' if unit == 'count' else f'number of {unit}'}")
         if self.value % scale:
-            raise ValueError(f"{self.text!r} is no whole number of {unit}")
+            raise ValueError(f"{self.text!r} is not a whole number of {unit}")
         return self.value // scale
 
 

@@ -130,6 +130,11 @@ class Cell(Small, frozen=True):
         return self.status in MEASURED
 
     @property
+    def is_never_measured(self) -> bool:
+        """Return whether the configuration says that no compiler can compile the target."""
+        return self.status == "unsupported" and self.failure is not None and self.failure.stage == "target"
+
+    @property
     def reason(self) -> str:
         """Why there is no artifact, or only one with the stack gate lifted: one line; empty where there is one."""
         return self.failure.first_line if self.failure else ""

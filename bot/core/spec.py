@@ -10,6 +10,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from bot.core.metrics import OwnMetrics
+from bot.core.near import nearest
 from bot.core.record import Small
 
 PROJECT = "iree-base-compiler"
@@ -25,6 +26,10 @@ _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 # A tag may be called v3.13.0, a branch 3.13-fixes and a commit 4711: a bare version begins with a digit and has a dot.
 _BARE = re.compile(r"[0-9][0-9A-Za-z!_]*\.[0-9A-Za-z!_.+]*")
+_NUMBERS = 3  # how many a version has in its full form
+_LARGEST_MAJOR = 999  # a larger number is a date
+_PREFIXED = re.compile(r"[A-Za-z][A-Za-z_.-]*[A-Za-z=@:~<>^ _-]*[-_=@: v]?([0-9]+\.[0-9A-Za-z!_.+]*)")
+"""A release with a name in front that does not belong there: `v3.13.0`, `iree-3.13.0`, `iree=3.13.0`."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _AFTER = re.compile(r"(?:(?:^|\s)#|\s--?[a-z]|\s*\\\s*$).*")
 """Comment, options such as `--hash`, and the sign that the line goes on."""
@@ -123,20 +128,48 @@ def without_secrets(text: str) -> str:
 
 
 def release_of(text: str, project: str = PROJECT) -> str | None:
-    """The version in `3.13.0` and `iree-base-compiler==3.13.0`, normalised as PEP 440 says; None for any other text.
+    """Return the version in `3.13.0` and `iree-base-compiler==3.13.0`, in its full form; None for any other text.
 
     `project`: whose name may stand before it; empty: any.
     """
     text = text.strip()
     try:
         if _BARE.fullmatch(text):
-            return str(Version(text))
+            return full_version(Version(text))
         specifiers = list(Requirement(text).specifier) if is_compiler(text, project) else []
     except (InvalidRequirement, InvalidVersion):  # `3.13.x`
         return None
     if len(specifiers) != 1 or specifiers[0].operator != "==" or specifiers[0].version.endswith(".*"):
         return None
-    return str(Version(specifiers[0].version))
+    return full_version(Version(specifiers[0].version))
+
+
+def full_version(version: Version) -> str:
+    """Return a version as PEP 440 normalises it, with three numbers: `3.13` and `3.13.0.0` are `3.13.0`.
+
+    A version that is a date, such as `20260101.42`, keeps its numbers.
+    """
+    if version.major > _LARGEST_MAJOR:
+        return str(version)
+    numbers = list(version.release)
+    while len(numbers) > _NUMBERS and numbers[-1] == 0:
+        numbers.pop()
+    numbers += [0] * (_NUMBERS - len(numbers))
+    epoch = f"{version.epoch}!" if version.epoch else ""
+    # what follows the numbers: `rc1`, `.post1`, `.dev1`, `+local`
+    rest = str(version).removeprefix(epoch).removeprefix(".".join(map(str, version.release)))
+    return f"{epoch}{'.'.join(map(str, numbers))}{rest}"
+
+
+def meant_spec(text: str) -> str:
+    """Return the SPEC that was probably meant by `v3.13.0`, `iree-3.13.0` or `lastest`; empty for any other text."""
+    text = text.strip()
+    match = _PREFIXED.fullmatch(text)
+    release = release_of(match[1]) if match else None
+    if release is not None:
+        return release
+    near = nearest(text, MOVING) if text.isalpha() else []
+    return near[0] if near else ""
 
 
 def is_release(spec: str) -> bool:

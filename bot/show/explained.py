@@ -12,8 +12,9 @@ from rich.console import Console
 from bot.core.delta import MetricDelta
 from bot.core.explanation import PASS_OPERATIONS, DispatchDelta, Explanation, PassChange
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, code_words, metric_words, own_metrics
+from bot.core.near import near_or_known
 from bot.core.parting import NOT_TRACED
-from bot.core.planned import beginning, matching, near_or_known, short_names
+from bot.core.planned import beginning, matching, short_names
 from bot.core.report import Both, DispatchRow, ReportCellRow, ReportRow, report_of
 from bot.core.snapshot import CellKey
 from bot.core.spec import RESOLVED

@@ -112,11 +112,15 @@ def _shared_memory_limit(failure: Failure) -> int | None:
 
 
 def unmeasured(facts: Facts, limits: Limits) -> Listing[Phrase]:
-    """The cells without a measurement, by reason, those on purpose last; whole targets are named as such."""
-    groups = by(facts.states["unmeasured"], lambda delta: (delta.excused, delta.reason))
-    ordered = sorted(groups.items(), key=lambda entry: (entry[0][0], -len(entry[1]), entry[0]))
+    """Return the builds without a measurement, by reason; whole targets are named as such.
+
+    A build that no compiler can measure is not among them: `code-size-bot targets` shows its reason.
+    """
+    missing = [delta for delta in facts.states["unmeasured"] if not delta.excused]
+    groups = by(missing, lambda delta: delta.reason)
+    ordered = sorted(groups.items(), key=lambda entry: (-len(entry[1]), entry[0]))
     lines = []
-    for (_, reason), deltas in ordered[: limits.findings]:
+    for reason, deltas in ordered[: limits.findings]:
         cells = cells_phrase(facts, [delta.key for delta in deltas], limits.names)
         lines.append(phrase(cells, f": {clip(reason or 'no reason given', _REASON_CHARS)}"))
     return listing(lines, len(groups), "reason")

@@ -50,7 +50,7 @@ _ABOUT_MODELS = (
     "Executables that are left of a model's dispatch regions, and the percentage of the regions that is folded away. "
     "Folded: on the target with the fewest."
 )
-_REASONS = {"nothing-to-fold": "Nothing to fold", "unsupported": "Not supported", FAILED: "Not measured"}
+_REASONS = {"nothing-to-fold": "Nothing to fold", FAILED: "Not measured"}
 
 
 @dataclass(frozen=True)
@@ -233,10 +233,13 @@ def _row(facts: _AuditNames, cell: FoldCell, footnotes: Footnotes) -> Row:
 
 
 def _other_cells(facts: _AuditNames, room: Room) -> Listing[Phrase]:
-    """The cells without a row, by state and reason, those with most cells first."""
+    """Return the builds without a row, by state and reason, the largest group first.
+
+    A build that no compiler can measure is not among them: `code-size-bot targets` shows its reason.
+    """
     groups: dict[tuple[str, str], list[FoldCell]] = {}
     for cell in facts.audit.cells:
-        if not _has_row(cell):
+        if not _has_row(cell) and cell.state in _REASONS:
             groups.setdefault((cell.state, clip(clean(cell.note), NOTE_LIMIT)), []).append(cell)
     ordered = sorted(groups.items(), key=lambda group: (list(_REASONS).index(group[0][0]), -len(group[1]), group[0]))
     lines = []

@@ -187,9 +187,13 @@ def _where(keys: Iterable[CellKey], names: int) -> Phrase:
 
 
 def unmeasured(lab: Lab, limit: int, names: int) -> Listing[Phrase]:
-    """What was not measured, and why: a line for each reason."""
+    """Return what was not measured, and why: a line for each reason.
+
+    A build that no compiler can measure is not among them: `code-size-bot targets` shows its reason.
+    """
+    missing = [(variant, cell) for variant, cell in lab.cells if not cell.measured and not cell.is_never_measured]
     groups = by(
-        ((variant, cell) for variant, cell in lab.cells if not cell.measured),
+        missing,
         lambda one: (one[1].status, clip(clean(one[1].reason or one[1].status), _WHY_LIMIT)),
     )
     lines = [

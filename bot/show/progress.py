@@ -19,10 +19,10 @@ _MOST_NAMES = 2
 
 
 class MeasureProgress:
-    """Cells done, running, failed, and the time left; use as a context manager.
+    """Builds done, running, failed, and the time left; use as a context manager.
 
-    The methods may be called from any thread. What is compiled again runs, and is counted once: no more can be done,
-    nor fail, than the last plan had to do.
+    The methods may be called from any thread. A build that is compiled again is counted once: no more can be done,
+    nor fail, than the last plan had to do. A later stage, such as tracing, has its own count.
     """
 
     def __init__(self, console: Console) -> None:
@@ -30,6 +30,7 @@ class MeasureProgress:
         self._running: list[str] = []
         self._done = self._failed = self._total = 0
         self._noun = "build"
+        self._stage = ""  # what runs when all cells are measured; empty before
         self._planned_at = self._last_line = time.monotonic()
         columns = (
             BarColumn(bar_width=24),
@@ -63,10 +64,20 @@ class MeasureProgress:
         with self._lock:
             self._total, self._done, self._failed = cells, cached, 0
             self._noun = "compile" if about else "build"
+            self._stage = ""
             self._planned_at = time.monotonic()
             self._bar.reset(self._task, total=cost or 1.0)
             self._refresh()
         self.say(f"{plural(cells, self._noun)}{about}, {cached} of them in the cache")
+
+    def stage(self, about: str, tasks: int, noun: str, /) -> None:
+        """Say what runs now, and count its tasks from 0."""
+        with self._lock:
+            self._stage, self._noun = about, noun
+            self._total, self._done = tasks, 0
+            self._bar.reset(self._task, total=tasks)
+            self._refresh()
+        self.say(f"{about}: {plural(tasks, noun)}")
 
     def started(self, name: str) -> None:
         """Something began to run."""
@@ -78,20 +89,22 @@ class MeasureProgress:
         """A task has ended: it is no longer named beside the bar."""
         with self._lock:
             self._running.remove(name)
+            if self._stage:
+                self._done += 1
+                self._bar.advance(self._task)
             self._refresh()
+            self._say_sometimes()
 
     def measured(self, _side: str, cell: Cell, cost: float) -> None:
         """A cell is done, well or badly."""
         with self._lock:
-            if self._done >= self._total:
+            if self._stage or self._done >= self._total:
                 return
             self._done += 1
             self._failed += not cell.measured
             self._bar.advance(self._task, cost)
             self._refresh()
-            if not self._console.is_terminal and time.monotonic() - self._last_line > _LINE_EVERY_SECONDS:
-                self._last_line = time.monotonic()
-                self.say(self._counts())
+            self._say_sometimes()
 
     def spent(self, cpu_ms: Mapping[str, int], jobs: int) -> None:
         """Say what measuring all cells of the last plan took."""
@@ -102,7 +115,15 @@ class MeasureProgress:
                 f"compiled for {cpu_seconds:.1f} CPU s in {seconds:.1f} s, {share:.0%} of {plural(jobs, 'thread')}"
             )
 
+    def _say_sometimes(self) -> None:
+        """Print the counts where there is no bar, and the last line is old enough."""
+        if not self._console.is_terminal and time.monotonic() - self._last_line > _LINE_EVERY_SECONDS:
+            self._last_line = time.monotonic()
+            self.say(self._counts())
+
     def _counts(self) -> str:
+        if self._stage:
+            return f"{self._stage}: {self._done}/{plural(self._total, self._noun)}, {len(self._running)} running"
         # of several sides, most may have failed before: what is new is the report's to say
         failed = f", {self._failed} failed" if self._failed and self._noun == "build" else ""
         return f"{self._done}/{plural(self._total, self._noun)}, {len(self._running)} running{failed}"

@@ -12,7 +12,8 @@ from bot.core.bisecting import Bisection, Bracket, Candidate, Judged, bracket, j
 from bot.core.delta import CellDelta
 from bot.core.explanation import Explanation
 from bot.core.metrics import METRIC_BY_ID, Metric
-from bot.core.planned import SIDES, narrowed, near_or_known, only_cell
+from bot.core.near import near_or_known
+from bot.core.planned import SIDES, narrowed, only_cell
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import CellKey, Snapshot
 from bot.core.spec import release_in

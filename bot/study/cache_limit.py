@@ -35,7 +35,7 @@ def limited(cache: Path, limit_bytes: int, say: Callable[[str], None]) -> Iterat
         yield
     finally:
         if why := without_room(cache):
-            say(f"the cache {cache} has no room ({why}): the run went on without it")
+            say(f"the cache {cache} has no space left ({why}): the run continued without it")
     try:
         gone, held_bytes = evict(cache, limit_bytes, since_ns)
     except OSError as error:
@@ -47,4 +47,4 @@ def limited(cache: Path, limit_bytes: int, say: Callable[[str], None]) -> Iterat
         say(f"the cache was above its limit of {human(limit_bytes)}: removed {what}")
     if held_bytes > limit_bytes:
         above = f"above its limit of {human(limit_bytes)}"
-        say(f"the cache holds {human(held_bytes)}, {above}: all that is left was used within a day")
+        say(f"the cache holds {human(held_bytes)}, {above}: all remaining entries were used within a day")

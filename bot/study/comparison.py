@@ -34,6 +34,7 @@ from bot.explain.whole_models import model_edits
 from bot.show.totals import everything
 from bot.study.prepare import Request, Show, Work, is_snapshot, load_snapshot, require_writable
 from bot.study.run import SidePlan
+from bot.study.specs import exists
 from bot.system.processes import Cancel
 
 _LEAST = "told and judged as a range"
@@ -192,7 +193,12 @@ def _named(side: str, work: Work) -> tuple[Sought, str]:
     for name in (side, "both", *lends):
         if spec := specs.get(name):
             option = "--compiler" if name == "both" else f"--{name}"
-            return Sought(spec), f"{'snapshot' if is_snapshot(spec) else option} {Path(spec).name}"
+            if is_snapshot(spec):
+                option = "snapshot"
+            shown = Path(spec).name
+            if "==" not in spec and not exists(spec):
+                shown = work.release(spec) or shown
+            return Sought(spec), f"{option} {shown}"
     key = side if not tries else "head" if compiler.head else "base"
     where = f"{compiler.requirements}, which the configuration names"
     return _pinned(work, key), where if compiler.requirements else f"compiler.{key} of the configuration"

@@ -32,6 +32,7 @@ from bot.core.planned import LIFTED_LIMIT_FLAG, PlannedCell
 from bot.core.snapshot import Cell, CellKey, Failure
 from bot.errors import MalformedBinary
 from bot.running.runner import MISSING, Equality, Runner, Runtime, installed, machine
+from bot.show.filters import plural
 from bot.study.fold_attempts import Attempt, Attempts, FoldTools
 from bot.study.fold_search import affordable, kind_of, left, reason_of, search
 from bot.study.prepare import Work
@@ -191,11 +192,14 @@ def _all(tools: FoldTools, cells: Sequence[tuple[PlannedCell, Cell]], work: Work
 
     def run(planned: PlannedCell, cell: Cell) -> None:
         one = audits[cell.key] = audit(tools, planned, cell)
-        news = f"groups that are folded: {len(one.groups)}" if one.best else f"not folded: {one.failure}"
+        news = f"not folded: {one.failure}"
+        if one.best:
+            news = f"{plural(len(one.groups), 'group')} folded"
         work.show.say(f"{cell.key}: {news}")
 
     tasks = [Task(planned.cost, f"fold {cell.key}", partial(run, planned, cell)) for planned, cell in cells]
     with work.show.progress() as progress:
+        progress.stage("folding", len(tasks), "build")
         run_all(tasks, work.request.jobs, work.cancel.set, progress)
     return [audits[key] for key in sorted(audits)]
 
@@ -222,7 +226,7 @@ def _check(audits: Sequence[Audited], runtime: Runtime, data: Path, max_slowdown
         bench, best = one.bench, one.best
         if isinstance(bench, str) or best is None or not one.run.equal:
             continue
-        work.show.say(f"{one.cell.key}: is timed before and after folding")
+        work.show.say(f"{one.cell.key}: timing it before and after folding")
         if max_slowdown is None:
             price = bench.price(best)
         else:  # the groups within the limit are kept
@@ -258,14 +262,14 @@ def _compared(one: Audited, work: Work) -> Mapping[Group, str]:
         why = bench if isinstance(bench, str) else NOTHING_FOLDED
         one.run = Run(None, why, None, why)
         return {}
-    work.show.say(f"{one.cell.key}: runs before and after folding")
+    work.show.say(f"{one.cell.key}: comparing outputs before and after folding")
     equality, bad = bench.equal(one.best), dict[Group, str]()
     if equality.equal is False:
         alone = {group: bench.equal(bench.attempts.at([group])) for group in one.groups}
         bad = {group: each.equal_note for group, each in alone.items() if each.equal is False}
         bad = bad or dict.fromkeys(one.groups, "not alone, but together with the others")
     for group, why in bad.items():
-        work.show.say(f"{one.cell.key}: {group[0]} and {len(group) - 1} more give other outputs as one: {why}")
+        work.show.say(f"{one.cell.key}: {group[0]} and {len(group) - 1} more have other outputs when merged: {why}")
     one.run = Run(equality.equal, equality.equal_note, None, "outputs are not known to be equal")
     return bad
 

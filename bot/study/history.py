@@ -42,7 +42,7 @@ def release_study(specs: Sequence[str], work: Work) -> Study:
         UsageError: nothing is selected.
         CompilerUnavailable: not one of them can be had.
     """
-    specs = tuple(dict.fromkeys(work.places.release(spec) or spec for spec in specs))
+    specs = tuple(dict.fromkeys(work.release(spec) or spec for spec in specs))
     known = {spec: load_snapshot(Path(spec)) for spec in specs if is_snapshot(spec)}
     known = work.selected(known, must_match=len(known) == len(specs))
     plans, missing = _plans([spec for spec in specs if spec not in known], work)
@@ -162,9 +162,9 @@ def last_stored(where: str, last: int, work: Work) -> Study:
         stored = store.in_order(entries)
         on_line = sorted((entry for entry in stored if entry.sha in place), key=lambda entry: place[entry.sha])
         if not on_line:
-            say("in the order in which they were stored: no baseline is of a commit of the default branch here")
+            say("no stored baseline belongs to the default branch here: baselines are in the order of storage")
         elif other := len(stored) - len(on_line):
-            say(f"left out: {other} of {len(stored)} stored baselines, of no commit on the default branch's line here")
+            say(f"left out: {other} of {len(stored)} stored baselines, which do not belong to the default branch here")
         variants, held = list[Variant](), dict[CellKey, Cell]()
         for entry in (on_line or stored)[-last:]:
             try:

@@ -170,12 +170,12 @@ def _timed(plans: Sequence[VariantPlan], study: Study, work: Work) -> tuple[str,
                 try:
                     of = of_release(release, work.request.cache, work.cancel, say, work.places)
                 except CompilerUnavailable as error:
-                    say(f"artifacts of {release} are run by {runtime.name}: {error.line}")
+                    say(f"running artifacts of {release} with {runtime.name}: {error.line}")
             tools[info.digest] = (*stack.enter_context(open_setup(plan.side.toolchain, session)), of)
         bench = _Bench(tools, scratch, work.cancel)
         for key in study.keys:
             if reference := study.references.get(key.target):
-                say(f"{key} is run")
+                say(f"running {key}")
                 rows = [(plan, cells[plan.name, key]) for plan in plans if (plan.name, key) in cells]
                 runs |= {(plan.name, key): run for plan, run in bench.all(rows, reference)}
     ran = any(run.price or run.equal is not None for run in runs.values())

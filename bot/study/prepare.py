@@ -117,6 +117,13 @@ class Work:
         """Where the configuration looks for wheels, beside the index."""
         return self.config.places
 
+    def release(self, spec: str) -> str | None:
+        """Return the release that a SPEC names, in its full form; a command without a package has no releases."""
+        command = self.config.command
+        if command is not None and not command.package:
+            return None
+        return self.places.release(spec)
+
     def planned(self) -> Planned:
         """The models, targets and cells that the request selects; the models are read once."""
         return self._planned
@@ -233,7 +240,7 @@ class Work:
         with self.show.progress() as progress:
             keeps = is_writable(request.cache.absolute())
             if not keeps:
-                words = "it is used, and nothing that this run measures is kept"
+                words = "new builds are not kept"
                 self.show.say(f"the cache {request.cache} is read-only: {words}")
             cache, texts = CellCache(request.cache, keeps), TextStore(request.cache, keeps)
             yield Resources(cache, request.jobs, self.config.timeout_seconds, self.cancel, progress, texts)

@@ -68,6 +68,9 @@ class Progress(Watcher, Protocol):
     def plan(self, cells: int, cached: int, cost: float, about: str = "", /) -> None:
         """How much there is to do, and of what."""
 
+    def stage(self, about: str, tasks: int, noun: str, /) -> None:
+        """Work of another kind begins, after all cells are measured: so many tasks, each a `noun`."""
+
     def measured(self, side: str, cell: Cell, cost: float) -> None:
         """Tell that a cell is measured."""
 
@@ -307,6 +310,7 @@ def _repeated(
     def finish(label: str, planned: PlannedCell, layout: int, result: Result) -> None:
         runs[label, planned.key, layout] = cell_of(planned, result, resources.texts, assembler)
 
+    resources.progress.stage("compiling again", sum(map(len, wanted.values())), "compile")
     resources.compile([(plan, wanted[plan.label]) for plan in plans], finish)
     for plan in plans:
         merged = dict[CellKey, Cell]()

@@ -11,7 +11,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
 from bot.compiler.wheels import between, newest, only_fitting
-from bot.core.spec import MOVING, Places, is_release, release_in, release_of
+from bot.core.spec import MOVING, Places, is_release, meant_spec, release_in, release_of
 from bot.errors import CompilerUnavailable, UsageError
 from bot.show.filters import plural
 from bot.system.processes import Cancel
@@ -101,12 +101,16 @@ def releases_of(texts: Sequence[str], places: Places, cancel: Cancel, say: Calla
 def _specs(word: str, places: Places, cancel: Cancel) -> Iterator[str]:
     first, dots, last = word.partition("..")
     are_ends = [end in MOVING or places.release(end) is not None for end in (first, last)]
+    meant = [meant_spec(end) for end in (first, last)]
+    if dots and any(meant) and not exists(word):
+        hint = f"did you mean {meant[0] or first}..{meant[1] or last}?"
+        raise UsageError("is not a range of releases", where=f"{_RELEASES} {word}", hint=hint)
     if not dots or not any(are_ends) or (exists(word) and not all(are_ends)):
         paths = _matched(word) if set(word) & set("*?[") else []
         yield from map(str, paths) if paths and all(path.suffix == ".json" for path in paths) else [named_file(word)]
         return
     if not all(are_ends):
-        raise UsageError("is no range of releases", where=f"{_RELEASES} {word}", hint=_RANGE)
+        raise UsageError("is not a range of releases", where=f"{_RELEASES} {word}", hint=_RANGE)
     old, new = (newest(end, places, cancel) if end in MOVING else places.release(end) or end for end in (first, last))
     if Version(old) > Version(new):
         what = "goes from a newer release to an older one"
@@ -125,7 +129,7 @@ def expanded(place: str) -> list[str]:
     elif path.exists():
         return [str(path)]
     else:
-        what, others = "is no release, file or directory, and matches none", _matched(str(path))
+        what, others = "is not a release, a file or a directory, and matches no file", _matched(str(path))
         wheels = [one for one in others if one.match(_WHEELS)]
     # Of each version in each directory the wheel for this machine; by version where that orders all.
     same = dict[tuple[Path, Version], list[Path]]()
@@ -139,7 +143,8 @@ def expanded(place: str) -> list[str]:
         except CompilerUnavailable:  # of another platform
             continue
     if not (specs := fitting or list(map(str, others))):
-        raise UsageError(what, where=place, hint=_AMONG)
+        meant = meant_spec(place)
+        raise UsageError(what, where=place, hint=f"did you mean {meant}?" if meant else _AMONG)
     versions = _ordering(fitting)
     return sorted(fitting, key=versions.__getitem__) if versions else specs
 

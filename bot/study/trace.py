@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from bot.core.delta import diff
 from bot.core.explanation import DispatchDelta
+from bot.core.near import near_or_known
 from bot.core.parting import NOT_TRACED, Traced, parting
-from bot.core.planned import SIDES, beginning, matching, near_or_known, only_cell
+from bot.core.planned import SIDES, beginning, matching, only_cell
 from bot.core.snapshot import Cell
 from bot.core.trace import PROGRAM
 from bot.errors import NoVerdict, UsageError

@@ -256,6 +256,8 @@ def with_traces(
                 Task(-place, f"trace {delta.name} of {key}", partial(pairs.trace, key, delta, codes=codes))
                 for place, (key, delta) in enumerate(those)
             ]
+            if tasks and here:
+                resources.progress.stage("tracing", len(tasks), "dispatch")
             run_all(tasks, resources.jobs, resources.cancel.set, resources.progress)
 
         trace(chosen, codes=False)
@@ -322,7 +324,7 @@ def traced(plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], work: Work)
     moved = worth_tracing(causes, changed_models(sides["base"], sides["head"]))
     if not moved or not any(plan.compiler.is_traced for plan in plans):
         return dict(sides)
-    work.show.say(f"traces {plural(len(moved), 'dispatch')} through the passes of both compilers")
+    work.show.say(f"tracing at most {plural(len(moved), 'dispatch')} through the passes of both compilers")
     with work.resources() as resources:
         return with_traces(plans, sides, moved, resources, seconds_for(sides))
 
@@ -337,9 +339,8 @@ def with_largest_traced(plan: SidePlan, snapshot: Snapshot, work: Work, most: in
     if not rows or not plan.compiler.is_traced:
         return snapshot
     largest = [(key, DispatchDelta(None, row, "", None)) for key, row in rows[:most]]
-    work.show.say(
-        f"traces the {plural(len(largest), 'largest dispatch')} through the passes, for pull requests to come"
-    )
+    what = plural(len(largest), "largest dispatch")
+    work.show.say(f"tracing the {what} through the passes, for later pull requests")
     with work.resources() as resources:
         return with_traces([plan], {plan.label: snapshot}, largest, resources, seconds_for({plan.label: snapshot}))[
             plan.label

@@ -57,10 +57,10 @@ def test_another_file_in_place_of_what_is_wanted(
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("compare 3.11.0 nope", "nope: is no compiler: no such file, directory or release"),
+        ("compare 3.11.0 nope", "nope: is not a compiler: no such file, directory or release"),
         (
             "compare 3.11.0 3.13.0 --cache base.json",
-            "argument --cache: 'base.json' is a file, and a directory is wanted",
+            "--cache: 'base.json' is a file (name a directory)",
         ),
         ("bisect --model bertt --target vmvx 3.11.0 3.13.0", "--model bertt: matches no model"),
         (

@@ -145,7 +145,7 @@ def test_it_sets_up_the_repository_around_it_and_nothing_outside_of_one(
     assert [path.name for path in place.config().models] == ["a.mlir"]
     monkeypatch.chdir(place.top.parent)
     line = place.init(code=2)
-    assert line == f"code-size-bot: {place.top.parent}: is in no git repository (make it one: git init)"
+    assert line == f"code-size-bot: {place.top.parent}: is not in a git repository (make one: git init)"
     assert not (place.top.parent / "code-size.yml").exists()
 
 
@@ -156,7 +156,7 @@ def test_it_sets_up_the_repository_around_it_and_nothing_outside_of_one(
 def test_nothing_is_written_over(place: Place, name: str) -> None:
     place.put(name, "mine\n")
     line = place.init(code=2)
-    assert line == f"code-size-bot: {name}: already there (--force writes over it, and keeps no copy)"
+    assert line == f"code-size-bot: {name}: already exists (--force replaces it, and keeps no copy)"
     assert place.files() == {name: "mine\n"}
 
 
@@ -164,7 +164,7 @@ def test_all_that_is_there_is_named_and_force_writes_over_it(place: Place) -> No
     place.init()
     before = place.files()
     place.put("models/a.mlir")
-    assert place.init(code=2).startswith(f"code-size-bot: code-size.yml, {', '.join(PLACES)}: already there ")
+    assert place.init(code=2).startswith(f"code-size-bot: code-size.yml, {', '.join(PLACES)}: already exists ")
     assert place.files() == {**before, "models/a.mlir": MODEL}
     for name in ("code-size.yml", *PLACES):
         place.put(name, "old\n")
@@ -203,7 +203,7 @@ def test_pushes_to_the_default_branch_are_stored(place: Place, branch: str, patt
     told = place.init()
     text = (place.top / PLACES[0]).read_text(encoding="utf-8")
     assert on(text)["push"] == {"branches": [pattern]}
-    assert f"\ndefault branch: {branch}\n" in told and f"push to {branch}: " in told
+    assert f"\ndefault branch: {branch}\n" in told and f"push to {branch}. " in told
 
 
 # The action.
@@ -233,7 +233,7 @@ def test_what_is_no_action_is_refused(place: Place) -> None:
     for action in (*wrong, "a/../b@c"):
         line = place.init("--action", action, code=2)
         assert line.startswith("code-size-bot: --action: ")
-        assert line.endswith(" is no action (write OWNER/REPO@COMMIT, or ./ for the repository's own)")
+        assert line.endswith(" is not an action (write OWNER/REPO@COMMIT, or ./ for the repository's own)")
     assert place.files() == {}
 
 

@@ -47,7 +47,7 @@ def test_models_and_targets_are_in_the_order_of_the_configuration(capsys: pytest
         "target           builds  short name  backend   flags",
         "vmvx                  2  vmvx        vmvx",
         "llvm-cpu-x86_64       2  x86_64      llvm-cpu  --iree-llvmcpu-target-cpu=x86-64-v3",
-        "hip                   0  hip         rocm      needs a vendor's linker",
+        "hip                   0  hip         rocm      never measured: needs a vendor's linker",
     ]
 
 

@@ -174,4 +174,8 @@ def test_a_directory_that_is_no_clone_is_one_line(
     with pytest.raises(SystemExit) as ended:
         main(["compare", "--base", "3.11.0", "--head", "3.13.0", "--source", str(tmp_path / place)])
     assert ended.value.code == 2
-    assert capsys.readouterr().err.splitlines()[-1].endswith(f"--source: '{tmp_path / place}' is no clone of git")
+    assert (
+        capsys.readouterr()
+        .err.splitlines()[-1]
+        .endswith(f"--source: '{tmp_path / place}' is not a git repository (name a clone of the compiler's repository)")
+    )

@@ -104,12 +104,12 @@ def test_a_flag_that_is_none_is_refused_as_the_configuration_refuses_it(lab: Lab
     with pytest.raises(SystemExit, match="2"):
         lab.compare("--compiler", lab.spec, "--flags=O2")
     assert lab.capture.readouterr().err.endswith(
-        "argument --flags: 'O2' is no flag, which begins with - and has its value after =\n"
+        "--flags: 'O2' is not a flag: a flag begins with - and has its value after =\n"
     )
     for flag, said in (
         ("-O2", "flags: '-O2' does not fit: a flag of IREE's begins with --"),
         ("--iree-hal-target-backends=llvm-cpu", "(name a target with that backend)"),
-        ("--compile-to=flow", "flags: --compile-to is no flag for a build"),
+        ("--compile-to=flow", "flags: --compile-to is not a flag for a build"),
     ):
         found = lab.compare("--compiler", lab.spec, f"--flags={flag}")
         assert found.code == 2 and said in found.err, found.err

@@ -151,7 +151,7 @@ def test_a_wheel_alone_or_in_a_directory(tmp_path: Path, fake: FakeCompiler, mon
     ],
 )
 def test_nonsense(cache: Path, spec: str) -> None:
-    line = "is no compiler: no such file, directory or release (give a release such as 3.13.0"
+    line = "is not a compiler: no such file, directory or release (give a release such as 3.13.0"
     assert line in refused(spec, cache)
 
 
@@ -187,10 +187,10 @@ def test_another_program_and_a_compiler_that_crashes_when_asked(
 ) -> None:
     binary = install_native(tmp_path / "iree-compile", fake)
     fake.binary.write_text("import os\nprint('IREE compiler version 3.13.0', flush=True)\nos.abort()\n")
-    assert "is no iree-compile" in refused(binary, cache)
+    assert "is not an iree-compile" in refused(binary, cache)
     line = refused(shutil.which("git") or "", cache)
-    assert "is no iree-compile: --version does not name an IREE compiler (it said: git version" in line
-    assert "is no iree-compile" in refused(shutil.which("false") or "", cache)
+    assert "is not an iree-compile: --version does not name an IREE compiler (it said: git version" in line
+    assert "is not an iree-compile" in refused(shutil.which("false") or "", cache)
 
 
 # Identity
@@ -357,7 +357,7 @@ def test_a_wheel_that_was_cut_or_has_another_byte_is_whole_or_refused(tmp_path: 
     whole, cache = wheel.read_bytes(), tmp_path / "cache"
     for size in (*range(0, len(whole), 5), *range(len(whole) - 40, len(whole))):
         wheel.write_bytes(whole[:size])
-        with pytest.raises(CompilerUnavailable, match="is no wheel"):
+        with pytest.raises(CompilerUnavailable, match="is not a wheel"):
             unpack(wheel, cache)
     refusals = 0
     for offset in range(0, len(whole), 11):

@@ -113,7 +113,7 @@ def test_templates_are_a_directory_relative_to_the_file(load: Load, tmp_path: Pa
     assert load(SCHEMA + "templates: mine\n").templates == tmp_path / "mine"
     with pytest.raises(ConfigError) as caught:
         load(SCHEMA + "templates: none\n")
-    line = f"2: templates: '{tmp_path / 'none'}' is no directory (the path is relative to this file)"
+    line = f"2: templates: '{tmp_path / 'none'}' is not a directory (the path is relative to this file)"
     assert caught.value.line == f"{tmp_path / 'c.yml'}:{line}"
 
 
@@ -195,7 +195,8 @@ targets: {a: {}}
 compiler: {kind: command, run: [x], artifacts: [y], metrics: {peak: {unit: count, rule: code size}}}
 models: ['*']
 targets: {a: {}}
-! 2: compiler.metrics.peak.rule: 'code size' is for another unit: '4KiB' is no count (name another rule, or write one)
+! 2: compiler.metrics.peak.rule: 'code size' is for another unit: '4KiB' is not a count (name another rule, or write
+! one)
 compiler: {metrics: {peak: {unit: bytes}}}
 ! 2: compiler.metrics: is for a compiler that is a command (write kind: command beside it, or leave it out)
 baseline: {store: branch}
@@ -215,13 +216,13 @@ compiler: {requirements: r.txt, base: x}
 flags: [-O2]
 ! 2: flags[0]: '-O2' does not fit: a flag of IREE's begins with -- (for example --iree-opt-level=O2)
 import_flags: [--o=x]
-! 2: import_flags[0]: --o is no flag for a build (leave it out: what is measured is the whole artifact)
+! 2: import_flags[0]: --o is not a flag for a build (leave it out: what is measured is the whole artifact)
 targets: {t: {extends: vmvx, flags: [--iree-hal-target-backends=llvm-cpu]}}
-! 2: targets.t.flags[0]: --iree-hal-target-backends is no flag for a build (name a target with that backend)
+! 2: targets.t.flags[0]: --iree-hal-target-backends is not a flag for a build (name a target with that backend)
 targets: [llvm-cpu-x86]
 ! 2: targets[0]: no default target is called 'llvm-cpu-x86' (did you mean 'llvm-cpu-x86_64' or…
 targets: {a: {flags: []}}
-! 2: targets.a: the key 'backend' is missing
+! 2: targets.a: the key 'backend' is missing (for example backend: vmvx, or extends: vmvx)
 - {metrics: ['artefact*']}
 ! 3: thresholds[0].metrics[0]: no metric is called 'artefact*' (did you mean 'artifact_bytes'?)
 report_id: "a\n"
@@ -229,7 +230,7 @@ report_id: "a\n"
 ! letter or digit (for example default)
 thresholds:
   - {metrics: [vm_bytes]}
-! 3: thresholds[0]: the last rule, 'rule 1', is no catch-all (end with {metrics: ["*"]} and no models or targets)
+! 3: thresholds[0]: the last rule, 'rule 1', is not a catch-all (end with {metrics: ["*"]} and no models or targets)
 - {metrics: ['*_bytes']}
 - {name: x, metrics: [vm_bytes], models: ['b*']}
 ! 4: thresholds[1]: 'x' can never be reached: 'rule 1' (line 3) above it matches all that it could (put the special rule
@@ -237,11 +238,11 @@ thresholds:
 - metrics: [executables]
   warn:
     absolute: 4KiB
-! 5: thresholds[0].warn.absolute: '4KiB' is no count, which 'executables' needs (write a plain number, or give metrics
-! of different units rules of their own)
+! 5: thresholds[0].warn.absolute: '4KiB' is not a count, which 'executables' needs (write a plain number, or give
+! metrics of different units rules of their own)
 - {metrics: [vm_bytes], limit: 500ms}
-! 3: thresholds[0].limit: '500ms' is no number of bytes, which 'vm_bytes' needs (write a plain number, or give metrics
-! of different units rules of their own)
+! 3: thresholds[0].limit: '500ms' is not a number of bytes, which 'vm_bytes' needs (write a plain number, or give
+! metrics of different units rules of their own)
 - {metrics: [vm_bytes], models: ['bert_*', mobilnet_v1_f32_224], warn: 1%}
 ! 3: thresholds[0].models[1]: 'mobilnet_v1_f32_224' matches no model (did you mean 'mobilenet…
 - {metrics: [vm_bytes], targets: ['llvm-cpu-*', vmx], warn: 1%}
@@ -253,15 +254,14 @@ thresholds:
 ! 3: thresholds[0].metrics[0]: compile_peak_rss_kib varies from run to run, and is never judged (leave it out, or leave
 ! out warn, fail and limit)
 - {metrics: [vm_bytes], warn: 11111111111111111111111111111111111111111%}
-! 3: thresholds[0].warn: '1111111111111111111111111111111111111111' is no number with a unit, such as 4KiB, 120, 500ms
-! or 1.5%
+! 3: thresholds[0].warn: '1111111111111111111111111111111111111111' is not a percentage, such as 1.5%
 - {metrics: [vm_bytes], warn: 4KiB, fail: 2KiB}
 ! 3: thresholds[0].warn: its absolute level is looser than that of 'fail': it would fail before it warns (let 'warn' be
 ! the smaller one)
 - {metrics: [vm_bytes], warn: 4KiB, fail: 4096B}
 ! 3: thresholds[0].warn: is the same as 'fail': it can never warn (keep one of them)
 - {metrics: [vm_bytes], limit: 0.1KiB}
-! 3: thresholds[0].limit: '0.1KiB' is no whole number of bytes
+! 3: thresholds[0].limit: '0.1KiB' is not a whole number of bytes
 - {metrics: [vm_bytes], limit: 4KiB, fail: {limit: 5KiB}}
 ! 3: thresholds[0].limit: the rule has a second limit in 'fail' (keep one of them)
 flags: 3
@@ -307,7 +307,7 @@ targets:
 states: {removed: pass, new: no}
 ! 2: states.new: is 'no', must be one of …
 fail_job: yes
-! 2: fail_job: is text, must be true or false
+! 2: fail_job: is text, must be true or false (write true or false, without quotes)
 timeout_seconds: 0100
 ! 2: timeout_seconds: is text, must be a whole number (write a decimal number, without quotes)
 - {metrics: [vm_bytes], warn: 0100}
@@ -334,7 +334,7 @@ compiler:
   find_links: 'https://iree.dev/links.html?token=hunter2'
 ! 3: compiler.find_links: has a query, which may be a credential (name an HTTPS page or a directory; …
 compiler: {find_links: nowhere}
-! 2: compiler.find_links: 'nowhere' is no directory (name an HTTPS page or a directory; …
+! 2: compiler.find_links: 'nowhere' is not a directory (name an HTTPS page or a directory; …
 """
 REFUSALS = [
     *re.findall(r"((?:(?!! ).+\n)+)((?:! .+\n)+)", REFUSED),

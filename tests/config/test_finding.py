@@ -63,8 +63,8 @@ def test_flags_are_words_of_a_shell_and_refused_in_one_line_as_a_configuration_d
     ):
         assert parse_flags(text) == flags
     for text, words in (
-        ("O2", "'O2' is no flag, which begins with - and has its value after ="),
-        ("--a x", "'x' is no flag"),
+        ("O2", "'O2' is not a flag: a flag begins with - and has its value after ="),
+        ("--a x", "'x' is not a flag"),
         ("--a='x", "a quotation mark is not closed"),
         ("--a='x\ty'", "'--a=x\\ty' does not fit: a flag begins with - and is on one line"),
         ("-", "'-' does not fit: a flag begins with - and is on one line"),

@@ -69,6 +69,9 @@ def test_an_error_names_file_line_and_key(tmp_path: Path) -> None:
     assert message(tmp_path / "none.yml") == "c.yml: cannot be read: No such file or directory"
 
 
+YAML_HINT = " (check the brackets, quotes and indentation)"
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [
@@ -79,12 +82,18 @@ def test_an_error_names_file_line_and_key(tmp_path: Path) -> None:
         ("a: 1\nb: *x\n", "c.yml:2: anchors and aliases are not allowed (write the value out)"),
         ("a: !!str 1\n", "c.yml:1: the tag 'tag:yaml.org,2002:str' is not allowed (write a plain value)"),
         ("a: ! 1\n", "c.yml:1: the tag '!' is not allowed (write a plain value)"),
-        ("a: 1\nb: 2\na: 3\n", "c.yml:3: a: is there already, at line 1"),
-        ("x:\n  a: 1\n  a: 1\n", "c.yml:3: x.a: is there already, at line 2"),
+        ("a: 1\nb: 2\na: 3\n", "c.yml:3: a: is a second value for the key of line 1 (keep one of them)"),
+        ("x:\n  a: 1\n  a: 1\n", "c.yml:3: x.a: is a second value for the key of line 2 (keep one of them)"),
         ("? [a]\n: 1\n", "c.yml:1: a key is text, not a list or a mapping"),
         ("a: 1\nb: 'x\x01'\n", "c.yml:2: the character U+0001 is not allowed"),
-        ("a: 1\nb: [1\n", "c.yml:2: is not YAML: expected ',' or ']', but got '<stream end>'"),
-        ("a: 1\n b: 1\n", "c.yml:2: is not YAML: mapping values are not allowed here"),
+        (
+            "a: 1\nb: [1\n",
+            "c.yml:2: is not YAML: expected ',' or ']', but got '<stream end>'" + YAML_HINT,
+        ),
+        (
+            "a: 1\n b: 1\n",
+            "c.yml:2: is not YAML: mapping values are not allowed here" + YAML_HINT,
+        ),
         (b"a: 1\nb: caf\xe9\n", "c.yml:2: byte 0xe9 is not UTF-8 (save the file as UTF-8)"),
         ("a: 1\n".encode("utf-16"), "c.yml:1: byte 0xff is not UTF-8 (save the file as UTF-8)"),
         (b"#" * (MAX_BYTES + 1), "c.yml: is larger than 1,048,576 bytes"),

@@ -15,6 +15,7 @@ from replacing import replace
 from strategies import plain_snapshot, planned_models, planned_targets
 
 from bot.core.json_text import canonical
+from bot.core.near import near_or_known, nearest
 from bot.core.planned import (
     COMMON_FLAGS,
     LIFTED_LIMIT_FLAG,
@@ -24,8 +25,6 @@ from bot.core.planned import (
     beginning,
     kept,
     matching,
-    near_or_known,
-    nearest,
     plan,
     require_matches,
     short_names,

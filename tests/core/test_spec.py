@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from bot.core.spec import Places, refused_link, release_of, requirement_of, without_secrets
+from bot.core.spec import Places, meant_spec, refused_link, release_of, requirement_of, without_secrets
 
 
 @pytest.mark.parametrize(
     ("text", "release"),
     [
         *((text, text) for text in ("3.13.0", "3.13.0rc20261016", "3.13.0.dev1+abc.1", "20260101.42")),
-        *((" 3.13 ", "3.13"), ("3.13.0RC1", "3.13.0rc1"), ("iree-base-compiler==3", "3")),
+        *((" 3.13 ", "3.13.0"), ("3.13.0RC1", "3.13.0rc1"), ("iree-base-compiler==3", "3.0.0")),
         *((f"{name}==3.13.0", "3.13.0") for name in ("iree-base-compiler", "IREE_Base.Compiler")),
         *((f"iree-base-compiler{rest}", "3.13.0") for rest in (" == 3.13.0", "[onnx]==3.13.0")),
         *((text, None) for text in ("", " ", "main", "3", "4711", "12e4567", "v3.13.0", "3.13.x", "3.13.*")),
@@ -75,3 +75,36 @@ def test_places_add_up_and_tell_themselves_apart() -> None:
     assert both.argv == ["--find-links=https://a/", "--find-links=dist", "--no-index"]
     assert (Places().key, Places().changeable, page.changeable, both.changeable) == ("", False, False, True)
     assert len({place.key for place in (Places(), page, folder, both, Places(("https://a/",), no_index=True))}) == 5
+
+
+@pytest.mark.parametrize(
+    ("written", "full"),
+    [
+        ("3.13.0.0", "3.13.0"),
+        ("3.13.0.1", "3.13.0.1"),
+        ("3.14rc20261101", "3.14.0rc20261101"),
+        ("3.13+abc.1", "3.13.0+abc.1"),
+        ("3.13.post1", "3.13.0.post1"),
+        ("1!3.13", "1!3.13.0"),
+        ("iree-base-compiler==3.13", "3.13.0"),
+        ("20260101.42", "20260101.42"),
+    ],
+)
+def test_a_release_has_one_full_form(written: str, full: str) -> None:
+    assert release_of(written) == full
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        *((text, "3.11.0") for text in ("v3.11.0", "V3.11", "iree-3.11.0", "iree_3.11.0", "release-3.11.0")),
+        *((text, "3.11.0") for text in ("iree-base-compiler-3.11.0", "iree==3.11.0", "iree-base-compiler=3.11")),
+        *((text, "3.11.0") for text in ("iree-base-compiler>=3.11.0", "IREE 3.11.0", "iree-base-compiler@3.11.0")),
+        ("v3.14.0rc20261101", "3.14.0rc20261101"),
+        ("lastest", "latest"),
+        ("nightlies", "nightly"),
+        *((text, "") for text in ("", "build", "dist/v3.11.0", "v3.11.0.json", "v3", "iree", "x.whl", "3.x")),
+    ],
+)
+def test_a_release_with_a_name_in_front_is_recognised(written: str, meant: str) -> None:
+    assert meant_spec(written) == meant

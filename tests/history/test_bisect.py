@@ -180,8 +180,8 @@ REFUSED: dict[str, tuple[tuple[Value, ...], list[str], str]] = {
     "bad is good": ((5, 7, 9), ["--limit", "55"], "BAD is not bad: GOOD has 5 B, BAD 9 B, and bad is more than 55 B"),
     "no value": ((5, 7, None), [], "BAD has no value: failed: error: 3.4.0 refuses it"),
     "metric": ((5, 7, 9), ["--metric", "artifact_byte"], "did you mean 'artifact_bytes'"),
-    "unit": ((5, 7, 9), ["--limit", "5ms"], "--limit: '5ms' is no number of bytes"),
-    "number": ((5, 7, 9), ["--limit", "much"], "--limit: 'much' is no number"),
+    "unit": ((5, 7, 9), ["--limit", "5ms"], "--limit: '5ms' is not a number of bytes"),
+    "number": ((5, 7, 9), ["--limit", "much"], "--limit: 'much' is not a number"),
     "noisy": ((5, 7, 9), ["--metric", "compile_cpu_ms"], "compile_cpu_ms varies from run to run: nothing"),
 }
 
@@ -200,7 +200,7 @@ def test_the_row_has_to_be_known_and_its_ends_two(home: Path, bisect: Bisect) ->
         "nothing says what lies between the two (name those between with --among": [good, bad],
         "GOOD and BAD are the same (": ["--among", "nightly", bad, f"./{bad}"],
         "holds no iree_base_compiler-*.whl and no snapshot": ["--among", ".", good, bad],
-        "is no release, file or directory, and matches none": ["--among", "n*/x", good, bad],
+        "is not a release, a file or a directory, and matches no file": ["--among", "n*/x", good, bad],
     }.items():
         try:
             code, _, err = bisect("--config", "default", *arguments)
@@ -212,7 +212,9 @@ def test_the_row_has_to_be_known_and_its_ends_two(home: Path, bisect: Bisect) ->
 def test_a_limit_that_does_not_fit_the_metric_is_refused_before_anything_is_fetched(home: Path, bisect: Bisect) -> None:
     words = ("--metric", "executables", "--limit", "64KiB", str(home / "no.whl"), str(home / "none.whl"))
     code, out, err = bisect("--config", "default", *words)
-    assert (code, out) == (2, "") and err.startswith("code-size-bot: --limit: '64KiB' is no count (executables is in")
+    assert (code, out) == (2, "") and err.startswith(
+        "code-size-bot: --limit: '64KiB' is not a count (executables is in"
+    )
 
 
 def test_one_cell_has_to_be_meant(home: Path, bisect: Bisect) -> None:

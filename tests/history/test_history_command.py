@@ -163,10 +163,10 @@ TARGETS = """
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [
-        ([], 2, "name releases or a store, one of the two (such as --releases 3.8.0..3.13.0"),
-        (["--releases", "3.8.0", "--store"], 2, "name releases or a store, one of the two"),
+        ([], 2, "name either releases or a store (such as --releases 3.8.0..3.13.0"),
+        (["--releases", "3.8.0", "--store"], 2, "name either releases or a store"),
         (["--releases", "3.9.0..3.8.0"], 2, "goes from a newer release to an older one (write 3.8.0..3.9.0)"),
-        (["--releases", "3.9.0.."], 2, "is no range of releases (write both ends"),
+        (["--releases", "3.9.0.."], 2, "is not a range of releases (write both ends"),
         (["--releases", ","], 2, "names no release"),
         (["--releases", "no.json"], 2, "no.json: cannot be read"),
         (["--releases", "3.8.0", "--model", "gamma"], 2, "gamma"),

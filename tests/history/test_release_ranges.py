@@ -69,8 +69,11 @@ def test_ranges_are_merged_with_what_is_inherited(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("  t: {backend: vmvx, releases: {'3.11': [--a]}}\n", "'3.11' is no range of releases (write it as pip does"),
-        ("  t: {backend: vmvx, releases: {'<=>3': [--a]}}\n", "is no range of releases"),
+        (
+            "  t: {backend: vmvx, releases: {'3.11': [--a]}}\n",
+            "'3.11' is not a range of releases (write it as pip does",
+        ),
+        ("  t: {backend: vmvx, releases: {'<=>3': [--a]}}\n", "is not a range of releases"),
         ("  t: {backend: vmvx, releases: {}}\n", "releases"),
         ("  t: {backend: vmvx, releases: {'<3.11': --a}}\n", "<3.11"),
         ("  t: {backend: vmvx, releases: {'<3.11': [a]}}\n", "a flag begins with -"),

@@ -145,7 +145,7 @@ def test_hyphens_are_kept_in_the_names_of_variables_and_every_command_is_one() -
         ("out", "ö/" * 1001, "is longer than a path can be"),
         ("base", "--upload-pack=x", "'--upload-pack=x' begins with a dash"),
         ("models", "a\x00b", "has characters that do not print"),
-        ("flags", "--a b", "'b' is no flag, which begins with - and has its value after ="),
+        ("flags", "--a b", "'b' is not a flag: a flag begins with - and has its value after ="),
         ("pull-request", "#12", "'#12' is no number from 1 to 2147483647"),
         ("pull-request", "0", "no number from 1"),
         ("pull-request", "١", "no number from 1"),

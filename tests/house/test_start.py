@@ -12,7 +12,8 @@ from places import ROOT
 
 from bot.cli.main import COMMANDS
 
-LIGHT = ("bot.cli.", "bot.system.defaults")  # What reads the words of a command line, and where things are by default
+LIGHT = ("bot.cli.", "bot.system.defaults", "bot.core.near")
+"""What reads the words of a command line, where things are by default, and which name was meant."""
 SIZES = {"bot.config", "bot.config.units"}  # Only who gives a size or a part waits for what reads it
 SLOW = {"asyncio", "dataclasses", "http", "inspect", "json", "logging", "socket", "ssl", "subprocess", "tempfile"}
 """Of the standard library: what alone costs about as much as argparse."""
@@ -47,12 +48,12 @@ def tops(modules: set[str]) -> set[str]:
         (["--version"], 0, ""),
         (["--help"], 0, ""),
         *(([command, "--help"], 0, "") for command in COMMANDS),
-        ([], 2, "required: COMMAND"),
-        (["zzz"], 2, "invalid choice: 'zzz' (choose from "),
-        (["measure", "--out", "x.json"], 2, "required: --compiler"),
+        ([], 0, ""),
+        (["zzz"], 2, "zzz: unknown command (see "),
+        (["measure", "--out", "x.json"], 2, "missing: --compiler"),
         (["measure", "--compiler", "3.13.0", "--out", "x.json", "--shard", "5/4"], 2, "'5/4' is not I/N"),
-        (["compare", "--unknown"], 2, "unrecognized arguments: --unknown"),
-        (["compare", "--cache-limit", "5"], 2, "'5' is no size with a unit, such as 5GiB"),
+        (["compare", "--unknown"], 2, "--unknown: unknown option"),
+        (["compare", "--cache-limit", "5"], 2, "'5' is not a size with a unit, such as 5GiB"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

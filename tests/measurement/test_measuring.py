@@ -60,11 +60,15 @@ class Heard:
     plans: list[tuple[int, int, float]] = field(default_factory=list)
     cells: list[tuple[str, CellKey, float]] = field(default_factory=list)
     running: list[str] = field(default_factory=list)
+    stages: list[tuple[str, int]] = field(default_factory=list)
     cpu_ms: dict[str, int] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def plan(self, cells: int, cached: int, cost: float, *_words: str) -> None:
         self.plans.append((cells, cached, cost))
+
+    def stage(self, about: str, tasks: int, _noun: str) -> None:
+        self.stages.append((about, tasks))
 
     def started(self, name: str) -> None:
         with self.lock:

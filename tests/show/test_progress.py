@@ -79,3 +79,24 @@ def test_threads_never_count_beyond_the_plan(out: io.StringIO, monkeypatch: pyte
         list(pool.map(lambda _: told.measured("head", GOOD, 1.0), range(200)))
     found = counted(out)
     assert found == [(done, 50) for done in range(11, 51)]
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_later_stage_is_named_and_has_its_own_count(
+    out: io.StringIO, monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    with progress(out, monkeypatch, terminal=terminal) as told:
+        told.plan(2, 2, 0.0)
+        told.stage("compiling again", 3, "compile")
+        for name in "abc":
+            told.started(name)
+            told.measured("head", GOOD, 1.0)
+            told.ended(name)
+        told.stage("tracing", 1, "dispatch")
+        told.started("trace d")
+        told.ended("trace d")
+    text = out.getvalue()
+    assert "compiling again: 3 compiles" in text and "tracing: 1 dispatch" in text
+    assert re.findall(r"tracing: (\d+)/1 dispatch", text)[-1] == "1"
+    if not terminal:  # a bar is drawn from time to time, a line each time
+        assert re.findall(r"compiling again: (\d+)/3 compiles", text) == ["1", "2", "3"]

@@ -165,7 +165,7 @@ def test_a_cache_without_room_is_done_without_and_said_so_once(place: Place) -> 
         ran = place.measure("--cache", str(disk))
         assert ran.code == 0, ran.said
         assert {cell["status"] for cell in ran.cells.values()} == {"ok"} and len(ran.cells) == 2
-        line = f"the cache {disk} has no room (No space left on device): the run went on without it"
+        line = f"the cache {disk} has no space left (No space left on device): the run continued without it"
         assert ran.said.splitlines().count(line) == 1 and ran.said.count("No space left") == 1
         first = fake.compiles
         filler.unlink()

@@ -114,7 +114,7 @@ def test_a_mistake_in_post_is_told_and_raised(
     monkeypatch.setattr(bot.github.posting, place, raising(error))
     with pytest.raises(type(error)):
         stage.post()
-    assert type(error).__name__ in stage.body and "a fault of the program" in stage.body
+    assert type(error).__name__ in stage.body and "internal error: " in stage.body
     assert "secret" not in stage.body and "everyone" not in stage.body
     assert stage.conclusions == ["failure"] and stage.state.alarming
 
@@ -136,7 +136,7 @@ def test_a_mistake_in_review_is_told_and_raised(
     monkeypatch.setattr("bot.study.prepare.Work.measured", raising(error))
     assert acting.pull(head, merge).code == InternalError.exit_code
     (body,) = acting.comments()
-    assert type(error).__name__ in body and "a fault of the program" in body and acting.conclusions == ["failure"]
+    assert type(error).__name__ in body and "internal error: " in body and acting.conclusions == ["failure"]
 
 
 def test_a_mistake_in_a_baseline_is_told_in_the_summary_and_raised(
@@ -146,7 +146,7 @@ def test_a_mistake_in_a_baseline_is_told_in_the_summary_and_raised(
     monkeypatch.setattr("bot.study.prepare.Work.measured", raising(MemoryError()))
     assert acting.push(main).code == InternalError.exit_code
     for summary in acting.home.glob("run-*/summary.md"):
-        assert "a fault of the program" in summary.read_text() and "MemoryError" in summary.read_text()
+        assert "internal error: " in summary.read_text() and "MemoryError" in summary.read_text()
 
 
 # --- review ----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,155 @@
+"""The parser of the command line: mistakes end with one line that names the nearest command, option or value."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from bot.cli.help import HelpFormatter
+
+if TYPE_CHECKING:
+    from bot.cli.showing import TerminalShow
+    from bot.system.processes import Cancel
+
+_FLAGS = "--flags"  # the option whose values begin with dashes themselves
+_MISSING = "the following arguments are required: "
+
+
+class Arguments(argparse.Namespace):
+    """What was typed, and what a run needs beside it."""
+
+    show: TerminalShow
+    cancel: Cancel
+
+
+class Parser(argparse.ArgumentParser):
+    """The parser of the program, and of each of its commands."""
+
+    commands: Collection[str] = ()  # the names of all commands; empty in the parser of a command
+    example = ""  # a command that works, for hints
+
+    def __init__(self, prog: str | None = None, **words: Any) -> None:
+        super().__init__(prog, formatter_class=HelpFormatter, allow_abbrev=False, **words)
+
+    def parse_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> argparse.Namespace:
+        """Parse all words; ends the program where one has no meaning."""
+        parsed, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            self._refuse(unknown[0], f"unexpected argument for {parsed.command}", f"see {self._help(parsed.command)}")
+        return parsed
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Check the words, then parse them; a list of words may go on behind an option.
+
+        Argparse itself does the latter from Python 3.12 on.
+        """
+        given = sys.argv[1:] if args is None else args
+        words = self._checked_start(given) if self.commands else self._checked(given)
+        parsed, unknown = super().parse_known_args(words, namespace)
+        listed = next((action for action in self._actions if action.nargs in ("*", "+")), None)
+        if listed is None or listed.option_strings or not unknown:
+            return parsed, unknown
+        known = getattr(parsed, listed.dest) or []
+        more = [self._get_value(listed, word) for word in unknown]
+        setattr(parsed, listed.dest, [*known, *more])
+        return parsed, []
+
+    def error(self, message: str) -> NoReturn:
+        """End with one line and code 2; `message` is argparse's own."""
+        if message.startswith(_MISSING):
+            what = f"missing: {message.removeprefix(_MISSING)}"
+            message = f"{what} (for example: {self.example})" if self.example else what
+        self.exit(2, f"{self.prog}: {message.removeprefix('argument ')}\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            allowed = " or ".join(map(str, action.choices))
+            raise argparse.ArgumentError(action, f"{value!r} is not a known value (allowed: {allowed})")
+
+    def _refuse(self, where: str, what: str, hint: str) -> NoReturn:
+        self.error(f"{_visible(where)}: {what} ({hint})")
+
+    def _help(self, command: str = "") -> str:
+        return " ".join(filter(None, (self.prog, command, "--help")))
+
+    def _checked_start(self, words: Sequence[str]) -> Sequence[str]:
+        """Return the words of the program; ends it where they begin with no option of its own and no command."""
+        for word in words:
+            if not word.startswith("-"):
+                if word not in self.commands:
+                    self._refuse(word, "unknown command", self._suggestion(word, self.commands))
+                return words
+            if word.partition("=")[0] not in self._option_string_actions:
+                self._refuse_option(word, "write the options of a command behind its name")
+        if not {"-h", "--help", "-V", "--version"} & set(words):
+            self.error(f"missing: a command (see {self._help()})")
+        return words
+
+    def _checked(self, words: Sequence[str]) -> list[str]:
+        """Return the words, each value that begins with a dash joined to its option by `=`."""
+        checked = list[str]()
+        rest = list(words)
+        while rest:
+            word = rest.pop(0)
+            if word == "--":
+                return [*checked, word, *rest]
+            if word.startswith("-") and word != "-":
+                word = self._checked_option(word, rest)
+            checked.append(word)
+        return checked
+
+    def _checked_option(self, word: str, rest: list[str]) -> str:
+        """Return an option, with its value where that begins with a dash; `rest` loses this value."""
+        name, equals, _ = word.partition("=")
+        action = self._option_string_actions.get(name)
+        if action is None:
+            if not self._is_flags_in_one(word):
+                self._refuse_option(name)
+            return word
+        if action.nargs == 0 and equals:
+            self._refuse(word, f"{name} takes no value", f"write {name} alone")
+        if action.nargs is not None or equals:
+            return word
+        if rest and (name == _FLAGS or _is_negative(rest[0])):
+            return f"{name}={rest.pop(0)}"
+        if not rest or (rest[0].startswith("-") and rest[0] != "-"):
+            self._refuse(name, "its value is missing", f"write {name} {action.metavar or 'VALUE'}")
+        return word
+
+    def _is_flags_in_one(self, word: str) -> bool:
+        """Return whether a word such as `-qh` consists of options without values."""
+        letters = [self._option_string_actions.get(f"-{letter}") for letter in word[1:]]
+        return not word.startswith("--") and all(action is not None and action.nargs == 0 for action in letters)
+
+    def _refuse_option(self, name: str, hint: str = "") -> NoReturn:
+        names = [option for option in self._option_string_actions if option.startswith("--")]
+        self._refuse(name, "unknown option", hint or self._suggestion(name, names))
+
+    def _suggestion(self, word: str, names: Collection[str]) -> str:
+        name = _nearest(word, names)
+        return f"did you mean {name!r}?" if name else f"see {self._help()}"
+
+
+def _nearest(word: str, names: Collection[str]) -> str:
+    """Return the name that was probably meant; empty where none is near. Dashes do not make options alike."""
+    from bot.core.near import nearest
+
+    plain = {name.lstrip("-"): name for name in names}
+    near = nearest(word.lstrip("-"), plain)
+    return plain[near[0]] if near else ""
+
+
+def _is_negative(word: str) -> bool:
+    """Return whether a word is a value below zero, such as `-1GiB`, and not an option."""
+    return word[:1] == "-" and word[1:2].isdigit()
+
+
+def _visible(word: str) -> str:
+    """Return a word as it can stand in one line."""
+    return word if word and word.isprintable() else repr(word)
