@@ -14,6 +14,7 @@ from bot.core.explanation import CAUSES, MIXED, UNKNOWN, DispatchDelta, Explanat
 from bot.core.metrics import part_words
 from bot.core.snapshot import Cell, CellKey, CompileOutcome, Dispatch, Failure, Snapshot
 from bot.explain.explanations import explanations, headlined
+from bot.show.why import dispatch_line
 
 ROWS = (
     Row("s", code="s", places=("net.layer.0.dense", "net.layer.1.dense")),
@@ -64,6 +65,32 @@ def test_cells_that_are_the_same_or_not_measured_have_no_story() -> None:
     for cell in (base, _again(base), failed):
         assert _told(_side(cell), _side(failed)) == _told(_side(failed), _side(cell)) == {}
     assert _told(_side(base), _side()) == {}
+
+
+@pytest.mark.parametrize(
+    "field", ["registers", "spill_bytes", "sass_bytes", "vgprs", "sgprs", "agprs", "vgpr_spills", "sgpr_spills"]
+)
+@pytest.mark.parametrize("code", ["s", None])
+def test_more_registers_or_spills_of_a_dispatch_are_a_change_of_it(field: str, code: str | None) -> None:
+    """Whether its code is the same or could not be compared."""
+
+    def side(value: int | None, artifact: str) -> Snapshot:
+        cell = made(replace(ROWS[0], code=code), ROWS[1], artifact=artifact)
+        first, *others = cell.dispatches
+        rows = (replace(first, **{field: value}), *others)
+        return _side(replace(cell, dispatches=rows, assembler="ptxas 12.9"))
+
+    [told] = _told(side(8, "a"), side(999, "b")).values()
+    [changed] = told.dispatches
+    assert (getattr(changed.base, field), getattr(changed.head, field)) == (8, 999)
+    assert told.unchanged == 1
+    shown = [number.text for number in dispatch_line(changed).numbers.values() if number.differs]
+    assert shown == ["8 → 999 B" if field.endswith("_bytes") else "8 → 999"]
+    for before, after in ((8, 8), (None, 999), (8, None)):
+        assert [told.dispatches for told in _told(side(before, "a"), side(after, "b")).values()] == [()], (
+            before,
+            after,
+        )
 
 
 # A compiler that does not repeat itself.
