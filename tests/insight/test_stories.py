@@ -9,12 +9,16 @@ from matched_cells import Row, cells, made, whole
 from replacing import replace
 from strategies import plain_snapshot
 
+from bot.config.configuration import load_config
 from bot.core.delta import diff
 from bot.core.explanation import CAUSES, MIXED, UNKNOWN, DispatchDelta, Explanation, moved_bytes
 from bot.core.metrics import part_words
+from bot.core.report import Baseline
 from bot.core.snapshot import Cell, CellKey, CompileOutcome, Dispatch, Failure, Snapshot
 from bot.explain.explanations import explanations, headlined
+from bot.show.comment import render_comment
 from bot.show.why import dispatch_line
+from bot.study.comparison import reported
 
 ROWS = (
     Row("s", code="s", places=("net.layer.0.dense", "net.layer.1.dense")),
@@ -261,3 +265,30 @@ def test_the_headline_has_the_words_of_the_largest_part() -> None:
 @pytest.mark.parametrize("name", ["vm", "tables", "executables/symbols", "executables/annotations", "executables/x"])
 def test_parts_have_words(name: str) -> None:
     assert "/" not in part_words(name)
+
+
+PARTS = {
+    "vm": ("host", "VM bytecode"),
+    "constants": ("host", "constants of the host program"),
+    "tables": ("packaging", "tables and padding of the artifact"),
+    "executables/tables": ("container", "names, tables and padding of the executables"),
+    "executables/unread": ("container", "executables that could not be read"),
+    "executables/rodata": ("container", "read-only data"),
+    "executables/header": ("container", "headers of the containers"),
+    "executables/symbols": ("container", "symbol tables"),
+}
+"""Part of an artifact → the cause that it counts under, and what a comment calls it."""
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_each_part_of_an_artifact_has_its_own_cause_in_report_and_comment(part: str) -> None:
+    cause, words = PARTS[part]
+    same = row("a", 100)
+    base = replace(made_of({"executables/text": 100, part: 1_000}, same), artifact_digest="a" * 64)
+    head = replace(made_of({"executables/text": 100, part: 9_000}, same), artifact_digest="b" * 64)
+    report = reported(load_config(models=False), _side(base), _side(head), Baseline("snapshot base.json"))
+    [told] = report.explanations.values()
+    assert (told.cause, told.waterfall, told.why) == (cause, {cause: 8_000}, f"{words} +8,000 B")
+    [root] = report.root_causes
+    assert (root.cause, root.what, root.total.net_bytes) == (cause, words, 8_000)
+    assert words in render_comment(report)
