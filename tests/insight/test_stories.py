@@ -267,7 +267,7 @@ def test_parts_have_words(name: str) -> None:
     assert "/" not in part_words(name)
 
 
-PARTS = {
+PART_CAUSES = {
     "vm": ("host", "VM bytecode"),
     "constants": ("host", "constants of the host program"),
     "tables": ("packaging", "tables and padding of the artifact"),
@@ -280,9 +280,9 @@ PARTS = {
 """Part of an artifact → the cause that it counts under, and what a comment calls it."""
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", PART_CAUSES)
 def test_each_part_of_an_artifact_has_its_own_cause_in_report_and_comment(part: str) -> None:
-    cause, words = PARTS[part]
+    cause, words = PART_CAUSES[part]
     same = row("a", 100)
     base = replace(made_of({"executables/text": 100, part: 1_000}, same), artifact_digest="a" * 64)
     head = replace(made_of({"executables/text": 100, part: 9_000}, same), artifact_digest="b" * 64)
