@@ -42,7 +42,8 @@ MOST_BEFORE = 1 / 4
 """The part of the difference after a pass that may be there before it, and that has to stay to the end."""
 
 NOT_TRACED = "not traced"
-NO_TIME = "no time was left to trace it"
+NO_BUDGET = "not traced: compile budget used up"
+_NO_BUDGET_BEFORE = "no time was left to trace it"  # how snapshots of version 1 say it
 NO_PLACES = "the compiler's earlier passes have no place in the model for it"
 OTHER_DISPATCHES = "compiled once more, it has other dispatches than in the artifact"
 OTHER_MODEL = "the model is another text on either side, so that its places are not comparable"
@@ -66,7 +67,9 @@ def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
     for side, trace in (("base", base), ("head", head)):
         if trace is not None and not trace.is_whole:
             why = trace.why or _OTHER_CODE
-            has_side = why in (NO_TIME, NOT_STORED) or why.startswith(("base: ", "head: "))
+            if why == _NO_BUDGET_BEFORE:
+                why = NO_BUDGET
+            has_side = why in (NO_BUDGET, NOT_STORED) or why.startswith(("base: ", "head: "))
             return Parting((), None, why if has_side else f"{side}: {why}")
     if base is None or head is None:
         return Parting((), None, NOT_TRACED)

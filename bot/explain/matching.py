@@ -14,6 +14,7 @@ from itertools import takewhile
 from operator import attrgetter
 from typing import NamedTuple
 
+from bot.core.metrics import METRICS
 from bot.core.program import Program, Source
 from bot.core.snapshot import Cell, Dispatch
 from bot.explain.texts import per_object
@@ -52,11 +53,11 @@ class Match(NamedTuple):
 Key = Callable[[IndexedCell, Dispatch], "Hashable | None"]
 
 
-numbers: Callable[[Dispatch], tuple[object, ...]] = attrgetter(
-    *("code_bytes", "stack_bytes", "alloca_bytes", "workgroup_bytes"),
-    *("vgprs", "sgprs", "vgpr_spills", "sgpr_spills"),
-)
-"""All that was measured of an entry point but its sites."""
+_MEMORY = ("stack_bytes", "alloca_bytes", "workgroup_bytes")
+MEMORY_NUMBERS = len(_MEMORY)  # how many of `numbers` behind the code are of memory, which every version measures
+_OTHERS = [metric.of_entry for metric in METRICS if metric.of_entry and metric.of_entry not in _MEMORY]
+numbers: Callable[[Dispatch], tuple[int | None, ...]] = attrgetter("code_bytes", *_MEMORY, *_OTHERS)
+"""All that was measured of an entry point but its sites: its code first, then memory, registers and spills."""
 
 
 def describe(dispatch: Dispatch) -> str:

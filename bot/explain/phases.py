@@ -15,7 +15,7 @@ from bot.core.metrics import CODE
 from bot.core.program import SOURCES, Program
 from bot.core.snapshot import Cell, Dispatch
 from bot.core.words import noun_of
-from bot.explain.matching import IndexedCell, Match, is_opaque, numbers
+from bot.explain.matching import MEMORY_NUMBERS, IndexedCell, Match, is_opaque, numbers
 from bot.explain.root_causes import PIPELINE, SOURCE_CHANGED, UNNAMED, knobs, turned
 from bot.explain.texts import Texts
 
@@ -125,10 +125,17 @@ def rebound(compared: Compared, base: Dispatch, head: Dispatch) -> bool:
 
 
 def same_numbers(base: Dispatch, head: Dispatch) -> bool:
-    """Whether all that was measured of both but their sites is the same; of the same code the size does not count."""
-    left, right = numbers(base), numbers(head)
-    sized = base.code_bytes is not None and head.code_bytes is not None
-    return left == right or (sized and left[1:] == right[1:] and code_differs(base, head) is False)
+    """Whether all that was measured of both but their sites is the same; of the same code the size does not count.
+
+    Registers and spills that one side did not measure are not compared: older snapshots lack some of them.
+    """
+    (left_bytes, *left), (right_bytes, *right) = numbers(base), numbers(head)
+    for at, (one, other) in enumerate(zip(left, right, strict=True)):
+        is_missing = one is None or other is None
+        if one != other and not (is_missing and at >= MEMORY_NUMBERS):
+            return False
+    sized = left_bytes is not None and right_bytes is not None
+    return left_bytes == right_bytes or (sized and code_differs(base, head) is False)
 
 
 def strategy_differs(base: Dispatch, head: Dispatch) -> bool | None:

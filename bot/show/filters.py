@@ -56,7 +56,9 @@ def percent(ratio: float | None) -> str:
 
 
 def share(part: float) -> str:
-    """A part of a whole (0.56 is `56 %`)."""
+    """A part of a whole (0.56 is `56 %`); never `100 %` for less than all, but `99.6 %`."""
+    if 0.995 <= part < 1:
+        return f"{min(part * 100, 99.9):.1f} %"
     return f"{part * 100:.0f} %"
 
 
@@ -103,9 +105,9 @@ def plural(count: int, noun: str) -> str:
 
 def grid_percent(ratio: float | None) -> str:
     """A relative change for narrow columns, in percent without its sign: `+67`, `−3.1`, `+0.04`."""
-    if ratio is not None and abs(ratio) >= 0.0995:
-        return f"{ratio * 100:+,.0f}".replace("-", MINUS)
-    return percent(ratio).removesuffix(" %")
+    if ratio is None or abs(ratio) < 0.0995 or -1 < ratio <= -0.995:  # less than all is never `−100`
+        return percent(ratio).removesuffix(" %")
+    return f"{ratio * 100:+,.0f}".replace("-", MINUS)
 
 
 def grid_relative(base: Value, head: Value) -> str:

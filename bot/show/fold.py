@@ -171,7 +171,10 @@ def _away(regions: int | None, executables: int | None) -> str:
     """The share of the dispatch regions that has no executable of its own: `78.2 %`; `n/a` where it is not known."""
     if not regions or executables is None:
         return UNKNOWN
-    return f"{(regions - executables) / regions * 100:.1f} %"
+    percent = (regions - executables) / regions * 100
+    if executables > 0:
+        percent = min(percent, 99.9)  # less than all is never `100.0 %`
+    return f"{percent:.1f} %"
 
 
 # Tables.

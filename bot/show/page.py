@@ -51,6 +51,7 @@ from bot.show.facts import MARKS, NAME_LIMIT, STACK_LIMIT_BYTES, Facts, build_fa
 from bot.show.failures import failure_words, trimmed
 from bot.show.filters import UNKNOWN, amount, change, percent, plural, relative, share, sides, signed
 from bot.show.grid import GridCell, build_grid, grid_cell
+from bot.show.page_room import PageRoom, fitting
 from bot.show.renderers import data_element, drawn, load, skeleton
 from bot.show.report import every_block, page_blocks
 from bot.show.root_causes import example_address
@@ -67,9 +68,10 @@ STYLE, SCRIPTS = "report/report.css", ("page/treemap.js", "report/cells.js", "re
 _ROWS = 400  # The most rows of one table
 _DIFFS = 12, 60  # The most pieces that differ, and lines of each
 CARDS = 1_500  # The most cells of a page that are told one by one; what is left out is counted
-_WHOLE = 20  # The first cells, of which everything is told however many there are
+_WHOLE = 20  # the first builds, which share the page's room however many others there are
+_PART_BYTES = 20_000  # what each of them keeps, whatever the builds before it take
 _BARE_BYTES, _WHOLE_BYTES = 700, 300_000
-"""What a cell takes of which the first lines alone are told, and the most that one takes of which everything is."""
+"""What a build takes whose first lines alone are shown, and the room that any other build needs to show more."""
 _NO_ROOM = "No room on this page for more of it: report.json, base.json and head.json have all."
 _FINDINGS, _CAUSES, _LINES, _REASON, _NAME = 12, 3, 12, 200, 120
 _ALWAYS = ("code", "stack frame")
@@ -157,18 +159,6 @@ class Card:
     blocks: tuple[Block, ...]
 
 
-@dataclass(slots=True)
-class PageRoom:
-    """How many bytes a page still has for its cells: a template spends what it draws of each."""
-
-    left_bytes: int
-
-    def spend(self, drawn: str) -> str:
-        """The drawn text as it is, after its bytes are taken from what is left."""
-        self.left_bytes -= len(drawn.encode(errors="surrogatepass"))
-        return drawn
-
-
 class Selection(NamedTuple):
     """The cells of a page, worst first."""
 
@@ -216,11 +206,18 @@ def cards(facts: Facts, chosen: Selection, causes: int, room: PageRoom) -> Itera
         blocks: list[Block] = [Sentence(f"Not measured: {delta.reason}" if delta.reason else "")]
         for one in facts.findings.get(delta.key, ())[:_FINDINGS]:
             blocks.append(Sentence(phrase(f"{MARKS[mark_of(one)]} ", finding_words(facts, one, named=False))))
-        if at < _WHOLE or room.left_bytes > (len(chosen.shown) - at) * _BARE_BYTES + _WHOLE_BYTES:
-            tables = _dispatches(facts, delta)
-            blocks += _whole(facts, delta, tables, traced, causes)
-            linked[delta.key] -= {marked(row).address for table in tables for row in table.rows}
-        else:
+        room_bytes = room.left_bytes - (len(chosen.shown) - at) * _BARE_BYTES
+        others = min(_WHOLE, len(chosen.shown)) - at - 1
+        if others > 0:
+            room_bytes -= others * min(_PART_BYTES, room_bytes // (others + 1))
+        is_whole = False
+        if at < _WHOLE or room_bytes > _WHOLE_BYTES:
+            told, is_whole = fitting(_whole(facts, delta, _dispatches(facts, delta), traced, causes), room_bytes)
+            blocks += told
+            linked[delta.key] -= {
+                marked(row).address for block in every_block(told) if isinstance(block, Table) for row in block.rows
+            }
+        if not is_whole:
             blocks.append(Sentence(_NO_ROOM, small=True))
         yield Card(
             clip(delta.key.model, NAME_LIMIT),
@@ -376,7 +373,7 @@ def _entries(delta: CellDelta, backend: str, addresses: Mapping[EntryPoint, str]
         names = (clip(new.name, 100) + only, clip(new.kind, 40)) if new else ("", "")
         rows.append(Marked((*names, *values), "" if address in elsewhere else address))
     headers = (code_words(label, backend) if label == "code" else label for _, label, _ in columns)
-    return Table(("entry point", "kind", *headers), listed(rows), numbers_from=2, css="dispatches")
+    return Table(("entry point", "kind", *headers), listed(rows, "entry point"), numbers_from=2, css="dispatches")
 
 
 def css_of(size: int | None) -> str:

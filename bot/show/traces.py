@@ -31,7 +31,7 @@ from bot.show.blocks import (
 )
 from bot.show.escape import clean, clip
 from bot.show.facts import Facts
-from bot.show.filters import percent, plural
+from bot.show.filters import percent, plural, share
 
 TRACES, TRACE_ROWS = 40, 120
 """The most dispatches of a page whose passes are shown, those whose code changed most, and passes of each."""
@@ -131,7 +131,8 @@ def trace_blocks(traced: Traced) -> Iterator[Block]:
     apart, rows = traced.parting, list[Row]()
     for row in (apart.rows[place] for place in apart.shown):
         base, head = ("–" if state is None else f"{state.total:,}" for state in (row.base, row.head))
-        words = (clip(row.name, _PASS_COLUMNS), base, head, f"{row.share:.0%}", operation_words(row.apart, 1))
+        apart_by = share(row.share).replace(" ", "")
+        words = (clip(row.name, _PASS_COLUMNS), base, head, apart_by, operation_words(row.apart, 1))
         kind: Kind = "strong" if row is apart.row else "text"
         rows.append(tuple((Span(word, kind),) for word in words))
     compilers = (clean(traced.compilers[name].partition("rc")[0]) for name in found)

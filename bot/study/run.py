@@ -6,7 +6,7 @@ every side that this run measures, with its memory at other addresses each time.
 cell, of which the smallest artifact leads, and the rules look at the range of them.
 
 The other cells that alarm, and then those that changed, are compiled again by their printed command, to find out. That
-takes at most a tenth of what compiling all cells took, by their first compiles that did not fail (FEW cells may
+may cost a tenth of the work of compiling all cells once, counted as in `bot.core.work` and never timed (FEW cells may
 always be repeated): first what is newly broken or fails, then the worst. What was not repeated says so.
 """
 
@@ -33,6 +33,7 @@ from bot.core.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG, SIDES, Model, Plan
 from bot.core.policy import Finding, judge
 from bot.core.record import INT_LIMIT
 from bot.core.snapshot import STATUSES, Cell, CellKey, CompileOutcome, Failure, Snapshot, SourceInfo
+from bot.core.work import compile_work
 from bot.show.filters import plural
 from bot.study.cell import cell_of
 from bot.system.files import temporary_directory
@@ -40,8 +41,8 @@ from bot.system.memory_layout import LAYOUTS
 from bot.system.processes import Cancel, Meter
 
 TIMES = LAYOUTS  # How often a cell that does not repeat itself is compiled
-LARGEST_SHARE = 0.1  # What doubting may cost at most, as a share of the CPU time of compiling all cells once
-FEW = 4  # So many may always be compiled again, however small the suite
+COMPILES_PER_RECHECK_WORK = 10  # rechecks may cost a tenth of the work of compiling all cells once
+FEW = 4  # so many cells may always be compiled again, however small the suite
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,17 +254,19 @@ def _unsteady(sides: Sides, rules: Config) -> frozenset[CellKey]:
 
 
 class _Budget:
-    """What may still be compiled again, in milliseconds of CPU time."""
+    """What may still be compiled again, in the work that `bot.core.work` counts."""
 
     def __init__(self, plans: Sequence[SidePlan], sides: Sides) -> None:
         # of each cell what one compile of all its sides costs, and how often the one that is known least was compiled
         self._cells: dict[CellKey, tuple[int, int]] = {}
         for _, known in _planned(plans, sides, {cell.key for side in sides.values() for cell in side.cells}):
-            others_ms, compiles = self._cells.get(known.key, (0, known.compiles))
-            # two compiles where the stack gate refused the first
-            own_ms = (known.value("compile_cpu_ms") or 0) * (1 + (known.status == "over-stack-limit"))
-            self._cells[known.key] = others_ms + own_ms, min(compiles, known.compiles)
-        self._left, self._few = LARGEST_SHARE * sum(cost_ms for cost_ms, _ in self._cells.values()), FEW
+            other_work, compiles = self._cells.get(known.key, (0, known.compiles))
+            own_work = compile_work(known)
+            if known.status == "over-stack-limit":
+                own_work *= 2  # the stack gate refused the first compile
+            self._cells[known.key] = other_work + own_work, min(compiles, known.compiles)
+        whole_work = sum(work for work, _ in self._cells.values())
+        self._left, self._few = whole_work // COMPILES_PER_RECHECK_WORK, FEW
 
     def admit(self, keys: Iterable[CellKey], times: int) -> frozenset[CellKey]:
         """The cells that can be repeated for what is left.
@@ -275,9 +278,9 @@ class _Budget:
         """
         chosen = set()
         for key in filter(self._cells.__contains__, keys):
-            cost_ms, compiles = self._cells[key]
-            if cost_ms <= self._left or self._few > 0:
-                self._left, self._few = self._left - cost_ms, self._few - 1
+            work, compiles = self._cells[key]
+            if work <= self._left or self._few > 0:
+                self._left, self._few = self._left - work, self._few - 1
                 if compiles <= times:
                     chosen.add(key)
         return frozenset(chosen)

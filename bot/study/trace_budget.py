@@ -1,36 +1,27 @@
-"""Which of the dispatches that moved are worth tracing, and how many of them there is time for.
+"""Which of the dispatches that changed are worth tracing, and how many of them the trace budget covers.
 
-That time is a quarter of what compiling the two sides took. Of each target those that have nine tenths of the moved
-bytes are wanted, those first whose passes explain most bytes a second. What counts is the time that tracing is
-expected to take, whatever an earlier run has left: the same two snapshots always get the same traces.
+The budget is a quarter of the work of compiling both sides (`bot.core.work`). Tracing aims at 90 % of each target's
+changed bytes, and starts with the dispatches whose passes explain most bytes for their work. Work is counted and never
+timed, and it counts whether or not the cache has the trace: the same two snapshots always get the same traces.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from math import inf
 
 from bot.core.explanation import EARLY_CAUSES, DispatchDelta, Explanation, moved_bytes
 from bot.core.planned import SIDES
 from bot.core.snapshot import CellKey, Dispatch, Snapshot
+from bot.core.work import compile_work, trace_work
 
-TIME_SHARE = 0.25  # What tracing may cost, as a share of the CPU time in which both sides were compiled
-LITTLE_SECONDS = 10  # So much may always be spent, however small the comparison is
-PROGRAM_SECONDS = 2
-"""What the passes over a program take on both sides: 1 s for 400 lines, 3.5 s for 4,000, for all dispatches of it."""
+COMPILES_PER_TRACE_WORK = 4  # tracing may cost a quarter of the work of compiling both sides
+LITTLE_WORK = 10_000  # so much tracing is always allowed, however small the comparison is
+PROGRAM_WORK = 2_000
+"""Work of the passes over a program on both sides: 1,000 for 400 lines, 3,500 for 4,000, for all its dispatches."""
 MOVED_TENTHS, MOST = 9, 600
 """So much of a target's moved bytes of dispatches has to have a knob or a trace; so many are traced at most."""
 Moved = tuple[CellKey, DispatchDelta]
-
-
-def expected_ms(row: Dispatch) -> int:
-    """What the compiler takes to print all of its passes over it, of CPU time.
-
-    Measured from 3.11.0 to 3.13.0, on all targets: MLIR's with the milestones of LLVM's 0.25 s for small ones, 1.6 s
-    for 29 KB of code, 11.7 s for 146 KB; all of LLVM's 1.3 s more for 38 KB, 5.4 s for 50 KB, 6 s for 218 KB.
-    """
-    return 500 + 140 * (row.code_bytes or 0) // 1024
 
 
 def is_formed(delta: DispatchDelta) -> bool:
@@ -44,7 +35,7 @@ def is_lone(delta: DispatchDelta) -> bool:
 
 
 def worth_tracing(explanations: Mapping[CellKey, Explanation], edited: Collection[str] = ()) -> list[Moved]:
-    """What is to be traced, by the bytes that a second explains, most first: ten of 4 KB before one of 10 KB.
+    """What is to be traced, by the bytes that a unit of work explains, most first: ten of 4 KB before one of 10 KB.
 
     Of each target the largest dispatches of which nobody knows a cause but other code, or that earlier passes formed
     otherwise of a model that nobody `edited`, until 0.9 of its bytes have a knob or these passes.
@@ -67,26 +58,26 @@ def worth_tracing(explanations: Mapping[CellKey, Explanation], edited: Collectio
     for key, delta, size in chosen:
         formed[key.model] += size if is_formed(delta) else 0
     rates = [
-        formed[key.model] // PROGRAM_SECONDS
+        formed[key.model] * 1000 // PROGRAM_WORK
         if is_formed(delta)
-        else size * 1000 // sum(expected_ms(row) for row in (delta.base, delta.head) if row)
+        else size * 1000 // sum(trace_work(row) for row in (delta.base, delta.head) if row)
         for key, delta, size in chosen
     ]
     ranked = sorted(zip(rates, chosen, strict=True), key=lambda one: (-one[0], one[1][0], one[1][1].name))
     return [(key, delta) for _, (key, delta, _) in ranked]
 
 
-def seconds_for(sides: Mapping[str, Snapshot]) -> float:
-    """CPU time that tracing may cost: a share of what both sides cost to compile, and a little in any case."""
-    compiled_ms = sum(cell.value("compile_cpu_ms") or 0 for one in sides.values() for cell in one.cells)
-    return max(LITTLE_SECONDS, TIME_SHARE * compiled_ms / 1000)
+def work_for(sides: Mapping[str, Snapshot]) -> int:
+    """Return the work that tracing may cost: a share of the compiles' work, and a little in any case."""
+    compiled = sum(compile_work(cell) for snapshot in sides.values() for cell in snapshot.cells)
+    return max(LITTLE_WORK, compiled // COMPILES_PER_TRACE_WORK)
 
 
 class TraceBudget:
-    """The time for tracing, by what traces are expected to take.
+    """The work that is left for tracing.
 
-    `here`: the sides whose compilers are here; `same`: cell → the one whose program is printed for both; `seconds`:
-    CPU time in all, None without a limit.
+    `here`: the sides whose compilers are here; `same`: cell → the one whose program is printed for both; `work`: all
+    that tracing may cost, None without a limit.
     """
 
     def __init__(
@@ -94,50 +85,56 @@ class TraceBudget:
         sides: Mapping[str, Snapshot],
         here: Collection[str],
         same: Mapping[CellKey, CellKey],
-        seconds: float | None,
+        work: int | None,
     ) -> None:
         self._here, self._same = here, same
-        self._left_ms = inf if seconds is None else seconds * 1000
+        self._left = work
         cells = [(side, cell) for side, snapshot in sides.items() for cell in snapshot.cells]
-        self._compiled_ms = {(side, cell.key): cell.value("compile_cpu_ms") or 0 for side, cell in cells}
+        self._compiled = {(side, cell.key): compile_work(cell) for side, cell in cells}
         self._paid = set[tuple[str, str, CellKey]]()  # what is made once for several dispatches
 
     def take(self, moved: Sequence[Moved], *, codes: bool = False) -> list[Moved]:
-        """The dispatches that there is time for; one that does not fit in is passed over.
+        """The dispatches that the budget covers; one that does not fit in is passed over.
 
-        They are taken in their order, or the largest first where that explains more bytes: a second more or less, which
-        a compile takes each time, must not decide whether the largest change of all gets its pass.
+        They are taken in their order, or the largest first where that explains more bytes: a little less work must not
+        decide whether the largest change of all gets its pass.
 
         `codes`: of those that earlier passes formed, too, the passes of their target.
         """
         largest = sorted(moved, key=_moved_bytes)[-1:]
         orders = moved, [*largest, *(one for one in moved if one not in largest)]
         fitting = [self._fitting(order, codes) for order in orders]
-        chosen, self._left_ms, self._paid = max(fitting, key=lambda one: sum(map(_moved_bytes, one[0])))
+        chosen, self._left, self._paid = max(fitting, key=lambda one: sum(map(_moved_bytes, one[0])))
         return chosen
 
-    def _fitting(self, moved: Sequence[Moved], codes: bool) -> tuple[list[Moved], float, set[tuple[str, str, CellKey]]]:
-        """What fits, taken in this order; the time that is left then, and what is paid."""
-        chosen, left_ms, paid = list[Moved](), self._left_ms, set(self._paid)
+    def _fitting(
+        self, moved: Sequence[Moved], codes: bool
+    ) -> tuple[list[Moved], int | None, set[tuple[str, str, CellKey]]]:
+        """What fits, taken in this order; the work that is left then, and what is paid."""
+        chosen, left, paid = list[Moved](), self._left, set(self._paid)
         for key, delta in moved:
             rows = {side: row for side, row in dispatches_of(delta).items() if side in self._here}
             if is_formed(delta) and not codes:
-                shared = {("program", side, self._same[key]): self._program_ms(side, key.model) for side in self._here}
-                own_ms = 0
+                shared = {
+                    ("program", side, self._same[key]): self._program_work(side, key.model) for side in self._here
+                }
+                own_work = 0
             else:
-                shared = {("sources", side, key): self._compiled_ms[side, key] // 4 for side in rows}
-                own_ms = sum(map(expected_ms, rows.values()))
-            cost_ms = own_ms + sum(cost_ms for what, cost_ms in shared.items() if what not in paid)
-            if cost_ms <= left_ms:
-                left_ms -= cost_ms
-                paid |= shared.keys()
-                chosen.append((key, delta))
-        return chosen, left_ms, paid
+                shared = {("sources", side, key): self._compiled[side, key] // 4 for side in rows}
+                own_work = sum(map(trace_work, rows.values()))
+            work = own_work + sum(cost for what, cost in shared.items() if what not in paid)
+            if left is not None and work > left:
+                continue
+            if left is not None:
+                left -= work
+            paid |= shared.keys()
+            chosen.append((key, delta))
+        return chosen, left, paid
 
-    def _program_ms(self, side: str, model: str) -> int:
-        """Half of a model's fastest compile: what is before code generation takes as long for all targets."""
-        every = [ms for (other, key), ms in self._compiled_ms.items() if (other, key.model) == (side, model) and ms]
-        return min(every, default=0) // 2
+    def _program_work(self, side: str, model: str) -> int:
+        """Half of a model's cheapest compile: what is before code generation takes as long for all targets."""
+        compiles = [work for (at, key), work in self._compiled.items() if (at, key.model) == (side, model) and work]
+        return min(compiles, default=0) // 2
 
 
 def _moved_bytes(one: Moved) -> int:

@@ -1,4 +1,4 @@
-"""The dispatches that moved most, traced through the passes of both compilers, as far as the time for it goes.
+"""The dispatches that changed most, traced through the passes of both compilers, as far as the trace budget goes.
 
 A trace is read once: the cache has those of a cell beside its measurements, and a stored side brings its own.
 """
@@ -21,7 +21,7 @@ from bot.compiler.importing import Importer
 from bot.compiler.schedule import Task, run_all
 from bot.core.delta import diff
 from bot.core.explanation import DispatchDelta
-from bot.core.parting import NO_PLACES, NO_TIME, NOT_STORED, OTHER_DISPATCHES, OTHER_MODEL, parting
+from bot.core.parting import NO_BUDGET, NO_PLACES, NOT_STORED, OTHER_DISPATCHES, OTHER_MODEL, parting
 from bot.core.planned import LIFTED_LIMIT_FLAG, SIDES, PlannedCell
 from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot
 from bot.core.trace import LLVM, PROGRAM, REGION, DispatchTrace
@@ -40,7 +40,7 @@ from bot.study.printed_passes import (
     with_llvm_passes,
 )
 from bot.study.run import Resources, SidePlan
-from bot.study.trace_budget import Moved, TraceBudget, dispatches_of, is_formed, seconds_for, worth_tracing
+from bot.study.trace_budget import Moved, TraceBudget, dispatches_of, is_formed, work_for, worth_tracing
 from bot.system.files import temporary_directory
 from bot.system.processes import Meter
 
@@ -181,7 +181,7 @@ class _Pairs:
         is_alike &= not parting(*programs.values()).operations.get(REGION)
         for side, row in rows.items():
             other = next(one for name, one in programs.items() if name != side)
-            trace = replace(programs[side], steps=(), why=NO_TIME) if is_alike else programs[side]
+            trace = replace(programs[side], steps=(), why=NO_BUDGET) if is_alike else programs[side]
             if len(rows) < len(SIDES):
                 trace = replace(trace, across=other.steps, why=trace.why or other.why)
             self.known.setdefault((side, key), {})[row.name] = trace
@@ -222,7 +222,7 @@ class _Pairs:
         """Whether earlier passes form as many dispatches on both sides, so that its target's are to be looked at."""
         if delta.head is None or not is_formed(delta):
             return False
-        return self.known["head", key][delta.head.name].why == NO_TIME
+        return self.known["head", key][delta.head.name].why == NO_BUDGET
 
     def _trace(self, key: CellKey, rows: Mapping[str, Dispatch], sides: Sequence[str], *, llvm: bool = False) -> None:
         for side in sides:
@@ -237,16 +237,17 @@ def with_traces(
     sides: Mapping[str, Snapshot],
     moved: Sequence[Moved],
     resources: Resources,
-    seconds: float | None = None,
+    work: int | None = None,
 ) -> dict[str, Snapshot]:
     """The sides, with traces of these dispatches.
 
     `plans`: of the sides whose compilers are here; of another one those traces count that it brought; `moved`:
-    dispatches in the order in which they are traced; `seconds`: CPU time that it may cost; None without a limit.
+    dispatches in the order in which they are traced; `work`: what it may cost, as `bot.core.work` counts; None
+    without a limit.
     """
     here = {plan.label: plan for plan in plans}
     same = _same_programs(sides)
-    budget, known = TraceBudget(sides, here.keys(), same, seconds), _known(here, sides, moved, resources)
+    budget, known = TraceBudget(sides, here.keys(), same, work), _known(here, sides, moved, resources)
     chosen = budget.take(moved)
     with _tracers(plans, resources) as tracers:
         pairs = _Pairs(sides, tracers, known, same)
@@ -299,7 +300,7 @@ def _with_those(
             (key, row.name) for key, delta in pairs for side, row in dispatches_of(delta).items() if side == plan.label
         }
 
-    in_time, late = names(chosen), names(moved) - names(chosen)
+    covered, left_out = names(chosen), names(moved) - names(chosen)
     cells = []
     for cell in snapshot.cells:
         traces = known.get((plan.label, cell.key), {})
@@ -311,8 +312,8 @@ def _with_those(
                     whole[name] = replace(trace, steps=steps, across=())
             resources.cache.store(cell_key(plan.compiler.info.digest, planned[cell.key]), replace(cell, traces=whole))
         own = {row.name for row in cell.dispatches}
-        shown = {name: trace for name, trace in traces.items() if (cell.key, name) in in_time}
-        shown |= {name: DispatchTrace((), NO_TIME) for name in own if (cell.key, name) in late}
+        shown = {name: trace for name, trace in traces.items() if (cell.key, name) in covered}
+        shown |= {name: DispatchTrace((), NO_BUDGET) for name in own if (cell.key, name) in left_out}
         cells.append(replace(cell, traces=shown))
     return replace(snapshot, cells=tuple(cells))
 
@@ -326,13 +327,13 @@ def traced(plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], work: Work)
         return dict(sides)
     work.show.say(f"tracing at most {plural(len(moved), 'dispatch')} through the passes of both compilers")
     with work.resources() as resources:
-        return with_traces(plans, sides, moved, resources, seconds_for(sides))
+        return with_traces(plans, sides, moved, resources, work_for(sides))
 
 
 def with_largest_traced(plan: SidePlan, snapshot: Snapshot, work: Work, most: int = MOST_STORED) -> Snapshot:
     """A side that others will be compared with when its compiler is gone, with traces of its largest dispatches.
 
-    `most`: how many at most; as many less as there is no time for.
+    `most`: how many at most; fewer where the trace budget is used up.
     """
     rows = [(cell.key, row) for cell in snapshot.cells for row in cell.dispatches if row.code_bytes]
     rows.sort(key=lambda one: (-(one[1].code_bytes or 0), one[0], one[1].name))
@@ -342,6 +343,6 @@ def with_largest_traced(plan: SidePlan, snapshot: Snapshot, work: Work, most: in
     what = plural(len(largest), "largest dispatch")
     work.show.say(f"tracing the {what} through the passes, for later pull requests")
     with work.resources() as resources:
-        return with_traces([plan], {plan.label: snapshot}, largest, resources, seconds_for({plan.label: snapshot}))[
+        return with_traces([plan], {plan.label: snapshot}, largest, resources, work_for({plan.label: snapshot}))[
             plan.label
         ]

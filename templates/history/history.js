@@ -98,7 +98,9 @@ function changeText(one, at) {
   const before = values.slice(0, at).findLast((value) => value !== null);
   if (before === undefined || before === values[at]) return "";
   const change = values[at] - before;
-  const share = before ? ` (${change > 0 ? "+" : "−"}${Math.abs((100 * change) / before).toFixed(1)} %)` : "";
+  const percent = Math.abs((100 * change) / before);
+  const shown = values[at] && change < 0 ? Math.min(percent, 99.9) : percent; // less than all is never −100.0 %
+  const share = before ? ` (${change > 0 ? "+" : "−"}${shown.toFixed(1)} %)` : "";
   return `${change > 0 ? "+" : "−"}${exactly(Math.abs(change))}${share}`;
 }
 

@@ -177,3 +177,61 @@ def test_a_history_has_ranges_and_tells_no_move_of_them(home: Path) -> None:
     page = (home / "out/history.html").read_text(encoding="utf-8")
     for low, high in zip(lows, highs, strict=True):
         assert f"{low:,}..{high:,}" in text and f"{low:,}..{high:,}" in page
+
+
+STRICT = """\
+schema: code-size-config/1
+models: ['*.mlir']
+targets: [vmvx]
+states: {newly-broken: warn}
+thresholds:
+  - {name: strict, models: [alpha], metrics: [artifact_bytes], fail: {absolute: 0}}
+  - {name: rest, metrics: ['*']}
+"""
+
+
+def test_an_alarm_is_compiled_again_before_larger_changes_that_alarm_nobody(home: Path) -> None:
+    """Without its rechecks the alarm that does not hold would fail the check."""
+    (home / "c.yml").write_text(STRICT, encoding="utf-8")
+    others = [f"model{number}" for number in range(FEW + 2)]
+    for name in others:
+        write_model(home, name)
+    compiler(home, "b")
+    rules = [{"do": "flaky", "kind": "direct", "model": "model alpha"}]
+    rules += [{"do": "grow grow grow", "kind": "direct", "model": f"model {name}"} for name in others]
+    fake = install(home / "fake-h", rules, version="2.0", templates=TEMPLATES)
+    install_native(home / "h/iree-compile", fake)
+    assert compared("b", "h") == 0
+    [finding] = loaded(home / "out/report.json")["verdict"]["findings"]
+    assert (finding["level"], finding["is_open"]) == ("warn", True)
+    cells = {cell["model"]: cell["compiles"] for cell in loaded(home / "out/head.json")["cells"] if "compiles" in cell}
+    assert cells["alpha"] == TIMES
+    assert sum(cells.get(name, 1) > 1 for name in others) == FEW - 1, "the alarm is one of the few"
+
+
+def test_a_build_that_is_newly_broken_is_compiled_again_before_alarms_of_metrics(home: Path) -> None:
+    """Even where the configuration makes a broken build a warning, which is less than a size that fails."""
+    others = [f"model{number}" for number in range(FEW + 2)]
+    for name in others:
+        write_model(home, name)
+    (home / "c.yml").write_text(STRICT.replace("[alpha]", "['model*']"), encoding="utf-8")
+    compiler(home, "b")
+    rules = [{"do": "once-fails", "kind": "direct", "model": "model alpha"}]
+    rules += [{"do": "grow", "kind": "direct", "model": f"model {name}"} for name in others]
+    fake = install(home / "fake-h", rules, version="2.0", templates=TEMPLATES)
+    install_native(home / "h/iree-compile", fake)
+    assert compared("b", "h") == 1
+    assert alpha(home / "out/report.json")["state"] == "same", "it compiles the second time"
+
+
+@pytest.mark.parametrize("above_bytes", [0, 32, 64])
+def test_a_limit_within_a_range_never_fails_the_check(home: Path, above_bytes: int) -> None:
+    compiler(home, "b", FLAKY)
+    compiler(home, "h", OVERLAPS, "2.0")
+    assert compared("b", "h") == 0
+    low, high = alpha(home / "out/report.json")["seen"]["artifact_bytes"]["head"]
+    allowed = "{absolute: 64}", f"{{limit: {low + above_bytes}}}"
+    (home / "c.yml").write_text((CONFIG + KNOWN).replace(*allowed).replace("*.mlir", "alpha.mlir"), encoding="utf-8")
+    assert compared("b", "h") == 0
+    findings = loaded(home / "out/report.json")["verdict"]["findings"]
+    assert [(one["level"], one["is_open"]) for one in findings] == [("warn", True)] * (low + above_bytes < high)

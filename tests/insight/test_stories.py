@@ -9,11 +9,16 @@ from matched_cells import Row, cells, made, whole
 from replacing import replace
 from strategies import plain_snapshot
 
+from bot.config.configuration import load_config
 from bot.core.delta import diff
 from bot.core.explanation import CAUSES, MIXED, UNKNOWN, DispatchDelta, Explanation, moved_bytes
 from bot.core.metrics import part_words
+from bot.core.report import Baseline
 from bot.core.snapshot import Cell, CellKey, CompileOutcome, Dispatch, Failure, Snapshot
 from bot.explain.explanations import explanations, headlined
+from bot.show.comment import render_comment
+from bot.show.why import dispatch_line
+from bot.study.comparison import reported
 
 ROWS = (
     Row("s", code="s", places=("net.layer.0.dense", "net.layer.1.dense")),
@@ -64,6 +69,32 @@ def test_cells_that_are_the_same_or_not_measured_have_no_story() -> None:
     for cell in (base, _again(base), failed):
         assert _told(_side(cell), _side(failed)) == _told(_side(failed), _side(cell)) == {}
     assert _told(_side(base), _side()) == {}
+
+
+@pytest.mark.parametrize(
+    "field", ["registers", "spill_bytes", "sass_bytes", "vgprs", "sgprs", "agprs", "vgpr_spills", "sgpr_spills"]
+)
+@pytest.mark.parametrize("code", ["s", None])
+def test_more_registers_or_spills_of_a_dispatch_are_a_change_of_it(field: str, code: str | None) -> None:
+    """Whether its code is the same or could not be compared."""
+
+    def side(value: int | None, artifact: str) -> Snapshot:
+        cell = made(replace(ROWS[0], code=code), ROWS[1], artifact=artifact)
+        first, *others = cell.dispatches
+        rows = (replace(first, **{field: value}), *others)
+        return _side(replace(cell, dispatches=rows, assembler="ptxas 12.9"))
+
+    [told] = _told(side(8, "a"), side(999, "b")).values()
+    [changed] = told.dispatches
+    assert (getattr(changed.base, field), getattr(changed.head, field)) == (8, 999)
+    assert told.unchanged == 1
+    shown = [number.text for number in dispatch_line(changed).numbers.values() if number.differs]
+    assert shown == ["8 → 999 B" if field.endswith("_bytes") else "8 → 999"]
+    for before, after in ((8, 8), (None, 999), (8, None)):
+        assert [told.dispatches for told in _told(side(before, "a"), side(after, "b")).values()] == [()], (
+            before,
+            after,
+        )
 
 
 # A compiler that does not repeat itself.
@@ -234,3 +265,30 @@ def test_the_headline_has_the_words_of_the_largest_part() -> None:
 @pytest.mark.parametrize("name", ["vm", "tables", "executables/symbols", "executables/annotations", "executables/x"])
 def test_parts_have_words(name: str) -> None:
     assert "/" not in part_words(name)
+
+
+PART_CAUSES = {
+    "vm": ("host", "VM bytecode"),
+    "constants": ("host", "constants of the host program"),
+    "tables": ("packaging", "tables and padding of the artifact"),
+    "executables/tables": ("container", "names, tables and padding of the executables"),
+    "executables/unread": ("container", "executables that could not be read"),
+    "executables/rodata": ("container", "read-only data"),
+    "executables/header": ("container", "headers of the containers"),
+    "executables/symbols": ("container", "symbol tables"),
+}
+"""Part of an artifact → the cause that it counts under, and what a comment calls it."""
+
+
+@pytest.mark.parametrize("part", PART_CAUSES)
+def test_each_part_of_an_artifact_has_its_own_cause_in_report_and_comment(part: str) -> None:
+    cause, words = PART_CAUSES[part]
+    same = row("a", 100)
+    base = replace(made_of({"executables/text": 100, part: 1_000}, same), artifact_digest="a" * 64)
+    head = replace(made_of({"executables/text": 100, part: 9_000}, same), artifact_digest="b" * 64)
+    report = reported(load_config(models=False), _side(base), _side(head), Baseline("snapshot base.json"))
+    [told] = report.explanations.values()
+    assert (told.cause, told.waterfall, told.why) == (cause, {cause: 8_000}, f"{words} +8,000 B")
+    [root] = report.root_causes
+    assert (root.cause, root.what, root.total.net_bytes) == (cause, words, 8_000)
+    assert words in render_comment(report)

@@ -24,6 +24,7 @@ from bot.show.filters import (
     percent,
     plural,
     relative,
+    share,
     sides,
     signed,
     superscript,
@@ -184,6 +185,9 @@ def test_each_number_is_written_as_people_read_it() -> None:
     narrow = (0.665, 0.0994, 0.0996, -0.031, 0.0001, 25.0)
     assert [grid_relative(*pair) for pair in ((10, 11), (Spread(0, 10), 20), (0, 5), (5, None))] == ["+10", *"–––"]
     assert [*map(grid_percent, narrow)] == ["+66", "+9.9", "+10", "−3.1", "+0.01", "+2,500"]
+    assert [grid_relative(1_000, head) for head in (4, 1, 0)] == ["−99.6", "−99.9", "−100"], "less than all is not −100"
+    assert [*map(grid_percent, (-0.99, -0.9951, -0.9999, -1))] == ["−99", "−99.5", "−99.9", "−100"]
+    assert [*map(share, (0.56, 0.994, 0.996, 0.9999, 1))] == ["56 %", "99 %", "99.6 %", "99.9 %", "100 %"]
 
 
 def test_both_sides_are_written_with_what_lies_between() -> None:

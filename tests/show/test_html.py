@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 from page_texts import content, render_html
 from replacing import replace
 
+from bot.config.configuration import load_config
 from bot.core.metrics import METRIC_BY_ID, METRICS
-from bot.core.report import Report
-from bot.core.snapshot import Cell, CellKey
+from bot.core.report import Baseline, Report
+from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.errors import TemplateError
 from bot.show.addresses import (
     cause_address,
@@ -34,8 +35,10 @@ from bot.show.addresses import (
 from bot.show.change_map import Place, change_map, pruned
 from bot.show.comment import render_comment, render_summary
 from bot.show.facts import build_facts
-from bot.show.page import selection
-from bot.show.renderers import sources
+from bot.show.page import cards, selection
+from bot.show.page_room import PageRoom, block_bytes
+from bot.show.renderers import draw, load, sources
+from bot.study.comparison import reported
 
 _VOID = {"meta", "br", "input"}
 _TAGS = """
@@ -197,13 +200,67 @@ def test_a_page_of_thousands_of_cells_is_small_and_says_what_it_shows() -> None:
     read(html)
 
 
-def test_without_room_the_first_builds_are_told_whole_and_every_link_still_leads_somewhere(
-    monkeypatch: pytest.MonkeyPatch,
+def crowded(models: int, dispatches: int) -> Report:
+    """A report of few builds, each with many dispatches that all have other code."""
+
+    def side(version: str, step_bytes: int) -> Snapshot:
+        def of(_key: CellKey, cell: Cell) -> Cell:
+            rows = []
+            for number in range(dispatches):
+                size_bytes = 1_000 + number + step_bytes * (number % 7 + 1)
+                row = make.dispatch(number, size_bytes)
+                rows.append(replace(row, code=make.digest(f"{version}{number}")[:43]))
+            return make.grown(replace(cell, dispatches=tuple(rows)), artifact_bytes=step_bytes * dispatches)
+
+        return make.snapshot(version, of, tuple(f"m{number}" for number in range(models)), {"vmvx": "vmvx"})
+
+    return reported(load_config(models=False), side("1", 0), side("2", 8), Baseline("snapshot base.json"))
+
+
+@pytest.mark.parametrize(("models", "dispatches"), [(1, 20_000), (20, 1_200)])
+def test_a_page_of_few_builds_with_many_dispatches_is_small_and_counts_what_it_leaves_out(
+    models: int, dispatches: int
 ) -> None:
-    monkeypatch.setattr("bot.show.page.LARGEST_BYTES", 1)
+    html = render_html(crowded(models, dispatches))
+    assert 2_000_000 < len(html.encode()) < 5_000_000
+    cells = content(html).split('<details class="cell"')[1:]
+    assert len(cells) == models
+    for cell in cells:
+        changed, _, every = cell.partition("All dispatches (")
+        assert f"Dispatches that changed ({dispatches:,})" in changed
+        rows = every.partition("<table")[2].partition("</table>")[0].count("<tr") - 1
+        left_out = re.search(r"…and ([\d,]+) more entry points, in the files", every)
+        if left_out:
+            rows += int(left_out[1].replace(",", ""))
+        if every:
+            assert rows == dispatches, "each entry point has its row, or is counted"
+        if left_out or not every:
+            assert "No room on this page for more of it: report.json" in cell
+    assert any("No room on this page" in cell for cell in cells)
+    page = Page(html)
+    assert {link.removeprefix("#") for link in page.links} <= {*page.ids, "main"}
+    read(html)
+
+
+def test_what_a_block_is_reckoned_to_take_is_never_less_than_it_takes() -> None:
+    report = make.explained(make.hostile())
+    for made in (report, everyday.report("two_releases")):
+        facts = build_facts(made)
+        for card in cards(facts, selection(facts), 4, PageRoom(10**9)):
+            for block in card.blocks:
+                drawn = draw(load("_blocks.html.j2", None), blocks=(block,), answer="report")
+                assert len(drawn.strip().encode()) <= block_bytes(block), drawn[:300]
+
+
+@pytest.mark.parametrize(("largest_bytes", "whole"), [(1, 0), (1_000_000, 20)])
+def test_without_room_the_first_builds_are_told_whole_and_every_link_still_leads_somewhere(
+    monkeypatch: pytest.MonkeyPatch, largest_bytes: int, whole: int
+) -> None:
+    monkeypatch.setattr("bot.show.page.LARGEST_BYTES", largest_bytes)
     html = content(render_html(everyday.report("two_releases")))
     cells = html.split('<details class="cell"')[1:]
-    assert ["No room on this page for more of it: report.json" in cell for cell in cells] == [False] * 20 + [True] * 16
+    cut = ["No room on this page for more of it: report.json" in cell for cell in cells]
+    assert cut == [False] * whole + [True] * (36 - whole)
     page = Page(html)
     assert {link.removeprefix("#") for link in page.links} <= {*page.ids, "main"}
     assert len(set(page.ids)) == len(page.ids)

@@ -1,0 +1,41 @@
+"""What compiles and traces are reckoned to cost: counted from what an artifact holds, never timed.
+
+Budgets count this work, so that the same inputs get the same rechecks and traces on a fast machine and on a slow one.
+One unit is about a millisecond of CPU time on one common machine. The formulas were fitted to IREE 3.11.0 to 3.13.0.
+"""
+
+from __future__ import annotations
+
+from bot.core.snapshot import Cell, Dispatch
+
+_KIB = 1024
+_PER_COMPILE = 300
+_PER_EXECUTABLE = 50
+_PER_SITE = 15
+_PER_CODE_KIB = 2
+_PER_TRACE = 500
+_PER_TRACED_KIB = 140
+
+
+def compile_work(cell: Cell) -> int:
+    """Return the work of one compile of a build; 0 for a build that no compile gave an artifact of.
+
+    A metric that the build does not have counts as 0.
+    """
+    if not cell.measured:
+        return 0
+    executables = cell.value("executables") or 0
+    sites = cell.value("dispatch_sites") or 0
+    code_bytes = cell.value("executable_bytes")
+    if code_bytes is None:
+        code_bytes = cell.value("artifact_bytes") or 0
+    return _PER_COMPILE + _PER_EXECUTABLE * executables + _PER_SITE * sites + _PER_CODE_KIB * code_bytes // _KIB
+
+
+def trace_work(row: Dispatch) -> int:
+    """Return the work of printing all passes over one dispatch.
+
+    Measured from 3.11.0 to 3.13.0 on all targets, in CPU time. MLIR's passes with LLVM's milestones take 0.25 s for a
+    small dispatch, 1.6 s for 29 KB of code and 11.7 s for 146 KB. All of LLVM's passes take 1.3 s more for 38 KB.
+    """
+    return _PER_TRACE + _PER_TRACED_KIB * (row.code_bytes or 0) // _KIB
