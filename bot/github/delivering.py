@@ -370,7 +370,10 @@ def _check(publication: _Publication, check: CheckRun) -> None:
     One more look after it is written finds those that wrote at the same time: whoever is last sees the others.
     """
     hub, to, services = publication.hub, publication.to, publication.services
-    better = publication.better_report(pull(hub, publication.result.pull_number))
+    try:
+        better = publication.better_report(pull(hub, publication.result.pull_number))
+    except NetworkError:  # nothing is known to be better, and the check can still be written
+        better = ""
     if better:
         services.show.say(f"no check: {better}")
         return
