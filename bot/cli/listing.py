@@ -7,10 +7,7 @@ from pathlib import Path
 from bot.cli.grammar import Arguments, Parser
 from bot.cli.options import add_config, add_globs
 
-EXAMPLES = (
-    "code-size-bot models --config quick",
-    "code-size-bot targets --config quick --target vulkan",
-)
+EXAMPLES = ("code-size-bot targets --config quick --target vulkan",)
 
 
 def arguments(parser: Parser) -> None:

@@ -27,6 +27,7 @@ from bot.cli import (
     listing,
     measure,
     merge,
+    models,
     plan,
     report,
     trace,
@@ -51,7 +52,7 @@ GROUPS = {
     "set up": {
         "init": (init, "write a configuration and workflows for a repository"),
         "doctor": (doctor, "check this machine, and show how to fix what is missing"),
-        "models": (listing, "list the models, their builds, sizes and files"),
+        "models": (models, "list the models, their builds, sizes and files"),
         "targets": (listing, "list the targets, their builds, backends and flags"),
     },
     "in CI": {
