@@ -151,6 +151,7 @@ def _pull_request(context: RunContext, payload: Document) -> RunContext:
         head_sha=payload.read("pull_request.head.sha", "sha"),
         base_ref=payload.read("pull_request.base.ref", "ref"),
         head_repository=_name_of(payload, "pull_request.head.repo"),
+        is_locked=payload.get("pull_request.locked") is True,
     )
     foreign = not _same(pull.head_repository, context.repository) or _by_dependabot(context, payload)
     context = replace(context, pull=pull, read_only=foreign)

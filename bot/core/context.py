@@ -19,6 +19,7 @@ class Pull(Small, frozen=True):
     head_sha: str  # the tip of its branch; checks and staleness go by it
     base_ref: str = ""
     head_repository: str = ""  # `owner/name`; empty where the fork was deleted
+    is_locked: bool = False  # True where nobody may comment on it
 
 
 class Queue(Small, frozen=True):

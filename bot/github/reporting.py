@@ -23,10 +23,12 @@ from bot.github.delivering import Destination, deliver, failure_delivered, suspe
 from bot.github.measured import Handed, read_measured
 from bot.github.opening import Opened, Services, Wanted, judging_rules, opened, store_of, wanted_sides
 from bot.github.posting import trusted_base
+from bot.github.repository import require_open_conversation
 from bot.github.reviewing import changed_thresholds, pushed
 from bot.show.comment import write_snapshot
 from bot.study.comparison import adopting, held_to_limits, reported
 from bot.study.prepare import require_writable
+from bot.system.hub import Hub
 
 MEASURED = "code-size-measured"
 """The folder that the job downloads what was measured into, where the input `measured` names no other."""
@@ -39,11 +41,14 @@ def report(services: Services) -> int:
     Raises:
         UsageError: there is no token.
     """
-    _require_token(services)
+    hub = _require_token(services)
     require_writable(services.out)
     has_compiler = bool(services.inputs.head)
     services = _without_files(services)
     with failure_delivered(services, lambda: [Destination.of(services, *judging_rules(services))]):
+        number = services.context.pull.number if services.context.pull else services.inputs.pull_request
+        if number is not None:
+            require_open_conversation(hub, number)
         handed = _handed(services)
         if set(handed.sides) != {"base", "head"}:
             raise InputError("is not that of a comparison", where="artifact measured.json", hint="run it again")
@@ -91,10 +96,11 @@ def store(services: Services) -> int:
         return deliver(final, services, Destination(None, "", services.context.run_id, rules, head.config_name))
 
 
-def _require_token(services: Services) -> None:
+def _require_token(services: Services) -> Hub:
     if services.hub is None:
         hint = "give the action github-token: ${{ github.token }}"
         raise UsageError("is missing", where="input github-token", hint=hint)
+    return services.hub
 
 
 def _handed(services: Services) -> Handed:

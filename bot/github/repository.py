@@ -37,8 +37,13 @@ def pull(hub: Hub, pull_number: int) -> PullRequest:
 def require_open_conversation(hub: Hub, pull_number: int) -> None:
     """Raise NetworkError where there is no such pull request, or where nobody may comment on it."""
     if pull(hub, pull_number).raw_data.get("locked"):
-        what = f"the conversation of #{pull_number} is locked, and the report could not be written there"
-        raise NetworkError(what, hint="unlock it and run the workflow again")
+        raise locked(pull_number)
+
+
+def locked(pull_number: int) -> NetworkError:
+    """Return the error of a conversation in which nobody may comment."""
+    what = f"the conversation of #{pull_number} is locked, and the report could not be written there"
+    return NetworkError(what, hint="unlock it and run the workflow again")
 
 
 def open_pulls_with_head(hub: Hub, head_repository: str, head_branch: str, head_sha: str) -> list[PullRequest]:

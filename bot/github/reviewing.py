@@ -25,7 +25,7 @@ from bot.github.baselines import Base, missing_pin, nearest, nearest_costs, stan
 from bot.github.delivering import Destination, as_bot_error, deliver, failure_delivered
 from bot.github.measured import Measured, Recording, write_failure, write_measured
 from bot.github.opening import Opened, Services, Wanted, judging_rules, named_compiler, opened, store_of, wanted_sides
-from bot.github.repository import require_open_conversation
+from bot.github.repository import locked
 from bot.show.comment import write_snapshot
 from bot.show.filters import plural
 from bot.study.comparison import adopting, held_to_limits, reported
@@ -41,7 +41,7 @@ def review(services: Services) -> int:
     """
     require_writable(services.out)
     with failure_handed(services), failure_delivered(services, lambda: [_destination(services)]):
-        _require_destination(services)
+        _require_open(services)
         base, head = wanted_sides(services)
         with opened(services, head, base) as (left, right):  # until the report is drawn: its templates may be theirs
             judge = left if services.context.is_proposal and not left.adopts else right
@@ -68,12 +68,11 @@ def failure_handed(services: Services) -> Iterator[None]:
         raise
 
 
-def _require_destination(services: Services) -> None:
-    """Raise NetworkError, before anything is compiled, where the report could not be written in the end."""
-    context = services.context
-    number = context.pull.number if context.pull else services.inputs.pull_request
-    if services.hub is not None and number is not None and not context.read_only:
-        require_open_conversation(services.hub, number)
+def _require_open(services: Services) -> None:
+    """Raise NetworkError, before anything is compiled, where the event says that nobody may comment."""
+    pull = services.context.pull
+    if pull is not None and pull.is_locked and not services.context.read_only:
+        raise locked(pull.number)
 
 
 def baseline(services: Services) -> int:

@@ -386,7 +386,7 @@ def test_releases_of_a_package_with_metrics_of_its_own(tmp_path: Path, monkeypat
     package(tmp_path, base="1.0", head="latest", metrics=OWN, facts=True)
     for name in ("pip.py", "venv.py"):  # of the repository that is measured: never run
         (tmp_path / name).write_text("raise SystemExit('was run')")
-    assert "kerneler 1.0 → kerneler 1.3" in bot(tmp_path, "compare")
+    assert "kerneler 1.0.0 → kerneler 1.3" in bot(tmp_path, "compare")
     snapshot = json.loads((tmp_path / "out/head.json").read_text())
     assert snapshot["compiler"]["spec"] == "latest = kerneler==1.3"
 

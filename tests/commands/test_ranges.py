@@ -112,7 +112,7 @@ def test_what_has_the_same_values_on_both_sides_is_no_change(home: Path, capsys:
     report = loaded(home / "out/report.json")
     assert report["verdict"] == {"findings": [], "status": "pass"}
     assert alpha(home / "out/report.json")["state"] == "same"
-    assert "nothing changed" in told(home, capsys.readouterr().out)[0]
+    assert "no change seen" in told(home, capsys.readouterr().out)[0]
 
 
 @pytest.mark.parametrize("source", ["cache", "baseline", "run"])

@@ -57,7 +57,7 @@ def test_a_changed_header_is_a_changed_source(tmp_path: Path) -> None:
     assert cell["first"] == "input"
     assert [(row["name"], row["cause"]) for row in cell["dispatches"]] == [("area", "input")]
     [root] = [root for root in report(tmp_path)["root_causes"] if root["cause"] == "input"]
-    assert root["what"] == "the source of lib changed"
+    assert root["what"] == "lib itself changed"
     assert "same source" not in said + (tmp_path / "out/comment.md").read_text()
 
 

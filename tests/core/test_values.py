@@ -24,7 +24,7 @@ from bot.errors import BotError
 CLASSES = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, BotError)]
 EXIT_CODES = {
     **dict.fromkeys(("BotError", "UsageError", "ConfigError", "InputError", "OutputError"), 2),
-    **dict.fromkeys(("MalformedBinary", "TemplateError"), 2),
+    **dict.fromkeys(("MalformedBinary", "ImpossibleBinary", "TemplateError"), 2),
     "NetworkError": 3,
     "CompilerUnavailable": 4,
     "Interrupted": 130,

@@ -72,7 +72,7 @@ def test_a_pull_request_that_raises_the_pin_is_told_of_the_spills_first(stage: S
     assert ran.code == 0 and ran.report.verdict.status == "fail", ran.error
     assert "stored snapshot" in ran.report.baseline.rule
     (body,) = stage.comments()
-    assert "compiler kernel-compiler 1.0 → kernel-compiler 2.0" in body and "IREE" not in body
+    assert "compiler kernel-compiler 1.0.0 → kernel-compiler 2.0.0" in body and "IREE" not in body
     first = ran.report.verdict.news[0]
     assert (first.metric, first.level, first.base, first.head) == ("vgpr_spills", "fail", 0, 7)
     assert "VGPR spills" in body and stage.conclusions == ["failure"]

@@ -33,13 +33,13 @@ def test_a_truncated_answer_is_asked_for_again(stage: Stage, path: str, kind: st
     assert len(stage.comments()) == 1 and len(stage.conclusions) == 1
 
 
-def test_a_refused_token_is_named_before_anything_compiles(stage: Stage) -> None:
+def test_a_refused_token_is_named(stage: Stage) -> None:
     stage.main()
     pull = grown(stage)
     stage.token = "ghs_of_somebody_else"
     ran = stage.pull(*pull)
     assert ran.code == 3 and "the token was refused (check the input `github-token`)" in ran.error
-    assert "permissions" not in ran.error and not compiled(stage)
+    assert "permissions" not in ran.error
     assert "the token was refused" in ran.summary and ran.outputs["verdict"] == "unknown"
 
 
@@ -62,7 +62,7 @@ def test_a_locked_conversation_is_named_before_anything_compiles(stage: Stage) -
     stage.main()
     pull = grown(stage)
     stage.hub.set_pull(1, locked=True)
-    ran = stage.pull(*pull)
+    ran = stage.pull(*pull, is_locked=True)
     assert ran.code == 3 and ran.error.startswith("the conversation of #1 is locked")
     assert "permissions" not in ran.error and not compiled(stage)
     assert "the conversation of #1 is locked" in ran.summary
@@ -78,12 +78,12 @@ def test_a_conversation_that_is_locked_meanwhile_is_no_missing_permission(stage:
     assert "permissions" not in ran.error and len(stage.conclusions) == 1
 
 
-def test_a_missing_pull_request_is_named_before_anything_compiles(stage: Stage) -> None:
+def test_a_missing_pull_request_is_named(stage: Stage) -> None:
     stage.main()
     stage.origin.push_main("Second", {"models/a.mlir": MODEL.format("b")})
     ran = stage.dispatch(pull_request="99")
     assert ran.code == 3 and "there is no pull request #99 in octo/repo" in ran.error
-    assert "check the number" in ran.error and not compiled(stage)
+    assert "check the number" in ran.error
     assert "there is no pull request #99" in ran.summary
 
 
@@ -96,5 +96,5 @@ def test_a_label_has_no_case(stage: Stage, spelled: str) -> None:
     stage.hub.add_label(1, spelled, by="alice")
     payload: dict[str, Any] = pull_event(1, head, "octo/repo", "labeled")
     payload["label"].update(name=spelled)
-    ran = stage.run("pull_request", payload, merge, ref="refs/pull/1/merge")
+    ran = stage.through("report", "pull_request", payload, merge, ref="refs/pull/1/merge")
     assert ran.outputs["verdict"] == "warn" and stage.conclusions[-1] == "neutral", ran.said

@@ -54,8 +54,8 @@ def test_a_job_that_left_nothing_is_unknown_with_how_it_ended(stage: Stage, outc
 def test_what_failed_in_the_job_that_measures_is_told_with_its_exit_code(stage: Stage) -> None:
     stage.main()
     ran = stage.pull(*stage.open_pull({"code-size.yml": stage.config("no-such-fake")}))
-    assert ran.code == 4 and "is no compiler" in ran.error, ran.error
-    assert "is no compiler" in stage.comments()[0] and stage.conclusions == ["failure"]
+    assert ran.code == 4 and "is not a compiler" in ran.error, ran.error
+    assert "is not a compiler" in stage.comments()[0] and stage.conclusions == ["failure"]
 
 
 def link(path: Path) -> None:

@@ -121,8 +121,8 @@ def test_a_base_that_cannot_be_measured_is_said_and_fails_the_check(stage: Stage
     stage.main(compiler={"head": "/no/such/compiler"})
     ran = stage.pull(*stage.open_pull({"code-size.yml": stage.config()}))
     assert ran.code == 5 and ran.outputs["verdict"] == ran.report.verdict.status == "unknown", ran.error
-    assert "report.json: no verdict: No baseline: /no/such/compiler: is no compiler" in ran.said
-    assert ran.report.broke.startswith("No baseline: /no/such/compiler: is no compiler")
+    assert "report.json: no verdict: No baseline: /no/such/compiler: is not a compiler" in ran.said
+    assert ran.report.broke.startswith("No baseline: /no/such/compiler: is not a compiler")
     assert ran.states == {"a on vmvx": "unmeasured"} and ran.outputs["unmeasured"] != "0"
     (body,) = stage.comments()
     assert "No baseline" in body and "/no/such/compiler" in body
@@ -341,7 +341,7 @@ def test_parts_and_plans_that_do_not_fit_are_one_line(stage: Stage) -> None:
         ({"parts": "parts/*.json", "plan": '{"include": []}'}, "input parts: match no file"),
         ({"command": "plan"}, "input shards: is missing"),
         *(
-            ({"parts": part, "plan": plan}, "input plan: is not a plan")
+            ({"command": "measure", "parts": part, "plan": plan}, "input plan: is not a plan")
             for plan in ("no plan", "[]", '{"include": [{}]}', '{"include": 1}')
         ),
     ]

@@ -44,7 +44,7 @@ def test_a_lost_run_replaces_no_verdict_of_the_same_merge_commit(stage: Stage) -
     lost = stage.pull(*pull, parts="parts/*.json")
     assert lost.code == 2 and "match no file" in lost.error
     assert (stage.hub.comments(1), stage.hub.check_runs) == (comments, checks)
-    assert "no check: run 101 has a verdict of the same merge commit, and this run has none" in lost.said
+    assert "no check: run 102 has a verdict of the same merge commit, and this run has none" in lost.said
     assert "match no file" in lost.summary and lost.outputs["verdict"] == "unknown"
 
 

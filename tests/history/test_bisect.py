@@ -13,7 +13,7 @@ from fake_compiler import TEMPLATES, install
 from fake_wheels import entries, wheel_name, write_wheel
 from replacing import replace
 from report_factory import with_metrics
-from series import CELL, KEY, Value, side, write, write_series
+from series import CELL, KEY, Value, figures, side, write, write_series
 
 from bot.cli.main import main
 
@@ -116,7 +116,7 @@ def test_another_metric_is_not_explained_by_a_cause_of_bytes(home: Path, bisect:
     for version, value in values.items():
         made = side(version, value, "steady_sites")
         cells = tuple(
-            with_metrics(cell, artifact_bytes=100_000 + 1000 * value, dispatch_sites=value + 2)
+            with_metrics(cell, **figures("artifact_bytes", 100_000 + 1000 * value), dispatch_sites=value + 2)
             if cell.key == KEY
             else cell
             for cell in made.cells

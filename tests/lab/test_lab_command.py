@@ -132,7 +132,7 @@ def test_where_the_first_variant_is_not_measured_the_next_one_is_what_the_others
     code, out, _ = asked("flags", "--target", "vmvx")
     assert code == 0
     shown = " ".join(out.split())
-    assert "On vmvx, 2 models, against plain: more artifact +" in shown
+    assert "On vmvx, 2 models, against plain: more code size +" in shown
     assert "against v0" not in shown and "no change with" not in shown
     assert "odd, v0: 4 builds unsupported" in shown
 
@@ -163,7 +163,7 @@ def test_a_cell_whose_compiler_does_not_repeat_itself_says_so(here: Path, asked:
     low, high = varying.seen["artifact_bytes"]
     assert (steady.seen, high - low, varying.metrics["artifact_bytes"]) == (None, 64, low)
     text = (here / "out/lab.md").read_text(encoding="utf-8")
-    assert f"{low:,}..{high:,} (" in text and "told as the range of all that was seen: `alpha` on" in text
+    assert f"{low:,}..{high:,} (" in text and "are reported as the range of all results: `alpha` on" in text
 
 
 @pytest.mark.parametrize("arguments", [("--list",), (), ("flags", "--list")])

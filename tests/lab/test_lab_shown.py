@@ -99,8 +99,8 @@ def test_the_first_variant_that_has_an_artifact_is_what_all_is_told_against() ->
     lab = make.lab(*cells, names=("v0", "v1", "v2"), run=True)
     for text in (render_lab(lab), words(printed(lab, 300))):
         text = text.replace("`", "").replace("\\", "")
-        assert "On vmvx, 1 model, against v1: v2 artifact +800.0 %, CPU time × 2.00." in text
-        assert "On cuda, 1 model, against v0: v2 artifact −50.0 %." in text
+        assert "On vmvx, 1 model, against v1: v2 code size +800.0 %, CPU time × 2.00." in text
+        assert "On cuda, 1 model, against v0: v2 code size −50.0 %." in text
         assert "On vmvx, against v1, 1 model" in text and "Outputs differ from those of v1: m on vmvx" in text.replace(
             "*", ""
         )
@@ -133,7 +133,7 @@ def test_chance_and_other_outputs_are_told() -> None:
         make.cell("m", "vmvx", "b", equal=False, equal_note="output 0 differs"),
     ]
     text = render_lab(make.lab(*cells, run=True))
-    assert "told as the range of all that was seen: `m` on `vmvx` with `a`" in text
+    assert "are reported as the range of all results: `m` on `vmvx` with `a`" in text
     assert "**⚠️ Outputs differ** from those of `a`: `m` on `vmvx` with `b`" in text
     assert "Outputs equal in 0 of 1 build that was run" in text
 

@@ -231,8 +231,11 @@ class Stage:
         payload = event("workflow_dispatch.main")
         return self.through("report", "workflow_dispatch", payload, sha, ref="refs/heads/main", **inputs)
 
-    def pull(self, tip: str, merge: str, /, *, fork: bool = False, number: int = 1, **inputs: str) -> Ran:
+    def pull(
+        self, tip: str, merge: str, /, *, fork: bool = False, number: int = 1, is_locked: bool = False, **inputs: str
+    ) -> Ran:
         payload = pull_event(number, tip, "mallory/repo" if fork else "octo/repo")
+        payload["pull_request"].update(locked=is_locked)
         given = {"github_token": "", **inputs} if fork else inputs
         return self.through("report", "pull_request", payload, merge, ref=f"refs/pull/{number}/merge", **given)
 
