@@ -43,31 +43,32 @@ class Metric(Small, frozen=True):
 _ARTIFACT = "the artifact's own segment table"
 _STREAM, _BOTH = "IR after the stream phase", "IR after the stream phase, equal to the compiler's statistics"
 _DISPATCH = "IR after dispatch creation"
-_AMD, _PTXAS, _KERNEL = "AMD metadata", "`ptxas -v`, with the extra `cuda`", "the kernel's accounting; informational"
+_AMD, _PTXAS, _KERNEL = "AMD metadata", "`ptxas -v`, from the extra `cuda`", "the kernel's accounting; informational"
 
 METRICS: tuple[Metric, ...] = (
-    Metric("artifact_bytes", "code size", "bytes", "size of the .vmfb", "its size; its four parts sum to it",
-           always=True, rule="code size", tracked=True),
+    Metric("artifact_bytes", "code size", "bytes", "size of the .vmfb",
+           "the size of the file; its four parts sum to it", always=True, rule="code size", tracked=True),
     Metric("executable_bytes", "device code", "bytes", "executables in the artifact", _ARTIFACT, always=True,
            rule="code size"),
     Metric("executables", "executables", "count", "executables left after deduplication", _BOTH, always=True,
            rule="launches and executables", tracked=True),
     Metric("dispatch_sites", "dispatch sites", "count", "launches of an executable in the program", _BOTH, always=True,
            rule="other counts"),
-    Metric("steady_sites", "steady sites", "count", "dispatch sites that run each time the program does", _STREAM,
+    Metric("steady_sites", "steady sites", "count", "dispatch sites that run on every call of the program", _STREAM,
            rule="launches and executables"),
     Metric("initializer_sites", "initializer sites", "count", "dispatch sites that run once, at load", _STREAM,
            rule="launches at load"),
     Metric("dispatch_regions", "dispatch regions", "count", "executables before deduplication", _DISPATCH, always=True,
            rule="other counts"),
     Metric("entry_points", "entry points", "count", "exported functions of all executables",
-           f"{_STREAM}, equal to those that the artifact lists", always=True, rule="launches and executables"),
+           f"{_STREAM}, equal to the entry points that the artifact lists", always=True,
+           rule="launches and executables"),
     Metric("stack_max_bytes", "stack frame", "bytes", "largest machine frame or private segment",
            "`--stack-usage-file`, AMD metadata, PTX, SPIR-V", over="largest", of_entry="stack_bytes", always=True,
            rule="stack and workgroup memory", tracked=True),
     Metric("stack_alloca_bytes", "stack allocations", "bytes", "largest sum of stack allocations in one function",
-           "IR before LLVM; the figure of the compiler's 32 KiB gate", over="largest", of_entry="alloca_bytes",
-           always=True, rule="stack and workgroup memory", tracked=True),
+           "IR before LLVM; the compiler compares the same value with its 32 KiB gate", over="largest",
+           of_entry="alloca_bytes", always=True, rule="stack and workgroup memory", tracked=True),
     Metric("workgroup_memory_max_bytes", "workgroup memory", "bytes", "largest workgroup memory of an entry point",
            "AMD metadata, PTX and its launch size, SPIR-V, Metal source", over="largest", of_entry="workgroup_bytes",
            always=True, rule="stack and workgroup memory"),
@@ -87,24 +88,25 @@ METRICS: tuple[Metric, ...] = (
            f"{_STREAM}, equal to the compiler's `transient-memory-size`", rule="memory of the program"),
     Metric("variable_bytes", "variables", "bytes", "allocations that the program keeps in variables", _STREAM,
            rule="memory of the program"),
-    Metric("dynamic_buffers", "dynamic buffers", "count", "buffers whose size only a run tells; in no other figure",
+    Metric("dynamic_buffers", "dynamic buffers", "count",
+           "buffers whose size is known only at run time; no other metric counts them",
            _STREAM, rule="other counts"),
     Metric("constant_bytes", "constant data", "bytes", "constants in the program's text, as the compiler counts them",
-           "the compiler's `constant-size`: 3.11.0 counts names of parameters, 3.8.0 does not",
+           "the compiler's `constant-size`; 3.11.0 counts names of parameters, 3.8.0 does not",
            rule="constants as the compiler counts them"),
     Metric("vm_bytes", "VM bytecode", "bytes", "bytecode of the host program", _ARTIFACT, always=True,
            rule="rest of the artifact"),
-    Metric("rodata_bytes", "constants", "bytes", "read-only data that is no executable", _ARTIFACT, always=True,
+    Metric("rodata_bytes", "constants", "bytes", "read-only data other than executables", _ARTIFACT, always=True,
            rule="rest of the artifact"),
     Metric("unattributed_bytes", "unattributed", "bytes", "tables, padding and unknown formats", _ARTIFACT, always=True,
            rule="rest of the artifact"),
     Metric("vgprs_max", "VGPRs", "count", "most vector registers of a rocm entry point, with accumulation registers",
-           f"{_AMD}; from gfx90a on the vector registers include the accumulation ones", over="largest",
+           f"{_AMD}; since gfx90a, vector registers include accumulation registers", over="largest",
            of_entry="vgprs", rule="registers"),
     Metric("sgprs_max", "SGPRs", "count", "most scalar registers of a rocm entry point", _AMD, over="largest",
            of_entry="sgprs", rule="registers"),
     Metric("agprs_max", "AGPRs", "count", "most accumulation registers of a rocm entry point",
-           f"{_AMD}, only from gfx90a on", over="largest", of_entry="agprs", rule="registers"),
+           f"{_AMD}, only since gfx90a", over="largest", of_entry="agprs", rule="registers"),
     Metric("vgpr_spills", "VGPR spills", "count", "vector register spills, all rocm entry points together", _AMD,
            of_entry="vgpr_spills", rule="register spills"),
     Metric("sgpr_spills", "SGPR spills", "count", "scalar register spills, all rocm entry points together", _AMD,
@@ -113,7 +115,7 @@ METRICS: tuple[Metric, ...] = (
            over="largest", of_entry="registers", assembled=True, rule="registers"),
     Metric("spill_bytes", "spills", "bytes", "bytes of spill stores and loads of all cuda functions, by ptxas", _PTXAS,
            of_entry="spill_bytes", assembled=True, rule="register spills"),
-    Metric("sass_bytes", "SASS", "bytes", "machine code that ptxas makes of the PTX text",
+    Metric("sass_bytes", "SASS", "bytes", "machine code that ptxas makes from the PTX text",
            "the `.text.*` sections of the cubins that `ptxas` makes", of_entry="sass_bytes", assembled=True,
            rule="code size"),
     Metric("compile_cpu_ms", "compile CPU time", "ms", "user and system time of the compiling processes", _KERNEL,
@@ -134,7 +136,7 @@ ARTIFACT_PARTS: tuple[str, ...] = ("executable_bytes", "vm_bytes", "rodata_bytes
 
 
 VM, CONSTANTS, TABLES = "vm", "constants", "tables"
-"""Bytecode of the host program; read-only data that is no executable; the artifact's own tables and padding."""
+"""Bytecode of the host program; read-only data other than executables; the artifact's own tables and padding."""
 EXECUTABLES = "executables/"  # before the name that a reader has for a part of an executable
 OTHER, UNREAD = EXECUTABLES + "tables", EXECUTABLES + "unread"
 """What of an executable no part claims: names, tables, padding; and executables that could not be read."""
