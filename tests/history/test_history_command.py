@@ -213,13 +213,13 @@ def test_snapshots_without_versions_are_in_the_order_of_their_numbers_for_histor
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for number in (8, 9, 10, 11):
-        made = make.side(str(number), {make.BERT: 100 * number})
+        made = make.side(str(number), {make.BERT: 100_000 * number})
         info = replace(made.compiler, version="nightly", spec="")
         write(Path(f"nightly-{number}.json"), replace(made, compiler=info))
     assert run("--releases", "nightly-*.json", "--config", "default") == 0
     assert "tells no version that can be ordered: releases are in the order" in capsys.readouterr().err
-    assert [point["metrics"]["artifact_bytes"] for point in points(*KEY)] == [800, 900, 1_000, 1_100]
-    cell = ["--model", KEY[0], "--target", KEY[1], "--limit", "950B", "--config", "default", "--format", "json"]
+    assert [point["metrics"]["artifact_bytes"] for point in points(*KEY)] == [800_000, 900_000, 1_000_000, 1_100_000]
+    cell = ["--model", KEY[0], "--target", KEY[1], "--limit", "950000B", "--config", "default", "--format", "json"]
     assert main(["bisect", "nightly-8.json", "nightly-11.json", "--among", "nightly-*.json", *cell]) == 0
     assert json.loads(capsys.readouterr().out)["first_bad"] == "nightly-10.json"
 

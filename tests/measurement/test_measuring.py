@@ -310,7 +310,9 @@ def test_a_cell_that_fails_with_the_gate_lifted_as_well(tmp_path: Path) -> None:
 
 def test_a_model_that_cannot_be_imported_does_not_stop_the_others(tmp_path: Path) -> None:
     fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, MODELS, [VMVX])
-    onnx = replace(cells[0], model=replace(cells[0].model, path=f"{cells[0].model.path}.onnx"))
+    path = Path(f"{cells[0].model.path}.onnx")
+    path.write_bytes(b"no protocol buffer")
+    onnx = replace(cells[0], model=replace(cells[0].model, path=str(path)))
     rows = measured(tmp_path, ("head", fake, (onnx, cells[1])))[0]["head"].cells
     assert [row.status for row in rows] == ["failed", "ok"]
     assert rows[0].failure == Failure("import", f"cannot import ONNX: {REASON}")

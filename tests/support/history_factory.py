@@ -14,6 +14,7 @@ from pathlib import Path
 from places import FIXTURES
 from replacing import replace
 from report_factory import HOSTILE, digest, failed, grown, over, snapshot, with_metrics
+from series import figures
 
 from bot.config.configuration import load_config
 from bot.core.history import History
@@ -71,7 +72,7 @@ def side(version: str, sizes: dict[CellKey, int | None], executables: int = 17) 
         size = sizes[key]
         if size is None:
             return failed(made, "error: failed to distribute")
-        return with_metrics(made, artifact_bytes=size, executables=executables, compile_cpu_ms=3_000)
+        return with_metrics(made, **figures("artifact_bytes", size), executables=executables, compile_cpu_ms=3_000)
 
     made = snapshot(version, edit, MODELS, TWO)
     return replace(made, compiler=replace(made.compiler, digest=digest(version)))
