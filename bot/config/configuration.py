@@ -46,13 +46,17 @@ _T = TypeVar("_T")
 
 
 class MetricKeys(Keys, frozen=True):
-    """A metric of the command's own, which it writes to facts.json; lower is better, and the same run gives the same.
+    """A further metric, which the command writes to facts.json.
+
+    Lower is better. The same run always has to give the same value.
 
     Attributes:
-        unit: What is counted.
-        label: What it is called in tables. Default: its id, with blanks.
-        about: What it says, for those who do not know it.
-        rule: The name of the rule below thresholds that judges it. Default: the first whose metrics match its id.
+        unit: The unit of the values.
+        label: Name of the metric in tables. Defaults to its id, with spaces in place of
+            underscores.
+        about: One sentence that explains the metric to a newcomer.
+        rule: Name of the threshold rule that judges the metric. Defaults to the first rule whose
+            metrics match its id.
     """
 
     unit: Unit
@@ -65,32 +69,42 @@ _REPOSITORY = "([A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+)?"
 
 
 class CompilerKeys(Keys, frozen=True):
-    """The compilers of the two sides: base and head, or a requirements file that is read on each side.
+    """The compilers of the two sides: base and head, or a requirements file that pins them.
 
-    Without it they are named on the command line or by the action's inputs; there is no default.
+    Without this key, the command line or the action's inputs name the compilers. There is no
+    default compiler.
 
     Attributes:
-        kind: iree, or command for any other compiler that a command runs; the keys package to stages are for that.
-        package: The package on the index that is the compiler: base and head are releases of it or wheel files. Without
-            it they are ref:NAME for a commit of this repository, or the words that stand for {side} in run.
-        run: The command, word by word, which runs in an empty folder with this file's sources and one model, without a
-            network. {model} is the model's path, {target} the target's name, {out} the folder for what it makes.
-        artifacts: Globs of the files below {out} that are measured. Beside them, *.su has the stack of functions as GCC
-            writes it, and facts.json further metrics, whole numbers by id.
-        sources: Globs of files that the command needs beside the model and those that run names.
-        stages: Ends of names of files below {out} with the compiler's own IR, in its order; the first that differs is
-            named.
-        metrics: What the command may write to facts.json beside the metrics of this program, id to unit.
-        base: The compiler to compare with: a release, latest or nightly, a wheel or a directory of wheels, an
-            iree-compile binary, a virtual environment or build directory, or a snapshot.json.
+        kind: iree, or command for any other compiler that runs as a command. The keys from package
+            to stages are for commands only.
+        package: Name of the compiler's package on the index. base and head are then releases of it
+            or wheel files. Without a package, base and head are ref:NAME for a commit of this
+            repository, or the words that replace {side} in run.
+        run: The command, one entry a word. It runs without a network in an empty folder that has
+            the sources of this file and one model. {model} is the path of the model, {target} the
+            name of the target, {out} the folder for the results.
+        artifacts: Globs of the files below {out} to measure. The command may also write *.su files
+            (stack of functions, in GCC's format) and facts.json (further metrics: whole numbers by
+            id).
+        sources: Globs of further files that the command reads. The model and the files that run
+            names are always there.
+        stages: File name endings of the compiler's own IR below {out}, in the order of the
+            compiler. The report names the first stage that differs.
+        metrics: Further metrics that the command may write to facts.json: id to unit, label and
+            rule.
+        base: The compiler to compare with: a release, latest or nightly, a wheel or a directory of
+            wheels, an iree-compile binary, a virtual environment or build directory, or a
+            snapshot.json.
         head: The compiler under review, in the same forms as base.
-        requirements: Path, from the top of the repository, of a requirements file, a constraints file or a
-            pyproject.toml with a pin iree-base-compiler==X, or of the package; read at the base commit and at the head
-            commit.
-        find_links: Where wheels are looked for beside the package index, such as nightly releases: one HTTPS page or
-            directory relative to this file, or a list of them. Nothing with a login in it.
-        repository: Owner and name of the GitHub repository that the compilers are built from, where commits are looked
-            up that may have made a root cause; empty: they are not. Absent: iree-org/iree.
+        requirements: Path of the file that pins the compiler: a requirements file, a constraints
+            file or a pyproject.toml. The path starts at the top of the repository. The pin has the
+            form iree-base-compiler==X, or names the package. The bot reads the file at the base
+            commit and at the head commit.
+        find_links: Where pip also looks for wheels, such as nightly releases: one HTTPS page, one
+            directory relative to this file, or a list of them. An address must not contain a login.
+        repository: Owner and name of the compiler's GitHub repository. The bot looks there for
+            commits that may be a root cause. An empty value turns that off. Defaults to
+            iree-org/iree.
     """
 
     keywords: ClassVar[Plain] = {"minProperties": 1, **except_beside(requirements=("base", "head"))}
@@ -131,17 +145,17 @@ _BRANCH_WORDS = (
 
 
 class BaselineChoice(Keys, frozen=True):
-    """Where measured base sides are kept, and how long; a key left out keeps its default.
+    """Where baselines are stored, and for how long. A missing key has its default.
 
     Attributes:
-        store: The store: a branch of the repository, or a directory; 'auto' is data-branch under GitHub Actions, and
-            directory elsewhere.
-        branch: The branch of store data-branch; it is made where there is none, and holds nothing else.
-        directory: The directory of store directory; relative to the directory that the program runs in, on GitHub the
+        store: data-branch stores baselines on a branch of the repository, directory in a directory.
+            auto is data-branch on GitHub Actions and directory elsewhere.
+        branch: Name of the data branch. The bot creates it, and it must hold nothing but baselines.
+        directory: Path of the directory, relative to the current directory. On GitHub that is the
             top of the repository.
-        ancestors: How many commits before the base are looked through for a stored baseline.
-        keep_days: How many days the data branch keeps every baseline; of the time before it keeps one a week; 0 keeps
-            all of them.
+        ancestors: Number of commits before the base in which the bot looks for a stored baseline.
+        keep_days: Number of days for which the data branch keeps every baseline. Of older baselines
+            it keeps one a week. 0 keeps all baselines.
     """
 
     keywords: ClassVar[Plain] = {"minProperties": 1}
@@ -153,18 +167,21 @@ class BaselineChoice(Keys, frozen=True):
 
 
 class StatesKeys(Keys, frozen=True, rename={"newly_broken": "newly-broken"}):
-    """What the state of a cell alone does to the verdict; a state left out keeps its default.
+    """The verdict for each state of a build, apart from thresholds.
+
+    A missing state has its default.
 
     Attributes:
-        newly-broken: Compiled on base, refused on head; or new and refused. Default: fail.
-        changed: Measured on both sides, with a difference. Default: pass.
-        new: On head only. Default: pass.
-        removed: On base only. Default: warn.
-        fixed: Refused on base, compiles on head. Default: pass.
-        broken: Refused on both sides. Default: pass.
-        unmeasured: Planned, and not measured on a side: lost, or beyond the time limit; also a model that compiles
-            nowhere. Not what is unsupported on both sides. Default: warn.
-        same: Measured on both sides, without a difference. Default: pass.
+        newly-broken: The build fails on head, and compiled or did not exist on base. Default: fail.
+        changed: Both sides were measured and differ. Default: pass.
+        new: Only head has the build. Default: pass.
+        removed: Only base has the build. Default: warn.
+        fixed: The build failed on base and compiles on head. Default: pass.
+        broken: The build fails on both sides. Default: pass.
+        unmeasured: The build was planned, and one side has no result: its shard was lost, it timed
+            out, or the model compiles on no target. Builds that are unsupported on both sides do
+            not count. Default: warn.
+        same: Both sides were measured and are equal. Default: pass.
     """
 
     newly_broken: Status = DEFAULT_STATES["newly-broken"]
@@ -189,36 +206,42 @@ _ID_WORDS = "a report id has letters, digits, '_', '.' and single '-' only, and 
 
 
 class Configuration(Keys, frozen=True):
-    """Which compilers, models and targets are compared, and what is allowed to change.
+    """The compilers, models and targets to compare, and the changes that are allowed.
 
-    A key left out is taken from the packaged default.yml.
+    A missing key has the value of the packaged default.yml.
 
     Attributes:
-        schema: The version of this format.
-        models: Globs of .mlir, .mlirbc and .onnx files, relative to this file's directory; ** crosses directories. A
-            model's name is its file's stem, so stems are unique. 'default' stands for the default suite, which is
-            measured too where the key is absent.
-        targets: Names of default targets to keep, or a mapping of all targets wanted: name to backend and flags, or to
-            the target that it extends. Absent: all defaults.
-        flags: Flags appended for every cell, after the target's.
-        import_flags: Options of iree-import-onnx for every .onnx model, such as --opset-version=17 for models of an old
-            opset.
-        timeout_seconds: How long one compile may take before it is stopped and its cell reported as a timeout.
-        thresholds: Ordered rules: for each cell and metric the first rule that matches decides. The last one is a
-            catch-all (metrics, models and targets all '*').
-        templates: A directory, relative to this file's, with templates that replace the packaged ones of the same name.
-        page_url: Where each report's report.html is published, for links from the comment: https, with {sha} for the
-            head commit and {run_id} for the run. Default: empty, no links.
-        report_id: Names the comment and check run that this report updates; give each of several reports on one pull
-            request its own.
-        comment: When a pull request gets a comment: 'changes' only where there is news, 'always' in any case. A comment
-            that is there is always kept up to date. Default: changes.
-        fail_job: Whether the verdict fail makes the job fail too, beside the check run. Default: false.
-        components: Sections of the models: name to a glob, or globs, of the model's own names, levels separated by '.'.
-            The first that matches decides; where none does, the first levels of the names are used.
-        repeats: Cells whose compiler is known not to repeat itself: a glob of models, and globs of targets. They are
-            compiled several times on both sides, and all that they give is their measurement. Absent: those of the
-            default suite.
+        schema: Version of this format.
+        models: Globs of .mlir, .mlirbc and .onnx files, relative to the directory of this file. **
+            crosses directories. The name of a model is its file name without the suffix and has to
+            be unique. 'default' stands for the default suite, which is also measured if this key is
+            missing.
+        targets: A list of default targets to keep, or a mapping of all targets: name to backend and
+            flags, or to the target that it extends. Defaults to all default targets.
+        flags: Flags for every build. They follow the flags of the target.
+        import_flags: Options of iree-import-onnx for every .onnx model, such as --opset-version=17
+            for models with an old opset.
+        timeout_seconds: Time limit of one compile. A compile that takes longer is stopped and
+            reported as a timeout.
+        thresholds: List of rules. For each build and metric, the first matching rule decides. The
+            last rule has to match everything: its metrics, models and targets are all '*'.
+        templates: Directory of templates, relative to the directory of this file. Each replaces the
+            packaged template of the same name.
+        page_url: Public address of report.html, which the comment links to. It begins with https.
+            {sha} stands for the head commit and {run_id} for the run. Default: no links.
+        report_id: Name of this report. Its comment and its check carry the name. Each report on the
+            same pull request needs a name of its own.
+        comment: When the bot writes a comment: changes means only if something changed, always
+            means on every pull request. The bot always updates an existing comment. Default:
+            changes.
+        fail_job: Whether the verdict fail also fails the job. It always fails the check. Default:
+            false.
+        components: Sections of the models: name to one glob or several globs of names inside the
+            model. A dot separates the levels of a name. The first matching section wins. A name
+            that no section matches belongs to the section of its first levels.
+        repeats: Non-deterministic builds: a glob of models, and for each of them globs of targets.
+            The bot compiles each several times on both sides and reports all results. Defaults to
+            those of the default suite.
     """
 
     schema: Annotated[Literal["code-size-config/1"], examples("code-size-config/1")]

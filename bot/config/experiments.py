@@ -23,13 +23,14 @@ Name = Annotated[str, pattern("[A-Za-z0-9][A-Za-z0-9_.+-]*", _WORDS, "opt-level"
 
 
 class VariantKeys(Keys, frozen=True):
-    """One side of the comparison; an empty one is what the configuration says.
+    """One side of the comparison. An empty variant uses the configuration as it is.
 
     Attributes:
-        flags: Flags of all its cells, behind all others.
-        targets: Globs of the targets that have this variant, each with the flags that only they have; an option that
-            the target has already is replaced. Absent: all targets.
-        compiler: Its compiler, in the forms that --compiler takes. Absent: that of --compiler.
+        flags: Flags for all builds of this variant. They follow all other flags.
+        targets: Globs of the targets that have this variant, each with further flags for these
+            targets. A flag replaces an existing flag of the same option. Defaults to all targets.
+        compiler: The compiler, in the forms that --compiler accepts. Defaults to the value of
+            --compiler.
     """
 
     flags: Flags = ()
@@ -40,14 +41,14 @@ class VariantKeys(Keys, frozen=True):
 
 
 class ExperimentKeys(Keys, frozen=True, kw_only=True):
-    """One question, and what is compared to answer it.
+    """One question, and the variants that answer it.
 
     Attributes:
-        question: What is asked, in one sentence.
-        columns: What is looked at: ids of metrics.
-        targets: Globs of the configuration's targets. Absent: all of them.
-        run: Whether artifacts are run and timed, where this machine can run them. Default: false.
-        variants: Name to variant, at least two. The first one that a target has is the reference.
+        question: The question, in one sentence.
+        columns: Metric ids to show, one a column.
+        targets: Globs of targets of the configuration. Defaults to all of its targets.
+        run: Whether to run and time the artifacts, where this machine can run them. Default: false.
+        variants: Name to variant, at least two. The first variant of a target is its reference.
     """
 
     question: Annotated[
@@ -75,10 +76,10 @@ _EXAMPLE = {
 
 
 class ExperimentsFile(Keys, frozen=True):
-    """Questions that code-size-bot lab answers: variants of flags or compilers, compared like sides.
+    """Experiments for code-size-bot lab: each compares variants of flags or compilers.
 
     Attributes:
-        schema: The version of this format.
+        schema: Version of this format.
         experiments: Name to experiment.
     """
 

@@ -1,6 +1,6 @@
-"""The first configuration of a repository: its models and the file that pins its compiler, in a commented text.
+"""Find the models and the compiler pin of a repository, and write its first configuration.
 
-Names of files are relative to the top of the repository, with slashes.
+File names are relative to the top of the repository, with slashes.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from bot.core.record import Small
 from bot.errors import ConfigError
 from bot.system.git import Git
 
-MOST_MODELS = 20  # a pull request waits for each of them; who wants more writes them down
-MOST_BYTES = 32 << 20  # of a model: a larger one holds weights, which no dispatch is made of
-_MOST_CHARACTERS = 200  # of a name: the configuration is shown in a comment, and names may be anything
+MOST_MODELS = 20  # a pull request waits for each model; users can add more by hand
+MOST_BYTES = 32 << 20  # of a model: a larger file holds weights, which give no dispatch
+_MOST_CHARACTERS = 200  # of a file name: names come from anybody, and comments show them
 _SUFFIXES = (".mlir", ".mlirbc")
 _LOOKED_FOR = (*(f"*{suffix}" for suffix in _SUFFIXES), "*requirements*", "*constraints*", "*pyproject.toml")
 _FOREIGN = re.compile(
@@ -34,18 +34,19 @@ _PINS = re.compile(
 
 
 class Offer(Small, frozen=True):
-    """What a repository offers."""
+    """The models and the compiler pin that were found in a repository."""
 
-    models: tuple[str, ...]  # those to measure, sorted; their stems are unique
-    left_out: int  # how many other files have a model's suffix
-    pin: str = ""  # the file that pins the compiler; empty where there is none
-    compiler: str = ""  # the SPEC that it pins
+    models: tuple[str, ...]  # the models to measure, sorted; their stems are unique
+    left_out: int  # number of other files with the suffix of a model
+    pin: str = ""  # the file that pins the compiler, or empty
+    compiler: str = ""  # the SPEC that the file pins
 
 
 def discover(top: Path, git: Git) -> Offer:
-    """Look through what git tracks, or would track: the smallest models, and the outermost file that pins one release.
+    """Return the smallest models, and the outermost file that pins one release.
 
-    Folders of tests, builds and others' code are not looked into.
+    Only files that git tracks or would track count. Folders of tests, builds and third-party
+    code are skipped.
     """
     text = git.text("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *_LOOKED_FOR)
     listed = [name for name in sorted(set(text.split("\0")) - {""}) if (top / name).is_file()]
@@ -73,24 +74,23 @@ def discover(top: Path, git: Git) -> Offer:
 
 
 _CONFIG = """\
-# What code-size-bot measures in this repository, and what it lets through: a beginning, for you
-# to change. A key that is left out has its packaged default; what is commented out below is an
-# example of it.
+# The configuration of code-size-bot: what it measures, and how much may grow. Edit this file.
+# A missing key has its packaged default. The lines behind a # are examples.
 schema: code-size-config/1
 
 {compiler}
 
 {models}
 
-# Without this key all default targets are measured; `code-size-bot targets` lists them.
+# Targets to measure. Defaults to all default targets: `code-size-bot targets` lists them.
 # targets: [llvm-cpu-x86_64, vmvx]
 
-# Compiler flags for every cell, beside those of its target.
+# Compiler flags for every build. They follow the flags of the target.
 # flags: [--iree-opt-level=O2]
 
-# How much may grow. For each cell and metric the FIRST rule that matches decides, so special
-# cases come first and a rule for everything comes last. A level is exceeded by growth beyond
-# `absolute` and `relative` (both), or by a value above `limit`.
+# How much may grow. For each build and metric, the FIRST matching rule decides. Write special
+# rules first, and end with a rule for everything. Growth exceeds a level only if it exceeds
+# both `absolute` and `relative`. A value exceeds a level if it is above `limit`.
 # thresholds:
 #   - name: code size
 #     metrics: [artifact_bytes, executable_bytes]
@@ -100,33 +100,34 @@ schema: code-size-config/1
 #     metrics: ["*"]
 #     warn: 10%
 
-# `always` comments also where nothing changed; `fail_job: true` makes the job red where the
-# verdict is fail.
+# `comment: always` also writes a comment if nothing changed.
+# `fail_job: true` also fails the job if the verdict is fail.
 # comment: always
 # fail_job: true
 """
 _PINNED = """\
-# The compiler of a commit is the release that this file pins there, so that a pull request which
-# changes the pin shows what the other release does to the code. It pinned
-# {compiler} when this was written.
+# The bot reads the compiler release of each commit from this file. A pull request that changes
+# the pin therefore shows what the other release does to the code. The pin is now
+# {compiler}.
 compiler: {{requirements: {pin}}}"""
 _UNPINNED = """\
-# The compiler of every commit: a release that code-size-bot knows, as no requirements or
-# constraints file and no pyproject.toml here pins iree-base-compiler. Name yours; better, pin it
-# in such a file and write {{requirements: FILE}}.
+# The compiler of every commit: a release that code-size-bot was tested with. No requirements
+# file, constraints file or pyproject.toml here pins iree-base-compiler. Write your release here,
+# or pin it in such a file and write {{requirements: FILE}}.
 compiler: {{head: {compiler}}}"""
 _MODELS = """\
-# Globs relative to this file. Models are .mlir or .mlirbc; weights do not belong into them.
+# Models to measure: globs of .mlir or .mlirbc files, relative to this file. Leave the weights
+# of a model out of these files.
 models:
 {globs}"""
 _NO_MODELS = """\
-# No model was found here, so that the packaged suite is measured. Globs are relative to this
+# No model was found here, so the bot measures its packaged suite. Globs are relative to this
 # file.
 # models: ["models/*.mlir"]"""
 
 
 def configuration(root: Path, name: str, offer: Offer) -> str:
-    """The configuration `name` below `root`, with what it offers."""
+    """Return the text of the configuration `name`, for a repository at `root`."""
     compiler, models, up = _UNPINNED.format(compiler=packaged_compiler()), _NO_MODELS, "../" * name.count("/")
     if offer.pin:
         compiler = _PINNED.format(compiler=offer.compiler, pin=json.dumps(offer.pin, ensure_ascii=False))
@@ -137,12 +138,12 @@ def configuration(root: Path, name: str, offer: Offer) -> str:
 
 
 def packaged_compiler() -> str:
-    """The release that the packaged configuration has on its head side."""
+    """Return the release on the head side of the packaged configuration."""
     return load_config(configs_dir() / "default.yml", models=False).compiler.head
 
 
 def _globs(root: Path, models: Sequence[str]) -> Iterator[str]:
-    """One glob for a folder whose files of one kind are all models, else the models by their names."""
+    """Yield one glob for a folder whose files of one kind are all models, else each model."""
     kinds: dict[str, list[str]] = {}
     for model in models:
         folder, _, file = model.rpartition("/")
@@ -153,19 +154,20 @@ def _globs(root: Path, models: Sequence[str]) -> Iterator[str]:
 
 
 def offer_lines(offer: Offer) -> Iterator[str]:
-    """What a configuration is made of, one line each."""
+    """Yield one line for each thing that was found and written into the configuration."""
     yield (
         f"models: {len(offer.models)} of this repository"
         if offer.models
-        else "models: the packaged suite, as none was found here"
+        else "models: the packaged suite, because no model was found here"
     )
     if offer.left_out:
         yield (
-            f"left out: {offer.left_out} .mlir or .mlirbc, of tests, builds or others' code, empty, of a name that is "
-            f"taken, larger than {MOST_BYTES >> 20} MiB, or not among the {MOST_MODELS} smallest"
+            f"skipped: {offer.left_out} .mlir or .mlirbc files: in folders of tests, builds or "
+            f"third-party code, empty, with a duplicate name, larger than {MOST_BYTES >> 20} MiB, "
+            f"or not among the {MOST_MODELS} smallest"
         )
     yield (
-        f"compiler: {offer.compiler}, as {offer.pin} pins it"
+        f"compiler: {offer.compiler}, pinned by {offer.pin}"
         if offer.pin
-        else f"compiler: {packaged_compiler()}, a release that the bot knows; no file here pins one, so check it"
+        else f"compiler: {packaged_compiler()}, a tested release; no file here pins one, so check it"
     )

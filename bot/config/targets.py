@@ -26,19 +26,20 @@ TargetName = Annotated[str, pattern(_NAME, f"a target's {_LETTERS}", "llvm-cpu-x
 
 
 class TargetKeys(Keys, frozen=True):
-    """A target: a backend of the compiler with its flags, or another target with further flags.
+    """A target: a backend with its flags, or another target with further flags.
 
     Attributes:
-        extends: The target whose backend, flags and 'unsupported' this one inherits: one above it in this file, else a
-            default target; its own name is the default target of that name.
-        backend: The target backend, as iree-compile --iree-hal-list-target-backends names it: one of IREE's, or a
-            plugin's.
-        flags: Flags of this target, beside the backend itself. They follow those of the target that it extends, and
-            replace them where the option is the same.
-        releases: Ranges of the compiler's releases, as pip writes them ('<3.11'), each with the flags that stand there
-            in place of 'flags'. The first range that has the compiler's release counts; without one, 'flags' do.
-        unsupported: Why no compiler can compile this target. `code-size-bot targets` shows the reason, and reports do
-            not list its builds as missing.
+        extends: The target that this one inherits backend, flags and unsupported from: a target
+            above it in this file, or a default target. A target may extend the default target of
+            the same name.
+        backend: Name of the backend in the output of iree-compile --iree-hal-list-target-backends.
+            It may belong to a plugin.
+        flags: Flags of this target, without the backend. They follow the flags of the extended
+            target. A flag replaces an inherited flag of the same option.
+        releases: Other flags for some compiler releases. Each key is a range as pip writes it
+            ('<3.11'), and its flags replace the key flags. The first matching range wins.
+        unsupported: Reason why no compiler can compile this target. `code-size-bot targets` prints
+            the reason, and reports do not list its builds as missing.
     """
 
     keywords: ClassVar[Plain] = {**except_beside(extends=("backend",))}

@@ -34,9 +34,11 @@ class LevelKeys(Keys, frozen=True):
     """One level of a rule.
 
     Attributes:
-        absolute: Exceeded by growth of more than this; with relative, both must be exceeded.
-        relative: Exceeded by growth of more than this share of the base; growth from zero exceeds any.
-        limit: Exceeded by a head value above this, whatever the base.
+        absolute: Largest allowed growth. Together with relative, a finding needs growth beyond
+            both.
+        relative: Largest allowed growth as a share of the base value. Growth from zero always
+            exceeds it.
+        limit: Largest allowed value on head, whatever base has.
     """
 
     keywords: ClassVar[Plain] = {"minProperties": 1}
@@ -55,16 +57,19 @@ LevelText = Annotated[
 
 
 class RuleKeys(Keys, frozen=True, kw_only=True):
-    """One rule. Without warn, fail and limit it only informs, and keeps the rules below from being looked at.
+    """One rule. A rule without warn, fail and limit only reports changes.
+
+    It still matches, so the rules below it do not apply.
 
     Attributes:
-        name: How findings call this rule. Default: 'rule N', counted from 1.
-        metrics: Metric ids, and globs of them. Compile time and memory vary from run to run: no rule judges them.
-        models: Globs of model names. Default: all.
-        targets: Globs of target names. Default: all.
-        warn: What is worth a person's look.
-        fail: What must not land; wins over warn.
-        limit: A budget: short for fail: {limit: …}.
+        name: Name of the rule in findings. Defaults to 'rule N', counted from 1.
+        metrics: Metric ids, or globs of ids. No rule judges compile time and memory, because they
+            vary from run to run.
+        models: Globs of model names. Defaults to all models.
+        targets: Globs of target names. Defaults to all targets.
+        warn: Growth that gives a warning.
+        fail: Growth that fails the check. It wins over warn.
+        limit: Largest allowed value on head. Short for fail: {limit: …}.
     """
 
     name: Annotated[str, examples("code size", min_length=1, max_length=100)] = ""

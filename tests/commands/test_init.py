@@ -79,8 +79,8 @@ def test_a_configuration_and_two_workflows_are_written_and_told(place: Place) ->
     assert [line for line in told.splitlines() if line.startswith("wrote ")] == [
         f"wrote {name}" for name in ("code-size.yml", *PLACES)
     ]
-    assert told.startswith("models: 2 of this repository\nleft out: 1 .mlir or .mlirbc, ")
-    assert f"compiler: {PIN}, as requirements.txt pins it\ndefault branch: main\n" in told
+    assert told.startswith("models: 2 of this repository\nskipped: 1 .mlir or .mlirbc files: ")
+    assert f"compiler: {PIN}, pinned by requirements.txt\ndefault branch: main\n" in told
     for words in (PLACEHOLDER, "gh label create code-size-approved", "permissions", "first baseline", "comment"):
         assert words in told
 
@@ -121,8 +121,8 @@ def test_without_models_and_pin_the_packaged_ones_are_taken_and_that_is_said(pla
     packaged = load_config(configs_dir() / "default.yml")
     assert place.config().models == packaged.models
     assert place.config().compiler.head == packaged.compiler.head
-    assert "models: the packaged suite, as none was found here\n" in told
-    assert f"compiler: {packaged.compiler.head}, a release that the bot knows; no file here pins one" in told
+    assert "models: the packaged suite, because no model was found here\n" in told
+    assert f"compiler: {packaged.compiler.head}, a tested release; no file here pins one" in told
 
 
 def test_models_and_folders_of_any_name_are_found_again_and_take_one_line_each(place: Place) -> None:
