@@ -122,12 +122,14 @@ models:
 _NO_MODELS = """\
 # No model was found here, so that the packaged suite is measured. Globs are relative to this
 # file.
-# models: ["models/*.mlir"]"""
+# models: ["{folder}models/*.mlir"]"""
 
 
 def configuration(root: Path, name: str, offer: Offer) -> str:
     """The configuration `name` below `root`, with what it offers."""
-    compiler, models, up = _UNPINNED.format(compiler=packaged_compiler()), _NO_MODELS, "../" * name.count("/")
+    up = "../" * name.count("/")
+    compiler = _UNPINNED.format(compiler=packaged_compiler())
+    models = _NO_MODELS.format(folder=up)
     if offer.pin:
         compiler = _PINNED.format(compiler=offer.compiler, pin=json.dumps(offer.pin, ensure_ascii=False))
     if offer.models:
