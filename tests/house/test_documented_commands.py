@@ -20,7 +20,7 @@ from bot.cli.main import COMMANDS
 from bot.compiler.toolchain import NATIVE_BINARY
 
 RUN_ELSEWHERE = {
-    "python -m pip install .": "tests/house/test_wheel.py",  # needs a checkout and an environment of its own
+    "python -m pip install .": "tests/house/test_wheel.py",  # needs a checkout
     "code-size-bot compare 3.6.0 3.9.0 --config triton": "tests/whole/test_recipes.py",  # two wheels of 1 GB
     "make test": ".ci/run",  # is what runs this file, and cannot run inside itself
     "make test-all": ".ci/run",  # the same
@@ -28,7 +28,7 @@ RUN_ELSEWHERE = {
 }
 """Commands that no test can run → the file that runs them."""
 TUTORIAL = "docs/tutorial.md"
-"""tests/whole/test_tutorial.py runs this page: its commands need the files and events of the steps before."""
+"""tests/whole/test_tutorial.py runs this page: its commands need the files of earlier steps."""
 
 RELEASES = ("3.11.0", "3.13.0")
 MODEL = "mobilenet_v1_f32_224"  # the name that examples select; the model itself is a small one

@@ -1,4 +1,4 @@
-"""A repository over HTTP: git's own server, which checks tokens; a private one refuses readers without a token."""
+"""Serve a repository over HTTP with git's own server; a private one refuses readers without a token."""
 
 from __future__ import annotations
 

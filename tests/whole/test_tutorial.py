@@ -1,4 +1,4 @@
-"""Follow the tutorial: write its files, run its commands, and play its pull request through the workflow."""
+"""Follow the tutorial: write its files, run its commands, and play its pull request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TUTORIAL = ROOT / "docs" / "tutorial.md"
 WORKFLOW = ROOT / "configs" / "workflows" / "minimal.yml"
 WRITER = {"contents": "read", "issues": "write", "pull_requests": "write", "checks": "write"}
 PROGRAM = f"#!{sys.executable}\nimport sys\nfrom bot.cli.main import main\nsys.exit(main())\n"
-PERSON = {f"GIT_{role}_{field_name}": "tester" for role in ("AUTHOR", "COMMITTER") for field_name in ("NAME", "EMAIL")}
+PERSON = {f"GIT_{role}_{part}": "tester" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
 
 
 @dataclass
