@@ -49,7 +49,7 @@ def run(arguments: Arguments) -> None:
         raise UsageError("is not in a git repository", where=str(Path.cwd()), hint="make one: git init")
     git = Git(root, arguments.cancel)
     offer, branch = discover(root, git), git.default_branch() or "main"
-    config = next((name for name in CONFIG_NAMES if os.path.lexists(root / name)), CONFIG_NAMES[-1])
+    config = next((name for name in CONFIG_NAMES if os.path.lexists(root / name)), CONFIG_NAMES[0])
     texts = {config: configuration(root, config, offer)}
     texts |= {f".github/workflows/{file}": workflow(file, branch, action) for file in WORKFLOWS}
     there = [name for name in texts if os.path.lexists(root / name)]

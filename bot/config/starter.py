@@ -123,12 +123,14 @@ models:
 _NO_MODELS = """\
 # No model was found here, so the bot measures its packaged suite. Globs are relative to this
 # file.
-# models: ["models/*.mlir"]"""
+# models: ["{folder}models/*.mlir"]"""
 
 
 def configuration(root: Path, name: str, offer: Offer) -> str:
     """Return the text of the configuration `name`, for a repository at `root`."""
-    compiler, models, up = _UNPINNED.format(compiler=packaged_compiler()), _NO_MODELS, "../" * name.count("/")
+    up = "../" * name.count("/")
+    compiler = _UNPINNED.format(compiler=packaged_compiler())
+    models = _NO_MODELS.format(folder=up)
     if offer.pin:
         compiler = _PINNED.format(compiler=offer.compiler, pin=json.dumps(offer.pin, ensure_ascii=False))
     if offer.models:

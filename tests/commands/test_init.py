@@ -20,6 +20,8 @@ from bot.config.configuration import Config, configs_dir, load_config
 
 MODEL = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }\n"
 PIN = "iree-base-compiler==3.12.0"
+CONFIG = ".github/code-size.yml"
+OLDER_CONFIG = "code-size.yml"  # where one may be, too
 PLACES = [f".github/workflows/{file}" for file in WORKFLOWS]
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 ACTIONS = ["", "./", "acme/code-size-bot@v1", f"acme/tools/code-size@{COMMIT}"]
@@ -44,7 +46,7 @@ class Place:
         assert not (out if code else err)
         return (err if code else out).rstrip("\n")
 
-    def config(self, name: str = "code-size.yml") -> Config:
+    def config(self, name: str = CONFIG) -> Config:
         return load_config(self.top / name)
 
     def files(self) -> dict[str, str]:
@@ -77,7 +79,7 @@ def test_a_configuration_and_two_workflows_are_written_and_told(place: Place) ->
     place.put("requirements.txt", f"{PIN}\n")
     told = place.init()
     assert [line for line in told.splitlines() if line.startswith("wrote ")] == [
-        f"wrote {name}" for name in ("code-size.yml", *PLACES)
+        f"wrote {name}" for name in (CONFIG, *PLACES)
     ]
     assert told.startswith("models: 2 of this repository\nskipped: 1 .mlir or .mlirbc files: ")
     assert f"compiler: {PIN}, pinned by requirements.txt\ndefault branch: main\n" in told
@@ -92,14 +94,14 @@ def test_the_bot_takes_the_configuration(place: Place) -> None:
     place.put("requirements/test.txt", f"{PIN}\n")
     place.init()
     config = place.config()
-    assert [path.relative_to(place.top).as_posix() for path in config.models] == [
+    assert [path.resolve().relative_to(place.top).as_posix() for path in config.models] == [
         "models/a.mlir",
         "models/b.mlir",
         "more/c.mlir",
     ]
     assert config.compiler.requirements == "requirements/test.txt"
-    text = (place.top / "code-size.yml").read_text(encoding="utf-8")
-    assert '\nmodels:\n  - "models/*.mlir"\n  - "more/c.mlir"\n' in text
+    text = (place.top / CONFIG).read_text(encoding="utf-8")
+    assert '\nmodels:\n  - "../models/*.mlir"\n  - "../more/c.mlir"\n' in text
     default = load_config()
     assert (config.targets, config.thresholds, config.comment) == (default.targets, default.thresholds, default.comment)
 
@@ -107,7 +109,7 @@ def test_the_bot_takes_the_configuration(place: Place) -> None:
 def test_every_example_of_the_configuration_can_be_taken(place: Place) -> None:
     place.put("models/a.mlir")
     place.init()
-    path = place.top / "code-size.yml"
+    path = place.top / CONFIG
     text = path.read_text(encoding="utf-8")
     path.write_text(re.sub(r"^# (?=\w+:(?: |$)| +-| {4,}\w)", "", text, flags=re.MULTILINE), encoding="utf-8")
     config = place.config()
@@ -133,7 +135,7 @@ def test_models_and_folders_of_any_name_are_found_again_and_take_one_line_each(p
         place.put(f"a [b] *ö/{name}")
     place.init()
     assert {path.stem for path in place.config().models} == {*names, "x", "y", "z"}
-    assert '"a [[]b] [*]ö/*.mlir"' in (place.top / "code-size.yml").read_text(encoding="utf-8")
+    assert '"../a [[]b] [*]ö/*.mlir"' in (place.top / CONFIG).read_text(encoding="utf-8")
 
 
 def test_it_sets_up_the_repository_around_it_and_nothing_outside_of_one(
@@ -141,18 +143,18 @@ def test_it_sets_up_the_repository_around_it_and_nothing_outside_of_one(
 ) -> None:
     place.put("models/a.mlir")
     monkeypatch.chdir(place.top / "models")
-    assert "wrote ../code-size.yml\nwrote ../.github/workflows/code-size.yml\n" in place.init()
+    assert "wrote ../.github/code-size.yml\nwrote ../.github/workflows/code-size.yml\n" in place.init()
     assert [path.name for path in place.config().models] == ["a.mlir"]
     monkeypatch.chdir(place.top.parent)
     line = place.init(code=2)
     assert line == f"code-size-bot: {place.top.parent}: is not in a git repository (make one: git init)"
-    assert not (place.top.parent / "code-size.yml").exists()
+    assert not (place.top.parent / CONFIG).exists()
 
 
 # What is there already.
 
 
-@pytest.mark.parametrize("name", ["code-size.yml", ".github/code-size.yml", *PLACES])
+@pytest.mark.parametrize("name", [CONFIG, OLDER_CONFIG, *PLACES])
 def test_nothing_is_written_over(place: Place, name: str) -> None:
     place.put(name, "mine\n")
     line = place.init(code=2)
@@ -164,26 +166,36 @@ def test_all_that_is_there_is_named_and_force_writes_over_it(place: Place) -> No
     place.init()
     before = place.files()
     place.put("models/a.mlir")
-    assert place.init(code=2).startswith(f"code-size-bot: code-size.yml, {', '.join(PLACES)}: already exists ")
+    assert place.init(code=2).startswith(f"code-size-bot: {CONFIG}, {', '.join(PLACES)}: already exists ")
     assert place.files() == {**before, "models/a.mlir": MODEL}
-    for name in ("code-size.yml", *PLACES):
+    for name in (CONFIG, *PLACES):
         place.put(name, "old\n")
-    assert place.init("--force", "--quiet").splitlines() == [f"wrote {name}" for name in ("code-size.yml", *PLACES)]
+    assert place.init("--force", "--quiet").splitlines() == [f"wrote {name}" for name in (CONFIG, *PLACES)]
     assert "old\n" not in place.files().values()
-    (place.top / "code-size.yml").unlink()
-    (place.top / "code-size.yml").symlink_to("nowhere")
-    assert place.init(code=2).startswith("code-size-bot: code-size.yml, "), "a link to nowhere is there, too"
+    (place.top / CONFIG).unlink()
+    (place.top / CONFIG).symlink_to("nowhere")
+    assert place.init(code=2).startswith(f"code-size-bot: {CONFIG}, "), "a link to nowhere is there, too"
 
 
 def test_a_configuration_keeps_its_place(place: Place) -> None:
-    place.put(".github/code-size.yml", "old\n")
+    place.put(OLDER_CONFIG, "old\n")
     place.put("models/a.mlir")
     place.put("requirements.txt", f"{PIN}\n")
-    assert "wrote .github/code-size.yml\n" in place.init("--force")
-    assert not (place.top / "code-size.yml").exists()
-    config = place.config(".github/code-size.yml")
+    assert "wrote code-size.yml\n" in place.init("--force")
+    assert not (place.top / CONFIG).exists()
+    config = place.config(OLDER_CONFIG)
     assert [path.resolve() for path in config.models] == [place.top / "models/a.mlir"]
     assert config.compiler.requirements == "requirements.txt"
+
+
+def test_the_example_of_models_finds_those_at_the_top_of_the_repository(place: Place) -> None:
+    place.init()
+    place.put("models/later.mlir")
+    path = place.top / CONFIG
+    text = path.read_text(encoding="utf-8")
+    assert "\n# models: " in text
+    path.write_text(text.replace("\n# models: ", "\nmodels: "), encoding="utf-8")
+    assert [model.resolve() for model in place.config().models] == [place.top / "models/later.mlir"]
 
 
 # Git.

@@ -14,6 +14,7 @@ from places import ROOT
 from test_architecture import FLOORS, SOURCES
 
 from bot import errors
+from bot.cli.init import PLACEHOLDER
 from bot.config.configuration import CompilerKeys, load_config
 from bot.config.events import INPUTS
 from bot.config.experiments import load_experiments
@@ -59,6 +60,30 @@ def pages_that_links_reach(first: Path) -> set[Path]:
 def test_the_readme_is_short_and_leads_to_a_page_for_every_question() -> None:
     assert len(text(README).splitlines()) <= README_LINES
     assert {page for page in PAGES if page.parent == DOCS} <= pages_that_links_reach(README)
+
+
+def test_the_glossary_is_sorted_and_gives_each_word_one_sentence() -> None:
+    rows = re.findall(r"^\| (.+?) \| (.+) \|$", text(DOCS / "glossary.md"), re.MULTILINE)[1:]
+    words = [word for word, _ in rows]
+    assert len(words) > 50
+    assert words == sorted(set(words), key=str.casefold)
+    for word, meaning in rows:
+        assert re.fullmatch(r"\S.*[^.]\.", meaning), word
+        assert ". " not in meaning, f"{word} has more than one sentence"
+        assert len(meaning.split()) <= 25, word
+
+
+def test_the_placeholder_of_the_action_is_the_same_everywhere_and_the_readme_explains_it() -> None:
+    for workflow in (ROOT / "configs" / "workflows").glob("*.yml"):
+        uses = re.findall(r"uses: (OWNER/\S+)", text(workflow))
+        assert uses and set(uses) == {PLACEHOLDER}, workflow.name
+    assert text(README).count(PLACEHOLDER) == 1
+
+
+def test_every_document_names_one_path_of_the_configuration() -> None:
+    for page in (README, DOCS / "tutorial.md"):
+        paths = set(re.findall(r"[\w./-]*code-size\.yml", text(page)))
+        assert paths == {".github/code-size.yml", ".github/workflows/code-size.yml"}, page.name
 
 
 def test_the_floor_plan_is_that_of_the_test() -> None:
@@ -111,7 +136,7 @@ def test_every_state_cause_key_and_exit_code_is_described() -> None:
 
 
 def test_every_block_says_what_it_holds() -> None:
-    assert {block.language for block in BLOCKS} == {"bash", "sh", "text", "yaml", "python"}
+    assert {block.language for block in BLOCKS} == {"bash", "sh", "yaml", "python", "mlir", "text"}
 
 
 @pytest.mark.parametrize(

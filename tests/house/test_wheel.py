@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -44,15 +45,20 @@ def isolation() -> list[str]:
         return []
 
 
+def copy_sources(folder: Path) -> None:
+    """Copy what a build needs of the checkout."""
+    for name in SOURCES:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, folder / name)
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from a copy: setuptools writes into the directory that it builds from."""
     source, made = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    for name in SOURCES:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(ROOT / name, source / name)
+    copy_sources(source)
     options = ("--quiet", "--disable-pip-version-check", "--no-deps", *isolation())
     run(sys.executable, "-m", "pip", "wheel", *options, "--wheel-dir", made, source, cwd=made)
     (path,) = made.iterdir()
@@ -97,3 +103,17 @@ def test_it_compares_with_packaged_models_and_templates_where_there_is_no_checko
     run("git", "init", "--quiet", cwd=here)
     run(program, "init", cwd=here)
     assert sorted(path.name for path in (here / ".github" / "workflows").iterdir()) == sorted(WORKFLOWS)
+
+
+def test_the_install_line_of_the_readme_gives_a_program_that_runs(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    copy_sources(source)
+    run(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
+    programs = tmp_path / "venv" / "bin"
+    install = """
+        python -m pip install .
+    """
+    assert install.strip() in (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    run("sh", "-e", "-c", f"PATH={shlex.quote(str(programs))}:$PATH\n{install}", cwd=source)
+    assert run(programs / "code-size-bot", "--version", cwd=tmp_path).split()[-1] == __version__

@@ -1,4 +1,4 @@
-"""A private repository over HTTP: git's own server behind a password, which tells tokens that may write from others."""
+"""Serve a repository over HTTP with git's own server; a private one refuses readers without a token."""
 
 from __future__ import annotations
 
@@ -29,8 +29,11 @@ class GitServer:
 
 
 @contextmanager
-def serving(root: Path, tokens: Mapping[str, bool]) -> Iterator[GitServer]:
-    """Serve the bare repositories below `root`; `tokens`: token → whether it may push."""
+def serving(root: Path, tokens: Mapping[str, bool], *, public: bool = False) -> Iterator[GitServer]:
+    """Serve the bare repositories below `root`; `tokens`: token → whether it may push.
+
+    `public`: everybody may read without a token.
+    """
     known = {header_of(token).partition(": ")[2]: token for token in tokens}
     made = GitServer("")
 
@@ -57,11 +60,14 @@ def serving(root: Path, tokens: Mapping[str, bool]) -> Iterator[GitServer]:
             path, _, query = self.path.partition("?")
             token = known.get(self.headers.get("Authorization") or "")
             is_push = "git-receive-pack" in self.path
-            if token is None or (is_push and not tokens[token]):
+            may_read = public or token is not None
+            may_push = token is not None and tokens[token]
+            is_allowed = may_push if is_push else may_read
+            if not is_allowed:
                 made.refused.append(path)
                 self.reply(403 if token else 401, [("WWW-Authenticate", 'Basic realm="x"')], b"")
                 return
-            if is_push and self.command == "POST":
+            if is_push and token is not None and self.command == "POST":
                 made.pushed_by.append(token)
             environment = {
                 **os.environ,

@@ -55,6 +55,7 @@ class Play:
     git: GitServer
     readable: str  # the token of a job that may read
     writable: str  # the token of a job that may write
+    cache: Path | None = None  # of the jobs that compile; None: what the workflow says
     run_id: int = 100
     machines: dict[str, Machine] = field(default_factory=dict)
     results: dict[str, str] = field(default_factory=dict)
@@ -138,6 +139,8 @@ class Play:
 
     def bot(self, machine: Machine, given: Mapping[str, str], event: str, payload: Payload, sha: str, ref: str) -> Run:
         (machine.home / "event.json").write_text(json.dumps(payload))
+        if self.cache is not None and given.get("command") == "measure":
+            given = {**given, "cache": str(self.cache)}
         plain = {name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_", "INPUT_"))}
         environment = {
             **plain,
