@@ -1,5 +1,6 @@
 "use strict";
-// A picture of a change: rectangles in proportion to the bytes that moved, red where they grew, green where they shrank.
+// A picture of a change: rectangles in proportion to the bytes that moved, orange where they grew,
+// blue where they shrank. The two differ in lightness, and a text says the direction.
 // The data is the element `change-data`: name, net, bytes that moved, address, parts. A title zooms in, a rectangle is a link.
 
 const LOWEST = [64, 40]; // pixels of a place whose parts are drawn
@@ -14,6 +15,12 @@ function signedBytes(size) {
 function changeOf([, net, moved]) {
   const mark = net > 0 ? "▲ " : net < 0 ? "▼ " : "";
   return `${mark}${signedBytes(net)}${Math.abs(net) === moved ? "" : ` net, ${bytes(moved)} moved`}`;
+}
+
+/** The class of a rectangle: `grew`, `shrank`, or `mixed` where its parts did both. */
+function directionOf([, net, moved]) {
+  if (net === moved) return "grew";
+  return net === -moved ? "shrank" : "mixed";
 }
 
 /** Rectangles [place, x, y, width, height] as near to squares as can be (Bruls, Huizing, van Wijk: Squarified Treemaps). */
@@ -69,8 +76,11 @@ function fillIn(picture, place, area, levels, zoom) {
       continue;
     }
     const box = boxOf(address ? "a" : "span", "place", x, y, Math.max(0, width - 1), Math.max(0, height - 1));
-    const grew = `${(50 * (moved + net)) / moved}%`;
-    box.style.background = `linear-gradient(90deg, var(--fill-up) ${grew}, var(--fill-down) ${grew})`;
+    box.classList.add(directionOf(one));
+    if (box.matches(".mixed")) {
+      const grew = `${(50 * (moved + net)) / moved}%`;
+      box.style.background = `linear-gradient(90deg, var(--fill-up) ${grew}, var(--fill-down) ${grew})`;
+    }
     if (address) box.href = `#${address}`;
     box.title = words;
     if (width > 40 && height > 16) {
