@@ -373,7 +373,13 @@ def skeleton(
         TemplateError: a file is not there, or cannot stand inside a page.
     """
     style = "\n".join(asset(name, templates_dir) for name in ("page/page.css", *styles))
-    shared = ("page/addresses.js", "page/tables.js", *(["page/charts.js"] if charts else []))
+    shared = (
+        "page/addresses.js",
+        "page/choices.js",
+        "page/tables.js",
+        "page/copy.js",
+        *(["page/charts.js"] if charts else []),
+    )
     own = [asset(name, templates_dir) for name in (*shared, *scripts)]
     library = [chart_library()] if charts else []
     text_only = _elements(library, '<script type="text/plain" class="library">', "</script>")  # run when it is needed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import everyday
@@ -17,6 +18,7 @@ from bot.config.configuration import load_config
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import CellKey
 from bot.show.addresses import cell_address, dispatch_address
+from bot.show.facts import build_facts
 from bot.study.comparison import reported
 
 REPORT = everyday.report("two_releases")
@@ -113,6 +115,96 @@ def test_the_first_picture_is_of_the_change_and_its_sums_are_the_artifacts(brows
         assert tab.locator("tr", has_text="+33,552 B").first.is_visible()
 
 
+def test_names_in_the_picture_keep_both_ends_and_numbers_are_whole(browser: Browser, page: Path) -> None:
+    changes = r"[▲▼] [+−][\d,]+ B( net)?|±0 net|[\d,]+ B moved"
+    facts = build_facts(REPORT)
+    names = {delta.key.model for delta in REPORT.deltas} | set(facts.short.values())
+    for width in (1280, 700, 375):
+        with opened(browser, page, width=width) as tab:
+            lines = tab.locator(".treemap .place > span").all_inner_texts()
+            assert lines
+            for line in map(str.strip, lines):
+                start, is_short, end = line.partition("…")
+                if is_short:
+                    assert any(name.startswith(start) and name.endswith(end) for name in names), line
+                    assert start and end
+                else:
+                    assert line in names or re.fullmatch(changes, line), line
+            titles = tab.locator(".treemap .title").all_inner_texts()
+            assert titles
+            for title in titles:
+                assert re.fullmatch(r"[^▲▼ ]*( [▲▼] [+−][\d,]+ B)?", title), title
+            cut = "(box) => box.scrollWidth > box.clientWidth"
+            texts = ".treemap .place > span, .treemap .title"
+            assert not tab.locator(texts).evaluate_all(f"(boxes) => boxes.filter({cut}).length")
+
+
+def test_the_sum_stays_last_when_a_table_is_sorted_and_back_undoes_it(browser: Browser, page: Path) -> None:
+    with opened(browser, page) as tab:
+        rows = tab.locator("table.measures tbody th")
+        as_reported = rows.all_inner_texts()
+        assert as_reported[-1] == "all"
+        column = tab.locator("table.measures thead th button").first
+        column.click()
+        ascending = rows.all_inner_texts()
+        assert ascending == [*sorted(as_reported[:-1]), "all"]
+        column.click()
+        descending = rows.all_inner_texts()
+        assert descending == [*sorted(as_reported[:-1], reverse=True), "all"]
+        tab.go_back()
+        assert rows.all_inner_texts() == ascending
+        address = tab.url
+        tab.go_back()
+        assert rows.all_inner_texts() == as_reported
+        assert not tab.locator("th[aria-sort]").count()
+        tab.goto(address)
+        assert rows.all_inner_texts() == ascending
+        assert tab.locator("table.measures th[aria-sort=ascending]").count() == 1
+
+
+def test_filters_are_in_the_address_and_work_with_back(browser: Browser, page: Path) -> None:
+    with opened(browser, page) as tab:
+        every, target = shown(tab), tab.locator("select[name=target]")
+        target.select_option("x86_64")
+        filtered = shown(tab)
+        tab.locator("select[name=order]").select_option("size")
+        tab.get_by_role("searchbox").press_sequentially("bert")
+        found = shown(tab)
+        address = tab.url
+        assert 0 < len(found) < len(filtered) < len(every)
+        tab.go_back()  # one step for the word, not four for its letters
+        assert len(shown(tab)) == len(filtered)
+        assert not tab.get_by_role("searchbox").input_value()
+        tab.go_back()
+        assert shown(tab) == filtered
+        tab.go_back()
+        assert shown(tab) == every
+        assert not target.input_value()
+        tab.go_forward()
+        assert shown(tab) == filtered
+        tab.goto(address)
+        assert shown(tab) == found
+        assert tab.get_by_role("searchbox").input_value() == "bert"
+        tab.goto(f"{page.as_uri()}?target=none-such&order=none-such&zoom=&zoom=none-such&sort=99.9.up&sort=x")
+        assert shown(tab) == every
+
+
+def test_zoom_is_in_the_address_and_works_with_back(browser: Browser, page: Path) -> None:
+    with opened(browser, page) as tab:
+        path = tab.locator("#map ~ .change-map .path")
+        whole = path.inner_text()
+        tab.locator(".treemap .title", has_text="x86_64").click()
+        zoomed = path.inner_text()
+        assert "x86_64" in zoomed
+        address = tab.url
+        tab.go_back()
+        assert path.inner_text() == whole
+        tab.go_forward()
+        assert path.inner_text() == zoomed
+        tab.goto(address)
+        assert path.inner_text() == zoomed
+
+
 def test_the_grid_leads_to_cells_that_open_with_one_picture(browser: Browser, page: Path) -> None:
     with opened(browser, page) as tab:
         link = tab.locator(f".grid a[href='#{cell_address(GREW)}']")
@@ -199,10 +291,23 @@ def test_the_command_is_copied(browser: Browser, page: Path) -> None:
         tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
         tab.goto(f"{page.as_uri()}#{cell_address(GREW)}")
         tab.locator(".cell[open] .command summary").first.click()
-        tab.get_by_role("button", name="Copy").click()
+        tab.locator(".cell[open] .command").get_by_role("button", name="Copy").click()
         tab.get_by_role("button", name="Copied").wait_for()
         (cell,) = (cell for cell in REPORT.base.cells if cell.key == GREW)
         assert cell.command.startswith(tab.evaluate("navigator.clipboard.readText()")[:40])
+
+
+def test_the_commands_to_reproduce_are_copied(browser: Browser, page: Path) -> None:
+    with opened(browser, page) as tab:
+        tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        tab.get_by_text("Reproduce 10 builds").click()
+        texts = tab.locator("#commands pre.sh")
+        buttons = tab.locator("#commands button.copy")
+        buttons.first.wait_for()
+        assert buttons.count() == texts.count() > 1
+        buttons.nth(1).click()
+        tab.get_by_role("button", name="Copied").wait_for()
+        assert tab.evaluate("navigator.clipboard.readText()") == texts.nth(1).text_content()
 
 
 def test_the_keyboard_is_enough(browser: Browser, page: Path) -> None:
