@@ -16,7 +16,7 @@ def arguments(parser: Parser) -> None:
         "The command merges near-duplicate executables that deduplication did not merge. What they differ in becomes "
         "operands. On the CPU, it runs the program before and after, and compares outputs and times. "
         "A merge whose outputs differ, or that saves nothing, is dropped and listed.\n\n"
-        "The command writes fold.json, fold.md and the merged modules."
+        "The command writes fold.json, fold.md, fold.html and the merged modules."
     )
     add_compiler(parser, "compiler to measure (default: compiler.head)")
     about = "run time that a build may lose, such as 1%% (default: any)"

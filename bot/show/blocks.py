@@ -41,12 +41,16 @@ Words = Phrase | str  # A `str` is one span of text
 Row = tuple[Words, ...]
 
 
+SUM_CSS = "sum"
+"""The class of a row of sums: it stays last when a reader sorts the table."""
+
+
 class Marked(NamedTuple):
     """A row that a page draws in a way of its own."""
 
     texts: Row
     address: str = ""  # of the row on the page
-    css: str = ""  # its class: `up` or `down` for what grew or shrank
+    css: str = ""  # its class: `up` or `down` for what grew or shrank, or SUM_CSS
 
 
 def marked(row: Row | Marked) -> Marked:

@@ -77,7 +77,7 @@ class _AuditNames:
 
 
 def write_folds(audit: FoldAudit, templates: Path | None, out: Path) -> list[Path]:
-    """`fold.json`, and `fold.md`, the section of a report (at most `FOLD_LIMIT_BYTES` in UTF-8).
+    """Write `fold.json`, `fold.md` (at most `FOLD_LIMIT_BYTES` in UTF-8) and the page `fold.html`.
 
     `templates`: the user's templates, searched before the default ones.
     """

@@ -48,7 +48,7 @@ _EQUAL = {True: "equal", False: "⚠️ differ", None: UNKNOWN}
 
 
 def write_lab(lab: Lab, templates: Path | None, out: Path) -> list[Path]:
-    """`lab.json`, and `lab.md` (at most `LAB_LIMIT_BYTES` in UTF-8).
+    """Write `lab.json`, `lab.md` (at most `LAB_LIMIT_BYTES` in UTF-8) and the page `lab.html`.
 
     `templates`: the user's templates, searched before the default ones.
     """

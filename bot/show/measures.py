@@ -7,7 +7,21 @@ from dataclasses import dataclass
 
 from bot.core.delta import CellDelta, MetricDelta
 from bot.core.record import Value, certain, difference, ends, total
-from bot.show.blocks import ABSENT, Phrase, Row, Span, Table, by, joined, listed, name_cell, phrase, strong
+from bot.show.blocks import (
+    ABSENT,
+    SUM_CSS,
+    Marked,
+    Phrase,
+    Row,
+    Span,
+    Table,
+    by,
+    joined,
+    listed,
+    name_cell,
+    phrase,
+    strong,
+)
 from bot.show.facts import MARKS, STACK_LIMIT_BYTES, Facts, is_over, mark_of
 from bot.show.filters import amount, percent, plural, relative, sides
 from bot.show.totals import Total, sum_of, target_deltas
@@ -64,7 +78,8 @@ def measures_table(facts: Facts) -> tuple[Table, Phrase]:
     if not any(measures.size.cells for measures in every):
         shown = []
     rows = [_row(facts, measures) for measures in shown]
-    if len(shown) > 1:
+    has_sum = len(shown) > 1
+    if has_sum:
         rows.append(_sum_row(facts))
     is_partial = any(0 < measures.size.cells < measures.size.planned for measures in shown)
     headers = [
@@ -78,7 +93,8 @@ def measures_table(facts: Facts) -> tuple[Table, Phrase]:
         headers.pop()
         rows = [row[:-1] for row in rows]
         words = joined(filter(None, (_same_executables(facts), words)), " ")
-    table = Table(tuple(headers), listed(rows, "target"), numbers_from=len(headers), css="measures")
+    drawn_rows: list[Row | Marked] = [*rows[:-1], Marked(rows[-1], css=SUM_CSS)] if has_sum else [*rows]
+    table = Table(tuple(headers), listed(drawn_rows, "target"), numbers_from=len(headers), css="measures")
     return table, words
 
 
@@ -188,7 +204,8 @@ def _sum_row(facts: Facts) -> Row:
     """Return the row of all targets: a largest stack frame has no sum."""
     deltas = [delta for deltas in target_deltas(facts).values() for delta in deltas]
     size = sum_of("", deltas)
-    return phrase(strong("all")), _size_words(size), phrase(ABSENT), _executables_words(_executables(deltas))
+    executables = _executables_words(_executables(deltas))
+    return phrase(strong("all")), _size_words(size), phrase(ABSENT), executables
 
 
 def _size_words(size: Total) -> Phrase:

@@ -26,6 +26,7 @@ from bot.show.addresses import (
 )
 from bot.show.alarms import finding_words
 from bot.show.blocks import (
+    SUM_CSS,
     Block,
     Code,
     Fold,
@@ -325,10 +326,12 @@ def _stack(value: MetricDelta | None, backend: str) -> Iterator[Block]:
 
 
 def _falls(why: Explanation | None) -> Iterator[Block]:
-    rows = [
+    rows: list[Row | Marked] = [
         (cause, size, ", ".join(f"{what} {grown}" for what, grown in parts))
         for cause, size, parts in (waterfall(why) if why else ())
     ]
+    if rows:  # the last one is the sum
+        rows[-1] = Marked(marked(rows[-1]).texts, css=SUM_CSS)
     headers = ("cause", "change", "parts of the artifact that are no dispatch's code")
     table = Table(headers, listed(rows), sentences=2, css="falls")
     yield section("The artifact's change by cause" if rows else "", table)

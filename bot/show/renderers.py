@@ -373,7 +373,13 @@ def skeleton(
         TemplateError: a file is not there, or cannot stand inside a page.
     """
     style = "\n".join(asset(name, templates_dir) for name in ("page/page.css", *styles))
-    shared = ("page/addresses.js", "page/tables.js", *(["page/charts.js"] if charts else []))
+    shared = (
+        "page/addresses.js",
+        "page/choices.js",
+        "page/tables.js",
+        "page/copy.js",
+        *(["page/charts.js"] if charts else []),
+    )
     own = [asset(name, templates_dir) for name in (*shared, *scripts)]
     library = [chart_library()] if charts else []
     text_only = _elements(library, '<script type="text/plain" class="library">', "</script>")  # run when it is needed
@@ -418,25 +424,27 @@ def write_answer(
     styles: Sequence[str] = (),
     scripts: Sequence[str] = (),
 ) -> list[Path]:
-    """The JSON of an answer, its Markdown, and its page where that has scripts; all in `out`.
+    """Write the JSON of an answer, its Markdown and its page into `out`.
 
     The first block is the page's heading. `styles`, `scripts`: names of files below the templates, beside those of all
-    pages; the other arguments: as of `markdown`; raises TemplateError where a template does not work.
+    pages; a page with scripts has charts. The other arguments: as of `markdown`.
+
+    Raises:
+        TemplateError: a template does not work.
     """
-    files = [out / f"{answer}.json", out / f"{answer}.md", *([out / f"{answer}.html"] if scripts else [])]
+    files = [out / f"{answer}.json", out / f"{answer}.md", out / f"{answer}.html"]
     write_atomically(files[0], json)
     write_atomically(files[1], markdown(answer, blocks, limit_bytes, templates_dir).encode())
-    if scripts:
-        shown = blocks(PAGE)
-        values = {
-            "answer": answer,
-            "blocks": shown,
-            "title": plain(shown[0].said) if isinstance(shown[0], Sentence) else answer,
-            "parts": [one for one in shown if isinstance(one, Fold) and one.is_open and one.title and one],
-            "skeleton": skeleton(templates_dir, styles=styles, scripts=scripts, charts=True),
-        }
-        template = load((f"{answer}.html.j2", "blocks.html.j2"), templates_dir)
-        write_atomically(files[2], (piece.encode() for piece in drawn(template, **values)))
+    shown = blocks(PAGE)
+    values = {
+        "answer": answer,
+        "blocks": shown,
+        "title": plain(shown[0].said) if isinstance(shown[0], Sentence) else answer,
+        "parts": [block for block in shown if isinstance(block, Fold) and block.is_open and block.title and block],
+        "skeleton": skeleton(templates_dir, styles=styles, scripts=scripts, charts=bool(scripts)),
+    }
+    template = load((f"{answer}.html.j2", "blocks.html.j2"), templates_dir)
+    write_atomically(files[2], (piece.encode() for piece in drawn(template, **values)))
     return files
 
 

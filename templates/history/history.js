@@ -206,12 +206,40 @@ function drawLegend() {
     button.addEventListener("click", () => {
       if (!chosen.hidden.delete(at)) chosen.hidden.add(at);
       button.ariaPressed = String(!chosen.hidden.has(at));
+      rememberChosen();
       redraw();
     });
     entry.append(button);
     legend.append(entry);
     drawSwatch(swatch, at);
   });
+}
+
+/** Puts what the charts show into the page's address. */
+function rememberChosen() {
+  const isFirst = chosen.metric === told.metrics[0];
+  remember({
+    metric: isFirst ? [] : [chosen.metric.id],
+    values: chosen.relative ? [] : ["absolute"],
+    hide: [...chosen.hidden].sort((one, other) => one - other).map((at) => told.targets[at].name),
+  });
+}
+
+/** Shows what the page's address says. */
+function showChosen() {
+  const [id] = choicesOf("metric");
+  const hidden = choicesOf("hide");
+  const metric = Math.max(0, told.metrics.findIndex((one) => one.id === id));
+  const targets = [...told.targets.keys()].filter((at) => hidden.includes(told.targets[at].name));
+  chosen.metric = told.metrics[metric];
+  chosen.relative = choicesOf("values")[0] !== "absolute";
+  chosen.hidden = new Set(targets);
+  document.getElementById("page:metric").selectedIndex = metric;
+  document.getElementById("page:relative").checked = chosen.relative;
+  for (const [at, button] of [...document.querySelectorAll(".legend button")].entries()) {
+    button.ariaPressed = String(!chosen.hidden.has(at));
+  }
+  redraw();
 }
 
 function begin() {
@@ -224,12 +252,15 @@ function begin() {
   for (const one of told.metrics) metric.add(new Option(one.label, one.id));
   metric.addEventListener("change", () => {
     chosen.metric = told.metrics[metric.selectedIndex];
+    rememberChosen();
     redraw();
   });
   document.getElementById("page:relative").addEventListener("change", (event) => {
     chosen.relative = event.target.checked;
+    rememberChosen();
     redraw();
   });
+  onChoices(showChosen);
   add(document.querySelector(".total"), "All models", "#page:totals", told.total, () => "#page:totals", 320);
   for (const model of told.models) {
     add(document.querySelector(".multiples"), model.name, `#${model.address}`, model.series, (one) => `#${one.address}`, 260);

@@ -1,5 +1,5 @@
 "use strict";
-// The cells: filter, search, sort, and commands to copy. All of it works on what stands in the page.
+// The cells: filter, search and sort. All of it works on what stands in the page.
 
 const controls = document.querySelector(".controls");
 const cells = [...document.querySelectorAll(".cell")]; // as the report orders them: what matters most first
@@ -53,35 +53,39 @@ function sortCells() {
   controls.parentElement.append(...keyed.map(([, cell]) => cell));
 }
 
-/** A button that copies the text of its command; where the browser does not allow that, it selects it. */
-function offerCopy(details) {
-  if (details.querySelector("button")) return;
-  const text = details.querySelector("pre");
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "plain";
-  button.textContent = "Copy";
-  button.addEventListener("click", async () => {
-    try {
-      await navigator.clipboard.writeText(text.textContent);
-      button.textContent = "Copied";
-    } catch {
-      getSelection().selectAllChildren(text);
-      button.textContent = "Selected: copy with the keyboard";
-    }
-  });
-  details.append(button);
+/** What is chosen, as the address has it: by name, empty where the page decides. */
+function chosenControls() {
+  const chosen = [...new FormData(controls)];
+  return Object.fromEntries(chosen.map(([name, value]) => [name, value ? [value] : []]));
+}
+
+/** Sets the controls to what the address says. */
+function showControls() {
+  for (const name of Object.keys(chosenControls())) {
+    const [value] = choicesOf(name);
+    controls.elements[name].value = value ?? "";
+    if (controls.elements[name].selectedIndex === -1) controls.elements[name].value = ""; // no such value on this page
+  }
+  filterCells();
+  sortCells();
 }
 
 controls.hidden = false;
-controls.addEventListener("input", (event) => (event.target.name === "order" ? sortCells() : filterCells()));
+controls.addEventListener("input", ({ target }) => {
+  remember(chosenControls(), target.name === "words" ? "words" : ""); // a word is one step, not one for each letter
+  if (target.name === "order") sortCells();
+  else filterCells();
+});
 controls.addEventListener("submit", (event) => event.preventDefault());
 // A reset form has its values after the event.
-controls.addEventListener("reset", () => setTimeout(() => [filterCells(), sortCells()]));
-document.addEventListener("addressed", (event) => {
-  if (!event.target.closest(".cell[hidden]")) return;
-  controls.reset();
+controls.addEventListener("reset", () => setTimeout(() => {
+  remember(chosenControls());
   filterCells();
   sortCells();
+}));
+document.addEventListener("addressed", (event) => {
+  if (!event.target.closest(".cell[hidden]")) return;
+  rememberQuietly(Object.fromEntries(Object.keys(chosenControls()).map((name) => [name, []])));
+  showControls();
 });
-document.addEventListener("toggle", ({ target }) => target.open && target.matches(".command") && offerCopy(target), true);
+onChoices(showControls);

@@ -45,7 +45,7 @@ function drawCell(cell) {
   const picture = document.createElement("div");
   picture.className = "pictures";
   (cell.querySelector(".sides") ?? cell.lastElementChild).before(picture);
-  drawMap(picture, place, `What changed in ${cell.querySelector("h3").textContent}, by bytes`, 260);
+  drawMap(picture, place, `What changed in ${cell.querySelector("h3").textContent}, by bytes`, 260, `zoom:${cell.id}`);
 }
 
 function drawTrace(trace) {

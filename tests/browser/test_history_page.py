@@ -80,6 +80,30 @@ def test_metric_and_targets_can_be_chosen(browser: Browser, written: Written) ->
         assert page.get_by_role("button", name="cuda").get_attribute("aria-pressed") == "false"
 
 
+def test_choices_are_in_the_address_and_work_with_back(browser: Browser, written: Written) -> None:
+    with opened(browser, written(make.measured())) as page:
+        relative = page.get_by_label("difference from the first release, in percent")
+        metric, cuda = page.get_by_label("Metric"), page.get_by_role("button", name="cuda")
+        metric.select_option("executables")
+        relative.uncheck()
+        cuda.click()
+        address = page.url
+        page.go_back()
+        assert cuda.get_attribute("aria-pressed") == "true"
+        assert not relative.is_checked()
+        page.go_back()
+        assert relative.is_checked()
+        assert metric.input_value() == "executables"
+        page.go_back()
+        assert metric.input_value() != "executables"
+        page.goto(address)
+        assert metric.input_value() == "executables"
+        assert not relative.is_checked()
+        assert cuda.get_attribute("aria-pressed") == "false"
+        mobilenet = all_charts(page)[2]["sets"]
+        assert {one["label"]: one["data"][:2] for one in mobilenet} == {"x86_64": [46, 36]}
+
+
 def test_pointing_at_a_line_tells_why_it_moved_and_a_click_leads_there(browser: Browser, written: Written) -> None:
     with opened(browser, written(make.measured())) as page:
         all_charts(page)

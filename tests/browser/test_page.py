@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import everyday
@@ -17,6 +18,7 @@ from bot.config.configuration import load_config
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import CellKey
 from bot.show.addresses import cell_address, dispatch_address
+from bot.show.facts import build_facts
 from bot.study.comparison import reported
 
 REPORT = everyday.report("two_releases")
@@ -26,6 +28,7 @@ OPEN_ALL = "document.querySelectorAll('details').forEach((one) => { one.open = t
 WIDTH = "document.documentElement.scrollWidth"
 TALLEST = "Math.max(...[...document.querySelectorAll('tr')].map((row) => row.getBoundingClientRect().height))"
 SHOWN = "[...document.querySelectorAll('.cell:not([hidden])')].map((cell) => cell.id)"
+MOST_SHEETS = 8  # of A4, for 32 builds
 MOST_HIGH = 190  # Pixels of a row: nobody reads a table whose rows fill a third of the screen
 
 
@@ -113,6 +116,96 @@ def test_the_first_picture_is_of_the_change_and_its_sums_are_the_artifacts(brows
         assert tab.locator("tr", has_text="+33,552 B").first.is_visible()
 
 
+def test_names_in_the_picture_keep_both_ends_and_numbers_are_whole(browser: Browser, page: Path) -> None:
+    changes = r"[▲▼] [+−][\d,]+ B( net)?|±0 net|[\d,]+ B moved"
+    facts = build_facts(REPORT)
+    names = {delta.key.model for delta in REPORT.deltas} | set(facts.short.values())
+    for width in (1280, 700, 375):
+        with opened(browser, page, width=width) as tab:
+            lines = tab.locator(".treemap .place > span").all_inner_texts()
+            assert lines
+            for line in map(str.strip, lines):
+                start, is_short, end = line.partition("…")
+                if is_short:
+                    assert any(name.startswith(start) and name.endswith(end) for name in names), line
+                    assert start and end
+                else:
+                    assert line in names or re.fullmatch(changes, line), line
+            titles = tab.locator(".treemap .title").all_inner_texts()
+            assert titles
+            for title in titles:
+                assert re.fullmatch(r"[^▲▼ ]*( [▲▼] [+−][\d,]+ B)?", title), title
+            cut = "(box) => box.scrollWidth > box.clientWidth"
+            texts = ".treemap .place > span, .treemap .title"
+            assert not tab.locator(texts).evaluate_all(f"(boxes) => boxes.filter({cut}).length")
+
+
+def test_the_sum_stays_last_when_a_table_is_sorted_and_back_undoes_it(browser: Browser, page: Path) -> None:
+    with opened(browser, page) as tab:
+        rows = tab.locator("table.measures tbody th")
+        as_reported = rows.all_inner_texts()
+        assert as_reported[-1] == "all"
+        column = tab.locator("table.measures thead th button").first
+        column.click()
+        ascending = rows.all_inner_texts()
+        assert ascending == [*sorted(as_reported[:-1]), "all"]
+        column.click()
+        descending = rows.all_inner_texts()
+        assert descending == [*sorted(as_reported[:-1], reverse=True), "all"]
+        tab.go_back()
+        assert rows.all_inner_texts() == ascending
+        address = tab.url
+        tab.go_back()
+        assert rows.all_inner_texts() == as_reported
+        assert not tab.locator("th[aria-sort]").count()
+        tab.goto(address)
+        assert rows.all_inner_texts() == ascending
+        assert tab.locator("table.measures th[aria-sort=ascending]").count() == 1
+
+
+def test_filters_are_in_the_address_and_work_with_back(browser: Browser, page: Path) -> None:
+    with opened(browser, page) as tab:
+        every, target = shown(tab), tab.locator("select[name=target]")
+        target.select_option("x86_64")
+        filtered = shown(tab)
+        tab.locator("select[name=order]").select_option("size")
+        tab.get_by_role("searchbox").press_sequentially("bert")
+        found = shown(tab)
+        address = tab.url
+        assert 0 < len(found) < len(filtered) < len(every)
+        tab.go_back()  # one step for the word, not four for its letters
+        assert len(shown(tab)) == len(filtered)
+        assert not tab.get_by_role("searchbox").input_value()
+        tab.go_back()
+        assert shown(tab) == filtered
+        tab.go_back()
+        assert shown(tab) == every
+        assert not target.input_value()
+        tab.go_forward()
+        assert shown(tab) == filtered
+        tab.goto(address)
+        assert shown(tab) == found
+        assert tab.get_by_role("searchbox").input_value() == "bert"
+        tab.goto(f"{page.as_uri()}?target=none-such&order=none-such&zoom=&zoom=none-such&sort=99.9.up&sort=x")
+        assert shown(tab) == every
+
+
+def test_zoom_is_in_the_address_and_works_with_back(browser: Browser, page: Path) -> None:
+    with opened(browser, page) as tab:
+        path = tab.locator("#map ~ .change-map .path")
+        whole = path.inner_text()
+        tab.locator(".treemap .title", has_text="x86_64").click()
+        zoomed = path.inner_text()
+        assert "x86_64" in zoomed
+        address = tab.url
+        tab.go_back()
+        assert path.inner_text() == whole
+        tab.go_forward()
+        assert path.inner_text() == zoomed
+        tab.goto(address)
+        assert path.inner_text() == zoomed
+
+
 def test_the_grid_leads_to_cells_that_open_with_one_picture(browser: Browser, page: Path) -> None:
     with opened(browser, page) as tab:
         link = tab.locator(f".grid a[href='#{cell_address(GREW)}']")
@@ -187,7 +280,8 @@ def test_a_wrong_address_says_so(browser: Browser, page: Path) -> None:
 
 def test_root_causes_and_components_have_addresses(browser: Browser, page: Path) -> None:
     with opened(browser, page) as tab:
-        tab.goto(f"{page.as_uri()}#cause-{len(REPORT.root_causes)}")
+        last = tab.locator("li[id^='cause-']").last.get_attribute("id")
+        tab.goto(f"{page.as_uri()}#{last}")
         assert tab.locator("li:focus").is_visible()
         tab.goto(f"{page.as_uri()}#{cell_address(GREW)}/component=classifier")
         assert tab.locator("tr:focus th").inner_text() == "classifier"
@@ -198,10 +292,23 @@ def test_the_command_is_copied(browser: Browser, page: Path) -> None:
         tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
         tab.goto(f"{page.as_uri()}#{cell_address(GREW)}")
         tab.locator(".cell[open] .command summary").first.click()
-        tab.get_by_role("button", name="Copy").click()
+        tab.locator(".cell[open] .command").get_by_role("button", name="Copy").click()
         tab.get_by_role("button", name="Copied").wait_for()
         (cell,) = (cell for cell in REPORT.base.cells if cell.key == GREW)
         assert cell.command.startswith(tab.evaluate("navigator.clipboard.readText()")[:40])
+
+
+def test_the_commands_to_reproduce_are_copied(browser: Browser, page: Path) -> None:
+    with opened(browser, page) as tab:
+        tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        tab.get_by_text("Reproduce 10 builds").click()
+        texts = tab.locator("#commands pre.sh")
+        buttons = tab.locator("#commands button.copy")
+        buttons.first.wait_for()
+        assert buttons.count() == texts.count() > 1
+        buttons.nth(1).click()
+        tab.get_by_role("button", name="Copied").wait_for()
+        assert tab.evaluate("navigator.clipboard.readText()") == texts.nth(1).text_content()
 
 
 def test_the_keyboard_is_enough(browser: Browser, page: Path) -> None:
@@ -226,14 +333,21 @@ def test_without_scripts_everything_is_there(browser: Browser, page: Path) -> No
             assert all(one.name in text for one in cell.dispatches)
 
 
-def test_on_paper_everything_is_open(browser: Browser, page: Path) -> None:
-    with opened(browser, page, script=False) as tab:
+def test_on_paper_the_report_is_a_few_sheets_with_all_causes(browser: Browser, page: Path) -> None:
+    with opened(browser, page) as tab:
+        sheets = len(re.findall(rb"/Type\s*/Page\b", tab.pdf(format="A4")))
+        assert 1 < sheets <= MOST_SHEETS
         tab.emulate_media(media="print")
-        closed = "[...document.querySelectorAll('summary ~ *')].filter((one) => !one.checkVisibility()).length"
-        assert tab.evaluate(closed) == 0
-        assert not tab.locator("nav").is_visible()
-        tab.emulate_media(media="screen")
-        assert tab.evaluate(closed) > 100
+        assert tab.locator("#alarms ~ .wide tbody tr").first.is_visible()
+        assert tab.locator("table.measures thead th").first.inner_text().startswith("target")
+        causes = tab.locator("li[id^='cause-']")
+        assert causes.last.is_visible()
+        last = causes.last.evaluate("(line) => line.checkVisibility({ contentVisibilityAuto: true })")
+        assert last
+        assert tab.locator(".cell > summary").last.is_visible()
+        assert not tab.locator("table.told").first.is_visible()
+        assert not tab.locator("nav").first.is_visible()
+        assert not tab.locator("button.copy").first.is_visible()
 
 
 def test_a_page_of_two_hundred_cells_is_small(tmp_path: Path, browser: Browser) -> None:

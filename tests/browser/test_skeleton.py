@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from browser import opened, violations
+from contrasts import colours
 from playwright.sync_api import Browser
 
 from bot.errors import TemplateError
@@ -52,7 +53,7 @@ def test_a_chart_is_drawn_when_it_is_asked_for_in_the_colours_of_the_page(
         assert shown.evaluate("typeof Chart") == "undefined"
         shown.locator("summary").click()
         shown.locator("canvas[role=img][aria-label='Sizes of both']").wait_for()
-        fill = "#b62324" if dark else "#d1242f"
+        fill = colours("dark" if dark else "light")["fill-up"]
         assert shown.evaluate("drawn[0].chart.getDatasetMeta(0).data[0].options.backgroundColor") == fill
         shown.emulate_media(color_scheme="light" if dark else "dark")
         shown.wait_for_function(f"drawn[0].chart.getDatasetMeta(0).data[0].options.backgroundColor !== '{fill}'")

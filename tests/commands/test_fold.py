@@ -73,8 +73,8 @@ def test_it_writes_both_files_and_prints_the_tables(asked: Asked, fold: Ran) -> 
     assert fold_of(Path("deep/out/fold.json").read_bytes()) == asked.audit
     assert Path("deep/out/fold.md").read_text(encoding="utf-8") == render_folds(asked.audit)
     assert "Fold audit: 3 of 6 builds folded" in " ".join(out.split())
-    assert out.splitlines()[-1] == "written to deep/out: fold.json, fold.md"
-    assert fold("-q", "--config", "c.yml") == (0, "written to out: fold.json, fold.md\n", "")
+    assert out.splitlines()[-1] == "written to deep/out: fold.json, fold.md, fold.html"
+    assert fold("-q", "--config", "c.yml") == (0, "written to out: fold.json, fold.md, fold.html\n", "")
     assert len(asked.asked) == 2
 
 
@@ -132,7 +132,7 @@ def test_what_is_wrong_is_one_line_before_anything_is_folded(
 def test_where_nothing_was_measured_the_files_are_written_and_it_ends_with_5(asked: Asked, fold: Ran) -> None:
     asked.audit = make.unmeasured()
     code, out, last = fold("--config", "c.yml")
-    assert code == 5 and "written to out: fold.json, fold.md" in out
+    assert code == 5 and "written to out: fold.json, fold.md, fold.html" in out
     assert last == "code-size-bot: out/fold.json: none of 2 builds was measured (error: unknown option)"
     assert len(json.loads(Path("out/fold.json").read_text())["cells"]) == 2
     asked.audit = make.nothing()  # which is an answer

@@ -73,7 +73,7 @@ def result(here: Path) -> JsonRow:
 def test_every_variant_is_measured_on_the_targets_that_have_it(here: Path, asked: Asked) -> None:
     fake = compiler(here)
     code, out, _ = asked("flags")
-    assert code == 0 and out.splitlines()[-1] == "written to out: lab.json, lab.md"
+    assert code == 0 and out.splitlines()[-1] == "written to out: lab.json, lab.md, lab.html"
     lab = result(here)
     statuses = {(cell.model, cell.target, cell.variant): cell.status for cell in lab.cells}
     for model in ("alpha", "beta"):
