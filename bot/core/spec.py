@@ -164,6 +164,8 @@ def full_version(version: Version) -> str:
 def meant_spec(text: str) -> str:
     """Return the SPEC that was probably meant by `v3.13.0`, `iree-3.13.0` or `lastest`; empty for any other text."""
     text = text.strip()
+    if text in MOVING:
+        return ""
     match = _PREFIXED.fullmatch(text)
     release = release_of(match[1]) if match else None
     if release is not None:

@@ -386,19 +386,19 @@ def test_releases_of_a_package_with_metrics_of_its_own(tmp_path: Path, monkeypat
     package(tmp_path, base="1.0", head="latest", metrics=OWN, facts=True)
     for name in ("pip.py", "venv.py"):  # of the repository that is measured: never run
         (tmp_path / name).write_text("raise SystemExit('was run')")
-    assert "kerneler 1.0.0 → kerneler 1.3" in bot(tmp_path, "compare")
+    assert "kerneler 1.0.0 → kerneler 1.3.0" in bot(tmp_path, "compare")
     snapshot = json.loads((tmp_path / "out/head.json").read_text())
-    assert snapshot["compiler"]["spec"] == "latest = kerneler==1.3"
+    assert snapshot["compiler"]["spec"] == "latest = kerneler==1.3.0"
 
     bot(tmp_path, "history", "--releases", "1.0..latest", "--out", "years")
     history = json.loads((tmp_path / "years/history.json").read_text())
     sizes = {point["compiler"]: point["metrics"]["artifact_bytes"] for point in history["points"]}
-    assert sizes == {"1.0": 100, "1.1": 100, "1.2": 900, "1.3": 950}
+    assert sizes == {"1.0.0": 100, "1.1.0": 100, "1.2.0": 900, "1.3.0": 950}
     cell = ("--model", "a", "--target", "here")
     said = bot(tmp_path, "bisect", "kerneler==1.0", "1.3", *cell, "--out", "found")
-    assert "first bad: 1.2" in said and "the one before, 1.1, is good" in said
+    assert "first bad: 1.2.0" in said and "the one before, 1.1.0, is good" in said
     said = bot(tmp_path, "bisect", "1.0", "1.3", "--metric", "peak_bytes", *cell, "--limit", "2KiB", "--out", "step")
-    assert "first bad: 1.2" in said and "1,000 → 9,000 B" in said
+    assert "first bad: 1.2.0" in said and "1,000 → 9,000 B" in said
     assert "no metric is called 'peak'" in bot(tmp_path, "bisect", "1.0", "1.3", "--metric", "peak", *cell, code=2)
     for spec, words in (("nightly", "nightly releases are known of IREE alone"), ("1.4", "newest: 1.0, 1.1, 1.2, 1.3")):
         assert words in bot(tmp_path, "compare", "1.0", spec, code=4)

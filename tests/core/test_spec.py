@@ -103,7 +103,22 @@ def test_a_release_has_one_full_form(written: str, full: str) -> None:
         ("v3.14.0rc20261101", "3.14.0rc20261101"),
         ("lastest", "latest"),
         ("nightlies", "nightly"),
-        *((text, "") for text in ("", "build", "dist/v3.11.0", "v3.11.0.json", "v3", "iree", "x.whl", "3.x")),
+        *(
+            (text, "")
+            for text in (
+                "latest",
+                "nightly",
+                "3.11",
+                "",
+                "build",
+                "dist/v3.11.0",
+                "v3.11.0.json",
+                "v3",
+                "iree",
+                "x.whl",
+                "3.x",
+            )
+        ),
     ],
 )
 def test_a_release_with_a_name_in_front_is_recognised(written: str, meant: str) -> None:

@@ -30,7 +30,7 @@ def test_without_a_model_on_base_nothing_is_compared_and_that_is_said(stage: Sta
     (body,) = stage.comments()
     assert "brings the configuration `code-size.yml`, which the base commit has not: " in body
     assert "nothing changed" not in body and "identical" not in body
-    assert "Every build: artifact, executables and stack" in body
+    assert "Every build: code size, executables and stack" in body
     assert ran.report.baseline.sha == main
     assert_harmless(re.sub(r"<!--.*?-->|\[workflow run\]\(<[^>]*>\)", "", body))
     assert stage.hub.check_runs[0]["output"]["title"].startswith("🆕 Code size is measured from now on: 2 models")
@@ -51,7 +51,7 @@ def test_what_does_not_compile_from_the_start_does_not_fail_it_unless_nothing_do
     files = {"code-size.yml": stage.config("two"), "models/a.mlir": A, "models/bad.mlir": MODEL.format("bad")}
     ran = stage.pull(*stage.open_pull(files))
     assert ran.code == 0 and ran.outputs["verdict"] == "warn", ran.error
-    assert "· 1 of 2 builds broken" in first_line(stage) and "| `bad` | `vmvx` | n/a |" in stage.comments()[0]
+    assert "· 1 of 2 builds failing" in first_line(stage) and "| `bad` | `vmvx` | n/a |" in stage.comments()[0]
     ran = stage.pull(*stage.open_pull({"models/a.mlir": None}))
     assert ran.code == 5 and ran.outputs["verdict"] == "unknown" and stage.conclusions == ["neutral", "failure"]
     assert first_line(stage).startswith("⚪ **Code size: unknown")
