@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from bot.core.explanation import EARLY_CAUSES, OTHER_TYPES, UNATTRIBUTED, Example, LookedUp, RootCause, Suspect
+from bot.core.parting import NOT_TRACED
 from bot.show.addresses import cause_address, cell_address, dispatch_address
 from bot.show.blocks import Limits, Line, Listing, Phrase, Span, code, joined, listing, phrase, strong
 from bot.show.escape import clean, clip
@@ -124,6 +125,8 @@ def unexplained_words(facts: Facts) -> str:
     total = sum(shares.values())
     if not total:
         return ""
+    if len(shares) > 1:
+        shares.pop(NOT_TRACED, None)  # it says less than the other reasons do
     reasons = [reason for reason, _ in shares.most_common(_REASONS)]
     more = f" and {plural(len(shares) - _REASONS, 'other reason')}" if len(shares) > _REASONS else ""
     part = share(total) if total >= _LEAST_SHARE else "less than 1 %"
