@@ -179,7 +179,7 @@ def test_a_name_cannot_leave_an_attribute_of_a_user_s_template(tmp_path: Path) -
         "comment.md.j2",
         "{{ marker }}\n"
         "{% for one in blocks if one.kind == 'fold' %}{% for row in one.blocks if row.kind == 'table' %}"
-        "{% for cells in row.rows %}{% for cell in cells %}{% for span in cell %}"
+        "{% for cells in row.texts %}{% for cell in cells %}{% for span in cell %}"
         '<b title="{{ span.text|html }}">x</b>'
         "{% endfor %}{% endfor %}{% endfor %}{% endfor %}{% endfor %}",
     )
@@ -292,7 +292,7 @@ def test_a_template_that_forgets_to_escape_is_harmless(tmp_path: Path) -> None:
         "comment.md.j2",
         "{{ marker }}\n{% for span in blocks[0].blocks[1].said %}{{ span.text }}{% endfor %}"
         "{% for one in blocks if one.kind == 'fold' %}{% for row in one.blocks if row.kind == 'table' %}"
-        "{% for cells in row.rows %}\n{% for cell in cells %}{% for span in cell %}{{ span.text }} "
+        "{% for cells in row.texts %}\n{% for cell in cells %}{% for span in cell %}{{ span.text }} "
         "{% endfor %}{% endfor %}{% endfor %}{% endfor %}{% endfor %}",
     )
     text = render_comment(make.hostile(), tmp_path)
