@@ -130,7 +130,7 @@ def test_a_fork_that_repairs_a_pin_is_believed_only_where_the_index_says_the_sam
     measured = stage.pull(head, merge, fork=True)
     assert measured.code == 0 and stage.comments() == [], measured.error
     stage.hub.set_branch("main", main)
-    stage.hub.add_artifact(500, "code-size-default", report_zip(measured.out))
+    stage.hub.add_artifact(500, "code-size-measured-default-test", report_zip(measured.out))
     ran = stage.run("workflow_run", run_event(500, head), main, ref="refs/heads/main")
     assert (ran.code, ran.outputs["verdict"]) == (0, "warn"), ran.error
     assert stage.conclusions == ["neutral"]
