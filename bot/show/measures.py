@@ -98,9 +98,14 @@ def measures_table(facts: Facts) -> tuple[Table, Phrase]:
     return table, words
 
 
+def _every_delta(facts: Facts) -> list[CellDelta]:
+    """Return the builds of all measured targets."""
+    return [delta for deltas in target_deltas(facts).values() for delta in deltas]
+
+
 def _same_executables(facts: Facts) -> Phrase:
     """Return how many executables there are, where their number did not change on any target."""
-    deltas = [delta for deltas in target_deltas(facts).values() for delta in deltas]
+    deltas = _every_delta(facts)
     both = _executables(deltas)
     return phrase(f"Executables: {sides(*both, 'count')} in all, no change on any target.") if both else ()
 
@@ -109,17 +114,15 @@ def _quiet_words(quiet: Sequence[TargetMeasures], *, is_alone: bool) -> Phrase:
     """Return what is true of the targets without a row; empty where there are none."""
     if not quiet:
         return ()
-    moved = sum(measures.size.moves for measures in quiet)
     noun = "target" if is_alone else "other target"
+    moved = sum(measures.size.moves for measures in quiet)
     still = len(quiet) - moved
-    parts = []
-    if still:
-        parts.append(f"{plural(still, noun)}: no change")
-    if moved:
-        noun = "target" if is_alone and not still else "other target" if not still else "more"
-        counted = f"{moved:,} more" if still else plural(moved, noun)
-        parts.append(f"{counted}: code size changed by less than {TOLERANCE_WORDS}, nothing else")
-    return phrase("; ".join(parts), ".")
+    less = f"code size changed by less than {TOLERANCE_WORDS}, nothing else"
+    if not moved:
+        return phrase(f"{plural(still, noun)}: no change.")
+    if not still:
+        return phrase(f"{plural(moved, noun)}: {less}.")
+    return phrase(f"{plural(still, noun)}: no change; {moved:,} more: {less}.")
 
 
 def _measures(facts: Facts, target: str, deltas: Sequence[CellDelta]) -> TargetMeasures:
@@ -202,7 +205,7 @@ def _row(facts: Facts, measures: TargetMeasures) -> Row:
 
 def _sum_row(facts: Facts) -> Row:
     """Return the row of all targets: a largest stack frame has no sum."""
-    deltas = [delta for deltas in target_deltas(facts).values() for delta in deltas]
+    deltas = _every_delta(facts)
     size = sum_of("", deltas)
     executables = _executables_words(_executables(deltas))
     return phrase(strong("all")), _size_words(size), phrase(ABSENT), executables
