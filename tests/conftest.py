@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 # The same examples in every run, so that a red test is red for everyone.
 settings.register_profile("repeatable", derandomize=True, max_examples=60, deadline=None)
 settings.load_profile("repeatable")
+
+# What a shell says of its window and its colours would decide how the output that tests read is drawn.
+for setting in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
+    os.environ.pop(setting, None)
 
 # Started in the background, a shell leaves SIGINT ignored, and every child inherits that: Ctrl-C could not be tested.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -179,7 +179,8 @@ def test_the_pass_that_forms_other_dispatches_is_named(tmp_path: Path, capsys: p
         ["head"],
         ["base", "head"],
     ]
-    assert f"{root['pass']}: 1 {REGION} more" in (tmp_path / "out/comment.md").read_text(encoding="utf-8")
+    comment = (tmp_path / "out/comment.md").read_text(encoding="utf-8")
+    assert f"**Pass** `{root['pass']}` **now emits 1 more** `{REGION}` **operation**" in comment
     assert "the sides part" in (tmp_path / "out/report.html").read_text(encoding="utf-8")
     capsys.readouterr()
     for row in report.cells[0].dispatches:
