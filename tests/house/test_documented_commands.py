@@ -20,6 +20,8 @@ from bot.cli.main import COMMANDS
 from bot.compiler.toolchain import NATIVE_BINARY
 
 RUN_ELSEWHERE = {
+    "python3 -m venv ~/code-size-venv": "tests/house/test_wheel.py",  # writes to the home directory
+    ". ~/code-size-venv/bin/activate": "tests/house/test_wheel.py",  # the same
     "python -m pip install .": "tests/house/test_wheel.py",  # needs a checkout
     "code-size-bot compare 3.6.0 3.9.0 --config triton": "tests/whole/test_recipes.py",  # two wheels of 1 GB
     "make test": ".ci/run",  # is what runs this file, and cannot run inside itself

@@ -38,7 +38,6 @@ class Reader:
         block = self.blocks.pop(0)
         assert block.language in ("mlir", "yaml"), block
         path = self.clone / block.text.splitlines()[0].lstrip("/# ")
-        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(block.text, encoding="utf-8")
         return path
 
@@ -143,6 +142,7 @@ def test_every_step_of_the_tutorial_runs_and_shows_what_the_page_shows(
     hub: FakeGitHub, origin: Origin, play: Play, reader: Reader
 ) -> None:
     # 1 and 2: two models, the pin, the configuration
+    reader.run_commands()
     assert reader.write_file().name == "classifier.mlir"
     assert reader.write_file().name == "transpose.mlir"
     reader.run_commands()
@@ -151,7 +151,6 @@ def test_every_step_of_the_tutorial_runs_and_shows_what_the_page_shows(
 
     # 3: the workflow
     workflow = origin.work / ".github" / "workflows" / "code-size.yml"
-    workflow.parent.mkdir()
     text = WORKFLOW.read_text(encoding="utf-8")
     assert BOT in text and "config: .github/code-size.yml" in text
     workflow.write_text(text, encoding="utf-8")
