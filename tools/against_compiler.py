@@ -127,7 +127,7 @@ def of_ptx(cell: Cell, seen: Compiled) -> Iterator[Compared]:
     """Each PTX module assembled, and what `ptxas` says of its functions."""
     modules = {path: assembled(path) for path in device_files(seen.folder, ".ptx")}
     for path, made in modules.items():
-        yield Compared("ptxas", "modules that are assembled", f"{cell.key}, {path.name}", "", made.complaint[:300])
+        yield Compared("ptxas", "assembled modules", f"{cell.key}, {path.name}", "", made.complaint[:300])
     if not modules or any(made.complaint for made in modules.values()):
         return
     said = [(same(name), count) for made in modules.values() for name, count in made.registers.items()]
@@ -157,7 +157,7 @@ def of_sass(cell: Cell, seen: Compiled) -> Iterator[Compared]:
 def of_spirv(cell: Cell, seen: Compiled) -> Iterator[Compared]:
     """Each SPIR-V module looked at."""
     for path in device_files(seen.folder, ".spv"):
-        yield Compared("spirv-val", "modules without complaint", f"{cell.key}, {path.name}", "", invalid(path))
+        yield Compared("spirv-val", "valid modules", f"{cell.key}, {path.name}", "", invalid(path))
 
 
 def missing_tools() -> dict[str, str]:
@@ -208,15 +208,15 @@ def lines(found: Sequence[Found], missing: dict[str, str]) -> Iterator[str]:
     kinds = list(dict.fromkeys((one.who, one.what) for one in figures))
     rows = [[*kind, f"{counts[(*kind, True)]:,}", f"{counts[(*kind, False)]:,}"] for kind in sorted(kinds)]
     whole = Counter(one.equal for one in figures)
-    yield f"{len(figures):,} figures compared: {whole[True]:,} equal, {whole[False]:,} not."
-    yield from ("", *table(["held against", "figure", "equal", "not"], rows, left=2), "")
+    yield f"{len(figures):,} figures compared: {whole[True]:,} equal, {whole[False]:,} different."
+    yield from ("", *table(["tool", "figure", "equal", "different"], rows, left=2), "")
     yield from (f"- {name} was left out: {why}" for name, why in missing.items())
     yield from (f"- not compared: `{one.where}`, {plain(one.why)}" for one in found if isinstance(one, Unread))
     unequal = Counter((one.who, one.what, one.bot, one.other) for one in figures if not one.equal)
     first = {(one.who, one.what, one.bot, one.other): one.where for one in reversed(figures)}
     for key, count in sorted(unequal.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]:
         who, what, told, other = key
-        said = f"the bot has {told[:80]}, {who} has {other[:80]}" if told else f"{who} says: {plain(other[:200])}"
+        said = f"the bot has {told[:80]}, {who} has {other[:80]}" if told else f"{who} prints: {plain(other[:200])}"
         yield f"- {count} of {plain(what)}, such as `{first[key]}`: {said}"
     if len(unequal) > SHOWN:
         yield f"- and {len(unequal) - SHOWN} more"
@@ -236,8 +236,8 @@ def compiler(work: Work) -> Section:
 
     with ThreadPoolExecutor(work.jobs) as pool:
         found = [one for cell in pool.map(asked, cells) for one in cell]
-    heading = "## The figures are those of the compiler's own tools"
-    about = f"IREE {PAIR[1]}, suite {work.suite}: {len(cells)} measured cells, each command run once more with dumps."
+    heading = "## The figures beside those of the compiler's own tools"
+    about = f"IREE {PAIR[1]}, suite {work.suite}: {len(cells)} measured builds. Each command ran once more with dumps."
     unsound = [one for one in found if isinstance(one, Unread) or not (one.equal or one.who == "spirv-val")]
     return Section([heading, "", about, *lines(found, missing)], not unsound)
 

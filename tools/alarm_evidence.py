@@ -177,7 +177,7 @@ def lines(cells: Mapping[tuple[str, str], int], found: Sequence[Alarm]) -> Itera
         own = [one for one in found if (one.kind, one.comparison) == (kind, name)]
         rows.append(count_row([kind, f"`{name}`" if kind == "flags" else plain(name)], count, own))
     rows.append(count_row(["**all**", f"{len(cells)} comparisons"], sum(cells.values()), found))
-    head = ["kind", "comparison", "cells", "fail", "warn", "true", "false", "not judged"]
+    head = ["kind", "comparison", "builds", "fail", "warn", "true", "false", "not judged"]
     yield from (*table(head, rows, left=2), "")
     for answer in ("false", "not judged"):
         alike: dict[tuple[str, str], list[str]] = {}
@@ -196,11 +196,12 @@ def alarms(work: Work) -> Section:
             cells[one.kind, one.name] = len(one.report()["cells"])
             found += judged(work, one)
     about = (
-        f"Suite {work.suite}, thresholds of `configs/default.yml`; flags and edits with IREE {PAIR[1]}. An alarm is "
-        "true where the printed commands of both sides, run anew, give figures that break the rule: by the compiler's "
-        "own tools where a metric has such a source, else by measuring the cell alone, from an empty cache."
+        f"Suite {work.suite}, thresholds of `configs/default.yml`. Flags and edits use IREE {PAIR[1]}. The printed "
+        "commands of both sides run again for each finding. The finding is true if the new figures break the rule too. "
+        "The figures come from the compiler's own tools, if these have the metric. Otherwise the build is measured "
+        "alone, from an empty cache."
     )
-    heading = "## What alarms at the default thresholds"
+    heading = "## Findings at the default thresholds"
     return Section([heading, "", about, "", *lines(cells, found)], not any(one.answer == "false" for one in found))
 
 

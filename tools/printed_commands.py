@@ -113,7 +113,7 @@ def check(number: int, cell: Cell, side: Side, scratch: Path) -> Checked:
         if seen[-1] == wanted:
             return Checked(where, "equal" if len(seen) == 1 else "noise", f"after {len(seen)} runs")
         if seen[-1][0] in known:
-            return Checked(where, "noise", "an outcome that the cell names")
+            return Checked(where, "noise", "the build lists this result")
     return Checked(where, "other", f"reported {wanted}, gave {seen[-1]}")
 
 
@@ -154,8 +154,8 @@ def variations(work: Work, home: Path) -> Iterator[Side]:
 def table(found: Sequence[Checked]) -> list[str]:
     """Counts, and a line for each command that gave something else."""
     counts = Counter(one.outcome for one in found)
-    lines = [f"{len(found)} commands: {counts['equal']} gave what was reported at once"]
-    lines[0] += f", {counts['noise']} now and then (noise), {counts['other']} something else."
+    lines = [f"{len(found)} commands: {counts['equal']} gave the reported result in the first run"]
+    lines[0] += f", {counts['noise']} are non-deterministic (noise), {counts['other']} gave another result."
     lines += [f"- {one.outcome}: `{one.where}` ({one.said[:300]})" for one in found if one.outcome != "equal"]
     return lines
 
@@ -169,7 +169,7 @@ def commands(work: Work) -> Section:
     """The cells of two releases."""
     sides = sides_of(work)
     found = checked(work, sides)
-    heading = "## The printed command gives the reported cell"
+    heading = "## The printed command gives the reported build"
     about = f"IREE {PAIR[0]} and {PAIR[1]}, suite {work.suite}."
     return Section([heading, "", about, *table(found)], sound(found))
 
@@ -178,8 +178,8 @@ def flags(work: Work) -> Section:
     """Small models under further flags."""
     sides = list(variations(work, work.folder("flags")))
     found = checked(work, sides)
-    about = f"{len(sides)} of {len(FLAGS)} flags that {PAIR[1]} knows, two small models, all targets."
-    return Section(["## Under further flags", "", about, *table(found)], sound(found))
+    about = f"{len(sides)} of {len(FLAGS)} flags, which {PAIR[1]} accepts, with two small models on all targets."
+    return Section(["## The printed command under other flags", "", about, *table(found)], sound(found))
 
 
 if __name__ == "__main__":

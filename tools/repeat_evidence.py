@@ -41,8 +41,8 @@ class Place:
 BASE = Place("where the base was measured", "one", 1)
 PLACES = (
     Place("another folder and cache, 2 jobs", "another/folder", 2),
-    Place("a third, 1 processor, 8 GiB of memory a process", "a/third/folder", 1, Machine(1, 8 << 30)),
-    Place("a fourth, 5 jobs side by side", "fourth", 5),
+    Place("a third folder, 1 processor, 8 GiB of memory a process", "a/third/folder", 1, Machine(1, 8 << 30)),
+    Place("a fourth folder, 5 jobs side by side", "fourth", 5),
 )
 
 
@@ -84,10 +84,10 @@ def same(work: Work) -> Section:
     for name in ("base.json", "head.json", "report.json"):
         found += differing(outs[0] / name, outs[1] / name)
     about = (
-        f"IREE {PAIR[0]} → {PAIR[1]}, suite {work.suite}, from two empty caches, with 1 and 2 jobs, in two folders, at "
-        "the same time. Beside times and memory, `base.json`, `head.json` and `report.json` differ in "
+        f"IREE {PAIR[0]} → {PAIR[1]}, suite {work.suite}. The comparison ran twice at the same time: from empty "
+        "caches, in two folders, with 1 and 2 jobs. Apart from times and memory, `base.json`, `head.json` and "
     )
-    told = f"{len(found)} places:" if found else "nothing."
+    told = f"`report.json` differ in {len(found)} places:" if found else "`report.json` are the same."
     lines = ["## The same comparison gives the same report", "", about + told]
     return Section([*lines, *(f"- `{line}`" for line in found[:SHOWN])], not found)
 
@@ -179,7 +179,7 @@ def noise_lines(found: Sequence[Held], noisy: Mapping[str, str]) -> tuple[list[s
         counts = [str(one.states.get(state, 0)) for state in ("same", "broken", "unsupported")]
         unsure = sum(name in noisy for name in one.differing)
         rows.append([one.words, *counts, str(len(one.differing) - unsure), str(unsure), str(len(one.findings))])
-    head = ["head measured", "same", "broken alike", "unsupported", "differ without noise", "noise", "alarms"]
+    head = ["head measured in", "same", "already failing", "unsupported", "differ, not noise", "noise", "findings"]
     names = {name for one in found for name in (*one.differing, *one.findings)}
     return [*table(head, rows), "", *told(names, noisy)], names <= set(noisy)
 
@@ -191,20 +191,20 @@ def noise(work: Work, places: Sequence[Place] = PLACES, repeats: Callable[[Cell,
     again = Place("the same place and cache, both sides", BASE.folder, BASE.jobs)
     seen = [against(work, again, PAIR[1]), *(against(work, place, path) for place in places)]
     side = Side("base", base, work.binary(PAIR[1]), work.config.parent)
-    noisy = {str(cell.key): " (an outcome that its cell names)" for _, one in seen for cell in one.cells if cell.others}
+    noisy = {str(cell.key): " (the build lists this result)" for _, one in seen for cell in one.cells if cell.others}
     names = {name for one, _ in seen for name in (*one.differing, *one.findings)} - set(noisy)
     for cell in base.cells:
         if str(cell.key) in names and cell.command:
             work.say(f"{cell.key} differs: its command is run up to {RUNS} times")
             home = home_of(cell.command, side.home)
             if repeats(cell, Side(side.name, base, side.binary, home)):
-                noisy[str(cell.key)] = " (its printed command alone gives several outcomes)"
+                noisy[str(cell.key)] = " (its printed command gives several results)"
     lines, sound = noise_lines([one for one, _ in seen], noisy)
     about = (
-        f"IREE {PAIR[1]}, suite {work.suite}: measured with 1 job, and compared with what it gives elsewhere. A cell "
-        "is noise where its printed command alone, run in a shell, does not repeat itself."
+        f"IREE {PAIR[1]}, suite {work.suite}. The compiler is measured with 1 job, and compared with itself under the "
+        "conditions of each row. A difference is noise if the printed command of the build gives several artifacts."
     )
-    return Section(["## A compiler against itself gives nothing", "", about, "", *lines], sound)
+    return Section(["## A compiler compared with itself shows no change", "", about, "", *lines], sound)
 
 
 if __name__ == "__main__":

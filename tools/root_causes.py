@@ -119,8 +119,8 @@ def whole(targets: Mapping[str, Moved]) -> Moved:
 def lines(found: Sequence[tuple[str, Mapping[str, Moved], Sequence[Checked]]]) -> Iterator[str]:
     """The table of all comparisons, and the reasons of what has no name."""
     names = sorted({name for _, targets, _ in found for name in targets})
-    head = ["comparison", "moved B", *(name.removeprefix("llvm-cpu-") for name in names), "all"]
-    head += ["members true", "anew", "false", "compiles s", "traces s"]
+    head = ["comparison", "changed B", *(name.removeprefix("llvm-cpu-") for name in names), "all"]
+    head += ["members true", "compiled again", "false", "compiles s", "traces s"]
     rows = []
     for name, targets, checked in found:
         total = whole(targets)
@@ -130,23 +130,27 @@ def lines(found: Sequence[tuple[str, Mapping[str, Moved], Sequence[Checked]]]) -
         shares = (share_words(targets[target]) if target in targets else "–" for target in names)
         rows.append([name, f"{total.bytes:,}", *shares, share_words(total), members, str(anew), str(false), *seconds])
     yield from table(head, rows)
-    yield from ("", "Without a name:", "")
+    yield from ("", "The largest changes without a name:", "")
     for name, targets, checked in found:
         reasons = Counter({(why, target): size for target, one in targets.items() for why, size in one.unnamed.items()})
         told = [f"{why} {size:,} B on {target}" for (why, target), size in reasons.most_common(REASONS)]
         rest = reasons.total() - sum(size for _, size in reasons.most_common(REASONS))
         yield f"- {name}: " + "; ".join([*told, *([f"others {rest:,} B"] if rest else [])] or ["nothing"])
         yield from (f"    - not true: {line}" for one in checked for line in one.false)
-        yield from (f"    - not compiled anew: {line}" for one in checked for line in one.open)
+        yield from (f"    - not compiled again: {line}" for one in checked for line in one.open)
 
 
 ABOUT = (
-    "Dispatches' moved bytes are the sum of their absolute changes. A share is what has a named knob, pass or edit; "
-    "behind it stands how many root causes hold 90 % of all. A member is a dispatch of a cause with a knob or a pass: "
-    "it is true where `tools/cause_members.py`, which shares no code with the bot, finds the cause's words "
-    "true of it; anew: by compiling it once more with both compilers, for a knob its configuration, for a pass of code "
-    "generation the operations before and after it. Seconds are CPU time, those of traces without the writing of their "
-    "sources."
+    "The columns show:\n\n"
+    "- *changed B*: the sum of the absolute changes of all dispatches.\n"
+    "- targets and *all*: the share of these bytes with a named knob, pass or edit. A number after the dot is the "
+    "number of root causes that hold 90 % of the bytes.\n"
+    "- *members true*: a member is a dispatch of a cause with a knob or a pass. `tools/cause_members.py`, which shares "
+    "no code with the bot, checks whether the cause is true of the member.\n"
+    "- *compiled again*: members that were also checked with a new compile by both compilers. A knob is compared with "
+    "the configuration, a pass with the operations before and after it.\n"
+    "- *false*: members of which the cause is not true.\n"
+    "- seconds: CPU time. The time of traces does not include the writing of their sources."
 )
 
 
@@ -161,8 +165,9 @@ def causes(work: Work) -> Section:
         found.append((one.name, moved_of(one), check(one.out, compilers, MOST_ANEW, work.jobs)))
         work.say(f"{one.name}: checked")
     sound = not any(cause.false for *_, checked in found for cause in checked)
-    about = f"Suite {work.suite}; flags with the quick one and IREE {comparisons[-1].compilers['head']}. {ABOUT}"
-    return Section(["## The cause that is told is the cause of the change", "", about, "", *lines(found)], sound)
+    release = comparisons[-1].compilers["head"]
+    about = f"Releases: suite {work.suite}. Flags: suite {flags.suite}, IREE {release}. {ABOUT}"
+    return Section(["## The named cause is the cause of the change", "", about, "", *lines(found)], sound)
 
 
 if __name__ == "__main__":
