@@ -1,6 +1,7 @@
-"""docs/example anew: the whole report of IREE 3.11.0 against 3.13.0 over the quick suite, and a picture of its page.
+"""Write docs/example anew: the report of IREE 3.11.0 against 3.13.0 over the quick suite, and pictures of its page.
 
-The sides are those that `tests/fixtures/everyday` has recorded. `--picture` draws the page, too, which takes a browser.
+`tests/fixtures/everyday` has both sides. `--picture` also draws the pictures, which needs a browser and a font with
+colour emoji.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ CASE = "two_releases"
 FOLDER = ROOT / "docs" / "example"
 SHOWN = ("comment.md", "report.html", "report.json")
 PICTURE = ROOT / ".github" / "page.png"
+MAP_PICTURE = ROOT / ".github" / "map.png"
 
 
 def write(folder: Path) -> None:
@@ -30,17 +32,18 @@ def write(folder: Path) -> None:
                 shutil.copy(file, folder / file.name)
 
 
-def draw(page: Path, picture: Path) -> None:
-    """The first screen of a page."""
+def draw(page: Path, picture: Path, map_picture: Path) -> None:
+    """Draw the first screen of a page, and its map of where the bytes went."""
     from browser import chromium, opened  # only who draws has one
 
     with chromium() as browser, opened(browser, page) as tab:
         tab.set_viewport_size({"width": 1100, "height": 800})
         tab.wait_for_timeout(1000)  # what is drawn moves at first
         tab.screenshot(path=picture)
+        tab.locator("section[aria-labelledby=map]").screenshot(path=map_picture)
 
 
 if __name__ == "__main__":
     write(FOLDER)
     if "--picture" in sys.argv[1:]:
-        draw(FOLDER / "report.html", PICTURE)
+        draw(FOLDER / "report.html", PICTURE, MAP_PICTURE)
