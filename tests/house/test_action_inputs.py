@@ -35,7 +35,7 @@ def test_action_yml_has_the_inputs_that_are_read_and_outputs_for_every_state() -
     assert all(one["required"] is False and one["description"] for one in ACTION["inputs"].values())
     names = ["verdict", "findings", "report-path", "comment-url", "matrix", *STATES]
     assert list(ACTION["outputs"]) == names
-    described = re.search("What to do: (.*?);", ACTION["inputs"]["command"]["description"])
+    described = re.search(r"Command to run: (.*?)\.", ACTION["inputs"]["command"]["description"])
     assert described and described[1].split(", ") == list(COMMANDS)
 
 
