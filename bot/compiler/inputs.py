@@ -31,7 +31,8 @@ _READING = {
     b"preprocessing_pipeline": "a pipeline of passes",
     b"apply_registered_pass": "a pass",
 }
-"""What in a model may name files in a way that is not read here → what it is called."""
+"""What in a model or a spec may name files in a way that is not read here → what it is called."""
+_CHUNK_BYTES = 1 << 20
 _STRING = re.compile(rb'"((?:[^"\\\n]|\\.){1,4096})"')
 _ESCAPE = re.compile(rb"\\(?:([0-9A-Fa-f]{2})|(.))")
 _LETTERS = {b"n": b"\n", b"t": b"\t"}
@@ -62,6 +63,7 @@ class Reader:
 
     folder: Path
     _digests: dict[str, str] = field(default_factory=dict)
+    _without_reader: set[Path] = field(default_factory=set)
     _contents: dict[tuple[str, tuple[str, ...]], dict[str, str]] = field(default_factory=dict)
 
     def path(self, text: str) -> Path:
@@ -108,7 +110,22 @@ class Reader:
             raise NotListed(f"{option} may read any file")
         if kind == "nothing":
             return {}
-        return {f"{option} {path}": self.digest(path) for path in paths_in(flag)}
+        paths = paths_in(flag)
+        digests = {f"{option} {path}": self.digest(path) for path in paths}
+        for path in paths:
+            self._require_no_reader(path)
+        return digests
+
+    def _require_no_reader(self, text: str) -> None:
+        """Raise NotListed for a file, or a folder with one, that makes the compiler read others, as specs can."""
+        path = self.path(text)
+        if path in self._without_reader:
+            return
+        files = _files_below(path) if path.is_dir() else [path]
+        for file in files:
+            if words := _reading_in(file):
+                raise NotListed(f"{words} that {text} names may read any file")
+        self._without_reader.add(path)
 
     def _of_model(self, model: Model, searched: tuple[str, ...]) -> dict[str, str]:
         key = model.path, searched
@@ -214,6 +231,22 @@ def _files_below(folder: Path) -> Iterator[Path]:
             path = Path(directory, name)
             if name != ".git" and path.is_file():
                 yield path
+
+
+def _reading_in(path: Path) -> str:
+    """What in a file may name files in a way that is not read here; empty for nothing, and for what is no file."""
+    if not path.is_file():
+        return ""
+    longest = max(map(len, _READING))
+    end = b""
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            data = end + chunk
+            for mark, words in _READING.items():
+                if mark in data:
+                    return words
+            end = data[-longest:]
+    return ""
 
 
 def _refuse(error: OSError) -> None:

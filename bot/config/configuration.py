@@ -156,6 +156,8 @@ class BaselineChoice(Keys, frozen=True):
         ancestors: Number of commits before the base in which the bot looks for a stored baseline.
         keep_days: Number of days for which the data branch keeps every baseline. Of older baselines
             it keeps one a week. 0 keeps all baselines.
+        repository: Owner and name of another repository on the same server that has the data branch.
+            Writing there needs the action's input store-token. Defaults to the repository itself.
     """
 
     keywords: ClassVar[Plain] = {"minProperties": 1}
@@ -164,6 +166,9 @@ class BaselineChoice(Keys, frozen=True):
     directory: Annotated[Text, examples(".code-size/baselines")] = ".code-size/baselines"
     ancestors: Annotated[int, examples(250, ge=0, le=10_000)] = 250
     keep_days: Annotated[int, examples(90, ge=0, le=10_000)] = 90
+    repository: Annotated[
+        str, pattern(_REPOSITORY, "owner and name of a repository, or nothing", "my-org/code-size-baselines", "")
+    ] = ""
 
 
 class StatesKeys(Keys, frozen=True, rename={"newly_broken": "newly-broken"}):

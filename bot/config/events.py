@@ -249,7 +249,7 @@ _RULES: dict[str, _Rule] = {
 """What each event asks for."""
 
 
-COMMANDS = ("auto", "measure", "report", "store", "post", "plan", "pages")
+COMMANDS = ("auto", "measure", "report", "store", "post", "plan", "pages", "prepare")
 _MOST_NAME_BYTES, _MOST_PATH_BYTES = 255, 3000  # of Linux; a path of 4,095 with the directory that it is in
 _MAX_SHARDS = 256  # GitHub makes at most 256 jobs of a matrix (its usage limits)
 
@@ -308,7 +308,7 @@ def _count(largest: int) -> Callable[[str], int]:
 
 INPUTS: Mapping[str, Callable[[str], object]] = {
     "command": _fitting("|".join(COMMANDS), f"{{}} is no command, known are {', '.join(COMMANDS)}"),
-    "github-token": _fitting(r"[!-~]+", "is no token"),
+    **dict.fromkeys(("github-token", "store-token"), _fitting(r"[!-~]+", "is no token")),
     **dict.fromkeys(("author", "config", "base", "head"), _line),
     **dict.fromkeys(("models", "targets"), lambda text: tuple(text.split())),
     "flags": parse_flags,

@@ -79,6 +79,7 @@ class ActionInputs:
 
     command: str = "auto"  # `auto` (what the event asks for) or a command of the program
     github_token: str = field(default="", repr=False)
+    store_token: str = field(default="", repr=False)  # for the repository that stores the baselines, if it is another
     author: str = ""  # login under which the token writes, where it is a GitHub App's, which may not ask for it
     config: str = ""
     # base, head: a SPEC, a git ref or a snapshot; empty: the commit of that side as the event has it
@@ -95,7 +96,7 @@ class ActionInputs:
     parts: tuple[str, ...] = ()
     measured: str = ""  # the directory that has what the measuring job handed over
     outcome: str = ""  # how the measuring job ended, as GitHub says it
-    baselines: str = ""  # a checkout of the data branch, for a job without a token
+    baselines: str = ""  # the stored baselines as files, for a job that may not fetch them
     jobs: int | None = None
     cache: str = ""
     out: str = ""

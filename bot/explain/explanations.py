@@ -203,13 +203,33 @@ def _note(match: Match, cause: str | None, story: _Story, traced: _Traced) -> st
     if base is None or head is None or left is None or right is None or left.source != right.source:
         if cause:
             return _FORMED.get(match.passed, "")
-        return story.cause.why if story.cause.cause is None else "its IR was not read on both sides"
+        if story.cause.cause is None:
+            return story.cause.why
+        return _made_late(match, compared) or "its IR was not read on both sides"
     counts = ["?" if row.sites is None else str(row.sites) for row in (base, head)]
     sites = "" if base.sites == head.sites else f"{counts[0]} → {counts[1]} dispatch sites"
     if cause:
         return sites or _coded(base, head, compared, traced)
     differs = code_differs(base, head)
     return "its code could not be compared" if differs is None else unconfigured(base, head) if differs else sites
+
+
+def _made_late(match: Match, compared: Compared) -> str:
+    """Say that the compiler made a dispatch after it formed all others; empty where it did not.
+
+    The phase that has the formed dispatches does not have this one. Data tiling makes such ones, which encode tensors.
+    """
+    sides = [(compared.base, match.base), (compared.head, match.head)]
+    rows = [(side, row) for side, row in sides if row is not None]
+    if not any(side.is_late(row) for side, row in rows):
+        return ""
+    is_encoding = all(row.kind == "encode" for _, row in rows)
+    made = "it changes the encoding of a tensor" if is_encoding else "the compiler makes it after it forms dispatches"
+    if match.base is None:
+        return f"{made}, and only head has it"
+    if match.head is None:
+        return f"{made}, and only base has it"
+    return f"{made}, and its IR is not compared"
 
 
 def _coded(base: Dispatch, head: Dispatch, compared: Compared, traced: _Traced) -> str:
@@ -270,6 +290,11 @@ _COUNTED = {
 """What is there for each of the dispatches of a cause; the others are causes of parts that are no dispatch's code."""
 
 
+def _keeps_region(delta: DispatchDelta) -> bool:
+    """Return True for a dispatch that both sides have at as many sites: only its IR is known to differ."""
+    return delta.base is not None and delta.head is not None and delta.base.sites == delta.head.sites
+
+
 def headlined(explanation: Explanation, base: Cell, head: Cell, only_model: bool = False) -> Explanation:
     """The explanation with its waterfall, the change of the artifact by cause to the byte; and the cause that it gives.
 
@@ -306,7 +331,11 @@ def headlined(explanation: Explanation, base: Cell, head: Cell, only_model: bool
         return replace(fallen, cause=None, why=why)
     if cause in _COUNTED:
         every = len(dispatches) + (explanation.unchanged or 0) + (explanation.rebased or 0)
-        words = f"{dispatches_have(sum(one.cause == cause for one in dispatches), every)} {_COUNTED[cause]}"
+        own_dispatches = [one for one in dispatches if one.cause == cause]
+        what = _COUNTED[cause]
+        if cause == "fusion" and all(_keeps_region(one) for one in own_dispatches):
+            what = "other IR in a region of the same kind"
+        words = f"{dispatches_have(len(own_dispatches), every)} {what}"
         return replace(fallen, cause=cause, why=explanation.why if cause == explanation.cause else words)
     own = [f"{part.what} {_signed(part.change_bytes)}" for part in parts if part.cause == cause]
     more = f", and {len(own) - _NAMED_PARTS} more" if len(own) > _NAMED_PARTS else ""

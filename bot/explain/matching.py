@@ -37,6 +37,10 @@ class IndexedCell:
         """What is known of the entry point's IR."""
         return self.sources.get(dispatch.executable)
 
+    def is_late(self, dispatch: Dispatch) -> bool:
+        """Return True for an entry point that the compiler made after the phase whose IR is known."""
+        return bool(self.sources) and dispatch.executable not in self.sources
+
     def component(self, dispatch: Dispatch) -> str | None:
         """Where most of the entry point's sites are."""
         return self.components.get(dispatch.name)

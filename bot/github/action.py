@@ -14,6 +14,7 @@ from bot.github.delivering import failure_in_summary
 from bot.github.opening import Services, open_services
 from bot.github.pages import pages
 from bot.github.posting import post
+from bot.github.preparing import prepare
 from bot.github.reporting import report, store
 from bot.github.reviewing import baseline, part, review, shards
 from bot.github.runner import write_outputs
@@ -52,6 +53,7 @@ def act(environ: Mapping[str, str], wanted: str, show: Show, cancel: Cancel) -> 
             chosen = _chosen(context, wanted if wanted != "auto" else inputs.command, inputs)
             if chosen.compiles:
                 require_no_token(environ)
+            _require_no_store_token(chosen, inputs)
         with open_services(environ, context, inputs, show, cancel) as services, failure_in_summary(services):
             show.say(f"{context.event or 'no event'}: {chosen.name} ({chosen.why})")
             cache = services.request.cache
@@ -80,6 +82,13 @@ def _chosen(context: RunContext, wanted: str, inputs: ActionInputs) -> _Chosen:
     if name == "measure":
         return _Chosen("measure", why, review if story == "review" else baseline, compiles=True)
     return _Chosen(name, why, _AFTERWARDS[name])
+
+
+def _require_no_store_token(chosen: _Chosen, inputs: ActionInputs) -> None:
+    """Raise UsageError where a command that neither fetches for others nor stores got the token of the store."""
+    if inputs.store_token and chosen.name not in (*_WITH_STORE_TOKEN, "nothing"):
+        what = f"the command {chosen.name} takes no token of another repository"
+        raise UsageError(what, where="input store-token", hint="give it to prepare and store only")
 
 
 @contextmanager
@@ -115,4 +124,6 @@ _ASKED: Mapping[str, tuple[str, ...]] = {
 }
 """What an event is about → the commands that it can be asked for; `auto` is the first."""
 _AFTERWARDS: Mapping[str, _Run] = {"report": report, "store": store, "post": post}
-_ANYWHERE: Mapping[str, _Run] = {"plan": _plan, "pages": pages}
+_ANYWHERE: Mapping[str, _Run] = {"prepare": prepare, "plan": _plan, "pages": pages}
+_WITH_STORE_TOKEN = ("prepare", "store")
+"""The commands that may have the token for another repository with the baselines."""

@@ -117,6 +117,9 @@ def read_measured(directory: Path, *, outcome: str = "") -> Handed:
         BotError: the job failed, with its reason; or a file is missing or not what it should be.
     """
     if not os.path.lexists(directory / FILE):
+        if outcome == "skipped":
+            hint = "see the log of the job that failed before it"
+            raise InputError("the job that measures was skipped", hint=hint)
         ended = f" and ended with {outcome}" if outcome not in ("", "success") else ""
         raise InputError(f"the job that measures left no result{ended}", hint=_HINT)
     measured = _checked(decode(read_file(directory / FILE), f"artifact {FILE}"))

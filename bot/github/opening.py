@@ -93,22 +93,54 @@ def open_services(
         yield Services(context, inputs, hub, git, show, cancel, stack, outputs, summary, on_actions)
 
 
+def other_repository(services: Services, config: Config) -> str:
+    """Return the repository that stores the baselines, if it is not the run's own; empty otherwise."""
+    name = config.baseline.repository
+    is_own = name.casefold() == services.context.repository.casefold()
+    return "" if is_own or config.baseline.store == "directory" else name
+
+
+def require_fitting_token(services: Services, config: Config) -> None:
+    """Raise UsageError for a token of another repository where none stores the baselines."""
+    if services.inputs.store_token and not other_repository(services, config):
+        what = "is given, and no other repository stores the baselines"
+        hint = "name the repository in the configuration: baseline: {repository: OWNER/NAME}"
+        raise UsageError(what, where="input store-token", hint=hint)
+
+
 def store_of(services: Services, config: Config) -> Store:
     """The store that the configuration names; `auto` is the data branch under GitHub Actions, else a directory."""
-    chosen, default_branch = config.baseline, services.context.default_branch
+    chosen = config.baseline
     on_branch = chosen.store == "data-branch" or (chosen.store == "auto" and services.on_actions)
     if on_branch and services.inputs.baselines:
         return CheckedOut(services.git.at(services.at(services.inputs.baselines)))
     if on_branch:
-        branch = DataBranch(
-            services.git,
-            chosen.branch,
-            default_branch=default_branch,
-            keep_days=chosen.keep_days,
-            say=services.show.say,
-        )
-        return services.stack.enter_context(branch)
+        return branch_of(services, config)
     return DirectoryStore(services.at(str(chosen.directory)))
+
+
+def branch_of(services: Services, config: Config) -> DataBranch:
+    """The data branch of this repository, or of the one that the configuration names.
+
+    Another repository is asked with the token for it alone, or without one.
+    """
+    git, address, default_branch = services.git, "", services.context.default_branch
+    repository = other_repository(services, config)
+    if repository:
+        server_url = services.context.server_url
+        auth = credentials(services.inputs.store_token, server_url)
+        git = Git(services.git.directory, services.cancel, auth)
+        address = f"{server_url}/{repository}.git"
+        default_branch = ""
+    branch = DataBranch(
+        git,
+        config.baseline.branch,
+        default_branch=default_branch,
+        address=address,
+        keep_days=config.baseline.keep_days,
+        say=services.show.say,
+    )
+    return services.stack.enter_context(branch)
 
 
 # The two sides of an event: which commits, which configuration and compiler of each, and the rule that chose them.

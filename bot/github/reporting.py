@@ -21,7 +21,17 @@ from bot.errors import InputError, UsageError
 from bot.github.baselines import missing_pin, older_note, stored
 from bot.github.delivering import Destination, deliver, failure_delivered, suspected
 from bot.github.measured import Handed, read_measured
-from bot.github.opening import Opened, Services, Wanted, judging_rules, opened, store_of, wanted_sides
+from bot.github.opening import (
+    Opened,
+    Services,
+    Wanted,
+    judging_rules,
+    opened,
+    other_repository,
+    require_fitting_token,
+    store_of,
+    wanted_sides,
+)
 from bot.github.posting import trusted_base
 from bot.github.repository import require_open_conversation
 from bot.github.reviewing import changed_thresholds, pushed
@@ -44,7 +54,7 @@ def report(services: Services) -> int:
     hub = _require_token(services)
     require_writable(services.out)
     has_compiler = bool(services.inputs.head)
-    services = _without_files(services)
+    services = without_files(services)
     with failure_delivered(services, lambda: [Destination.of(services, *judging_rules(services))]):
         number = services.context.pull.number if services.context.pull else services.inputs.pull_request
         if number is not None:
@@ -66,6 +76,7 @@ def store(services: Services) -> int:
 
     Raises:
         InputError: what was measured is of another commit, or is not whole.
+        UsageError: another repository stores the baselines, and there is no token for it; or the reverse.
     """
     require_writable(services.out)
     handed = _handed(services)
@@ -78,6 +89,7 @@ def store(services: Services) -> int:
         raise InputError("has no digest to be stored under", where="artifact measured.json", hint="run it again")
     with opened(services, pushed(replace(services, inputs=replace(services.inputs, head="")))) as (_, head):
         config, say = head.config, services.show.say
+        _require_store_token(services, config)
         kept, before = store_of(services, config), None
         if services.context.event == "push":
             before = next(stored(services, kept, config, sha, lambda entry: entry.sha != sha), None)
@@ -103,12 +115,20 @@ def _require_token(services: Services) -> Hub:
     return services.hub
 
 
+def _require_store_token(services: Services, config: Config) -> None:
+    repository, token = other_repository(services, config), services.inputs.store_token
+    if repository and not token:
+        hint = f"give the action a token that may write to {repository}, such as a deploy token kept as a secret"
+        raise UsageError("is missing", where="input store-token", hint=hint)
+    require_fitting_token(services, config)
+
+
 def _handed(services: Services) -> Handed:
     inputs = services.inputs
     return read_measured(services.at(inputs.measured or MEASURED), outcome=inputs.outcome)
 
 
-def _without_files(services: Services) -> Services:
+def without_files(services: Services) -> Services:
     """The services without inputs that name files of the job that measured: they are not here."""
     inputs = services.inputs
     for fewer in (inputs, replace(inputs, head=""), replace(inputs, head="", base="")):

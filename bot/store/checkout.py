@@ -1,19 +1,19 @@
-"""The data branch as a folder that a step before checked out: for a job that reads baselines and has no token."""
+"""The data branch as a folder, checked out or copied by an earlier step: for a job that may not fetch it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from bot.core.baseline import Entry
-from bot.store.entries import FOLDER, DirectoryStore, path_of
+from bot.store.entries import FOLDER, ORDER, DirectoryStore, path_of
 from bot.system.git import Git
 
 
 class CheckedOut(DirectoryStore):
-    """A store below the top of a checkout; a folder that does not exist is a branch that does not exist.
+    """A store below a folder; a folder that does not exist is a branch that does not exist.
 
     Args:
-        git: in the checkout.
+        git: in the folder.
     """
 
     def __init__(self, git: Git) -> None:
@@ -21,7 +21,12 @@ class CheckedOut(DirectoryStore):
         self._git = git
 
     def in_order(self, entries: Sequence[Entry]) -> Sequence[Entry]:
-        """By the last commit that wrote each: all files of a checkout are equally old."""
+        """By the list of a copy, or by the last commit that wrote each: all files are equally old."""
+        listed = self.root / ORDER
+        if listed.is_file():
+            lines = listed.read_text(encoding="ascii", errors="replace").splitlines()
+            numbers = {path: number for number, path in enumerate(lines)}
+            return sorted(entries, key=lambda entry: (numbers.get(path_of(entry), -1), entry))
         outcome = self._git("log", "--first-parent", "--no-renames", "--name-only", "--format=", "--", FOLDER)
         if not outcome.ok:
             return super().in_order(entries)

@@ -15,13 +15,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
+from pathlib import Path
 
 from bot.core.baseline import Entry
 from bot.core.snapshot import Snapshot
 from bot.errors import ConfigError, InputError, NetworkError
-from bot.store.entries import FOLDER, UNPACKED_LIMIT_BYTES, entry_of, is_whole, pack, path_of, unpack
+from bot.store.entries import FOLDER, ORDER, UNPACKED_LIMIT_BYTES, entry_of, is_whole, pack, path_of, unpack
 from bot.store.retention import DAY_SECONDS, kept_entries, week_of
-from bot.system.files import temporary_directory
+from bot.system.files import temporary_directory, write_atomically
 from bot.system.git import Git, first_line
 
 ATTEMPTS = 30
@@ -59,11 +60,16 @@ _NO_LOGIN = re.compile(
 )
 
 
+class LoginRefused(NetworkError):
+    """The server does not know who asks: the token is wrong, or a private repository was asked without one."""
+
+
 class DataBranch:
-    """The store on branch `branch` of the clone's origin.
+    """The store on branch `branch` of the clone's origin, or of another repository.
 
     Args:
         git: in the user's clone, with credentials that may push.
+        address: of the other repository; empty for the clone's origin.
         default_branch: of the repository, which is never written to; empty where it is not known.
         keep_days: how long every snapshot is kept, before one a week is; 0: all are kept for good.
         say: gets a line where older snapshots are dropped, or could not be.
@@ -75,6 +81,7 @@ class DataBranch:
         git: Git,
         branch: str = "code-size-data",
         default_branch: str = "",
+        address: str = "",
         sleep: Callable[[float], None] = time.sleep,
         keep_days: int = 0,
         say: Callable[[str], None] = lambda _line: None,
@@ -82,6 +89,7 @@ class DataBranch:
     ) -> None:
         self._keep_days, self._say, self._now = keep_days, say, now
         self._git, self._branch, self._default = git, branch, default_branch
+        self._address = address
         self._sleep = sleep
         self._room = ExitStack()
         self._tip: str | None = None
@@ -96,17 +104,21 @@ class DataBranch:
 
     @cached_property
     def repository(self) -> Git:
-        """The bare repository, connected with the clone's origin.
+        """The bare repository, connected with the repository that has the branch.
 
         The clone's own `http` and `credential` settings go along: checkout actions leave their credentials there.
+        A header with a token of the clone's origin does not go to another repository.
         """
         directory = self._room.enter_context(temporary_directory("data-"))
-        url, file, path = self._git.text("remote", "get-url", "origin"), directory / "settings", directory / "bare"
+        url = self._address or self._git.text("remote", "get-url", "origin")
+        file, path = directory / "settings", directory / "bare"
         pattern = r"^(http|credential)\.|^core\.sshcommand$"
         self._git("config", "--local", "--includes", "--null", "--get-regexp", pattern, stdout=file)
         rows = file.read_text(encoding="utf-8", errors="replace").split("\0")
         file.unlink()
         settings = [(key, value) for key, _, value in (row.partition("\n") for row in rows) if key]
+        if self._address:
+            settings = [(key, value) for key, value in settings if not key.endswith(".extraheader")]
         self._git.text("init", "--quiet", "--bare", str(path))
         with (path / "config").open("a", encoding="utf-8") as written:
             written.write("".join(_section(key, value) for key, value in (("remote.origin.url", url), *settings)))
@@ -133,7 +145,7 @@ class DataBranch:
             above = [f"refs/heads/{'/'.join(parts[:count])}" for count in range(1, len(parts))]
             outcome = self.repository("ls-remote", "--heads", "origin", *above, f"refs/heads/{self._branch}/*")
             if not outcome.ok:
-                raise _refused(outcome.output, f"branch {self._branch} could not be looked for", "read")
+                raise self._refused(outcome.output, f"branch {self._branch} could not be looked for", "read")
             if other := re.search(r"\trefs/heads/(\S+)", outcome.output):
                 what = f"branch {self._branch} cannot be made, as there is a branch {other[1]}"
                 hint = "name one that is neither above nor below another"
@@ -150,7 +162,23 @@ class DataBranch:
             return self.repository.text("rev-parse", "--verify", ref)
         if "couldn't find remote ref" in outcome.output:
             return None
-        raise _refused(outcome.output, f"branch {self._branch} could not be fetched", "read")
+        raise self._refused(outcome.output, f"branch {self._branch} could not be fetched", "read")
+
+    def _refused(self, output: str, what: str, access: str) -> NetworkError:
+        """Return the error for a git command that was refused; `access` is what it needed, `read` or `write`."""
+        is_other = bool(self._address)
+        if _NO_PERMISSION.search(output):
+            hint = f"give the job permissions: contents: {access}"
+            if is_other:
+                hint = f"give `store-token` a token that may {access} {self._address}"
+            return NetworkError(f"{what}: the token may not {access}", hint=hint)
+        if _NO_LOGIN.search(output) and access == "read" and not self._git.has_credentials:
+            hint = "give this job the files of the branch: input `baselines`"
+            return LoginRefused(f"{what}: it takes a token, and this job has none", hint=hint)
+        if _NO_LOGIN.search(output):
+            name = "store-token" if is_other else "github-token"
+            return LoginRefused(f"{what}: the token was refused", hint=f"check the input `{name}`")
+        return NetworkError(f"{what}: {first_line(output, 'remote:', '!')}")
 
     def _foreign(self, what: str) -> ConfigError:
         hint = "name a branch of its own, such as code-size-data, or delete this one if it is not needed"
@@ -179,6 +207,30 @@ class DataBranch:
         places = {path: place for place, path in enumerate(reversed(dict.fromkeys(written)))}
         return sorted(entries, key=lambda entry: (places.get(path_of(entry), -1), entry))
 
+    def copy(self, entries: Sequence[Entry], folder: Path) -> None:
+        """Write some of `entries()` below a folder, as `bot.store.checkout` reads them; raises NetworkError.
+
+        One request fetches all files. A server that does not give them so gives them one by one.
+        """
+        ordered = self.in_order(entries) if entries else ()
+        blobs = self._blobs()
+        wanted = [blobs[path_of(entry)] for entry in ordered]
+        if wanted:
+            self.repository("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "origin", *wanted)
+        for entry in ordered:
+            path = path_of(entry)
+            data = self.repository.data("cat-file", "blob", blobs[path], limit=UNPACKED_LIMIT_BYTES)
+            write_atomically(folder / path, data)
+        lines = [f"{path_of(entry)}\n" for entry in ordered]
+        write_atomically(folder / ORDER, "".join(lines).encode("ascii"))
+
+    def _blobs(self) -> dict[str, str]:
+        """Path on the branch → the id of its file; empty where there is no such branch."""
+        if self._tip is None:
+            return {}
+        listing = self.repository.text("ls-tree", "-r", self._tip, "--", FOLDER).splitlines()
+        return {path: row.split()[2] for row, _, path in (line.partition("\t") for line in listing)}
+
     def save(self, entry: Entry, snapshot: Snapshot) -> bool:
         """Push one snapshot, as often as other writers come first; raises NetworkError, ConfigError."""
         path, data = path_of(entry), pack(snapshot)
@@ -197,7 +249,7 @@ class DataBranch:
                     self._thin_if_possible()
                 return True
             if not LOST_A_RACE.search(outcome.output):
-                raise _refused(outcome.output, f"branch {self._branch} could not be pushed", "write")
+                raise self._refused(outcome.output, f"branch {self._branch} could not be pushed", "write")
             longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 1.5**attempt)
             self._sleep(longest * random.uniform(0.2, 1))  # noqa: S311 - keeps two writers apart
         what = f"branch {self._branch} could not be pushed: others came first {ATTEMPTS} times"
@@ -288,16 +340,6 @@ class DataBranch:
         identity = {f"GIT_{role}_{field}": fields[field] for role in ("AUTHOR", "COMMITTER") for field in fields}
         above = ("-p", parent) if parent else ()
         return git.text("commit-tree", tree, *above, "-m", message, environment=identity)
-
-
-def _refused(output: str, what: str, access: str) -> NetworkError:
-    """Return the error for a git command that origin refused; `access` is what it needed, `read` or `write`."""
-    if _NO_PERMISSION.search(output):
-        hint = f"give the job permissions: contents: {access}"
-        return NetworkError(f"{what}: the token may not {access}", hint=hint)
-    if _NO_LOGIN.search(output):
-        return NetworkError(f"{what}: the token was refused", hint="check the input `github-token`")
-    return NetworkError(f"{what}: {first_line(output, 'remote:', '!')}")
 
 
 def _section(key: str, value: str) -> str:

@@ -21,6 +21,8 @@ _MEMORY_LIMIT_BYTES = 128 << 20
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6 | lzma.PRESET_EXTREME, "pb": 0}]
 """`pb` 0: text has no words of four bytes; saves 2 %."""
 FOLDER = "snapshots"
+ORDER = "order.txt"
+"""The list of a copied store: a path a line, what was stored last at the end."""
 _REPORT_ID = r"(?!.*--)[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _PATH = re.compile(
     rf"{FOLDER}/(?P<report>{_REPORT_ID})/(?P<folder>[0-9a-f]{{2}})"

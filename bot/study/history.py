@@ -12,7 +12,7 @@ from packaging.version import InvalidVersion, Version
 
 from bot.compiler.compiler import Session
 from bot.compiler.iree import flags_of
-from bot.config.configuration import Config
+from bot.config.configuration import BaselineChoice, Config
 from bot.core.explanation import Step
 from bot.core.history import TRACKED, History, Move, totals_of
 from bot.core.planned import LIFTED_LIMIT_FLAG
@@ -147,10 +147,7 @@ def last_stored(where: str, last: int, work: Work) -> Study:
         in_directory = choice.store == "directory" or (choice.store == "auto" and directory.is_dir())
     git = Git(config.resolve().parent if config else Path.cwd(), work.cancel)
     name = git.default_branch()
-    opened = (
-        nullcontext(DirectoryStore(directory)) if in_directory else DataBranch(git, choice.branch, default_branch=name)
-    )
-    with opened as store:
+    with nullcontext(DirectoryStore(directory)) if in_directory else _branch(git, choice, name) as store:
         newest_sha = (git.resolve(f"origin/{name}") or git.resolve(name)) if name else None
         line = (newest_sha, *git.ancestors(newest_sha, choice.ancestors)) if newest_sha else ()
         report_id = work.config.report_id
@@ -174,6 +171,13 @@ def last_stored(where: str, last: int, work: Work) -> Study:
     study = named_apart(variants)
     chosen = work.selected({one.name: one.snapshot for one in study.variants if one.snapshot})
     return Study(tuple(structs.replace(one, snapshot=chosen.get(one.name)) for one in study.variants))
+
+
+def _branch(git: Git, choice: BaselineChoice, default_branch: str) -> DataBranch:
+    """The data branch of the repository, or of the one beside it that the configuration names."""
+    if not choice.repository:
+        return DataBranch(git, choice.branch, default_branch=default_branch)
+    return DataBranch(git, choice.branch, address=git.address_beside_origin(choice.repository))
 
 
 _OF_CELLS = Cell.__struct_fields__

@@ -47,6 +47,14 @@ from bot.system.processes import Meter
 MOST_STORED = 24  # Dispatches of a stored side, about 2.4 KB each
 
 
+def _seen(cell: Cell) -> list[Dispatch]:
+    """The dispatches that are formed in the passes over the program; data tiling makes others after them."""
+    sources = cell.program.sources if cell.program else ()
+    formed = {source.executable for source in sources}
+    rows = [row for row in cell.dispatches if not ProgramReader.is_unseen(row.executable)]
+    return [row for row in rows if row.executable in formed] if formed else rows
+
+
 class _SideTracer:
     """Traces dispatches of one side; may be used from several threads."""
 
@@ -197,7 +205,7 @@ class _Pairs:
         if readers[0].model != readers[1].model:
             return DispatchTrace((), OTHER_MODEL)
         for name, reader in zip(SIDES, readers, strict=True):
-            own = [row for row in self._cells[name, key].dispatches if not reader.is_unseen(row.executable)]
+            own = _seen(self._cells[name, key])
             if any(reader.names.get(row.executable) != row.name for row in own):
                 return DispatchTrace((), f"{name}: {OTHER_DISPATCHES}")
         places = joint_places(readers, [rows[name].executable if name in rows else "" for name in SIDES])

@@ -99,6 +99,7 @@ _SHORTENED = re.compile(r"(?:.*-g)?[0-9a-f]{4,39}", re.IGNORECASE | re.ASCII)
 _SHOWN_CHARS = 80
 _SUFFIX = re.compile(r"[~^@:]")
 _UNREACHABLE = re.compile(r"unable to access|Could not read from remote|Could not resolve|Connection|timed out")
+_OWNER_AND_NAME = re.compile(r"(?P<server>\S+[/:])[^/:\s]+/[^/:\s]+?(?P<ending>(?:\.git)?)/?")
 _FIRST_STEP, _LARGEST_STEP = 50, 3200  # commits a deepening fetch asks for: doubled until it is enough
 
 
@@ -118,6 +119,11 @@ class Git:
 
     def __init__(self, directory: Path, cancel: Cancel, auth: Credentials | None = None) -> None:
         self.directory, self._cancel, self._auth = directory, cancel, auth
+
+    @property
+    def has_credentials(self) -> bool:
+        """True where git sends a token that this program was given."""
+        return self._auth is not None
 
     def at(self, directory: Path) -> Git:
         """Git in another directory, with the same credentials."""
@@ -207,6 +213,18 @@ class Git:
     def has_remote(self) -> bool:
         """True where there is an `origin` to fetch from."""
         return self("config", "--get", "remote.origin.url").ok
+
+    def address_beside_origin(self, repository: str) -> str:
+        """The address of `owner/name` on the server of `origin`, in the form of origin's own address.
+
+        Raises InputError where origin has no address of that form.
+        """
+        address = self("config", "--get", "remote.origin.url").output.strip()
+        found = _OWNER_AND_NAME.fullmatch(address)
+        if found is None:
+            hint = "add a remote `origin` with the address of your repository"
+            raise InputError(f"the address of {repository} is not known", where=str(self.directory), hint=hint)
+        return f"{found['server']}{repository}{found['ending']}"
 
     def _fetch(self, sha: str) -> bool:
         """Get one missing commit: alone where the clone is shallow; a depth would make a full clone shallow."""

@@ -259,6 +259,24 @@ def test_baselines_are_in_the_order_in_which_they_were_stored(tmp_path: Path, mo
     assert [release["spec"] for release in told()["releases"]] == [*make.RELEASES[2:]]
 
 
+def test_baselines_in_another_repository_are_found_beside_origin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origin, other, work = tmp_path / "octo" / "repo.git", tmp_path / "octo" / "sizes.git", tmp_path / "work"
+    for bare in (origin, other):
+        bare.mkdir(parents=True)
+        git(bare, "init", "--quiet", "--bare")
+    git(tmp_path, "clone", "--quiet", f"file://{origin}", str(work))
+    text = "schema: code-size-config/1\nmodels: [no/*.mlir]\nbaseline: {repository: octo/sizes}\n"
+    (work / "code-size.yml").write_text(text)
+    with DataBranch(Git(work, Cancel()), address=f"file://{other}") as branch:
+        for number, release in enumerate(make.RELEASES[:3]):
+            assert branch.save(entry(number), make.stored(release))
+    monkeypatch.chdir(work)
+    assert run("--store", "--last", "2") == 0
+    assert names() == [entry(number).sha[:10] for number in range(1, 3)]
+
+
 def test_baselines_are_along_first_parents_where_their_commits_are_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

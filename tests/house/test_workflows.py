@@ -18,6 +18,7 @@ ACTION = ROOT / "action.yml"
 BOT = "OWNER/REPO@v1"
 # What each kind of job may do; the kind is the command that it gives the bot.
 MAY = {
+    "prepare": {"contents": "read", "pull-requests": "read"},
     "measure": {"contents": "read"},
     "plan": {"contents": "read"},
     "pages": {"contents": "read"},
@@ -26,6 +27,10 @@ MAY = {
     "store": {"contents": "write"},
 }
 TAKES_TOKEN = {"report", "post", "store", "pages"}
+STORE_TOKEN = "${{ secrets.CODE_SIZE_STORE_TOKEN }}"
+# The workflow whose baselines are in another repository: who has the token for it.
+OTHER_STORE = "code-size-other-store.yml"
+TAKES_STORE_TOKEN = {(OTHER_STORE, "prepare"), (OTHER_STORE, "store")}
 # Jobs that publish what another job of the same run has made: they check out nothing, and run GitHub's actions alone.
 DEPLOYS = {("code-size-pages.yml", "deploy"): {"pages": "write", "id-token": "write"}}
 # Jobs that fetch with a token what another job of the same run measures: the same.
@@ -94,7 +99,10 @@ def test_no_job_that_compiles_has_a_token_that_can_write_or_hands_one_to_the_bot
     }
     for file, name, job in jobs():
         (given,) = [step["with"] for step in job["steps"] if step.get("uses") == BOT] or [{}]
-        assert ("github-token" in given) is (command_of(job) in TAKES_TOKEN), f"{file}: {name}"
+        if command_of(job) != "prepare":
+            assert ("github-token" in given) is (command_of(job) in TAKES_TOKEN), f"{file}: {name}"
+        assert ("store-token" in given) is ((file, name) in TAKES_STORE_TOKEN), f"{file}: {name}"
+        assert str(job).count("secrets.") == str(job).count(STORE_TOKEN) == ("store-token" in given)
         if command_of(job) == "measure":
             assert job["permissions"] == {"contents": "read"}, f"{file}: {name}"
             assert "secrets." not in str(job) and "github.token" not in str(job), f"{file}: {name}"
@@ -114,18 +122,31 @@ def test_no_job_with_a_token_that_can_write_shares_files_with_a_compiler() -> No
             continue
         where = f"{file}: {name}"
         assert not [step for step in job["steps"] if "actions/cache" in step["uses"]], where
-        downloads = [step["with"]["path"] for step in job["steps"] if "download-artifact" in step["uses"]]
+        downloads = [step["with"] for step in job["steps"] if "download-artifact" in step["uses"]]
         (bot,) = [step["with"] for step in job["steps"] if step["uses"] == BOT]
-        assert downloads == ([bot["measured"]] if "measured" in bot else []), where
+        folders = [bot[name] for name in ("measured", "baselines") if name in bot]
+        assert [given["path"] for given in downloads] == folders, where
+        # A compiler under review can put another artifact under a name, but not under an id.
+        for given in downloads:
+            by_id = given.get("artifact-ids")
+            assert by_id == (None if given["path"] == bot["measured"] else "${{ needs.prepare.outputs.baselines }}")
         assert bot.get("measured", "code-size-measured") == "code-size-measured", where
+
+
+def measuring_before(job: dict[str, Any]) -> str:
+    """The job whose files a job takes; another one may prepare."""
+    needs = job["needs"]
+    return str(needs if isinstance(needs, str) else needs[-1])
 
 
 def test_what_is_measured_is_reported_also_where_measuring_failed() -> None:
     for file, name in by_command("report"):
         job = of(file)["jobs"][name]
-        need, condition = job["needs"], " ".join(job["if"].split())
+        need, condition = measuring_before(job), " ".join(job["if"].split())
         assert "!cancelled()" in condition, f"{file}: {name}"
-        assert f"(needs.{need}.result == 'success' || needs.{need}.result == 'failure')" in condition
+        assert f"(needs.{need}.result == 'success' || needs.{need}.result == 'failure'" in condition
+        is_prepared = isinstance(job["needs"], list)
+        assert ("|| needs.prepare.result == 'failure')" in condition) is is_prepared
         (bot,) = [step["with"] for step in job["steps"] if step["uses"] == BOT]
         assert bot["outcome"] == f"${{{{ needs.{need}.result }}}}"
         measuring = of(file)["jobs"][need]
@@ -216,7 +237,8 @@ def test_no_job_has_a_shell_script_or_leaves_its_token_and_strangers_reach_the_d
         assert all(each["persist-credentials"] is False for each in checkouts), where
         assert all((each["ref"], each["path"]) == ("code-size-data", ".code-size-data") for each in data), where
         (bot,) = [step["with"] for step in job["steps"] if step.get("uses") == BOT] or [{}]
-        assert [each["path"] for each in data] == ([bot["baselines"]] if "baselines" in bot else []), where
+        copies = [each["path"] for each in given if "artifact-ids" in each]
+        assert [*(each["path"] for each in data), *copies] == ([bot["baselines"]] if "baselines" in bot else []), where
         if "workflow_run" in str(job.get("if", "")):  # a stranger can trigger it, with a token of the base repository
             assert "actions/cache" not in actions, where
             assert not any({"ref", "repository"} & set(each) for each in given), where
@@ -247,7 +269,7 @@ def test_what_is_uploaded_and_cached_is_what_the_bot_writes() -> None:
             assert prefixes[-1] == "code-size-", "any earlier run's cells are better than none"
             continue
         assert given["path"] == bot["out"] + "/" and given["overwrite"], where
-        assert step.get("if") == (None if "shard" in bot else "always()"), where
+        assert step.get("if") == (None if "shard" in bot or bot["command"] == "prepare" else "always()"), where
 
 
 def test_nothing_that_a_pull_request_or_a_person_measures_reaches_the_cache_of_the_main_branch() -> None:

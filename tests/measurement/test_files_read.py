@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -213,6 +214,61 @@ def test_a_transform_spec_that_changed_is_compiled_again(home: Path) -> None:
     (suite / "spec.mlir").unlink()
     assert "0 of them in the cache" in measured(home, "--config", config, codes=(5,))
     assert cell(home)["status"] == "failed"
+
+
+PATTERNS = """pdl.pattern @none : benefit(1) {
+  %0 = pdl.operation "no.such"
+  pdl.rewrite %0 { pdl.erase %0 }
+}
+"""
+READING_SPEC = """module attributes { transform.with_named_sequence } {
+  transform.named_sequence @__transform_main(%root: !transform.any_op {transform.consumed}) {
+    %all = transform.apply_registered_pass "iree-preprocessing-apply-pdl-patterns"
+      with options = { "patterns-file" = "PATTERNS" } to %root
+      : (!transform.any_op) -> !transform.any_op
+    transform.yield
+  }
+}
+"""
+
+
+def test_a_spec_that_names_a_pass_turns_the_cache_off(home: Path) -> None:
+    """The pass reads a file that no flag and no model names."""
+    patterns = home / "patterns.mlir"
+    patterns.write_text(PATTERNS)
+    (home / "model.mlir").write_text(ADD)
+    (home / "spec.mlir").write_text(READING_SPEC.replace("PATTERNS", str(patterns)))
+    configure(home, ["--iree-preprocessing-transform-spec-filename=spec.mlir"])
+    said = measured(home)
+    assert "1 build is not cached: a pass that spec.mlir names may read any file" in said
+    assert cell(home)["status"] == "ok", cell(home)["failure"]
+    patterns.unlink()
+    measured(home, codes=(5,))
+    assert cell(home)["status"] == "failed"
+
+
+@pytest.mark.parametrize("flag", ["--iree-rocm-bc-dir=specs", "--iree-link-bitcode=a,specs/spec.mlir"])
+def test_a_folder_with_a_spec_that_names_a_pass_has_no_key(tmp_path: Path, flag: str) -> None:
+    (tmp_path / "model.mlir").write_text(ADD)
+    (tmp_path / "specs").mkdir()
+    text = "x" * ((1 << 20) - 5) + READING_SPEC
+    (tmp_path / "specs" / "spec.mlir").write_text(text)
+    assert "may read any file" in Reader(tmp_path).of_iree(build(tmp_path, flag)).unlisted
+
+
+OPTION = re.compile(r"^ +(--[\w.-]+)=<[^>]*>(.*)$", re.MULTILINE)
+OF_A_FILE = re.compile(r"\b(files?|paths?|director(?:y|ies)|folders?)\b", re.IGNORECASE)
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("release", ["3.11.0", "3.13.0"])
+def test_every_option_whose_help_speaks_of_a_file_is_known_or_turns_the_cache_off(release: str) -> None:
+    argv = [str(real_compilers.binary(release)), "--help-hidden"]
+    text = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    options = dict(OPTION.findall(text))
+    assert len(options) > 900
+    about_files = {option for option, words in options.items() if OF_A_FILE.search(f"{option} {words}")}
+    assert not {option for option in about_files if kind_of(f"{option}=some/file") == "nothing"}
 
 
 UNKNOWN = "--mir2vec-vocab-path=vocabulary.json"

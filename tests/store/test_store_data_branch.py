@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from git_server import serving_git
+from git_server import serving
 from github_runner import git
 from replacing import replace
 from report_factory import snapshot
@@ -228,7 +228,7 @@ def test_a_server_that_refuses_is_quoted_as_what_it_meant(origin: Path, service:
     path = clone(origin, "one")
     with branch(path) as store:
         store.save(entry(1), SNAPSHOT)
-    with serving_git(origin.parent) as server:
+    with serving(origin.parent) as server:
         git(path, "remote", "set-url", "origin", f"{server.url}/origin.git")
         server.refusals[service] = status
         with branch(path) as store, pytest.raises(NetworkError) as caught:

@@ -1,4 +1,4 @@
-"""A git server over real HTTP: git's own backend behind a small gateway, which can refuse and can ask for a token."""
+"""Serve repositories over HTTP with git's own server; a private one refuses readers without a token."""
 
 from __future__ import annotations
 
@@ -6,68 +6,103 @@ import base64
 import os
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import urlsplit
+
+
+def header_of(token: str) -> str:
+    """The header that actions/checkout and the bot send."""
+    secret = base64.b64encode(f"x-access-token:{token}".encode()).decode()
+    return f"AUTHORIZATION: basic {secret}"
+
+
+@dataclass
+class Access:
+    """Who may use one repository.
+
+    `tokens`: token → whether it may push; `public`: everybody may read without a token.
+    """
+
+    tokens: Mapping[str, bool]
+    public: bool = False
+
+    def status_of(self, token: str | None, *, is_push: bool) -> int:
+        """The HTTP status for a request with this token; 200 where git answers."""
+        may_push = self.tokens.get(token or "", False)
+        may_read = self.public or token in self.tokens
+        if may_push if is_push else may_read:
+            return 200
+        return 401 if token is None else 403
 
 
 @dataclass
 class GitServer:
     """The repositories below `root`, at `url`.
 
-    `refusals`: service (`git-upload-pack` reads, `git-receive-pack` writes) → the HTTP status of every answer;
-    `tokens`: repository → the one token that may use it. A repository that is not named is open to all.
+    `access`: path of a repository, such as `origin.git` → who may use it. All others are open to everybody.
+    `refusals`: service (`git-upload-pack` reads, `git-receive-pack` writes) → the HTTP status of every answer.
     """
 
     root: Path
-    url: str
+    url: str = ""
+    access: dict[str, Access] = field(default_factory=dict)
     refusals: dict[str, int] = field(default_factory=dict)
-    tokens: dict[str, str] = field(default_factory=dict)
-    sent: list[tuple[str, str]] = field(default_factory=list)  # path and Authorization of every request
+    refused: list[str] = field(default_factory=list)  # paths of the requests that were refused
+    pushed_by: list[str] = field(default_factory=list)  # the tokens that pushed
+    tokens_of: dict[str, set[str]] = field(default_factory=dict)  # repository → the tokens that were sent to it
+
+    def repository_of(self, path: str) -> str:
+        """The path of the repository that a request is for."""
+        parts = path.strip("/").split("/")
+        names = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
+        return next((name for name in names if (self.root / name / "HEAD").is_file()), names[0])
 
     def status_of(self, path: str, query: str, authorization: str) -> int:
-        """The HTTP status that this request meets before git sees it; 200 where git answers."""
+        """The HTTP status that a request meets before git sees it; 200 where git answers."""
         for service, status in self.refusals.items():
             if path.endswith(f"/{service}") or f"service={service}" in query:
                 return status
-        repository = path.lstrip("/").partition("/")[0]
-        token = self.tokens.get(repository)
-        if token is None:
-            return 200
-        wanted = base64.b64encode(f"x-access-token:{token}".encode()).decode()
-        if not authorization:
-            return 401
-        return 200 if authorization.lower() == f"basic {wanted}".lower() else 403
+        repository = self.repository_of(path)
+        token = _token_in(authorization)
+        if token is not None:
+            self.tokens_of.setdefault(repository, set()).add(token)
+        access = self.access.get(repository)
+        is_push = "git-receive-pack" in path or "git-receive-pack" in query
+        status = 200 if access is None else access.status_of(token, is_push=is_push)
+        if status != 200:
+            self.refused.append(path)
+        elif path.endswith("/git-receive-pack") and token is not None:
+            self.pushed_by.append(token)
+        return status
+
+
+def _token_in(authorization: str) -> str | None:
+    secret = authorization.partition(" ")[2]
+    return base64.b64decode(secret).decode().partition(":")[2] if secret else None
 
 
 @contextmanager
-def serving_git(root: Path) -> Iterator[GitServer]:
-    """Serve the bare repositories of a directory until the context ends; all of them can be pushed to."""
+def serving(root: Path, access: Mapping[str, Access] = {}) -> Iterator[GitServer]:
+    """Serve the bare repositories of a directory until the context ends."""
+    server = GitServer(root, access=dict(access))
 
-    class Gateway(BaseHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            pass
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
 
         def answer(self) -> None:
-            parts = urlsplit(self.path)
-            authorization = self.headers.get("Authorization", "")
-            server.sent.append((parts.path, authorization))
+            path, _, query = self.path.partition("?")
             body = self.body()
-            status = server.status_of(parts.path, parts.query, authorization)
+            status = server.status_of(path, query, self.headers.get("Authorization") or "")
             if status == 200:
-                self.reply_of_git(parts.path, parts.query, body)
-                return
-            self.send_response(status)
-            if status == 401:
-                self.send_header("WWW-Authenticate", 'Basic realm="git"')
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+                self.reply(*self.answer_of_git(path, query, body))
+            else:
+                self.reply(status, [("WWW-Authenticate", 'Basic realm="git"')], b"")
 
         def body(self) -> bytes:
-            if self.headers.get("Transfer-Encoding", "") != "chunked":
+            if self.headers.get("Transfer-Encoding") != "chunked":
                 return self.rfile.read(int(self.headers.get("Content-Length") or 0))
             pieces = []
             while size := int(self.rfile.readline(), 16):
@@ -76,39 +111,48 @@ def serving_git(root: Path) -> Iterator[GitServer]:
             self.rfile.readline()
             return b"".join(pieces)
 
-        def reply_of_git(self, path: str, query: str, body: bytes) -> None:
+        def answer_of_git(self, path: str, query: str, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
             environment = {
                 **os.environ,
                 "GIT_PROJECT_ROOT": str(root),
                 "GIT_HTTP_EXPORT_ALL": "1",
+                "GIT_CONFIG_GLOBAL": os.devnull,
                 "GIT_CONFIG_COUNT": "1",
                 "GIT_CONFIG_KEY_0": "http.receivepack",
                 "GIT_CONFIG_VALUE_0": "true",
                 "PATH_INFO": path,
                 "QUERY_STRING": query,
                 "REQUEST_METHOD": self.command,
-                "CONTENT_TYPE": self.headers.get("Content-Type", ""),
-                "CONTENT_LENGTH": str(len(body)),
-                "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
-                "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
                 "REMOTE_USER": "tester",
                 "REMOTE_ADDR": "127.0.0.1",
+                "CONTENT_TYPE": self.headers.get("Content-Type") or "",
+                "CONTENT_LENGTH": str(len(body)),
+                "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding") or "",
+                "GIT_PROTOCOL": self.headers.get("Git-Protocol") or "",
             }
             argv = ["git", "http-backend"]
             done = subprocess.run(argv, input=body, env=environment, capture_output=True, check=True)
-            head, _, data = done.stdout.partition(b"\r\n\r\n")
-            headers = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
-            self.send_response(int(headers.pop("Status", "200").split()[0]))
-            for name, value in headers.items():
+            head, _, content = done.stdout.partition(b"\r\n\r\n")
+            lines = [line.decode().partition(": ") for line in head.split(b"\r\n")]
+            fields = {name: value for name, _, value in lines}
+            status = int(fields.pop("Status", "200").split()[0])
+            return status, list(fields.items()), content
+
+        def reply(self, status: int, fields: list[tuple[str, str]], content: bytes) -> None:
+            self.send_response(status)
+            for name, value in fields:
                 self.send_header(name, value)
-            self.send_header("Content-Length", str(len(data)))
+            self.send_header("Content-Length", str(len(content)))
             self.end_headers()
-            self.wfile.write(data)
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            pass
 
         do_GET = do_POST = answer  # noqa: N815 - the base class looks for these names
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Gateway) as http:
-        server = GitServer(root, f"http://127.0.0.1:{http.server_port}")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
         threading.Thread(target=http.serve_forever, daemon=True).start()
+        server.url = f"http://127.0.0.1:{http.server_port}"
         yield server
         http.shutdown()

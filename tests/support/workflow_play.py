@@ -8,16 +8,16 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 from fake_github import FakeGitHub
+from git_server import GitServer, header_of
 from github_runner import REPOSITORY, Payload, Run, input_variables, outputs, runner_variables
 from places import ROOT
-from private_server import GitServer, header_of
 
 BOT = "OWNER/REPO@v1"
 _EXPRESSION = re.compile(r"\$\{\{ (.*?) \}\}")
@@ -31,6 +31,8 @@ class Machine:
     permissions: Mapping[str, str]
     token: str
     handed: list[str] = field(default_factory=list)  # the actions that got the token as an input, in their order
+    secrets: set[str] = field(default_factory=set)  # the names of the secrets that a step got
+    outputs: dict[str, str] = field(default_factory=dict)  # `steps.ID.outputs.NAME` → its value
 
     @property
     def workspace(self) -> Path:
@@ -56,7 +58,10 @@ class Play:
     readable: str  # the token of a job that may read
     writable: str  # the token of a job that may write
     cache: Path | None = None  # of the jobs that compile; None: what the workflow says
+    secrets: dict[str, str] = field(default_factory=dict)  # of the repository
+    after: dict[str, Callable[[], object]] = field(default_factory=dict)  # job → what happens when it has ended
     run_id: int = 100
+    artifact_id: int = 0  # of the last artifact
     machines: dict[str, Machine] = field(default_factory=dict)
     results: dict[str, str] = field(default_factory=dict)
     runs: dict[str, Run] = field(default_factory=dict)
@@ -82,6 +87,7 @@ class Play:
             for step in job["steps"]:
                 if not self.step(machine, name, step, event, payload, sha, ref):
                     self.results[name] = "failure"
+            self.after.get(name, lambda: None)()
         return self.runs[jobs[-1]]
 
     def step(
@@ -92,9 +98,12 @@ class Play:
         action = step["uses"].partition("@")[0]
         if self.results[name] == "failure" and step.get("if") != "always()":
             return True
+        if "if" in step and step["if"] != "always()" and not self.value(f"${{{{ {step['if']} }}}}", machine):
+            return True
+        machine.secrets |= {secret for secret, text in self.secrets.items() if text in given.values()}
         if any(machine.token in value for value in given.values()):
             machine.handed.append(action)
-        artifact = self.home / f"artifacts-{self.run_id}" / given.get("name", "none")
+        artifact = self.artifact(given.get("name", ""), given.get("artifact-ids", ""))
         if action == "actions/checkout":
             fetched = self.checkout(machine, given, sha)
             return fetched or bool(step.get("continue-on-error"))
@@ -102,6 +111,9 @@ class Play:
             uploaded = machine.workspace / given["path"]
             if uploaded.is_dir():
                 shutil.copytree(uploaded, artifact, dirs_exist_ok=True, symlinks=True)
+                self.artifact_id += 1
+                shutil.copytree(uploaded, self.artifact("", str(self.artifact_id)), symlinks=True)
+                machine.outputs[f"steps.{step.get('id')}.outputs.artifact-id"] = str(self.artifact_id)
         if action == "actions/download-artifact":
             if not artifact.is_dir():
                 return bool(step.get("continue-on-error"))
@@ -111,10 +123,22 @@ class Play:
             return self.runs[name].code == 0
         return True
 
+    def artifact(self, name: str, number: str = "") -> Path:
+        """The files of an artifact of this run by its name, or by the id that no later artifact has."""
+        return self.home / f"artifacts-{self.run_id}" / (f"id-{number}" if number else f"name-{name}")
+
     def value(self, text: str, machine: Machine) -> str:
         """The text with its expressions worked out."""
         known = {"github.workflow": "test", "github.token": machine.token}
-        known |= {f"needs.{name}.result": result for name, result in self.results.items()}
+        results = dict.fromkeys(self.workflow["jobs"], "skipped") | self.results
+        known |= {f"needs.{name}.result": result for name, result in results.items()}
+        known |= {f"secrets.{name}": secret for name, secret in self.secrets.items()}
+        known |= machine.outputs
+        for name, job in self.workflow["jobs"].items():
+            for output, expression in job.get("outputs", {}).items():
+                made = self.machines[name].outputs if name in self.results else {}
+                found = _EXPRESSION.fullmatch(expression)
+                known[f"needs.{name}.outputs.{output}"] = made.get(found[1], "") if found else ""
         return _EXPRESSION.sub(lambda match: known.get(match[1], "x"), text)
 
     def checkout(self, machine: Machine, given: Mapping[str, str], sha: str) -> bool:

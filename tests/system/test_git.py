@@ -345,3 +345,25 @@ def test_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_git(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(top))
     assert repository_of(top, Cancel()) == Repository(None, SourceInfo())
+
+
+@pytest.mark.parametrize(
+    ("origin", "expected"),
+    [
+        ("https://github.com/octo/repo", "https://github.com/my-org/sizes"),
+        ("https://github.com/octo/repo.git", "https://github.com/my-org/sizes.git"),
+        ("https://github.com/octo/repo/", "https://github.com/my-org/sizes"),
+        ("git@github.com:octo/repo.git", "git@github.com:my-org/sizes.git"),
+        ("ssh://git@host:22/octo/repo", "ssh://git@host:22/my-org/sizes"),
+    ],
+)
+def test_another_repository_is_beside_origin(tmp_path: Path, origin: str, expected: str) -> None:
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "remote", "add", "origin", origin)
+    assert Git(tmp_path, Cancel()).address_beside_origin("my-org/sizes") == expected
+
+
+def test_without_origin_no_other_repository_is_known(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet")
+    with pytest.raises(InputError, match="the address of my-org/sizes is not known"):
+        Git(tmp_path, Cancel()).address_beside_origin("my-org/sizes")

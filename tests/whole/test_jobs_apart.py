@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from action_stage import MODEL, Stage
 from fake_github import FakeGitHub
+from git_server import Access, header_of, serving
 from github_runner import MARKER, git, pull_event, push_event, queue_event, queue_ref
-from private_server import header_of, serving
 from workflow_play import Play
 
 CONTENTS = {"contents": "read"}
@@ -53,8 +53,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 def play(stage: Stage) -> Iterator[Play]:
     readable = stage.hub.token(permissions=CONTENTS)
     writable = stage.hub.token(permissions=WRITER)
-    git(stage.origin.bare, "config", "http.receivepack", "true")
-    with serving(stage.home, {readable: False, writable: True}) as server:
+    with serving(stage.home, {"origin.git": Access({readable: False, writable: True})}) as server:
         yield Play(stage.home / "plays", "code-size.yml", stage.hub, server, readable, writable)
     stage.hub.assert_contract()
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from documents import Block, blocks
 from fake_github import FakeGitHub
+from git_server import Access, serving
 from github_runner import MARKER, Origin, git, pull_event
 from places import ROOT
-from private_server import serving
 from real_compilers import own_cache
 from workflow_play import BOT, Play
 
@@ -88,7 +88,8 @@ def cache(tmp_path: Path) -> Path:
 def play(tmp_path: Path, hub: FakeGitHub, origin: Origin, cache: Path) -> Iterator[Play]:
     readable = hub.token(permissions={"contents": "read"})
     writable = hub.token(permissions=WRITER)
-    with serving(origin.bare.parent, {readable: False, writable: True}, public=True) as server:
+    access = Access({readable: False, writable: True}, public=True)
+    with serving(origin.bare.parent, {origin.bare.name: access}) as server:
         yield Play(
             home=tmp_path / "plays",
             file=WORKFLOW.name,

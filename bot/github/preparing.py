@@ -1,0 +1,70 @@
+"""The job before measuring: with tokens that the measuring job may not have, it checks and fetches.
+
+It runs no compiler and no file of the pull request. It hands over files: the stored baselines of another repository.
+"""
+
+from __future__ import annotations
+
+from bot.config.configuration import Config
+from bot.errors import BotError, Interrupted, UsageError
+from bot.github.opening import (
+    Services,
+    branch_of,
+    judging_rules,
+    other_repository,
+    require_fitting_token,
+    wanted_sides,
+)
+from bot.github.reporting import without_files
+from bot.github.repository import require_open_conversation
+from bot.show.filters import plural
+from bot.store.entries import by_commit
+from bot.study.prepare import require_writable
+
+
+def prepare(services: Services) -> None:
+    """Check that the report can be posted, and copy the baselines of another repository to `out`.
+
+    Raises:
+        UsageError: there is nothing to do, or a token for no other repository.
+        NetworkError: the pull request is missing or locked, or the other repository cannot be read.
+    """
+    context, inputs, say = services.context, services.inputs, services.show.say
+    if context.story == "nothing":
+        say(f"nothing to do: {context.why}")
+        return
+    number = context.pull.number if context.pull else inputs.pull_request
+    if services.hub is not None and number is not None:
+        require_open_conversation(services.hub, number)
+        say(f"the report can be posted to #{number}")
+    config = judging_rules(services)[0]
+    require_fitting_token(services, config)
+    if other_repository(services, config):
+        _copy_baselines(services, config)
+    elif services.hub is None:
+        hint = "give a token, or name another repository in the configuration: baseline: {repository: OWNER/NAME}"
+        raise UsageError("is missing", where="input github-token", hint=hint)
+
+
+def _copy_baselines(services: Services, config: Config) -> None:
+    """Copy what is stored of the base and of its ancestors: all that the jobs after this one look at."""
+    require_writable(services.out)
+    store = branch_of(services, config)
+    at = by_commit(store, config.report_id)
+    line = _line(services, config) if at else ()
+    entries = [entry for sha in line for entry in at.get(sha, [])]
+    store.copy(entries, services.out)
+    services.show.say(f"copied {plural(len(entries), 'baseline')} to {services.out}")
+
+
+def _line(services: Services, config: Config) -> tuple[str, ...]:
+    """The commit that the head is compared with, and its first parents as far as the bot looks."""
+    tip = services.context.sha
+    if services.context.story == "review":
+        try:
+            tip = wanted_sides(without_files(services))[0].sha or tip
+        except Interrupted:
+            raise
+        except BotError as error:  # the job that measures ends with it
+            services.show.say(f"the base of this run is not known: {error.line}")
+    return (tip, *services.git.ancestors(tip, config.baseline.ancestors))
