@@ -21,12 +21,12 @@ _MOST_NESTED = 200  # Brackets within brackets: real ones have under 20
 _MOST_VALUE_CHARACTERS = 100_000  # Of one configuration with its aliases written out: real ones have hundreds
 
 _TOKEN = re.compile(
-    r'"(?:[^"\\]|\\.)*"|//[^\n]*|->|[<>=]=|[\[\](){}<>]'
+    r'"(?:[^"\\]|\\.)*"|//[^\n]*|[-=]>|[<>=]=|[\[\](){}<>]'
     r"|(?<![\w.$#%@!^-])(?:lowering_config|translation_info) = (?=#)",
     re.DOTALL,
 )
 """Strings and comments as wholes, so that a bracket in one counts for nothing; arrows and comparisons, too."""
-_PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|->|[\[\](){}<>]|,', re.DOTALL)
+_PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[-=]>|[<>=]=|[\[\](){}<>]|,', re.DOTALL)
 _CLOSER = {"<": ">", "[": "]", "(": ")", "{": "}"}
 _ALIAS = re.compile(r"^(#[A-Za-z_][\w$]*) = (.*)$", re.MULTILINE)
 _ALIAS_USE = re.compile(r'"(?:[^"\\]|\\.)*"|#[A-Za-z_][\w$]*(?![\w$.<])', re.DOTALL)
@@ -97,7 +97,12 @@ def configurations(text: str) -> tuple[Configuration, ...]:
             open_at.append(token.start())
             if len(open_at) > _MOST_NESTED:
                 raise MalformedBinary(f"more than {_MOST_NESTED} brackets within each other", where=_WHERE)
+        elif word == ">":
+            if open_at and text[open_at[-1]] == "<":  # else it compares
+                opener_of[token.start()] = open_at.pop()
         elif word in _CLOSER.values():
+            while open_at and text[open_at[-1]] == "<":  # it compares, as nothing closed it
+                open_at.pop()
             if not open_at or _CLOSER[text[open_at[-1]]] != word:
                 raise MalformedBinary(f"a {word} closes nothing", where=_WHERE)
             opener_of[token.start()] = open_at.pop()
@@ -106,8 +111,9 @@ def configurations(text: str) -> tuple[Configuration, ...]:
             position = _attribute_end(text, token.end())
             if place is not None:
                 found.append(_configuration(place, text, token.end(), position, aliases))
-    if open_at:
-        raise MalformedBinary(f"a {text[open_at[-1]]} is never closed", where=_WHERE)
+    unclosed = [text[start] for start in open_at if text[start] != "<"]
+    if unclosed:
+        raise MalformedBinary(f"a {unclosed[-1]} is never closed", where=_WHERE)
     return tuple(found)
 
 

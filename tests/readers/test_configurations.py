@@ -108,6 +108,10 @@ PLACES = {
         "%1 = a.attention {decomposition_config = {qk_attrs = {other, C}}} ins(%a)",
         "a.attention decomposition_config.qk_attrs",
     ),
+    "behind comparisons and arrows": (
+        "x.while %a < %b {\n  x.if 1 > 2 => !x.t {\n  }\n  a.b {C} : () => ()\n}",
+        "a.b",
+    ),
     "before a comment": ("a.b {x = 1, C} // in words: lowering_config = #c.d<{", "a.b"),
 }
 
