@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
-from bot.compiler.compiling import CompileSetup
+from bot.compiler.compiling import CompileInput, CompileSetup, compile_to
+from bot.compiler.toolchain import UNTHREADED
 from bot.core.explanation import code_differs
 from bot.core.proof import NOT_TRIED, PROVED, REFUTED, KnobProof, little_bytes, status_of
 from bot.core.snapshot import Dispatch, Failure
 from bot.errors import MalformedBinary
 from bot.readers.configurations import NotTransplantable, differing_knobs, transplanted
-from bot.study.compiling_alone import CONFIGURATIONS, AloneCode, compile_from
+from bot.study.compiling_alone import CONFIGURATIONS, SOURCES, AloneCode, compile_from
+from bot.system.files import temporary_directory
 
 MOST_COMPILES = 10
 """Compiles that one experiment may take: head as it is, head with all values, and one for each value left out."""
@@ -33,6 +36,58 @@ class ConfiguredPair:
     head: Dispatch
     base_text: str
     head_text: str
+
+
+class DispatchSide(Protocol):
+    """One dispatch on one side, and what compiles it there."""
+
+    @property
+    def setup(self) -> CompileSetup:
+        """How the side compiles."""
+
+    @property
+    def argv(self) -> Sequence[str]:
+        """The flags of the build, with the lifted stack limit where it needs that."""
+
+    @property
+    def row(self) -> Dispatch:
+        """The dispatch as it was measured."""
+
+    @property
+    def source(self) -> str | Failure:
+        """The IR of its executable before its target's passes, or why there is none."""
+
+
+def proof_of(base: DispatchSide, head: DispatchSide, most_compiles: int = MOST_COMPILES) -> KnobProof:
+    """Return the proof of a dispatch's configuration, made from the source of its executable on both sides.
+
+    Two partial compiles, up to the configuration, come before those that the budget counts.
+    """
+    why = why_no_experiment(base.row, head.row)
+    moved_bytes = moved_code_bytes(base.row, head.row)
+    if why:
+        return KnobProof(NOT_TRIED, why, moved_bytes=moved_bytes)
+    texts = list[str]()
+    for name, side in (("base", base), ("head", head)):
+        text = _configured_text(side)
+        if isinstance(text, Failure):
+            why = f"the configuration is not known on {name}: {text.first_line}"
+            return KnobProof(NOT_TRIED, why, moved_bytes=moved_bytes)
+        texts.append(text)
+    pair = ConfiguredPair(base.row, head.row, *texts)
+    return prove_configuration(head.setup, head.argv, pair, most_compiles)
+
+
+def _configured_text(side: DispatchSide) -> str | Failure:
+    """Return the IR of the executable behind the passes that choose its configuration."""
+    if isinstance(side.source, Failure):
+        return side.source
+    options = (f"--compile-from={SOURCES}", f"--compile-to={CONFIGURATIONS}", UNTHREADED)
+    with temporary_directory("configured-", side.setup.session.scratch) as directory:
+        path = directory / "source.mlir"
+        path.write_text(side.source, encoding="utf-8")
+        source = CompileInput(side.row.executable, path)
+        return compile_to(side.setup, (*side.argv, *options), source)
 
 
 def prove_configuration(
@@ -58,16 +113,11 @@ def _compiled(setup: CompileSetup, argv: Sequence[str], entry_point: str, text: 
 
 def prove_with(compile_head: Compile, pair: ConfiguredPair, most_compiles: int = MOST_COMPILES) -> KnobProof:
     """Return the proof of one dispatch, made with this way to compile head."""
-    base_bytes, head_bytes = pair.base.code_bytes, pair.head.code_bytes
-    if base_bytes is None or head_bytes is None:
-        side = "base" if base_bytes is None else "head"
-        return KnobProof(NOT_TRIED, f"the code bytes are not known on {side}")
-    moved_bytes = head_bytes - base_bytes
+    moved_bytes, head_bytes = moved_code_bytes(pair.base, pair.head), pair.head.code_bytes
     untried = partial(KnobProof, NOT_TRIED, moved_bytes=moved_bytes)
-    if code_differs(pair.base, pair.head) is False:
-        return untried(SAME_CODE)
-    if moved_bytes == 0:
-        return untried(SAME_SIZE)
+    why = why_no_experiment(pair.base, pair.head)
+    if moved_bytes is None or head_bytes is None or why:
+        return untried(why)
     try:
         knobs = differing_knobs(pair.base_text, pair.head_text)
     except MalformedBinary as error:
@@ -107,6 +157,23 @@ def prove_with(compile_head: Compile, pair: ConfiguredPair, most_compiles: int =
         is_exact=after.code is not None and after.code == pair.base.code,
         compiles=experiment.compiles,
     )
+
+
+def moved_code_bytes(base: Dispatch, head: Dispatch) -> int | None:
+    """Return head − base; None where a size is not known."""
+    if base.code_bytes is None or head.code_bytes is None:
+        return None
+    return head.code_bytes - base.code_bytes
+
+
+def why_no_experiment(base: Dispatch, head: Dispatch) -> str:
+    """Say why there is nothing to prove of two dispatches; empty where there is."""
+    if base.code_bytes is None or head.code_bytes is None:
+        side = "base" if base.code_bytes is None else "head"
+        return f"the code bytes are not known on {side}"
+    if code_differs(base, head) is False:
+        return SAME_CODE
+    return SAME_SIZE if base.code_bytes == head.code_bytes else ""
 
 
 class _Experiment:

@@ -8,11 +8,10 @@ from functools import partial
 
 from bot.compiler.compiling import CompileInput, CompileSetup
 from bot.core.defaults import DefaultChange
-from bot.core.explanation import code_differs
 from bot.core.proof import NOT_TRIED, KnobProof, little_bytes, status_of
 from bot.core.snapshot import Dispatch, Failure
 from bot.study.compiling_alone import SOURCES, AloneCode, compile_from, executables_at
-from bot.study.proving import SAME_CODE, SAME_SIZE
+from bot.study.proving import moved_code_bytes, why_no_experiment
 from bot.system.files import temporary_directory
 
 _BOOLEANS = ("true", "false")
@@ -63,16 +62,11 @@ def base_default(base: BuildSide, change: DefaultChange) -> str | Failure:
 
 def prove_default(base: BuildSide, head: BuildSide, change: DefaultChange) -> KnobProof:
     """Return what becomes of a dispatch's change where head is compiled with base's default of one option."""
-    base_bytes, head_bytes = base.row.code_bytes, head.row.code_bytes
-    if base_bytes is None or head_bytes is None:
-        side = "base" if base_bytes is None else "head"
-        return KnobProof(NOT_TRIED, f"the code bytes are not known on {side}")
-    moved_bytes = head_bytes - base_bytes
+    moved_bytes, head_bytes = moved_code_bytes(base.row, head.row), head.row.code_bytes
     untried = partial(KnobProof, NOT_TRIED, moved_bytes=moved_bytes)
-    if code_differs(base.row, head.row) is False:
-        return untried(SAME_CODE)
-    if moved_bytes == 0:
-        return untried(SAME_SIZE)
+    why = why_no_experiment(base.row, head.row)
+    if moved_bytes is None or head_bytes is None or why:
+        return untried(why)
     if change.head is None:
         return untried(f"head does not report the default of {change.option}")
     for side, flags in (("base", base.argv), ("head", head.argv)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import pytest
 from alone_stage import AloneStage, compile_setup, measured
@@ -16,8 +17,8 @@ from bot.compiler.compiling import CompileSetup
 from bot.core.proof import NOT_TRIED, PARTLY, PROVED, REFUTED, KnobProof, joint_proof, status_of
 from bot.core.snapshot import Dispatch, Failure
 from bot.readers.configurations import NotTransplantable, configurations, differing_knobs, transplanted
-from bot.study.compiling_alone import CONFIGURATIONS, AloneCode, compile_from
-from bot.study.proving import ConfiguredPair, prove_configuration, prove_with
+from bot.study.compiling_alone import CONFIGURATIONS, SOURCES, AloneCode, compile_from
+from bot.study.proving import ConfiguredPair, proof_of, prove_configuration, prove_with
 
 BASE, HEAD = "3.11.0", "3.13.0"
 TARGETS = "llvm-cpu-x86_64, llvm-cpu-aarch64, llvm-cpu-riscv64, cuda, rocm, vulkan-spirv, metal-spirv, vmvx"
@@ -49,6 +50,16 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, AloneStage]:
         release: measured(tmp_path_factory.mktemp("side"), release, PRODUCT, TARGETS)
         for release in (BASE, HEAD)
     }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Side:
+    """One dispatch on one side."""
+
+    setup: CompileSetup
+    argv: tuple[str, ...]
+    row: Dispatch
+    source: str | Failure
 
 
 def dispatch(setup: CompileSetup, flags: tuple[str, ...], text: str) -> Dispatch:
@@ -90,6 +101,16 @@ def test_a_tile_size_that_carries_the_growth_is_proved(
     assert proof.moved_bytes == head_bytes - base_bytes
     assert proof.restored_bytes == head_bytes - proof.bytes_after
     assert head_bytes > 10 * base_bytes
+    # The same from the source of the executable.
+    sides = []
+    for release, stage in stages.items():
+        (cell,) = (cell for cell in stage.side.cells if cell.key.target == "llvm-cpu-x86_64")
+        source = stage.texts(setups[release], cell, SOURCES)[rows[release].executable]
+        sides.append(Side(setups[release], stage.argv(cell), rows[release], source))
+    assert proof_of(sides[0], sides[1]) == proof
+    lost = replace(sides[1], source=Failure("read", "no source"))
+    assert proof_of(sides[0], lost).why == "the configuration is not known on head: no source"
+    assert proof_of(sides[0], sides[0]).why == "the code is the same on both sides"
     swapped = ConfiguredPair(rows[HEAD], rows[BASE], texts[HEAD], texts[BASE])
     back = prove_configuration(setups[BASE], argv, swapped)
     assert (back.knobs, back.moved_bytes) == (proof.knobs, base_bytes - head_bytes)
