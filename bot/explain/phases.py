@@ -17,6 +17,7 @@ from bot.core.snapshot import Cell, Dispatch
 from bot.core.words import noun_of
 from bot.explain.matching import MEMORY_NUMBERS, IndexedCell, Match, is_opaque, numbers
 from bot.explain.root_causes import PIPELINE, SOURCE_CHANGED, UNNAMED, knobs, turned
+from bot.explain.strategies import configured_parts, same_configuration, without_operations
 from bot.explain.texts import Texts
 
 
@@ -140,7 +141,9 @@ def same_numbers(base: Dispatch, head: Dispatch) -> bool:
 
 def strategy_differs(base: Dispatch, head: Dispatch) -> bool | None:
     """Whether the configuration differs; None where it was not read on a side."""
-    return None if base.strategy is None or head.strategy is None else base.strategy != head.strategy
+    if base.strategy is None or head.strategy is None:
+        return None
+    return not same_configuration(base.strategy, head.strategy)
 
 
 def unconfigured(base: Dispatch, head: Dispatch) -> str:
@@ -421,7 +424,8 @@ def _clean(line: str) -> str:
 @lru_cache(maxsize=4096)
 def strategy_diff(base: str, head: str) -> tuple[str, ...]:
     """Unified diff of two configurations, a line for each value with a name."""
-    rows = ((f"{name} = {'; '.join(values)}" for name, values in knobs(one).items()) for one in (base, head))
+    sides = without_operations(base, head)
+    rows = ((f"{name} = {'; '.join(values)}" for name, values in knobs(parts).items()) for parts in sides)
     return unified(*map("\n".join, rows))
 
 
@@ -432,7 +436,8 @@ def strategy_note(base: str, head: str) -> str:
     if not changes:
         return UNNAMED
     shown = [f"{name} {change}" for name, change in islice(changes.items(), NOTED_KNOBS)]
-    same = "" if PIPELINE in changes else f"{knobs(head)[PIPELINE][0]} … "
+    pipeline = knobs(configured_parts(head))[PIPELINE][0]
+    same = "" if PIPELINE in changes else f"{pipeline} … "
     more = f"; {len(changes) - NOTED_KNOBS} more" if len(changes) > NOTED_KNOBS else ""
     return _clean(same + "; ".join(shown) + more)
 

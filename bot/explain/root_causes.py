@@ -24,22 +24,28 @@ from bot.core.explanation import (
 from bot.core.parting import NOT_TRACED
 from bot.core.snapshot import CellKey
 from bot.core.words import noun_of
+from bot.explain.strategies import without_operations
 
 PIPELINE = "pipeline"
 _KNOB = re.compile(r"([A-Za-z_]\w*) = ((?:\[[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\])|[\w.+-]+)")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _NUMBER = re.compile(r"-?\d+")
 _MOST_PAIRS = 2
-_LONGEST = 4_000  # Of a configuration, in characters: real ones have hundreds
+_LONGEST = 16_000  # Of a configuration, in characters: real ones have hundreds
 SET, UNSET = "set", "not set"
 SOURCE_CHANGED = "the model is the same, and another file that the command reads changed"
+ON_OTHER_OPERATIONS = "with the same values on other operations"
 UNNAMED = "a different configuration, in which no value with a name differs"
 
 
 @lru_cache(maxsize=4096)
-def knobs(configuration: str) -> Mapping[str, tuple[str, ...]]:
-    """Name → its values, one for each configuration that has it, in order; a word alone is `set`."""
-    configuration, values = configuration[:_LONGEST], dict[str, tuple[str, ...]]()
+def knobs(parts: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
+    """Name → its values, one for each configuration that has it, in order; a word alone is `set`.
+
+    Args:
+        parts: the pipeline and the configurations, without the names of their operations.
+    """
+    configuration, values = " | ".join(parts)[:_LONGEST], dict[str, tuple[str, ...]]()
     for name, value in _KNOB.findall(configuration):
         values[name] = (*values.get(name, ()), value)
     pipeline, *words = _WORD.findall(_KNOB.sub(" ", configuration)) or [""]
@@ -49,9 +55,24 @@ def knobs(configuration: str) -> Mapping[str, tuple[str, ...]]:
 @lru_cache(maxsize=4096)
 def turned(base: str, head: str) -> Mapping[str, str]:
     """Knob that differs → its change: `1 → 8` for elements that differ, else both values."""
-    left, right = knobs(base), knobs(head)
+    sides = without_operations(base, head)
+    left, right = map(knobs, sides)
     names = [name for name in {**left, **right} if left.get(name) != right.get(name)]
-    return {name: _change(left.get(name, ()), right.get(name, ())) for name in names}
+    changes = {name: _change(left.get(name, ()), right.get(name, ())) for name in names}
+    return changes or _on_other_operations(*sides)
+
+
+def _on_other_operations(base: tuple[str, ...], head: tuple[str, ...]) -> dict[str, str]:
+    """The knobs whose values are the same, and on other operations; of as many operations on both sides."""
+    if len(base) != len(head):
+        return {}
+    changes = dict[str, str]()
+    for parts in zip(base, head, strict=True):
+        left, right = (dict(_KNOB.findall(part[:_LONGEST])) for part in parts)
+        for name in {**left, **right}:
+            if left.get(name) != right.get(name):
+                changes[name] = ON_OTHER_OPERATIONS
+    return changes
 
 
 @lru_cache(maxsize=4096)
@@ -61,7 +82,7 @@ def _turns(base: str, head: str) -> tuple[tuple[str, str], ...]:
 
 def _change(base: tuple[str, ...], head: tuple[str, ...]) -> str:
     """The very values: two changes are told alike only where they are."""
-    if len(base) == len(head) and [_NUMBER.sub("", one) for one in base] == [_NUMBER.sub("", one) for one in head]:
+    if len(base) == len(head) and [_NUMBER.sub("0", one) for one in base] == [_NUMBER.sub("0", one) for one in head]:
         pairs = zip(_NUMBER.findall("; ".join(base)), _NUMBER.findall("; ".join(head)), strict=True)
         moved = sorted({pair for pair in pairs if pair[0] != pair[1]})
         if len(moved) <= _MOST_PAIRS:
@@ -70,6 +91,8 @@ def _change(base: tuple[str, ...], head: tuple[str, ...]) -> str:
     if base and head and not (gone and come):  # other configurations have it, too, or no longer
         count, of = (gone or come).total(), "; ".join(gone or come)
         return f"{of} in {count} {noun_of(count, 'configuration')} {'fewer' if gone else 'more'}"
+    if (distinct := tuple(dict.fromkeys(base))) != tuple(dict.fromkeys(head)):
+        base, head = distinct, tuple(dict.fromkeys(head))
     return f"{'; '.join(base) or UNSET} → {'; '.join(head) or UNSET}"
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ir_child import Child, compiled
 from places import FIXTURES
 
+from bot.readers.configurations import configurations as configurations_of
 from bot.readers.ir_worker.ir_program import COMPONENT_CHARACTERS, component_of
 
 HERE = FIXTURES / "ir"
@@ -385,11 +386,16 @@ def test_strategies_of_the_compilers_own_dumps(worker: Child, dumps: Path) -> No
     path = dumps / "named.9.executable-configurations.mlir"
     found, text = configured(worker, str(path))["functions"], path.read_text()
     assert [*found] == [row["entry_point"] for row in ANSWERS["program"]["entry_points"]]
+    read = list[list[str]]()
     for line in found.values():
         pipeline, *configurations = line.split(" | ")
         assert re.match(r"(CPU)?DoubleTilingExpert( \{enable_loop_peeling\})?$", pipeline)
-        assert configurations and len(set(configurations)) == len(configurations)
-        assert all(f"lowering_config<{each}>" in text for each in configurations)  # nothing of them is lost
+        read += [configuration.split(": ", 1) for configuration in configurations]
+    # Nothing of them is lost, as another reader says that takes them from the text.
+    written = [each for each in configurations_of(text) if not each.is_translation]
+    bodies = (each.written(each.values).partition("<")[2].removesuffix(">") for each in written)
+    assert read == [[each.operation, body] for each, body in zip(written, bodies, strict=True)]
+    assert len(read) > len(found)
 
 
 CONFIGURED = """
@@ -435,12 +441,13 @@ def test_strategies_in_all_notations(worker: Child, tmp_path: Path) -> None:
             continue
         understood += 1
         head = f"{pipeline} workgroup_size = [32, 1, 1] subgroup_size = 32 {{bank = 1 : i64}}"
-        rest = 'decomposition_config = {x = 1 : i32} | mine.tuning_strategy = "a b"'
-        sizes, tiles = "{thread = [4], workgroup = [128]}", "tile_sizes = [[1, 32], [1, 1]]"
+        rest = 'mine.op: decomposition_config = {x = 1 : i32} | mine.op: mine.tuning_strategy = "a b"'
+        size, tiles = "mine.op: {thread = [4], workgroup = [128]}", "mine.op: tile_sizes = [[1, 32], [1, 1]]"
+        sizes, both_tiles = f"{size} | {size}", f"{tiles} | {tiles}"
         assert answer["functions"] == {"inside": f"{head} | {sizes} | {rest}", "last": f"{head} | {tiles}"}
         both = CONFIGURED.replace(variant, f"{variant}\n{other}").replace("PIPELINE", notation)
         functions = configured(worker, written(tmp_path, both))["functions"]
-        assert functions["inside"] == f"{head} | {sizes} | {rest} || {head} | {tiles} | {rest}"
+        assert functions["inside"] == f"{head} | {sizes} | {rest} || {head} | {both_tiles} | {rest}"
         assert functions["last"] == f"{head} | {tiles}"
     assert understood in (1, 3)
 

@@ -178,7 +178,7 @@ def _constant(value: Any, makers: Mapping[Any, Any]) -> int | None:
 
 
 def strategies(ir: Any, module: Any) -> Answer:
-    """Function → `pipeline, sizes and options | configuration of an operation | …`, each configuration once.
+    """Function → `pipeline, sizes and options | operation: its configuration | …`, one part for each configuration.
 
     The functions of `hal.executable.variant`s that have a `translation_info` (`9.executable-configurations`); one
     that several variants configure differently has all of it.
@@ -186,18 +186,18 @@ def strategies(ir: Any, module: Any) -> Answer:
     texts: dict[str, dict[str, None]] = {}
     for variant in collect(ir, module, ("hal.executable.variant",)):
         # Walks give inner operations first: those before a function, since the last one, are its own.
-        configurations: dict[str, None] = {}
+        configurations: list[str] = []
         for op in collect(ir, variant, lambda name: not name.startswith(_NEVER_CONFIGURED)):
             for named in (op.attributes[number] for number in range(len(op.attributes))):
                 if named.name == "lowering_config":
-                    configurations[_short(str(named.attr))] = None
+                    configurations.append(f"{op.name}: {_short(str(named.attr))}")
                 elif named.name == "compilation_info" or named.name.endswith(("config", "strategy")):
-                    configurations[f"{named.name} = {_short(str(named.attr))}"] = None
+                    configurations.append(f"{op.name}: {named.name} = {_short(str(named.attr))}")
             if op.name == "func.func":
                 if "translation_info" in op.attributes:
                     text = " | ".join([_translation(str(op.attributes["translation_info"])), *configurations])
                     texts.setdefault(name_of(op), {})[" ".join(text.split())] = None
-                configurations = {}
+                configurations = []
     return {"functions": {name: " || ".join(each) for name, each in texts.items()}}
 
 

@@ -1,0 +1,67 @@
+"""Asks a compiler for its options and their defaults: its library by the C API, and its help for all other names."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from bot.compiler.toolchain import LIBRARY, NO_BYTE_CODE, Toolchain
+from bot.core.defaults import OptionDefaults
+from bot.core.json_text import parse_json
+from bot.core.policy import here
+from bot.core.snapshot import Failure
+from bot.errors import InputError
+from bot.system.files import read_bounded, temporary_directory
+from bot.system.processes import Cancel, run
+
+_WORKER = Path(__file__).parents[1] / "readers" / "options_worker.py"
+_MOST_BYTES = 1 << 24
+_HELP_NAME = re.compile(r"^ {1,8}(--?[A-Za-z][\w.-]*)", re.MULTILINE)
+_FOLDER = "(folder of the compiler)"
+
+
+def option_defaults(toolchain: Toolchain, cancel: Cancel) -> OptionDefaults | Failure:
+    """Return the options of a compiler, or why they are not known.
+
+    Paths in the compiler's own folder are written alike for every compiler.
+    """
+    folders = [toolchain.binary.parent, toolchain.binary.parent.parent / "lib"]
+    library = next((folder / LIBRARY for folder in folders if (folder / LIBRARY).is_file()), None)
+    if library is None:
+        return Failure("option", f"there is no {LIBRARY} beside this compiler")
+    with temporary_directory("options-") as directory:
+        answer, names = directory / "answer.json", directory / "help.txt"
+        asked = run(
+            [sys.executable, "-I", "-S", *NO_BYTE_CODE, str(_WORKER), str(library)],
+            cancel=cancel,
+            stdout=answer,
+            cwd=directory,
+            timeout_seconds=toolchain.patience_seconds,
+        )
+        if not asked.ok:
+            return Failure("option", f"the defaults of the options cannot be read: {_last_line(asked.output)}")
+        helped = run(
+            [str(toolchain.binary), "--help-hidden"],
+            cancel=cancel,
+            stdout=names,
+            cwd=directory,
+            timeout_seconds=toolchain.patience_seconds,
+        )
+        if not helped.ok:
+            return Failure("option", "the compiler does not answer --help-hidden")
+        try:
+            flags = parse_json(read_bounded(answer, "the list of options", _MOST_BYTES))
+            text = read_bounded(names, "the help of the compiler", _MOST_BYTES).decode("utf-8", "replace")
+        except (InputError, ValueError, OSError):
+            return Failure("option", here("the options of the compiler cannot be read"))
+    if not isinstance(flags, list) or not all(isinstance(flag, str) for flag in flags):
+        return Failure("option", "the library of the compiler gives no list of options")
+    pairs = (flag.replace(str(library.parent), _FOLDER).partition("=") for flag in flags)
+    named = {f"--{name.lstrip('-')}" for name in _HELP_NAME.findall(text)}
+    return OptionDefaults({option: value for option, _, value in pairs}, frozenset(named))
+
+
+def _last_line(output: str) -> str:
+    lines = output.strip().splitlines()
+    return lines[-1][:200] if lines else "the process ended without a word"

@@ -1,0 +1,58 @@
+"""The options of two compilers with their defaults, compared: a changed default can cause what no flag asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bot.core.record import Record
+
+
+class OptionDefaults(Record, frozen=True):
+    """The options of one compiler."""
+
+    # option (`--iree-input-type`) → its default, as the compiler writes it; of those that it reports
+    defaults: Mapping[str, str]
+    # every option that its help names, those without a reported default too
+    named: frozenset[str]
+
+
+class DefaultChange(Record, frozen=True):
+    """One option whose default is not the same on both sides, or is reported on one side only."""
+
+    option: str
+    # base, head: the default; None where the compiler has the option and does not report its default
+    base: str | None
+    head: str | None
+
+    @property
+    def is_known(self) -> bool:
+        """True where both sides report a default, and these differ."""
+        return self.base is not None and self.head is not None
+
+
+class ChangedDefaults(Record, frozen=True):
+    """What differs in the options of two compilers, each list sorted by name."""
+
+    changed: tuple[DefaultChange, ...]  # both sides report a default
+    unreported: tuple[DefaultChange, ...]  # both sides have the option, and one does not report its default
+    base_only: tuple[str, ...]  # options that head does not have
+    head_only: tuple[str, ...]
+
+
+def compare_defaults(base: OptionDefaults, head: OptionDefaults) -> ChangedDefaults:
+    """Return what differs; options whose default neither side reports are not compared."""
+    changed, unreported = list[DefaultChange](), list[DefaultChange]()
+    base_only, head_only = list[str](), list[str]()
+    for option in sorted(base.defaults.keys() | head.defaults.keys()):
+        change = DefaultChange(option, base.defaults.get(option), head.defaults.get(option))
+        if change.base == change.head:
+            continue
+        if change.is_known:
+            changed.append(change)
+        elif change.base is None and option not in base.named:
+            head_only.append(option)
+        elif change.head is None and option not in head.named:
+            base_only.append(option)
+        else:
+            unreported.append(change)
+    return ChangedDefaults(tuple(changed), tuple(unreported), tuple(base_only), tuple(head_only))

@@ -1,0 +1,102 @@
+"""Proofs: experiments that put a cause of base into head and count the bytes that go back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bot.core.record import Amount, Count, Record
+
+PROVED, PARTLY, REFUTED, NOT_TRIED = STATUSES = ("proved", "partly", "refuted", "not-tried")
+LEAST_PROVED_PERCENT, MOST_PROVED_PERCENT = 90, 110
+"""A cause is proved where undoing it restores this share of a change."""
+LEAST_PARTLY_PERCENT = 10
+"""A cause is refuted where undoing it restores less than this share of a change."""
+LITTLE_BYTES, LITTLE_PERCENT = 8, 2
+"""Two sizes count as one where they differ by no more than the larger of these; the percentage is of a change."""
+
+
+def little_bytes(moved_bytes: int) -> int:
+    """Return by how much two sizes may differ and count as one, in an experiment on this change."""
+    return max(LITTLE_BYTES, abs(moved_bytes) * LITTLE_PERCENT // 100)
+
+
+def status_of(restored_bytes: int, moved_bytes: int) -> str:
+    """Return the status of an experiment that ran; both are signed, and `moved_bytes` is not 0."""
+    in_direction = restored_bytes if moved_bytes > 0 else -restored_bytes
+    restored_hundredfold = 100 * in_direction
+    whole = abs(moved_bytes)
+    if restored_hundredfold < LEAST_PARTLY_PERCENT * whole:
+        return REFUTED
+    if LEAST_PROVED_PERCENT * whole <= restored_hundredfold <= MOST_PROVED_PERCENT * whole:
+        return PROVED
+    return PARTLY
+
+
+class KnobProof(Record, frozen=True, omit_defaults=True):
+    """The experiment on one dispatch: head is compiled with base's values of its configuration.
+
+    Bytes are of the dispatch's code. Growth is positive, also in `restored_bytes`: it is what the experiment
+    takes away again.
+    """
+
+    status: str
+    why: str = ""  # why it was not tried; empty where it was
+    # head − base; None where a size is not known
+    moved_bytes: Amount | None = None
+    # head's code with base's values of `knobs`; None where it was not tried
+    bytes_after: Count | None = None
+    # head compiled alone − `bytes_after`; None where it was not tried
+    restored_bytes: Amount | None = None
+    # the smallest set of knobs that restores as much as all that differ; all of these where it is refuted
+    knobs: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()  # the knobs that differ, too, and are not needed
+    is_smallest: bool = True  # False where the budget ended before every knob was left out once
+    is_exact: bool = False  # True where head then has base's very code
+    compiles: Count = 0  # how many compiles of one executable the experiment took
+
+    @property
+    def share(self) -> float | None:
+        """The part of the change that goes back (0.5 is half of it); None where it was not tried."""
+        if self.restored_bytes is None or not self.moved_bytes:
+            return None
+        return self.restored_bytes / self.moved_bytes
+
+
+class Proof(Record, frozen=True):
+    """The experiments on the dispatches of one root cause together.
+
+    Growth and shrinkage do not cancel: the bytes are amounts of all the dispatches that were tried. What an
+    experiment moves in the wrong direction counts as negative.
+    """
+
+    status: str
+    restored_bytes: Amount
+    moved_bytes: Count
+    members: Count  # how many dispatches of the root cause were tried themselves
+    why: str = ""  # why none was tried; empty where one was
+
+
+def joint_proof(proofs: Sequence[KnobProof], untried_why: str = "") -> Proof:
+    """Return what the experiments on dispatches of one root cause say together.
+
+    It is proved, or refuted, where the dispatches with 90 % of the tried bytes are.
+
+    Args:
+        untried_why: why there is none, where no dispatch was chosen for an experiment.
+    """
+    restored_bytes = moved_bytes = tried = 0
+    bytes_by_status = dict.fromkeys(STATUSES, 0)
+    for proof in proofs:
+        if proof.restored_bytes is None or not proof.moved_bytes:
+            continue
+        tried += 1
+        moved_bytes += abs(proof.moved_bytes)
+        restored_bytes += proof.restored_bytes if proof.moved_bytes > 0 else -proof.restored_bytes
+        bytes_by_status[proof.status] += abs(proof.moved_bytes)
+    if not tried:
+        whys = [proof.why for proof in proofs if proof.why]
+        return Proof(NOT_TRIED, 0, 0, 0, whys[0] if whys else untried_why)
+    for status in (PROVED, REFUTED):
+        if 100 * bytes_by_status[status] >= LEAST_PROVED_PERCENT * moved_bytes:
+            return Proof(status, restored_bytes, moved_bytes, tried)
+    return Proof(PARTLY, restored_bytes, moved_bytes, tried)

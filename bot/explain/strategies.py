@@ -1,0 +1,57 @@
+"""How the compiler configured a dispatch, as a snapshot has it in one line: compared whatever release wrote the line.
+
+    DoubleTilingExpert {enable_loop_peeling} | linalg.fill: vector = [8] | linalg.generic: tile = [4], vector = [8]
+
+Older snapshots lack the operations, and have a configuration once that several operations share.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+_SEPARATOR = re.compile(r'"(?:[^"\\]|\\.)*"| (\|\|?) ')
+_OPERATION = re.compile(r"[A-Za-z_][\w$]*(?:\.[\w$]+)+: ")
+
+
+def configured_parts(strategy: str) -> tuple[str, ...]:
+    """Return the pipeline and each configuration, with the operation before it; several variants in a row."""
+    parts, start = list[str](), 0
+    for match in _SEPARATOR.finditer(strategy):
+        if match[1]:
+            parts.append(strategy[start : match.start()])
+            start = match.end()
+    return (*parts, strategy[start:])
+
+
+@lru_cache(maxsize=4096)
+def without_operations(base: str, head: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the parts of both sides without the names of operations, as far as both lines have them.
+
+    An operation that another release calls by another name is configured as it was. Where one side is an older
+    snapshot's, each configuration counts once on both sides.
+    """
+    sides = configured_parts(base), configured_parts(head)
+    left, right = (
+        tuple(_OPERATION.sub("", part, count=1) if _names(part) else part for part in side) for side in sides
+    )
+    if all(_is_whole(side) for side in sides):
+        return left, right
+    return tuple(dict.fromkeys(left)), tuple(dict.fromkeys(right))
+
+
+def _names(part: str) -> bool:
+    return _OPERATION.match(part) is not None
+
+
+def _is_whole(parts: tuple[str, ...]) -> bool:
+    """True where each configuration is there with its operation, and where nothing but pipelines is."""
+    return len(parts) == 1 or any(map(_names, parts))
+
+
+def same_configuration(base: str, head: str) -> bool:
+    """Return whether the compiler chose the same for a dispatch on both sides."""
+    if base == head:
+        return True
+    left, right = without_operations(base, head)
+    return left == right

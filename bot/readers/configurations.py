@@ -1,0 +1,413 @@
+"""Reads how the compiler configured an executable, and puts chosen values of one text into another.
+
+The text is the IR that `--iree-hal-dump-executable-configurations-to` writes. Two attributes hold the
+configuration: a `lowering_config` on each tiled operation, and a `translation_info` on each function.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bot.errors import MalformedBinary
+
+PIPELINE = "pipeline"
+_WHERE = "configured IR"
+_LOWERING = "lowering_config"
+_MOST_NAMED = 3
+_MOST_NESTED = 200  # Brackets within brackets: real ones have under 20
+_MOST_VALUE_CHARACTERS = 100_000  # Of one configuration with its aliases written out: real ones have hundreds
+
+_TOKEN = re.compile(
+    r'"(?:[^"\\]|\\.)*"|//[^\n]*|[-=]>|[<>=]=|[\[\](){}<>]'
+    r"|(?<![\w.$#%@!^-])(?:lowering_config|translation_info) = (?=#)",
+    re.DOTALL,
+)
+"""Strings and comments as wholes, so that a bracket in one counts for nothing; arrows and comparisons, too."""
+_PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[-=]>|[<>=]=|[\[\](){}<>]|,', re.DOTALL)
+_CLOSER = {"<": ">", "[": "]", "(": ")", "{": "}"}
+_ALIAS = re.compile(r"^(#[A-Za-z_][\w$]*) = (.*)$", re.MULTILINE)
+_ALIAS_USE = re.compile(r'"(?:[^"\\]|\\.)*"|#[A-Za-z_][\w$]*(?![\w$.<])', re.DOTALL)
+_ATTRIBUTE = re.compile(r"#[A-Za-z_][\w$.]*")
+_OPERATION = re.compile(r'^\s*(?:%[^="]*=\s*)?"?([A-Za-z_][\w$]*(?:\.[\w$]+)*)"?')
+_OWNER = re.compile(r"([A-Za-z_][\w$.]*) = $")
+_FIELD_OR_PIECE = re.compile(rf"([A-Za-z_]\w*) = |{_PIECE.pattern}", re.DOTALL)
+_FAMILIES = {"CPU": "#iree_cpu.pipeline", "LLVMGPU": "#iree_gpu.pipeline", "SPIRV": "#iree_gpu.spirv_pipeline"}
+"""Up to 3.12.0 a pipeline was a word that began with its backend; from 3.13.0 on it is an attribute."""
+_FORMER = re.compile(r"(CPU|LLVMGPU|SPIRV)([A-Z]\w*)")
+_FORMER_VMVX, _VMVX = "VMVXDefault", "#iree_codegen.vmvx_pipeline"
+_DIALECT = re.compile(r"#iree_\w+\.(?=\w)")
+_OF_NO_LOOPS = frozenset({"promote_operands", "promotion_types", "native_vector_size"})
+"""Lists that do not have an element for each loop of the operation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What one attribute says: a `lowering_config`, or a function's `translation_info`."""
+
+    operation: str  # that it is on: `linalg.generic`, `func.func`
+    within: str  # the dictionaries of that operation around it, outermost first: `decomposition_config.qk_attrs`
+    attribute: str  # what it is: `#iree_cpu.lowering_config`; a `translation_info` is always of one kind
+    values: Mapping[str, str]  # knob → its value as written, in order; empty for a word alone
+    options: frozenset[str] = frozenset()  # the knobs of a `translation_info` that are in its own dictionary
+    is_braced: bool = False  # `#iree_gpu.lowering_config<{…}>`
+    # where the attribute is in the text, without its name
+    start: int = field(default=0, compare=False)
+    end: int = field(default=0, compare=False)
+
+    @property
+    def is_translation(self) -> bool:
+        """True for a function's `translation_info`."""
+        return self.attribute.endswith(".translation_info")
+
+    @property
+    def place(self) -> str:
+        """The operation, and what of it is configured: `iree_linalg_ext.attention decomposition_config.qk_attrs`."""
+        return f"{self.operation} {self.within}".rstrip()
+
+    def written(self, values: Mapping[str, str]) -> str:
+        """The attribute as the compiler reads it, with these values."""
+        words = [f"{name} = {value}" if value else name for name, value in values.items() if name not in self.options]
+        if not self.is_translation:
+            body = ", ".join(words)
+            return f"{self.attribute}<{{{body}}}>" if self.is_braced else f"{self.attribute}<{body}>"
+        options = [f"{name} = {value}" if value else name for name, value in values.items() if name in self.options]
+        body = " ".join(words) + (f", {{{', '.join(options)}}}" if options else "")
+        return f"{self.attribute}<{body}>"
+
+
+@dataclass(frozen=True, slots=True)
+class NotTransplantable:
+    """Why base's values cannot be put into head, as a clause: `linalg.fill` has other loops: …."""
+
+    why: str
+
+
+def configurations(text: str) -> tuple[Configuration, ...]:
+    """Return every configuration of the text, in its order; raises MalformedBinary."""
+    aliases = dict(_ALIAS.findall(text))
+    found = list[Configuration]()
+    open_at, opener_of = list[int](), dict[int, int]()
+    position = 0
+    while token := _TOKEN.search(text, position):
+        word, position = token[0], token.end()
+        if word in _CLOSER:
+            open_at.append(token.start())
+            if len(open_at) > _MOST_NESTED:
+                raise MalformedBinary(f"more than {_MOST_NESTED} brackets within each other", where=_WHERE)
+        elif word == ">":
+            if open_at and text[open_at[-1]] == "<":  # else it compares
+                opener_of[token.start()] = open_at.pop()
+        elif word in _CLOSER.values():
+            while open_at and text[open_at[-1]] == "<":  # it compares, as nothing closed it
+                open_at.pop()
+            if not open_at or _CLOSER[text[open_at[-1]]] != word:
+                raise MalformedBinary(f"a {word} closes nothing", where=_WHERE)
+            opener_of[token.start()] = open_at.pop()
+        elif word.endswith(" = "):
+            place = _place(text, open_at, opener_of)
+            position = _attribute_end(text, token.end())
+            if place is not None:
+                found.append(_configuration(place, text, token.end(), position, aliases))
+    unclosed = [text[start] for start in open_at if text[start] != "<"]
+    if unclosed:
+        raise MalformedBinary(f"a {unclosed[-1]} is never closed", where=_WHERE)
+    return tuple(found)
+
+
+def _place(text: str, open_at: Sequence[int], opener_of: Mapping[int, int]) -> tuple[str, str] | None:
+    """The operation whose dictionary is open, and the dictionaries in it; None inside of another attribute."""
+    within = list[str]()
+    for start in reversed(open_at):
+        before = text[text.rfind("\n", 0, start) + 1 : start]
+        if text[start] != "{" or before.endswith("<"):
+            return None
+        owner = _OWNER.search(before)
+        if owner and owner[1] != "attrs":  # `linalg.generic … attrs = {…}`: the operation's own
+            within.insert(0, owner[1])
+            continue
+        line_at = start - len(before)
+        while line := re.match(r"\s*[)}\]]", text[line_at:start]):  # behind a region: the operation is before that
+            opener = opener_of.get(line_at + line.end() - 1)
+            if opener is None:
+                return None
+            line_at = text.rfind("\n", 0, opener) + 1
+            start = opener
+        operation = _OPERATION.match(text[line_at:start])
+        return (operation[1] if operation else "", ".".join(within))
+    return None
+
+
+def _attribute_end(text: str, start: int) -> int:
+    """The end of an attribute: of its name, and of the brackets behind that."""
+    name = _ATTRIBUTE.match(text, start)
+    if name is None:
+        raise MalformedBinary("a configuration is no attribute", where=_WHERE)
+    end = name.end()
+    return _closed(text, end) if text[end : end + 1] == "<" else end
+
+
+def _closed(text: str, start: int) -> int:
+    """The end of the bracket that opens at `start`."""
+    expected = list[str]()
+    for piece in _PIECE.finditer(text, start):
+        if piece[0] in _CLOSER:
+            expected.append(_CLOSER[piece[0]])
+            if len(expected) > _MOST_NESTED:
+                break
+        elif piece[0] in _CLOSER.values():
+            if expected.pop() != piece[0]:
+                break
+            if not expected:
+                return piece.end()
+    raise MalformedBinary("the brackets of a configuration do not match", where=_WHERE)
+
+
+def _parts(body: str) -> list[str]:
+    """What commas outside of all brackets separate."""
+    parts, depth, start = list[str](), 0, 0
+    for piece in _PIECE.finditer(body):
+        if piece[0] in _CLOSER:
+            depth += 1
+        elif piece[0] in _CLOSER.values():
+            depth -= 1
+        elif piece[0] == "," and depth == 0:
+            parts.append(body[start : piece.start()].strip())
+            start = piece.end()
+    return [*parts, last] if (last := body[start:].strip()) else parts
+
+
+def _expanded(attribute: str, aliases: Mapping[str, str]) -> str:
+    """The attribute with what its aliases stand for, so that it means the same in another text."""
+
+    def meaning(match: re.Match[str]) -> str:
+        return aliases.get(match[0], match[0])
+
+    for _ in range(_MOST_NESTED):
+        if len(attribute) > _MOST_VALUE_CHARACTERS:
+            raise MalformedBinary("a configuration is too long to be read", where=_WHERE)
+        used = [aliases[name] for name in _ALIAS_USE.findall(attribute) if name in aliases]
+        if not used:
+            return attribute
+        if sum(map(len, used)) > _MOST_VALUE_CHARACTERS:
+            raise MalformedBinary("a configuration is too long to be read", where=_WHERE)
+        attribute = _ALIAS_USE.sub(meaning, attribute)
+    raise MalformedBinary("the aliases of a configuration stand for each other", where=_WHERE)
+
+
+def _configuration(
+    place: tuple[str, str], text: str, start: int, end: int, aliases: Mapping[str, str]
+) -> Configuration:
+    attribute = _expanded(text[start:end], aliases)
+    name = _ATTRIBUTE.match(attribute)
+    if name is None:
+        raise MalformedBinary("an alias of a configuration is no attribute", where=_WHERE)
+    body = attribute[name.end() :]
+    if body and (not body.startswith("<") or _closed(body, 0) != len(body)):
+        raise MalformedBinary(f"not a configuration: {attribute[:80]!r}", where=_WHERE)
+    body = body[1:-1].strip()
+    if name[0].endswith(".translation_info"):
+        values, options = _translation(body)
+        return Configuration(*place, name[0], values, options, start=start, end=end)
+    is_braced = body.startswith("{") and _closed(body, 0) == len(body)
+    values = _entries(_parts(body[1:-1] if is_braced else body))
+    return Configuration(*place, name[0], values, is_braced=is_braced, start=start, end=end)
+
+
+def _entries(parts: Sequence[str]) -> dict[str, str]:
+    """Key → value of `key = value`; a word alone has an empty value."""
+    split = (part.partition(" = ") for part in parts)
+    return _unique((key, value) for key, _, value in split)
+
+
+def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    entries = dict[str, str]()
+    for key, value in pairs:
+        if key in entries:
+            raise MalformedBinary(f"{key[:80]!r} is set twice", where=_WHERE)
+        entries[key] = value
+    return entries
+
+
+def _translation(body: str) -> tuple[dict[str, str], frozenset[str]]:
+    """The values of a `translation_info`, and which of them are in its dictionary."""
+    values, options = dict[str, str](), dict[str, str]()
+    for part in _parts(body):
+        if part.startswith("{") and _closed(part, 0) == len(part):
+            options.update(_entries(_parts(part[1:-1])))
+        else:
+            values.update(_fields(part))
+    if both := sorted(values.keys() & options.keys()):
+        raise MalformedBinary(f"{both[0]!r} is set twice", where=_WHERE)
+    return {**values, **options}, frozenset(options)
+
+
+def _fields(part: str) -> dict[str, str]:
+    """The values of `pipeline = X workgroup_size = [64, 1, 1]`: no comma separates them."""
+    starts, depth = list[re.Match[str]](), 0
+    for piece in _FIELD_OR_PIECE.finditer(part):
+        if piece[0] in _CLOSER:
+            depth += 1
+        elif piece[0] in _CLOSER.values():
+            depth -= 1
+        elif piece[1] and depth == 0:
+            starts.append(piece)
+    if not starts:
+        return {part: ""}
+    ends = [*(match.start() for match in starts[1:]), len(part)]
+    return _unique((match[1], part[match.end() : end].strip()) for match, end in zip(starts, ends, strict=True))
+
+
+def _pipeline(value: str) -> tuple[str, str]:
+    """The family of a pipeline and its name there, the same for both spellings."""
+    if value == _FORMER_VMVX:
+        return _VMVX, ""
+    if former := _FORMER.fullmatch(value):
+        return _FAMILIES[former[1]], former[2]
+    family, _, name = value.removesuffix(">").partition("<")
+    return family, name
+
+
+def _spelled(value: str, like: str) -> str:
+    """A pipeline in the spelling of the release that wrote `like`."""
+    family, name = _pipeline(value)
+    if like.startswith("#"):
+        return f"{family}<{name}>" if name else family
+    if family == _VMVX:
+        return _FORMER_VMVX
+    former = {new: old for old, new in _FAMILIES.items()}
+    return f"{former[family]}{name}" if family in former else value
+
+
+def _meaning(knob: str, value: str | None) -> object:
+    """What of a value is compared: neither the spelling of a pipeline nor the names of dialects."""
+    if value is None:
+        return None
+    return _pipeline(value) if knob == PIPELINE else _DIALECT.sub("", value)
+
+
+def _ranks(configuration: Configuration) -> dict[str, int]:
+    """Knob → how many loops its list is for."""
+    ranks = dict[str, int]()
+    if configuration.is_translation:
+        return ranks
+    for knob, value in configuration.values.items():
+        if knob in _OF_NO_LOOPS or not (value.startswith("[") and value.endswith("]")):
+            continue
+        elements = _parts(value[1:-1])
+        if knob == "tile_sizes" or knob.endswith("_basis"):  # a list for each level, or the counts and their order
+            levels = [len(_parts(level[1:-1])) for level in elements if level.startswith("[")]
+            elements = [""] * max(levels, default=0)
+        if elements:
+            ranks[knob] = len(elements)
+    return ranks
+
+
+def _other_loops(base: Configuration, head: Configuration) -> str:
+    """Say which tile vector is for other loops; empty where all fit."""
+    left, right = _ranks(base), _ranks(head)
+    for knob, rank in left.items():
+        fits = rank == right[knob] if knob in right else not right or rank in right.values()
+        if not fits:
+            loops = right.get(knob, max(right.values()))
+            value = f"`{knob}` has {rank} values on base"
+            return f"`{base.place}` has other loops: {value} and {loops} on head"
+    return ""
+
+
+def _pairs(
+    base: Sequence[Configuration], head: Sequence[Configuration]
+) -> list[tuple[Configuration, Configuration]] | NotTransplantable:
+    if len(base) != len(head):
+        return NotTransplantable(_other_operations(base, head))
+    pairs = list(zip(base, head, strict=True))
+    for left, right in pairs:
+        if left.place != right.place:
+            return NotTransplantable(f"base configures `{left.place}` where head configures `{right.place}`")
+        if left.attribute != right.attribute:
+            kinds = f"`{left.attribute}` on base and `{right.attribute}` on head"
+            return NotTransplantable(f"`{left.place}` has another kind of configuration: {kinds}")
+        if why := _other_loops(left, right):
+            return NotTransplantable(why)
+    return pairs
+
+
+def _other_operations(base: Sequence[Configuration], head: Sequence[Configuration]) -> str:
+    """Say which operations are configured more often on one side."""
+    left, right = (Counter(configuration.place for configuration in side) for side in (base, head))
+    words = list[str]()
+    for place in sorted(left | right):
+        if left[place] != right[place]:
+            words.append(f"`{place}` {left[place]:,} times on base and {right[place]:,} times on head")
+    return f"other operations are configured: {', '.join(words[:_MOST_NAMED])}"
+
+
+def differing_knobs(base: str, head: str) -> tuple[str, ...] | NotTransplantable:
+    """Return the knobs whose values differ, in the texts' order; raises MalformedBinary.
+
+    A knob that several operations have is one: it differs where it does on any of them.
+    """
+    pairs = _pairs(configurations(base), configurations(head))
+    if isinstance(pairs, NotTransplantable):
+        return pairs
+    knobs = dict[str, None]()
+    for left, right in pairs:
+        for knob in _merged(left.values, right.values):
+            if _meaning(knob, left.values.get(knob)) != _meaning(knob, right.values.get(knob)):
+                knobs[knob] = None
+    return tuple(knobs)
+
+
+def _merged(base: Mapping[str, str], head: Mapping[str, str]) -> list[str]:
+    """All keys: head's in their order, and each that base alone has behind the one that it follows there."""
+    keys = list(head)
+    place = 0
+    for key in base:
+        if key in keys:
+            place = keys.index(key) + 1
+        else:
+            keys.insert(place, key)
+            place += 1
+    return keys
+
+
+def transplanted(head: str, base: str, knobs: Collection[str]) -> str | NotTransplantable:
+    """Return head's text with base's values of these knobs; all else of it stays as it is, byte for byte.
+
+    A knob that base does not set is taken away. Raises MalformedBinary.
+    """
+    pairs = _pairs(configurations(base), configurations(head))
+    if isinstance(pairs, NotTransplantable):
+        return pairs
+    pieces, written_to = list[str](), 0
+    for left, right in pairs:
+        values = _with_values(left, right, knobs)
+        if values == dict(right.values):
+            continue
+        target = Configuration(
+            operation=right.operation,
+            within=right.within,
+            attribute=right.attribute,
+            values=values,
+            options=right.options | (left.options - right.values.keys()),
+            is_braced=right.is_braced,
+        )
+        pieces += [head[written_to : right.start], target.written(values)]
+        written_to = right.end
+    return "".join([*pieces, head[written_to:]])
+
+
+def _with_values(base: Configuration, head: Configuration, knobs: Collection[str]) -> dict[str, str]:
+    values = dict[str, str]()
+    for knob in _merged(base.values, head.values):
+        left, right = base.values.get(knob), head.values.get(knob)
+        is_taken = knob in knobs and _meaning(knob, left) != _meaning(knob, right)
+        value = left if is_taken else right
+        if value is None:
+            continue
+        if is_taken and knob == PIPELINE and right is not None:
+            value = _spelled(value, right)
+        values[knob] = value
+    return values

@@ -1,0 +1,244 @@
+"""Prove that a configuration causes a change: compile head with base's values, and count the bytes that go back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from bot.compiler.compiling import CompileInput, CompileSetup, compile_to
+from bot.compiler.toolchain import UNTHREADED
+from bot.core.explanation import code_differs
+from bot.core.proof import NOT_TRIED, PROVED, REFUTED, KnobProof, little_bytes, status_of
+from bot.core.snapshot import Dispatch, Failure
+from bot.errors import MalformedBinary
+from bot.readers.configurations import NotTransplantable, differing_knobs, transplanted
+from bot.study.compiling_alone import CONFIGURATIONS, SOURCES, AloneCode, compile_from
+from bot.system.files import temporary_directory
+
+MOST_COMPILES = 10
+"""Compiles that one experiment may take: head as it is, head with all values, and one for each value left out."""
+LEAST_COMPILES = 2
+SAME_CODE = "the code is the same on both sides"
+SAME_SIZE = "the code has the same size on both sides"
+SAME_CONFIGURATION = "the configuration is the same on both sides"
+
+Compile = Callable[[str], AloneCode | Failure]
+"""Compiles the configured IR of head's executable, and reads the code of the dispatch."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredPair:
+    """One dispatch that both sides have, with the configured IR of its executable on each."""
+
+    base: Dispatch
+    head: Dispatch
+    base_text: str
+    head_text: str
+
+
+class DispatchSide(Protocol):
+    """One dispatch on one side, and what compiles it there."""
+
+    @property
+    def setup(self) -> CompileSetup:
+        """How the side compiles."""
+
+    @property
+    def argv(self) -> Sequence[str]:
+        """The flags of the build, with the lifted stack limit where it needs that."""
+
+    @property
+    def row(self) -> Dispatch:
+        """The dispatch as it was measured."""
+
+    @property
+    def source(self) -> str | Failure:
+        """The IR of its executable before its target's passes, or why there is none."""
+
+
+def proof_of(base: DispatchSide, head: DispatchSide, most_compiles: int = MOST_COMPILES) -> KnobProof:
+    """Return the proof of a dispatch's configuration, made from the source of its executable on both sides.
+
+    Two partial compiles, up to the configuration, come before those that the budget counts.
+    """
+    why = why_no_experiment(base.row, head.row)
+    moved_bytes = moved_code_bytes(base.row, head.row)
+    if why:
+        return KnobProof(NOT_TRIED, why, moved_bytes=moved_bytes)
+    texts = list[str]()
+    for name, side in (("base", base), ("head", head)):
+        text = _configured_text(side)
+        if isinstance(text, Failure):
+            why = f"the configuration is not known on {name}: {text.first_line}"
+            return KnobProof(NOT_TRIED, why, moved_bytes=moved_bytes)
+        texts.append(text)
+    pair = ConfiguredPair(base.row, head.row, *texts)
+    return prove_configuration(head.setup, head.argv, pair, most_compiles)
+
+
+def _configured_text(side: DispatchSide) -> str | Failure:
+    """Return the IR of the executable behind the passes that choose its configuration."""
+    if isinstance(side.source, Failure):
+        return side.source
+    options = (f"--compile-from={SOURCES}", f"--compile-to={CONFIGURATIONS}", UNTHREADED)
+    with temporary_directory("configured-", side.setup.session.scratch) as directory:
+        path = directory / "source.mlir"
+        path.write_text(side.source, encoding="utf-8")
+        source = CompileInput(side.row.executable, path)
+        return compile_to(side.setup, (*side.argv, *options), source)
+
+
+def prove_configuration(
+    setup: CompileSetup,
+    argv: Sequence[str],
+    pair: ConfiguredPair,
+    most_compiles: int = MOST_COMPILES,
+) -> KnobProof:
+    """Return what becomes of a dispatch's change where head is configured as base is.
+
+    Args:
+        setup: how head compiles.
+        argv: flags of head's build, with the lifted stack limit where it needs that.
+        most_compiles: a budget; at least LEAST_COMPILES are needed.
+    """
+    compile_head = partial(_compiled, setup, argv, pair.head.name)
+    return prove_with(compile_head, pair, most_compiles)
+
+
+def _compiled(setup: CompileSetup, argv: Sequence[str], entry_point: str, text: str) -> AloneCode | Failure:
+    return compile_from(setup, argv, text, CONFIGURATIONS, entry_point)
+
+
+def prove_with(compile_head: Compile, pair: ConfiguredPair, most_compiles: int = MOST_COMPILES) -> KnobProof:
+    """Return the proof of one dispatch, made with this way to compile head."""
+    moved_bytes, head_bytes = moved_code_bytes(pair.base, pair.head), pair.head.code_bytes
+    untried = partial(KnobProof, NOT_TRIED, moved_bytes=moved_bytes)
+    why = why_no_experiment(pair.base, pair.head)
+    if moved_bytes is None or head_bytes is None or why:
+        return untried(why)
+    try:
+        knobs = differing_knobs(pair.base_text, pair.head_text)
+    except MalformedBinary as error:
+        return untried(error.line)
+    if isinstance(knobs, NotTransplantable):
+        return untried(f"base's values do not fit into head: {knobs.why}")
+    if not knobs:
+        return untried(SAME_CONFIGURATION)
+    if most_compiles < LEAST_COMPILES:
+        return untried("compile budget used up")
+    experiment = _Experiment(compile_head, pair)
+    alone = experiment.with_base_values(())
+    if isinstance(alone, Failure):
+        why = f"head does not compile alone: {alone.first_line}"
+        return untried(why, compiles=experiment.compiles)
+    if abs(alone.code_bytes - head_bytes) > little_bytes(moved_bytes):
+        sizes = f"{alone.code_bytes:,} B and not {head_bytes:,} B"
+        why = f"compiled alone, head's code is {sizes}"
+        return untried(why, compiles=experiment.compiles)
+    after = experiment.with_base_values(knobs)
+    if isinstance(after, Failure):
+        why = f"head does not compile with base's values: {after.first_line}"
+        return untried(why, compiles=experiment.compiles)
+    needed, is_smallest = knobs, True
+    if status_of(alone.code_bytes - after.code_bytes, moved_bytes) != REFUTED:
+        needed, is_smallest = _smallest_set(experiment, knobs, moved_bytes, most_compiles)
+        after = experiment.results[frozenset(needed)]
+    restored_bytes = alone.code_bytes - after.code_bytes
+    return KnobProof(
+        status=status_of(restored_bytes, moved_bytes),
+        moved_bytes=moved_bytes,
+        bytes_after=after.code_bytes,
+        restored_bytes=restored_bytes,
+        knobs=needed,
+        others=tuple(knob for knob in knobs if knob not in needed),
+        is_smallest=is_smallest,
+        is_exact=after.code is not None and after.code == pair.base.code,
+        compiles=experiment.compiles,
+    )
+
+
+def moved_code_bytes(base: Dispatch, head: Dispatch) -> int | None:
+    """Return head − base; None where a size is not known."""
+    if base.code_bytes is None or head.code_bytes is None:
+        return None
+    return head.code_bytes - base.code_bytes
+
+
+def why_no_experiment(base: Dispatch, head: Dispatch) -> str:
+    """Say why there is nothing to prove of two dispatches; empty where there is."""
+    if base.code_bytes is None or head.code_bytes is None:
+        side = "base" if base.code_bytes is None else "head"
+        return f"the code bytes are not known on {side}"
+    if code_differs(base, head) is False:
+        return SAME_CODE
+    return SAME_SIZE if base.code_bytes == head.code_bytes else ""
+
+
+class _Experiment:
+    """Compiles of one head with chosen values of base, each made once.
+
+    Attributes:
+        results: knobs → the code; only of the compiles that succeeded.
+        compiles: how many there were, failed ones too.
+    """
+
+    def __init__(self, compile_head: Compile, pair: ConfiguredPair) -> None:
+        self._compile_head, self.pair = compile_head, pair
+        self.results: dict[frozenset[str], AloneCode] = {}
+        self.compiles = 0
+
+    def with_base_values(self, knobs: Collection[str]) -> AloneCode | Failure:
+        """Compile head with base's values of these knobs."""
+        text = transplanted(self.pair.head_text, self.pair.base_text, knobs)
+        if isinstance(text, NotTransplantable):
+            return Failure("read", text.why)
+        self.compiles += 1
+        result = self._compile_head(text)
+        if isinstance(result, AloneCode):
+            self.results[frozenset(knobs)] = result
+        return result
+
+
+def _smallest_set(
+    experiment: _Experiment, knobs: Sequence[str], moved_bytes: int, most_compiles: int
+) -> tuple[tuple[str, ...], bool]:
+    """Leave out one knob after the other; return those that are needed, and whether each was left out once."""
+    restored = _RestoredAsMuch(experiment, knobs, moved_bytes)
+    needed = list(knobs)
+    for knob in knobs:
+        if len(needed) == 1:
+            break
+        if experiment.compiles >= most_compiles:
+            return tuple(needed), False
+        rest = [other for other in needed if other != knob]
+        result = experiment.with_base_values(rest)
+        if isinstance(result, AloneCode) and restored.by(result.code_bytes):
+            needed = rest
+    return tuple(needed), True
+
+
+class _RestoredAsMuch:
+    """Says whether an experiment restores as much as the one with all knobs, up to a little."""
+
+    def __init__(self, experiment: _Experiment, knobs: Sequence[str], moved_bytes: int) -> None:
+        self._base_bytes = experiment.pair.base.code_bytes or 0
+        self._alone_bytes = experiment.results[frozenset()].code_bytes
+        self._whole_bytes = experiment.results[frozenset(knobs)].code_bytes
+        self._moved_bytes = moved_bytes
+
+    def by(self, after_bytes: int) -> bool:
+        """True for code of this size.
+
+        It goes no less far towards base, and ends no farther from it. Where all knobs prove the cause, it does, too.
+        """
+        little = little_bytes(self._moved_bytes)
+        less_bytes = after_bytes - self._whole_bytes
+        if self._moved_bytes < 0:
+            less_bytes = -less_bytes
+        apart_bytes = abs(after_bytes - self._base_bytes)
+        if less_bytes > little or apart_bytes > abs(self._whole_bytes - self._base_bytes) + little:
+            return False
+        whole_status = status_of(self._alone_bytes - self._whole_bytes, self._moved_bytes)
+        return whole_status != PROVED or status_of(self._alone_bytes - after_bytes, self._moved_bytes) == PROVED

@@ -1,0 +1,100 @@
+"""Prove that a changed default causes a change: compile head with base's value of the option."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from bot.compiler.compiling import CompileInput, CompileSetup
+from bot.core.defaults import DefaultChange
+from bot.core.proof import NOT_TRIED, KnobProof, little_bytes, status_of
+from bot.core.snapshot import Dispatch, Failure
+from bot.study.compiling_alone import SOURCES, AloneCode, compile_from, executables_at
+from bot.study.proving import moved_code_bytes, why_no_experiment
+from bot.system.files import temporary_directory
+
+_BOOLEANS = ("true", "false")
+
+
+@dataclass(frozen=True, slots=True)
+class BuildSide:
+    """One build on one side: how it is compiled, and one of its dispatches."""
+
+    setup: CompileSetup
+    argv: Sequence[str]  # flags of the build, with the lifted stack limit where it needs that
+    source: CompileInput
+    row: Dispatch
+
+    def code_with(self, *flags: str) -> AloneCode | Failure:
+        """Compile the program with these flags besides, up to its executables, and then the dispatch's to the end."""
+        argv = (*self.argv, *flags)
+        with temporary_directory("default-", self.setup.session.scratch) as out:
+            paths = executables_at(self.setup, argv, self.source, SOURCES, out)
+            if isinstance(paths, Failure):
+                return paths
+            if self.row.executable not in paths:
+                return Failure("read", f"the program has no executable {self.row.executable}")
+            text = paths[self.row.executable].read_text(encoding="utf-8", errors="replace")
+            return compile_from(self.setup, argv, text, SOURCES, self.row.name)
+
+
+def base_default(base: BuildSide, change: DefaultChange) -> str | Failure:
+    """Return base's default of an option.
+
+    Where base does not report it, that of a boolean is the value which gives base's own code.
+    """
+    if change.base is not None:
+        return change.base
+    if change.head not in _BOOLEANS:
+        return Failure("option", f"base does not report the default of {change.option}")
+    fitting = list[str]()
+    for value in _BOOLEANS:
+        code = base.code_with(f"{change.option}={value}")
+        if isinstance(code, AloneCode) and code.code is not None and code.code == base.row.code:
+            fitting.append(value)
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        return Failure("option", f"{change.option} does not change this dispatch on base")
+    return Failure("option", f"base does not report the default of {change.option}, and no value gives its code")
+
+
+def prove_default(base: BuildSide, head: BuildSide, change: DefaultChange) -> KnobProof:
+    """Return what becomes of a dispatch's change where head is compiled with base's default of one option."""
+    moved_bytes, head_bytes = moved_code_bytes(base.row, head.row), head.row.code_bytes
+    untried = partial(KnobProof, NOT_TRIED, moved_bytes=moved_bytes)
+    why = why_no_experiment(base.row, head.row)
+    if moved_bytes is None or head_bytes is None or why:
+        return untried(why)
+    if change.head is None:
+        return untried(f"head does not report the default of {change.option}")
+    for side, flags in (("base", base.argv), ("head", head.argv)):
+        if any(flag.partition("=")[0] == change.option for flag in flags):
+            return untried(f"the build on {side} sets {change.option} itself")
+    value = base_default(base, change)
+    compiles = 0 if change.base is not None or change.head not in _BOOLEANS else len(_BOOLEANS)
+    if isinstance(value, Failure):
+        return untried(value.first_line, compiles=compiles)
+    if value == change.head:
+        return untried(f"the default of {change.option} is the same on both sides", compiles=compiles)
+    alone = head.code_with()
+    if isinstance(alone, Failure):
+        return untried(f"head does not compile alone: {alone.first_line}", compiles=compiles + 1)
+    if abs(alone.code_bytes - head_bytes) > little_bytes(moved_bytes):
+        sizes = f"{alone.code_bytes:,} B and not {head_bytes:,} B"
+        return untried(f"compiled alone, head's code is {sizes}", compiles=compiles + 1)
+    flag = f"{change.option}={value}"
+    after = head.code_with(flag)
+    if isinstance(after, Failure):
+        return untried(f"head does not compile with {flag}: {after.first_line}", compiles=compiles + 2)
+    restored_bytes = alone.code_bytes - after.code_bytes
+    return KnobProof(
+        status=status_of(restored_bytes, moved_bytes),
+        moved_bytes=moved_bytes,
+        bytes_after=after.code_bytes,
+        restored_bytes=restored_bytes,
+        knobs=(flag,),
+        is_exact=after.code is not None and after.code == base.row.code,
+        compiles=compiles + 2,
+    )

@@ -1,0 +1,144 @@
+"""Options of real compilers with their defaults, and a changed default proved by an experiment."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from alone_stage import compile_setup, measured
+
+from bot.compiler.compiling import CompileSetup
+from bot.compiler.defaults import option_defaults
+from bot.core.defaults import ChangedDefaults, DefaultChange, OptionDefaults, compare_defaults
+from bot.core.proof import NOT_TRIED, PROVED, REFUTED
+from bot.core.snapshot import Failure
+from bot.show.defaults import changed_defaults_lines, default_words
+from bot.study.proving_defaults import BuildSide, base_default, prove_default
+from bot.system.processes import Cancel
+
+BASE, HEAD = "3.10.0", "3.11.0"
+REASSOCIATE = "--iree-llvmcpu-reassociate-fp-reductions"
+SUM = """
+#matrix = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+func.func @main(%a: tensor<128x768xf32>) -> tensor<128xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<128xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<128xf32>) -> tensor<128xf32>
+  %sum = linalg.generic {indexing_maps = [#matrix, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%a : tensor<128x768xf32>) outs(%init : tensor<128xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    %s = arith.addf %x, %y : f32
+    linalg.yield %s : f32
+  } -> tensor<128xf32>
+  return %sum : tensor<128xf32>
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def setups() -> Iterator[dict[str, CompileSetup]]:
+    """Release → how it compiles."""
+    with compile_setup(BASE) as base, compile_setup(HEAD) as head:
+        yield {BASE: base, HEAD: head}
+
+
+@pytest.fixture(scope="module")
+def sides(setups: dict[str, CompileSetup], tmp_path_factory: pytest.TempPathFactory) -> dict[str, BuildSide]:
+    """Release → the build of a sum over rows on x86-64."""
+    found = {}
+    for release, setup in setups.items():
+        stage = measured(tmp_path_factory.mktemp("side"), release, SUM, "llvm-cpu-x86_64")
+        (cell,) = stage.side.cells
+        (row,) = cell.dispatches
+        found[release] = BuildSide(setup, stage.argv(cell), stage.source, row)
+    return found
+
+
+def defaults(setup: CompileSetup) -> OptionDefaults:
+    known = option_defaults(setup.toolchain, Cancel())
+    assert not isinstance(known, Failure), known
+    return known
+
+
+@pytest.mark.compiler
+@pytest.mark.slow
+def test_the_options_of_two_releases_are_compared(setups: dict[str, CompileSetup]) -> None:
+    """The option moved between registries in 3.11.0: 3.10.0 has it, and does not report its default."""
+    base, head = defaults(setups[BASE]), defaults(setups[HEAD])
+    assert base.defaults["--iree-input-type"] == head.defaults["--iree-input-type"] == "auto"
+    assert REASSOCIATE in base.named and REASSOCIATE not in base.defaults
+    found = compare_defaults(base, head)
+    assert DefaultChange(REASSOCIATE, None, "false") in found.unreported
+    assert found.changed == ()  # the folder of its own files is no default of a compiler
+    assert "--iree-rocm-target" in found.head_only
+    assert "--iree-vm-bytecode-module-optimize" in found.base_only
+    back = compare_defaults(head, base)
+    assert (back.base_only, back.head_only) == (found.head_only, found.base_only)
+    assert [change.option for change in back.unreported] == [change.option for change in found.unreported]
+    assert compare_defaults(head, head) == ChangedDefaults((), (), (), ())
+
+
+@pytest.mark.compiler
+@pytest.mark.slow
+def test_a_changed_default_is_proved_where_the_compiler_does_not_report_it(sides: dict[str, BuildSide]) -> None:
+    change = DefaultChange(REASSOCIATE, None, "false")
+    assert base_default(sides[BASE], change) == "true"
+    proof = prove_default(sides[BASE], sides[HEAD], change)
+    assert (proof.status, proof.is_exact, proof.compiles) == (PROVED, True, 4)
+    assert proof.moved_bytes == proof.restored_bytes and proof.moved_bytes and proof.moved_bytes > 100
+    assert proof.knobs == (f"{REASSOCIATE}=true",)
+
+
+@pytest.mark.compiler
+@pytest.mark.slow
+def test_a_default_that_did_nothing_is_refuted_or_not_tried(sides: dict[str, BuildSide]) -> None:
+    base, head = sides[BASE], sides[HEAD]
+    other = prove_default(base, head, DefaultChange("--iree-llvmcpu-loop-unrolling", "true", "false"))
+    assert (other.status, other.restored_bytes) == (REFUTED, 0)
+    idle = prove_default(base, head, DefaultChange("--iree-flow-enable-pad-handling", None, "false"))
+    assert (idle.status, idle.compiles) == (NOT_TRIED, 2)
+    assert idle.why == "--iree-flow-enable-pad-handling does not change this dispatch on base"
+    unknown = prove_default(base, head, DefaultChange("--no-such-option", "1", "2"))
+    assert unknown.status == NOT_TRIED
+    assert unknown.why.startswith("head does not compile with --no-such-option=1: ")
+    own = replace(head, argv=(*head.argv, f"{REASSOCIATE}=true"))
+    told = prove_default(base, own, DefaultChange(REASSOCIATE, None, "false"))
+    assert told.why == f"the build on head sets {REASSOCIATE} itself"
+
+
+@pytest.mark.compiler
+def test_a_library_that_is_none_has_a_reason(setups: dict[str, CompileSetup], tmp_path: Path) -> None:
+    toolchain = replace(setups[HEAD].toolchain, binary=tmp_path / "iree-compile")
+    missing = option_defaults(toolchain, Cancel())
+    assert isinstance(missing, Failure) and "no libIREECompiler.so" in missing.message
+    (tmp_path / "libIREECompiler.so").write_bytes(Path(sys.executable).read_bytes())
+    broken = option_defaults(toolchain, Cancel())
+    assert isinstance(broken, Failure)
+    assert broken.message.startswith("the defaults of the options cannot be read: ")
+
+
+def test_what_differs_in_options() -> None:
+    base = OptionDefaults({"--a": "1", "--b": "", "--c": "x", "--gone": "1"}, frozenset({"--new-in-help"}))
+    head = OptionDefaults({"--a": "2", "--b": "", "--new": "1", "--new-in-help": "y"}, frozenset({"--c"}))
+    found = compare_defaults(base, head)
+    assert found == ChangedDefaults(
+        changed=(DefaultChange("--a", "1", "2"),),
+        unreported=(DefaultChange("--c", "x", None), DefaultChange("--new-in-help", None, "y")),
+        base_only=("--gone",),
+        head_only=("--new",),
+    )
+    assert [*changed_defaults_lines(found)] == [
+        "default of --a: 1 → 2",
+        "2 defaults reported on one side only: --c, --new-in-help",
+        "1 option of base that head does not have: --gone",
+        "1 option of head that base does not have: --new",
+    ]
+    assert [*changed_defaults_lines(ChangedDefaults((), (), (), ()))] == [
+        "no default that both compilers report changed"
+    ]
+    assert default_words(DefaultChange("--c", "", None)) == "default of --c: empty → not reported by head"
+    assert default_words(DefaultChange("--c", None, "y")) == "default of --c: not reported by base → y"
