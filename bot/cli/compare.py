@@ -37,6 +37,7 @@ def run(arguments: Arguments) -> int:
     from bot.cli.work import request_of
     from bot.config.configuration import chosen_config
     from bot.study.comparison import both_sides, reported
+    from bot.study.reproducing import commands_here
     from bot.study.tracing import traced
 
     request = request_of(arguments, specs)
@@ -45,4 +46,6 @@ def run(arguments: Arguments) -> int:
         request = replace(request, configs={"head": config})
     work, known, baseline, plans = both_sides(request, arguments.show, arguments.cancel)
     sides = traced(plans, known, work)
-    return publish(reported(work.config, sides["base"], sides["head"], baseline, work.texts), work)
+    report = reported(work.config, sides["base"], sides["head"], baseline, work.texts)
+    arguments.show.reproduce_with(commands_here(plans, report))
+    return publish(report, work)

@@ -15,6 +15,7 @@ from bot.core.report import Report, report_lines
 from bot.github.runner import log_safe
 from bot.show.progress import MeasureProgress
 from bot.show.report import print_report
+from bot.study.reproducing import notable_build
 from bot.study.run import Progress
 
 _FILE_COLUMNS = 200  # of what goes into a file or a pipe: nothing has to be left out there
@@ -42,6 +43,11 @@ class TerminalShow:
         self._news, self._out = Console(stderr=True, quiet=quiet, emoji=False), Console(emoji=False)
         if not (self._out.is_terminal or os.environ.get("COLUMNS")):
             self._out.width = _FILE_COLUMNS
+        self._commands: Sequence[str] = ()
+
+    def reproduce_with(self, commands: Sequence[str]) -> None:
+        """Take the commands that the next report prints below it."""
+        self._commands = commands
 
     def say(self, line: str) -> None:
         """One line of news."""
@@ -49,14 +55,13 @@ class TerminalShow:
 
     def report(self, report: Report, files: Sequence[Path]) -> None:
         """The outcome of a comparison, where it was written, and what to look at next."""
-        finding = next((one.key for one in report.verdict.news), None)
-        changed = [delta for delta in report.deltas if delta.state == "changed"]
-        largest = max(changed, key=lambda one: abs(one.metrics["artifact_bytes"].change or 0), default=None)
         words = [f"open {files[0].parent / 'report.html'}"]
-        if key := finding or (largest.key if largest else None):
+        if key := notable_build(report):
             words = ["code-size-bot", "explain", str(files[0].parent / "report.json")]
             words += ["--model", key.model, "--target", key.target]
-        following = "" if self._quiet else f"next: {shlex.join(words) if len(words) > 1 else words[0]}"
+        lines = [f"reproduce: {command}" for command in self._commands]
+        lines.append(f"next: {shlex.join(words) if len(words) > 1 else words[0]}")
+        following = "" if self._quiet else "\n".join(lines)
         self.answer(
             lambda out: print_report(report, out, quiet=self._quiet),
             lambda: report_lines(report),
@@ -77,7 +82,7 @@ class TerminalShow:
     ) -> None:
         """An answer as it was asked for, and where it was written.
 
-        `json`: its pieces, where it has such a form; `following`: the last line; `even_quiet`: True where something of
+        `json`: its pieces, where it has such a form; `following`: the last lines; `even_quiet`: True where something of
         it is drawn in any case.
         """
         written = f"written to {files[0].parent}: {', '.join(file.name for file in files)}" if files else ""

@@ -14,6 +14,7 @@ from bot.core.snapshot import CellKey
 from bot.show.addresses import cause_address, cell_address
 from bot.show.blocks import (
     ABSENT,
+    BREAK,
     Block,
     Fold,
     Limits,
@@ -22,6 +23,8 @@ from bot.show.blocks import (
     Phrase,
     Row,
     Span,
+    Stacked,
+    Stacks,
     Table,
     by,
     code,
@@ -32,7 +35,9 @@ from bot.show.blocks import (
     listing,
     name_cell,
     phrase,
+    plain,
     section,
+    sides_phrase,
     some,
 )
 from bot.show.escape import clean, clip
@@ -47,6 +52,12 @@ _ROWS_PER_ALARM = 3  # so many times more rows than lines of alarms have room in
 _UNIT = re.compile(r"(?<=\d)(?=[A-Za-z%])")
 _NOWHERE = "<unknown>:0: error: "
 _NONE = phrase(ABSENT)
+_VALUES = Stacked(1, phrase(BREAK))
+_LIMIT = Stacked(2, phrase(BREAK), "limit: ")
+_CAUSE = Stacked(3, phrase(BREAK), "mainly ")
+_STACKS = ((Stacked(0), _CAUSE), (Stacked(1), _LIMIT))
+_GROUPED_STACKS = ((Stacked(0), _VALUES, _LIMIT, _CAUSE),)
+_BROKEN_STACKS = ((Stacked(0), _VALUES),)
 UNCONFIRMED = "¹"
 """Stands behind a value of a table that rests on one compile of head."""
 BROKEN, OVER, ACCEPTED, WARNED = TITLES = ("Newly failing", "Fails the check", "Accepted", "Warnings")
@@ -207,7 +218,7 @@ def _finding_row(facts: Facts, finding: Finding, cause: int, limits: Limits) -> 
         return phrase(mark, named), phrase(said, doubt), _NONE, _NONE
     label = facts.label(finding.quantity, finding.key)
     mainly = _mainly(facts, cause, [finding.key], limits) or _NONE
-    values = phrase(_values(finding), UNCONFIRMED if doubt else "")
+    values = phrase(_values_phrase(finding), UNCONFIRMED if doubt else "")
     return phrase(mark, named, f": {label}"), values, _limit_cell(finding), mainly
 
 
@@ -221,7 +232,8 @@ def _grouped_row(facts: Facts, findings: Sequence[Finding], mainly: Phrase, doub
         said = facts.state_words[facts.deltas[finding.key].state]
         return builds_phrase, phrase(said, doubt), _NONE, _NONE
     label = facts.label(finding.quantity, finding.key)
-    worst = phrase(f"{plural(len(keys), 'build')}, the worst ", facts.named(finding.key), f" {_values(finding)}{doubt}")
+    worst_build = phrase(facts.named(finding.key), " ", _values_phrase(finding))
+    worst = phrase(f"{plural(len(keys), 'build')}, the worst ", worst_build, doubt)
     return phrase(builds_phrase, f": {label}"), worst, _limit_cell(finding, alone=False), mainly or _NONE
 
 
@@ -237,16 +249,19 @@ def _limit_cell(finding: Finding, *, alone: bool = True) -> Phrase:
 def alarm_table(group: AlarmGroup, limits: Limits) -> Table:
     """Return a row for each finding; where these are too many, one for all of a metric, limit and cause."""
     rows = [row for line in group.lines for row in line.rows]
+    stacks: Stacks = _STACKS
     if len(rows) > limits.alarms * _ROWS_PER_ALARM:
         rows = [line.grouped or line.rows[0] for line in group.lines]
+        stacks = _GROUPED_STACKS
     headers = ["build", "base → head (change)", "limit", "mainly (share of its change)"]
     if group.title == BROKEN:
         headers[1] = "what happened"
+        stacks = _BROKEN_STACKS
     while len(headers) > 2 and all(row[len(headers) - 1] == _NONE for row in rows):
         headers.pop()
         rows = [row[:-1] for row in rows]
     listed_rows = listing(rows, len(rows) + group.lines.more, "finding")
-    return Table(tuple(headers), listed_rows, numbers_from=len(headers), css="alarms")
+    return Table(tuple(headers), listed_rows, numbers_from=len(headers), css="alarms", stacks=stacks)
 
 
 def _doubt(facts: Facts, keys: Sequence[CellKey]) -> str:
@@ -258,12 +273,22 @@ def _doubt(facts: Facts, keys: Sequence[CellKey]) -> str:
 
 
 def _values(finding: Finding) -> str:
-    (base, head), unit = finding.sides, finding.quantity.unit
+    return plain(_values_phrase(finding))
+
+
+def _values_phrase(finding: Finding) -> Phrase:
+    """Return `50,438 → 83,990 B (+66.5 %)`; no line ends inside a figure."""
+    base, head = finding.sides
+    unit = finding.quantity.unit
     if head is None:
-        return f"{amount(base, unit)} on base, not known any more"
+        return phrase(f"{amount(base, unit)} on base, not known any more")
     values = amount(head, unit) if base is None else sides(base, head, unit)
-    grown = "" if base is None or base == head else f" ({relative(base, head)})"
-    return f"{values}{grown}{f', {OPEN}' if finding.is_open else ''}"
+    parts = [*sides_phrase(values)]
+    if base is not None and base != head:
+        parts += [Span(" "), Span(f"({relative(base, head)})", "number")]
+    if finding.is_open:
+        parts.append(Span(f", {OPEN}"))
+    return tuple(parts)
 
 
 def finding_words(facts: Facts, finding: Finding, *, named: bool = True) -> Phrase:

@@ -18,7 +18,7 @@ from bot.show.filters import superscript
 
 ABSENT = "–"  # Where a side does not have the thing at all; what is there and not known is `n/a`
 NOTE_LIMIT = 300  # Characters of a footnote, or of another reason
-Kind = Literal["text", "code", "strong", "small", "number", "up", "down", "fail", "warn"]
+Kind = Literal["text", "code", "strong", "small", "number", "up", "down", "fail", "warn", "break"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,8 @@ class Span:
     """A stretch of text; `code` is for everything that came from a model, a compiler or a pull request.
 
     What is `small` is said beside the rest, a `number` is not broken into lines, nor are `up` and `down`, which are
-    numbers that grew and shrank; these and `fail` and `warn` have colours.
+    numbers that grew and shrank; these and `fail` and `warn` have colours. A `break` begins a new line, and has a blank
+    as its text.
     """
 
     text: str
@@ -41,6 +42,8 @@ Words = Phrase | str  # A `str` is one span of text
 Row = tuple[Words, ...]
 
 
+BREAK = Span(" ", "break")
+"""A new line inside a cell of a table."""
 SUM_CSS = "sum"
 """The class of a row of sums: it stays last when a reader sorts the table."""
 
@@ -91,14 +94,22 @@ def phrase(*parts: str | Span | Iterable[Span]) -> Phrase:
     return tuple(span for span in spans if span.text or span.kind == "code")
 
 
-def joined(phrases: Iterable[Words], separator: str) -> Phrase:
+def joined(phrases: Iterable[Words], separator: Words) -> Phrase:
     """The phrases with a separator between them."""
     spans: list[Span] = []
     for part in phrases:
         if spans:
-            spans.append(Span(separator))
+            spans.extend(phrase(separator))
         spans.extend(phrase(part))
     return tuple(spans)
+
+
+def sides_phrase(text: str) -> Phrase:
+    """Return base and head as `filters.sides` writes them; a line ends only between the two."""
+    base, arrow, head = text.rpartition(" → ")
+    if not arrow:
+        return phrase(Span(head, "number"))
+    return phrase(Span(f"{base} →", "number"), " ", Span(head, "number"))
 
 
 def some(phrases: Iterable[Words], total: int) -> Phrase:
@@ -305,6 +316,17 @@ class List(_Drawn):
     content: ClassVar = "lines"
 
 
+class Stacked(NamedTuple):
+    """A column that shares a cell with the columns before it, where a table has to be narrow."""
+
+    column: int
+    joint: Words = ""  # between it and what stands before it; empty for the first column of a cell
+    lead: str = ""  # before its text, but not before its header
+
+
+Stacks = tuple[tuple[Stacked, ...], ...]  # the columns of each cell
+
+
 @dataclass(frozen=True, slots=True)
 class Table(_Drawn):
     """One table."""
@@ -321,6 +343,8 @@ class Table(_Drawn):
     wanted: tuple[int, ...] = ()
     unnumbered: tuple[int, ...] = ()  # other columns from `numbers_from` on that have no numbers
     css: str = ""  # its class on a page, by which styles and scripts find it
+    # in Markdown, which may be read on a telephone: the columns that share each cell; empty for a cell of each column
+    stacks: Stacks = ()
     name: str = ""
     kind: ClassVar = "table"
     content: ClassVar = "rows"

@@ -9,17 +9,20 @@ from bot.core.delta import CellDelta, MetricDelta
 from bot.core.record import Value, certain, difference, ends, total
 from bot.show.blocks import (
     ABSENT,
+    BREAK,
     SUM_CSS,
     Marked,
     Phrase,
     Row,
     Span,
+    Stacked,
     Table,
     by,
     joined,
     listed,
     name_cell,
     phrase,
+    sides_phrase,
     strong,
 )
 from bot.show.facts import MARKS, STACK_LIMIT_BYTES, Facts, is_over, mark_of
@@ -34,6 +37,10 @@ _REGISTERS = ("registers_max", "vgprs_max", "agprs_max", "sgprs_max")
 _MOST = 3  # registers or spills that one target shows
 _STACK = "stack_max_bytes"
 _ALLOCATIONS = "stack_alloca_bytes"
+_STACKS = (
+    (Stacked(0), Stacked(1, ": ")),
+    (Stacked(2), Stacked(3, phrase(BREAK), "executables ")),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +101,8 @@ def measures_table(facts: Facts) -> tuple[Table, Phrase]:
         rows = [row[:-1] for row in rows]
         words = joined(filter(None, (_same_executables(facts), words)), " ")
     drawn_rows: list[Row | Marked] = [*rows[:-1], Marked(rows[-1], css=SUM_CSS)] if has_sum else [*rows]
-    table = Table(tuple(headers), listed(drawn_rows, "target"), numbers_from=len(headers), css="measures")
+    listed_rows = listed(drawn_rows, "target")
+    table = Table(tuple(headers), listed_rows, numbers_from=len(headers), css="measures", stacks=_STACKS)
     return table, words
 
 
@@ -221,13 +229,13 @@ def _size_words(size: Total) -> Phrase:
     if size.base != size.head:
         words = f"({relative(size.base, size.head)})"
         grown = phrase(" ", Span(words, "up") if moved > 0 else Span(words, "down"))
-    return phrase(sides(size.base, size.head), grown, f", {lost}" if lost else "")
+    return phrase(sides_phrase(sides(size.base, size.head)), grown, f", {lost}" if lost else "")
 
 
 def _executables_words(both: tuple[Value, Value] | None) -> Phrase:
     if both is None:
         return phrase("n/a")
-    return phrase(sides(*both, "count"))
+    return sides_phrase(sides(*both, "count"))
 
 
 def _memory_words(facts: Facts, changes: Sequence[LargestChange]) -> Phrase:
@@ -235,22 +243,22 @@ def _memory_words(facts: Facts, changes: Sequence[LargestChange]) -> Phrase:
     builds = by(changes, lambda change: change.delta.key)
     parts = []
     for key, of_build in builds.items():
-        values = ", ".join(_change_words(facts, change) for change in of_build)
+        values = joined((_change_words(facts, change) for change in of_build), phrase(",", BREAK))
         parts.append(phrase(values, " in ", facts.names(key)[0]))
-    return joined(parts, "; ")
+    return joined(parts, phrase(";", BREAK))
 
 
-def _change_words(facts: Facts, change: LargestChange) -> str:
+def _change_words(facts: Facts, change: LargestChange) -> Phrase:
     """Return `frame 376 → 1,176 B`, with the mark of a finding about this very number."""
     metric = change.metric
     findings = facts.findings.get(change.delta.key, ())
     marks = [mark_of(finding) for finding in findings if finding.metric == metric.id and not finding.known]
     label = {_STACK: "frame", _ALLOCATIONS: "allocations"}.get(metric.id, metric.quantity.label)
-    values = sides(*metric.sides, metric.quantity.unit)
-    words = f"{label} {values}"
+    values = sides_phrase(sides(*metric.sides, metric.quantity.unit))
+    words = phrase(f"{label} ", values)
     if marks:
-        words = f"{MARKS[marks[0]]} {words}"
+        words = phrase(f"{MARKS[marks[0]]} ", words)
     head = metric.sides[1]
     if metric.id == _ALLOCATIONS and head is not None and ends(head)[1] > STACK_LIMIT_BYTES:
-        words = f"{words} (the compiler allows {amount(STACK_LIMIT_BYTES)})"
+        words = phrase(words, f" (the compiler allows {amount(STACK_LIMIT_BYTES)})")
     return words

@@ -44,6 +44,7 @@ from bot.show.blocks import (
 )
 from bot.show.escape import clean, clean_block
 from bot.show.filters import plural
+from bot.show.narrow import narrowed
 from bot.system.files import write_atomically
 
 _NUMBERS = (
@@ -63,6 +64,8 @@ def templates_dir() -> Path:
 
 
 def _md_span(span: Span, code: Callable[[str], str]) -> str:
+    if span.kind == "break":
+        return "<br>"
     if span.kind == "code":
         return code(span.text)
     edge = [" " if end.isspace() else "" for end in (span.text[:1], span.text[-1:])]  # some controls are blanks, too
@@ -91,7 +94,9 @@ def _md_link(words: str, page: str, address: str) -> str:
 
 
 _TAGS = {"text": "{}", "code": "<code>{}</code>", "strong": "<strong>{}</strong>", "small": "<small>{}</small>"}
-_TAGS |= {"number": "{}"} | {kind: f'<span class="{kind}">{{}}</span>' for kind in ("up", "down", "fail", "warn")}
+_TAGS |= {"number": "{}", "break": "<br>"} | {
+    kind: f'<span class="{kind}">{{}}</span>' for kind in ("up", "down", "fail", "warn")
+}
 
 
 def html_phrase(words: Words) -> Markup:
@@ -130,6 +135,7 @@ _MARKDOWN: Mapping[str, Callable[..., Any]] = {
     "phrase": _md_phrase(escape.md_code),
     "cell_phrase": _md_phrase(escape.md_cell),
     "html_phrase": html_phrase,
+    "narrowed": narrowed,
 }
 _HTML: Mapping[str, Callable[..., Any]] = {
     "phrase": html_phrase,
@@ -304,7 +310,7 @@ def html_rows(table: Table) -> Markup:
 
 
 _STYLES: Mapping[str, str] = {
-    **dict.fromkeys(("text", "number", "up", "down"), ""),
+    **dict.fromkeys(("text", "number", "up", "down", "break"), ""),
     "code": "cyan",
     "strong": "bold",
     "small": "dim",

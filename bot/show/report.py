@@ -130,16 +130,23 @@ def print_report(report: Report, console: Console, *, quiet: bool = False) -> No
 
 
 def first_screen(facts: Facts, limits: Limits) -> Blocks:
-    """Return verdict, what changed, failing builds, the three measures, causes, what to do, warnings and commands."""
+    """Return verdict, what changed, failing builds, the three measures, causes, what to do, warnings and commands.
+
+    What to do about failing builds stands directly below them. On a terminal it stands at the end,
+    where a reader looks.
+    """
     groups = alarms(facts, limits)
+    next_step = (_next(facts, groups, limits),)
+    is_first = facts.report.verdict.status == "fail" and not limits.terminal
     return (
         _verdict(facts),
         _changes(facts),
         *_failing(facts, groups, limits),
+        *(next_step if is_first else ()),
         _measures(facts, limits),
         _why(facts, limits),
         *_remarks(facts, limits),
-        _next(facts, groups, limits),
+        *(() if is_first else next_step),
         *_warnings(facts, groups, limits),
         *(() if limits.terminal else (reproduce(facts, limits),)),
     )
@@ -247,6 +254,8 @@ def _next(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Fold:
         step = phrase(_to_do(facts, groups), _or_accept(report))
     elif report.verdict.status == "warn" and not report.adoption and any(group.title == WARNED for group in groups):
         step = phrase("read the warnings; they do not block the merge")
+    elif report.verdict.status == "pass" and not report.adoption and not report.broke:
+        step = phrase("nothing to do")
     if not step:
         return section("", Sentence(() if limits.terminal else more, small=True), name="next")
     said = phrase(strong("Next:"), " ", step, ".", *(phrase(" ", more) if more and not limits.terminal else ()))

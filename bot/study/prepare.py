@@ -213,6 +213,7 @@ class Work:
             source=self.repository.source,
             models=chosen.models,
             targets=chosen.targets,
+            is_temporary=self.commit is not None,
         )
 
     def sides(self, specs: Mapping[str, str]) -> dict[str, Snapshot]:

@@ -56,6 +56,7 @@ class SidePlan:
     source: SourceInfo
     models: tuple[Model, ...] = ()
     targets: tuple[Target, ...] = ()
+    is_temporary: bool = False  # True where the files are of a commit, and are removed after the run
 
     @property
     def toolchain(self) -> Toolchain:

@@ -144,7 +144,7 @@ def test_a_target_without_a_measured_build_has_no_sums() -> None:
     report = of_two(lambda _key, found: found, broken)
     row = sums(report)["vmvx"]
     assert (row.cells, row.base, row.head) == (0, None, None)
-    assert "| `vmvx` | 2 newly failing | no change |" in render_comment(report)
+    assert "| `vmvx`: 2 newly failing | no change |" in render_comment(report)
 
 
 def test_where_no_target_has_one_there_is_a_sentence_and_no_table() -> None:

@@ -1,0 +1,163 @@
+"""Tables that fit a narrow screen: several columns share one cell, and long names are broken into lines.
+
+GitHub's tables scroll sideways where the longest unbreakable words of the columns are wider than the screen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len
+
+from bot.show.blocks import ABSENT, BREAK, Phrase, Row, Span, Stacked, Table, Words, phrase, plain
+from bot.show.escape import clean
+
+# Pixels of a comment on a screen of 375 pixels, with a wide font. The names are of GitHub's style sheet.
+_COMMENT_WIDTH = 309
+_CELL_PADDING = 28  # with the border
+_TEXT_CHARACTER = 9.0
+_THIN_CHARACTER = 5.5
+_THIN_CHARACTERS = ",.:;()ijl \N{NO-BREAK SPACE}"
+_CODE_CHARACTER = 7.3
+_CODE_PADDING = 10.0
+_SEPARATORS = "_-./:$,=@"
+_LEAST_CHARACTERS = 4
+
+
+class NarrowTable(NamedTuple):
+    """A table as Markdown draws it."""
+
+    headers: Row
+    texts: tuple[Row, ...]
+    marks: tuple[str, ...]
+
+
+def narrowed(table: Table) -> NarrowTable:
+    """Return the table with its stacked columns in one cell; a table without stacks as it is."""
+    if not table.stacks:
+        return NarrowTable(tuple(table.headers), table.texts, table.marks)
+    stacks = [[part for part in stack if part.column < len(table.headers)] for stack in table.stacks]
+    headers = [phrase(" · ".join(table.headers[part.column] for part in stack)) for stack in stacks]
+    rows = [[_stacked_cell(row, stack) for stack in stacks] for row in table.texts]
+    limits = _column_limits([headers, *rows])
+    broken_rows = [_broken_row(row, limits) for row in rows]
+    return NarrowTable(_broken_row(headers, limits), tuple(broken_rows), (":--",) * len(stacks))
+
+
+def _stacked_cell(row: Row, stack: Sequence[Stacked]) -> Phrase:
+    """Return the cells of the stack in one, without those that say that there is nothing."""
+    parts = list[Span]()
+    for part in stack:
+        words = row[part.column]
+        if plain(words) == ABSENT:
+            continue
+        joint = part.joint if parts else ""
+        parts += [*phrase(joint), *phrase(part.lead), *phrase(words)]
+    return tuple(parts) or phrase(ABSENT)
+
+
+def _column_limits(rows: Sequence[Sequence[Words]]) -> list[float]:
+    """Return the pixels that an unbreakable word of each column may take, so that all columns fit."""
+    columns = list(zip(*rows, strict=True))
+    room = _COMMENT_WIDTH - _CELL_PADDING * len(columns)
+    limits = [max(_word_widths(words) for words in column) for column in columns]
+    if sum(limits) <= room:
+        return limits
+    share = room / len(limits)
+    spare = room - sum(min(limit, share) for limit in limits)
+    return [limit if limit <= share else share + spare for limit in limits]
+
+
+def _word_widths(words: Words) -> float:
+    """Return the pixels of the widest run of characters in which no line ends."""
+    widest = width = 0.0
+    for span in phrase(words):
+        if span == BREAK:
+            width = 0.0
+            continue
+        is_code = span.kind == "code"
+        width += _CODE_PADDING if is_code else 0.0
+        for at, run in enumerate(_runs(span)):
+            if at:
+                width = _CODE_PADDING if is_code else 0.0
+            width += cell_len(run) * _CODE_CHARACTER if is_code else _text_width(run)
+            widest = max(widest, width)
+    return widest
+
+
+def _text_width(text: str) -> float:
+    thin = sum(character in _THIN_CHARACTERS for character in text)
+    return (cell_len(text) - thin) * _TEXT_CHARACTER + thin * _THIN_CHARACTER
+
+
+def _runs(span: Span) -> list[str]:
+    """Return the parts of a span between which a line may end."""
+    text = clean(span.text) if span.kind == "code" else span.text
+    if span.kind in ("number", "up", "down"):
+        return [text]
+    return re.split(r" |(?<=-)(?=[^\d\s-])", text)
+
+
+def _broken_row(row: Sequence[Words], limits: Sequence[float]) -> Row:
+    return tuple(_broken(words, limit) for words, limit in zip(row, limits, strict=True))
+
+
+def _broken(words: Words, limit: float) -> Phrase:
+    """Return the phrase with a line break in each run that is wider than the limit."""
+    if _word_widths(words) <= limit:
+        return phrase(words)
+    parts = list[Span]()
+    for span in phrase(words):
+        for at, line in enumerate(_lines(span, limit)):
+            if at:
+                parts.append(BREAK)
+            parts.append(line)
+    return tuple(parts)
+
+
+def _lines(span: Span, limit: float) -> Iterator[Span]:
+    """Yield the span, or its lines where it has a run that is too wide. One character is left for what follows."""
+    if span == BREAK or span.kind in ("number", "up", "down"):
+        yield span
+        return
+    room = limit - _TEXT_CHARACTER
+    width = _TEXT_CHARACTER
+    if span.kind == "code":
+        room -= _CODE_PADDING
+        width = _CODE_CHARACTER
+    most = max(int(room / width), _LEAST_CHARACTERS)
+    words = [_cut(word, most) for word in _runs(span)]
+    if all(len(pieces) == 1 for pieces in words):
+        yield span
+        return
+    text = clean(span.text) if span.kind == "code" else span.text
+    for line in _joined_lines(text, words):
+        yield Span(line, span.kind, span.to)
+
+
+def _joined_lines(text: str, words: Sequence[Sequence[str]]) -> list[str]:
+    """Return the text with a new line where a word was cut."""
+    lines = [""]
+    rest = text
+    for pieces in words:
+        for at, piece in enumerate(pieces):
+            before, _, rest = rest.partition(piece) if piece else ("", "", rest)
+            if at:
+                lines.append("")
+            lines[-1] += before + piece
+    lines[-1] += rest
+    return lines
+
+
+def _cut(word: str, most: int) -> list[str]:
+    """Return the word in pieces of at most so many columns, cut behind a separator where there is one."""
+    pieces = list[str]()
+    while cell_len(word) > most:
+        fitting = next(count for count in range(len(word), 0, -1) if cell_len(word[:count]) <= most or count == 1)
+        separators = [at + 1 for at in range(fitting) if word[at] in _SEPARATORS]
+        end = separators[-1] if separators and separators[-1] > fitting // 3 else fitting
+        pieces.append(word[:end])
+        word = word[end:]
+    return [*pieces, word] if word or not pieces else pieces
