@@ -73,6 +73,18 @@ def test_the_glossary_is_sorted_and_gives_each_word_one_sentence() -> None:
         assert len(meaning.split()) <= 25, word
 
 
+def test_the_page_about_reading_names_every_section_of_a_page_and_every_fold_of_a_comment() -> None:
+    page = text(DOCS / "example" / "report.html")
+    comment = text(DOCS / "example" / "comment.md")
+    sections = re.findall(r"<h2[^>]*>(.*?)</h2>", page, re.DOTALL)
+    folds = re.findall(r"^<details><summary>(\w.*?)</summary>", comment, re.MULTILINE)
+    titles = [re.sub(r"<[^>]+>", "", title) for title in (*sections, *folds)]
+    names = {re.split(r"[(:\d]", title)[0].strip() for title in titles}
+    assert len(names) > 10
+    reading = text(DOCS / "reading.md")
+    assert [name for name in names if name not in reading] == []
+
+
 def test_the_placeholder_of_the_action_is_the_same_everywhere_and_the_readme_explains_it() -> None:
     for workflow in (ROOT / "configs" / "workflows").glob("*.yml"):
         uses = re.findall(r"uses: (OWNER/\S+)", text(workflow))
