@@ -43,6 +43,7 @@ class Base(NamedTuple):
     notes: tuple[str, ...] = ()  # what a reader must not miss
     broke: str = ""
     no_compiler: str = ""  # why the base can have no compiler: its pin names a release that does not exist
+    unread: bool = False  # True where stored baselines were not read, as that takes a token
     digest: str = ""  # of the stored snapshot, where it is the base's own; else empty
 
 

@@ -39,7 +39,7 @@ def prepare(services: Services) -> None:
         say(f"the report can be posted to #{number}")
     config = judging_rules(services)[0]
     require_fitting_token(services, config)
-    if other_repository(services, config):
+    if other_repository(services, config) and (inputs.store_token or services.hub is None):
         _copy_baselines(services, config)
     elif services.hub is None:
         hint = "give a token, or name another repository in the configuration: baseline: {repository: OWNER/NAME}"

@@ -17,7 +17,7 @@ from bot.config.configuration import Config
 from bot.core.baseline import Entry
 from bot.core.report import Adoption, Baseline, Report
 from bot.core.snapshot import Snapshot
-from bot.errors import InputError, UsageError
+from bot.errors import BotError, InputError, Interrupted, UsageError
 from bot.github.baselines import missing_pin, older_note, stored
 from bot.github.delivering import Destination, deliver, failure_delivered, suspected
 from bot.github.measured import Handed, read_measured
@@ -36,6 +36,7 @@ from bot.github.posting import trusted_base
 from bot.github.repository import require_open_conversation
 from bot.github.reviewing import changed_thresholds, pushed
 from bot.show.comment import write_snapshot
+from bot.store.entries import by_commit
 from bot.study.comparison import adopting, held_to_limits, reported
 from bot.study.prepare import require_writable
 from bot.system.hub import Hub
@@ -173,6 +174,8 @@ def _judged(
     final = reported(config, base, head, baseline, handed.texts)
     final = suspected(final, services, config, *_ends(services, left, right))
     added = [note for note in measured.notes if note not in notes]
+    if measured.unread and _has_baselines(services, config):
+        added.append("the job that measures could not read the stored baselines: give it the input baselines")
     notes = (*notes, *added, *final.notes, *changed_thresholds(services, left, right))
     final = structs.replace(final, notes=notes)
     if left.adopts:
@@ -184,6 +187,16 @@ def _judged(
         if no_compiler:
             return held_to_limits(final, Adoption(right.config_name, no_compiler))
     return structs.replace(final, broke=measured.broke or "No baseline: the job that measures found none")
+
+
+def _has_baselines(services: Services, config: Config) -> bool:
+    """Return whether baselines of this report are stored; False where the store cannot be asked, which others say."""
+    try:
+        return bool(by_commit(store_of(services, config), config.report_id))
+    except Interrupted:
+        raise
+    except BotError:
+        return False
 
 
 def _ends(services: Services, left: Opened, right: Opened) -> tuple[str, str]:

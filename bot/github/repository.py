@@ -23,15 +23,22 @@ _BASE_CHANGES = frozenset({"base_ref_changed", "automatic_base_change_succeeded"
 
 def pull(hub: Hub, pull_number: int) -> PullRequest:
     """A pull request by its number."""
-    what = f"there is no pull request #{pull_number} in {hub.repository}, or the token may not see it"
-    hint = "check the number, or give the job `permissions: pull-requests: read`"
     with explain(f"read the pull request #{pull_number}", "pull-requests: read"):
         try:
             return _whole(hub.repo.get_pull(pull_number).complete())
         except GithubException as refused:
             if refused.status != 404:
                 raise
-            raise NetworkError(what, hint=hint) from None
+            raise missing_pull(hub.repository, pull_number, is_seen=False) from None
+
+
+def missing_pull(repository: str, pull_number: int, *, is_seen: bool = True) -> NetworkError:
+    """Return the error of a pull request that does not exist; `is_seen`: False if a token may not see it either."""
+    what = f"there is no pull request #{pull_number} in {repository}"
+    if is_seen:
+        return NetworkError(what, hint="check the number")
+    hint = "check the number, or give the job `permissions: pull-requests: read`"
+    return NetworkError(f"{what}, or the token may not see it", hint=hint)
 
 
 def require_open_conversation(hub: Hub, pull_number: int) -> None:

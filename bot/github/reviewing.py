@@ -25,9 +25,10 @@ from bot.github.baselines import Base, missing_pin, nearest, nearest_costs, stan
 from bot.github.delivering import Destination, as_bot_error, deliver, failure_delivered
 from bot.github.measured import Measured, Recording, write_failure, write_measured
 from bot.github.opening import Opened, Services, Wanted, judging_rules, named_compiler, opened, store_of, wanted_sides
-from bot.github.repository import locked
+from bot.github.repository import locked, missing_pull
 from bot.show.comment import write_snapshot
 from bot.show.filters import plural
+from bot.store.data_branch import LoginRefused
 from bot.study.comparison import adopting, held_to_limits, reported
 from bot.study.prepare import Work, load_snapshot, plan_digest, require_writable
 from bot.study.run import SidePlan, doubtful
@@ -69,10 +70,16 @@ def failure_handed(services: Services) -> Iterator[None]:
 
 
 def _require_open(services: Services) -> None:
-    """Raise NetworkError, before anything is compiled, where the event says that nobody may comment."""
-    pull = services.context.pull
+    """Raise NetworkError, before anything is compiled, where it is known that nobody may comment.
+
+    The event says that of its own pull request. Of one whose number a person gave, git knows whether it exists, where
+    everybody may read the repository. The job that prepares knows the rest.
+    """
+    pull, number = services.context.pull, services.inputs.pull_request
     if pull is not None and pull.is_locked and not services.context.read_only:
         raise locked(pull.number)
+    if pull is None and number is not None and services.git.has_pull_request(number) is False:
+        raise missing_pull(services.context.repository, number)
 
 
 def baseline(services: Services) -> int:
@@ -166,7 +173,11 @@ def _compared(services: Services, base: Opened, head: Opened, judge: Opened) -> 
     notes = [*base_side.notes, *report.notes, *changed_thresholds(services, base, head)]
     report = structs.replace(report, notes=tuple(notes), broke=base_side.broke)
     measured = Measured(
-        baseline=base_side.baseline, notes=base_side.notes, broke=base_side.broke, digest=base_side.digest
+        baseline=base_side.baseline,
+        notes=base_side.notes,
+        unread=base_side.unread,
+        broke=base_side.broke,
+        digest=base_side.digest,
     )
     if base.adopts:
         report = adopting(report, Adoption(head.config_name))
@@ -215,6 +226,7 @@ def _base(services: Services, base: Opened) -> Base:
         snapshot = load_snapshot(wanted.snapshot)
         return Base(Baseline(wanted.rule, snapshot.source.sha), snapshot)
     baseline, notes = Baseline(wanted.rule, wanted.sha), tuple[str, ...]()
+    refusal = ""
     if base.adopts:
         return Base(baseline)
     plan, why = _plan_or_reason("base", base)
@@ -231,11 +243,17 @@ def _base(services: Services, base: Opened) -> Base:
                 return near
         except Interrupted:
             raise
+        except LoginRefused as error:  # of a private repository this job cannot know whether it has any
+            refusal = error.line
+            services.show.say(f"stored baselines are not read: {refusal}")
         except BotError as error:
             notes = (f"stored baselines could not be read: {error.line}",)
             services.show.say(notes[0])
     if plan:
-        return Base(Baseline(f"{wanted.rule}; measured in this run", wanted.sha), plan=plan, notes=notes)
+        rule = f"{wanted.rule}; measured in this run"
+        return Base(Baseline(rule, wanted.sha), plan=plan, notes=notes, unread=bool(refusal))
+    if refusal:
+        notes = (f"stored baselines could not be read: {refusal}",)
     is_pinned = services.context.is_proposal and wanted.spec is None and not wanted.unknown
     if is_pinned and not notes:  # a store that cannot be read may have a baseline
         no_compiler = missing_pin(base.config, base.config_name, base.tree, services.cancel)

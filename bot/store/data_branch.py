@@ -174,6 +174,8 @@ class DataBranch:
             return NetworkError(f"{what}: the token may not {access}", hint=hint)
         if _NO_LOGIN.search(output) and access == "read" and not self._git.has_credentials:
             hint = "give this job the files of the branch: input `baselines`"
+            if is_other:
+                hint = "give `store-token` to the job that prepares, and its files to the others: input `baselines`"
             return LoginRefused(f"{what}: it takes a token, and this job has none", hint=hint)
         if _NO_LOGIN.search(output):
             name = "store-token" if is_other else "github-token"

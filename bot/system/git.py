@@ -97,6 +97,7 @@ _SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _SHORTENED = re.compile(r"(?:.*-g)?[0-9a-f]{4,39}", re.IGNORECASE | re.ASCII)
 """What git may take for the beginning of a commit's id: by itself, or at the end of what `git describe` prints."""
 _SHOWN_CHARS = 80
+_NO_SUCH_REF = 2  # exit code of `git ls-remote --exit-code`
 _SUFFIX = re.compile(r"[~^@:]")
 _UNREACHABLE = re.compile(r"unable to access|Could not read from remote|Could not resolve|Connection|timed out")
 _OWNER_AND_NAME = re.compile(r"(?P<server>\S+[/:])[^/:\s]+/[^/:\s]+?(?P<ending>(?:\.git)?)/?")
@@ -205,6 +206,15 @@ class Git:
             rows = (directory / "out").read_text(encoding="utf-8", errors="replace").splitlines()
         shas = {name: sha for sha, _, name in (row.partition("\t") for row in rows)}
         return next((shas[name] for name in refs if name in shas), None)
+
+    def has_pull_request(self, number: int) -> bool | None:
+        """Return whether origin lists the refs of a pull request; None where it lists none, or cannot be asked."""
+        outcome = self("ls-remote", "--exit-code", "origin", f"refs/pull/{number}/*")
+        if outcome.ok:
+            return True
+        is_asked = outcome.exit_code == _NO_SUCH_REF
+        lists_others = is_asked and self("ls-remote", "--exit-code", "origin", "refs/pull/*/head").ok
+        return False if lists_others else None
 
     def _reached(self, outcome: Outcome) -> None:
         if not outcome.ok and _UNREACHABLE.search(outcome.output):

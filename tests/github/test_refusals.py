@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from action_stage import MODEL, Stage
-from github_runner import pull_event
+from action_stage import MODEL, Ran, Stage
+from github_runner import event, git, pull_event
 
 
 def compiled(stage: Stage) -> bool:
@@ -80,11 +80,50 @@ def test_a_conversation_that_is_locked_meanwhile_is_no_missing_permission(stage:
 
 def test_a_missing_pull_request_is_named(stage: Stage) -> None:
     stage.main()
+    grown(stage)
     stage.origin.push_main("Second", {"models/a.mlir": MODEL.format("b")})
     ran = stage.dispatch(pull_request="99")
     assert ran.code == 3 and "there is no pull request #99 in octo/repo" in ran.error
     assert "check the number" in ran.error
     assert "there is no pull request #99" in ran.summary
+    assert not compiled(stage), "git says so without a token, where everybody may read the repository"
+
+
+def dispatched(stage: Stage, command: str, number: str) -> Ran:
+    """One job of a run that a person started."""
+    sha = git(stage.origin.bare, "rev-parse", "main")
+    payload = event("workflow_dispatch.main")
+    return stage.run("workflow_dispatch", payload, sha, ref="refs/heads/main", command=command, pull_request=number)
+
+
+def test_the_job_that_prepares_names_a_missing_and_a_locked_pull_request(stage: Stage) -> None:
+    stage.main()
+    grown(stage)
+    ran = dispatched(stage, "prepare", "1")
+    assert ran.code == 0 and "the report can be posted to #1" in ran.said, ran.error
+    missing = dispatched(stage, "prepare", "99")
+    assert missing.code == 3 and "there is no pull request #99 in octo/repo" in missing.error
+    stage.hub.set_pull(1, locked=True)
+    locked = dispatched(stage, "prepare", "1")
+    assert locked.code == 3 and "the conversation of #1 is locked" in locked.error
+    assert "the conversation of #1 is locked" in locked.summary
+    assert not compiled(stage)
+
+
+def test_what_git_cannot_know_stops_no_measuring(stage: Stage) -> None:
+    """As in a private repository, whose refs nobody lists without a token."""
+    stage.main()
+    stage.origin.push_main("Second", {"models/a.mlir": MODEL.format("b")})
+    hidden = stage.origin.bare.with_name("hidden.git")
+
+    def hide() -> None:
+        workspace = stage.home / f"run-{stage.runs}" / "workspace"
+        git(workspace, "fetch", "-q", "--unshallow", "origin", "main")
+        git(workspace, "remote", "set-url", "origin", hidden.as_uri())
+
+    stage.before_act = hide
+    assert dispatched(stage, "measure", "99").code == 0
+    assert compiled(stage)
 
 
 @pytest.mark.parametrize("spelled", ["code-size-approved", "Code-Size-Approved", "CODE-SIZE-APPROVED"])

@@ -14,7 +14,8 @@ import posting_stage
 import pytest
 from action_stage import MODEL
 from fake_github import FakeGitHub
-from github_runner import git
+from git_server import Access, serving
+from github_runner import event, git, push_event
 from test_workflows import jobs
 
 pytestmark = pytest.mark.slow
@@ -96,6 +97,22 @@ class Seen:
             yield stage
             self.needs |= set(map(needed, stage.hub.traffic))
 
+    @contextmanager
+    def elsewhere(self) -> Iterator[tuple[action_stage.Stage, str]]:
+        """A stage whose baselines are in another repository, which takes the token `store`."""
+        with TemporaryDirectory() as home, FakeGitHub("octo/repo") as hub:
+            sizes = Path(home, "octo", "sizes.git")
+            sizes.mkdir(parents=True)
+            git(sizes, "init", "-q", "--bare")
+            with serving(Path(home), {"octo/sizes.git": Access({"store": True})}) as server:
+                stage = action_stage.Stage.create(Path(home), hub)
+                stage.environ["GITHUB_SERVER_URL"] = server.url
+                stage.compiler("one")
+                yield stage, stage.main(baseline={"repository": "octo/sizes"})
+                assert server.tokens_of["octo/sizes.git"] == {"store"}
+            self.needs |= set(map(needed, hub.traffic))
+            assert not _baselines(stage)
+
 
 def review(seen: Seen) -> None:
     """A pull request that fails, gets another commit, and the label of somebody."""
@@ -124,6 +141,28 @@ def by_hand(seen: Seen) -> None:
         stage.hub.add_pull(1, main)
         stage.origin.push_main("More", {"models/a.mlir": GROWN})
         assert stage.dispatch(base=main, pull_request="1").outputs["comment-url"]
+
+
+def prepared_by_hand(seen: Seen) -> None:
+    with seen.measuring(**BRANCH) as (stage, main):
+        stage.open_pull({"models/a.mlir": GROWN})
+        sent, ref = event("workflow_dispatch.main"), "refs/heads/main"
+        ran = stage.run("workflow_dispatch", sent, main, ref=ref, command="prepare", pull_request="1")
+        assert ran.code == 0, ran.error
+
+
+def prepared_elsewhere(seen: Seen) -> None:
+    with seen.elsewhere() as (stage, main):
+        given = {"command": "prepare", "store_token": "store", "github_token": ""}
+        assert stage.run("push", push_event(main), main, ref="refs/heads/main", **given).code == 0
+
+
+def stored_elsewhere(seen: Seen) -> None:
+    with seen.elsewhere() as (stage, main):
+        sent, ref = push_event(main), "refs/heads/main"
+        measured = stage.run("push", sent, main, ref=ref, command="measure", baselines="none")
+        given = {"command": "store", "store_token": "store", "measured": str(measured.out)}
+        assert stage.run("push", sent, main, ref=ref, **given).code == 0
 
 
 def planned(seen: Seen) -> None:
@@ -156,8 +195,13 @@ JOBS: dict[tuple[str, str], Callable[[Seen], None]] = {
     ("code-size.yml", "measure"): measured,
     ("code-size.yml", "report"): review,
     ("code-size.yml", "store"): stored,
+    ("code-size.yml", "prepare-manual"): prepared_by_hand,
     ("code-size.yml", "measure-manual"): measured,
     ("code-size.yml", "report-manual"): by_hand,
+    ("code-size-other-store.yml", "prepare"): prepared_elsewhere,
+    ("code-size-other-store.yml", "measure"): measured,
+    ("code-size-other-store.yml", "report"): review,
+    ("code-size-other-store.yml", "store"): stored_elsewhere,
     ("code-size-pages.yml", "build"): published,
     ("code-size-post.yml", "post"): posted,
     ("code-size-sharded.yml", "plan"): planned,

@@ -59,6 +59,7 @@ class Play:
     writable: str  # the token of a job that may write
     cache: Path | None = None  # of the jobs that compile; None: what the workflow says
     secrets: dict[str, str] = field(default_factory=dict)  # of the repository
+    inputs: dict[str, str] = field(default_factory=dict)  # of a run that a person started
     after: dict[str, Callable[[], object]] = field(default_factory=dict)  # job → what happens when it has ended
     run_id: int = 100
     artifact_id: int = 0  # of the last artifact
@@ -133,6 +134,7 @@ class Play:
         results = dict.fromkeys(self.workflow["jobs"], "skipped") | self.results
         known |= {f"needs.{name}.result": result for name, result in results.items()}
         known |= {f"secrets.{name}": secret for name, secret in self.secrets.items()}
+        known |= {f"inputs.{name}": text for name, text in self.inputs.items()}
         known |= machine.outputs
         for name, job in self.workflow["jobs"].items():
             for output, expression in job.get("outputs", {}).items():
@@ -179,5 +181,5 @@ class Play:
         done = subprocess.run(argv, cwd=machine.workspace, env=environment, capture_output=True, text=True, timeout=900)
         summary = machine.home / "summary.md"
         words = summary.read_text() if summary.exists() else ""
-        report = machine.workspace / given["out"]
+        report = machine.workspace / given.get("out", "code-size-report")
         return Run(done.returncode, done.stdout + done.stderr, outputs(machine.home / "output"), words, report)

@@ -9,7 +9,7 @@ import pytest
 from action_stage import MODEL, Stage
 from fake_github import FakeGitHub
 from git_server import Access, header_of, serving
-from github_runner import MARKER, git, pull_event, push_event, queue_event, queue_ref
+from github_runner import MARKER, event, git, pull_event, push_event, queue_event, queue_ref
 from workflow_play import Play
 
 CONTENTS = {"contents": "read"}
@@ -120,6 +120,49 @@ def test_a_private_repository_works_with_a_measuring_job_that_has_no_token(stage
     (body,) = stage.comments(MARKER)
     assert "measured 1 commit before it" in body and "could not be read" not in body
     assert [check["head_sha"] for check in stage.hub.check_runs] == [head]
+
+
+def test_a_manual_run_of_a_private_repository_asks_for_the_pull_request_first(stage: Stage, play: Play) -> None:
+    main = stage.main()
+    stage.open_pull({"models/a.mlir": MODEL.format("a") + "// longer\n"})
+    play.readable = stage.hub.token(permissions={**CONTENTS, "pull_requests": "read"})
+    play.git.access["origin.git"] = Access({play.readable: False})
+
+    def prepared(number: str) -> tuple[int, str]:
+        play.inputs["pull-request"] = number
+        payload = event("workflow_dispatch.main")
+        ran = play.play("workflow_dispatch", payload, main, "refs/heads/main", "prepare-manual")
+        assert not play.machines["prepare-manual"].may_write
+        return ran.code, ran.log
+
+    assert prepared("1")[0] == 0
+    code, log = prepared("99")
+    assert code == 3 and "there is no pull request #99 in octo/repo" in log
+    stage.hub.set_pull(1, locked=True)
+    code, log = prepared("1")
+    assert code == 3 and "the conversation of #1 is locked" in log
+    measuring = play.workflow["jobs"]["measure-manual"]
+    assert measuring["needs"] == "prepare-manual"
+    assert measuring["if"].endswith("!cancelled() && needs.prepare-manual.result != 'failure'")
+
+
+@pytest.mark.parametrize("stores", [False, True])
+def test_a_private_repository_hears_of_unread_baselines_only_where_there_are_any(
+    stage: Stage, play: Play, stores: bool
+) -> None:
+    """The smallest workflow gives its measuring job no baselines, and without a token it can read none."""
+    config = stage.config(models=["../models/*.mlir"], baseline={"store": "auto"})
+    main = stage.main({".github/code-size.yml": config})
+    if stores:
+        assert pushed(play, main) == 0, play.runs["store"].log
+    play.file = "minimal.yml"
+    code, _ = reviewed(play, stage, {"models/a.mlir": MODEL.format("a") + "// longer\n"})
+    assert code == 0, play.runs["report"].log
+    (body,) = stage.comments(MARKER)
+    assert "could not be read" not in body
+    assert ("could not read the stored baselines: give it the input baselines" in body) is stores
+    assert "could not be read" not in play.runs["measure"].summary
+    assert "it takes a token, and this job has none" in play.runs["measure"].log
 
 
 def test_a_pull_request_cannot_write_a_baseline(stage: Stage, play: Play) -> None:
