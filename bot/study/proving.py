@@ -22,7 +22,7 @@ MOST_COMPILES = 10
 LEAST_COMPILES = 2
 SAME_CODE = "the code is the same on both sides"
 SAME_SIZE = "the code has the same size on both sides"
-SAME_CONFIGURATION = "the configuration is the same on both sides"
+SAME_CONFIGURATION = "no value of `lowering_config` or `translation_info` differs"
 
 Compile = Callable[[str], AloneCode | Failure]
 """Compiles the configured IR of head's executable, and reads the code of the dispatch."""

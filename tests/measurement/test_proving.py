@@ -292,6 +292,18 @@ def test_what_compiles_to_another_size_alone_is_not_tried() -> None:
     assert prove_with(lambda _: AloneCode(1985, None), pair).status == REFUTED
 
 
+def test_a_configuration_that_differs_elsewhere_is_not_called_the_same() -> None:
+    pair = ConfiguredPair(
+        Dispatch("e", "f", code_bytes=1000),
+        Dispatch("e", "f", code_bytes=2000),
+        "x.y {decomposition_config = {a = 1}}",
+        "x.y {decomposition_config = {a = 2}}",
+    )
+    proof = prove_with(lambda _: AloneCode(2000, None), pair)
+    assert (proof.status, proof.compiles) == (NOT_TRIED, 0)
+    assert proof.why == "no value of `lowering_config` or `translation_info` differs"
+
+
 def test_the_proofs_of_a_root_cause_do_not_cancel() -> None:
     def proof(status: str, moved_bytes: int, restored_bytes: int) -> KnobProof:
         return KnobProof(status, moved_bytes=moved_bytes, restored_bytes=restored_bytes)
