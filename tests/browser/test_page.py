@@ -85,6 +85,17 @@ def test_it_never_scrolls_sideways_and_rows_are_no_pages(browser: Browser, page:
         assert tab.evaluate(TALLEST) < MOST_HIGH
 
 
+def test_on_a_telephone_no_column_of_failing_builds_or_measures_is_cut_off(browser: Browser, page: Path) -> None:
+    cut = "(tables) => tables.filter((table) => table.scrollWidth > table.clientWidth).length"
+    with opened(browser, page, width=375) as tab:
+        tables = tab.locator(".wide:has(table.alarms), .wide:has(table.measures)")
+        assert tables.count() == 3
+        assert not tables.evaluate_all(cut)
+        first = tab.locator("table.alarms tbody tr").first.inner_text().split()
+        assert "mobilenet_v1_f32_224" in first
+        assert "54,534" in first
+
+
 def test_the_first_picture_is_of_the_change_and_its_sums_are_the_artifacts(browser: Browser, page: Path) -> None:
     """In proportion, to the byte, zoomed by its titles, and the same without scripts as a table."""
     changes = {d.key: d.metrics["artifact_bytes"].change for d in REPORT.deltas if d.metrics.get("artifact_bytes")}
