@@ -14,17 +14,16 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from bot.compiler.compiling import CompileInput, CompileSetup, compile_to
+from bot.compiler.compiling import CompileSetup
 from bot.compiler.diagnostics import failure
 from bot.compiler.static_library import make_room_for_library
 from bot.compiler.toolchain import UNTHREADED
-from bot.core.snapshot import Dispatch, Failure
+from bot.core.snapshot import Dispatch
 from bot.core.trace import MLIR, DispatchTrace
 from bot.errors import MalformedBinary
 from bot.readers.artifact import read_executable
-from bot.readers.assemble import UNSPEAKABLE
-from bot.readers.elf import function_codes
 from bot.readers.passes import PassReader
+from bot.study.compiling_alone import OBJECTS, SOURCES, dump_options, function_points, point_named
 from bot.system.files import Keeping, temporary_directory, whole_or_nothing
 from bot.system.processes import run
 
@@ -43,15 +42,8 @@ PROGRAM_OPTIONS = (
 
 Into files, as the compiler writes standard error unbuffered, in four times the CPU seconds.
 """
-_OBJECTS, _OUTPUT = "--iree-llvmcpu-keep-linker-artifacts", "executable"
-_NAMED = re.compile(rb'hal\.executable (?:public |private )?@("?)([^"\s{]+)\1')
-_NAME_WITHIN_BYTES = 4096
+_OUTPUT = "executable"
 _ERROR = re.compile(rb"error: |LLVM ERROR|Unknown command line argument|Cannot find option named")
-
-
-def source_options(out: Path | str) -> tuple[str, ...]:
-    """What makes the compiler write each executable to a file of its own, before its target's passes."""
-    return "--compile-to=executable-sources", f"--iree-hal-dump-executable-sources-to={out}"
 
 
 def trace_options(entry_point: str, *, llvm: bool = False) -> tuple[str, ...]:
@@ -66,7 +58,7 @@ def trace_commands(command: str, row: Dispatch) -> tuple[str, str]:
     `command`: that gives the cell's artifact.
     """
     before, fed = _parted(command)
-    whole = f"{before} {shlex.join(source_options('sources'))} -o /dev/null{fed}"
+    whole = f"{before} {shlex.join(dump_options(SOURCES, 'sources'))} -o /dev/null{fed}"
     flags = shlex.split(before[before.index("iree-compile") :])[2:]
     source = f"sources/*_{shlex.quote(row.executable)}.mlir"
     return whole, f"iree-compile {source} {shlex.join((*flags, *trace_options(row.name)))} -o /dev/null"
@@ -82,22 +74,6 @@ def _parted(command: str) -> tuple[str, str]:
     """What of a cell's command is before its output, and what feeds it."""
     before, _, model = command.rpartition(" -o ")
     return before, "".join(model.partition(" < ")[1:])
-
-
-def executable_sources(
-    setup: CompileSetup, argv: Sequence[str], source: CompileInput, out: Path
-) -> dict[str, Path] | Failure:
-    """Executable → file with its source, written to `out`."""
-    result = compile_to(setup, (*argv, *source_options(out)), source)
-    if isinstance(result, Failure):
-        return result
-    sources = {}
-    for path in sorted(out.glob("*.mlir")):
-        if path.is_file():  # no pipe, that is
-            with path.open("rb") as file:
-                if name := _NAMED.search(file.read(_NAME_WITHIN_BYTES)):
-                    sources[name[2].decode()] = path
-    return sources
 
 
 def with_llvm_passes(
@@ -121,7 +97,7 @@ def printed_passes(
         return b"".join(line for line in chunk.splitlines(keepends=True) if _ERROR.search(line[:200]))
 
     with temporary_directory("trace-", setup.session.scratch) as directory:
-        why = compile_printing(setup, (*argv, *options, _OBJECTS), source, directory, errors)
+        why = compile_printing(setup, (*argv, *options, OBJECTS), source, directory, errors)
         same = None if why else _is_same(row, directory)
         why = why or ("" if reader.steps else "the compiler printed no pass over it")
         return DispatchTrace(tuple(reader.steps), why, same)
@@ -149,14 +125,12 @@ def _is_same(row: Dispatch, directory: Path) -> bool | None:
     """Whether the code is that of the artifact; None where either is not known."""
     try:
         if objects := sorted((directory / "tmp").glob("*.o")):
-            functions = [one for path in objects for one in function_codes(whole_or_nothing(path)).items()]
-            codes = [(name, one.code) for name, one in functions]
+            points = list(function_points(objects))
         else:
-            points = read_executable(whole_or_nothing(directory / _OUTPUT)).entry_points
-            codes = [(one.name, one.code) for one in points]
+            points = list(read_executable(whole_or_nothing(directory / _OUTPUT)).entry_points)
     except MalformedBinary:
         return None
-    mine = [code for name, code in codes if UNSPEAKABLE.sub("_", name) == UNSPEAKABLE.sub("_", row.name)]
-    if len(mine) != 1 or mine[0] is None or row.code is None:
+    point = point_named(points, row.name)
+    if point is None or point.code is None or row.code is None:
         return None
-    return mine[0] == row.code
+    return point.code == row.code

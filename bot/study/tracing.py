@@ -29,12 +29,12 @@ from bot.errors import InputError
 from bot.explain.explanations import changed_models, explanations
 from bot.readers.program_passes import LOCATION, ProgramReader, joint_places
 from bot.show.filters import plural
+from bot.study.compiling_alone import SOURCES, executables_at
 from bot.study.prepare import Work
 from bot.study.printed_passes import (
     PROGRAM_FOLDER,
     PROGRAM_OPTIONS,
     compile_printing,
-    executable_sources,
     printed_passes,
     trace_options,
     with_llvm_passes,
@@ -99,7 +99,7 @@ class _SideTracer:
                 self._sources[planned.key] = (
                     source
                     if isinstance(source, Failure)
-                    else executable_sources(self._setup, argv, CompileInput(planned.model.name, source), out)
+                    else executables_at(self._setup, argv, CompileInput(planned.model.name, source), SOURCES, out)
                 )
             return self._sources[planned.key]
 

@@ -1,0 +1,157 @@
+"""Compile one executable by itself from its IR at a given phase, and read the code of an entry point.
+
+A file with one `hal.executable` compiles like a program. The option `--compile-mode=hal-executable` is left out on
+purpose: with it the compiler ignores `--compile-from` and chooses the configuration again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.compiler.compiling import CompileInput, CompileSetup, compile_to
+from bot.compiler.diagnostics import Undumped, failure
+from bot.compiler.static_library import library_path, make_room_for_library
+from bot.compiler.toolchain import UNTHREADED
+from bot.core.reading import EntryPoint
+from bot.core.snapshot import Failure
+from bot.errors import MalformedBinary
+from bot.readers.artifact import read_executable
+from bot.readers.assemble import UNSPEAKABLE
+from bot.readers.elf import function_codes
+from bot.system.files import temporary_directory, whole_or_nothing
+from bot.system.processes import run
+
+SOURCES, CONFIGURATIONS, TARGETS = PHASES = (
+    "executable-sources",
+    "executable-configurations",
+    "executable-targets",
+)
+"""Phases from which an executable can be compiled, in the compiler's order."""
+
+OBJECTS = "--iree-llvmcpu-keep-linker-artifacts"
+"""Keeps the object files of llvm-cpu: the linked library in the artifact has no symbols."""
+
+_BINARIES = "binaries"
+_NAMED = re.compile(rb'hal\.executable (?:public |private )?@("?)([^"\s{]+)\1')
+_NAME_WITHIN_BYTES = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class AloneCode:
+    """The code of one entry point whose executable was compiled by itself."""
+
+    code_bytes: int
+    code: str | None  # digest of the code up to names, as `Dispatch.code`; None where it is not known
+
+
+def dump_options(phase: str, out: Path | str) -> tuple[str, ...]:
+    """Return the options that write the IR of each executable at this phase to a file in `out`."""
+    return f"--compile-to={phase}", f"--iree-hal-dump-{phase}-to={out}"
+
+
+def executables_at(
+    setup: CompileSetup,
+    argv: Sequence[str],
+    source: CompileInput,
+    phase: str,
+    out: Path,
+) -> dict[str, Path] | Failure:
+    """Write the IR of each executable at a phase to `out`; return executable → its file.
+
+    Args:
+        phase: SOURCES or CONFIGURATIONS.
+    """
+    result = compile_to(setup, (*argv, *dump_options(phase, out)), source)
+    if isinstance(result, Failure):
+        return result
+    paths = {}
+    for path in sorted(out.glob("*.mlir")):
+        if path.is_file():  # no pipe, that is
+            with path.open("rb") as file:
+                name = _NAMED.search(file.read(_NAME_WITHIN_BYTES))
+            if name:
+                paths[name[2].decode("utf-8", "replace")] = path
+    return paths
+
+
+def compile_from(
+    setup: CompileSetup,
+    argv: Sequence[str],
+    text: str,
+    phase: str,
+    entry_point: str,
+) -> AloneCode | Failure:
+    """Compile the IR of one executable from a phase to the end; return the code of its entry point.
+
+    Args:
+        argv: flags of the build, with the lifted stack limit where the build needs it.
+        text: a module with one `hal.executable`, as the compiler writes it at `phase`.
+        phase: one of PHASES.
+        entry_point: as `Dispatch.name`; spellings that differ in punctuation alone are the same.
+    """
+    flags = (
+        *argv,
+        f"--compile-from={phase}",
+        OBJECTS,
+        f"--iree-hal-dump-executable-binaries-to={_BINARIES}",
+        UNTHREADED,
+    )
+    with temporary_directory("alone-", setup.session.scratch) as directory:
+        source = directory / "executable.mlir"
+        source.write_text(text, encoding="utf-8")
+        (directory / "tmp").mkdir()
+        make_room_for_library(flags, directory)
+        outcome = run(
+            [str(setup.toolchain.binary), "-", *flags, "-o", "executable"],
+            cancel=setup.session.cancel,
+            stdin=source,
+            cwd=directory,
+            environment={"TMPDIR": str(directory / "tmp")},
+            timeout_seconds=setup.session.timeout_seconds,
+            keeping=Undumped(),
+        )
+        if not outcome.ok:
+            return failure(outcome, setup.session.timeout_seconds)
+        return _code_in(directory, flags, entry_point)
+
+
+def _code_in(directory: Path, flags: Sequence[str], entry_point: str) -> AloneCode | Failure:
+    library = library_path(flags, directory)
+    libraries = [] if library is None else [library]
+    objects = sorted((directory / "tmp").glob("*.o")) or [path for path in libraries if path.is_file()]
+    try:
+        codes = list(function_points(objects) if objects else _binary_points(directory / _BINARIES))
+    except MalformedBinary as error:
+        return Failure("read", error.line)
+    return code_of(codes, entry_point)
+
+
+def function_points(objects: Sequence[Path]) -> Iterator[EntryPoint]:
+    """Yield the functions of object files; raises MalformedBinary."""
+    for path in objects:
+        yield from function_codes(whole_or_nothing(path)).values()
+
+
+def _binary_points(directory: Path) -> Iterator[EntryPoint]:
+    for path in sorted(directory.glob("*")):
+        yield from read_executable(whole_or_nothing(path)).entry_points
+
+
+def point_named(points: Sequence[EntryPoint], entry_point: str) -> EntryPoint | None:
+    """Return the only one of this name, whatever its punctuation; None where there is none, or several."""
+    wanted = UNSPEAKABLE.sub("_", entry_point)
+    fitting = [point for point in points if UNSPEAKABLE.sub("_", point.name) == wanted]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def code_of(points: Sequence[EntryPoint], entry_point: str) -> AloneCode | Failure:
+    """Return the code of an entry point among all functions; a Failure that says why there is none."""
+    point = point_named(points, entry_point)
+    if point is None:
+        return Failure("read", f"compiled alone, it has no single function {entry_point}")
+    if point.code_bytes is None:
+        return Failure("read", f"compiled alone, the code bytes of {entry_point} are not known")
+    return AloneCode(point.code_bytes, point.code)
