@@ -1,0 +1,162 @@
+"""The ladder of one dispatch: its code bytes with base's IR up to a phase and head's compiler from there on.
+
+Each rung takes one phase more from base. Neighbouring rungs differ in one phase alone, so that the difference of their
+bytes is what this phase did. The differences sum to head − base, and no threshold is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Annotated
+
+import msgspec
+
+from bot.core.record import Count, Digest, Record
+
+SOURCE, CONFIGURATION, MLIR = "source", "configuration", "mlir"
+LLVM_OPTIMIZER, CODE_GENERATOR, BACK_END = "llvm_optimizer", "code_generator", "back_end"
+DIVIDED = (SOURCE, CONFIGURATION, MLIR, LLVM_OPTIMIZER, CODE_GENERATOR)
+"""The phases of a dispatch whose back end is divided, in the compiler's order."""
+UNDIVIDED = (SOURCE, CONFIGURATION, MLIR, BACK_END)
+
+INTERACTING_TENTHS = 1
+"""Phases interact where the two orders differ by more than so many tenths of the change."""
+_MOST_REASON = 2_000
+
+Attribution = Mapping[str, "int | None"]
+
+
+class Rung(Record, frozen=True, omit_defaults=True):
+    """The code bytes of one experiment."""
+
+    code_bytes: Count | None = None
+    # why there are none; empty where there are
+    why: Annotated[str, msgspec.Meta(max_length=_MOST_REASON)] = ""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a rung with neither bytes nor a reason, and for one with both."""
+        if (self.code_bytes is None) != bool(self.why):
+            raise ValueError("a rung has either code bytes or a reason")
+
+
+class Climb(Record, frozen=True, omit_defaults=True):
+    """The rungs between the two ends, in one order.
+
+    Each has the first side's IR up to the phase that it is named after, and the second side's compiler from there on.
+    """
+
+    source: Rung
+    configured: Rung
+    translated: Rung
+    # optimized: the first side's bitcode in the second side's code generator; control: the same bitcode in the first
+    # side's own, which shows the error of this experiment. None where the target has no such code generator
+    optimized: Rung | None = None
+    control: Rung | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for one of the two rungs of LLVM without the other."""
+        if (self.optimized is None) != (self.control is None):
+            raise ValueError("the rung of LLVM has a control")
+
+
+class Ladder(Record, frozen=True, omit_defaults=True):
+    """One dispatch of both sides, compiled alone."""
+
+    # head_code, base_code: digest of the code in the artifact, as `Dispatch.code`; base_compiler: SHA-256 (hex) of
+    # base's compiler. A ladder is of these sides and of no others.
+    head_code: Digest
+    base_code: Digest
+    base_compiler: str
+    head: Rung
+    base: Rung
+    climb: Climb  # base's IR up to a phase, head's compiler from there on
+    back: Climb | None = None  # the other order: head's IR up to a phase; None where nobody measured it
+    # head_same, base_same: whether the dispatch compiled alone has the code of the artifact; None where that is not
+    # known
+    head_same: bool | None = None
+    base_same: bool | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for two orders of which one alone divides the back end."""
+        if self.back is not None and (self.back.optimized is None) != (self.climb.optimized is None):
+            raise ValueError("both orders divide the back end, or neither does")
+
+    @property
+    def is_whole(self) -> bool:
+        """True where no part is unknown."""
+        return None not in attribution(self).values()
+
+    @property
+    def change_bytes(self) -> int | None:
+        """Head − base; None where either end failed."""
+        return _difference(self.head, self.base)
+
+
+def attribution(ladder: Ladder) -> dict[str, int | None]:
+    """Return phase → the bytes of the change that it carries; None beside a failed rung.
+
+    Without None they sum to head − base.
+    """
+    climb = ladder.climb
+    rungs = [ladder.head, climb.source, climb.configured, climb.translated]
+    if climb.optimized is not None:
+        rungs.append(climb.optimized)
+    rungs.append(ladder.base)
+    return _parts(rungs)
+
+
+def reverse_attribution(ladder: Ladder) -> dict[str, int | None] | None:
+    """Return the parts in the other order; None where nobody measured it."""
+    back = ladder.back
+    if back is None:
+        return None
+    rungs = [ladder.base, back.source, back.configured, back.translated]
+    if back.optimized is not None:
+        rungs.append(back.optimized)
+    rungs.append(ladder.head)
+    return {phase: None if part is None else -part for phase, part in _parts(rungs).items()}
+
+
+def _parts(rungs: list[Rung]) -> dict[str, int | None]:
+    phases = DIVIDED if len(rungs) > len(DIVIDED) else UNDIVIDED
+    neighbours = pairwise(rungs)
+    differences = [_difference(upper, lower) for upper, lower in neighbours]
+    return dict(zip(phases, differences, strict=True))
+
+
+def _difference(upper: Rung, lower: Rung) -> int | None:
+    if upper.code_bytes is None or lower.code_bytes is None:
+        return None
+    return upper.code_bytes - lower.code_bytes
+
+
+def interactions(ladder: Ladder) -> dict[str, tuple[int, int]]:
+    """Return phase → its bytes in both orders, where these differ by more than a tenth of the change."""
+    backward = reverse_attribution(ladder)
+    change_bytes = ladder.change_bytes
+    if backward is None or change_bytes is None:
+        return {}
+    found = {}
+    for phase, forward in attribution(ladder).items():
+        other = backward[phase]
+        if forward is None or other is None:
+            continue
+        if 10 * abs(forward - other) > INTERACTING_TENTHS * abs(change_bytes):
+            found[phase] = (forward, other)
+    return found
+
+
+def failed_rungs(ladder: Ladder) -> dict[str, str]:
+    """Return rung → why it failed, of the first order and its two ends."""
+    climb = ladder.climb
+    rungs = {
+        "head": ladder.head,
+        "source": climb.source,
+        "configured": climb.configured,
+        "translated": climb.translated,
+        "optimized": climb.optimized,
+        "control": climb.control,
+        "base": ladder.base,
+    }
+    return {name: rung.why for name, rung in rungs.items() if rung is not None and rung.why}
