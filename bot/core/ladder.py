@@ -7,7 +7,6 @@ bytes is what this phase did. The differences sum to head − base, and no thres
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Annotated
 
 import msgspec
@@ -50,7 +49,8 @@ class Climb(Record, frozen=True, omit_defaults=True):
     configured: Rung
     translated: Rung
     # optimized: the first side's bitcode in the second side's code generator; control: the same bitcode in the first
-    # side's own, which shows the error of this experiment. None where the target has no such code generator
+    # side's own. Both None where the target has no such code generator. The code generator's part is the difference of
+    # the two, and an error of the experiment shows where the control is not the first side's end.
     optimized: Rung | None = None
     control: Rung | None = None
 
@@ -98,31 +98,31 @@ def attribution(ladder: Ladder) -> dict[str, int | None]:
 
     Without None they sum to head − base.
     """
-    climb = ladder.climb
-    rungs = [ladder.head, climb.source, climb.configured, climb.translated]
-    if climb.optimized is not None:
-        rungs.append(climb.optimized)
-    rungs.append(ladder.base)
-    return _parts(rungs)
+    return _parts(ladder.head, ladder.climb, ladder.base)
 
 
 def reverse_attribution(ladder: Ladder) -> dict[str, int | None] | None:
     """Return the parts in the other order; None where nobody measured it."""
-    back = ladder.back
-    if back is None:
+    if ladder.back is None:
         return None
-    rungs = [ladder.base, back.source, back.configured, back.translated]
-    if back.optimized is not None:
-        rungs.append(back.optimized)
-    rungs.append(ladder.head)
-    return {phase: None if part is None else -part for phase, part in _parts(rungs).items()}
+    parts = _parts(ladder.base, ladder.back, ladder.head)
+    return {phase: None if part is None else -part for phase, part in parts.items()}
 
 
-def _parts(rungs: list[Rung]) -> dict[str, int | None]:
-    phases = DIVIDED if len(rungs) > len(DIVIDED) else UNDIVIDED
-    neighbours = pairwise(rungs)
-    differences = [_difference(upper, lower) for upper, lower in neighbours]
-    return dict(zip(phases, differences, strict=True))
+def _parts(top: Rung, climb: Climb, bottom: Rung) -> dict[str, int | None]:
+    parts = {
+        SOURCE: _difference(top, climb.source),
+        CONFIGURATION: _difference(climb.source, climb.configured),
+        MLIR: _difference(climb.configured, climb.translated),
+    }
+    back_end = _difference(climb.translated, bottom)
+    if climb.optimized is None or climb.control is None:
+        return {**parts, BACK_END: back_end}
+    # Both are of the same bitcode and the same tool, so that an error of the experiment is in neither part.
+    generated = _difference(climb.optimized, climb.control)
+    if back_end is None or generated is None:
+        return {**parts, LLVM_OPTIMIZER: None, CODE_GENERATOR: None}
+    return {**parts, LLVM_OPTIMIZER: back_end - generated, CODE_GENERATOR: generated}
 
 
 def _difference(upper: Rung, lower: Rung) -> int | None:
