@@ -6,7 +6,6 @@ bytes is what this phase did. The differences sum to head − base, and no thres
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
@@ -21,9 +20,15 @@ UNDIVIDED = (SOURCE, CONFIGURATION, MLIR, BACK_END)
 
 INTERACTING_TENTHS = 1
 """Phases interact where the two orders differ by more than so many tenths of the change."""
-_MOST_REASON = 2_000
-
-Attribution = Mapping[str, "int | None"]
+PHASE_WORDS = {
+    SOURCE: "source",
+    CONFIGURATION: "configuration",
+    MLIR: "MLIR code generation",
+    LLVM_OPTIMIZER: "LLVM optimizer",
+    CODE_GENERATOR: "code generator",
+    BACK_END: "back end, not divided",
+}
+MOST_REASON = 2_000
 
 
 class Rung(Record, frozen=True, omit_defaults=True):
@@ -31,7 +36,7 @@ class Rung(Record, frozen=True, omit_defaults=True):
 
     code_bytes: Count | None = None
     # why there are none; empty where there are
-    why: Annotated[str, msgspec.Meta(max_length=_MOST_REASON)] = ""
+    why: Annotated[str, msgspec.Meta(max_length=MOST_REASON)] = ""
 
     def __post_init__(self) -> None:
         """Raise ValueError for a rung with neither bytes nor a reason, and for one with both."""
@@ -82,10 +87,25 @@ class Ladder(Record, frozen=True, omit_defaults=True):
         if self.back is not None and (self.back.optimized is None) != (self.climb.optimized is None):
             raise ValueError("both orders divide the back end, or neither does")
 
+    def is_of(self, base_code: str | None, base_bytes: int | None, compiler: str) -> bool:
+        """Return whether base has this code, and this compiler (its digest) made it."""
+        is_same_code = self.base_code == base_code and self.base_compiler == compiler
+        return is_same_code and self.base.code_bytes in (None, base_bytes)
+
     @property
     def is_whole(self) -> bool:
         """True where no part is unknown."""
         return None not in attribution(self).values()
+
+    @property
+    def rungs(self) -> tuple[Rung, ...]:
+        """All experiments, of both orders."""
+        climbs = [climb for climb in (self.climb, self.back) if climb is not None]
+        found = [self.head, self.base]
+        for climb in climbs:
+            found += [climb.source, climb.configured, climb.translated]
+            found += [rung for rung in (climb.optimized, climb.control) if rung is not None]
+        return tuple(found)
 
     @property
     def change_bytes(self) -> int | None:

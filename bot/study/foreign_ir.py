@@ -15,6 +15,7 @@ from typing import NamedTuple
 from bot.compiler.compiling import CompileSetup
 from bot.compiler.diagnostics import Undumped, failure, reason
 from bot.core.snapshot import Failure
+from bot.errors import InputError
 from bot.study.compiling_alone import AloneCode, compile_from
 from bot.system.files import MOST_READ_BYTES, read_bounded, temporary_directory
 from bot.system.processes import run
@@ -85,7 +86,10 @@ def printed(setup: CompileSetup, text: str, *, is_generic: bool = False) -> str 
         failed = run_tool(setup, "iree-opt", arguments, directory, source)
         if failed is not None:
             return failed
-        return read_bounded(out, "the printed IR", MOST_READ_BYTES).decode("utf-8", "replace")
+        try:
+            return read_bounded(out, "the printed IR", MOST_READ_BYTES).decode("utf-8", "replace")
+        except InputError as error:
+            return Failure("read", error.what)
 
 
 def compile_foreign(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bot.compiler.compiling import CompileInput, CompileSetup, compile_to
 from bot.compiler.toolchain import UNTHREADED
-from bot.core.ladder import Climb, Ladder, Rung
+from bot.core.ladder import MOST_REASON, Climb, Ladder, Rung
 from bot.core.snapshot import Dispatch, Failure
 from bot.study.code_generator import generated, linker_flags
 from bot.study.compiling_alone import (
@@ -144,5 +144,5 @@ def _generated_rung(first: _Measured, second: _Measured) -> Rung:
 
 def _rung(code: AloneCode | Failure) -> Rung:
     if isinstance(code, Failure):
-        return Rung(why=code.first_line or code.stage)
+        return Rung(why=(code.first_line or code.stage)[:MOST_REASON])
     return Rung(code.code_bytes)

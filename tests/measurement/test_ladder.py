@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from alone_stage import compile_setup, measured
 from ladder_models import EMBEDDING_NORM, POINTWISE
 from product_model import PRODUCT
 
+from bot.cli.main import main
 from bot.core.ladder import (
     Ladder,
     attribution,
@@ -128,3 +130,46 @@ def test_the_linkers_flags_are_those_of_the_build() -> None:
     )
     assert linker_flags(target.replace("llvm-cpu", "vmvx")) is None
     assert linker_flags("") is None
+
+
+def test_reports_and_traces_have_the_attribution(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Measured once: `report` reads it from head's snapshot, and `trace` from the cache."""
+    (tmp_path / "m.mlir").write_text(PRODUCT, encoding="utf-8")
+    config = tmp_path / "c.yml"
+    text = f"schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [{X86}]\n"
+    config.write_text(text, encoding="utf-8")
+    out = tmp_path / "out"
+    sides = ("--base", "3.11.0", "--head", "3.13.0", "--config", str(config))
+    assert main(["compare", *sides, "--out", str(out)]) in (0, 1)
+    parts = {
+        "source": 0,
+        "configuration": 4227,
+        "mlir": 14,
+        "llvm_optimizer": 0,
+        "code_generator": 0,
+    }
+    assert attributions(out) == [parts]
+    stored = [f"--{side}={out / side}.json" for side in ("base", "head")]
+    assert main(["report", *stored, "--config", str(config), "--out", str(tmp_path / "again")]) in (0, 1)
+    assert attributions(tmp_path / "again") == [parts]
+    reversed_sides = [f"--base={out}/head.json", f"--head={out}/base.json"]
+    backward = tmp_path / "back"
+    assert main(["report", *reversed_sides, "--config", str(config), "--out", str(backward)]) in (0, 1)
+    assert attributions(backward) == [None], "base's own ladder is not shown for head"
+    capsys.readouterr()
+    dispatch = ("--model", "m", "--target", X86, "--dispatch", "*")
+    assert main(["trace", *sides, *dispatch, "--format", "json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["attribution"] == parts
+    assert shown["interactions"] == {"configuration": [4227, 4687]}
+    assert shown["reverse_attribution"]["code_generator"] is None
+    assert shown["ladder"]["base_first"]["translated"] == {"code_bytes": 338}
+    assert main(["trace", *stored, "--config", str(config), *dispatch]) == 5
+    lines = capsys.readouterr().out
+    assert "configuration" in lines
+    assert "+4,227 B" in lines
+
+
+def attributions(out: Path) -> list[object]:
+    report = json.loads((out / "report.json").read_text(encoding="utf-8"))
+    return [row.get("attribution") for cell in report["cells"] for row in cell["dispatches"]]
