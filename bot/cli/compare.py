@@ -37,6 +37,7 @@ def run(arguments: Arguments) -> int:
     from bot.cli.work import request_of
     from bot.config.configuration import chosen_config
     from bot.study.comparison import both_sides, reported
+    from bot.study.laddering import laddered
     from bot.study.reproducing import commands_here
     from bot.study.tracing import traced
 
@@ -45,7 +46,7 @@ def run(arguments: Arguments) -> int:
         config = chosen_config(arguments.head_config, arguments.show.say)
         request = replace(request, configs={"head": config})
     work, known, baseline, plans = both_sides(request, arguments.show, arguments.cancel)
-    sides = traced(plans, known, work)
+    sides = traced(plans, laddered(plans, known, work), work)
     report = reported(work.config, sides["base"], sides["head"], baseline, work.texts)
     arguments.show.reproduce_with(commands_here(plans, report))
     return publish(report, work)

@@ -99,6 +99,9 @@ class DispatchDelta(Small, frozen=True):
     # the pass after which the sides are apart; None where it was not traced, or none does
     passed: PassChange | None = None
     untraced: str = ""  # why there is none
+    # phase → bytes of the change that it carries (`bot.core.ladder`), None beside a failed experiment; None where no
+    # ladder was measured
+    attribution: Mapping[str, Amount | None] | None = None
 
     @property
     def name(self) -> str:

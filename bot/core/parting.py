@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import accumulate
 
+from bot.core.ladder import Ladder
 from bot.core.snapshot import CellKey, Dispatch
 from bot.core.trace import LLVM, MACHINE, PROGRAM, REGION, DispatchTrace, Parting, PassState, TraceRow
 
@@ -26,6 +27,9 @@ class Traced:
     traces: Mapping[str, DispatchTrace]
     commands: Mapping[str, tuple[str, ...]]
     parting: Parting
+    # None with the reason in `no_ladder`
+    ladder: Ladder | None = None
+    no_ladder: str = ""
 
 
 # Where two compilers part over one dispatch: its passes side by side, and the one after which it is another function.

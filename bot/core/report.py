@@ -135,7 +135,11 @@ def _cell(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
 
 
 def _dispatch(one: DispatchDelta) -> dict[str, Any]:
-    fields = _flat(one, "passed", *([] if one.untraced else ["untraced"]))
+    fields = _flat(one, "passed", "untraced", "attribution")
+    if one.untraced:
+        fields["untraced"] = one.untraced
+    if one.attribution is not None:
+        fields["attribution"] = one.attribution
     fields["name"] = one.name
     if one.passed:
         fields |= {"pass": one.passed.name, "operations": one.passed.operations}

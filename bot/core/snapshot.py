@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import force_setattr, replace
 
 from bot.core.json_text import canonical, decoded, require_schema, require_single_keys
+from bot.core.ladder import Ladder
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_BY_ID, METRICS, OwnMetrics, unlike
 from bot.core.program import Family, Program
 from bot.core.record import DIGEST, DIGEST_BYTES, INT_LIMIT, Amount, Count, Digest, Record, Small, always
@@ -121,6 +122,8 @@ class Cell(Small, frozen=True):
     assembler: str | None = None
     # entry point → what the compiler's passes did to it; of those that were traced
     traces: Mapping[str, DispatchTrace] = {}
+    # entry point of head → its ladder against base; base has none
+    ladders: Mapping[str, Ladder] = {}
     # SHA-256 (hex) of the files that the build reads beside its model; empty for none, and UNLISTED
     inputs: str = ""
 
@@ -299,6 +302,7 @@ class CellRow(Record, frozen=True):
     parts: Mapping[str, Count] = {}
     assembler: str | None = None
     traces: Mapping[str, DispatchTrace] | msgspec.UnsetType = msgspec.UNSET
+    ladders: Mapping[str, Ladder] | msgspec.UnsetType = msgspec.UNSET
     inputs: Annotated[str, msgspec.Meta(pattern=_INPUTS)] | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -335,7 +339,7 @@ _TEXTS = ("executable", "name", "kind", "strategy")
 _NUMBERS = ("code_bytes", "stack_bytes", "alloca_bytes", "workgroup_bytes", "executable_bytes")
 """What dispatches have in common with others, here and on the other side."""
 
-_BESIDE = ("model", "target", "program", "traces", "inputs")
+_BESIDE = ("model", "target", "program", "traces", "ladders", "inputs")
 _AS_THEY_ARE = tuple(n for n in CellRow.__struct_fields__ if n not in _BESIDE)
 _PILED = frozenset({"cells", "points"})  # each entry on a line of its own
 _SIDE = tuple(name for name in SnapshotRow.__struct_fields__ if name not in ("schema", "cells", "programs"))
@@ -349,9 +353,10 @@ def key_of(program: Program) -> str:
 def row_of(cell: Cell, program: str | None = None) -> CellRow:
     """The cell as it is written; `program`: the name of its own."""
     shared: dict[str, Any] = {name: getattr(cell, name) for name in _AS_THEY_ARE}
-    traces = cell.traces or msgspec.UNSET
-    inputs = cell.inputs or msgspec.UNSET
-    return CellRow(cell.key.model, cell.key.target, program=program, traces=traces, inputs=inputs, **shared)
+    shared["traces"] = cell.traces or msgspec.UNSET
+    shared["ladders"] = cell.ladders or msgspec.UNSET
+    shared["inputs"] = cell.inputs or msgspec.UNSET
+    return CellRow(cell.key.model, cell.key.target, program=program, **shared)
 
 
 def rows_of(snapshot: Snapshot) -> SnapshotRow:
@@ -467,10 +472,25 @@ def cell_of(row: CellRow, programs: Mapping[str, Program], where: str, declared:
         raise InputError(f"no program is called {row.program[:60]!r}", where=where)
     shared: dict[str, Any] = {name: getattr(row, name) for name in _AS_THEY_ARE}
     program = None if row.program is None else programs[row.program]
-    traces = {} if row.traces is msgspec.UNSET else row.traces
-    inputs = "" if row.inputs is msgspec.UNSET else row.inputs
-    key = CellKey(row.model, row.target)
-    return Cell(key, program=program, traces=traces, inputs=inputs, **shared)
+    shared["traces"] = {} if row.traces is msgspec.UNSET else row.traces
+    shared["ladders"] = {} if row.ladders is msgspec.UNSET else row.ladders
+    shared["inputs"] = "" if row.inputs is msgspec.UNSET else row.inputs
+    _require_ladders_fit(row.dispatches, shared["ladders"], where)
+    return Cell(CellKey(row.model, row.target), program=program, **shared)
+
+
+def _require_ladders_fit(dispatches: Sequence[Dispatch], ladders: Mapping[str, Ladder], where: str) -> None:
+    """Raise InputError for a ladder of a dispatch that the cell does not have, or that has other code."""
+    rows = {row.name: row for row in dispatches} if ladders else {}
+    for name, ladder in ladders.items():
+        row = rows.get(name)
+        if row is None:
+            raise InputError(f"has a ladder of {name[:60]!r}, which is no dispatch of it", where=where)
+        if row.code != ladder.head_code:
+            raise InputError(f"the ladder of {name[:60]!r} is of other code", where=where)
+        if ladder.head.code_bytes not in (None, row.code_bytes):
+            what = f"the ladder of {name[:60]!r} ends at {ladder.head.code_bytes:,} B, not at its code_bytes"
+            raise InputError(what, where=where)
 
 
 def _require_possible(row: CellRow, where: str) -> None:

@@ -15,6 +15,9 @@ _PER_SITE = 15
 _PER_CODE_KIB = 2
 _PER_TRACE = 500
 _PER_TRACED_KIB = 140
+_PER_LADDER = 1_900
+_PER_LADDER_KIB = 130
+_BOTH_ORDERS_TENTHS = 16
 
 
 def compile_work(cell: Cell) -> int:
@@ -39,3 +42,13 @@ def trace_work(row: Dispatch) -> int:
     small dispatch, 1.6 s for 29 KB of code and 11.7 s for 146 KB. All of LLVM's passes take 1.3 s more for 38 KB.
     """
     return _PER_TRACE + _PER_TRACED_KIB * (row.code_bytes or 0) // _KIB
+
+
+def ladder_work(base: Dispatch, head: Dispatch, *, both_orders: bool) -> int:
+    """Return the work of a ladder: 10 compiles of one dispatch, and 16 for both orders.
+
+    Measured from 3.10.0 to 3.13.0, in CPU time, of base first alone: 1.9 s for 1 KB of code and 6 s for 32 KB.
+    """
+    code_bytes = max(base.code_bytes or 0, head.code_bytes or 0)
+    work = _PER_LADDER + _PER_LADDER_KIB * code_bytes // _KIB
+    return work * _BOTH_ORDERS_TENTHS // 10 if both_orders else work

@@ -29,6 +29,7 @@ from bot.core.explanation import (
     named_bytes,
     whole_bytes,
 )
+from bot.core.ladder import Ladder, attribution
 from bot.core.metrics import CODE, CONSTANTS, TABLES, VM, part_words
 from bot.core.parting import parting
 from bot.core.program import Source
@@ -267,8 +268,31 @@ def explanations(
         explanation = explain(left, right, same_model, same_command, texts, places)
         moved, tree = components(left, right, names)
         explanation = replace(explanation, components=moved, tree=tree, first_compiles=delta.unstable)
-        result[delta.key] = headlined(explanation, left, right, not same_model and same_command)
+        explanation = headlined(explanation, left, right, not same_model and same_command)
+        result[delta.key] = _attributed(explanation, right, base.compiler.digest)
     return result
+
+
+def _attributed(explanation: Explanation, head: Cell, base_compiler: str) -> Explanation:
+    """Give the dispatches their attributions, as far as head has ladders against this very base."""
+    if not head.ladders:
+        return explanation
+    dispatches = []
+    for delta in explanation.dispatches:
+        ladder = fitting_ladder(delta, head, base_compiler)
+        dispatches.append(replace(delta, attribution=attribution(ladder)) if ladder else delta)
+    return replace(explanation, dispatches=tuple(dispatches))
+
+
+def fitting_ladder(delta: DispatchDelta, head: Cell, base_compiler: str) -> Ladder | None:
+    """Return head's ladder of a pair; None where there is none, or one of another base."""
+    if delta.base is None or delta.head is None:
+        return None
+    ladder = head.ladders.get(delta.head.name)
+    if ladder is None or ladder.head_code != delta.head.code:
+        return None
+    is_of = ladder.is_of(delta.base.code, delta.base.code_bytes, base_compiler)
+    return ladder if is_of else None
 
 
 def changed_models(base: Snapshot, head: Snapshot) -> frozenset[str]:

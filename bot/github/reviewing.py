@@ -30,6 +30,7 @@ from bot.show.comment import write_snapshot
 from bot.show.filters import plural
 from bot.store.data_branch import LoginRefused
 from bot.study.comparison import adopting, held_to_limits, reported
+from bot.study.laddering import laddered
 from bot.study.prepare import Work, load_snapshot, plan_digest, require_writable
 from bot.study.run import SidePlan, doubtful
 from bot.study.tracing import traced, with_largest_traced
@@ -164,7 +165,8 @@ def _compared(services: Services, base: Opened, head: Opened, judge: Opened) -> 
     sides = _asked_twice(work, head, sides) if services.inputs.parts else sides
     if "base" in sides:
         tracing = [plan for plan in (*plans, base_side.plan) if plan is not None]
-        sides = traced(list({plan.label: plan for plan in tracing}.values()), sides, work)
+        plans_here = list({plan.label: plan for plan in tracing}.values())
+        sides = traced(plans_here, laddered(plans_here, sides, work), work)
     base_snapshot, like = sides.get("base"), sides["head"]
     if base_snapshot is None:
         base_snapshot = _unknown_base(base, like, has_compiler=not base_side.no_compiler)

@@ -32,6 +32,7 @@ from bot.show.blocks import (
 from bot.show.escape import clean, clip
 from bot.show.facts import Facts
 from bot.show.filters import percent, plural, share
+from bot.show.ladders import ladder_blocks, ladder_json
 
 TRACES, TRACE_ROWS = 40, 120
 """The most dispatches of a page whose passes are shown, those whose code changed most, and passes of each."""
@@ -128,6 +129,7 @@ def trace_blocks(traced: Traced) -> Iterator[Block]:
     sizes = ("n/a" if row is None or row.code_bytes is None else f"{row.code_bytes:,}" for row in found.values())
     name = next(row.name for row in (found["head"], found["base"]) if row)
     yield Sentence((strong(f"{clean(name)} of {traced.key}: {' → '.join(sizes)} B"),))
+    yield from ladder_blocks(traced.ladder, traced.no_ladder)
     apart, rows = traced.parting, list[Row]()
     for row in (apart.rows[place] for place in apart.shown):
         base, head = ("–" if state is None else f"{state.total:,}" for state in (row.base, row.head))
@@ -180,4 +182,5 @@ def trace_json(traced: Traced) -> Mapping[str, Any]:
         "operations": traced.parting.operations,
         "why": traced.parting.why,
         "commands": traced.commands,
+        **ladder_json(traced.ladder, traced.no_ladder),
     }

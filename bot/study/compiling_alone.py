@@ -34,7 +34,7 @@ SOURCES, CONFIGURATIONS, TARGETS = PHASES = (
 OBJECTS = "--iree-llvmcpu-keep-linker-artifacts"
 """Keeps the object files of llvm-cpu: the linked library in the artifact has no symbols."""
 
-_BINARIES = "binaries"
+_BINARIES, _INTERMEDIATES = "binaries", "intermediates"
 _NAMED = re.compile(rb'hal\.executable (?:public |private )?@("?)([^"\s{]+)\1')
 _NAME_WITHIN_BYTES = 8192
 
@@ -92,30 +92,51 @@ def compile_from(
         phase: one of PHASES.
         entry_point: as `Dispatch.name`; spellings that differ in punctuation alone are the same.
     """
+    with temporary_directory("alone-", setup.session.scratch) as directory:
+        return _compile(setup, (*argv, f"--compile-from={phase}"), text, directory, entry_point)
+
+
+def compile_with_bitcode(
+    setup: CompileSetup, argv: Sequence[str], text: str, entry_point: str
+) -> tuple[AloneCode | Failure, bytes | Failure]:
+    """Compile an executable's source; return the code of its entry point, and LLVM's optimized bitcode."""
+    with temporary_directory("alone-", setup.session.scratch) as directory:
+        dump = f"--iree-hal-dump-executable-intermediates-to={_INTERMEDIATES}"
+        flags = (*argv, f"--compile-from={SOURCES}", dump)
+        code = _compile(setup, flags, text, directory, entry_point)
+        if isinstance(code, Failure):
+            return code, code
+        paths = sorted((directory / _INTERMEDIATES).glob("*.optimized.bc"))
+        if len(paths) != 1:
+            return code, Failure("read", f"compiled alone, it leaves {len(paths)} files of optimized bitcode")
+        return code, whole_or_nothing(paths[0])
+
+
+def _compile(
+    setup: CompileSetup, argv: Sequence[str], text: str, directory: Path, entry_point: str
+) -> AloneCode | Failure:
     flags = (
         *argv,
-        f"--compile-from={phase}",
         OBJECTS,
         f"--iree-hal-dump-executable-binaries-to={_BINARIES}",
         UNTHREADED,
     )
-    with temporary_directory("alone-", setup.session.scratch) as directory:
-        source = directory / "executable.mlir"
-        source.write_text(text, encoding="utf-8")
-        (directory / "tmp").mkdir()
-        make_room_for_library(flags, directory)
-        outcome = run(
-            [str(setup.toolchain.binary), "-", *flags, "-o", "executable"],
-            cancel=setup.session.cancel,
-            stdin=source,
-            cwd=directory,
-            environment={"TMPDIR": str(directory / "tmp")},
-            timeout_seconds=setup.session.timeout_seconds,
-            keeping=Undumped(),
-        )
-        if not outcome.ok:
-            return failure(outcome, setup.session.timeout_seconds)
-        return _code_in(directory, flags, entry_point)
+    source = directory / "executable.mlir"
+    source.write_text(text, encoding="utf-8")
+    (directory / "tmp").mkdir()
+    make_room_for_library(flags, directory)
+    outcome = run(
+        [str(setup.toolchain.binary), "-", *flags, "-o", "executable"],
+        cancel=setup.session.cancel,
+        stdin=source,
+        cwd=directory,
+        environment={"TMPDIR": str(directory / "tmp")},
+        timeout_seconds=setup.session.timeout_seconds,
+        keeping=Undumped(),
+    )
+    if not outcome.ok:
+        return failure(outcome, setup.session.timeout_seconds)
+    return _code_in(directory, flags, entry_point)
 
 
 def _code_in(directory: Path, flags: Sequence[str], entry_point: str) -> AloneCode | Failure:

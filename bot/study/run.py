@@ -134,14 +134,14 @@ def _result_of(compiled: Compile, cell: PlannedCell, layout: int) -> Result:
 
 
 def _labelled(cell: Cell, planned: PlannedCell) -> Cell:
-    """A cached cell under the names of this run; what was traced of it belongs to another comparison.
+    """A cached cell under the names of this run; its traces and ladders belong to another comparison.
 
     But for a compiler that leaves its stages itself, in each compile.
     """
     command = planned.command(lifted=LIFTED_LIMIT_FLAG in cell.command)
     inputs = planned.known_inputs
     traces = cell.traces if planned.run else {}
-    return structs.replace(cell, key=planned.key, command=command, inputs=inputs, traces=traces)
+    return structs.replace(cell, key=planned.key, command=command, inputs=inputs, traces=traces, ladders={})
 
 
 def _waiting_key(label: str, compiler_digest: str, planned: PlannedCell) -> str:

@@ -1,4 +1,4 @@
-"""`trace`: one dispatch through the passes of both compilers, and the one after which they are apart."""
+"""`trace`: the bytes of one dispatch by phase, its passes on both sides, and the pass after which they are apart."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from bot.core.planned import SIDES, beginning, matching, only_cell
 from bot.core.snapshot import Cell
 from bot.core.trace import PROGRAM
 from bot.errors import NoVerdict, UsageError
-from bot.explain.explanations import explanations
+from bot.explain.explanations import explanations, fitting_ladder
 from bot.study.comparison import both_sides
+from bot.study.laddering import no_ladder, with_ladders
 from bot.study.prepare import Request, Show
 from bot.study.printed_passes import program_command, trace_commands
 from bot.study.trace_budget import is_formed, is_lone
@@ -44,7 +45,10 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
     changed = causes[key].dispatches if key in causes else ()
     delta = _chosen(dispatch, cells, changed)
     with both.work.resources() as resources:
-        sides = with_traces(both.plans, both.sides, [(key, delta)], resources)
+        sides = with_ladders(both.plans, both.sides, [(key, delta)], resources)
+        sides = with_traces(both.plans, sides, [(key, delta)], resources)
+    ladder = fitting_ladder(delta, sides["head"].cells[0], sides["base"].compiler.digest)
+    here = [plan.label for plan in both.plans]
     rows = {name: row for name, row in (("base", delta.base), ("head", delta.head)) if row is not None}
     traces = {name: sides[name].cells[0].traces.get(row.name) for name, row in rows.items()}
     apart = parting(traces.get("base"), traces.get("head"))
@@ -63,6 +67,8 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
             if name in rows or apart.row
         },
         parting=apart,
+        ladder=ladder,
+        no_ladder="" if ladder else no_ladder(delta, here),
     )
 
 

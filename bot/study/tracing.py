@@ -30,6 +30,7 @@ from bot.explain.explanations import changed_models, explanations
 from bot.readers.program_passes import LOCATION, ProgramReader, joint_places
 from bot.show.filters import plural
 from bot.study.compiling_alone import SOURCES, executables_at
+from bot.study.ladder import LadderSide
 from bot.study.prepare import Work
 from bot.study.printed_passes import (
     PROGRAM_FOLDER,
@@ -44,6 +45,7 @@ from bot.study.trace_budget import Moved, TraceBudget, dispatches_of, is_formed,
 from bot.system.files import temporary_directory
 from bot.system.processes import Meter
 
+_NO_SOURCE = "the compiler wrote no source of it"
 MOST_STORED = 24  # Dispatches of a stored side, about 2.4 KB each
 
 
@@ -55,7 +57,7 @@ def _seen(cell: Cell) -> list[Dispatch]:
     return [row for row in rows if row.executable in formed] if formed else rows
 
 
-class _SideTracer:
+class SideTracer:
     """Traces dispatches of one side; may be used from several threads."""
 
     def __init__(self, plan: SidePlan, setup: CompileSetup, importer: Importer) -> None:
@@ -71,11 +73,23 @@ class _SideTracer:
         argv = (*planned.argv, LIFTED_LIMIT_FLAG) if cell.status == "over-stack-limit" else planned.argv
         sources = self._sources_of(planned, argv)
         if isinstance(sources, Failure) or row.executable not in sources:
-            why = sources.first_line if isinstance(sources, Failure) else "the compiler wrote no source of it"
+            why = sources.first_line if isinstance(sources, Failure) else _NO_SOURCE
             return DispatchTrace((), why)
         if before is None:
             return printed_passes(self._setup, argv, sources[row.executable], row, trace_options(row.name))
         return with_llvm_passes(self._setup, argv, sources[row.executable], row, before)
+
+    def ladder_side(self, cell: Cell, row: Dispatch) -> LadderSide:
+        """One dispatch, and what compiles it alone on this side."""
+        planned = self._planned[cell.key]
+        argv = (*planned.argv, LIFTED_LIMIT_FLAG) if cell.status == "over-stack-limit" else planned.argv
+        sources = self._sources_of(planned, argv)
+        if isinstance(sources, Failure):
+            return LadderSide(self._setup, argv, row, sources)
+        path = sources.get(row.executable)
+        if path is None:
+            return LadderSide(self._setup, argv, row, Failure("read", _NO_SOURCE))
+        return LadderSide(self._setup, argv, row, path.read_text(encoding="utf-8", errors="replace"))
 
     def program(self, key: CellKey) -> ProgramReader | str:
         """The passes over a cell's whole program, or why there are none, read once."""
@@ -113,7 +127,7 @@ class _SideTracer:
 
 
 @contextmanager
-def _tracers(plans: Sequence[SidePlan], resources: Resources) -> Iterator[dict[str, _SideTracer]]:
+def side_tracers(plans: Sequence[SidePlan], resources: Resources) -> Iterator[dict[str, SideTracer]]:
     """Label → what traces dispatches of that side."""
     with temporary_directory("trace-") as scratch, ExitStack() as stack:
         tracers = {}
@@ -122,7 +136,7 @@ def _tracers(plans: Sequence[SidePlan], resources: Resources) -> Iterator[dict[s
             bindings = stack.enter_context(closing(working(plan.toolchain, resources.cancel)))
             # the compiler itself is asked nothing where all is known
             setup = CompileSetup(plan.toolchain, session, bindings)
-            tracers[plan.label] = _SideTracer(plan, setup, Importer(plan.toolchain, session))
+            tracers[plan.label] = SideTracer(plan, setup, Importer(plan.toolchain, session))
         yield tracers
 
 
@@ -157,7 +171,7 @@ class _Pairs:
     def __init__(
         self,
         sides: Mapping[str, Snapshot],
-        tracers: Mapping[str, _SideTracer],
+        tracers: Mapping[str, SideTracer],
         known: Traces,
         same: Mapping[CellKey, CellKey],
     ) -> None:
@@ -257,7 +271,7 @@ def with_traces(
     same = _same_programs(sides)
     budget, known = TraceBudget(sides, here.keys(), same, work), _known(here, sides, moved, resources)
     chosen = budget.take(moved)
-    with _tracers(plans, resources) as tracers:
+    with side_tracers(plans, resources) as tracers:
         pairs = _Pairs(sides, tracers, known, same)
 
         def trace(those: Sequence[Moved], *, codes: bool) -> None:

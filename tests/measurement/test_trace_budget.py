@@ -7,7 +7,8 @@ from replacing import replace
 
 from bot.core.explanation import DispatchDelta
 from bot.core.snapshot import Cell, CellKey, Snapshot
-from bot.core.work import compile_work, trace_work
+from bot.core.work import compile_work, ladder_work, trace_work
+from bot.study.laddering import BOTH_ORDERS, no_ladder, within_work
 from bot.study.trace_budget import LITTLE_WORK, Moved, TraceBudget, work_for
 
 KEY = CellKey("bert", "cuda")
@@ -67,3 +68,29 @@ def test_a_budget_grows_with_what_was_compiled_and_never_with_measured_time() ->
     assert work_for({"base": side()}) == LITTLE_WORK, "a small comparison is traced, too"
     failed = replace(side().cells[0], status="failed")
     assert compile_work(failed) == 0, "what made no artifact adds nothing"
+
+
+def test_ladders_are_measured_largest_first_and_within_their_work() -> None:
+    pairs = [(KEY, replace(delta, cause="strategy")) for _, delta in MOVED]
+    sides = {"base": side(), "head": side()}
+    assert within_work(sides, pairs, None) == pairs
+    written = WRITTEN_WORK
+    first = ladder_work(ROWS[0], ROWS[0], both_orders=True)
+    assert within_work(sides, pairs, written + first - 1)[:1] != pairs[:1], "it does not fit"
+    assert within_work(sides, pairs, written + first) == pairs[:1]
+    assert within_work(sides, pairs, 0) == []
+    one_order = ladder_work(ROWS[0], ROWS[0], both_orders=False)
+    assert one_order < first < 2 * one_order
+    many = within_work(sides, pairs, 2_000_000)
+    assert many == pairs[: len(many)]
+    assert BOTH_ORDERS < len(many) < len(pairs)
+
+
+def test_a_ladder_needs_a_pair_whose_code_is_known() -> None:
+    row = replace(ROWS[0], code="A" * 16)
+    pair = DispatchDelta(row, replace(row, code="B" * 16), "same-source", "codegen")
+    assert no_ladder(pair, ("base", "head")) == ""
+    assert no_ladder(pair, ("head",)) == "the compiler of base is not here"
+    assert no_ladder(replace(pair, head=None), ("base", "head")) == "one side alone has it"
+    unknown = replace(pair, head=replace(row, code=None))
+    assert no_ladder(unknown, ("base", "head")) == "the digest of its code is not known"

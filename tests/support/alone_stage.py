@@ -15,7 +15,8 @@ from bot.compiler.toolchain import resolve
 from bot.config.configuration import load_config
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.snapshot import Cell, Snapshot
-from bot.study.compiling_alone import executables_at
+from bot.study.compiling_alone import SOURCES, executables_at
+from bot.study.ladder import LadderSide
 from bot.study.prepare import Request, Work
 from bot.study.run import SidePlan
 from bot.system.defaults import default_cache
@@ -59,9 +60,17 @@ class AloneStage:
             assert isinstance(paths, dict), paths
             return {name: path.read_text(encoding="utf-8") for name, path in paths.items()}
 
+    def ladder_side(self, setup: CompileSetup, target: str) -> LadderSide:
+        """Return the only dispatch of the model on a target."""
+        cell = next(cell for cell in self.side.cells if cell.key.target == target)
+        (row,) = cell.dispatches
+        source = self.texts(setup, cell, SOURCES)[row.executable]
+        return LadderSide(setup, self.argv(cell), row, source)
+
 
 def measured(home: Path, release: str, model: str, targets: str) -> AloneStage:
     """Measure a model for some targets of the default configuration."""
+    home.mkdir(parents=True, exist_ok=True)
     config = home / "c.yml"
     (home / "m.mlir").write_text(model, encoding="utf-8")
     text = f"schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [{targets}]\n"

@@ -1,0 +1,182 @@
+"""The ladder of one dispatch: its code bytes with base's IR up to a phase and head's compiler from there on.
+
+Each rung takes one phase more from base. Neighbouring rungs differ in one phase alone, so that the difference of their
+bytes is what this phase did. The differences sum to head − base, and no threshold is needed.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from bot.core.record import Count, Digest, Record
+
+SOURCE, CONFIGURATION, MLIR = "source", "configuration", "mlir"
+LLVM_OPTIMIZER, CODE_GENERATOR, BACK_END = "llvm_optimizer", "code_generator", "back_end"
+DIVIDED = (SOURCE, CONFIGURATION, MLIR, LLVM_OPTIMIZER, CODE_GENERATOR)
+"""The phases of a dispatch whose back end is divided, in the compiler's order."""
+UNDIVIDED = (SOURCE, CONFIGURATION, MLIR, BACK_END)
+
+INTERACTING_TENTHS = 1
+"""Phases interact where the two orders differ by more than so many tenths of the change."""
+PHASE_WORDS = {
+    SOURCE: "source",
+    CONFIGURATION: "configuration",
+    MLIR: "MLIR code generation",
+    LLVM_OPTIMIZER: "LLVM optimizer",
+    CODE_GENERATOR: "code generator",
+    BACK_END: "back end, not divided",
+}
+MOST_REASON = 2_000
+
+
+class Rung(Record, frozen=True, omit_defaults=True):
+    """The code bytes of one experiment."""
+
+    code_bytes: Count | None = None
+    # why there are none; empty where there are
+    why: Annotated[str, msgspec.Meta(max_length=MOST_REASON)] = ""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a rung with neither bytes nor a reason, and for one with both."""
+        if (self.code_bytes is None) != bool(self.why):
+            raise ValueError("a rung has either code bytes or a reason")
+
+
+class Climb(Record, frozen=True, omit_defaults=True):
+    """The rungs between the two ends, in one order.
+
+    Each has the first side's IR up to the phase that it is named after, and the second side's compiler from there on.
+    """
+
+    source: Rung
+    configured: Rung
+    translated: Rung
+    # optimized: the first side's bitcode in the second side's code generator; control: the same bitcode in the first
+    # side's own. Both None where the target has no such code generator. The code generator's part is the difference of
+    # the two, and an error of the experiment shows where the control is not the first side's end.
+    optimized: Rung | None = None
+    control: Rung | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for one of the two rungs of LLVM without the other."""
+        if (self.optimized is None) != (self.control is None):
+            raise ValueError("the rung of LLVM has a control")
+
+
+class Ladder(Record, frozen=True, omit_defaults=True):
+    """One dispatch of both sides, compiled alone."""
+
+    # head_code, base_code: digest of the code in the artifact, as `Dispatch.code`; base_compiler: SHA-256 (hex) of
+    # base's compiler. A ladder is of these sides and of no others.
+    head_code: Digest
+    base_code: Digest
+    base_compiler: str
+    head: Rung
+    base: Rung
+    climb: Climb  # base's IR up to a phase, head's compiler from there on
+    back: Climb | None = None  # the other order: head's IR up to a phase; None where nobody measured it
+    # head_same, base_same: whether the dispatch compiled alone has the code of the artifact; None where that is not
+    # known
+    head_same: bool | None = None
+    base_same: bool | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for two orders of which one alone divides the back end."""
+        if self.back is not None and (self.back.optimized is None) != (self.climb.optimized is None):
+            raise ValueError("both orders divide the back end, or neither does")
+
+    def is_of(self, base_code: str | None, base_bytes: int | None, compiler: str) -> bool:
+        """Return whether base has this code, and this compiler (its digest) made it."""
+        is_same_code = self.base_code == base_code and self.base_compiler == compiler
+        return is_same_code and self.base.code_bytes in (None, base_bytes)
+
+    @property
+    def is_whole(self) -> bool:
+        """True where no part is unknown."""
+        return None not in attribution(self).values()
+
+    @property
+    def rungs(self) -> tuple[Rung, ...]:
+        """All experiments, of both orders."""
+        climbs = [climb for climb in (self.climb, self.back) if climb is not None]
+        found = [self.head, self.base]
+        for climb in climbs:
+            found += [climb.source, climb.configured, climb.translated]
+            found += [rung for rung in (climb.optimized, climb.control) if rung is not None]
+        return tuple(found)
+
+    @property
+    def change_bytes(self) -> int | None:
+        """Head − base; None where either end failed."""
+        return _difference(self.head, self.base)
+
+
+def attribution(ladder: Ladder) -> dict[str, int | None]:
+    """Return phase → the bytes of the change that it carries; None beside a failed rung.
+
+    Without None they sum to head − base.
+    """
+    return _parts(ladder.head, ladder.climb, ladder.base)
+
+
+def reverse_attribution(ladder: Ladder) -> dict[str, int | None] | None:
+    """Return the parts in the other order; None where nobody measured it."""
+    if ladder.back is None:
+        return None
+    parts = _parts(ladder.base, ladder.back, ladder.head)
+    return {phase: None if part is None else -part for phase, part in parts.items()}
+
+
+def _parts(top: Rung, climb: Climb, bottom: Rung) -> dict[str, int | None]:
+    parts = {
+        SOURCE: _difference(top, climb.source),
+        CONFIGURATION: _difference(climb.source, climb.configured),
+        MLIR: _difference(climb.configured, climb.translated),
+    }
+    back_end = _difference(climb.translated, bottom)
+    if climb.optimized is None or climb.control is None:
+        return {**parts, BACK_END: back_end}
+    # Both are of the same bitcode and the same tool, so that an error of the experiment is in neither part.
+    generated = _difference(climb.optimized, climb.control)
+    if back_end is None or generated is None:
+        return {**parts, LLVM_OPTIMIZER: None, CODE_GENERATOR: None}
+    return {**parts, LLVM_OPTIMIZER: back_end - generated, CODE_GENERATOR: generated}
+
+
+def _difference(upper: Rung, lower: Rung) -> int | None:
+    if upper.code_bytes is None or lower.code_bytes is None:
+        return None
+    return upper.code_bytes - lower.code_bytes
+
+
+def interactions(ladder: Ladder) -> dict[str, tuple[int, int]]:
+    """Return phase → its bytes in both orders, where these differ by more than a tenth of the change."""
+    backward = reverse_attribution(ladder)
+    change_bytes = ladder.change_bytes
+    if backward is None or change_bytes is None:
+        return {}
+    found = {}
+    for phase, forward in attribution(ladder).items():
+        other = backward[phase]
+        if forward is None or other is None:
+            continue
+        if 10 * abs(forward - other) > INTERACTING_TENTHS * abs(change_bytes):
+            found[phase] = (forward, other)
+    return found
+
+
+def failed_rungs(ladder: Ladder) -> dict[str, str]:
+    """Return rung → why it failed, of the first order and its two ends."""
+    climb = ladder.climb
+    rungs = {
+        "head": ladder.head,
+        "source": climb.source,
+        "configured": climb.configured,
+        "translated": climb.translated,
+        "optimized": climb.optimized,
+        "control": climb.control,
+        "base": ladder.base,
+    }
+    return {name: rung.why for name, rung in rungs.items() if rung is not None and rung.why}

@@ -1,0 +1,88 @@
+"""The ladder of one dispatch on a terminal and as JSON: the bytes of its change by phase of the compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bot.core.ladder import (
+    PHASE_WORDS,
+    Ladder,
+    attribution,
+    failed_rungs,
+    interactions,
+    reverse_attribution,
+)
+from bot.show.blocks import Block, Sentence, Table, listed, strong
+from bot.show.escape import clean, clip
+from bot.show.filters import amount, signed
+
+_REASON = 200
+_RUNG_WORDS = {
+    "head": "head compiled alone",
+    "source": "base's source in head's compiler",
+    "configured": "base's configured IR in head's compiler",
+    "translated": "base's translated MLIR in head's back end",
+    "optimized": "base's optimized LLVM IR in head's code generator",
+    "control": "base's optimized LLVM IR in base's own code generator",
+    "base": "base compiled alone",
+}
+
+
+def ladder_blocks(ladder: Ladder | None, why: str) -> Iterator[Block]:
+    """Draw the parts of the change, in both orders where they were measured, and what failed."""
+    if ladder is None:
+        yield Sentence(f"bytes by phase: n/a, {clean(why or 'not measured')}")
+        return
+    parts, backward = attribution(ladder), reverse_attribution(ladder)
+    headers = ("phase", "base first") if backward is None else ("phase", "base first", "head first")
+    rows = []
+    for phase, part in parts.items():
+        cells = [PHASE_WORDS[phase], signed(part)]
+        if backward is not None:
+            cells.append(signed(backward[phase]))
+        rows.append(tuple(cells))
+    yield Table(headers, listed(rows, "phase"))
+    yield Sentence(_meaning(ladder), small=True)
+    for phase, orders in interactions(ladder).items():
+        forward, other = (signed(part) for part in orders)
+        words = f"{PHASE_WORDS[phase]} interacts with other phases: {forward} with base first, {other} with head first"
+        yield Sentence((strong(words),))
+    for rung, reason in failed_rungs(ladder).items():
+        yield Sentence(f"n/a: {_RUNG_WORDS[rung]}: {clip(clean(reason), _REASON)}")
+    for side, is_same in (("base", ladder.base_same), ("head", ladder.head_same)):
+        if is_same is False:
+            yield Sentence(f"{side}: compiled alone, the dispatch has other code than in the artifact")
+
+
+def _meaning(ladder: Ladder) -> str:
+    """Say what the numbers are, and what error the experiment with LLVM has."""
+    words = "bytes of the change that each phase carries; base first: base's IR up to a phase, head's compiler after it"
+    control, base = ladder.climb.control, ladder.base
+    if control is None or control.code_bytes is None or base.code_bytes is None:
+        return words
+    error = control.code_bytes - base.code_bytes
+    if not error:
+        return f"{words}; control: base's linker gives base's {amount(base.code_bytes)}"
+    sizes = f"{amount(control.code_bytes)} in place of base's {amount(base.code_bytes)}"
+    return f"{words}; control: base's linker gives {sizes}, an error that is in no part"
+
+
+def ladder_json(ladder: Ladder | None, why: str) -> Mapping[str, Any]:
+    """Return the attribution, the rungs behind it, and why there are none."""
+    if ladder is None:
+        return {"attribution": None, "ladder": None, "no_ladder": why or "not measured"}
+    return {
+        "attribution": attribution(ladder),
+        "reverse_attribution": reverse_attribution(ladder),
+        "interactions": {phase: list(orders) for phase, orders in interactions(ladder).items()},
+        "ladder": {
+            "head": ladder.head,
+            "base": ladder.base,
+            "base_first": ladder.climb,
+            "head_first": ladder.back,
+            "head_same": ladder.head_same,
+            "base_same": ladder.base_same,
+        },
+        "no_ladder": "",
+    }

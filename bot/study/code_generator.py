@@ -1,0 +1,67 @@
+"""LLVM's code generator alone: one compiler's optimized bitcode through the linker that lies beside another compiler.
+
+`iree-lld` compiles bitcode as link-time optimization does. Without its optimizer, what is left is the code generator.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from bot.compiler.compiling import CompileSetup
+from bot.core.snapshot import Failure
+from bot.errors import MalformedBinary
+from bot.study.compiling_alone import AloneCode, code_of, function_points
+from bot.study.foreign_ir import run_tool
+from bot.system.files import temporary_directory
+
+_TARGET = re.compile(r'hal\.executable\.variant [^\n]*?target\(<"llvm-cpu", "[^"]*", \{([^\n]*)\}>\)')
+_BITCODE, _OBJECT = "optimized.bc", "code.o"
+_COMPLAINT = f"iree-lld: error: {_BITCODE}: "
+
+
+def linker_flags(text: str) -> tuple[str, ...] | None:
+    """Return the flags for the target of an executable; None where llvm-cpu does not compile it.
+
+    Bitcode does not say for which processor it is. The compiler writes what the flags of the build mean (cpu,
+    features, ABI) into each executable: `host` is a processor there, and a model's own targets are right, too.
+    """
+    target = _TARGET.search(text)
+    if target is None:
+        return None
+    flags = list[str]()
+    if cpu := _attribute(target[1], "cpu"):
+        flags.append(f"--plugin-opt=mcpu={cpu}")
+    if features := _attribute(target[1], "cpu_features"):
+        flags += ["-mllvm", f"-mattr={features}"]
+    if abi := _attribute(target[1], "target_abi"):
+        flags += ["-mllvm", f"-target-abi={abi}"]
+    return tuple(flags)
+
+
+def _attribute(target: str, name: str) -> str:
+    value = re.search(rf'(?:^|[ ,{{]){name} = "([^"]*)"', target)
+    return value[1] if value else ""
+
+
+def generated(setup: CompileSetup, bitcode: bytes, flags: Sequence[str], entry_point: str) -> AloneCode | Failure:
+    """Return the code that this compiler's LLVM makes of bitcode that is optimized already."""
+    with temporary_directory("generated-", setup.session.scratch) as directory:
+        source = directory / _BITCODE
+        source.write_bytes(bitcode)
+        arguments = (
+            *("-flavor", "gnu", "-shared", "--lto-O0", "--lto-CGO3"),
+            *flags,
+            f"--lto-obj-path={_OBJECT}",
+            *("-o", "library.so", source.name),
+        )
+        failed = run_tool(setup, "iree-lld", arguments, directory)
+        out = directory / _OBJECT
+        if not out.is_file():  # what the linker says of symbols afterwards does not matter
+            why = failed.first_line.removeprefix(_COMPLAINT) if failed else "it wrote no object file"
+            return Failure("read", f"iree-lld cannot compile this bitcode: {why}")
+        try:
+            points = list(function_points([out]))
+        except MalformedBinary as error:
+            return Failure("read", error.line)
+        return code_of(points, entry_point)

@@ -1,0 +1,308 @@
+"""One compiler's IR of an executable made readable for another compiler, and put in place of that compiler's own.
+
+IR changes its spelling between releases. The generic form does not: one compiler prints it, and the other one parses
+it. What the verifier of the other compiler refuses even then is rewritten by the few fixes below.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from bot.compiler.compiling import CompileSetup
+from bot.compiler.diagnostics import Undumped, failure, reason
+from bot.core.snapshot import Failure
+from bot.errors import InputError
+from bot.study.compiling_alone import AloneCode, compile_from
+from bot.system.files import MOST_READ_BYTES, read_bounded, temporary_directory
+from bot.system.processes import run
+
+_GENERIC = "--mlir-print-op-generic"
+_LOCAL = "--mlir-print-local-scope"  # Without aliases a piece of the text can be moved to another text.
+_UNTHREADED = "--mlir-disable-threading"
+
+_VARIANT = re.compile(r"hal\.executable\.variant\b")
+_MODULE = re.compile(r"builtin\.module( attributes \{[^\n]*\})? \{\n")
+_GENERIC_VARIANT = re.compile(r'"hal\.executable\.variant"')
+_GENERIC_MODULE = re.compile(r'"builtin\.module"\(\)[^\n]*\(\{\n')
+_BRACE = re.compile(r'["{}]')
+_COUNT = re.compile(r"^ *iree_codegen\.dispatch_config [^\n]*\{\n", re.MULTILINE)
+_GENERIC_COUNT = re.compile(r'^ *"iree_codegen\.dispatch_config"\(\)[^\n]*\(\{\n', re.MULTILINE)
+_RESOURCES = re.compile(r"^\{-#\n.*?^#-\}\n?", re.MULTILINE | re.DOTALL)
+
+_PIPELINE = re.compile(r"(translation_info<pipeline = )(#[\w.]+<\w+>|#[\w.]+|\w+)")
+_OLD_SPELLINGS = (
+    ("LLVMGPU", "#iree_gpu.pipeline"),
+    ("SPIRV", "#iree_gpu.spirv_pipeline"),
+    ("CPU", "#iree_cpu.pipeline"),
+)
+_OLD_NAMES = {"None": "#iree_codegen.no_pipeline", "VMVXDefault": "#iree_codegen.vmvx_pipeline"}
+_NEW_NAMES = {new: old for old, new in _OLD_NAMES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class NamedText:
+    """The IR of an executable, and the entry point in it that is meant."""
+
+    name: str
+    text: str  # as its compiler prints it, without aliases
+    generic: str = ""  # in the form that all releases spell alike; empty where nobody asks for it
+
+
+def run_tool(
+    setup: CompileSetup, name: str, arguments: Sequence[str], directory: Path, stdin: Path | None = None
+) -> Failure | None:
+    """Run a program that lies beside the compiler; return why it failed, None where it did not."""
+    program = setup.toolchain.binary.with_name(name)
+    if not program.is_file():
+        return Failure("option", f"this compiler has no {name}")
+    (directory / "tmp").mkdir(exist_ok=True)
+    try:
+        outcome = run(
+            [str(program), *arguments],
+            cancel=setup.session.cancel,
+            stdin=stdin,
+            cwd=directory,
+            environment={"TMPDIR": str(directory / "tmp")},
+            timeout_seconds=setup.session.timeout_seconds,
+            keeping=Undumped(),
+        )
+    except OSError as error:
+        return Failure("option", f"{name} cannot be started: {error.strerror or error}")
+    return None if outcome.ok else failure(outcome, setup.session.timeout_seconds)
+
+
+def printed(setup: CompileSetup, text: str, *, is_generic: bool = False) -> str | Failure:
+    """Return the text as the compiler's own `iree-opt` prints it, without aliases."""
+    options = (_GENERIC,) if is_generic else ()
+    with temporary_directory("printed-", setup.session.scratch) as directory:
+        source = directory / "source.mlir"
+        source.write_text(text, encoding="utf-8")
+        out = directory / "printed.mlir"
+        arguments = ("-", *options, _LOCAL, _UNTHREADED, "-o", str(out))
+        failed = run_tool(setup, "iree-opt", arguments, directory, source)
+        if failed is not None:
+            return failed
+        try:
+            return read_bounded(out, "the printed IR", MOST_READ_BYTES).decode("utf-8", "replace")
+        except InputError as error:
+            return Failure("read", error.what)
+
+
+def compile_foreign(
+    setup: CompileSetup,
+    argv: Sequence[str],
+    own: NamedText,
+    foreign: NamedText,
+    phase: str,
+) -> AloneCode | Failure:
+    """Compile the own executable with the body of a foreign one; return the code of the entry point.
+
+    The body is in the generic form, and has the fixes that this compiler asks for. A few operations cannot be read
+    again in that form, even by the compiler that printed it. Then the foreign text is tried as it is.
+
+    Args:
+        foreign: with its text in the generic form and as it is.
+    """
+    generic = transplanted(own, foreign, is_generic=True)
+    plain = transplanted(own, foreign, is_generic=False)
+    if generic is None or plain is None:
+        return Failure("read", "the executable has no module of functions")
+    code = _compile_fixed(setup, argv, generic, phase, foreign.name)
+    if not isinstance(code, Failure):
+        return code
+    as_it_is = compile_from(setup, argv, plain, phase, foreign.name)
+    if not isinstance(as_it_is, Failure):
+        return as_it_is
+    return Failure(code.stage, f"with the other compiler's IR: {reason(code.message)}")
+
+
+def _compile_fixed(
+    setup: CompileSetup, argv: Sequence[str], text: str, phase: str, entry_point: str
+) -> AloneCode | Failure:
+    unused = list(_FIXES)
+    while True:
+        code = compile_from(setup, argv, text, phase, entry_point)
+        if not isinstance(code, Failure):
+            return code
+        fitting = [fix for fix in unused if fix.complaint.search(code.message)]
+        fix = next((fix for fix in fitting if fix.rewrite(text) != text), None)
+        if fix is None:
+            return code
+        unused.remove(fix)
+        text = fix.rewrite(text)
+
+
+def _with_pipelines_as(text: str, own_text: str) -> str:
+    """Spell the names of pipelines as the own text does: up to 3.11.0 they are words, later attributes."""
+    shown = _PIPELINE.search(own_text)
+    if shown is None:
+        return text
+    spelled = _as_attribute if shown[2].startswith("#") else _as_word
+    return _PIPELINE.sub(lambda match: match[1] + spelled(match[2]), text)
+
+
+def _as_attribute(name: str) -> str:
+    if name in _OLD_NAMES:
+        return _OLD_NAMES[name]
+    for prefix, attribute in _OLD_SPELLINGS:
+        if name.startswith(prefix):
+            return f"{attribute}<{name.removeprefix(prefix)}>"
+    return name
+
+
+def _as_word(name: str) -> str:
+    if name in _NEW_NAMES:
+        return _NEW_NAMES[name]
+    for prefix, attribute in _OLD_SPELLINGS:
+        if name.startswith(f"{attribute}<"):
+            return prefix + name.removeprefix(f"{attribute}<").removesuffix(">")
+    return name
+
+
+class _Fix(NamedTuple):
+    """What rewrites the generic form where the own compiler complains."""
+
+    complaint: re.Pattern[str]
+    rewrite: Callable[[str], str]
+
+
+_CONSTANT = re.compile(r'"llvm\.mlir\.constant"\(\).*')
+_MASKED = re.compile(r'"llvm\.intr\.masked\.\w+".*')
+
+
+def _integer_constants(text: str) -> str:
+    """Type the values of LLVM's constants as integers.
+
+    Up to 3.11.0 a constant of type `i64` may have a value of type `index`. Later verifiers refuse that.
+    """
+
+    def retyped(match: re.Match[str]) -> str:
+        scalar = re.sub(r": index\}>", ": i64}>", match[0])
+        return re.sub(r"xindex>", "xi64>", scalar)
+
+    return _CONSTANT.sub(retyped, text)
+
+
+def _wide_alignments(text: str) -> str:
+    """Type the alignments of masked loads and stores as 64 bits: from 3.12.0 on they have that type."""
+    return _MASKED.sub(lambda match: re.sub(r"(alignment = \d+) : i32", r"\1 : i64", match[0]), text)
+
+
+def _narrow_alignments(text: str) -> str:
+    """Type the alignments of masked loads and stores as 32 bits, as they are up to 3.11.0."""
+    return _MASKED.sub(lambda match: re.sub(r"(alignment = \d+) : i64", r"\1 : i32", match[0]), text)
+
+
+def _named_permutation(text: str) -> str:
+    """Name the permutation of AMD's matrix instructions: it was a number up to 3.11.0."""
+    return text.replace("blgp = 0 : i32", "blgp = #rocdl.mfma_perm_b<none>")
+
+
+def _numbered_permutation(text: str) -> str:
+    """Number the permutation of AMD's matrix instructions, as it is up to 3.11.0."""
+    return text.replace("blgp = #rocdl.mfma_perm_b<none>", "blgp = 0 : i32")
+
+
+_UNDOTTED_ATTRIBUTE = re.compile(r"#nvvm<(\w+) (\w+)>")
+_DOTTED_ATTRIBUTE = re.compile(r"#nvvm\.(\w+)<(\w+)>")
+
+
+def _dotted_attributes(text: str) -> str:
+    """Spell NVVM's attributes with a dot, as from 3.12.0 on."""
+    return _UNDOTTED_ATTRIBUTE.sub(r"#nvvm.\1<\2>", text)
+
+
+def _undotted_attributes(text: str) -> str:
+    """Spell NVVM's attributes without a dot, as up to 3.11.0."""
+    return _DOTTED_ATTRIBUTE.sub(r"#nvvm<\1 \2>", text)
+
+
+_FIXES = (
+    _Fix(re.compile(r"expected '<'"), _dotted_attributes),
+    _Fix(re.compile(r"expected valid keyword"), _undotted_attributes),
+    _Fix(re.compile(r"llvm\.mlir\.constant"), _integer_constants),
+    _Fix(re.compile(r"llvm\.intr\.masked"), _wide_alignments),
+    _Fix(re.compile(r"llvm\.intr\.masked"), _narrow_alignments),
+    _Fix(re.compile(r"blgp|mfma"), _named_permutation),
+    _Fix(re.compile(r"blgp|mfma"), _numbered_permutation),
+)
+
+
+def transplanted(own: NamedText, foreign: NamedText, *, is_generic: bool) -> str | None:
+    """Return the own executable with the body of the foreign one; None where either has no body.
+
+    The target, the exports and the operation that counts workgroups stay the own ones. The entry point has the foreign
+    name: names are code of some targets, and a name belongs to the source.
+    """
+    own_place = _region(own.text, _VARIANT, _MODULE)
+    if is_generic:
+        foreign_text, count = foreign.generic, _GENERIC_COUNT
+        foreign_place = _region(foreign_text, _GENERIC_VARIANT, _GENERIC_MODULE)
+    else:
+        foreign_text, count = foreign.text, _COUNT
+        foreign_place = _region(foreign_text, _VARIANT, _MODULE)
+    if own_place is None or foreign_place is None:
+        return None
+    counting = "".join(_workgroup_counts(own.text[own_place], _COUNT))
+    body = foreign_text[foreign_place]
+    for text in _workgroup_counts(body, count):
+        body = body.replace(text, "")
+    body = _with_pipelines_as(body, own.text)
+    resources = "".join(_RESOURCES.findall(foreign_text))
+    before = _renamed(own.text[: own_place.start], own.name, foreign.name)
+    counting = _renamed(counting, own.name, foreign.name)
+    after = _RESOURCES.sub("", own.text[own_place.stop :])
+    return f"{before}\n{body}{counting}{after}{resources}"
+
+
+def _renamed(text: str, name: str, new_name: str) -> str:
+    """Give all references to a function another name."""
+    if name == new_name:
+        return text
+    symbol = re.compile(rf'@(?:"{re.escape(name)}"|{re.escape(name)}(?![\w.$]))')
+    return symbol.sub(lambda _: f'@"{new_name}"', text)
+
+
+def _region(text: str, variant: re.Pattern[str], module: re.Pattern[str]) -> slice | None:
+    """Return where the contents of the executable's module are; None where there is no module."""
+    outer = variant.search(text)
+    inner = module.search(text, outer.end()) if outer else None
+    if inner is None:
+        return None
+    end = _closing(text, inner.end() - 2)
+    return None if end is None else slice(inner.end() - 1, end - 1)
+
+
+def _closing(text: str, start: int) -> int | None:
+    """Return the place behind the brace that closes the one at `start`; None for torn text."""
+    depth = 0
+    place = start
+    while (match := _BRACE.search(text, place)) is not None:
+        place = match.end()
+        if match[0] == '"':  # MLIR writes a quotation mark in a string as \22
+            closing = text.find('"', place)
+            if closing < 0:
+                return None
+            place = closing + 1
+        elif match[0] == "{":
+            depth += 1
+        else:
+            depth -= 1
+            if depth == 0:
+                return place
+    return None
+
+
+def _workgroup_counts(body: str, opening: re.Pattern[str]) -> list[str]:
+    """Return the operations that count workgroups; newer releases have them beside the function."""
+    found = []
+    for match in opening.finditer(body):
+        end = _closing(body, match.end() - 2)
+        if end is not None:
+            line_end = body.find("\n", end)
+            found.append(body[match.start() : line_end + 1])
+    return found

@@ -1,0 +1,148 @@
+"""Measures the ladder of one dispatch: six compiles, each with one phase more from base (`bot.core.ladder`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bot.compiler.compiling import CompileInput, CompileSetup, compile_to
+from bot.compiler.toolchain import UNTHREADED
+from bot.core.ladder import MOST_REASON, Climb, Ladder, Rung
+from bot.core.snapshot import Dispatch, Failure
+from bot.study.code_generator import generated, linker_flags
+from bot.study.compiling_alone import (
+    CONFIGURATIONS,
+    PHASES,
+    SOURCES,
+    TARGETS,
+    AloneCode,
+    compile_from,
+    compile_with_bitcode,
+)
+from bot.study.foreign_ir import NamedText, compile_foreign, printed
+from bot.system.files import temporary_directory
+
+
+@dataclass(frozen=True, slots=True)
+class LadderSide:
+    """One dispatch on one side, and what compiles it there."""
+
+    setup: CompileSetup
+    argv: Sequence[str]  # of the build, with the lifted stack limit where the build needs it
+    row: Dispatch
+    source: str | Failure  # the IR of its executable before its target's passes, or why there is none
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What both orders need of one side."""
+
+    side: LadderSide
+    texts: Mapping[str, str | Failure]  # at every phase
+    end: AloneCode | Failure  # compiled alone
+    linker_flags: tuple[str, ...] | None  # None where llvm-cpu does not compile it
+    bitcode: bytes | Failure
+
+
+def measured_ladder(base: LadderSide, head: LadderSide, *, both_orders: bool) -> Ladder | str:
+    """Return the ladder of one dispatch; why there can be none.
+
+    Both orders cost four compiles more than base first.
+    """
+    if base.row.code is None or head.row.code is None:
+        return "the digest of its code is not known"
+    lower, upper = _measured(base), _measured(head)
+    return Ladder(
+        head_code=head.row.code,
+        base_code=base.row.code,
+        base_compiler=base.setup.toolchain.info.digest,
+        head=_end(upper),
+        base=_end(lower),
+        climb=_climb(lower, upper),
+        back=_climb(upper, lower) if both_orders else None,
+        head_same=_is_same(upper),
+        base_same=_is_same(lower),
+    )
+
+
+def _measured(side: LadderSide) -> _Measured:
+    source = side.source
+    if isinstance(source, Failure):
+        return _Measured(side, dict.fromkeys(PHASES, source), source, None, source)
+    later = (CONFIGURATIONS, TARGETS)
+    texts = {SOURCES: source, **{phase: _text_at(side, source, phase) for phase in later}}
+    flags = linker_flags(source)
+    name = side.row.name
+    if flags is None:
+        end = compile_from(side.setup, side.argv, source, SOURCES, name)
+        return _Measured(side, texts, end, None, Failure("read", "the target has no bitcode"))
+    end, bitcode = compile_with_bitcode(side.setup, side.argv, source, name)
+    return _Measured(side, texts, end, flags, bitcode)
+
+
+def _text_at(side: LadderSide, source: str, phase: str) -> str | Failure:
+    """Return the IR of the executable at a later phase."""
+    options = (f"--compile-from={SOURCES}", f"--compile-to={phase}", UNTHREADED)
+    with temporary_directory("phase-", side.setup.session.scratch) as directory:
+        path = directory / "source.mlir"
+        path.write_text(source, encoding="utf-8")
+        input_ = CompileInput(side.row.executable, path)
+        text = compile_to(side.setup, (*side.argv, *options), input_)
+    return text if isinstance(text, Failure) else printed(side.setup, text)
+
+
+def _end(measured: _Measured) -> Rung:
+    """Return an end of the ladder, which has to be the dispatch of the report."""
+    rung = _rung(measured.end)
+    code_bytes = measured.side.row.code_bytes
+    if rung.code_bytes is None or rung.code_bytes == code_bytes:
+        return rung
+    shown = "n/a" if code_bytes is None else f"{code_bytes:,} B"
+    return Rung(why=f"compiled alone it has {rung.code_bytes:,} B, in the artifact {shown}")
+
+
+def _is_same(measured: _Measured) -> bool | None:
+    if isinstance(measured.end, Failure) or measured.end.code is None:
+        return None
+    return measured.end.code == measured.side.row.code
+
+
+def _climb(first: _Measured, second: _Measured) -> Climb:
+    """Return the rungs with the first side's IR up to a phase, and the second side's compiler from there on."""
+    is_divided = first.linker_flags is not None and second.linker_flags is not None
+    return Climb(
+        source=_foreign_rung(first, second, SOURCES),
+        configured=_foreign_rung(first, second, CONFIGURATIONS),
+        translated=_foreign_rung(first, second, TARGETS),
+        optimized=_generated_rung(first, second) if is_divided else None,
+        control=_generated_rung(first, first) if is_divided else None,
+    )
+
+
+def _foreign_rung(first: _Measured, second: _Measured, phase: str) -> Rung:
+    foreign, own = first.texts[phase], second.texts[phase]
+    if isinstance(foreign, Failure):
+        return _rung(foreign)
+    if isinstance(own, Failure):
+        return _rung(own)
+    generic = printed(first.side.setup, foreign, is_generic=True)
+    if isinstance(generic, Failure):
+        return _rung(generic)
+    side = second.side
+    own_text = NamedText(side.row.name, own)
+    foreign_text = NamedText(first.side.row.name, foreign, generic)
+    return _rung(compile_foreign(side.setup, side.argv, own_text, foreign_text, phase))
+
+
+def _generated_rung(first: _Measured, second: _Measured) -> Rung:
+    """Return the first side's bitcode in the second side's code generator."""
+    if isinstance(first.bitcode, Failure):
+        return _rung(first.bitcode)
+    flags = second.linker_flags or ()
+    return _rung(generated(second.side.setup, first.bitcode, flags, first.side.row.name))
+
+
+def _rung(code: AloneCode | Failure) -> Rung:
+    if isinstance(code, Failure):
+        return Rung(why=(code.first_line or code.stage)[:MOST_REASON])
+    return Rung(code.code_bytes)

@@ -1,0 +1,175 @@
+"""Ladders that real compilers measure: known answers, controls, and what becomes of an experiment that fails."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from alone_stage import compile_setup, measured
+from ladder_models import EMBEDDING_NORM, POINTWISE
+from product_model import PRODUCT
+
+from bot.cli.main import main
+from bot.core.ladder import (
+    Ladder,
+    attribution,
+    failed_rungs,
+    interactions,
+    reverse_attribution,
+)
+from bot.study.code_generator import linker_flags
+from bot.study.ladder import measured_ladder
+
+pytestmark = [pytest.mark.compiler, pytest.mark.slow]
+
+X86, AARCH64 = "llvm-cpu-x86_64", "llvm-cpu-aarch64"
+Side = tuple[str, str]  # a release and a model
+
+
+def ladder_of(home: Path, base: Side, head: Side, target: str, *, both_orders: bool = False) -> Ladder:
+    stages = [measured(home / label, *side, target) for label, side in (("base", base), ("head", head))]
+    with compile_setup(base[0]) as base_setup, compile_setup(head[0]) as head_setup:
+        sides = [
+            stage.ladder_side(setup, target) for stage, setup in zip(stages, (base_setup, head_setup), strict=True)
+        ]
+        ladder = measured_ladder(*sides, both_orders=both_orders)
+    assert isinstance(ladder, Ladder), ladder
+    parts = attribution(ladder)
+    if None not in parts.values():
+        change = (sides[1].row.code_bytes or 0) - (sides[0].row.code_bytes or 0)
+        assert sum(part or 0 for part in parts.values()) == change
+    return ladder
+
+
+def test_mlir_carries_what_a_changed_knob_does_not(tmp_path: Path) -> None:
+    """`vector_reduction` is new in 3.11.0, and with base's configuration the code is as large."""
+    sides = ("3.10.0", EMBEDDING_NORM), ("3.11.0", EMBEDDING_NORM)
+    ladder = ladder_of(tmp_path, *sides, X86)
+    assert (ladder.base.code_bytes, ladder.head.code_bytes) == (7919, 32077)
+    assert attribution(ladder) == {
+        "source": 0,
+        "configuration": 52,
+        "mlir": 24106,
+        "llvm_optimizer": 0,
+        "code_generator": 0,
+    }
+    assert (ladder.base_same, ladder.head_same) == (True, True)
+    assert ladder.climb.control == ladder.base
+
+
+def test_the_code_generator_carries_what_a_tile_size_does_not(tmp_path: Path) -> None:
+    """`cache_parallel` goes from 14 to 28, and base's bitcode in head's code generator is as small."""
+    sides = ("3.11.0", POINTWISE), ("3.13.0", POINTWISE)
+    ladder = ladder_of(tmp_path, *sides, AARCH64, both_orders=True)
+    assert ladder.change_bytes == 3656 - 6364
+    parts = attribution(ladder)
+    assert parts["code_generator"] == -2556
+    assert parts["configuration"] == -152
+    assert interactions(ladder) == {"configuration": (-152, 168)}
+    backward = reverse_attribution(ladder)
+    assert backward is not None
+    assert backward["code_generator"] is None, "an older LLVM cannot read newer bitcode"
+    assert ladder.back is not None
+    assert ladder.back.optimized is not None
+    why = "iree-lld cannot compile this bitcode: Invalid record"
+    assert ladder.back.optimized.why == why
+
+
+@pytest.mark.parametrize("target", [X86, "llvm-cpu-riscv64", "vmvx"])
+def test_nothing_is_attributed_of_a_side_to_itself(tmp_path: Path, target: str) -> None:
+    """Not even where its function has another name, or where the linker gives other code than the compiler."""
+    renamed = PRODUCT.replace("@main", "@another")
+    sides = ("3.13.0", PRODUCT), ("3.13.0", renamed)
+    ladder = ladder_of(tmp_path, *sides, target, both_orders=True)
+    for parts in (attribution(ladder), reverse_attribution(ladder)):
+        assert parts is not None
+        assert set(parts.values()) == {0}
+    assert failed_rungs(ladder) == {}
+    assert ("back_end" in attribution(ladder)) == (target == "vmvx")
+
+
+def test_a_longer_name_is_source_where_names_are_code(tmp_path: Path) -> None:
+    renamed = PRODUCT.replace("@main", "@another")
+    ladder = ladder_of(tmp_path, ("3.13.0", PRODUCT), ("3.13.0", renamed), "cuda")
+    parts = {"source": 33, "configuration": 0, "mlir": 0, "back_end": 0}
+    assert attribution(ladder) == parts
+    assert ladder.head_code == ladder.base_code
+
+
+def test_swapping_the_sides_exchanges_the_orders_and_negates(tmp_path: Path) -> None:
+    older, newer = ("3.11.0", PRODUCT), ("3.13.0", PRODUCT)
+    ladder = ladder_of(tmp_path / "ab", older, newer, "cuda", both_orders=True)
+    swapped = ladder_of(tmp_path / "ba", newer, older, "cuda", both_orders=True)
+    assert attribution(ladder) == {"source": 0, "configuration": 0, "mlir": -458, "back_end": -20}
+    backward = reverse_attribution(ladder)
+    assert backward is not None
+    assert attribution(swapped) == {phase: -(part or 0) for phase, part in backward.items()}
+    assert (swapped.climb, swapped.back) == (ladder.back, ladder.climb)
+
+
+def test_a_failed_rung_has_its_reason_and_says_nothing_of_its_neighbours(tmp_path: Path) -> None:
+    sides = ("3.13.0", PRODUCT), ("3.11.0", PRODUCT)
+    ladder = ladder_of(tmp_path, *sides, X86)
+    parts = attribution(ladder)
+    assert (parts["llvm_optimizer"], parts["code_generator"]) == (None, None)
+    assert (parts["source"], parts["mlir"]) == (0, 396)
+    why = "iree-lld cannot compile this bitcode: Invalid record"
+    assert failed_rungs(ladder) == {"optimized": why}
+
+
+def test_the_linkers_flags_are_those_of_the_build() -> None:
+    target = (
+        '  hal.executable.variant public @v target(<"llvm-cpu", "embedded-elf-riscv_64", '
+        '{cpu = "generic-rv64", cpu_features = "+m,+v", target_abi = "lp64d"}>) {'
+    )
+    assert linker_flags(target) == (
+        "--plugin-opt=mcpu=generic-rv64",
+        *("-mllvm", "-mattr=+m,+v"),
+        *("-mllvm", "-target-abi=lp64d"),
+    )
+    assert linker_flags(target.replace("llvm-cpu", "vmvx")) is None
+    assert linker_flags("") is None
+
+
+def test_reports_and_traces_have_the_attribution(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Measured once: `report` reads it from head's snapshot, and `trace` from the cache."""
+    (tmp_path / "m.mlir").write_text(PRODUCT, encoding="utf-8")
+    config = tmp_path / "c.yml"
+    text = f"schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [{X86}]\n"
+    config.write_text(text, encoding="utf-8")
+    out = tmp_path / "out"
+    sides = ("--base", "3.11.0", "--head", "3.13.0", "--config", str(config))
+    assert main(["compare", *sides, "--out", str(out)]) in (0, 1)
+    parts = {
+        "source": 0,
+        "configuration": 4227,
+        "mlir": 14,
+        "llvm_optimizer": 0,
+        "code_generator": 0,
+    }
+    assert attributions(out) == [parts]
+    stored = [f"--{side}={out / side}.json" for side in ("base", "head")]
+    assert main(["report", *stored, "--config", str(config), "--out", str(tmp_path / "again")]) in (0, 1)
+    assert attributions(tmp_path / "again") == [parts]
+    reversed_sides = [f"--base={out}/head.json", f"--head={out}/base.json"]
+    backward = tmp_path / "back"
+    assert main(["report", *reversed_sides, "--config", str(config), "--out", str(backward)]) in (0, 1)
+    assert attributions(backward) == [None], "base's own ladder is not shown for head"
+    capsys.readouterr()
+    dispatch = ("--model", "m", "--target", X86, "--dispatch", "*")
+    assert main(["trace", *sides, *dispatch, "--format", "json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["attribution"] == parts
+    assert shown["interactions"] == {"configuration": [4227, 4687]}
+    assert shown["reverse_attribution"]["code_generator"] is None
+    assert shown["ladder"]["base_first"]["translated"] == {"code_bytes": 338}
+    assert main(["trace", *stored, "--config", str(config), *dispatch]) == 5
+    lines = capsys.readouterr().out
+    assert "configuration" in lines
+    assert "+4,227 B" in lines
+
+
+def attributions(out: Path) -> list[object]:
+    report = json.loads((out / "report.json").read_text(encoding="utf-8"))
+    return [row.get("attribution") for cell in report["cells"] for row in cell["dispatches"]]
