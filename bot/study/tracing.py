@@ -63,7 +63,7 @@ class _SideTracer:
         argv = (*planned.argv, LIFTED_LIMIT_FLAG) if cell.status == "over-stack-limit" else planned.argv
         sources = self._sources_of(planned, argv)
         if isinstance(sources, Failure) or row.executable not in sources:
-            why = sources.first_line if isinstance(sources, Failure) else "the compiler wrote no source of it"
+            why = sources.first_line if isinstance(sources, Failure) else "the compiler wrote no source for it"
             return DispatchTrace((), why)
         if before is None:
             return printed_passes(self._setup, argv, sources[row.executable], row, trace_options(row.name))
