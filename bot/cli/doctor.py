@@ -40,7 +40,7 @@ def examine(cache: Path, cancel: Cancel, specs: Sequence[str] = ()) -> bool:
     if here:  # the one that the action would take if this directory was the top of the repository
         checks.append(_loaded("configuration", here, "correct the file: most commands read it"))
     else:
-        none = f"none here ({', '.join(CONFIG_NAMES)}): code-size-bot init writes one"
+        none = f"not found ({', '.join(CONFIG_NAMES)}): code-size-bot init writes one"
         checks.append(("configuration", none, ""))
     checks += [_cache(cache), *(_reader(spec, cache, cancel) for spec in specs)]
     for what, found, hint in checks:

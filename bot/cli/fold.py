@@ -13,9 +13,9 @@ EXAMPLES = (
 def arguments(parser: Parser) -> None:
     parser.description = (
         f"{parser.description}\n\n"
-        "The command merges near-duplicate executables that deduplication did not merge. What they differ in becomes "
+        "The command merges near-duplicate executables that deduplication did not merge. Their differing values become "
         "operands. On the CPU, it runs the program before and after, and compares outputs and times. "
-        "A merge whose outputs differ, or that saves nothing, is dropped and listed.\n\n"
+        "It drops a merge that changes outputs or saves nothing, and lists it with the reason.\n\n"
         "The command writes fold.json, fold.md, fold.html and the merged modules."
     )
     add_compiler(parser, "compiler to measure (default: compiler.head)")

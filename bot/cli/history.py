@@ -20,7 +20,7 @@ def arguments(parser: Parser) -> None:
         "--store reads stored baselines instead of releases. PLACE is data-branch or a directory (default: the store "
         "that the configuration names)."
     )
-    about = "range, or SPECs with commas between (repeatable)"
+    about = "range, or SPECs separated by commas (repeatable)"
     parser.add_argument("--releases", type=spec, action="append", default=[], metavar="SPECS", help=about)
     about = "read stored baselines from PLACE"
     parser.add_argument("--store", type=spec, nargs="?", const="configured", metavar="PLACE", help=about)

@@ -24,7 +24,7 @@ def arguments(parser: Parser) -> None:
     parser.description = (
         f"{parser.description}\n\n"
         "The command finds the models (.mlir, .mlirbc), the file that pins the compiler, and the default branch. "
-        "A repository that builds IREE itself copies configs/workflows/iree-pkgci.yml instead."
+        "In a repository that builds IREE, copy configs/workflows/iree-pkgci.yml instead."
     )
     about = "address of this action: OWNER/REPO@COMMIT"
     parser.add_argument("--action", default="", metavar="ACTION", help=about)

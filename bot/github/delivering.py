@@ -329,7 +329,7 @@ class _Publication:
         if merge_sha == now.merge_commit_sha:
             return ""
         if known.run_id > ours.run_id or self._is_onto_older(ours, known):
-            return f"run {known.run_id} is about a newer merge commit, {known.merge_sha[:10]}"
+            return f"run {known.run_id} reported a newer merge commit, {known.merge_sha[:10]}"
         return ""
 
     def _is_onto_older(self, ours: Result, known: Result) -> bool:

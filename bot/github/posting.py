@@ -189,7 +189,7 @@ def _snapshots(hub: Hub, run: WorkflowRun, config: Config) -> tuple[tuple[Snapsh
 
     def read(file: str) -> Snapshot:
         if file not in files:
-            raise InputError("is missing in the artifact", where=file, hint="see the run's log")
+            raise InputError("is missing from the artifact", where=file, hint="see the run's log")
         return snapshot_of(files[file], f"artifact {file}")
 
     texts = texts_of(files[TEXTS]) if TEXTS in files else no_texts

@@ -19,7 +19,7 @@ from bot.system.processes import Cancel
 SNAPSHOT = "snapshot.json"  # The name under which a directory's snapshot is looked for
 _WHEELS = "iree_base_compiler-*.whl"
 _ONE = "name one wheel of iree-base-compiler, one snapshot.json, or a directory that holds one"
-_RANGE = "write both ends, the older one first: 3.8.0..3.13.0"
+_RANGE = "write both ends, the older release first: 3.8.0..3.13.0"
 _AMONG = "name the candidates with --among: a directory of wheels, or snapshots in order"
 _RELEASES = "--releases"
 

@@ -65,7 +65,7 @@ def test_a_sound_machine_needs_no_mending(tmp_path: Path, capsys: pytest.Capture
     assert list((tmp_path / "cache").iterdir()) == []
     assert found["package index"] == ("ok", "has iree-base-compiler 3.13.0")
     assert index == ["/simple/iree-base-compiler/"], "one request"
-    nowhere = "none here (.github/code-size.yml, code-size.yml): code-size-bot init writes one"
+    nowhere = "not found (.github/code-size.yml, code-size.yml): code-size-bot init writes one"
     assert found["configuration"] == ("ok", nowhere)
 
 

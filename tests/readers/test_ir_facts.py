@@ -87,7 +87,7 @@ def test_the_real_answers_become_facts() -> None:
         (
             ("families",),
             [{"kind": "offsets", "members": ["net_dispatch_0"] * 2, "varying": ["a"]}],
-            "in another one too",
+            "also in another family",
         ),
         (("families",), [{"kind": "offsets", "members": [], "varying": ["a\nb"]}], "not a line of text"),
     ],
